@@ -24,7 +24,7 @@ pub const MAGIC: [u8; 24] = *b"__CLANG_OFFLOAD_BUNDLE__";
 /// inside the container or shares bytes with the descriptors or with another one.
 #[derive(Clone, Copy)]
 pub struct Bundle<'data> {
-    /// What is in memory of the container.
+    /// The bytes of the container that are in memory.
     data: &'data [u8],
     count: u64,
     header_len: u64,
@@ -32,8 +32,8 @@ pub struct Bundle<'data> {
 }
 
 impl<'data> Bundle<'data> {
-    /// Reads the bundle that starts with the first byte of `data`. What follows the bundle is not
-    /// looked at; [`bundles`] reads several.
+    /// Reads the bundle that starts with the first byte of `data`. Ignores the bytes after the bundle; [`bundles`]
+    /// reads several.
     ///
     /// # Errors
     ///
@@ -149,20 +149,20 @@ impl<'data> Bundle<'data> {
         usize::try_from(self.count).unwrap_or(usize::MAX)
     }
 
-    /// Whether there are no entries at all.
+    /// Returns whether there are no entries at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Where the descriptors end, in bytes from the start of the bundle.
+    /// Returns the end of the descriptors, in bytes from the start of the bundle.
     #[must_use]
     pub fn header_len(&self) -> u64 {
         self.header_len
     }
 
-    /// Where the bundle ends, in bytes from its start: the largest end of an entry or, without
-    /// any, the end of the descriptors. What may follow is padding or another bundle.
+    /// Returns the end of the bundle, in bytes from its start: the largest end of an entry or, without any, the end
+    /// of the descriptors. Padding or another bundle may follow.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end
@@ -311,11 +311,11 @@ impl<'data> Iterator for Entries<'data> {
 
 impl ExactSizeIterator for Entries<'_> {}
 
-/// What a bundle says about one code object. Two entries are equal if that is the same; the code objects are not
+/// An entry of a bundle: one code object. Two entries are equal if that is the same; the code objects are not
 /// compared.
 #[derive(Clone, Copy)]
 pub struct Entry<'data> {
-    /// What is in memory of the container.
+    /// The bytes of the container that are in memory.
     data: &'data [u8],
     index: usize,
     id: &'data [u8],
@@ -338,7 +338,7 @@ impl PartialEq for Entry<'_> {
 impl Eq for Entry<'_> {}
 
 impl<'data> Entry<'data> {
-    /// Which entry of the bundle this is, from 0.
+    /// Returns the index of the entry, from 0.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
@@ -359,8 +359,8 @@ impl<'data> Entry<'data> {
         str::from_utf8(self.id).map_err(|error| Error::id_not_utf8(self.index, &error))
     }
 
-    /// Where the code object starts, in bytes from the start of the bundle. For an empty one
-    /// this is anywhere.
+    /// Returns the offset of the code object, in bytes from the start of the bundle. For an empty one this is
+    /// anywhere.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
@@ -404,10 +404,10 @@ impl fmt::Debug for Entry<'_> {
 ///
 /// # Errors
 ///
-/// As [`Bundle::parse`] for a damaged bundle, with its place; for bytes that are neither zero nor a bundle
+/// As [`Bundle::parse`] for a damaged bundle, with its place; for bytes that are neither zero nor a bundle,
 /// [`NotABundle`](crate::ErrorKind::NotABundle) at the start of `data` and
-/// [`TrailingData`](crate::ErrorKind::TrailingData) behind it. Compressed
-/// bundles, which this crate does not read, are such.
+/// [`TrailingData`](crate::ErrorKind::TrailingData) after it. Compressed bundles, which this crate does not read,
+/// are such.
 pub fn bundles(data: &[u8]) -> impl Iterator<Item = Result<(u64, Bundle<'_>), Error>> + Clone {
     Bundles { rest: data, offset: 0 }
 }
@@ -417,7 +417,7 @@ pub fn bundles(data: &[u8]) -> impl Iterator<Item = Result<(u64, Bundle<'_>), Er
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 struct Bundles<'data> {
     rest: &'data [u8],
-    /// Where `rest` starts.
+    /// The offset of `rest`.
     offset: u64,
 }
 

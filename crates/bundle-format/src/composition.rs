@@ -1,4 +1,4 @@
-//! Which entries make up a good bundle.
+//! Rules for the entries of a bundle.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -21,20 +21,20 @@ const MAX_COMPARED: usize = 1024;
 pub enum CompositionFinding {
     /// An ID cannot be taken apart.
     InvalidId {
-        /// Which entry.
+        /// The index of the entry.
         index: usize,
         /// The ID.
         id: String,
-        /// What is wrong with it.
+        /// The error in its ID.
         error: Error,
     },
     /// The target ID of an entry cannot be read.
     InvalidTargetId {
-        /// Which entry.
+        /// The index of the entry.
         index: usize,
         /// The whole ID.
         id: String,
-        /// What is wrong with the target ID.
+        /// The error in the target ID.
         error: target_id::Error,
     },
     /// Two IDs mean the same, whether or not they are spelled the same.
@@ -74,7 +74,7 @@ impl CompositionFinding {
         }
     }
 
-    /// Whether an ID by itself is at fault: no matter where any text may be one.
+    /// Returns whether an ID by itself is at fault: no matter where any text may be one.
     #[must_use]
     pub fn is_about_one_id(&self) -> bool {
         matches!(self, Self::InvalidId { .. } | Self::InvalidTargetId { .. })
@@ -191,7 +191,7 @@ pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Compositio
     findings
 }
 
-/// What is wrong with the target ID, if there is one and it is not just spelled as of old.
+/// Returns the error in the target ID, unless the ID is only spelled in an old form.
 fn invalid_target_id(target: &Target) -> Option<target_id::Error> {
     if target.id().is_empty() {
         return None;

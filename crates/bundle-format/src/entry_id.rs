@@ -93,16 +93,16 @@ impl<'a> EntryId<'a> {
         self.target_id
     }
 
-    /// Whether this is the host's entry.
+    /// Returns whether this is the host's entry.
     #[must_use]
     pub fn is_host(&self) -> bool {
         self.kind == "host"
     }
 
-    /// Whether the triple has no environment field at all, as in files of old LLVM releases:
-    /// `hip-amdgcn-amd-amdhsa-gfx906`, read so because what stands in place of the environment
-    /// is a known processor, or `host-x86_64-unknown-linux`; or even less, as in the
-    /// `sycl-spir64_gen` of Intel's SYCL compiler.
+    /// Returns whether the triple has no environment field at all, as in files of old LLVM releases:
+    /// `hip-amdgcn-amd-amdhsa-gfx906`, read so because what stands in place of the environment is a known
+    /// processor, or `host-x86_64-unknown-linux`; or even less, as in the `sycl-spir64_gen` of Intel's SYCL
+    /// compiler.
     ///
     /// clang-offload-bundler 22 takes the processor for the environment and loses it, and finds
     /// such a host ID invalid.
@@ -184,29 +184,29 @@ impl AsRef<str> for EntryId<'_> {
     }
 }
 
-/// What the ID is for: [`target`](EntryId::target).
+/// Returns the target of the ID: [`target`](EntryId::target).
 impl From<EntryId<'_>> for Target {
     fn from(id: EntryId<'_>) -> Self {
         id.target()
     }
 }
 
-/// Where the `n`-th `-` is, counted from 1.
+/// Returns the position of the `n`-th `-`, counted from 1.
 fn nth_dash(text: &str, n: usize) -> Option<usize> {
     text.match_indices('-').nth(n.checked_sub(1)?).map(|(at, _)| at)
 }
 
-/// What is before and behind the `-` at `at`.
+/// Splits at the `-` at `at`.
 fn split_at_dash(text: &str, at: usize) -> (&str, &str) {
     let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
     (before, after.strip_prefix('-').unwrap_or(after))
 }
 
-/// What stands behind the operating system, if it is a target ID and not an environment: its
-/// processor is known, in today's spelling or in that of code object V2 and V3 (`gfx906+xnack`).
+/// Returns the text after the operating system if it is a target ID and not an environment: its processor is known,
+/// in today's spelling or in that of code object V2 and V3 (`gfx906+xnack`).
 ///
-/// A single `-` behind a processor is what clang-offload-bundler makes of such an ID when it
-/// takes the processor for the environment.
+/// clang-offload-bundler writes a single `-` after the processor of such an ID when it takes the processor for the
+/// environment.
 fn as_target_id(text: &str) -> Option<&str> {
     let processor = text.split([':', '+']).next().unwrap_or_default();
     if is_known_processor(processor) {

@@ -1,4 +1,4 @@
-//! What can be wrong with a bundle, read or to be written.
+//! Errors of reading and writing bundles.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use crate::text::Leader;
 use crate::to_u64;
 use crate::wire::HEADER_LEN;
 
-/// What is wrong with a bundle, and where.
+/// An error in a bundle, with its place.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs. Offsets in the text are in bytes from the start of the bundle (of the text, for a text bundle), unless it says
@@ -35,8 +35,8 @@ pub enum ErrorKind {
     Malformed,
     /// Neither zeros nor another bundle follow a bundle, or zeros.
     TrailingData,
-    /// A text bundle is of another form than asked for: behind another comment leader, or with start markers where only end
-    /// markers belong.
+    /// A text bundle is of another form than asked for: it has another comment leader, or start markers where only
+    /// end markers belong.
     OtherForm,
     /// An entry ID is empty, not UTF-8, too long, has too few fields, a control character or a line break.
     Id,
@@ -392,7 +392,7 @@ impl fmt::Display for Problem {
             }
             Self::WrongLeader { offset, found, expected } => write!(
                 f,
-                "text bundle has markers behind \"{}\" from offset {offset:#x} on, expected \"{}\"",
+                "text bundle has the comment leader \"{}\" at {offset:#x}, expected \"{}\"",
                 found.as_str(),
                 expected.as_str()
             ),
@@ -416,10 +416,9 @@ impl fmt::Display for Problem {
             Self::StartMarker { offset } => {
                 write!(f, "text bundle with end markers only has a start marker at {offset:#x}")
             }
-            Self::PayloadWithoutEnd { entry, offset } => write!(
-                f,
-                "text bundle entry {entry} at {offset:#x} lies behind the last end marker"
-            ),
+            Self::PayloadWithoutEnd { entry, offset } => {
+                write!(f, "text bundle entry {entry} at {offset:#x} lies after the last end marker")
+            }
             Self::ZeroAlignment => f.write_str("bundle alignment is 0, expected at least 1"),
             Self::OffsetOverflow { entry } => {
                 write!(f, "bundle entry {entry} would end beyond the largest offset")
@@ -428,7 +427,7 @@ impl fmt::Display for Problem {
                 write!(f, "bundle of {size:#x} bytes does not fit into memory")
             }
             Self::PayloadCount { expected, found } => {
-                write!(f, "bundle has {expected} entries, but contents for {found}")
+                write!(f, "expected contents for {expected} bundle entries, found {found}")
             }
             Self::PayloadSize { entry, expected, found } => {
                 write!(f, "bundle entry {entry} has content of {found} bytes, expected {expected}")

@@ -17,8 +17,8 @@ use crate::wire::{COUNT_AT, Descriptor};
 /// `clang-offload-bundler` (`-bundle-align=4096`).
 pub const HIP_ALIGN: u64 = 4096;
 
-/// The ID of the entry that the bundles of HIP start with: a host's, and without content. Clang 22 has this one whatever
-/// the host, be it AArch64 or Windows.
+/// The ID of the entry that the bundles of HIP start with: a host's, and without content. Clang 22 uses this ID for
+/// every host, including AArch64 and Windows.
 ///
 /// ```
 /// use bundle_format::{HIP_ALIGN, HIP_HOST_ID, Layout};
@@ -30,11 +30,11 @@ pub const HIP_ALIGN: u64 = 4096;
 /// ```
 pub const HIP_HOST_ID: &str = "host-x86_64-unknown-linux-gnu-";
 
-/// Where the parts of a binary bundle go, computed from IDs and sizes alone.
+/// The layout of a binary bundle, computed from IDs and sizes alone.
 ///
-/// The bytes are those of clang-offload-bundler 22: entries in the order given, each code object
-/// at the next multiple of the alignment, zeros in the gaps, nothing behind the last one. An
-/// empty code object gets an offset like any other and no bytes.
+/// The bytes are those of clang-offload-bundler 22: entries in the order given, each code object at the next
+/// multiple of the alignment, zeros in the gaps, nothing after the last one. An empty code object gets an offset
+/// like any other and no bytes.
 ///
 /// IDs are written as given. They are neither checked nor made unique: see
 /// [`EntryId`](crate::EntryId) and [`composition`](crate::composition). (With an ID there twice,
@@ -127,14 +127,14 @@ impl Layout {
         self.offsets.len()
     }
 
-    /// Whether there are no entries at all.
+    /// Returns whether there are no entries at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.offsets.is_empty()
     }
 
-    /// Where the code object of entry `index` starts, in bytes from the start of the bundle;
-    /// `None` without such an entry.
+    /// Returns the offset of the code object of entry `index`, in bytes from the start of the bundle; `None`
+    /// without such an entry.
     #[must_use]
     pub fn offset(&self, index: usize) -> Option<u64> {
         self.offsets.get(index).copied()
@@ -184,9 +184,9 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// What reading and writing returns, and [`std::io::ErrorKind::InvalidInput`] with
-    /// [`Payload`](crate::ErrorKind::Payload) inside when the code objects are not
-    /// those that were laid out. By then a part of the bundle is written.
+    /// Errors of reading and writing, and [`std::io::ErrorKind::InvalidInput`] with
+    /// [`Payload`](crate::ErrorKind::Payload) inside when the code objects are not those that were laid out. By
+    /// then a part of the bundle is written.
     #[cfg(feature = "std")]
     pub fn write_to<R: std::io::Read>(
         &self,

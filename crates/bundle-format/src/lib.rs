@@ -19,10 +19,9 @@
 //!     ---- code objects, with zeros in between as alignment demands ----
 //! ```
 //!
-//! And the text one, where code objects lie between comment lines: see [`text::TextBundle`]. An older
-//! text form, with a comment line behind each code object only, is read but never written: see
-//! [`text::EndMarkedBundle`]. Compressed bundles (`CCOB`) are another format around a bundle and not the concern of this
-//! crate.
+//! And the text one, where code objects lie between comment lines: see [`text::TextBundle`]. An older text form,
+//! with a comment line only after each code object, is read but never written: see [`text::EndMarkedBundle`].
+//! Compressed bundles (`CCOB`) are another format around a bundle and not the concern of this crate.
 //!
 //! [bundler]: https://clang.llvm.org/docs/ClangOffloadBundler.html
 //! [amdgpu]: https://llvm.org/docs/AMDGPUUsage.html

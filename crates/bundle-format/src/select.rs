@@ -1,4 +1,4 @@
-//! Which entry of a bundle is handed out for a target.
+//! Selection of the bundle entry for a target.
 
 use alloc::string::{String, ToString};
 
@@ -66,8 +66,8 @@ impl Request {
         &self.target
     }
 
-    /// How an entry that is for `code_object` ([`EntryId::target`]) compares with the target.
-    /// [`Verdict::is_strict`] tells whether it may be handed out.
+    /// Compares an entry for `code_object` ([`EntryId::target`]) with the target. [`Verdict::is_strict`] tells
+    /// whether it may be handed out.
     #[must_use]
     pub fn verdict(&self, code_object: &Target) -> Verdict {
         compatible_with_options(code_object, &self.target, self.options)

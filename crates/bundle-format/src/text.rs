@@ -13,15 +13,15 @@ use crate::to_u64;
 
 pub use end_marked::{EndMarkedBundle, TAIL_LEN, ends_in_marker};
 
-/// What follows the comment leader and a space on a line that starts an entry. Another space
-/// and the bundle entry ID follow.
+/// The text after the comment leader and a space on a line that starts an entry. Another space and the bundle entry
+/// ID follow.
 pub(crate) const START: &str = "__CLANG_OFFLOAD_BUNDLE____START__";
 /// The same on a line that ends an entry.
 pub(crate) const END: &str = "__CLANG_OFFLOAD_BUNDLE____END__";
-/// What every marker line has behind its comment leader.
+/// The common part of all marker lines after the comment leader.
 const COMMON: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____";
 
-/// What a comment starts with, by which marker lines are hidden from other tools.
+/// The start of a comment, which hides marker lines from other tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Leader {
@@ -67,8 +67,8 @@ impl fmt::Display for Leader {
     }
 }
 
-/// Whether a file that starts with these bytes is a text bundle: its first line that is not
-/// empty is a marker that starts an entry, behind any of the comment leaders.
+/// Returns whether a file that starts with these bytes is a text bundle: its first line that is not empty is a
+/// marker that starts an entry, after any of the comment leaders.
 ///
 /// clang-offload-bundler writes an empty line and then the marker; 64 bytes are enough for that.
 /// [`TextBundle::parse`] also finds markers further down.
@@ -99,10 +99,10 @@ pub fn is_text_bundle(prefix: &[u8]) -> bool {
 /// // __CLANG_OFFLOAD_BUNDLE____END__ host-x86_64-unknown-linux-gnu-
 /// ```
 ///
-/// The newline in front of the end marker is not part of the content. What lies outside of
-/// entries is ignored, as in clang-offload-bundler 22. Unlike there the first marker may be in
-/// the first line of the file, the end marker may follow its start marker directly (nothing lies
-/// between), lines may end in CR LF, and a bundle is refused when markers do not pair up.
+/// The newline before the end marker is not part of the content. Text outside of entries is ignored, as in
+/// clang-offload-bundler 22. Unlike there the first marker may be in the first line of the file, the end marker may
+/// follow its start marker directly (nothing lies between), lines may end in CR LF, and a bundle is refused when
+/// markers do not pair up.
 ///
 /// Parsing takes time linear in the length of the data, and memory for each entry.
 #[derive(Clone)]
@@ -122,13 +122,14 @@ impl<'data> TextBundle<'data> {
         Self::parse_with(data, leader)
     }
 
-    /// Reads a text bundle with this comment leader; comments behind others are ignored.
+    /// Reads a text bundle with this comment leader; comments with other leaders are ignored.
     ///
     /// # Errors
     ///
-    /// [`NotABundle`](crate::ErrorKind::NotABundle) without any marker, [`OtherForm`](crate::ErrorKind::OtherForm) when
-    /// there are markers behind other leaders only, [`Truncated`](crate::ErrorKind::Truncated) without the last end marker,
-    /// [`Id`](crate::ErrorKind::Id), and [`Malformed`](crate::ErrorKind::Malformed) where start and end do not go together.
+    /// [`NotABundle`](crate::ErrorKind::NotABundle) without any marker, [`OtherForm`](crate::ErrorKind::OtherForm)
+    /// when there are only markers with other leaders, [`Truncated`](crate::ErrorKind::Truncated) without the last
+    /// end marker, [`Id`](crate::ErrorKind::Id), and [`Malformed`](crate::ErrorKind::Malformed) where start and end
+    /// do not match.
     pub fn parse_with(data: &'data [u8], leader: Leader) -> Result<Self, Error> {
         let mut entries = Vec::new();
         let mut open: Option<Open<'data>> = None;
@@ -203,7 +204,7 @@ pub struct Entry<'data> {
 }
 
 impl<'data> Entry<'data> {
-    /// Which entry of the bundle this is, from 0.
+    /// Returns the index of the entry, from 0.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
@@ -224,7 +225,7 @@ impl<'data> Entry<'data> {
         core::str::from_utf8(self.id).map_err(|error| Error::id_not_utf8(self.index, &error))
     }
 
-    /// Where the payload starts, in bytes from the start of the data.
+    /// Returns the offset of the payload, in bytes from the start of the data.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
@@ -259,9 +260,9 @@ impl fmt::Debug for Entry<'_> {
 struct Marker {
     leader: Leader,
     is_start: bool,
-    /// Where the line starts.
+    /// The start of the line.
     start: usize,
-    /// Where its ID starts.
+    /// The start of its ID.
     id_start: usize,
 }
 
@@ -294,7 +295,7 @@ fn markers(data: &[u8]) -> impl Iterator<Item = Marker> + '_ {
 /// The rest of a marker line.
 struct Line<'data> {
     id: &'data [u8],
-    /// Where the next line starts, if there is one.
+    /// The start of the next line, if there is one.
     next: Option<usize>,
     /// The line ends in CR LF.
     carriage_return: bool,
@@ -355,7 +356,7 @@ impl<'data> Open<'data> {
         let content = data.get(self.content..end.start).unwrap_or_default();
         // Without a newline the end marker follows the start marker directly.
         let mut content = content.strip_suffix(b"\n").unwrap_or(content);
-        // In a file with CR LF the newline in front of the end marker is one, too.
+        // In a file with CR LF, the newline before the end marker is CR LF too.
         if self.carriage_return {
             content = content.strip_suffix(b"\r").unwrap_or(content);
         }
@@ -391,8 +392,7 @@ pub fn to_vec(leader: Leader, entries: &[(&str, &[u8])]) -> Result<Vec<u8>, Erro
 ///
 /// # Errors
 ///
-/// What writing returns, and [`std::io::ErrorKind::InvalidInput`] with the error of [`to_vec`]
-/// inside.
+/// Errors of writing, and [`std::io::ErrorKind::InvalidInput`] with the error of [`to_vec`] inside.
 #[cfg(feature = "std")]
 pub fn write_to(
     mut writer: impl std::io::Write,
@@ -410,12 +410,12 @@ pub fn write_to(
     writer.flush()
 }
 
-/// What goes in front of a content and behind it, in parts.
+/// Returns the text before and the text after a content, in parts.
 fn frame(leader: Leader, id: &str) -> [[&str; 7]; 2] {
     [START, END].map(|marker| ["\n", leader.as_str(), " ", marker, " ", id, "\n"])
 }
 
-/// Whether all entries can be read back; returns the length of the whole bundle.
+/// Returns whether all entries can be read back; returns the length of the whole bundle.
 fn check(leader: Leader, entries: &[(&str, &[u8])]) -> Result<u64, Error> {
     let mut size = 0_u64;
     for (entry, (id, content)) in (0_u64..).zip(entries) {

@@ -1,4 +1,4 @@
-//! Limits of what work on a file may use in all, so that no file costs more than its size allows.
+//! Limits of the work on a file, so that its cost is bounded by its size.
 
 /// An amount of something that may be used: bytes, headers, names.
 ///

@@ -12,7 +12,8 @@ pub trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek + ?Sized> ReadSeek for T {}
 
-/// The cached block behind a jump: a few headers. It doubles as long as reading goes on where the block ends.
+/// Size of the cached block after a jump: a few headers. It doubles as long as reading goes on where the block
+/// ends.
 const FIRST_BLOCK: usize = 4 * 1024;
 const LARGEST_BLOCK: usize = 128 * 1024;
 
@@ -110,7 +111,8 @@ impl<'r> Source<'r> {
         &mut *self.reader
     }
 
-    /// Reads some bytes at `offset`, and returns how many: 0 at the end of the source. Interruptions are no errors.
+    /// Reads some bytes at `offset`, and returns how many: 0 at the end of the source. Interrupted reads are
+    /// retried.
     ///
     /// # Errors
     ///
@@ -196,8 +198,8 @@ impl<'r> Source<'r> {
     ///
     /// # Errors
     ///
-    /// Those of the reader; [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if a part of the range lies behind the end,
-    /// before memory is reserved; [`OutOfMemory`](io::ErrorKind::OutOfMemory).
+    /// Those of the reader; [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if a part of the range lies past the
+    /// end, before memory is reserved; [`OutOfMemory`](io::ErrorKind::OutOfMemory).
     pub fn read_range(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.append_range(range, &mut bytes)?;
@@ -235,9 +237,9 @@ impl<'r> Source<'r> {
         Ok(())
     }
 
-    /// Returns as much of the start of the window as a parser asks for: `needed` is given what is there and the size of
-    /// the window in bytes, and answers how many bytes it wants at least, or `None` once it has enough. What is read at least doubles from round to
-    /// round, so that all rounds together cost two readings.
+    /// Returns as much of the start of the window as a parser asks for: `needed` is given what is there and the
+    /// size of the window in bytes, and answers how many bytes it wants at least, or `None` once it has enough. The
+    /// length read at least doubles from round to round, so that all rounds together cost two readings.
     ///
     /// # Errors
     ///

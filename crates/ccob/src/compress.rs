@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::header::{check_uncompressed_size, header_bytes, to_u64};
 use crate::{Error, Method, Version, codec};
 
-/// How [`compress`] writes.
+/// Options of [`compress`].
 ///
 /// ```
 /// use ccob::{Version, WriteOptions};
@@ -43,11 +43,10 @@ impl WriteOptions {
 
     /// Sets the compression level; `None`, the default, is what Clang takes: 3 for Zstandard, 6 for zlib.
     ///
-    /// A level beyond the codec's range is moved into it, as libzstd does by itself:
-    /// `miniz_oxide` has 0 to 10, libzstd from far below zero to 22. Of libzstd's levels 3 to 9 the
-    /// parameters are ours, for code that is alike from GPU to GPU. `ruzstd` has one level,
-    /// about libzstd's first, and takes it whatever is asked for; [`Method::codec`] tells which
-    /// codec is at work.
+    /// A level beyond the codec's range is moved into it, as libzstd does by itself: `miniz_oxide` has 0 to 10,
+    /// libzstd from far below zero to 22. For libzstd's levels 3 to 9 the parameters are ours, chosen for code that
+    /// is alike from GPU to GPU. `ruzstd` has one level, about libzstd's first, and takes it whatever is asked for;
+    /// [`Method::codec`] tells which codec is at work.
     #[must_use]
     pub fn with_level(mut self, level: impl Into<Option<i32>>) -> Self {
         self.level = level.into();
@@ -90,23 +89,21 @@ impl WriteOptions {
 
 /// Compresses `data`, a bundle, into a container.
 ///
-/// The same data and options give the same bytes, on every machine and with any number of
-/// threads; another codec, or another version of it, may give others. With feature `std` large
-/// data is hashed on a second thread meanwhile. Besides the result the codecs hold their tables
-/// and, libzstd from level 10 on, the data once more, of large data 192 MiB for each worker and three
-/// times as much besides.
+/// The same data and options give the same bytes, on every machine and with any number of threads; another codec,
+/// or another version of it, may give others. With feature `std` large data is hashed on a second thread meanwhile.
+/// Apart from the result, the codecs hold their tables; libzstd, from level 10 on, also a copy of the data, and for
+/// large data 192 MiB for each worker plus three times as much.
 ///
 /// # Errors
 ///
-/// Of the kinds [`Method`](crate::ErrorKind::Method), [`Codec`](crate::ErrorKind::Codec),
-/// [`Limit`](crate::ErrorKind::Limit) if 32 bits do not suffice for a size in version 1 or 2, and
-/// [`Memory`](crate::ErrorKind::Memory).
+/// [`Method`](crate::ErrorKind::Method), [`Codec`](crate::ErrorKind::Codec), [`Limit`](crate::ErrorKind::Limit) if
+/// a size exceeds 32 bits in version 1 or 2, and [`Memory`](crate::ErrorKind::Memory).
 pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
     let WriteOptions { version, method, .. } = *options;
     let uncompressed_size = to_u64(data.len());
     check_uncompressed_size(version, uncompressed_size)?;
 
-    // The payload is written behind room for the header, so that nothing has to move later.
+    // The payload is written after room for the header, so that nothing has to move later.
     let mut out = alloc::vec![0; version.header_len()];
     let (encoded, hash) = alongside_hash(data, || codec::encode(method, data, options, &mut out));
     encoded?;
@@ -132,7 +129,7 @@ pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
 ///
 /// # Errors
 ///
-/// Of the kinds [`Method`](crate::ErrorKind::Method), [`Codec`](crate::ErrorKind::Codec) and
+/// [`Method`](crate::ErrorKind::Method), [`Codec`](crate::ErrorKind::Codec) and
 /// [`Memory`](crate::ErrorKind::Memory).
 pub fn compress_stream(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();

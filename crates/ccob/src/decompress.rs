@@ -11,7 +11,7 @@ use crate::error::Problem;
 use crate::header::to_u64;
 use crate::{Error, Header, Method, codec};
 
-/// How much a compressed bundle may expand to.
+/// Limits of the size that a compressed bundle may expand to.
 ///
 /// A container of a few kilobytes may honestly expand to gigabytes, so the limit is the caller's
 /// choice. It is checked before anything is allocated.
@@ -41,7 +41,7 @@ impl Default for Limits {
     }
 }
 
-/// What [`decompress`] found.
+/// The result of [`decompress`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Decompressed {
@@ -61,12 +61,11 @@ pub struct Decompressed {
 /// says, and its stream has to end there too; one of version 1 ends with its stream,
 /// which is all frames that follow each other if it is Zstandard.
 ///
-/// Memory is bounded by [`Limits`], and by what the payload can expand to: a header that promises
-/// more than the blocks of its frame can hold is refused before anything is allocated, and zlib
-/// output grows as it arrives. libzstd decodes into the result itself and needs less than 1 MiB besides;
-/// `ruzstd` keeps the frame's window, which in frames like Clang's is as large as the result, up to 128 MiB.
-/// Time grows with the payload and what it expands to. With feature `std` libzstd's large results are hashed
-/// on a second thread while they grow, by way of 4 MiB of copies.
+/// Memory is bounded by [`Limits`], and by what the payload can expand to: a header that promises more than the
+/// blocks of its frame can hold is refused before anything is allocated, and zlib output grows as it arrives. Apart
+/// from the result, libzstd needs less than 1 MiB; `ruzstd` keeps the frame's window, which in frames like Clang's
+/// is as large as the result, up to 128 MiB. Time grows with the payload and what it expands to. With feature `std`
+/// libzstd's large results are hashed on a second thread while they grow, by way of 4 MiB of copies.
 ///
 /// # Errors
 ///
@@ -82,9 +81,9 @@ pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
 /// then, and in the end, once, the whole. So it can be used while it is still being hashed, with feature `std`
 /// on a second thread.
 ///
-/// What `grown` sees is not verified before this returns: nothing that is made of it may last if this fails.
-/// It sees the whole only of a stream without fault, so then no error is left but one of the kind [`Hash`](ErrorKind::Hash).
-/// Parts it sees only of libzstd, and only when there is much to do.
+/// The data that `grown` sees is not verified before this returns: discard everything derived from it if this
+/// fails. It sees the whole only of a stream without fault, so then no error is left but one of the kind
+/// [`Hash`](ErrorKind::Hash). Parts it sees only of libzstd, and only when there is much to do.
 ///
 /// # Errors
 ///
@@ -99,7 +98,7 @@ pub fn decompress_growing(
 
 /// Like [`decompress`], but hands out the data while it is still being hashed, on a second thread. Needs feature `std`.
 ///
-/// What is made of the data may not last if [`HashCheck::finish`] fails.
+/// Discard everything derived from the data if [`HashCheck::finish`] fails.
 ///
 /// ```
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
@@ -147,7 +146,7 @@ impl HashCheck {
     }
 }
 
-/// Who sees the data while it grows.
+/// A function that sees the data while it grows.
 type Grown<'g> = &'g mut dyn FnMut(&[u8]);
 
 #[cfg(feature = "std")]

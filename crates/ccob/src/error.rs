@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::{Method, Version};
 
-/// What is wrong with a compressed bundle, or why one cannot be written.
+/// An error of reading or writing a compressed bundle.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs. Offsets count bytes from the start of the container, that is, from its magic.

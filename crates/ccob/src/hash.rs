@@ -34,9 +34,9 @@ pub(crate) fn head(hash: Md5) -> u64 {
 #[derive(Debug, Default)]
 pub(crate) struct GrowingHash {
     thread: Option<Hasher>,
-    /// How much of the data the thread was given.
+    /// Number of bytes that the thread was given.
     given: usize,
-    /// Whether there is no thread to be had.
+    /// `true` if there is no thread to be had.
     refused: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct GrowingHash {
 #[derive(Debug)]
 struct Hasher {
     chunks: Sender<Vec<u8>>,
-    /// How many chunks it has, hashed or not.
+    /// Number of chunks sent to the thread, hashed or not.
     sent: usize,
     /// Chunks that were hashed: memory for the next ones.
     used: Receiver<Vec<u8>>,
@@ -61,7 +61,7 @@ impl Hasher {
             let mut hash = Md5::default();
             for chunk in waiting {
                 hash.update(&chunk);
-                // Whoever gave it may be gone.
+                // The receiver may be gone.
                 let _ = done.send(chunk);
             }
             hash
@@ -88,9 +88,9 @@ impl Hasher {
 
 #[cfg(feature = "std")]
 impl GrowingHash {
-    /// How much the thread gets at a time, as a copy.
+    /// Size of the copies that the thread gets.
     const CHUNK: usize = 256 << 10;
-    /// How many copies there may be.
+    /// Maximum number of copies.
     const QUEUE: usize = 16;
     /// Below this a thread costs more than it saves.
     const WORTH_A_THREAD: usize = 256 << 10;
@@ -136,7 +136,7 @@ impl GrowingHash {
         let spawned = std::thread::Builder::new().spawn(move || self.rest(&shared));
         match spawned {
             Ok(thread) => LaterHash { data, hash: Ok(thread) },
-            // No thread to be had is no reason to fail.
+            // Without a thread, hash here.
             Err(_) => LaterHash { data, hash: Err(Self { given: 0, thread: None, refused: true }) },
         }
     }
@@ -148,7 +148,7 @@ impl GrowingHash {
             return (work(), self.finish(data));
         }
         std::thread::scope(|scope| {
-            // No thread to be had is no reason to fail.
+            // Without a thread, hash here.
             let thread = std::thread::Builder::new().spawn_scoped(scope, || self.rest(data));
             let result = work();
             let hash = thread.ok().and_then(|thread| thread.join().ok().flatten());

@@ -39,7 +39,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// Of the kinds [`NotCompressed`](ErrorKind::NotCompressed), [`Truncated`](ErrorKind::Truncated),
+    /// [`NotCompressed`](ErrorKind::NotCompressed), [`Truncated`](ErrorKind::Truncated),
     /// [`Version`](ErrorKind::Version), [`Method`](ErrorKind::Method) and, for a total size less than the header,
     /// [`Size`](ErrorKind::Size).
     pub fn parse(prefix: &[u8], available: u64) -> Result<Self, Error> {
@@ -47,7 +47,7 @@ impl Header {
     }
 
     fn read(prefix: &[u8], available: u64) -> Result<Self, Problem> {
-        // Of few bytes, each has to be right: what is not, no more bytes would make a compressed bundle.
+        // Every byte of a short prefix must match: more bytes cannot make a compressed bundle of a wrong one.
         let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
         if !MAGIC.starts_with(start) {
             let mut found = [0; MAGIC.len()];
@@ -100,7 +100,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// Of the kinds [`NotCompressed`](ErrorKind::NotCompressed) and [`Version`](ErrorKind::Version).
+    /// [`NotCompressed`](ErrorKind::NotCompressed) and [`Version`](ErrorKind::Version).
     pub fn needed(prefix: &[u8]) -> Result<usize, Error> {
         match Self::read(prefix, u64::MAX) {
             Err(Problem::TruncatedHeader { needed, .. }) => {

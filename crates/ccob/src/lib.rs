@@ -28,8 +28,9 @@
 //!
 //! # Where to start
 //!
-//! [`decompress`] reads the container at the start of its input, [`Header::parse`] its header alone, of which at most 32
-//! bytes have to be in memory; [`compress`] writes one. What comes out is a bundle, for the crate `bundle-format` to read.
+//! [`decompress`] reads the container at the start of its input, [`Header::parse`] its header alone, of which at
+//! most 32 bytes have to be in memory; [`compress`] writes one. The result is a bundle, for the crate
+//! `bundle-format` to read.
 //!
 //! The table of a bundle's entries lies at its start: [`decompress_prefix`] and [`Decoder`], a [`Read`](std::io::Read),
 //! decompress no more than is asked for. [`decompress_into`] decompresses into memory of the caller.
@@ -92,10 +93,10 @@
 //! | `std` | yes | hashing on a second thread while compressing and decompressing; errors as `std::io::Error` |
 //!
 //! Without codecs headers can still be read. Both Zstandard codecs accept the same: one or more frames without
-//! dictionary, with a window of less than 2^32 bytes each; skippable frames before, between and after them. Nothing may
-//! follow in the payload of version 2 and 3; version 1, which does not record its end, ends with its last frame. Of damage
-//! inside a compressed block each finds what it finds; the hash finds the rest. No type of theirs is a part of this
-//! interface.
+//! dictionary, with a window of less than 2^32 bytes each; skippable frames before, between and after them. Nothing
+//! may follow in the payload of version 2 and 3; version 1, which does not record its end, ends with its last
+//! frame. The codecs may report different errors for damage inside a compressed block; the hash finds the rest. No
+//! type of theirs is a part of this interface.
 //!
 //! # `no_std`, Rust version, stability
 //!
@@ -139,7 +140,7 @@ pub use method::{Codec, Method, Version};
 pub use stream::Decoder;
 pub use stream::decompress_prefix;
 
-/// What a compressed bundle starts with.
+/// The start of a compressed bundle.
 pub const MAGIC: [u8; 4] = *b"CCOB";
 
 /// The code of the README compiles and runs.

@@ -11,7 +11,7 @@ use crate::header::to_u64;
 /// The bytes that are hashed at a time.
 const BLOCK: usize = 64;
 
-/// What step `i` adds: the whole part of 2^32 times |sin(i + 1)|.
+/// The constant that step `i` adds: the whole part of 2^32 times |sin(i + 1)|.
 static CONSTANTS: [u32; 64] = [
     0xd76a_a478,
     0xe8c7_b756,
@@ -83,11 +83,11 @@ static CONSTANTS: [u32; 64] = [
 #[derive(Clone, Debug)]
 pub(crate) struct Md5 {
     state: [u32; 4],
-    /// Of all data, in bytes.
+    /// Length of all data, in bytes.
     len: u64,
     /// A block that is not full yet.
     rest: [u8; BLOCK],
-    /// How much of it there is: less than all.
+    /// Number of bytes in it: less than all.
     filled: usize,
 }
 
@@ -127,7 +127,7 @@ impl Md5 {
 
     /// The digest of all data.
     pub(crate) fn finish(mut self) -> [u8; 16] {
-        /// Where the length lies in the last block.
+        /// Offset of the length in the last block.
         const LEN_AT: usize = BLOCK - 8;
 
         let bits = self.len.wrapping_mul(8);
@@ -150,13 +150,13 @@ impl Md5 {
 )]
 #[allow(clippy::many_single_char_names, reason = "the names of RFC 1321")]
 fn hash_blocks(state: &mut [u32; 4], blocks: &[[u8; BLOCK]]) {
-    // As if unknown: constants that are known come last in a sum of the optimizer's, behind what has to be waited for.
+    // Hidden from the optimizer, which would add known constants last, after the values that take longest.
     let constants: &[u32; 64] = black_box(&CONSTANTS);
     let [mut a, mut b, mut c, mut d] = *state;
     for block in blocks {
         let before = [a, b, c, d];
         let (words, _) = block.as_chunks();
-        // What is known before a step: everything but `mixed`, which is of the results of the steps before.
+        // The part known before a step: everything but `mixed`, which depends on the results of earlier steps.
         let known = |a: u32, i: usize, word: usize| {
             a.wrapping_add(constants[i].wrapping_add(u32::from_le_bytes(words[word % 16])))
         };

@@ -1,4 +1,4 @@
-//! Versions, compression methods and the codecs behind them.
+//! Versions, compression methods and their codecs.
 
 use core::fmt;
 
@@ -57,7 +57,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// How a payload is compressed: the number in the header, whether known or not.
+/// The compression method of a payload: the number in the header, whether known or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method(pub u16);
 
@@ -101,7 +101,7 @@ impl Method {
     }
 }
 
-/// What the Clang Offload Bundler takes: Zstandard where it is compiled in, else zlib.
+/// Returns the default of the Clang Offload Bundler: Zstandard where it is compiled in, else zlib.
 impl Default for Method {
     fn default() -> Self {
         if Self::ZSTD.codec().is_none() && Self::ZLIB.codec().is_some() {

@@ -227,7 +227,7 @@ mod reader {
         }
     }
 
-    /// Appends so many bytes, fewer at the end.
+    /// Appends `len` bytes, fewer at the end.
     fn read_up_to(reader: &mut impl Read, len: usize, to: &mut Vec<u8>) -> io::Result<usize> {
         reader.take(to_u64(len)).read_to_end(to)
     }

@@ -29,7 +29,7 @@ pub(crate) fn read_prefix(bytes: &[u8]) -> Option<(u16, Method)> {
     Some((u16_at(bytes, 4)?, Method(u16_at(bytes, 6)?)))
 }
 
-/// What follows the prefix.
+/// The fields after the prefix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fields {
     /// Version 1 has none.

@@ -1,4 +1,4 @@
-//! `offload add`: further entries.
+//! `offload add`: appends entries.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,35 +17,35 @@ pub(crate) const MORE: More = More {
     examples: &[
         (
             "offload add kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in-place",
-            "one more GPU",
+            "add code for a GPU to a bundle",
         ),
         (
             "offload add packages.offload hip-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco -o new.offload",
-            "the same in a package",
+            "add an image to a package",
         ),
         (
             "offload add libfoo.so hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in ccob:1 --grow -o libbar.so",
-            "in one of the bundles of a library",
+            "add an image to one of the bundles of a library",
         ),
     ],
     notes: &[
-        "IDs are bundle entry IDs, also for packages, and are written in their canonical form. Where the file has \
-         several bundles, --in tells which, with a container out of the column IN of `offload ls`.",
-        "In a linked program or library the device code has a place, as large as when it was linked. What does not \
-         fit there is refused, unless --grow gives it a new place at the end of the file's memory.",
+        "IDs are bundle entry IDs, also for packages, and are written in canonical form. If the file has several \
+         bundles, choose one with --in and a container from the column IN of `offload ls`.",
+        "In a linked program or library, device code that no longer fits in its section is refused, unless --grow \
+         allows moving it to the end of the file's memory.",
     ],
 };
 
 /// Add images to a bundle or a package, in any file
 ///
-/// They become the last entries. Everything that is there stays what it is. Compressed bundles are compressed again.
+/// New entries are appended; existing entries do not change. Compressed bundles are compressed again.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// The file to edit; - is standard input
+    /// File to edit; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Bundle entry ID of the new entry, and the file with the image
+    /// Bundle entry ID of the new entry, and the file of its image
     #[arg(required = true, value_name = "ID=IMAGE")]
     images: Vec<OsString>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What commands share that read arguments, where clap is at its end.
+//! Argument parsing that commands share and clap does not do.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `offload bundle`: code objects into a bundle.
+//! `offload bundle`: writes a bundle of code objects.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -27,42 +27,42 @@ pub(crate) const MORE: More = More {
             "offload bundle -o new.hipfb host-x86_64-unknown-linux-gnu=/dev/null \\
                             hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco \\
                             hipv4-amdgcn-amd-amdhsa--gfx1100=gfx1100.hsaco",
-            "what HIP's runtime loads, for two GPUs; the host has no code in it",
+            "create a bundle for HIP's runtime, for two GPUs and with an empty host entry",
         ),
         (
             "offload bundle --compress --level 19 -o new.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco",
-            "as small as can be",
+            "compress as far as possible",
         ),
         (
             "offload bundle -o fat.o host-x86_64-unknown-linux-gnu=host.o \\
                         openmp-amdgcn-amd-amdhsa--gfx90a=gfx90a.bc",
-            "a host object with the device code in sections of its own",
+            "add device code to a host object, in sections",
         ),
     ],
     notes: &[
-        "Without --type the names of the files decide: text for .i .ii .cui .hipi .d .s .ll, else binary; or \
-         sections of the host's file if that is an object.",
+        "Without --type, the file names decide: text for .i .ii .cui .hipi .d .s .ll, sections of the host's file \
+         if that is an object, binary otherwise.",
     ],
 };
 
-/// Put code objects into a bundle, as clang-offload-bundler does
+/// Bundle code objects, as clang-offload-bundler does
 ///
-/// Each entry is a bundle entry ID and the file with the code: kind (host, hip, hipv4, openmp), triple and target ID.
-/// Entries keep their order. IDs are written in their canonical form. All but HIP needs an entry for the host, which
-/// comes first by custom, and may be empty: /dev/null.
+/// Each entry is a bundle entry ID and the file with the code: kind (host, hip, hipv4, openmp), triple and target
+/// ID. Entries keep their order. IDs are written in canonical form. Kinds other than HIP need an entry for the
+/// host, usually the first; it may be empty (/dev/null).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// The bundle to write; - is standard output
+    /// Write the bundle to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Entries: bundle entry ID and file, in order; - is standard input
     #[arg(required = true, value_name = "ID=FILE")]
     entries: Vec<OsString>,
-    /// Type of the files, as clang-offload-bundler names them: i, ii, cui, hipi, d, ll, bc, s, o, gch, ast
+    /// Set the file type: i, ii, cui, hipi, d, ll, bc, s, o, gch or ast
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     file_type: Option<FileType>,
-    /// Start code objects at multiples of N bytes (default: 4096 for HIP, else 1)
+    /// Align code objects to multiples of N bytes (default: 4096 for HIP, else 1)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     align: Option<u64>,
     /// Compress the bundle
@@ -74,7 +74,7 @@ pub(crate) struct Args {
     threads: Threads,
     #[command(flatten)]
     max_input: MaxInput,
-    /// Print what was written as JSON: one object with the entries, their offsets and sizes
+    /// Print one JSON object with the entries, their offsets and sizes
     #[arg(long)]
     json: bool,
 }
@@ -153,18 +153,18 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
     Ok(Report::new(&job, &notes))
 }
 
-/// What may have been meant by IDs that are refused: the first in which there is a slip.
+/// A correction of the first mistyped ID.
 fn meant(typed: &[Vec<u8>]) -> Vec<String> {
     let mut near =
         typed.iter().filter_map(|text| suggest::entry_id(&String::from_utf8_lossy(text)));
     near.next().into_iter().collect()
 }
 
-/// The type that the names of the files tell.
+/// The file type, from the extensions of the files.
 fn infer(files: &[PathBuf]) -> Result<FileType, String> {
     let mut found: Option<(Option<Leader>, &Path)> = None;
     for file in files {
-        // These have no name to tell anything by.
+        // These have no extension.
         if file.as_os_str() == "-" || special::is_null(file) {
             continue;
         }

@@ -15,33 +15,36 @@ use device_select::Product;
 
 pub(crate) const MORE: More = More {
     examples: &[
-        ("eval \"$(offload completions bash)\"", "in this shell only"),
+        ("eval \"$(offload completions bash)\"", "enable completion in this shell only"),
         (
             "offload completions bash > ~/.local/share/bash-completion/completions/offload",
-            "in every bash (package bash-completion), if the directory is there",
+            "enable it in every bash, with the package bash-completion",
         ),
         (
             "offload completions zsh > ~/.zfunc/_offload",
-            "in every zsh that has the directory ~/.zfunc in its $fpath before compinit",
+            "enable it in every zsh with ~/.zfunc in $fpath before compinit",
         ),
-        ("offload completions fish > ~/.config/fish/completions/offload.fish", "in every fish"),
+        (
+            "offload completions fish > ~/.config/fish/completions/offload.fish",
+            "enable it in every fish",
+        ),
     ],
     notes: &[],
 };
 
-/// Print the script that completes command lines in a shell
+/// Print a shell completion script
 ///
-/// Commands, options, the names of processors and whatever else has names are completed, and files. The script depends
-/// on this version of offload only: packages can carry it.
+/// The script completes commands, options, processors, GPUs and file names. It depends on this version of offload
+/// only, so packages can include it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// The shell
+    /// Shell to complete for
     shell: Shell,
 }
 
-/// Where an option could stand, clap_complete's script offers options in place of files: here only who types a dash wants
-/// one. With nothing to offer bash offers files.
+/// An edit of clap_complete's script for bash: offer options only after a dash. Without an offer, bash completes
+/// files.
 const FILES_IN_BASH: &str = r#"
 _offload_or_files() {
     _offload "$@"
@@ -69,7 +72,7 @@ pub(crate) fn run(args: &Args, command: Command, pages: &[&'static str]) -> io::
     Ok(Outcome::Clean)
 }
 
-/// The commands with the values that are known of options which take others, too.
+/// The commands, with known values of options that also take others.
 fn with_values(mut command: Command, pages: &[&'static str]) -> Command {
     // The options of the commands are there only then.
     command.build();
@@ -117,7 +120,7 @@ fn products() -> impl Iterator<Item = &'static str> {
     keys.into_iter().filter(|key| !key.is_empty()).map(|key| &*key.leak())
 }
 
-/// Whether a name is that of hardware.
+/// Returns whether a name is that of hardware.
 fn is_gpu(name: &str) -> bool {
     let info = Processor::amdgpu(name);
     match processor_family(name) {

@@ -1,4 +1,4 @@
-//! `offload compress`: bundles and offload binaries into compressed ones.
+//! `offload compress`: compresses bundles and offload binaries.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,43 +14,48 @@ use crate::help::More;
 
 pub(crate) const MORE: More = More {
     examples: &[
-        ("offload compress kernels.hipfb -o kernels.ccob", "one bundle"),
-        ("offload compress --level 19 -j 8 --in-place *.so", "small is worth waiting for"),
+        ("offload compress kernels.hipfb -o kernels.ccob", "compress a bundle"),
+        (
+            "offload compress --level 19 -j 8 --in-place *.so",
+            "compress libraries as far as zstd's level 19 can, \
+          with 8 threads",
+        ),
         (
             "offload compress --format-version 2 kernels.hipfb -o b",
-            "for programs built with LLVM 19 to 21",
+            "write a version for programs built with LLVM 19 to 21",
         ),
-        ("offload compress libfoo.so --dry-run", "what would it save?"),
-        ("cat kernels.hipfb | offload compress - -o - > new.ccob", "in a pipe"),
+        ("offload compress libfoo.so --dry-run", "print the size that would be saved"),
+        ("cat kernels.hipfb | offload compress - -o - > new.ccob", "compress in a pipe"),
     ],
     notes: &[
-        "The same input, method and level give the same bytes, whatever the number of threads.",
+        "The output depends on the input, the method and the level only, not on the number of threads.",
     ],
 };
 
 /// Compress bundles and offload binaries in any file
 ///
-/// Files are bundles, offload binaries, objects, archives, libraries and programs. Every plain bundle becomes a compressed
-/// one (CCOB); compressed ones stay as they are, as do bundles that would not get smaller. Bundles that start at
-/// multiples of 4096, as the HIP runtime wants them, do so again. Linked files get smaller and load as before.
+/// Files are bundles, offload binaries, objects, archives, libraries and programs. Every plain bundle is compressed
+/// (CCOB), unless it would not get smaller; compressed bundles do not change. Bundles that start at multiples of
+/// 4096, as the HIP runtime requires, still do. Linked files get smaller and load as before.
 ///
-/// Offload binaries of version 3 become compressed ones, which LLVM 24 reads. Those of versions 1 and 2 become compressed
-/// ones of version 3 where the file consists of offload binaries, or with --format-version 3: LLVM 23 and older read no
-/// version 3. Those that a program hands to another runtime than HIP's stay plain. A note tells of each sort. The default
-/// level for them is LLVM's, 5 for zstd.
+/// Offload binaries of version 3 are compressed in the form that LLVM 24 reads. Those of versions 1 and 2 become
+/// compressed ones of version 3 if the file consists of offload binaries, or with --format-version 3: LLVM 23 and
+/// older cannot read version 3. Offload binaries that a program hands to a runtime other than HIP's stay plain. A
+/// note reports each of these cases. The default level for offload binaries is LLVM's, 5 for zstd.
 ///
-/// `offload decompress` restores the file byte for byte. This is checked before anything is written. A note tells where
-/// another byte than one of device code will differ; a file that could not be decompressed is not written. Files in
-/// which there is nothing to do are left alone; one without bundles and offload binaries is an error (--allow-uneditable).
+/// `offload decompress` restores the file byte for byte. This is checked before anything is written. A note reports
+/// bytes outside of device code that will differ; a file that could not be decompressed is not written. A file with
+/// nothing to compress is not changed. A file without bundles and offload binaries is an error
+/// (--allow-uneditable).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// Files with bundles or offload binaries; - is standard input. Several only with --in-place or --dry-run
+    /// Files to compress; - is standard input. Several need --in-place or --dry-run
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     how: Compression,
-    /// Compress again what is compressed
+    /// Compress already compressed containers again
     #[arg(long)]
     recompress: bool,
     #[command(flatten)]
@@ -89,7 +94,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     })
 }
 
-/// Whether runtimes will read the bundles where they lie, and version 2 can hold them: runtimes of all ages know it.
+/// Returns whether runtimes read these bundles and version 2, which all of them support, can hold them.
 fn is_for_runtime(contents: &EditableFile) -> bool {
     let holds_bundles =
         matches!(contents.format(), FileFormat::Bundle | FileFormat::CompressedBundle);

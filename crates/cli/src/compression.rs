@@ -5,24 +5,28 @@ use ccob::{Codec, Method, Version, WriteOptions};
 use crate::parallel::Threads;
 use crate::report;
 
-/// The options that say how to compress, shared by the commands.
+/// Compression options, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Compression {
-    /// Compression method: zstd, which is the default, or zlib
+    /// Compress with METHOD: zstd (default) or zlib
     #[arg(long, value_name = "METHOD", value_parser = ["zstd", "zlib"], hide_possible_values = true)]
     method: Option<String>,
-    /// Compression level: for zstd to 22, and negative ones for speed (default 3); for zlib 0 to 10 (default 6).
-    /// One beyond is taken for the nearest
+    /// Set the compression level: zstd up to 22 (default 3), zlib 0 to 10 (default 6)
+    ///
+    /// Negative levels of zstd are faster. Levels out of range are clamped.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     level: Option<i32>,
-    /// Version of the format: 3, which is the default for files of bundles, or 2, which LLVM 19 and later and all HIP
-    /// runtimes read that read compressed bundles, the default in other files as far as it can hold them (4 GiB)
+    /// Write this version of the format: 2 or 3
+    ///
+    /// Version 2 (up to 4 GiB) is readable by LLVM 19 and later, and by every HIP runtime that supports compressed
+    /// bundles. Version 3 needs LLVM 22. The default is 3 for files of bundles and for bundles that version 2
+    /// cannot hold, otherwise 2.
     #[arg(long, value_name = "N", value_parser = ["2", "3"], hide_possible_values = true)]
     pub(crate) format_version: Option<String>,
 }
 
 impl Compression {
-    /// Whether any of the options is there.
+    /// Returns whether any of the options is given.
     pub(crate) fn is_given(&self) -> bool {
         let Compression { method, level, format_version } = self;
         method.is_some() || level.is_some() || format_version.is_some()

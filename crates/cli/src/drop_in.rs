@@ -1,4 +1,4 @@
-//! How the drop-in tools start: the process's arguments read as LLVM reads them.
+//! Start of the drop-in tools: the process's arguments read as LLVM reads them.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use crate::llvm_cl::{self, Invocation, Matches, Tool};
 use crate::{input, report, style};
 
-/// Reads the arguments of this process. What a command line asks to print, or is wrong with it, is printed, and is how
-/// the process ends. `name` is the tool's, for callers who leave out the first argument.
+/// Reads the arguments of this process. Requested output and usage errors are printed, and end the process. `name`
+/// is the tool's, for callers who leave out the first argument.
 pub(crate) fn start(tool: &'static Tool, name: &str) -> Result<(Invocation, Matches), ExitCode> {
     let mut args = std::env::args_os().map(input::bytes);
     let typed = args.next().unwrap_or_else(|| name.as_bytes().to_vec());

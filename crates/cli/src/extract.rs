@@ -21,41 +21,46 @@ use crate::{Outcome, input, report, standard, style};
 
 pub(crate) const MORE: More = More {
     examples: &[
-        ("offload extract libfoo.so", "all images, into this directory"),
+        ("offload extract libfoo.so", "write all images to the current directory"),
         (
             "offload extract libfoo.so --target gfx906 -o images",
-            "what a gfx906 can load, into images/",
+            "write the images that a gfx906 can load to images/",
         ),
-        ("offload extract libfoo.so --index 1 --stdout | llvm-objdump -d -", "disassemble one"),
-        ("offload extract old.s --id 'my gpu' --stdout", "by the very text of the bundle entry ID"),
+        (
+            "offload extract libfoo.so --index 1 --stdout | llvm-objdump -d -",
+            "disassemble one image",
+        ),
+        (
+            "offload extract old.s --id 'my gpu' --stdout",
+            "extract the image with exactly this bundle entry ID",
+        ),
     ],
     notes: &[
         "Names are STEM.INDEX.KIND-TRIPLE-TARGET.EXTENSION: the input's name without extension, the index that \
-         `offload ls` shows, and an extension by what the image is (hsaco, cubin, bc, spv, ptx, o). Existing files \
-         are replaced.",
+         `offload ls` shows, and an extension for the format of the image (hsaco, cubin, bc, spv, ptx, o). Existing files are replaced.",
     ],
 };
 
-/// Write device images into files, under safe generated names
+/// Write device images to files with safe generated names
 ///
-/// Every image that --target, --id and --index choose is written, and one line is printed for each. All files appear
-/// together when the input was read to its end without error; a malformed input writes nothing. Empty images
-/// and the bundler's host placeholders are only written when --index asks for them.
+/// Writes every image that --target, --id and --index select, and prints one line for each. All files appear
+/// together after the input was read to its end without error; a malformed input writes nothing. Empty images and
+/// host placeholders of the bundler are written only if --index selects them.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// The file to take images from; - is standard input
+    /// File to extract from; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     selection: Selection,
-    /// Only the image with this number in the first column of `offload ls`. Repeatable
+    /// Extract only the image with this number in `offload ls`. Repeatable
     #[arg(long, value_name = "N")]
     index: Vec<usize>,
-    /// Directory to write to, made if it does not exist
+    /// Write to this directory, created if it does not exist
     #[arg(short, long, value_name = "DIR", default_value = ".", conflicts_with = "stdout")]
     output: PathBuf,
-    /// Write the one chosen image to standard output
+    /// Write the only selected image to standard output
     #[arg(long)]
     stdout: bool,
     #[command(flatten)]
@@ -129,7 +134,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         Sink::Stdout(_) => {
             let n = written.len();
             report::error(&format_args!(
-                "{file}: {n} images match, --stdout takes one: choose with --index N"
+                "{file}: --stdout: expected one image, found {n}; choose with --index N"
             ));
             return Ok(Outcome::Faults);
         }
@@ -144,7 +149,7 @@ fn nothing_matched(seen: &[String]) -> String {
     format!("no image matches; it has {}", report::few(seen))
 }
 
-/// Where images go until the whole input was seen.
+/// The destination of images until the whole input was read.
 enum Sink {
     Files(Outputs, OutputDirectory),
     Stdout(File),

@@ -1,15 +1,15 @@
-//! Why a command came to nothing.
+//! Failures of commands.
 
 use std::io;
 
 use crate::{Outcome, report};
 
-/// Why nothing came of it.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What is wrong, one line each.
+    /// Errors, one line each.
     Complaints(Vec<String>),
-    /// Whoever read the output left, and wants to hear no more.
+    /// Standard output was closed early: print nothing.
     ReaderLeft,
 }
 

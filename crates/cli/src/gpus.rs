@@ -12,26 +12,27 @@ use device_select::{Product, Vendor};
 
 pub(crate) const MORE: More = More {
     examples: &[
-        ("offload gpus", "all"),
-        ("offload gpus \"RX 7600\"", "what is its processor?"),
-        ("offload gpus gfx90a sm_86", "what are these processors sold as?"),
-        ("offload gpus 1002:744c", "which products have this PCI ID, as `lspci -nn` prints it?"),
-        ("offload match --gpu \"RTX 4090\" libfoo.so", "a name in place of a target ID"),
+        ("offload gpus", "list all GPUs"),
+        ("offload gpus \"RX 7600\"", "show the processor of a product"),
+        ("offload gpus gfx90a sm_86", "list the products with these processors"),
+        ("offload gpus 1002:744c", "list the products with a PCI ID, as `lspci -nn` prints it"),
+        ("offload match --gpu \"RTX 4090\" libfoo.so", "use a name in place of a target ID"),
     ],
     notes: &[
-        "The table is of this version of offload, and not complete: graphics of processors have few names, and \
-         those whose chip is in doubt have none. Rows are sorted by vendor, processor and name.",
+        "The table is part of this version of offload and is not complete: integrated graphics have few names, and \
+         products whose chip is in doubt have none. Rows are sorted by vendor, processor and name.",
     ],
 };
 
 /// List the names of GPUs, with their processors and PCI IDs
 ///
-/// Wherever a command takes a target ID, it takes one of these names or PCI IDs, too. Case, spaces, hyphens and the names of
-/// the maker and the brand do not matter. A name that several processors have is refused, with the choices.
+/// Commands that take a target ID also take one of these names or PCI IDs. Case, spaces, hyphens and the names of
+/// the maker and the brand do not matter. A name that several processors have is refused; the error lists the
+/// choices.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// Only GPUs that this names: a part of the name, a processor, a vendor or a PCI ID
+    /// List only these GPUs: part of a name, a processor, a vendor or a PCI ID
     #[arg(value_name = "FILTER")]
     filters: Vec<String>,
     /// Print one JSON array, with one object for each name

@@ -1,4 +1,4 @@
-//! What help texts and manual pages say around what clap makes of the definitions.
+//! Examples, notes and layout of help texts and manual pages.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use clap::Command;
 
 use crate::style::HEADING;
 
-/// A command line, and what it does in a few words.
+/// A command line, and what it does.
 pub(crate) type Example = (&'static str, &'static str);
 
 /// The end of the help of a command.
@@ -20,45 +20,51 @@ pub(crate) struct More {
 /// Commands under a title, each with the end of its help.
 pub(crate) type Group = (&'static str, &'static [(&'static str, &'static More)]);
 
-/// Terms under a title, and what there is to say of each.
+/// Terms under a title, each with its description.
 pub(crate) type Terms = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The end of `offload -h`.
-pub(crate) const SHORT: &str = "`offload COMMAND --help` has examples of each command.";
+pub(crate) const SHORT: &str = "`offload COMMAND --help` shows examples of each command.";
 
-/// The end of `offload --help`: [`TERMS`] stand before the last paragraph.
+/// The end of `offload --help`. [`TERMS`] precede the last paragraph.
 pub(crate) const START: More = More {
     examples: &[
-        ("offload ls libfoo.so", "which GPUs does this library carry code for?"),
-        ("offload match --gpu gfx1031 libfoo.so", "what would this one run, and if nothing, why?"),
-        ("offload thin libfoo.so --keep gfx1100 -o small.so", "the same library, for one GPU"),
+        ("offload ls libfoo.so", "list the GPUs that a library has code for"),
+        (
+            "offload match --gpu gfx1031 libfoo.so",
+            "show what this GPU would load, or why it loads nothing",
+        ),
+        ("offload thin libfoo.so --keep gfx1100 -o small.so", "keep only the code for one GPU"),
     ],
     notes: &[
-        "`offload COMMAND --help` has examples of each command, and `offload man COMMAND | man -l -` the same as a \
-         page. Output files appear whole. If a command fails or is interrupted, none of them appears.",
-        "The tools that stand in for LLVM's (clang-offload-bundler, llvm-offload-binary, also called \
-         clang-offload-packager, llvm-offload-wrapper and clang-offload-wrapper) have a --help of their own.",
+        "`offload COMMAND --help` shows examples of each command; `offload man COMMAND | man -l -` shows its \
+         manual page. Output files appear complete or not at all, even if a command fails or is interrupted.",
+        "The drop-in replacements for LLVM's tools have their own --help: clang-offload-bundler, \
+         llvm-offload-binary (also called clang-offload-packager), llvm-offload-wrapper and clang-offload-wrapper.",
     ],
 };
 
-/// What holds for all commands.
+/// Exit statuses and environment variables of all commands.
 pub(crate) const TERMS: [Terms; 2] = [
     (
         "Exit status",
         &[
-            ("0", "all is well"),
-            ("1", "a file is at fault, or cannot be read or written; no, from match and verify"),
-            ("2", "wrong usage"),
-            ("141", "whoever read the output left before its end"),
+            ("0", "success"),
+            (
+                "1",
+                "a file is malformed or unreadable, match found no image, or verify found problems",
+            ),
+            ("2", "the command line is invalid"),
+            ("141", "standard output was closed early (broken pipe)"),
         ],
     ),
     (
         "Environment",
         &[
-            ("NO_COLOR", "if set, text has no colours, as in files and pipes"),
-            ("CLICOLOR_FORCE", "if set, text has colours, in files and pipes as well"),
-            ("COLUMNS", "how wide help texts may be, where no terminal tells"),
-            ("TMPDIR", "where standard input is kept, and what else needs a file"),
+            ("NO_COLOR", "if set, never print colours"),
+            ("CLICOLOR_FORCE", "if set, print colours even to files and pipes"),
+            ("COLUMNS", "width of help texts if standard output is not a terminal"),
+            ("TMPDIR", "directory for temporary files, such as a copy of standard input"),
         ],
     ),
 ];
@@ -97,13 +103,13 @@ fn examples(title: &str, examples: &[Example]) -> String {
     text
 }
 
-/// A title, as clap's own look.
+/// A title in the style of clap.
 fn heading(title: &str) -> String {
     let style = HEADING.underline();
     format!("{style}{title}:{style:#}")
 }
 
-/// The layout of `offload --help` and `offload -h`, with what the commands say of themselves.
+/// The layout of `offload --help` and `offload -h`, with a line for each command.
 pub(crate) fn template(command: &Command, groups: &[Group]) -> String {
     let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
     for (title, commands) in groups {
@@ -113,7 +119,7 @@ pub(crate) fn template(command: &Command, groups: &[Group]) -> String {
             let _ = writeln!(text, "  {name:<12} {}", about.unwrap_or_default());
         }
     }
-    // The one that clap adds.
+    // clap adds this command.
     text.push_str("  help         Print this message or the help of the given subcommand(s)\n");
     let _ = write!(text, "\n{}\n{{options}}{{after-help}}", heading("Options"));
     text

@@ -60,7 +60,7 @@ pub(crate) fn open_thin_file(archive: &Path, name: &[u8]) -> io::Result<File> {
     open_regular(&thin_member_path(archive, name))
 }
 
-/// Where the file lies that the thin archive at `archive` names.
+/// Returns the path of the file that the thin archive at `archive` names.
 pub(crate) fn thin_member_path(archive: &Path, name: &[u8]) -> PathBuf {
     archive.parent().unwrap_or(Path::new("")).join(path(name))
 }
@@ -72,7 +72,7 @@ pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// The path that the bytes of an argument or a member's name spell. What is no UTF-8 names no file here.
+/// The path that the bytes of an argument or a member's name spell. Text that is not UTF-8 cannot name a file here.
 #[cfg(not(unix))]
 pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
@@ -94,14 +94,14 @@ pub(crate) fn bytes(argument: OsString) -> Vec<u8> {
 /// The options that bound what is decompressed and copied, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Limits {
-    /// Most bytes of decompressed data held at one time (suffixes K, M, G)
+    /// Limit decompressed data held at one time (suffixes K, M, G)
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_size)]
     max_decompressed: u64,
-    /// Do not search host files for containers outside of device sections; faster
+    /// Do not search host files for containers outside of device sections
     ///
-    /// By default every byte of a host file (ELF, PE, Mach-O, COFF, WebAssembly) that no device section accounts for
-    /// is searched for bundles, offload binaries and fatbinaries. Containers found there are named by section and
-    /// offset.
+    /// By default, every byte of a host file (ELF, PE, Mach-O, COFF, WebAssembly) outside of device sections is
+    /// searched for bundles, offload binaries and fatbinaries. Containers found there are named by section and
+    /// offset. This option is faster.
     #[arg(long)]
     no_scan: bool,
     #[command(flatten)]

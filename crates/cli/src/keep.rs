@@ -12,7 +12,7 @@ use crate::output::{self, How, Name, Outputs};
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
 
-/// Where the bytes of a chosen image are.
+/// The place of the bytes of a selected image.
 #[derive(Clone, Debug)]
 pub(crate) enum Kept {
     /// In the walked file: offset and size.
@@ -56,8 +56,8 @@ impl<'o> Keeper<'o> {
         Ok(())
     }
 
-    /// Sees to it that an image can be [written](Self::write) to an output after the walk. What was kept for this
-    /// output before is not needed any more.
+    /// Sees to it that an image can be [written](Self::write) to an output after the walk. Bytes kept for this
+    /// output before are dropped.
     ///
     /// A placeholder of the host is kept as the host object. [`InvalidData`](io::ErrorKind::InvalidData) is about the
     /// input: the object is malformed.

@@ -1,5 +1,5 @@
 //! The tools of this workspace. Each binary is one call into this library, which exists so that they can share
-//! modules; it is no public API.
+//! modules; it is not a public API.
 
 #![forbid(unsafe_code)]
 
@@ -53,7 +53,7 @@ mod verify;
 mod wrap;
 pub mod wrapper;
 
-/// What a command says when it did not fail outright.
+/// The result of a command that did not fail outright.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// Nothing to complain about.

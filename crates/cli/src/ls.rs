@@ -20,42 +20,44 @@ use view::{Item, Totals};
 
 pub(crate) const MORE: More = More {
     examples: &[
-        ("offload ls libfoo.so", "every image, and how much of the file each GPU takes"),
+        ("offload ls libfoo.so", "list every image, and how much of the file each GPU takes"),
         ("offload ls --tree libfoo.a", "show the nesting of containers"),
-        ("offload ls --target gfx1100 *.so", "only what this GPU can load"),
+        ("offload ls --target gfx1100 *.so", "list only images that this GPU can load"),
         (
             "offload ls --totals --sort size *.so",
-            "how much each GPU takes, of each file and of all",
+            "show how much each GPU takes of each file, and of all files",
         ),
-        ("offload ls --json libfoo.so | jq -r '.[].target' | sort -u", "the targets, for scripts"),
+        (
+            "offload ls --json libfoo.so | jq -r '.[].target' | sort -u",
+            "list the targets, for a script",
+        ),
     ],
     notes: &[
-        "STORED (~) and SHARE of an image in a compressed bundle are its part of the compressed size. On a \
-         terminal with fewer lines than a file has images, only totals are shown, unless --rows is given. Narrow \
-         terminals lose the bar, FORMAT, TRIPLE, SHARE and STORED; then IN loses its start.",
+        "STORED (~) and SHARE of an image in a compressed bundle are its part of the compressed size. If a file \
+         has more images than the terminal has lines, only totals are shown; --rows shows all images. Narrow terminals omit the bar, FORMAT, TRIPLE, SHARE and STORED; then IN is truncated at its start.",
     ],
 };
 
 /// List every device image in any file: kind, triple, target, size
 ///
-/// Looks into ELF, COFF, PE, Mach-O and WebAssembly files, archives, bundles, compressed bundles, packages and
-/// NVIDIA fatbinaries, at any depth, and lists images in file order with totals per target. Compressed bundles are read as
-/// far as that takes.
+/// Reads ELF, COFF, PE, Mach-O and WebAssembly files, archives, bundles, compressed bundles, packages and NVIDIA
+/// fatbinaries, at any depth, and lists images in file order with totals per target. Compressed bundles are
+/// decompressed only as far as the list needs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// Files to look into; - is standard input
+    /// Files to read; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     selection: Selection,
-    /// Print one JSON array of all images of all files
+    /// Print one JSON array of all images
     #[arg(long)]
     json: bool,
-    /// Show images below the containers they lie in
+    /// Print images below their containers
     #[arg(long, conflicts_with = "json")]
     tree: bool,
-    /// Print totals only, per file and of all files
+    /// Print totals only, per file and for all files
     #[arg(long, conflicts_with_all = ["json", "tree", "rows", "hash"])]
     totals: bool,
     /// Print all images, even on a terminal with fewer lines
@@ -70,25 +72,25 @@ pub(crate) struct Args {
         conflicts_with = "tree"
     )]
     sort: Key,
-    /// Read all images, and show a hash of each: XXH3 with 64 bits, as xxhsum -H3 has it
+    /// Print a hash of each image: 64-bit XXH3, as xxhsum -H3 prints it
     ///
-    /// It tells which images are the same, in one file or in several, and is the hash of what `offload extract` writes. It
-    /// does not resist deliberate collisions. Images that are compressed by themselves, in NVIDIA's fatbinaries, are
-    /// hashed as stored; those of SYCL's tables are decompressed.
+    /// Equal images have equal hashes; the hash is that of the file that `offload extract` writes. It does not
+    /// resist deliberate collisions. Compressed images in NVIDIA's fatbinaries are hashed as stored; those of
+    /// SYCL's tables are decompressed.
     #[arg(long)]
     hash: bool,
-    /// Read all of compressed bundles: show formats of images, check hashes
+    /// Decompress everything: print the formats of images, check hashes
     ///
-    /// Without it compressed bundles are read to the end of their tables of entries, which have everything but the
-    /// formats of images: damage after the table is not found, and the format is -, or null. Bundles with more than code
-    /// for AMD GPUs are read to their end nevertheless, to look for images in their images. `offload verify` checks
-    /// everything.
+    /// Without this option, compressed bundles are read to the end of their tables of entries, which contain
+    /// everything but the formats of images: damage after the table is not found, and the format is -, or null.
+    /// Bundles that hold more than code for AMD GPUs are still read to their end, to search their images for
+    /// images. `offload verify` checks everything.
     #[arg(long)]
     formats: bool,
-    /// Read all of compressed bundles and images, to compare each image with its name
+    /// Decompress everything and compare each image with the name of its entry
     ///
-    /// An image for another GPU than its entry says is marked: gfx906 (holds gfx1250). No GPU loads it. Without this option images are
-    /// compared that are not compressed.
+    /// An image for a GPU other than the one named is marked: gfx906 (holds gfx1250). No GPU loads it. Without this
+    /// option only uncompressed images are compared.
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -97,13 +99,13 @@ pub(crate) struct Args {
     limits: input::Limits,
 }
 
-/// The part of a file's listing that is printed.
+/// The printed part of a file's listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shows {
     Rows,
     Tree,
     Totals,
-    /// Because the terminal has too few lines.
+    /// Totals only, as the terminal has too few lines.
     TotalsUnasked,
 }
 
@@ -235,7 +237,7 @@ fn complain(
     }
 }
 
-/// Why a listing is empty: an error where the file was not understood.
+/// Returns the reason for an empty listing: an error if the file was not understood.
 fn nothing(summary: &Summary, selection: &Selection, passed: &Passed) -> Result<String, String> {
     if summary.images > 0 && !selection.is_everything() {
         let (images, condition) = (summary.images, selection.condition());

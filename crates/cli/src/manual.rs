@@ -20,23 +20,23 @@ use tools::TOOLS;
 
 pub(crate) const MORE: More = More {
     examples: &[
-        ("offload man | man -l -", "the page of offload itself"),
-        ("offload man thin | man -l -", "that of a command"),
-        ("offload man --out share/man/man1", "all pages, for a package"),
+        ("offload man | man -l -", "read the page of offload itself"),
+        ("offload man thin | man -l -", "read the page of a command"),
+        ("offload man --out share/man/man1", "write all pages, for a package"),
     ],
     notes: &[],
 };
 
 /// Print a manual page, or write all of them
 ///
-/// There is a page for offload, one for each of its commands, and one for each of the tools that stand in for LLVM's.
+/// There is a page for offload, for each of its commands, and for each drop-in replacement of an LLVM tool.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// A command, or a tool such as clang-offload-bundler; without, offload itself
+    /// Command, or tool such as clang-offload-bundler [default: offload]
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     page: Option<String>,
-    /// Write all pages into this directory, made if it does not exist
+    /// Write all pages to this directory, created if it does not exist
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, mut command: Command, groups: &[Group]) -> io::Re
     Ok(Outcome::Clean)
 }
 
-/// What pages can be asked for by, beside `offload`.
+/// The names of all pages but that of `offload`.
 pub(crate) fn names(groups: &[Group]) -> Vec<&'static str> {
     let commands = groups.iter().flat_map(|(_, commands)| commands.iter().map(|(name, _)| *name));
     commands.chain(TOOLS.iter().map(|(name, _)| *name)).collect()

@@ -19,58 +19,60 @@ use walk::Walk;
 
 pub(crate) const MORE: More = More {
     examples: &[
-        ("offload match --gpu gfx1031 libfoo.so", "why does this library not run on my Radeon?"),
-        ("offload match --gpu sm_86 packages.offload", "and these, on my GeForce?"),
+        (
+            "offload match --gpu gfx1031 libfoo.so",
+            "find out why a library does not run on a Radeon",
+        ),
+        ("offload match --gpu sm_86 packages.offload", "check a package for a GeForce"),
         (
             "offload match --gpu gfx906,gfx942,gfx1100 *.so",
-            "a table of what each of these GPUs gets",
+            "print a table of what each of these GPUs loads",
         ),
-        ("offload match -q --gpu gfx1100 *.so || echo no", "for scripts"),
+        ("offload match -q --gpu gfx1100 *.so || echo no", "test the exit status in a script"),
         (
             "offload match --gpu \"$(rocminfo | grep -om1 'amdgcn-.*')\" libfoo.so",
-            "on this machine",
+            "check for the GPU of this machine",
         ),
     ],
     notes: &[
-        "A GPU given without features (gfx90a) may run with xnack and sramecc on or off; where that matters, the \
-         answer says so. rocminfo prints AMD GPUs with features; nvidia-smi --query-gpu=compute_cap prints 8.6 for \
-         sm_86.",
-        "Containers for GPUs of other vendors are shown, and count only if the file has no others. Containers \
-         without kernels never count: an image without machine code serves no GPU and fails none. Containers that \
-         hold only code for the features of other NVIDIA GPUs (sm_90a, sm_100f) are told of, and are no fault if \
-         another container has code for this GPU. Images that are not looked into are taken to hold kernels: those \
-         of compressed bundles, and of fatbinaries compressed ones of more than 64 KiB.",
+        "A GPU without features (gfx90a) may run with xnack and sramecc on or off; the answer says so if that \
+         matters. rocminfo prints AMD GPUs with features; nvidia-smi --query-gpu=compute_cap prints 8.6 for sm_86.",
+        "Containers for GPUs of other vendors are shown, but count only if the file has no others. Containers \
+         without kernels never count. A container that holds only architecture-specific code for other NVIDIA GPUs (sm_90a, sm_100f) is reported, but is not an error if another container has code for this GPU. Images that are not read are assumed to hold kernels: those in compressed bundles, and compressed images of more than 64 KiB in fatbinaries.",
     ],
 };
 
-/// Say which image a GPU gets, and why it does not get the others
+/// Show which image a GPU loads, and why not the others
 ///
-/// A container is what a runtime chooses from: a bundle, a fatbinary, or all packages of a section. Libraries have one for
-/// each source file, and need code in all of them that hold kernels. Exits with 1 when such a container has nothing for
-/// the GPU, or a file has no device code at all.
+/// A runtime chooses one image from each container: a bundle, a fatbinary, or all packages of a section. A library
+/// has one container for each source file and needs code in every container that holds kernels. Exits with 1 if
+/// such a container has no image for the GPU, or if a file has no device code.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// The GPU: a target ID (gfx90a:xnack+, sm_86), a name (RX 7600), a PCI ID (10de:2684), what rocminfo prints, or a
-    /// bundle entry ID. Repeatable, or with commas between several
+    /// Match these GPUs, separated by commas. Repeatable
+    ///
+    /// A GPU is a target ID (gfx90a:xnack+, sm_86), a name (RX 7600), a PCI ID (10de:2684), the output of rocminfo,
+    /// or a bundle entry ID.
     #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = gpu)]
     gpus: Vec<Device>,
-    /// Files to look into; - is standard input
+    /// Files to read; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Only containers of this kind. Repeatable
+    /// Show only containers of this kind. Repeatable
     #[arg(long = "kind", value_name = "KIND", value_parser = runtime())]
     kinds: Vec<Runtime>,
-    /// Read all of compressed bundles and images, to compare each image with its name
+    /// Decompress everything and compare each image with the name of its entry
     ///
-    /// Entries of bundles, packages and fatbinaries name the GPU of an image, and runtimes choose by that name. An image for
-    /// another GPU than its name says is loaded by none. Without this option images are compared that are not compressed.
+    /// Entries of bundles, packages and fatbinaries name the GPU of an image, and runtimes choose by that name. No
+    /// runtime loads an image for a GPU other than the one named. Without this option only uncompressed images are
+    /// compared.
     #[arg(long)]
     check: bool,
-    /// Print one JSON array of all containers of all files, with one object for each GPU
+    /// Print one JSON array of all containers, with one object for each GPU
     #[arg(long)]
     json: bool,
-    /// Print nothing but errors: the exit status tells
+    /// Print errors only; use the exit status
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
     #[command(flatten)]
@@ -214,7 +216,7 @@ impl File {
         (Some(File { summary, thin_size, errors, units, answers }), complaints)
     }
 
-    /// Whether there is device code, and nothing is wrong with its containers.
+    /// Returns whether there is device code, and nothing is wrong with its containers.
     fn is_sound(&self) -> bool {
         self.errors == 0 && !self.units.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What images are called in tables and messages.
+//! Names of images in tables and messages.
 
 use fat_object::{Disagreement, FileFormat};
 use target_id::{OffloadKind, Target};

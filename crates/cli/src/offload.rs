@@ -29,25 +29,25 @@ struct Cli {
 enum Command {
     /// List every device image in any file: kind, triple, target, size
     Ls(ls::Args),
-    /// Say which image a GPU gets, and why it does not get the others
+    /// Show which image a GPU loads, and why not the others
     Match(match_gpu::Args),
     /// List the names of GPUs, with their processors and PCI IDs
     Gpus(gpus::Args),
     /// Check structure, bounds, hashes and rules of composition
     Verify(verify::Args),
-    /// Write device images into files, under safe generated names
+    /// Write device images to files with safe generated names
     Extract(extract::Args),
-    /// Take code objects for given targets out of a bundle or any file
+    /// Extract the best code object for each target ID from any file
     Unbundle(unbundle::Args),
-    /// Put code objects into a bundle, as clang-offload-bundler does
+    /// Bundle code objects, as clang-offload-bundler does
     Bundle(bundle::Args),
-    /// Put device images into a package, which clang can embed
+    /// Package device images into a file that clang can embed
     Pack(pack::Args),
     /// Remove device code for other GPUs from any file, linked or not
     Thin(thin::Args),
     /// Remove entries of bundles and packages, in any file
     Remove(remove::Args),
-    /// Put images in the place of others, in any file
+    /// Replace images in any file
     Replace(replace::Args),
     /// Add images to a bundle or a package, in any file
     Add(add::Args),
@@ -55,9 +55,9 @@ enum Command {
     Compress(compress::Args),
     /// Decompress bundles and offload binaries, and check them
     Decompress(decompress::Args),
-    /// Put device images into a module that registers them at run time
+    /// Wrap device images in a module that registers them at run time
     Wrap(wrap::Args),
-    /// Print the script that completes command lines in a shell
+    /// Print a shell completion script
     Completions(completions::Args),
     /// Print a manual page, or write all of them
     Man(manual::Args),
@@ -66,7 +66,7 @@ enum Command {
 /// The commands, as people look for them.
 const GROUPS: [Group; 6] = [
     (
-        "Look into files",
+        "Inspect",
         &[
             ("ls", &ls::MORE),
             ("match", &match_gpu::MORE),
@@ -74,10 +74,10 @@ const GROUPS: [Group; 6] = [
             ("verify", &verify::MORE),
         ],
     ),
-    ("Take images out", &[("extract", &extract::MORE), ("unbundle", &unbundle::MORE)]),
-    ("Make containers", &[("bundle", &bundle::MORE), ("pack", &pack::MORE)]),
+    ("Extract", &[("extract", &extract::MORE), ("unbundle", &unbundle::MORE)]),
+    ("Create", &[("bundle", &bundle::MORE), ("pack", &pack::MORE)]),
     (
-        "Edit what lies in files",
+        "Edit",
         &[
             ("thin", &thin::MORE),
             ("remove", &remove::MORE),

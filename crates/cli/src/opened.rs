@@ -20,9 +20,9 @@ pub(crate) struct Opened {
 /// Bound on what is copied of inputs that are not files.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct MaxInput {
-    /// Read at most SIZE bytes of standard input or a pipe (suffixes K, M, G)
+    /// Limit the bytes read from standard input or a pipe (suffixes K, M, G)
     ///
-    /// They are copied to a temporary file. Files are not copied and have no limit.
+    /// Such input is copied to a temporary file. Regular files are not copied and have no limit.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size, hide_short_help = true)]
     max_input: u64,
 }

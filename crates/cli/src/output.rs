@@ -3,11 +3,11 @@
 //! Directories are opened once and held, and everything is done in them: a directory or a symbolic link that somebody
 //! puts in the way meanwhile leads nowhere else.
 //!
-//! Until they are complete, files have no name where the system can do that (Linux, on most file systems). Elsewhere they
-//! have a temporary one, and on Linux as well for a moment before they replace another file, or when there are more of
-//! them than can stay open. SIGINT, SIGTERM and SIGHUP remove these names and the directories that were made, and come
-//! before all files of a call appear or after. SIGKILL can leave a temporary name or an empty directory behind, and can
-//! come between two files of a call.
+//! Until they are complete, files have no name where the system can do that (Linux, on most file systems).
+//! Elsewhere they have a temporary one, and on Linux as well for a moment before they replace another file, or when
+//! there are more of them than can stay open. SIGINT, SIGTERM and SIGHUP remove these names and the directories
+//! that were made, and come before all files of a call appear or after. After SIGKILL, a temporary file or an empty
+//! directory can remain, and only some files of a call may be replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -26,10 +26,10 @@ use crate::stamp::Stamp;
 use crate::temporary::{self, Temporary};
 use crate::{special, standard};
 
-/// How many complete files stay open, if as many may be open as is usual: there can be more outputs than that.
+/// Number of complete files that stay open under the usual limit: there can be more outputs than that.
 const MOST_OPEN: usize = 256;
 
-/// How many parts are written at the same time.
+/// Number of parts that are written at the same time.
 const MOST_AT_ONCE: usize = 16;
 
 /// Fewer bytes are copied faster than threads start.
@@ -49,7 +49,7 @@ pub(crate) struct Outputs {
     directories: BTreeMap<Id, Arc<Directory>>,
     /// By where they belong.
     files: BTreeMap<(Id, OsString), Output>,
-    /// How many of them are open.
+    /// Number of open files.
     open: usize,
     /// As on a system without files that have no name.
     #[cfg(test)]
@@ -88,7 +88,7 @@ struct Output {
     /// As it was named.
     path: PathBuf,
     directory: Arc<Directory>,
-    /// Whether there was nothing.
+    /// `true` if there was nothing.
     is_new: bool,
     replaces: Option<Stamp>,
     /// Permissions that it is given in the end.
@@ -230,19 +230,18 @@ impl Outputs {
         Ok(directory)
     }
 
-    /// Whether what is written to the path has its name only on [commit](Self::commit); a device or a pipe gets it at
-    /// once.
+    /// Returns whether what is written to the path has its name only on [commit](Self::commit); a device or a pipe
+    /// gets it at once.
     pub(crate) fn appears_late(path: &Path) -> bool {
         !is_stdout(path)
             && !special::is_null(path)
             && fs::metadata(path).map_or(true, |existing| existing.is_file())
     }
 
-    /// Has `fill` write one file under a temporary name, in the directory where it belongs. What was written for the
-    /// name before is gone.
+    /// Has `fill` write one file under a temporary name, in the directory where it belongs. Earlier contents for
+    /// the name are dropped.
     ///
-    /// Errors of the system name the path: they are of writing, as good as always. Those that `fill` made up come out
-    /// as they are.
+    /// I/O errors are attributed to the output path. Those that `fill` made up come out as they are.
     pub(crate) fn write<T>(
         &mut self,
         name: &Name,
@@ -393,7 +392,7 @@ impl Outputs {
     /// Most errors come earlier. Two come here: a file may not be replaced, such as one of another user in `/tmp`, or it
     /// was changed meanwhile. Then nothing new appears, but other files may be replaced by then.
     pub(crate) fn commit(mut self) -> io::Result<()> {
-        // What is only made does not fail.
+        // Replace existing files first: creating new ones does not fail.
         let mut files: Vec<_> = std::mem::take(&mut self.files).into_iter().collect();
         files.sort_by_key(|(_, output)| output.is_new);
         let _signals = (files.len() > 1).then(temporary::hold_signals);
@@ -460,7 +459,7 @@ impl Drop for Outputs {
     }
 }
 
-/// How many complete files may be open.
+/// Returns the number of complete files that may be open.
 fn most_open() -> usize {
     #[cfg(unix)]
     {
@@ -481,8 +480,8 @@ fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-" || is_stdout_device(path)
 }
 
-/// Whether it names what standard output is: that may be a file, but one that others write to as well. It is not to be
-/// replaced, nor written to from its start.
+/// Returns whether it names what standard output is: that may be a file, but one that others write to as well. It
+/// is not to be replaced, nor written to from its start.
 fn is_stdout_device(path: &Path) -> bool {
     ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|device| path == Path::new(device))
 }
@@ -513,7 +512,7 @@ pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
 /// anything any number of times.
 pub(crate) fn named_twice<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Option<&'p Path> {
     let mut seen = BTreeSet::new();
-    // What cannot be found will be an error of its own.
+    // A missing path is a separate error later.
     let key = |path: &Path| {
         Place::find(path).map_or_else(|_| Err(path.to_owned()), |place| Ok(place.key()))
     };
@@ -564,7 +563,7 @@ pub(crate) fn plain_name(name: &str, extension: &str) -> String {
     name
 }
 
-/// Whether Windows takes the name for a device, whatever follows its first dot.
+/// Returns whether Windows takes the name for a device, whatever follows its first dot.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     match stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT")) {

@@ -20,54 +20,57 @@ pub(crate) const MORE: More = More {
     examples: &[
         (
             "offload pack -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc",
-            "one image; clang embeds it: -Xclang -fembed-offload-object=out.bin",
+            "package an image; clang embeds it with -Xclang -fembed-offload-object=out.bin",
         ),
         (
             "offload pack -o out.bin kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_70,file=a.cubin \\
                         kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_90,file=b.cubin",
-            "two images, for two GPUs",
+            "package two images, for two GPUs",
         ),
         (
             "offload pack --compress -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc",
-            "compressed, for LLVM 24",
+            "compress the package, for LLVM 24",
         ),
         (
             "offload pack -o - kind=openmp,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc | offload ls -",
-            "look what came out",
+            "list the images of the new package",
         ),
     ],
     notes: &[
-        "A repeated file= gives several images with the same keys; the values of other repeated keys are put \
-         together with a comma. file=- is standard input.",
+        "A repeated file= gives several images with the same keys; the values of other repeated keys are joined by \
+         commas. file=- is standard input.",
     ],
 };
 
-/// Put device images into a package, which clang can embed
+/// Package device images into a file that clang can embed
 ///
-/// Each IMAGE says what is known of an image, and names its file: kind, triple and arch are what linkers look at,
-/// other keys are stored as they are. Images are copied, not interpreted.
+/// Each IMAGE describes an image and names its file. Linkers read kind, triple and arch; other keys are stored
+/// unchanged. Images are copied, not interpreted.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// The package to write; - is standard output
+    /// Write the package to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Version of the format: 1, which every release of LLVM reads, 2, which LLVM 23 and later read, or 3, which LLVM
-    /// 24 reads [default: 1, with --compress 3]
+    /// Write this version of the format: 1, 2 or 3 [default: 1, with --compress 3]
+    ///
+    /// Every release of LLVM reads version 1; LLVM 23 and later read version 2; LLVM 24 reads version 3.
     #[arg(long, value_name = "N", value_parser = ["1", "2", "3"])]
     format_version: Option<String>,
-    /// Compress the package: version 3 only
+    /// Compress the package (version 3 only)
     #[arg(long)]
     compress: bool,
-    /// Compression method: zstd, which is the default, or zlib
+    /// Compress with METHOD: zstd (default) or zlib
     #[arg(long, value_name = "METHOD", value_parser = ["zstd", "zlib"], hide_possible_values = true, requires = "compress")]
     method: Option<String>,
-    /// Compression level: for zstd to 22, and negative ones for speed (default 5); for zlib 0 to 9 (default 6)
+    /// Set the compression level: zstd up to 22 (default 5), zlib 0 to 9 (default 6)
+    ///
+    /// Negative levels of zstd are faster.
     #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "compress")]
     level: Option<i32>,
     #[command(flatten)]
     max_input: MaxInput,
-    /// What an image is, as KEY=VALUE,...: one of kind (openmp, cuda, hip, sycl), triple, arch, file
+    /// Image, as KEY=VALUE,...: kind (openmp, cuda, hip, sycl), triple, arch, file
     #[arg(required = true, value_name = "IMAGE")]
     images: Vec<std::ffi::OsString>,
 }
@@ -81,7 +84,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         if let Err(kind) = spec.kind() {
             let near = did_you_mean(&nearest(&kind, ["openmp", "cuda", "hip", "sycl"]));
             report::error(&format_args!(
-                "'{text}': '{kind}' is no offload kind: openmp, cuda, hip, sycl or none{near}"
+                "'{text}': unknown offload kind: expected openmp, cuda, hip, sycl or none, found '{kind}'{near}"
             ));
             refused = true;
         }
@@ -139,7 +142,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     Ok(Outcome::Clean)
 }
 
-/// What is taken as it is and looks like a slip.
+/// Returns a warning about a value that looks mistyped.
 fn doubts(spec: &ImageSpec) -> Vec<String> {
     const KEYS: [&str; 4] = ["kind", "triple", "arch", "file"];
     let mut doubts = Vec::new();

@@ -12,7 +12,9 @@ use crate::positioned::Positioned;
 /// that take their place there is one thread for each core.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Threads {
-    /// Threads to work with (default: one for each core). What is written and printed does not depend on it
+    /// Use N threads (default: one for each core)
+    ///
+    /// The output does not depend on the number of threads.
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<NonZeroU32>,
 }
@@ -40,7 +42,7 @@ impl Threads {
 
     /// For files that are read at the same time: how many at once, and threads for each of them.
     pub(crate) fn for_files(self, files: &[PathBuf]) -> (NonZeroUsize, Threads) {
-        // Whoever is first gets all of standard input.
+        // The first reader gets all of standard input.
         let stdin = files.iter().filter(|file| file.as_os_str() == "-").count();
         self.shared_by(if stdin > 1 { 1 } else { files.len() })
     }

@@ -22,7 +22,7 @@ pub(crate) struct Payload {
     small: Option<Vec<u8>>,
 }
 
-/// Files of up to so many bytes are held in memory: there may be many.
+/// Largest size of a file that is held in memory: there may be many.
 const SMALL: u64 = 4096;
 
 impl Payload {
@@ -38,7 +38,7 @@ impl Payload {
             let mut first = Vec::new();
             let wanted = if is_small { stamp.size() } else { head };
             Read::take(&mut file, wanted).read_to_end(&mut first)?;
-            // What became shorter is told of when it is copied.
+            // A file that became shorter is an error when it is copied.
             let small = (is_small && first.len() as u64 == stamp.size()).then(|| first.clone());
             first.truncate(usize::try_from(head).unwrap_or(usize::MAX));
             let held = (!has_path).then_some(file);

@@ -16,7 +16,8 @@ impl<'f> Positioned<'f> {
         Positioned { file, position: 0 }
     }
 
-    /// Whether several threads may read at the same time: elsewhere reading moves the position of the file itself.
+    /// Returns whether several threads may read at the same time: elsewhere reading moves the position of the file
+    /// itself.
     pub(crate) fn shares() -> bool {
         cfg!(any(unix, windows))
     }

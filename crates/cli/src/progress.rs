@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::style::printable;
 
-/// What takes less goes without.
+/// Shorter work shows no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Work that is going on. After a second a line on standard error says so, if that is a terminal; it disappears when

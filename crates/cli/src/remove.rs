@@ -16,35 +16,38 @@ pub(crate) const MORE: More = More {
     examples: &[
         (
             "offload remove kernels.hipfb --id hipv4-amdgcn-amd-amdhsa--gfx906 -o small.hipfb",
-            "by the ID of the entry",
+            "remove the images with this bundle entry ID",
         ),
-        ("offload remove libfoo.so --index 2 --in-place", "the one that `offload ls` shows as 2"),
+        (
+            "offload remove libfoo.so --index 2 --in-place",
+            "remove the image that `offload ls` shows as 2",
+        ),
         (
             "offload remove libfoo.so --id hipv4-amdgcn-amd-amdhsa--gfx906 --in ccob:1 -o libbar.so",
-            "in one of the bundles of a library only",
+            "remove an image from one of the bundles of a library",
         ),
         (
             "offload remove old.s --id 'my gpu' --allow-findings --in-place",
-            "IDs are compared as text, malformed ones too",
+            "remove an entry with a malformed ID",
         ),
     ],
     notes: &[
-        "Entries of packages, which have no ID, go by kind, triple and target ID, in the form of bundle entry IDs. \
+        "Entries of packages have no ID: name them by kind, triple and target ID in the form of a bundle entry ID. \
          Removing the last device image of a bundle is refused (--allow-empty).",
     ],
 };
 
 /// Remove entries of bundles and packages, in any file
 ///
-/// --id removes every image with that bundle entry ID, wherever it lies; --in says where it has to. --index removes one
-/// image. What stays is not changed in any byte. `offload thin` chooses by what a GPU could load.
+/// --id removes every image with that bundle entry ID; --in restricts it to one container. --index removes one
+/// image. Retained images keep every byte. `offload thin` removes images by what a GPU could load.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// The file to remove from; - is standard input
+    /// File to edit; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Remove the images whose bundle entry ID is exactly this text. Repeatable
+    /// Remove the images with exactly this bundle entry ID. Repeatable
     #[arg(
         long = "id",
         value_name = "ID",
@@ -52,12 +55,12 @@ pub(crate) struct Args {
         required_unless_present = "index"
     )]
     ids: Vec<String>,
-    /// Remove the image with this number in the first column of `offload ls`. Repeatable
+    /// Remove the image with this number in `offload ls`. Repeatable
     #[arg(long, value_name = "N")]
     index: Vec<usize>,
     #[command(flatten)]
     within: Within,
-    /// Let containers lose all their device images
+    /// Allow containers to lose all their device images
     #[arg(long)]
     allow_empty: bool,
     #[command(flatten)]
@@ -97,9 +100,7 @@ fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Failure> {
     if !args.allow_empty {
         faults.extend(wishes.emptied(subject.contents).into_iter().map(|place| {
             let (name, had) = (place.name, place.had);
-            format!(
-                "no image would be left in {name} (has: {had}); --allow-empty lets it go without"
-            )
+            format!("no image would be left in {name} (has: {had}); --allow-empty permits this")
         }));
     }
     if faults.is_empty() { Ok(wishes) } else { Err(faults.into()) }

@@ -14,42 +14,45 @@ pub(crate) const MORE: More = More {
     examples: &[
         (
             "offload replace kernels.hipfb gfx906=gfx906.hsaco -o new.hipfb",
-            "the image for a GPU, of which there is one",
+            "replace the only image for a GPU",
         ),
         (
             "offload replace kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco --in-place",
-            "by the whole ID of the entry",
+            "replace the image with this bundle entry ID",
         ),
-        ("offload replace libfoo.so 1=gfx1100.hsaco -o libbar.so", "what `offload ls` shows as 1"),
+        (
+            "offload replace libfoo.so 1=gfx1100.hsaco -o libbar.so",
+            "replace the image that `offload ls` shows as 1",
+        ),
         (
             "offload replace libfoo.so gfx906=gfx906.hsaco --in ccob:1 -o libbar.so",
-            "in one of the bundles of a library",
+            "replace an image in one of the bundles of a library",
         ),
         (
             "offload replace kernels.hipfb gfx906=gfx906.hsaco gfx1100=gfx1100.hsaco --in-place",
-            "several",
+            "replace several \
+             images",
         ),
     ],
     notes: &[
-        "An ID is a bundle entry ID, exactly as it is stored; or a target ID, if one image only has it; or the \
-         number in the first column of `offload ls`. Where several images have the ID, as in libraries of several \
-         translation units, the number tells which, or --in, with a container out of the column IN.",
-        "In a linked program or library the device code has a place, as large as when it was linked. What does not \
-         fit there is refused, unless --grow gives it a new place at the end of the file's memory.",
+        "An ID is a bundle entry ID exactly as stored, a target ID that only one image has, or the number in the \
+         first column of `offload ls`. If several images have the ID, as in libraries of several translation units, choose one by its number, or with --in and a container from the column IN.",
+        "In a linked program or library, device code that no longer fits in its section is refused, unless --grow \
+         allows moving it to the end of the file's memory.",
     ],
 };
 
-/// Put images in the place of others, in any file
+/// Replace images in any file
 ///
-/// The new image may be larger or smaller than the one before; everything else stays what it is. Compressed bundles are
-/// compressed again. An image that is for other devices than its entry says is refused.
+/// The new image may be larger or smaller than the old one; other images do not change. Compressed bundles are
+/// compressed again. An image built for devices other than its entry names is refused.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// The file to edit; - is standard input
+    /// File to edit; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The image to replace, and the file with the new one
+    /// Image to replace, and the file of the new one
     #[arg(required = true, value_name = "ID=IMAGE")]
     images: Vec<OsString>,
     #[command(flatten)]

@@ -57,19 +57,18 @@ pub(crate) fn deprecated(name: &str, instead: &str) {
     ));
 }
 
-/// A line on standard error. If nobody hears it, so be it: the exit status tells.
+/// A line on standard error. Errors of printing are ignored: the exit status remains.
 pub(crate) fn say(line: &dyn Display) {
     let _ = writeln!(anstream::stderr(), "{line}");
 }
 
-/// How a tool ends with an error. Whoever read our output and left has seen enough: quietly what the shell reports for
-/// SIGPIPE.
+/// Ends a tool with an error. If standard output was closed early, ends quietly with the status of SIGPIPE.
 pub(crate) fn end(tool: &str, error: &io::Error) -> ExitCode {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return ExitCode::from(141);
     }
     match error.raw_os_error() {
-        // Whatever has a name is called by it.
+        // Name the output for errors of the system.
         Some(_) => error_of(tool, &format_args!("<stdout>: {}", reason(error))),
         None => error_of(tool, &reason(error)),
     }
@@ -85,7 +84,7 @@ pub(crate) fn print(tool: &str, text: &str) -> ExitCode {
     }
 }
 
-/// What the system says, without the number of the error.
+/// Returns the system's message without the number of the error.
 pub(crate) fn reason(error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::IsADirectory && error.get_ref().is_none() {
         return "Is a directory".to_owned();
@@ -137,7 +136,7 @@ impl Complaint {
     }
 }
 
-/// Why a file holds no images: an error where that is not known.
+/// Returns the reason why a file holds no images: an error if that is not known.
 pub(crate) fn no_images(summary: &Summary) -> Result<String, String> {
     match summary.format {
         format if !format.is_read() => Err(not_read(format)),
@@ -145,7 +144,7 @@ pub(crate) fn no_images(summary: &Summary) -> Result<String, String> {
     }
 }
 
-/// Why files of a format are not read, and what helps.
+/// Returns why files of a format are not read, and what helps.
 fn not_read(format: FileFormat) -> String {
     match format {
         FileFormat::Unknown => {

@@ -34,8 +34,8 @@ impl Request {
         Ok(Request { text: text.to_owned(), wanted })
     }
 
-    /// As [`parse`](Self::parse), for what is destructive if it is mistyped: a plain target ID has to be one that there
-    /// may be.
+    /// Parses as [`parse`](Self::parse) does, for destructive commands: refuses target IDs that no processor can
+    /// have.
     pub(crate) fn parse_known(text: &str) -> Result<Self, String> {
         let request = Self::parse(text)?;
         let name = request.processor();
@@ -45,7 +45,7 @@ impl Request {
         Ok(request)
     }
 
-    /// As it was typed.
+    /// The request as typed.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -58,12 +58,12 @@ impl Request {
         self.wanted.target()
     }
 
-    /// The device that it names, or a stand-in for some. `None` for the host, and where there is no target ID.
+    /// The named device, or a stand-in for some. `None` for the host, and without a target ID.
     pub(crate) fn device(&self) -> Option<&Device> {
         self.wanted.device()
     }
 
-    /// The doubt about its processor, if no such processor is known, and what may have been meant.
+    /// The warning about an unknown processor, with a suggestion.
     pub(crate) fn doubt(&self) -> Option<String> {
         let name = self.processor();
         match self.device() {
@@ -74,7 +74,7 @@ impl Request {
         }
     }
 
-    /// What else may have been meant, if no such processor is known.
+    /// A suggestion for an unknown processor.
     pub(crate) fn near(&self) -> Vec<String> {
         let name = self.processor();
         if name.is_empty() || is_known_processor(name) { Vec::new() } else { near(&self.text) }
@@ -85,7 +85,7 @@ impl Request {
     }
 }
 
-/// What may have been meant.
+/// Returns suggestions.
 fn near(text: &str) -> Vec<String> {
     match EntryId::parse(text) {
         Ok(id) if id.kind().is_bundler_kind() => suggest::entry_id(text).into_iter().collect(),
@@ -96,28 +96,29 @@ fn near(text: &str) -> Vec<String> {
 /// The options that choose images, shared by the commands.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// Only images that this target can load: a target ID (gfx90a:xnack+, sm_80), the name of a GPU (RX 7600) or a
-    /// bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a). Repeatable.
+    /// Select images that this GPU can load: a target ID, name or entry ID. Repeatable
     ///
-    /// The compatibility rules of target IDs decide: an image for gfx90a serves gfx90a:xnack+, one for
-    /// gfx90a:xnack- does not; generic code objects (gfx9-generic) serve the processors they cover, machine code
-    /// for sm_80 serves sm_86, PTX for sm_80 serves sm_90. The image counts as well as its entry: code for gfx1250
-    /// whose entry says gfx906 serves neither of them; --id selects it.
+    /// ID is a target ID (gfx90a:xnack+, sm_80), the name of a GPU (RX 7600) or a bundle entry ID
+    /// (hipv4-amdgcn-amd-amdhsa--gfx90a). The compatibility rules of target IDs decide: an image for gfx90a serves
+    /// gfx90a:xnack+, one for gfx90a:xnack- does not; generic code objects (gfx9-generic) serve the processors they
+    /// cover, machine code for sm_80 serves sm_86, PTX for sm_80 serves sm_90. Both the image and its entry must
+    /// fit: code for gfx1250 in an entry for gfx906 serves neither; select it with --id.
     #[arg(long = "target", value_name = "ID", value_parser = Request::parse)]
     requests: Vec<Request>,
-    /// Only images whose bundle entry ID is exactly this text, whatever it is. Repeatable; with --target, images
-    /// that either of them means.
+    /// Select images with exactly this bundle entry ID. Repeatable
+    ///
+    /// Any text is valid, such as a malformed ID. Combined with --target, selects images matching either.
     #[arg(long = "id", value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     ids: Vec<String>,
-    /// Only images for the very --target IDs: no other features, no generic code, no SPIR-V
+    /// Select exact matches of --target only: no generic code, no SPIR-V
     #[arg(long, requires = "requests")]
     exact: bool,
-    /// Only images of this kind; hip is hipv4, too. Repeatable
+    /// Select images of this kind; hip includes hipv4. Repeatable
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<Kind>,
 }
 
-/// A kind as people say it.
+/// An offload kind as typed: `hip` includes `hipv4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
     Host,
@@ -141,7 +142,7 @@ impl Kind {
 }
 
 impl Selection {
-    /// Whether an image is meant.
+    /// Returns whether an image is selected.
     pub(crate) fn includes(&self, image: &Image<'_, '_>) -> bool {
         let (target, loaded_as) = (image.target(), image.loaded_as());
         self.includes_target(target, &loaded_as, image.id(), image.disagreement())
@@ -167,7 +168,7 @@ impl Selection {
             || id.is_some_and(|id| self.ids.iter().any(|wanted| wanted == id))
     }
 
-    /// What an image does that is meant.
+    /// Returns what a selected image does.
     pub(crate) fn condition(&self) -> String {
         let serves = if self.exact { "is for the given target" } else { "serves the given target" };
         let what = match (&self.requests[..], &self.ids[..]) {
@@ -194,7 +195,7 @@ impl Selection {
         }
     }
 
-    /// What may have been meant, and what would help, where no image of a file is meant.
+    /// Returns suggestions for a selection without images.
     pub(crate) fn advice(&self, passed: &Passed) -> String {
         let mut advice = String::new();
         for request in &self.requests {
@@ -215,7 +216,7 @@ impl Selection {
         advice
     }
 
-    /// Whether every image is meant.
+    /// Returns whether every image is selected.
     pub(crate) fn is_everything(&self) -> bool {
         self.requests.is_empty() && self.ids.is_empty() && self.kinds.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Colours, sizes and bars. `anstream` takes the colours out when the output is no terminal or `NO_COLOR` is set.
+//! Colours, sizes and bars. `anstream` removes the colours if the output is not a terminal or `NO_COLOR` is set.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};

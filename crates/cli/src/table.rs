@@ -8,7 +8,7 @@ use anstyle::Style;
 
 use crate::style::{COLUMN, printable};
 
-/// Columns are no wider: one ID of a megabyte would make a megabyte of every line.
+/// Limit of the width of columns: one ID of a megabyte would make a megabyte of every line.
 const WIDEST: usize = 256;
 
 /// Columns shrink no further.

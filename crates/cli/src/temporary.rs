@@ -20,7 +20,7 @@ pub(crate) struct Temporary {
     name: OsString,
 }
 
-/// All names that are to be removed. Who holds the lock is the only one who makes or removes them.
+/// All names that are to be removed. Only the holder of the lock makes or removes them.
 static NAMES: Mutex<Names> = Mutex::new(Names { next: 0, names: BTreeMap::new() });
 
 /// Held while complete files get their names. It is taken before [`NAMES`].
@@ -175,7 +175,7 @@ mod signals {
     }
 
     /// The signals that would end this process: `nohup` has SIGHUP ignored, and shells have SIGINT ignored in the
-    /// background. That has to stay so.
+    /// background. Ignored signals must stay ignored.
     #[cfg(target_os = "linux")]
     fn that_end_us() -> Vec<i32> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `offload thin`: device code for other targets goes.
+//! `offload thin`: removes device code for other targets.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,45 +15,40 @@ use crate::suggest::generic;
 
 pub(crate) const MORE: More = More {
     examples: &[
-        ("offload thin libfoo.so --keep gfx1100 -o small.so", "for one GPU"),
+        ("offload thin libfoo.so --keep gfx1100 -o small.so", "keep the code for one GPU"),
         (
             "offload thin --in-place --keep gfx906,gfx1100 *.so",
-            "for two, all libraries of a directory",
+            "keep the code for two GPUs in all libraries of a directory",
         ),
-        ("offload thin libfoo.so --keep gfx1100 --dry-run", "what would it save?"),
-        ("offload thin libfoo.a --drop sm_70 -o libbar.a", "without one GPU"),
-        ("offload thin kernels.hipfb --keep gfx906 --exact -o k", "no generic code, no SPIR-V"),
+        ("offload thin libfoo.so --keep gfx1100 --dry-run", "print the size that would be saved"),
+        ("offload thin libfoo.a --drop sm_70 -o libbar.a", "remove the code for one GPU"),
+        ("offload thin kernels.hipfb --keep gfx906 --exact -o k", "keep exact matches only"),
     ],
     notes: &[
         "An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80), the name or PCI ID of a GPU (RX 7600; \
-         see offload gpus) or a bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a), which also chooses kind and \
-         triple. A plain target ID that no processor can have is refused, as by match --gpu. --drop gfx90a means \
-         all settings of its features, and generic code only when it is named.",
-        "Nothing is written unless all is well: each ID has an image in the file (--allow-missing), no bundle \
-         loses all its images (--allow-empty), nothing would have to leave a container that cannot be edited, such \
-         as an NVIDIA fatbinary (--allow-uneditable), and the new file, read again, holds what it should. Signed \
-         files are refused (--drop-signature).",
-        "What recorded the old file is stale afterwards: checksums of package managers, RECORD of Python packages, \
-         signatures. Objects and archives are better thinned before they are linked.",
+         see `offload gpus`) or a bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a), which also selects kind and triple. A target ID that no processor can have is refused. --drop gfx90a drops every setting of its features; it drops generic code only if that is named.",
+        "Nothing is written if an ID has no image in the file (--allow-missing), if a bundle would lose all its \
+         images (--allow-empty), if a container that cannot be edited, such as an NVIDIA fatbinary, would have to change (--allow-uneditable), if the file is signed (--drop-signature), or if the new file, read again, does not hold the expected images.",
+        "Records of the old file become stale: checksums of package managers, RECORD of Python packages, \
+         signatures. Prefer thinning objects and archives before they are linked.",
     ],
 };
 
 /// Remove device code for other GPUs from any file, linked or not
 ///
 /// Files are bundles, packages, objects, archives, libraries and programs. --keep retains every image that a device
-/// with one of these targets could load, as `offload match` has it: code for the processor with any setting of the
-/// features that are not given, code for the generic processor that covers it, code for earlier NVIDIA GPUs that it
-/// runs, and SPIR-V that the runtimes of its vendor compile. --exact retains only code for the very target IDs. --drop
-/// removes the code for the given targets, and only that. The host's entries always stay. What stays is not changed in
-/// any byte, and what goes really leaves the file, linked or not: it gets smaller, loads as before, and strip and
-/// objcopy understand it.
+/// with one of these targets could load, by the rules of `offload match`: code for the processor with any setting
+/// of the features that are not given, code for the generic processor that covers it, code for earlier NVIDIA GPUs
+/// that it runs, and SPIR-V that the runtimes of its vendor compile. --exact retains only exact matches of the
+/// target IDs. --drop removes only images built for these targets. Entries of the host are always retained.
+/// Retained images keep every byte. The file gets smaller, loads as before, and strip and objcopy can process it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// Files to thin; - is standard input. Several only with --in-place or --dry-run
+    /// Files to thin; - is standard input. Several need --in-place or --dry-run
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Keep what devices of these targets could load, remove the rest. Repeatable
+    /// Keep images that devices of these targets could load; drop others. Repeatable
     #[arg(
         long,
         value_name = "ID,...",
@@ -63,16 +58,16 @@ pub(crate) struct Args {
         conflicts_with = "drop"
     )]
     keep: Vec<Request>,
-    /// Remove what is for these targets, keep the rest. Repeatable
+    /// Drop images built for these targets; keep others. Repeatable
     #[arg(long, value_name = "ID,...", value_delimiter = ',', value_parser = Request::parse_known)]
     drop: Vec<Request>,
-    /// Keep code for the very IDs only: no other features, no generic code, no SPIR-V
+    /// Keep exact target-ID matches only; drop generic code and SPIR-V
     #[arg(long, requires = "keep", conflicts_with = "drop")]
     exact: bool,
-    /// Let IDs be that have no image in a file
+    /// Do not fail if a file has no image for an ID
     #[arg(long)]
     allow_missing: bool,
-    /// Let containers lose all their device images
+    /// Allow containers to lose all their device images
     #[arg(long)]
     allow_empty: bool,
     #[command(flatten)]
@@ -173,7 +168,7 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
                 Rule::Drop { .. } => format!("{typed} leaves no image in"),
             };
             let (name, had) = (place.name, place.had);
-            format!("{why} {name} (has: {had}); --allow-empty lets it go without")
+            format!("{why} {name} (has: {had}); --allow-empty permits this")
         });
         let emptied: Vec<String> = emptied.collect();
         if !emptied.is_empty() {

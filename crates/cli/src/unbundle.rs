@@ -27,12 +27,12 @@ pub(crate) const MORE: More = More {
     examples: &[
         (
             "offload unbundle kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=a.hsaco",
-            "what a gfx906 would load",
+            "extract the image that a gfx906 would load",
         ),
         (
             "offload unbundle fat.o host-x86_64-pc-linux-gnu=host.o \\
                        hip-amdgcn-amd-amdhsa--gfx906:xnack-=a.bc",
-            "the two sides of an object",
+            "extract the host and the device part of an object",
         ),
         (
             "offload unbundle libfoo.so hipv4-amdgcn-amd-amdhsa--gfx1100=- | llvm-objdump -d -",
@@ -40,29 +40,29 @@ pub(crate) const MORE: More = More {
         ),
     ],
     notes: &[
-        "Where a file has several images for an ID, as libraries do, the first is written; `offload extract` \
-         writes all.",
+        "If a file has several images for an ID, as libraries do, the first is written; `offload extract` writes \
+         all.",
     ],
 };
 
-/// Take code objects for given targets out of a bundle or any file
+/// Extract the best code object for each target ID from any file
 ///
-/// For each ID the best image is written that may be loaded there: the same ID first, else the one that asks least of
-/// the target. FILE is a bundle, compressed or not, several of them, or whatever else `offload ls` finds device code in.
-/// Outputs appear together, when every ID has an image.
+/// For each ID, writes the best image that its device can load: one with the same ID, else the one with the fewest
+/// requirements. FILE is any file in which `offload ls` finds device code. Outputs appear together, after an image
+/// was found for every ID.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// The file to take images from; - is standard input
+    /// File to extract from; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Bundle entry ID, and the file to write the image to; - is standard output
+    /// Bundle entry ID, and the file to write; - is standard output
     #[arg(required = true, value_name = "ID=FILE")]
     targets: Vec<OsString>,
-    /// Write an empty file where there is no image for an ID
+    /// Write an empty file if there is no image for an ID
     #[arg(long)]
     allow_missing: bool,
-    /// Print what was written as one JSON array
+    /// Print one JSON array of the files written
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -168,7 +168,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
     Ok(wanted.iter().map(Row::new).collect())
 }
 
-/// What one argument asks for, and what was found so far.
+/// The request of one argument, and the images found so far.
 struct Wanted {
     request: Request,
     typed: String,
@@ -206,7 +206,7 @@ impl Wanted {
         Ok(Wanted { request: Request::new(&id), typed, output, best: None })
     }
 
-    /// What may have been meant instead: an ID of the file, or one without slips.
+    /// Returns a correction: an ID of the file, or one without slips.
     fn near(&self, seen: &[String]) -> String {
         const MOST: usize = 40;
         let near = stored(&self.typed, seen.iter().take(MOST).map(String::as_str));
@@ -245,7 +245,7 @@ impl Visitor for Taker<'_> {
             return Ok(());
         }
         self.images += 1;
-        // What is compressed by itself comes out of no container as code.
+        // Compressed images are handed out as stored, so they are not code.
         if image.compression().is_some() {
             return Ok(());
         }
@@ -258,7 +258,7 @@ impl Visitor for Taker<'_> {
             if let Some(best) = &mut one.best
                 && one.request.best_match([&best.target, &target]) == Some(0)
             {
-                // Of equals the first is the match.
+                // Among equals the first is the match.
                 if one.request.best_match([&target, &best.target]) == Some(0) {
                     best.equals += 1;
                 }
@@ -288,7 +288,7 @@ impl Visitor for Taker<'_> {
 
 #[derive(Debug, Serialize)]
 struct Row {
-    /// What was asked for, in the standard form.
+    /// The requested ID, in the standard form.
     id: String,
     /// The ID of the image that was written; null for an empty file.
     found: Option<String>,

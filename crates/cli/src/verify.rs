@@ -15,30 +15,27 @@ use crate::{Outcome, input, report, style};
 
 pub(crate) const MORE: More = More {
     examples: &[
-        ("offload verify libfoo.so", "one line for each thing that is wrong, or \"ok\""),
-        ("offload verify *.so *.a && echo all well", "for build scripts"),
-        (
-            "offload verify --require-images libfoo.so",
-            "fail, too, if there is no device code in it",
-        ),
-        ("cat kernels.ccob | offload verify -", "decompress, and compare with the hash"),
+        ("offload verify libfoo.so", "print one line for each finding, or \"ok\""),
+        ("offload verify *.so *.a && echo all well", "stop a build script if a file has findings"),
+        ("offload verify --require-images libfoo.so", "also fail if the file has no device code"),
+        ("cat kernels.ccob | offload verify -", "decompress a bundle and check its hash"),
     ],
     notes: &[],
 };
 
 /// Check structure, bounds, hashes and rules of composition
 ///
-/// Compressed bundles are decompressed and compared with their hashes. Prints one line for each finding, or one line
-/// for a sound file. Exits with 1 when there is a finding, or when a file cannot be checked: packages (wheels, deb, RPM,
-/// tar), compressed files and unknown formats are errors, and so is standard input that is empty. Objects, libraries,
-/// linker scripts and empty files without device code are sound, unless --require-images is given.
+/// Compressed bundles are decompressed and compared with their hashes. Prints one line for each finding, or one
+/// line for a valid file. Exits with 1 if there is a finding or a file cannot be checked: packages (wheels, deb,
+/// RPM, tar), compressed files, unknown formats and empty standard input are errors. Objects, libraries, linker
+/// scripts and empty files without device code are valid, unless --require-images is given.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files to check; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Fail for files without device images
+    /// Fail if a file has no device images
     #[arg(long)]
     require_images: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `offload wrap`: device images into the code that registers them.
+//! `offload wrap`: wraps device images in code that registers them.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,63 +16,64 @@ pub(crate) const MORE: More = More {
     examples: &[
         (
             "offload wrap --kind openmp -o w.o gfx906.img gfx1100.img",
-            "an object to link, without compiler",
+            "write an object to link, without a compiler",
         ),
         (
             "offload wrap --kind openmp -o w.bc gfx906.img gfx1100.img",
-            "bitcode, for clang -c -fPIC -x ir",
+            "write bitcode, for clang -c -fPIC -x ir",
         ),
-        ("offload wrap --kind hip -o w.ll kernels.hipfb", "as LLVM IR, to read"),
+        ("offload wrap --kind hip -o w.ll kernels.hipfb", "write LLVM IR, to read"),
         (
             "offload wrap --kind hip -o w.o --print-link-args kernels.hipfb",
-            "an object, and the arguments that cc or rustc needs to link it",
+            "write an object, and print the arguments that cc or rustc needs to link it",
         ),
         (
             "offload wrap --kind openmp --abi aomp --offload-arch gfx906:xnack+ -o w.o gfx906.img",
-            "for AOMP's runtime, which is told what the image is for",
+            "write an object for AOMP's runtime, with the target of the image",
         ),
     ],
     notes: &[
-        "OpenMP takes any number of images, or packages of them; the others take one fatbinary, bundle or package.",
+        "OpenMP takes any number of images or packages; other kinds take one fatbinary, bundle or package.",
     ],
 };
 
-/// Put device images into a module that registers them at run time
+/// Wrap device images in a module that registers them at run time
 ///
-/// The module is linked with the host objects of the program. Its generation has to be that of the compiler that made
-/// them: others link, and then no kernel is found at run time.
+/// The module is linked with the host objects of the program. --abi must match the compiler that made them: a
+/// mismatch links without error, but no kernel is found at run time.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "offload wrap [OPTIONS] --kind <KIND> --output <FILE> <IMAGE>...")]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// The programming model: openmp, cuda, hip or sycl
+    /// Set the programming model: openmp, cuda, hip or sycl
     #[arg(long)]
     kind: String,
-    /// The generation: aomp, legacy (LLVM 13 to 17), 18, 19, current (LLVM 21 to 23) or 24
+    /// Set the ABI: aomp, legacy (LLVM 13 to 17), 18, 19, current (21 to 23) or 24
     #[arg(long, default_value_t = Abi::Current.to_string())]
     abi: String,
-    /// What to write: LLVM IR (ll), bitcode (bc) or an object (obj) [default: ll for FILE.ll, obj for FILE.o and
-    /// FILE.obj, else bc]
+    /// Write LLVM IR (ll), bitcode (bc) or an object (obj) [default: by extension, else bc]
+    ///
+    /// The default is ll for FILE.ll, obj for FILE.o and FILE.obj.
     #[arg(long, value_name = "FORM", value_parser = ["ll", "bc", "obj"])]
     emit: Option<String>,
-    /// The target triple of the host [default: this machine's]
+    /// Set the target triple of the host [default: this machine's]
     #[arg(long)]
     triple: Option<String>,
-    /// What an image is for, such as gfx90a:xnack+; once for each image, in their order (abi aomp)
+    /// Set the target of each image, in order (--abi aomp)
     #[arg(long, value_name = "TARGET-ID")]
     offload_arch: Vec<String>,
-    /// Put OpenMP images where no later link takes them for the device again
+    /// Place OpenMP images in a section that later device links ignore
     #[arg(long)]
     relocatable: bool,
-    /// Print the arguments that cc or rustc needs to link the module, one a line
+    /// Print the arguments that cc or rustc needs to link the module, one per line
     ///
-    /// Entries that clang makes are dropped by ld.lld --gc-sections, Rust's default linker on x86-64 Linux, unless it
-    /// gets -z nostart-stop-gc.
+    /// Without them, ld.lld --gc-sections, Rust's default on x86-64 Linux, drops the entries that clang makes, as
+    /// it needs -z nostart-stop-gc.
     #[arg(long)]
     print_link_args: bool,
     #[command(flatten)]
     max_input: MaxInput,
-    /// The module to write; - is standard output
+    /// Write the module to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Device images; - is standard input
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         }
     }
     let request = Request {
-        // What cannot be wrapped for is as wrong as what cannot be wrapped, and ends as with the drop-in tools.
+        // Unknown names end as invalid images do, as with the drop-in tools.
         kind: Kind::from_name(&args.kind)
             .map_err(|error| unknown(&error, &args.kind, &Kind::ALL.map(Kind::name)))?,
         abi: Abi::from_name(&args.abi)
@@ -103,7 +104,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     if args.print_link_args && args.output.as_os_str() == "-" {
         return Err(io::Error::other(
-            "--print-link-args: standard output is the module: expected -o FILE",
+            "--print-link-args: standard output holds the module: expected -o FILE",
         ));
     }
     let mut wrapped = request.wrap()?;

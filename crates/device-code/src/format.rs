@@ -1,4 +1,4 @@
-//! What an image is, told by its own first bytes.
+//! The format of an image, from its first bytes.
 
 use core::fmt;
 
@@ -198,9 +198,9 @@ impl FileFormat {
         }
     }
 
-    /// Whether images of this format can hold further device images: containers, archives and host object
-    /// files. Code objects for a GPU hold none; LLVM bitcode does only where it is code for the host, which
-    /// its first bytes do not tell.
+    /// Returns whether images of this format can hold further device images: containers, archives and host object
+    /// files. Code objects for a GPU hold none; LLVM bitcode does only where it is code for the host, which its
+    /// first bytes do not tell.
     #[must_use]
     pub fn may_hold_images(self) -> bool {
         match self {
@@ -233,7 +233,7 @@ impl FileFormat {
         )
     }
 
-    /// Whether an image of this format is nothing but a container of other images.
+    /// Returns whether an image of this format is nothing but a container of other images.
     #[must_use]
     pub fn is_container(self) -> bool {
         matches!(
@@ -287,7 +287,7 @@ impl fmt::Display for FileFormat {
     }
 }
 
-/// The start of a binary bundle, and of each marker in a text bundle, behind a comment leader.
+/// The start of a binary bundle, and of each marker in a text bundle, after a comment leader.
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 
 const MAGICS: &[(&[u8], FileFormat)] = &[
@@ -336,8 +336,8 @@ fn sniff_elf(bytes: &[u8]) -> FileFormat {
     }
 }
 
-/// A text bundle: its first line that is not empty is a marker that starts an entry, behind the start of a comment in any
-/// language that the bundler knows. A carriage return alone ends no line.
+/// Returns whether it is a text bundle: its first line that is not empty is a marker that starts an entry, after
+/// the comment leader of any language that the bundler knows. A carriage return alone ends no line.
 fn is_text_bundle(bytes: &[u8]) -> bool {
     const COMMENTS: [&[u8]; 3] = [b"#", b"//", b";"];
     let line = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(bytes.len());

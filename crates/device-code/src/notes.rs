@@ -18,8 +18,8 @@ const MOST_NOTES: usize = 4096;
 /// Bytes that are read of each. The notes in question have about 150, and stand first.
 const LONGEST: u64 = 4096;
 
-/// Returns the first answer of `visit` to a note of this owner, by its type and description: of the segments of notes, or,
-/// in a file without segments, of the sections, the last one first. What is malformed has no notes.
+/// Returns the first answer of `visit` to a note of this owner, by its type and description: of the segments of
+/// notes, or, in a file without segments, of the sections, the last one first. Malformed files have no notes.
 pub(crate) fn find<T>(
     source: &mut dyn ReadAt,
     window: &Range<u64>,

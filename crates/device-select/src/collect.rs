@@ -32,7 +32,8 @@ pub struct Collector {
     registered: Option<(Around, u64)>,
 }
 
-/// Returns the units of a file, in file order. What is damaged is left out: walk with a [`Collector`] to get findings.
+/// Returns the units of a file, in file order. Damaged parts are skipped: walk with a [`Collector`] to get
+/// findings.
 ///
 /// # Errors
 ///

@@ -147,13 +147,13 @@ impl Code<'_> {
     }
 }
 
-/// How an image fits a device.
+/// The verdict on an image for a device.
 pub(crate) struct Fit {
     /// The reason why nothing else matters: "is host code".
     never: Option<Why>,
     /// One for each state of the device.
     verdicts: Vec<Verdict>,
-    /// The reason why it fits no state that its name fits, or why its name is no reason: it holds code for other devices.
+    /// The reason why the code fits none of the states that its name fits: it holds code for other devices.
     misnamed: Option<Why>,
     /// The states in which the device could load it.
     pub(crate) states: States,
@@ -244,7 +244,8 @@ impl Fit {
         self.verdict_in(states).cloned().map_or(Why::Empty, Why::Verdict)
     }
 
-    /// Returns the reason why it fits in no state. Of several reasons the one that is due to the features that were asked for.
+    /// Returns the reason why it fits in no state. Returns the reason, preferring one that is due to the requested
+    /// features.
     pub(crate) fn why_not(&self, device: &Device) -> Why {
         if let Some(reason) = self.never.as_ref().or(self.misnamed.as_ref()) {
             return reason.clone();

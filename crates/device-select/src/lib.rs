@@ -1,8 +1,8 @@
-//! Which image a runtime loads on a GPU, and why not the others: the rules of HIP, OpenMP, CUDA and SYCL.
+//! The image that a runtime loads on a GPU, and why not the others: the rules of HIP, OpenMP, CUDA and SYCL.
 //!
-//! A file holds *containers*: bundles, fatbinaries, sections of offload binaries. Of each container that has kernels for it,
-//! a device needs one image; the runtime of its kind chooses which. A library has a container for each source file, so a
-//! GPU that one of them serves is not a GPU that the library serves.
+//! A file holds *containers*: bundles, fatbinaries, sections of offload binaries. A device needs one image from
+//! each container that has kernels for it; the runtime of its kind chooses which. A library has a container for
+//! each source file, so a GPU that one of them serves is not a GPU that the library serves.
 //!
 //! | for | see |
 //! |---|---|

@@ -149,7 +149,7 @@ fn of_bundle(
     let bundle = Bundle::parse(data).map_err(|error| malformed(&error))?;
     let mut images = Vec::new();
     for entry in bundle.entries() {
-        // Entries whose IDs are no text are for no device.
+        // Entries whose IDs are not text are for no device.
         let id = entry.id_str().ok().and_then(|id| EntryId::parse(id).ok());
         if let (Some(id), Some(image)) = (id, entry.payload()) {
             images.push((id.target(), image));

@@ -28,7 +28,7 @@ impl fmt::Display for Reason {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Why {
-    /// How the target of the image and the device go together.
+    /// The comparison of the target of the image with the device.
     Verdict(Verdict),
     /// It is for the host.
     Host,

@@ -31,7 +31,7 @@ impl Wanted {
     ///
     /// # Errors
     ///
-    /// The text is malformed, or names several products. Whether there is such a processor is not checked.
+    /// The text is malformed, or names several products. Returns whether there is such a processor is not checked.
     pub fn parse(text: &str) -> Result<Self, NotADevice> {
         if text.is_empty() {
             return Err(NotADevice::Empty);
@@ -222,7 +222,7 @@ pub fn is_host(image: &ImageInfo) -> bool {
     image.target().is_host() || image.format() == FileFormat::HostPlaceholder
 }
 
-/// Returns whether it is a graphics shader in no container, which is no alternative to any other image.
+/// Returns whether it is a graphics shader outside of containers, which does not compete with other images.
 fn is_loose_shader(image: &ImageInfo) -> bool {
     image.path().last().is_some_and(PathStep::is_found_by_scan) && Code::from(image).is_shader()
 }

@@ -26,7 +26,7 @@ pub enum Runtime {
     Cuda,
     /// SYCL.
     Sycl,
-    /// That of any other kind, or none: images of the host only.
+    /// A container of another kind, or without kind: images of the host only.
     Other,
 }
 

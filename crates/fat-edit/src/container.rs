@@ -1,4 +1,4 @@
-//! What becomes of one container.
+//! Changes to one container.
 
 use std::io::{Cursor, Read as _};
 use std::sync::Arc;

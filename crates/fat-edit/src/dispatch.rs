@@ -48,7 +48,7 @@ pub(super) fn file(
             object_edit::edit_archive(source, window, members)
         }
         Host::Sections(format) => {
-            // The others stay: they are no sections.
+            // The others are not sections.
             let sections = nodes.iter().filter(|node| !node.segment.is_found_by_scan());
             let sections = sections.map(|node| section(planner, source, node, path, new));
             let sections = sections.collect::<Result<Vec<SectionEdit>, Problem>>()?;

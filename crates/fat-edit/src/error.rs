@@ -1,4 +1,4 @@
-//! Why device code in a file cannot be edited.
+//! Errors of editing device code in a file.
 
 use std::{fmt, io};
 
@@ -280,24 +280,27 @@ impl fmt::Display for Problem {
             }
             Self::NothingLeft { path } => write!(f, "{}no image would be left", Prefix(path)),
             Self::NoWayBack { why } => {
-                write!(f, "once compressed it could not be decompressed: {why}")
+                write!(f, "the compressed file could not be decompressed: {why}")
             }
             Self::NoSuchImage { index, available } => {
                 write!(f, "no image {index}: the file has {available}")
             }
-            Self::IsHost { index } => write!(
-                f,
-                "image {index} is the host's, which is not removed with those for devices"
-            ),
+            Self::IsHost { index } => {
+                write!(f, "image {index} is host code; removing it needs remove_host")
+            }
             Self::NoSuchContainer { container, available } => {
                 write!(f, "no container {container}: the file has {available}")
             }
             Self::NoSuchNewImage { number, available } => {
                 write!(f, "no new image {number}: {available} given")
             }
-            Self::InputChanged => f.write_str("the file was changed meanwhile"),
+            Self::InputChanged => f.write_str("the file was changed during the edit"),
             Self::HoldsNoBundle { path, format } => {
-                write!(f, "{}the compressed bundle holds no bundle, but {format}", Prefix(path))
+                write!(
+                    f,
+                    "{}compressed bundle: expected a bundle inside, found {format}",
+                    Prefix(path)
+                )
             }
             Self::TextNotAlone { path } => {
                 write!(f, "{}a text bundle can only stand alone", Prefix(path))
@@ -316,7 +319,7 @@ impl fmt::Display for Problem {
             Self::Composition { path, finding } => write!(f, "{}{finding}", Prefix(path)),
             Self::ThinArchive { path } => write!(
                 f,
-                "{}thin archives cannot be edited, but the files that they name",
+                "{}thin archives cannot be edited; edit the files they reference",
                 Prefix(path)
             ),
             Self::CannotAdd { path } => write!(f, "{}no image can be added", Prefix(path)),
@@ -407,7 +410,7 @@ fn write_path(f: &mut fmt::Formatter<'_>, path: &[PathStep]) -> fmt::Result {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test says no")]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 mod tests {
     use super::*;
     use fat_object::{Options, list_slice};

@@ -32,7 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What holds for every edit that works:
+//! Guarantees of every edit that succeeds:
 //!
 //! - Images that are kept keep every byte, their order, the exact text of their IDs; offload binaries their kinds, flags and
 //!   strings. Containers of which nothing is wished are copied as they are, with whatever lies around them.
@@ -72,8 +72,8 @@
 //! Damage that a walk finds is a [`fat_object::Error`] in the [`Error`], and a limit of a host file an
 //! [`object_edit::Error`].
 //!
-//! Edits hold what they compress: 256 MiB of bundles at a time, or one that is larger, and what all came to; of what they
-//! decompress one bundle at a time. Of plain bundles they read headers.
+//! Edits hold what they compress: 256 MiB of bundles at a time, or one that is larger, and what all came to; of
+//! what they decompress one bundle at a time. For plain bundles, they read headers.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

@@ -119,8 +119,8 @@ pub enum EditNote {
         /// Their indices among [`EditableFile::containers`].
         containers: Vec<usize>,
     },
-    /// Decompressing the compressed file gives another file than decompressing the edited one: the edited one itself, if
-    /// nothing in it was compressed. What differs is not device code.
+    /// Decompressing the compressed file gives another file than decompressing the edited one: the edited one
+    /// itself, if nothing in it was compressed. The difference lies outside of device code.
     NotRestored {
         /// Offset of the first byte that differs.
         offset: u64,

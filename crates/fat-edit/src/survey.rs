@@ -1,4 +1,4 @@
-//! What a file holds that can be edited: one walk, kept as a tree.
+//! The editable contents of a file: one walk, kept as a tree.
 
 use std::io::{self, Read, Seek};
 use std::ops::Range;
@@ -162,8 +162,8 @@ impl EditableContainer {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) segment: PathStep,
-    /// In the file, or in the decompressed data of the compressed bundle around it. That of a compressed offload binary has the
-    /// padding that follows its stream.
+    /// In the file, or in the decompressed data of the compressed bundle around it. For a compressed offload
+    /// binary, includes the padding after its stream.
     pub(crate) range: Range<u64>,
     pub(crate) location: Location,
     /// Index among the containers, of one that images lie in directly; of a compressed bundle that of the bundle in it.
@@ -194,9 +194,10 @@ impl Node {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// It costs a [walk](fat_object::walk()), and memory as a [listing](fat_object::list()) does, and for each container. Whether images
-/// are [entered](Options::with_enter_images) is not asked: they are edited as a whole, and entered to see what is wrong in
-/// them; nor whether [tables only](Options::with_tables_only) are to be read.
+/// It costs a [walk](fat_object::walk()), and memory as a [listing](fat_object::list()) does, and for each
+/// container. Returns whether images are [entered](Options::with_enter_images) is not asked: they are edited as a
+/// whole, and entered to see what is wrong in them; nor whether [tables only](Options::with_tables_only) are to be
+/// read.
 ///
 /// # Errors
 ///

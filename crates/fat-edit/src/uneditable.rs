@@ -46,7 +46,7 @@ impl EditableFile {
                 }
                 // This form nobody reads out of a compressed bundle, either.
                 (ContainerKind::Bundle, Some(BundleForm::EndMarkers(_))) => {
-                    let kind = "text bundles with markers behind their entries only";
+                    let kind = "text bundles with markers only after their entries";
                     container.uneditable.get_or_insert(kind);
                 }
                 _ => {}

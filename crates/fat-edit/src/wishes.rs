@@ -11,7 +11,7 @@ use crate::error::Problem;
 /// A new image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Incoming {
-    /// Which one.
+    /// The number of the image.
     pub(super) number: usize,
     /// Bytes.
     pub(super) size: u64,

@@ -73,14 +73,14 @@ impl Disagreement {
 /// code for an earlier NVIDIA GPU with each that runs it.
 ///
 /// A [walk](crate::walk) makes the same check of each image that it reads
-/// ([`ImageInfo::disagreement`](crate::ImageInfo::disagreement)), except that an image of an unknown format, or one that is a
-/// container, is no contradiction there.
+/// ([`ImageInfo::disagreement`](crate::ImageInfo::disagreement)), except that there an image of an unknown format,
+/// or one that is a container, does not disagree.
 ///
 /// # Errors
 ///
 /// [`Disagreement`]
 pub fn check_agreement(target: &Target, head: &[u8]) -> Result<(), Disagreement> {
-    // What later bytes say, as sections of cubins do, would make the answer one of how much was given.
+    // Ignore later bytes, such as sections of cubins: otherwise the answer would depend on the length of the head.
     let head = head.get(..FileFormat::SNIFF_LEN).unwrap_or(head);
     agreement(target, FileFormat::sniff(head), head)
 }

@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::source::{Origin, ReadSeek, Source};
 use crate::walker::{Event, Summary, Walk};
 
-/// What decompressing came to.
+/// The result of decompressing.
 pub(crate) type Outcome = Result<ccob::Decompressed, ccob::Error>;
 
 /// Less data than this in all is not worth starting threads for.
@@ -141,7 +141,7 @@ fn decompress(input: &mut dyn ReadSeek, job: Job, options: &Options) -> Option<O
 
 /// Returns the bundles from this offset on, no more than the walk would decompress.
 fn jobs<R: ReadSeek + Clone>(input: &R, from: u64, options: &Options) -> VecDeque<Job> {
-    // What is wrong is found by the walk itself.
+    // The walk itself reports errors.
     let mut found = find(input, from, options).unwrap_or_default();
     let mut left = input.clone().seek(SeekFrom::End(0)).map_or(0, |len| {
         len.saturating_mul(options.max_expansion).saturating_add(options.max_decompressed)

@@ -22,7 +22,7 @@ use crate::source::{Origin, ReadSeek, Source};
 
 const THIN_MAGIC: [u8; 8] = *b"!<thin>\n";
 
-/// What opening a file costs, in bytes that could be read instead.
+/// The cost of opening a file, in bytes that could be read instead.
 const OPENING: u64 = 4096;
 
 /// The length of [`THIN_MAGIC`] and of the magic of other archives.
@@ -37,7 +37,7 @@ pub(crate) struct Member {
     /// Offset in the archive; `None` for a thin archive's member, which is a file of its own.
     start: Option<u64>,
     size: u64,
-    /// Where the archive starts.
+    /// The start of the archive.
     archive: u64,
 }
 
@@ -161,7 +161,7 @@ fn members(
             if let Some(error) = not_a_name(&member) {
                 return (members, Some(error));
             }
-            // What is left of those after `object` took the known ones is some linker's private table.
+            // Other tables, which `object` does not know, are private to some linker.
             if is_table(&member) && !archive.is_thin() {
                 continue;
             }
@@ -176,7 +176,7 @@ fn members(
     })
 }
 
-/// `object` passes over indexes of symbols and tables of names, also where they leave nothing behind them.
+/// `object` skips indexes of symbols and tables of names, even if no bytes follow them.
 fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Problem> {
     const HEADER_LEN: u64 = size_of::<Header>() as u64;
     let available = data.len().ok()?;
@@ -202,7 +202,7 @@ fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Problem
     None
 }
 
-/// Names in tables start with `/` and their offset, names in front of contents with `#1/` and their length. `object`
+/// Names in tables start with `/` and their offset, names before contents with `#1/` and their length. `object`
 /// takes what has no number there for a name.
 fn not_a_name(member: &ArchiveMember<'_>) -> Option<Problem> {
     let name = &member.header()?.name;
@@ -218,8 +218,8 @@ fn not_a_name(member: &ArchiveMember<'_>) -> Option<Problem> {
     (!sound).then(|| Problem::MemberName { name: lossy(name.trim_ascii_end()), offset })
 }
 
-/// Whether a slash starts the name in the header, and no digit follows, which would lead to a long name. That may be
-/// a path from the root: `ar` stores such with its modifier `P`.
+/// Returns whether a slash starts the name in the header, and no digit follows, which would lead to a long name.
+/// Such a name may be a path from the root: `ar` stores such with its modifier `P`.
 fn is_table(member: &ArchiveMember<'_>) -> bool {
     let name = member.header().map(|header| &header.name[..]);
     matches!(name, Some([b'/', second, ..]) if !second.is_ascii_digit())

@@ -15,7 +15,7 @@ use crate::model::ContainerKind;
 use crate::opened::Found;
 use crate::source::{Source, lend};
 
-/// Returns whether such a file can be a device image by itself. Of LLVM bitcode the triple decides.
+/// Returns whether such a file can be a device image by itself. For LLVM bitcode the triple decides.
 pub(crate) fn may_be(format: FileFormat) -> bool {
     is_device_elf(format)
         || matches!(format, FileFormat::Ptx | FileFormat::SpirV | FileFormat::Bitcode)

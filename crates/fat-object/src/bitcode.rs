@@ -48,7 +48,7 @@ pub(crate) fn open(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<O
     Ok(Objects { start: window.start, objects: objects.into_iter(), fault: end.err() })
 }
 
-/// What host modules embed.
+/// The objects that host modules embed.
 pub(crate) struct Objects {
     start: u64,
     objects: vec::IntoIter<EmbeddedObject>,

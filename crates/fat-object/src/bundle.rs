@@ -208,8 +208,8 @@ impl Text {
         Text { window, ends_in_marker: false }
     }
 
-    /// A text whose last line is a marker: of the first proposal's form, or a text bundle like any other with something in
-    /// front of its first marker.
+    /// A text whose last line is a marker: of the first proposal's form, or a text bundle like any other with
+    /// something before its first marker.
     pub(crate) fn ending_in_marker(window: Range<u64>) -> Self {
         Text { window, ends_in_marker: true }
     }
@@ -274,7 +274,7 @@ pub(crate) fn is_start(
 ) -> io::Result<bool> {
     let prefix = prefix(source, window)?;
     headers.spend(prefix.len() as u64);
-    // Programs that read bundles have the magic among their constants, with zeros behind it.
+    // Programs that read bundles have the magic among their constants, followed by zeros.
     let bundle = Bundle::parse_prefix(&prefix, window.end - window.start);
     Ok(bundle.is_ok_and(|bundle| !bundle.is_empty()))
 }

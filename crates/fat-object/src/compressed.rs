@@ -61,7 +61,7 @@ pub(crate) fn open(
     }))
 }
 
-/// What a compressed bundle holds.
+/// Returns the contents of a compressed bundle.
 fn contents(cx: &mut Context<'_>, data: Arc<Vec<u8>>, hash: Option<ccob::HashCheck>) -> Inner {
     let len = data.len() as u64;
     cx.add_bytes(len);

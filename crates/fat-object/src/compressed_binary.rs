@@ -19,8 +19,8 @@ fn method_of(stream: &[u8]) -> Method {
     }
 }
 
-/// Decompresses an offload binary of version 3, which `data` starts with, to a plain one; an offload binary that is not compressed is
-/// copied. What follows the offload binary is not looked at.
+/// Decompresses an offload binary of version 3, which `data` starts with, to a plain one; an offload binary that is
+/// not compressed is copied. Ignores the bytes after the offload binary.
 ///
 /// The sizes come from the file: one that exceeds `max`, in bytes, is refused before memory is reserved, and so is one
 /// that the stream cannot hold. The result is checked as every offload binary is.

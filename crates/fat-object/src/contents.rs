@@ -1,4 +1,4 @@
-//! What lies somewhere, by its first bytes.
+//! Detection of contents by their first bytes.
 
 use std::io;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::sequence::Sequence;
 use crate::source::Source;
 use crate::{archive, bare, bitcode, host, wasm};
 
-/// What lies in a window: a container, a host file, an archive, or an image in no container.
+/// The contents of a window: a container, a host file, an archive, or an image in no container.
 pub(crate) struct Contents {
     window: Range<u64>,
     state: State,
@@ -37,7 +37,7 @@ impl Contents {
         Contents { window, state, is_container: false, format, before: 0 }
     }
 
-    /// What a compressed bundle holds.
+    /// Returns the contents of a compressed bundle.
     pub(crate) fn of_container(window: Range<u64>) -> Self {
         Contents { is_container: true, ..Self::new(window) }
     }

@@ -1,4 +1,4 @@
-//! What a walk keeps in mind from one container to the next: its budgets, and the way to where it is.
+//! The state of a walk from one container to the next: its budgets, and its path.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) struct Context<'r> {
     compressions: Vec<Compression>,
     /// Bytes that are held beside the walked file.
     held: u64,
-    /// Bytes decompressed, or copied out of bitcode, in all.
+    /// Total of bytes decompressed, or copied out of bitcode.
     pub(crate) decompressed: Budget,
     /// Bytes of names and of strings of offload binaries.
     pub(crate) names: Budget,
@@ -51,7 +51,7 @@ pub(crate) struct Context<'r> {
     pub(crate) entered: usize,
     /// The IDs of a bundle without fault that came before.
     sound_ids: Vec<String>,
-    /// What IDs say that came before.
+    /// The targets of earlier IDs.
     targets: HashMap<String, Arc<Target>>,
 }
 

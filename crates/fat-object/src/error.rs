@@ -1,4 +1,4 @@
-//! What can be wrong with a walked file.
+//! Errors in a walked file.
 
 use std::sync::Arc;
 use std::{fmt, io};
@@ -10,7 +10,7 @@ use crate::model::{ContainerKind, Finding, Severity, printable};
 use crate::nv_fatbin;
 use crate::sycl;
 
-/// What is wrong in a walked file, and where. Offsets in the text count from the start of the container that the
+/// An error in a walked file, with its place. Offsets in the text count from the start of the container that the
 /// [`Finding`](crate::Finding) names.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
@@ -32,8 +32,8 @@ pub enum ErrorKind {
     Archive,
     /// A file that a thin archive names cannot be read, or is not opened, as it is itself reached through a thin archive.
     ThinMember,
-    /// The file that a thin archive names has another size than the archive says: one of the two was changed after the
-    /// archive was made. The file is walked all the same.
+    /// The file that a thin archive names has another size than the archive says: one of the two was changed after
+    /// the archive was made. The file is still walked.
     ThinMemberSize,
     /// An image is malformed, as far as a walk looks at images: a SYCL image that cannot be decompressed, PTX without a target.
     Image,
@@ -46,7 +46,7 @@ pub enum ErrorKind {
     Composition,
     /// An image is for other devices than its entry says: [`ImageInfo::disagreement`](crate::ImageInfo::disagreement).
     Disagreement,
-    /// What is there would take more time or memory than [`Options`](crate::Options) allow. It is passed over, or the
+    /// The work would exceed the time or memory that [`Options`](crate::Options) allow. It is passed over, or the
     /// rest of it is.
     Limit,
     /// Names of sections and members, strings of offload binaries, and the names in the paths of images come to more than
@@ -276,16 +276,16 @@ impl fmt::Display for Problem {
             Self::Archive { detail } => write!(f, "malformed archive: {detail}"),
             Self::MemberBeyondEnd { name, start, end, available } => write!(f, "archive is cut short: member {name} needs bytes {start:#x}..{end:#x}, the archive ends at {available:#x}",
         name = printable(name)),
-            Self::MemberName { name, offset } => write!(f, "archive member at {offset:#x} has {name} for a name, which is none and does not tell where one is",
+            Self::MemberName { name, offset } => write!(f, "archive member at {offset:#x}: expected a name or a reference to one, found {name}",
         name = printable(name)),
-            Self::ThinMember { name, source } => write!(f, "thin archive names {name}, which cannot be read: {source}", name = printable(name)),
-            Self::ThinMemberSize { name, expected, found } => write!(f, "thin archive names {name}: expected a file of {expected} bytes, found {found}",
+            Self::ThinMember { name, source } => write!(f, "thin archive member {name}: cannot be read: {source}", name = printable(name)),
+            Self::ThinMemberSize { name, expected, found } => write!(f, "thin archive member {name}: expected {expected} bytes, found {found}",
         name = printable(name)),
-            Self::NestedThinArchive => f.write_str("a thin archive in the file that a thin archive names: its members are not opened"),
-            Self::ThinMembersTooLarge { name, size, limit } => write!(f, "thin archive names {name} of {size} bytes, with which the files named by thin archives have more than the limit of {limit} bytes in all",
+            Self::NestedThinArchive => f.write_str("nested thin archive: members not opened"),
+            Self::ThinMembersTooLarge { name, size, limit } => write!(f, "thin archive member {name}: opening it ({size} bytes) would exceed the limit of {limit} bytes in total",
         name = printable(name)),
             Self::DecompressedInAll { uncompressed_size, limit } => write!(f, "decompressing {uncompressed_size} bytes here would exceed the limit of {limit} bytes in total"),
-            Self::TooManyNames { limit } => write!(f, "names and strings come to more than {limit} bytes in all"),
+            Self::TooManyNames { limit } => write!(f, "names and strings exceed the limit of {limit} bytes in total"),
             Self::SectionBeyondEnd { name, start, end, available } => write!(f, "section {name} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}",
         name = printable(name)),
             Self::SegmentTable { start, end, available } => write!(f, "segment table lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"),
@@ -294,19 +294,19 @@ impl fmt::Display for Problem {
             Self::SpirV { offset, expected, found } => write!(f, "malformed SPIR-V module: byte {offset:#x}: expected {expected}, found {found}"),
             Self::OverlappingSections { name, start, end } => write!(f, "section {name} at {start:#x}..{end:#x} overlaps another section with device code",
         name = printable(name)),
-            Self::SecondHost { id } => write!(f, "the entry {id} stands for the object that it lies in, as another one does",
+            Self::SecondHost { id } => write!(f, "duplicate host placeholder {id}",
         id = printable(id)),
             Self::Slice { index, start, end, available } => write!(f, "slice {index} of the universal file lies at {start:#x}..{end:#x}: it overlaps another or lies beyond the end at {available:#x}"),
-            Self::UnknownContents { first } => write!(f, "no bundle, package or fatbinary starts here (first bytes {first:02x?})"),
-            Self::TrailingBytes { after, first } => write!(f, "{after} bytes into the section or file, after a container, bytes follow that start none (first bytes {first:02x?})"),
+            Self::UnknownContents { first } => write!(f, "unrecognized data: expected a bundle, package or fatbinary (first bytes {first:02x?})"),
+            Self::TrailingBytes { after, first } => write!(f, "unrecognized data {after} bytes after the start of the section or file (first bytes {first:02x?})"),
             Self::TooDeep { limit } => write!(f, "containers are nested more than {limit} deep"),
             Self::Composition(error) => error.fmt(f),
-            Self::Disagreement { entry, disagreement } => write!(f, "entry {entry} holds another image than it says: {disagreement}", entry = printable(entry)),
-            Self::ScanStopped { at } => write!(f, "the scan for containers ended at {at:#x}: too many bytes before look like the start of one"),
-            Self::GccIntermediateCode => f.write_str("GCC's intermediate code for devices (.gnu.offload_lto_*) is not read: only linked files hold device code of GCC"),
-            Self::NoSectionHeaders => write!(f, "the file has no section headers: device code in it, if any, cannot be found"),
+            Self::Disagreement { entry, disagreement } => write!(f, "entry {entry} and its image disagree: {disagreement}", entry = printable(entry)),
+            Self::ScanStopped { at } => write!(f, "the scan for containers stopped at {at:#x}: too many bytes look like the start of one"),
+            Self::GccIntermediateCode => f.write_str("GCC's intermediate code for devices (.gnu.offload_lto_*) is not read: GCC generates device code at link time"),
+            Self::NoSectionHeaders => write!(f, "no section headers: device code, if any, cannot be found"),
             Self::Format { format } => {
-                write!(f, "files of this format are not looked into: {format}")
+                write!(f, "files of this format are not read: {format}")
             }
             Self::Io(error) => error.fmt(f),
             Self::Finding(finding) => finding.fmt(f),

@@ -44,9 +44,9 @@ pub(crate) struct Section {
     pub(crate) name: String,
     /// Offset and end in the host file.
     pub(crate) range: Range<u64>,
-    /// Whether type or name say that it holds device code.
+    /// `true` if type or name say that it holds device code.
     pub(crate) device: bool,
-    /// Whether it holds a bundle in the object form, where names are too short for IDs.
+    /// `true` if it holds a bundle in the object form, where names are too short for IDs.
     pub(crate) holds_bundle: bool,
 }
 
@@ -74,7 +74,7 @@ impl NamedSection<'_> {
     }
 }
 
-/// What the headers of a host file list.
+/// The list in the headers of a host file.
 pub(crate) enum Parts {
     /// Sections, each of which was handed out.
     Sections,

@@ -17,7 +17,7 @@ use crate::model::{Compression, ContainerKind, Location, PathStep, printable, wr
 use crate::source::{Source, SourceReader};
 use crate::{code, image_target};
 
-/// What an offload binary records about an image, beyond its [`Target`].
+/// The record of an offload binary about an image, beyond its [`Target`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffloadBinaryEntry {
     pub(crate) image_kind: offload_binary::ImageKind,
@@ -57,24 +57,24 @@ impl OffloadBinaryEntry {
     }
 }
 
-/// How an entry of a bundle is stored.
+/// The storage form of an entry of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BundleForm {
     /// In a binary bundle.
     Binary,
-    /// Between comment lines, behind this leader.
+    /// Between comment lines, after this leader.
     Text(bundle_format::text::Leader),
-    /// In front of a comment line, behind this leader: the text form of the first proposal, which no release of
-    /// LLVM reads.
+    /// Before a comment line, after this leader: the text form of the first proposal, which no release of LLVM
+    /// reads.
     EndMarkers(bundle_format::text::Leader),
     /// As a section of the host's object file; in Mach-O in a bundle in a section of it, see
     /// `fat_edit::object_bundle`.
     Section,
 }
 
-/// What is known of one device image (or the host's part of a bundle), but its bytes: a walk, a [listing](crate::Listing)
-/// and a survey have the same.
+/// The description of one device image (or the host's part of a bundle), without its bytes: a walk, a
+/// [listing](crate::Listing) and a survey have the same.
 ///
 /// Its [`Display`](fmt::Display) form is a line for people:
 /// `hip-amdgcn-amd-amdhsa--gfx90a:xnack+ (ELF, 12345 bytes) in section:.hip_fatbin/bundle:0`.
@@ -149,13 +149,13 @@ impl ImageInfo {
         self.id.as_deref()
     }
 
-    /// How the bundle stores it; `None` outside bundles.
+    /// Returns the form in which the bundle stores it; `None` outside bundles.
     #[must_use]
     pub fn bundle_form(&self) -> Option<BundleForm> {
         self.bundle_form
     }
 
-    /// What the offload binary that holds it records; `None` outside offload binaries.
+    /// Returns the record of the offload binary that holds it; `None` outside offload binaries.
     #[must_use]
     pub fn offload_binary_entry(&self) -> Option<&OffloadBinaryEntry> {
         self.offload_binary_entry.as_ref()
@@ -184,14 +184,14 @@ impl ImageInfo {
         self.hcf.as_deref()
     }
 
-    /// Where its first byte lies.
+    /// Returns the place of its first byte.
     #[must_use]
     pub fn location(&self) -> Location {
         self.location
     }
 
-    /// Where its first byte lies, from the start of the (decompressed) bundle, offload binary, fatbinary or section that holds
-    /// it.
+    /// Returns the offset of its first byte from the start of the (decompressed) bundle, offload binary, fatbinary
+    /// or section that holds it.
     #[must_use]
     pub fn offset_in_container(&self) -> u64 {
         self.offset_in_container
@@ -242,7 +242,7 @@ impl ImageInfo {
         self.compression_around
     }
 
-    /// What it is, by its first bytes.
+    /// Returns the format, from its first bytes.
     #[must_use]
     pub fn format(&self) -> FileFormat {
         self.format
@@ -288,12 +288,12 @@ impl fmt::Display for ImageInfo {
     }
 }
 
-/// What a container says about an image. The walker completes it.
+/// The description of an image by its container. The walker completes it.
 pub(crate) struct Description {
     pub(crate) info: ImageInfo,
     /// Set where the container knows better than the first bytes: compressed entries, host placeholders.
     pub(crate) format: Option<FileFormat>,
-    /// Where the object file lies whose section the image is, for [`BundleForm::Section`].
+    /// The range of the object file whose section the image is, for [`BundleForm::Section`].
     pub(crate) object: Option<Range<u64>>,
 }
 
@@ -373,7 +373,7 @@ impl Deref for Image<'_, '_> {
 }
 
 impl<'e, 's> Image<'e, 's> {
-    /// What is known of it, which can be kept.
+    /// Returns the description, which outlives the image.
     #[must_use]
     pub fn info(&self) -> &'e ImageInfo {
         self.info
@@ -479,8 +479,8 @@ impl<'e, 's> Image<'e, 's> {
         image.map(Some).ok_or_else(|| invalid(format!("malformed {} data", own.method)))
     }
 
-    /// Returns the GPUs that an archive of Intel's offline compiler has machine code for, by IP version (`12.60.7`), and
-    /// `generic_ir` if it has SPIR-V, too. `None` for images that are no such archive.
+    /// Returns the GPUs that an archive of Intel's offline compiler has machine code for, by IP version
+    /// (`12.60.7`), and `generic_ir` if it has SPIR-V, too. `None` for images that are not such an archive.
     ///
     /// # Errors
     ///
@@ -508,7 +508,7 @@ impl<'e, 's> Image<'e, 's> {
     }
 }
 
-/// What is known of the image.
+/// Formats the description of the image.
 impl fmt::Debug for Image<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.info, f)

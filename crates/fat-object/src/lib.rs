@@ -17,7 +17,7 @@
 //! }
 //! ```
 //!
-//! What lies where, in a static library of HIP code:
+//! Containers and images in a static library of HIP code:
 //!
 //! ```text
 //! libfoo.a
@@ -30,8 +30,8 @@
 //!       └─ ccob:1 ...
 //! ```
 //!
-//! The words in front of the colons are [`ContainerKind`]s; a line is a [`PathStep`] of the [path](ImageInfo::path) of
-//! what lies below.
+//! The words before the colons are [`ContainerKind`]s; a line is a [`PathStep`] of the [path](ImageInfo::path) of
+//! the lines below it.
 //!
 //! | where | what |
 //! |---|---|
@@ -123,24 +123,24 @@
 //!
 //! # Bounds
 //!
-//! Of every file, memory and time grow no faster than its size, with constants that are small for honest files:
+//! Memory and time grow no faster than the size of the file, with small constants for honest files:
 //!
 //! - Ranges that overlap are errors, so that no byte is walked twice on one level, and levels are bounded by
 //!   [`Options::with_max_depth`]. Each level holds headers, and the text of a text bundle, at most the bytes it is made of.
-//! - [`Options::with_max_decompressed`] bounds what is decompressed, or copied out of bitcode, at one time, and with
-//!   [`Options::with_max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed;
-//!   [`walk_with_threads`] holds one more for each thread, as far as these bytes allow.
+//! - [`Options::with_max_decompressed`] bounds the bytes that are decompressed, or copied out of bitcode, at one
+//!   time, and with [`Options::with_max_expansion`] their total. A compressed bundle is held as stored while it is
+//!   decompressed; [`walk_with_threads`] holds one more for each thread, as far as these bytes allow.
 //! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked, those
 //!   above each container and image included.
 //! - A [scan](Options::with_scan) reads the bytes of a host file once, and headers of what is not a container after all up to
 //!   a quarter of the file and 16 MiB; then it [ends](ErrorKind::Limit).
 //! - One section of an object can stand for the object itself, no more.
-//! - Thin archives name files: [`Options::with_max_thin_bytes`] bounds those, and in them are no further ones.
+//! - Thin archives name files: [`Options::with_max_thin_bytes`] bounds those; thin archives in them are not opened.
 //!
 //! # Errors
 //!
-//! What is wrong with a file that is walked is no error of the walk but a [`Finding`] with an [`Error`] in it: its
-//! [kind](ErrorKind) tells apart what programs treat apart, its text says what is wrong and where, in bytes.
+//! An error in a walked file is not an error of the walk but a [`Finding`] with an [`Error`] in it: its
+//! [kind](ErrorKind) is for programs, its text says what is wrong and where, in bytes.
 //!
 //! | function | error |
 //! |---|---|

@@ -45,8 +45,8 @@ use crate::walker::{Summary, Walk};
 ///
 /// # Errors
 ///
-/// An error of [reading](crate::ErrorKind::Io) `input`. That the file is malformed is no error: the [listing](Listing::findings) says so, and
-/// has what was found nevertheless.
+/// An error of [reading](crate::ErrorKind::Io) `input`. A malformed file is not an error: the
+/// [listing](Listing::findings) has the findings, and everything that was found.
 pub fn list<R: Read + Seek>(input: R, options: &Options) -> Result<Listing, Error> {
     list_with_thin_members(input, options, |_| Err(io::ErrorKind::Unsupported.into()))
 }
@@ -82,7 +82,7 @@ pub fn list_slice(data: &[u8], options: &Options) -> Result<Listing, Error> {
     Ok(Listing { format, size, images: lister.images, findings: lister.findings })
 }
 
-/// What [`list`] found in a file.
+/// The result of [`list`].
 ///
 /// With the feature `serde` it can be serialized: the images as `offload ls --json` prints them.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ impl Listing {
         &self.images
     }
 
-    /// What is wrong with the file, in file order; nothing, for a sound file.
+    /// Returns the findings, in file order; none, for a valid file.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings

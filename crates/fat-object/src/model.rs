@@ -1,4 +1,4 @@
-//! What a walk yields beside images: containers and findings, where each one lies, and who is told.
+//! The results of a walk other than images: containers, findings and their places; and the visitor.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -73,7 +73,7 @@ pub struct PathStep {
     kind: ContainerKind,
     /// One name can be in the paths of many containers.
     name: Arc<str>,
-    /// Where it is not UTF-8.
+    /// The bytes of a name that is not UTF-8.
     name_bytes: Option<Arc<[u8]>>,
     /// `true` if the scan found what lies here.
     scanned: bool,
@@ -84,7 +84,7 @@ impl PathStep {
         PathStep { kind, name: name.into(), name_bytes: None, scanned: false }
     }
 
-    /// A segment whose name may be no UTF-8.
+    /// Makes a segment whose name may not be UTF-8.
     pub(crate) fn from_bytes(kind: ContainerKind, bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(name) => PathStep::new(kind, name),
@@ -110,7 +110,7 @@ impl PathStep {
         self.scanned
     }
 
-    /// What this step enters.
+    /// Returns the kind of the container that this step enters.
     #[must_use]
     pub fn kind(&self) -> ContainerKind {
         self.kind
@@ -126,7 +126,8 @@ impl PathStep {
         &self.name
     }
 
-    /// The name of a member as its archive stores it, which may be no UTF-8; [`name`](Self::name) for others.
+    /// Returns the name of a member as its archive stores it, which may not be UTF-8; [`name`](Self::name) for
+    /// others.
     #[must_use]
     pub fn name_bytes(&self) -> &[u8] {
         self.name_bytes.as_deref().unwrap_or_else(|| self.name.as_bytes())
@@ -165,7 +166,7 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// Where something starts.
+/// The start of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Location {
@@ -210,7 +211,7 @@ impl Location {
         }
     }
 
-    /// So many bytes from here, if they lie in the walked file.
+    /// Returns `len` bytes from here, if they lie in the walked file.
     pub(crate) fn slice_of(self, file: &[u8], len: u64) -> Option<&[u8]> {
         let start = usize::try_from(self.file_offset()?).ok()?;
         file.get(start..)?.get(..usize::try_from(len).ok()?)
@@ -229,7 +230,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// How a compressed container is compressed, and what it saves.
+/// The method of a compressed container, and its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
     pub(crate) method: &'static str,
@@ -274,13 +275,13 @@ impl Container {
         &self.path
     }
 
-    /// What it is.
+    /// Returns its kind.
     #[must_use]
     pub fn kind(&self) -> ContainerKind {
         self.kind
     }
 
-    /// Where it starts.
+    /// Returns its start.
     #[must_use]
     pub fn location(&self) -> Location {
         self.location
@@ -304,15 +305,15 @@ impl Container {
 pub enum Enter {
     /// All in it is walked.
     Open,
-    /// As before, but the images of a compressed bundle are shown while what it holds is still being compared with its
-    /// hash, on a second thread. For consumers who take back what they made of images when there is something wrong: that
-    /// the hash is, is a finding behind them, and of the images before it nothing is certain.
+    /// As before, but the images of a compressed bundle are shown while what it holds is still being compared with
+    /// its hash, on a second thread. For consumers that discard their results if something is wrong: a wrong hash
+    /// is a finding after the images, and makes those images unreliable.
     OpenEarly,
     /// It is passed over: not read, not decompressed, and nothing in it is found wrong.
     Skip,
 }
 
-/// How bad a [`Finding`] is: there are these two.
+/// The severity of a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The format is kept, a rule of composition is not; every image was found.
@@ -356,19 +357,19 @@ impl Finding {
         &self.path
     }
 
-    /// Where the container that the error speaks of starts.
+    /// Returns the start of the container that the error is about.
     #[must_use]
     pub fn location(&self) -> Location {
         self.location
     }
 
-    /// What is wrong.
+    /// Returns the error.
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.error
     }
 
-    /// How bad it is.
+    /// Returns the severity.
     #[must_use]
     pub fn severity(&self) -> Severity {
         self.error.severity()
@@ -391,7 +392,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What [`Visitor::finding`] ends a walk with, unless it is told otherwise.
+/// The error with which [`Visitor::finding`] ends a walk by default.
 impl std::error::Error for Finding {}
 
 /// `section:.hip_fatbin/ccob:1`

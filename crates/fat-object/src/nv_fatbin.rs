@@ -83,7 +83,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// What an entry holds.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryKind {
     Ptx,
@@ -98,14 +98,14 @@ pub(crate) enum EntryKind {
 pub(crate) struct Entry {
     pub(crate) kind: EntryKind,
     pub(crate) sm: u32,
-    /// What follows the number in the name of the architecture: `a`, `f` or nothing.
+    /// The text after the number in the name of the architecture: `a`, `f` or nothing.
     pub(crate) suffix: &'static str,
     /// First byte and length of the payload as stored, without padding.
     pub(crate) offset: u64,
     pub(crate) stored_size: u64,
     /// Name of the codec and the size it decompresses to.
     pub(crate) compression: Option<(&'static str, u64)>,
-    /// Where the next entry starts.
+    /// The start of the next entry.
     pub(crate) end: u64,
 }
 

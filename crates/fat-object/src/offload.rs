@@ -48,8 +48,8 @@ pub(crate) struct Entries {
     next: usize,
 }
 
-/// Entries that are looked at together: at least as many, and one of so many of all, so that the tables are read so often
-/// at most.
+/// Least number of entries that are read together. For large counts a fixed share of all entries is read together,
+/// which bounds how often the tables are read.
 const TOGETHER: usize = 64;
 
 impl Entries {

@@ -1,4 +1,4 @@
-//! What the modules of formats hand to the walker: what they opened, and what lies in it.
+//! Types that the modules of formats hand to the walker: opened containers and their contents.
 //!
 //! No module walks into what it found. Each is a function from a window of a source to an [`Opened`]; [`Children`] name
 //! what lies in that, one after the other, and the [walker](crate::walker) alone goes on.
@@ -37,9 +37,9 @@ pub(crate) struct Opened {
     pub(crate) inside: Inside,
 }
 
-/// Where the bytes are that a container holds.
+/// The place of the bytes that a container holds.
 pub(crate) enum Inside {
-    /// Where the container is.
+    /// In the source of the container.
     Here(Box<dyn Children>),
     /// In another source.
     Elsewhere(Inner),
@@ -89,7 +89,7 @@ impl Found {
         self.0.push_back(Child::ThinMember(member));
     }
 
-    /// Puts something in front of all others.
+    /// Puts something before all others.
     pub(crate) fn first(&mut self, child: Child) {
         self.0.push_front(child);
     }
@@ -99,7 +99,7 @@ impl Found {
     }
 }
 
-/// What lies in a container, one after the other.
+/// The contents of a container, one after the other.
 pub(crate) trait Children {
     /// Adds what comes next to `found`, which may be nothing yet. Returns `false` if it was the last.
     fn next(
@@ -118,10 +118,10 @@ pub(crate) trait Children {
     }
 }
 
-/// What a walk through a container learnt of its place.
+/// Facts about its place that a walk through a container finds.
 #[derive(Default)]
 pub(crate) struct Walked {
-    /// Where other bytes follow that may do so; `None` if nothing is known.
+    /// The end, where other bytes may follow; `None` if nothing is known.
     pub(crate) end: Option<u64>,
     /// The parts of it that hold images, in order, where there is more than images.
     pub(crate) covered: Option<Vec<Range<u64>>>,
@@ -138,7 +138,7 @@ impl Children for Nothing {
     }
 }
 
-/// What is known beforehand.
+/// A child that is known beforehand.
 pub(crate) struct Known(pub(crate) Found);
 
 impl Children for Known {

@@ -1,6 +1,6 @@
-//! What a walk looks at, and how much it may cost.
+//! Options of a walk: its scope and its limits.
 
-/// What a [`walk`](crate::walk) looks at, and how much it may cost. Which containers it opens is for the
+/// Options of a [`walk`](crate::walk): its scope and its limits. Which containers it opens is for the
 /// [visitor](crate::Visitor::opens) to say.
 ///
 /// ```
@@ -100,11 +100,11 @@ impl Options {
     /// and sizes of images: their first kilobytes instead of hundreds of megabytes. Default: `false`.
     ///
     /// Images in them then have the format [`NotRead`](crate::FileFormat::NotRead) and no bytes to
-    /// [read](crate::Image::reader), hashes are not compared, and damage after the table is not found. A bundle is read to
-    /// its end nevertheless where its table does not tell everything: if something is wrong with it, if it is a text bundle,
-    /// of version 1, or followed by something; compressed offload binaries are always; and, to
-    /// [look into images](Self::with_enter_images), if it holds more than code for AMD GPUs. An entry for an AMD GPU that is
-    /// a container all the same is not looked into, unless it is the first.
+    /// [read](crate::Image::reader), hashes are not compared, and damage after the table is not found. A bundle is
+    /// read to its end nevertheless where its table does not tell everything: if something is wrong with it, if it
+    /// is a text bundle, of version 1, or followed by something; compressed offload binaries are always; and, to
+    /// [look into images](Self::with_enter_images), if it holds more than code for AMD GPUs. An entry for an AMD
+    /// GPU that is a container nevertheless is not opened, unless it is the first.
     #[must_use]
     pub fn with_tables_only(self, tables_only: bool) -> Self {
         Options { tables_only, ..self }

@@ -42,10 +42,10 @@ use crate::walker::{Event, Walk};
 ///
 /// # Errors
 ///
-/// What is wrong with the file, so that the question has no answer. Among it are ELF programs and libraries without section
-/// headers, GCC's objects with intermediate code, and formats that are not [read](FileFormat::is_read), as packages, compressed data and
-/// junk (all [`NotRead`](crate::ErrorKind::NotRead)), and thin archives, whose members lie in other files
-/// ([`ThinMember`](crate::ErrorKind::ThinMember)).
+/// Any error in the file that prevents an answer. Among it are ELF programs and libraries without section headers,
+/// GCC's objects with intermediate code, and formats that are not [read](FileFormat::is_read), as packages,
+/// compressed data and junk (all [`NotRead`](crate::ErrorKind::NotRead)), and thin archives, whose members lie in
+/// other files ([`ThinMember`](crate::ErrorKind::ThinMember)).
 pub fn has_device_code(data: &[u8]) -> Result<bool, Error> {
     let answer = match FileFormat::sniff(data.get(..FileFormat::SNIFF_LEN).unwrap_or(data)) {
         FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::MachO => of_sections(data)?,

@@ -71,11 +71,11 @@ pub(crate) struct Scan {
     order: Vec<usize>,
     gaps: vec::IntoIter<Range<u64>>,
     gap: Range<u64>,
-    /// Where the search goes on.
+    /// The place where the search continues.
     at: u64,
     /// The end of what was found last.
     free: u64,
-    /// Where that starts.
+    /// The start of that place.
     found: u64,
     scanner: Scanner,
     rejected: Budget,
@@ -121,7 +121,7 @@ impl Scan {
         true
     }
 
-    /// What was found, with the name of the place it lies in.
+    /// Returns the container found, with the name of its section.
     fn opened(
         cx: &Context<'_>,
         source: &mut Source<'_>,
@@ -233,11 +233,11 @@ impl Children for Loose {
     }
 }
 
-/// What starts with a magic.
+/// Bytes that start with a magic.
 struct Candidate {
     /// From the magic to where it ends at the latest.
     window: Range<u64>,
-    /// Where it starts at the earliest: text may have comments before its magic.
+    /// The earliest start: text may have comments before its magic.
     before: u64,
 }
 

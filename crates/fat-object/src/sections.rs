@@ -77,7 +77,7 @@ impl Sections {
         })
     }
 
-    /// Adds what is wrong behind the sections.
+    /// Adds an error after the sections.
     pub(crate) fn with_fault(self, fault: Option<Problem>) -> Self {
         Sections { fault, ..self }
     }

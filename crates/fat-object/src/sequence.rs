@@ -162,7 +162,7 @@ impl Children for One {
     }
 }
 
-/// What a section starts with.
+/// The start of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     /// No container, or one whose header is damaged.

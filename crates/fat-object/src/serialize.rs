@@ -1,4 +1,4 @@
-//! What is found, as `offload ls --json` prints it.
+//! Serialization of results, as `offload ls --json` prints them.
 
 use ::hcf::HcfImage;
 use serde::ser::{Serialize, SerializeStruct, Serializer};

@@ -1,4 +1,4 @@
-//! What is walked: a file, a thin archive's member, or decompressed data.
+//! Sources of a walk: a file, a thin archive's member, or decompressed data.
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::{Deref, DerefMut, Range};
@@ -8,7 +8,7 @@ pub use byte_parts::ReadSeek;
 use llvm_bitcode::{ReadAt, Unreadable};
 use object::read::{ReadCacheRange, ReadRef};
 
-/// Where the bytes of a [`Source`] come from, which decides what an offset in it means to the user.
+/// The origin of the bytes of a [`Source`], which decides what an offset in it means to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The file given to the walk.
@@ -21,7 +21,7 @@ pub(crate) enum Origin {
     Bitcode,
 }
 
-/// What is copied at a time.
+/// The size of the copied pieces.
 const PIECE: usize = 256 * 1024;
 
 /// The bytes of a walk, and where they come from.

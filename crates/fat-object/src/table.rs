@@ -13,10 +13,10 @@ use crate::context::Context;
 use crate::opened::{Found, Inner, Known};
 use crate::source::{Origin, Source, SourceReader};
 
-/// Larger tables are read with the whole bundle. That of a bundle for 30 GPUs has 2 KiB.
+/// Larger tables are read with the whole bundle. The table of a bundle for 30 GPUs has 2 KiB.
 const LARGEST: u64 = 1 << 20;
 
-/// How far behind its table the first image of a bundle may start to be looked at.
+/// Largest distance between the table and the first image of a bundle for the image to be read.
 const NEAR: u64 = 64 << 10;
 
 /// Opens a compressed bundle by its table of entries; `None` if that does not tell everything: then the whole has to be
@@ -59,7 +59,7 @@ fn read_start(
     });
     match start {
         Ok(start) => Ok(Some(start)),
-        // What is wrong is found when the whole is read.
+        // Errors are found when the whole is read.
         Err(error) if error.get_ref().is_some_and(|error| error.is::<ccob::Error>()) => Ok(None),
         Err(error) => Err(error),
     }
@@ -77,7 +77,7 @@ impl<R: Read> Start<R> {
         self.bytes.len() as u64
     }
 
-    /// Reads up to this many bytes in all; false if there are no more.
+    /// Reads up to `len` bytes in total; false if there are no more.
     fn read(&mut self, len: u64) -> io::Result<bool> {
         let more = len.min(self.most).saturating_sub(self.len());
         let read = (&mut self.decoder).take(more).read_to_end(&mut self.bytes)?;
@@ -105,7 +105,7 @@ impl<R: Read> Start<R> {
     }
 }
 
-/// Where the first image lies that has any bytes.
+/// Returns the range of the first image that is not empty.
 fn first_image(table: &[u8]) -> Option<Range<u64>> {
     let bundle = Bundle::parse_prefix(table, u64::MAX).ok()?;
     let entries = bundle.entries().filter(|entry| entry.size() > 0);

@@ -20,7 +20,7 @@ use crate::options::Options;
 use crate::source::{Origin, ReadSeek, Source};
 use crate::{archive, archive::Member};
 
-/// What a finished walk saw.
+/// The summary of a finished walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -41,8 +41,8 @@ pub struct Summary {
 ///
 /// # Errors
 ///
-/// An error of reading `input`, or the error that a method of `visitor` returned. A malformed file is no
-/// error of the walk: the visitor gets [`Finding`]s.
+/// An error of reading `input`, or the error that a method of `visitor` returned. A malformed file is not an error
+/// of the walk: the visitor gets [`Finding`]s.
 pub fn walk<R: Read + Seek>(
     input: R,
     options: &Options,
@@ -105,8 +105,8 @@ pub fn images<R: Read + Seek>(
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'w, 'r> {
-    /// A container. What follows up to its [`Leave`](Self::Leave) is of it; [`Walk::answer`] skips that. A compressed one is
-    /// opened after this event: a finding about that is of what lies around.
+    /// A container. Everything up to its [`Leave`](Self::Leave) belongs to it; [`Walk::answer`] skips that. A
+    /// compressed one is opened after this event: a finding about that is of what lies around.
     Enter(&'w Container),
     /// An image.
     Image(Image<'w, 'r>),
@@ -159,7 +159,7 @@ struct Level {
     found: Found,
     /// `true` if there are no more children.
     is_done: bool,
-    /// Where it starts in the source around.
+    /// Its start in the enclosing source.
     start: u64,
     /// `true` if its bytes are a source of their own.
     has_source: bool,
@@ -168,7 +168,7 @@ struct Level {
     hash: Option<ccob::HashCheck>,
 }
 
-/// What the walk was interrupted for.
+/// The state of an interrupted walk.
 enum State {
     Between,
     /// A container is to be opened, if the answer is to do so.
@@ -189,7 +189,7 @@ struct Seen {
     is_entered: bool,
 }
 
-/// Why the walk was interrupted.
+/// The reason why the walk was interrupted.
 enum Step {
     Ask,
     Enter,
@@ -446,7 +446,7 @@ impl<'r> Walk<'r> {
         self.cx.pop();
         around.children.left(walked);
         if let Some(Err(error)) = level.hash.map(ccob::HashCheck::finish) {
-            // Before what is behind the damaged images.
+            // Before the bytes that follow the damaged images.
             around.found.first(Child::Finding(level.start, error.into()));
         }
         Step::Leave

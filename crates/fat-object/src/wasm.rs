@@ -28,10 +28,10 @@ pub(crate) const CUSTOM: u8 = 0;
 /// Bytes of the largest LEB128 number that is allowed here, of 32 bits.
 const LEB128_MAX: usize = 5;
 
-/// How a section starts.
+/// The start of a section.
 pub(crate) struct Head {
     pub(crate) id: u8,
-    /// Bytes in front of its contents.
+    /// Bytes before its contents.
     pub(crate) head_len: u64,
     pub(crate) len: u64,
 }
@@ -86,7 +86,7 @@ pub(crate) fn open(
         let device = is_device_section(name.as_bytes())
             || name.starts_with(bundle_format::MAGIC_TEXT)
             || starts_with(source, &section.contents, &mut headers)? != Start::Nothing;
-        // Of the others there may be many.
+        // There may be many of the others.
         if device {
             let Range { start, end } = section.contents;
             let range = start - window.start..end - window.start;
@@ -97,7 +97,7 @@ pub(crate) fn open(
     Ok(Some(Box::new(sections.with_fault(fault))))
 }
 
-/// Where the name of a custom section is, and what follows it.
+/// The place of the name of a custom section, and of its contents.
 struct Place {
     name: Option<Range<u64>>,
     contents: Range<u64>,

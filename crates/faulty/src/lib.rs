@@ -19,7 +19,7 @@
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
-#![allow(clippy::panic, reason = "this is how a test says no")]
+#![allow(clippy::panic, reason = "tests may panic")]
 
 mod memory;
 mod stream;
@@ -36,7 +36,7 @@ pub use stream::Stream;
 pub const KINDS: [ErrorKind; 3] =
     [ErrorKind::ConnectionReset, ErrorKind::WouldBlock, ErrorKind::StorageFull];
 
-/// What goes wrong.
+/// A fault of a stream.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// One call fails with an error of this kind.
@@ -47,20 +47,20 @@ pub enum Fault {
     Change(Arc<[u8]>, Arc<[u8]>),
 }
 
-/// What all streams of one operation share.
+/// The state that all streams of one operation share.
 #[derive(Clone, Debug, Default)]
 pub struct Rig(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
     calls: AtomicU64,
-    /// What goes wrong, and the number of the call from 0.
+    /// The fault, and the number of the call from 0.
     fault: Option<(u64, Fault)>,
     /// For numbers that look random, if few bytes are to be moved at a time.
     short: Option<AtomicU64>,
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 enum Verdict {
     Works,
     Fails(ErrorKind),
@@ -92,7 +92,7 @@ impl Rig {
         Stream::new(self.clone(), contents)
     }
 
-    /// How many calls of its streams there were.
+    /// Returns the number of calls of its streams.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.0.calls.load(Relaxed)
@@ -108,7 +108,7 @@ impl Rig {
         }
     }
 
-    /// Whether a stream with these contents is one that changes.
+    /// Returns whether a stream with these contents is one that changes.
     fn changes(&self, contents: &[u8]) -> bool {
         matches!(&self.0.fault, Some((_, Fault::Change(from, _))) if **from == *contents)
     }
@@ -121,10 +121,10 @@ impl Rig {
         }
     }
 
-    /// How many of `len` bytes a call moves; `None` if it is interrupted.
+    /// Returns the number of `len` bytes that a call moves; `None` if it is interrupted.
     fn moves(&self, len: usize) -> Option<usize> {
         let Some(state) = &self.0.short else { return Some(len) };
-        // Knuth's generator; the low bits of such a one are no good.
+        // Knuth's generator; its low bits are not random enough.
         let next = state.load(Relaxed).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         state.store(next, Relaxed);
         match next >> 60 {

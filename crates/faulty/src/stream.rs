@@ -10,9 +10,9 @@ pub struct Stream {
     rig: Rig,
     contents: Vec<u8>,
     position: u64,
-    /// Where reading ends, if that is before the end.
+    /// End of reading, if that is before the end.
     end: Option<u64>,
-    /// Whether it is the one whose contents are to change, and did not yet.
+    /// `true` if it is the one whose contents are to change, and did not yet.
     may_change: bool,
 }
 
@@ -22,7 +22,7 @@ impl Stream {
         Stream { rig, contents: contents.to_vec(), position: 0, end: None, may_change }
     }
 
-    /// What it holds.
+    /// Returns the contents.
     #[must_use]
     pub fn contents(&self) -> &[u8] {
         &self.contents

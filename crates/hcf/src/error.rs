@@ -1,9 +1,9 @@
-//! What can be wrong with a container.
+//! Errors of reading a container.
 
 use alloc::string::String;
 use core::fmt;
 
-/// What is wrong with an HCF container, and where.
+/// An error in an HCF container, with its place.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and [`offset`](Self::offset) are for
 /// programs.

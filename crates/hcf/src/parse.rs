@@ -109,8 +109,8 @@ impl Hcf {
     ///
     /// # Errors
     ///
-    /// A line is malformed, or a node lacks a key or its end. What is wrong with the place of one image is among the
-    /// [`faults`](Self::faults).
+    /// A line is malformed, or a node lacks a key or its end. The [`faults`](Self::faults) include errors in the
+    /// place of one image.
     pub fn parse(text: &[u8], available: u64) -> Result<Self, Error> {
         let mut open = vec![Node::new(b"root", 0)];
         let mut has_id = false;

@@ -1,4 +1,4 @@
-//! Which entries of the archive's bundles contradict each other.
+//! Contradictions between entries of the archive's bundles.
 
 use std::fmt;
 use std::io::{self, Read, Seek};

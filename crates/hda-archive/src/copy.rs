@@ -20,7 +20,7 @@ const CHUNK: usize = 1 << 18;
 pub struct ArchiveCopy<'p> {
     archive: usize,
     device: &'p DeviceArchive,
-    /// Of all archives.
+    /// The plans of all archives.
     planned: &'p [Planned],
     allow_missing: bool,
 }
@@ -38,7 +38,7 @@ impl<'p> ArchiveCopy<'p> {
     /// Writes the archive.
     ///
     /// Every entry must have the bytes that it had when the plan was made. If not, what was written is of no use.
-    /// What else became of the input is not looked at.
+    /// Other changes of the input are not noticed.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl<W: Write> Copier<'_, W> {
         }
     }
 
-    /// So much of the buffer that is free, [`CHUNK`] at most. What is in it is written if need be.
+    /// So much of the buffer that is free, [`CHUNK`] at most. Its contents are written if need be.
     fn room(&mut self, size: usize) -> Result<&mut [u8], Error> {
         if self.chunk.len() - self.filled < size {
             self.flush()?;

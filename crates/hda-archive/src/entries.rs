@@ -20,8 +20,8 @@ pub(crate) type Each<'a> = &'a mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(
 
 /// Refuses to open the files that thin archives name, for the parameter `open_thin` of [`entries`] and others.
 ///
-/// What they take instead opens a file: the name is the one that the archive stores, a path relative to the directory of
-/// the archive. It comes from the file; what it may lead to is for the opener to decide.
+/// Other functions in its place open a file: the name is the one that the archive stores, a path relative to the
+/// directory of the archive. It comes from the file; what it may lead to is for the opener to decide.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ impl Entry<'_, '_, '_> {
         self.member.map_or(b"", PathStep::name_bytes)
     }
 
-    /// Which bundle it belongs to, from 0, counted through the archive: a member can hold several.
+    /// Returns the index of its bundle, from 0, counted through the archive: a member can hold several.
     #[must_use]
     pub fn bundle(&self) -> usize {
         self.bundle
@@ -63,13 +63,13 @@ impl Entry<'_, '_, '_> {
         self.image.id().unwrap_or_default()
     }
 
-    /// What it is, by its first bytes.
+    /// Returns the format, from its first bytes.
     #[must_use]
     pub fn format(&self) -> FileFormat {
         self.image.format()
     }
 
-    /// Whether it is the host's, for which the enclosing object stands.
+    /// Returns whether it is the host's, for which the enclosing object stands.
     fn is_placeholder(&self) -> bool {
         self.format() == FileFormat::HostPlaceholder
     }
@@ -125,7 +125,7 @@ impl Entry<'_, '_, '_> {
         Ok(remove_sections(&object, &names).map_err(Problem::from)?.into_owned())
     }
 
-    /// Where the bytes lie in the input, if they do.
+    /// Returns the offset of the bytes in the input, if they lie there.
     pub(crate) fn offset(&self) -> Option<u64> {
         if self.is_placeholder() {
             return None;
@@ -147,9 +147,9 @@ impl fmt::Debug for Entry<'_, '_, '_> {
 /// Shows every entry of every bundle in an archive to `each`, in the order of the file.
 ///
 /// Bundles are members themselves, compressed or not, several back to back, or sections of members that are object
-/// files. What lies deeper is for other tools: fat binaries in `.hip_fatbin` sections, archives in archives, bundles
-/// in images. The limits of `options` hold, the rest of it is decided here. Members of other kinds are passed over, and so
-/// are text bundles, as `clang-offload-bundler` does.
+/// files. Deeper containers are left to other tools: fat binaries in `.hip_fatbin` sections, archives in archives,
+/// bundles in images. The limits of `options` hold, the rest of it is decided here. Members of other kinds are
+/// passed over, and so are text bundles, as `clang-offload-bundler` does.
 ///
 /// ```
 /// use std::fs::File;
@@ -168,8 +168,8 @@ impl fmt::Debug for Entry<'_, '_, '_> {
 /// # Errors
 ///
 /// [`NotAnArchive`](crate::ErrorKind::NotAnArchive), [`Truncated`](crate::ErrorKind::Truncated);
-/// [`Malformed`](crate::ErrorKind::Malformed) for a malformed archive, a malformed bundle and for an object whose sections cannot
-/// be read; what `each` returns. Nothing is shown behind a fault.
+/// [`Malformed`](crate::ErrorKind::Malformed) for a malformed archive, a malformed bundle and for an object whose
+/// sections cannot be read; what `each` returns. Nothing after a fault is shown.
 pub fn entries<R: Read + Seek>(
     mut input: R,
     options: &Options,
@@ -229,7 +229,7 @@ fn check_archive(input: &mut dyn ReadSeek) -> Result<(), Error> {
     }
 }
 
-/// Whether the data is a bundle, or an object file with the sections of one.
+/// Returns whether the data is a bundle, or an object file with the sections of one.
 pub(crate) fn is_bundled(data: &[u8], options: &Options) -> Result<bool, Error> {
     let mut found = false;
     let mut each = |_: &mut Entry<'_, '_, '_>| {
@@ -250,13 +250,13 @@ pub(crate) fn is_bundled(data: &[u8], options: &Options) -> Result<bool, Error> 
 
 /// Sees only what lies directly in the members.
 struct TopLevel<'v> {
-    /// How many steps lead to a member: none where the walked file is one itself.
+    /// Number of steps to a member: 0 if the walked file is itself a member.
     member_depth: usize,
     bundles: usize,
     open_thin: OpenThin<'v>,
     each: Each<'v>,
     hashes: Hashes,
-    /// Why the walk was ended.
+    /// The error that ended the walk.
     failed: Option<Error>,
 }
 
@@ -336,7 +336,7 @@ impl Visitor for TopLevel<'_> {
         let matters = match self.inside(finding.path()) {
             // The archive itself. LLVM does not compare the sizes of a thin archive's members.
             None => fault.kind() != Fault::ThinMemberSize,
-            // A member that is no bundle and no object may be what it likes.
+            // Members other than bundles and objects may have any format.
             Some([]) => match fault.kind() {
                 Fault::Archive | Fault::ThinMember => false,
                 Fault::HostFile => fault.bitcode().is_none(),
@@ -360,7 +360,7 @@ impl Visitor for TopLevel<'_> {
     }
 }
 
-/// Whether the steps lead from a member to a bundle, compressed or not.
+/// Returns whether the steps lead from a member to a bundle, compressed or not.
 fn is_bundle(inside: &[PathStep]) -> bool {
     let mut kinds = inside.iter().map(PathStep::kind);
     let first = kinds.next();
@@ -371,7 +371,7 @@ fn is_bundle(inside: &[PathStep]) -> bool {
     last == Some(ContainerKind::Bundle) && kinds.next().is_none()
 }
 
-/// Whether the step is a bundle, or a section that is an entry of one.
+/// Returns whether the step is a bundle, or a section that is an entry of one.
 fn is_bundle_step(step: &PathStep) -> bool {
     match step.kind() {
         ContainerKind::Bundle => true,

@@ -1,10 +1,10 @@
-//! What can go wrong.
+//! Errors of archives.
 
 use std::{fmt, io};
 
 use fat_object::{Finding, Location};
 
-/// What is wrong with an archive, a member, or the calls made.
+/// An error in an archive, in a member, or in the calls made.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs.
@@ -69,9 +69,10 @@ impl Error {
         }
     }
 
-    /// Returns the place of the fault, in bytes from the start of the input; of an error of [`create`](crate::create)
-    /// about a member, from the start of its data. Of damage that is the start of the container that is damaged. `None`
-    /// if the fault has no place there, as inside compressed bundles and members of thin archives.
+    /// Returns the place of the fault, in bytes from the start of the input; of an error of
+    /// [`create`](crate::create) about a member, from the start of its data. For damage, that is the start of the
+    /// damaged container. `None` if the fault has no place there, as inside compressed bundles and members of thin
+    /// archives.
     pub fn offset(&self) -> Option<u64> {
         match &self.0 {
             Problem::NotAnArchive { .. } => Some(0),
@@ -220,17 +221,17 @@ impl fmt::Display for Problem {
             Self::Object { format, detail } => write!(f, "malformed {format} file: {detail}"),
             Self::TooManyNames { format, limit } => write!(
                 f,
-                "the names of the symbols of the {format} file come to more than {limit} bytes"
+                "the names of the symbols of the {format} file exceed {limit} bytes in total"
             ),
             Self::Bitcode(error) => error.fmt(f),
             Self::Restore(error) => write!(f, "the host object cannot be restored: {error}"),
             Self::Name => f.write_str("the name is empty, or has a line break or nul"),
             Self::TooLarge { what, size } => {
-                write!(f, "{what} has {size} bytes, the ar format allows 9999999999")
+                write!(f, "{what} has {size} bytes: the ar format allows at most 9999999999")
             }
             Self::TooManySymbols { count } => write!(
                 f,
-                "the index of symbols has {count} entries, the ar format allows 4294967295"
+                "the index of symbols has {count} entries: the ar format allows at most 4294967295"
             ),
             Self::NotBundled => {
                 f.write_str("neither a bundle nor an object file with the sections of a bundle")
@@ -240,7 +241,7 @@ impl fmt::Display for Problem {
             }
             Self::NoCode { target } => write!(f, "no code for {}", target.escape_debug()),
             Self::Writers { expected, found } => {
-                write!(f, "{found} writers for {expected} archives")
+                write!(f, "expected {expected} writers, one per archive, found {found}")
             }
             Self::Read(error) => error.fmt(f),
             Self::Write { archive, source } => write!(f, "writing archive {archive}: {source}"),

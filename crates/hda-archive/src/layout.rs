@@ -1,4 +1,4 @@
-//! Where everything goes in an archive, before a byte of it is written.
+//! Layout of an archive, before a byte of it is written.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -118,7 +118,7 @@ impl LayoutBuilder {
         Ok(())
     }
 
-    /// Where a name is in the table of long names.
+    /// Returns the offset of a name in the table of long names.
     fn long_name(&mut self, name: &[u8]) -> usize {
         if let Some(&place) = self.places.get(name) {
             return place;

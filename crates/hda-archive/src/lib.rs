@@ -45,9 +45,9 @@
 //!
 //! # Archives
 //!
-//! What is written is the GNU variant of the `ar` format, deterministic (no times, owners or permissions of the machine),
-//! byte for byte as LLVM 22's tools write it on Linux. [`write_archive`] does it for members in memory, [`LayoutBuilder`]
-//! for members of which only name, size and [`Symbols`] are known yet.
+//! The output is the GNU variant of the `ar` format, deterministic (no times, owners or permissions of the
+//! machine), byte for byte as LLVM 22's tools write it on Linux. [`write_archive`] does it for members in memory,
+//! [`LayoutBuilder`] for members of which only name, size and [`Symbols`] are known yet.
 //!
 //! ```text
 //! !<arch>\n                                                 8 bytes
@@ -99,9 +99,9 @@
 //!
 //! # Errors
 //!
-//! One [`Error`]: its [`kind`](Error::kind) is one of [`ErrorKind`], its [`member`](Error::member) says in which member.
-//! [`write_archive`] returns [`io::Error`](std::io::Error), as most that can go wrong is writing. What is odd but no error
-//! is a [`Warning`].
+//! One [`Error`]: its [`kind`](Error::kind) is one of [`ErrorKind`], its [`member`](Error::member) says in which
+//! member. [`write_archive`] returns [`io::Error`](std::io::Error), as most that can go wrong is writing. A
+//! [`Warning`] is odd input that is not an error.
 //!
 //! # Other crates in this API
 //!

@@ -1,9 +1,9 @@
-//! How LLVM names the members of device archives.
+//! LLVM's names of the members of device archives.
 
 /// `<stem>-<ID><stem><extension>` with `_` for `:`, as `clang-offload-bundler` 22 names a member.
 ///
-/// `target_id` is the target ID in `id`: code for AMD gets the extension `.bc`, code for NVIDIA `.cubin`, be it
-/// bitcode, a cubin or not.
+/// `target_id` is the target ID in `id`: code for AMD gets the extension `.bc`, code for NVIDIA `.cubin`, whatever
+/// its format.
 pub(crate) fn device_member_name(member: &[u8], id: &str, target_id: &str) -> Vec<u8> {
     let (stem, extension) = split_extension(file_name(member));
     let extension = if target_id.contains("gfx") {

@@ -76,13 +76,13 @@ impl Symbols {
         .map(Some)
     }
 
-    /// How many there are.
+    /// Returns the number of symbols.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are none: an object without symbols still makes LLVM write an index.
+    /// Returns whether there are none: an object without symbols still makes LLVM write an index.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -134,7 +134,7 @@ fn bitcode(data: &[u8]) -> Result<Option<Symbols>, Error> {
     Ok(names.map(|names| names.into_iter().collect()))
 }
 
-/// Why the symbols of an object file cannot be had.
+/// The reason why the symbols of an object file cannot be read.
 enum Failed {
     Malformed(ObjectError),
     TooManyNames,
@@ -155,7 +155,7 @@ fn elf_symbols<Elf: FileHeader<Endian = Endianness>>(
     let endian = header.endian()?;
     let table = header.sections(endian, data)?.symbols(endian, data, elf::SHT_SYMTAB)?;
     let mut symbols = Symbols::default();
-    // The first is no symbol.
+    // The first is not a symbol.
     for symbol in table.iter().skip(1) {
         let special = [elf::STT_FILE, elf::STT_SECTION].contains(&symbol.st_type());
         if !symbol.is_local() && !symbol.is_undefined(endian) && !special {
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Limit);
         assert_eq!(
             error.to_string(),
-            format!("the names of the symbols of the ELF file come to more than {limit} bytes")
+            format!("the names of the symbols of the ELF file exceed {limit} bytes in total")
         );
     }
 

@@ -26,7 +26,7 @@ pub enum Warning {
     InvalidId {
         /// The member that holds the bundle.
         member: String,
-        /// What is wrong with the entry's ID.
+        /// The error in the entry's ID.
         error: bundle_format::Error,
     },
     /// An entry that cannot be for any target: its ID is not text. Others could look the same.
@@ -41,7 +41,7 @@ pub enum Warning {
     NotIndexed {
         /// The member of the device archive.
         member: String,
-        /// What is wrong with the bitcode.
+        /// The error in the bitcode.
         error: llvm_bitcode::Error,
     },
 }
@@ -78,7 +78,7 @@ pub struct DeviceArchive {
 }
 
 impl DeviceArchive {
-    /// What it is for.
+    /// Returns the target.
     #[must_use]
     pub fn target(&self) -> &Request {
         &self.target
@@ -118,12 +118,12 @@ impl DeviceArchive {
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) size: u64,
-    /// Of its bytes.
+    /// The hash of its bytes.
     pub(crate) fingerprint: u64,
-    /// Where it lies in the input; `None` when it has to be made: decompressed, restored, read from elsewhere.
+    /// Its offset in the input; `None` when it has to be made: decompressed, restored, read from elsewhere.
     pub(crate) offset: Option<u64>,
     name: Arc<[u8]>,
-    /// Which archives get it.
+    /// The archives that get it.
     pub(crate) archives: Arc<[usize]>,
 }
 
@@ -241,7 +241,7 @@ impl Unbundling {
         self
     }
 
-    /// What is odd in the input.
+    /// Returns the warnings about the input.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
@@ -375,7 +375,7 @@ fn write_member<'p, W: Write, P: Iterator<Item = Part<'p>>>(
     }
 }
 
-/// What is found while planning.
+/// The result of planning.
 struct Plan {
     matcher: Matcher,
     archives: Vec<(Vec<Arc<[u8]>>, LayoutBuilder)>,
@@ -453,12 +453,12 @@ fn may_have_symbols(format: FileFormat) -> bool {
     )
 }
 
-/// Whether an ID is what is stored: what is not UTF-8 was replaced. Nobody asks for U+FFFD itself.
+/// Returns whether an ID is what is stored: what is not UTF-8 was replaced. Nobody asks for U+FFFD itself.
 pub(crate) fn is_text(id: &str) -> bool {
     !id.contains(char::REPLACEMENT_CHARACTER)
 }
 
-/// Where an entry goes.
+/// The destination of an entry.
 #[derive(Clone)]
 struct Match {
     archives: Arc<[usize]>,

@@ -1,13 +1,13 @@
 //! The header of a member, all of it ASCII.
 
-/// What every archive starts with.
+/// The start of every archive.
 pub(crate) const MAGIC: &[u8; 8] = b"!<arch>\n";
 
 /// The most that the ten digits of [`Header::size`] can say.
 pub(crate) const MAX_SIZE: u64 = 9_999_999_999;
 
-/// What stands before every member: name, date, owner, group, mode (octal), bytes of the member without its padding,
-/// and two bytes that end it. Fields are padded with spaces.
+/// The header of every member: name, date, owner, group, mode (octal), bytes of the member without its padding, and
+/// two bytes that end it. Fields are padded with spaces.
 pub(crate) type Header = [u8; 60];
 
 /// Header of a member: readable by all, of nobody and no time.

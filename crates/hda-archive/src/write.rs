@@ -55,8 +55,8 @@ impl fmt::Debug for Member<'_> {
 
 /// Writes an archive of the members, in their order.
 ///
-/// Object files and bitcode are in the index of symbols. What is damaged is a member like any other file, and not in
-/// the index.
+/// Object files and bitcode are in the index of symbols. A damaged object is a member like any other file, and not
+/// in the index.
 ///
 /// When a member starts beyond 4 GiB the index has offsets of 64 bits (`/SYM64/`), as in LLVM.
 ///
@@ -82,7 +82,8 @@ pub fn write_archive<'a, W: Write>(
 ///
 /// About a [member](Error::member): [`NotBundled`](crate::ErrorKind::NotBundled) for one that is something else,
 /// [`Malformed`](crate::ErrorKind::Malformed) for a malformed one and one whose symbols cannot be read,
-/// [`Usage`](crate::ErrorKind::Usage) and [`Limit`](crate::ErrorKind::Limit) for what an archive cannot hold. Besides [`Write`](crate::ErrorKind::Write); nothing was written then, but for that one.
+/// [`Usage`](crate::ErrorKind::Usage) and [`Limit`](crate::ErrorKind::Limit) for what an archive cannot hold. Also
+/// [`Write`](crate::ErrorKind::Write); nothing was written for the other errors.
 pub fn create<'a, W: Write>(
     out: W,
     members: impl IntoIterator<Item = Member<'a>>,

@@ -6,14 +6,14 @@ use alloc::vec::Vec;
 use crate::cursor::Cursor;
 use crate::error::{Error, Problem};
 
-/// Operands of all abbreviations of one block. LLVM's have some hundred in all.
+/// Operands of all abbreviations of one block. LLVM's have about a hundred in total.
 const MAX_ABBREVIATION_OPERANDS: usize = 1 << 16;
 
 /// Literals of one abbreviation. All other operands take bits of each record, these take time only: records of
 /// three bits must not cost more than so much each. LLVM's abbreviations have one, their code, or a few more.
 const MAX_LITERALS: usize = 32;
 
-/// How one operand is written.
+/// The encoding of one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Fixed(u32),
@@ -98,7 +98,7 @@ impl Cursor<'_> {
                         left = 0;
                         Operand::Array(encoding)
                     }
-                    _ => return malformed(self, "an array whose elements are no single values"),
+                    _ => return malformed(self, "an array whose elements are not single values"),
                 },
                 Some(Operand::Array(_)) => {
                     return malformed(self, "an array elsewhere than before the last operand");

@@ -28,7 +28,7 @@ pub(crate) struct Head {
 #[derive(Debug)]
 pub(crate) struct Block {
     head: Head,
-    /// Where the block around it ends.
+    /// The end of the enclosing block.
     outer: u64,
     inherited: Abbreviations,
     pub(crate) own: Abbreviations,
@@ -37,11 +37,11 @@ pub(crate) struct Block {
 /// Next item of a block.
 #[derive(Debug)]
 pub(crate) enum Item {
-    /// A block. The cursor stands behind it; [`Cursor::enter`] goes back into it.
+    /// A block. The cursor is after it; [`Cursor::enter`] goes back into it.
     Block(Head),
-    /// A record. The cursor stands behind its code; [`Cursor::skip`] must follow.
+    /// A record. The cursor is after its code; [`Cursor::skip`] must follow.
     Record(Record),
-    /// The block's end. The cursor stands behind it.
+    /// The block's end. The cursor is after it.
     End,
 }
 
@@ -243,7 +243,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// A block outside of all others, where abbreviation IDs have two bits. The cursor stands behind it.
+    /// A block outside of all others, where abbreviation IDs have two bits. The cursor is after it.
     pub(crate) fn outer_block(&mut self) -> Result<Head, Error> {
         let offset = self.offset();
         match self.fixed(2)? {
@@ -319,7 +319,7 @@ impl<'s> Cursor<'s> {
     }
 
     fn abbreviated(&mut self, abbreviation: Abbreviation) -> Result<Record, Error> {
-        // That the first part is a single value was checked when it was defined.
+        // The definition was checked: the first part is a single value.
         let code = match abbreviation.first() {
             Some(&Operand::Literal(code)) => code,
             Some(&Operand::Scalar(encoding)) => self.scalar(encoding)?,
@@ -375,7 +375,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Goes behind the record.
+    /// Moves to the end of the record.
     pub(crate) fn skip(&mut self, record: &mut Record) -> Result<(), Error> {
         loop {
             self.skip_elements(record.element, record.left)?;
@@ -447,8 +447,8 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// Where the blob that the record holds next starts, in bits, and its length in bytes; `None` if it holds
-    /// something else.
+    /// Returns the start of the record's next blob, in bits, and its length in bytes; `None` if it holds something
+    /// else.
     pub(crate) fn blob(&mut self, record: &mut Record) -> Result<Option<(u64, u64)>, Error> {
         self.begin(record)?;
         Ok(record.is_blob.then_some((self.position, record.left)))

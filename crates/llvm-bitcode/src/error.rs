@@ -216,7 +216,8 @@ impl fmt::Display for Problem {
             ),
             Self::BlockBeyondEnd { id, start, end, available } => write!(
                 f,
-                "bitcode block {id} reaches from {start:#x} to {end:#x}, beyond the end of the block around it at {available:#x}"
+                "bitcode block {id} lies at {start:#x}..{end:#x}, beyond the end of its parent block at \
+                 {available:#x}"
             ),
             Self::AbbreviationWidth { id, offset, width } => write!(
                 f,
@@ -240,7 +241,10 @@ impl fmt::Display for Problem {
                 write!(f, "bitcode number before byte {offset:#x} does not fit into 64 bits")
             }
             Self::Record { offset, code, expected } => {
-                write!(f, "bitcode record of code {code} before byte {offset:#x} is no {expected}")
+                write!(
+                    f,
+                    "bitcode record of code {code} before byte {offset:#x} is not a {expected}"
+                )
             }
             Self::TooMany { what, limit } => write!(f, "bitcode has more than {limit} {what}"),
             Self::SymbolName { start, end, available } => write!(
@@ -249,7 +253,7 @@ impl fmt::Display for Problem {
             ),
             Self::Missing { what, id } => write!(
                 f,
-                "bitcode metadata llvm.embedded.objects leads to {what} {id}, which does not exist"
+                "bitcode metadata llvm.embedded.objects refers to {what} {id}, which does not exist"
             ),
             Self::NotBytes { offset, code } => write!(
                 f,
@@ -259,12 +263,11 @@ impl fmt::Display for Problem {
                 f,
                 "bitcode embeds {size} bytes of device code at byte {offset:#x}, more than the limit of {limit}"
             ),
-            Self::BlockTooLarge { size, limit } => write!(
-                f,
-                "bitcode block has {size:#x} bytes, but there is room for {limit:#x} only"
-            ),
+            Self::BlockTooLarge { size, limit } => {
+                write!(f, "bitcode block has {size:#x} bytes, expected at most {limit:#x}")
+            }
             Self::OutOfMemory { offset } => {
-                write!(f, "bitcode at byte {offset:#x} needs more memory than there is")
+                write!(f, "bitcode at byte {offset:#x} needs more memory than is available")
             }
             Self::Unreadable { offset } => write!(f, "bitcode cannot be read at byte {offset:#x}"),
         }

@@ -117,7 +117,7 @@ impl fmt::Debug for EmbeddedObject {
     }
 }
 
-/// Which records a walk visits.
+/// The records that a walk visits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// Those of metadata.
@@ -131,7 +131,7 @@ enum Part {
 struct Entry {
     /// The number of the value or metadata, or the first of them.
     id: u64,
-    /// How many are defined: none by some records of metadata, many by the one that holds all strings.
+    /// The number of definitions: none in some records of metadata, many in the one that holds all strings.
     count: u64,
     is_global: bool,
     /// Operands of a global's record before those that the format's first version had: since version 2,
@@ -547,8 +547,8 @@ fn records(
     }
 }
 
-/// How many strings and nodes a record defines. Of a list of strings the count is read. Codes unknown here are
-/// nodes, like all that were added for years.
+/// Returns the number of strings and nodes that a record defines. For a list of strings, it reads the count. Codes
+/// unknown here are nodes, like all that were added for years.
 fn metadata_count(cursor: &mut Cursor<'_>, record: &mut Record) -> Result<u64, Error> {
     Ok(match record.code {
         METADATA_STRINGS => cursor.operand(record)?.unwrap_or(0),

@@ -1,4 +1,4 @@
-//! The symbol table that LLVM writes behind the modules, for linkers: the blob of the `SYMTAB` block. All numbers
+//! The symbol table that LLVM writes after the modules, for linkers: the blob of the `SYMTAB` block. All numbers
 //! are 32-bit, little-endian; strings lie in the string table that follows, the rest in the blob.
 //!
 //! ```text

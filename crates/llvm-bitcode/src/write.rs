@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(error.kind(), crate::ErrorKind::Limit);
         let text = error.to_string();
         assert!(text.starts_with("bitcode block has 0x40"), "{text}");
-        assert!(text.ends_with("but there is room for 0x3fffffffc only"), "{text}");
+        assert!(text.ends_with("expected at most 0x3fffffffc"), "{text}");
     }
 
     #[test]
@@ -450,7 +450,7 @@ mod tests {
             .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
             .collect();
         // Magic; start of the block, its length; the abbreviation and the start of the padding; its length.
-        // Behind it abbreviation ID and length of the blob, 34 bits.
+        // Abbreviation ID and length of the blob follow, 34 bits.
         let [length, padding @ .., end, _, _] = &words[5..] else { panic!("a block") };
         assert_eq!(*length as usize, padding.len() + 1);
         assert!(padding.iter().all(|word| *word == 3));

@@ -229,14 +229,14 @@ impl fmt::Display for Problem {
             ),
             Self::PointerForm { bundle, address, kind } => write!(
                 f,
-                "bundle {bundle} must move, but the relocation at {address:#x} (type {kind}) is not understood"
+                "bundle {bundle} must move, but the relocation at {address:#x} has the unknown type {kind}"
             ),
             Self::ForeignReference { bundle, address } => {
                 write!(f, "bundle {bundle} must move, but {address:#x} may refer to it")
             }
             Self::NoRoom { needed, available } => write!(
                 f,
-                "needs {needed:#x} bytes, {available:#x} available; it can get a new place if the file may grow"
+                "needs {needed:#x} bytes, {available:#x} available; allow the file to grow to move it"
             ),
             Self::Signed => f.write_str("file is signed; the signature would become invalid"),
             Self::NoRoomForSectionHeader => f.write_str("no room for another section header"),
@@ -251,7 +251,7 @@ impl fmt::Display for Problem {
                 f,
                 "wrapper {wrapper} at {address:#x}: magic {magic:#010x} and version {version}, expected 0x48495046 and 1"
             ),
-            Self::InputChanged => f.write_str("the file was changed meanwhile"),
+            Self::InputChanged => f.write_str("the file was changed during the edit"),
             Self::UnsupportedPe { what } => write!(f, "unsupported PE: {what}"),
             Self::InconsistentSections { what } => {
                 write!(f, "inconsistent section headers: {what}")
@@ -267,12 +267,11 @@ impl fmt::Display for Problem {
             }
             Self::RelocationPlace { section, index, place } => write!(
                 f,
-                "relocation {index} of section {section} applies to {place:#x}, where nothing is"
+                "relocation {index} of section {section} applies to {place:#x}, outside of any contents"
             ),
-            Self::ArchiveField { what, value, limit } => write!(
-                f,
-                "{what} would be {value}, and the archive has room for no more than {limit}"
-            ),
+            Self::ArchiveField { what, value, limit } => {
+                write!(f, "{what} would be {value}, exceeding the archive's limit of {limit}")
+            }
             Self::NoRoomForProgramHeader => f.write_str("no room for another program header"),
             Self::Object(error) => error.fmt(f),
             Self::Archive { offset, what } => {

@@ -101,7 +101,7 @@ enum Fate {
 /// Something in the section.
 struct Point {
     offset: u64,
-    /// Whether what was there is there.
+    /// `true` if what was there is there.
     exact: bool,
     /// The container that it belongs to.
     item: usize,
@@ -112,7 +112,7 @@ struct Point {
 pub(super) struct Reference {
     /// The value of the symbol: an offset in the section.
     pub(super) symbol: u64,
-    /// Whether the symbol stands for the section, whatever is where in it.
+    /// `true` if the symbol stands for the section, whatever is where in it.
     pub(super) of_section: bool,
     pub(super) addend: Addend,
 }
@@ -194,7 +194,7 @@ impl Moves {
         self.first_moved.and_then(|index| Some((index, self.items.get(index)?)))
     }
 
-    /// Whether all containers are where they were.
+    /// Returns whether all containers are where they were.
     pub(super) fn stay(&self) -> bool {
         self.first_moved.is_none()
     }

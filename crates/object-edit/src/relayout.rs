@@ -14,7 +14,7 @@ pub(super) struct Piece {
     pub(super) align: u64,
     /// What takes its place; `None` when it stays what it is.
     pub(super) new: Option<Output>,
-    /// Whether nothing takes its place, and the padding in front of it goes, too.
+    /// `true` if nothing takes its place, and the padding in front of it goes, too.
     pub(super) gone: bool,
 }
 

@@ -79,7 +79,7 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Whether a start may be at `address`, or up to `further` bytes behind it: most are not.
+    /// Returns whether a start may be at `address`, or up to `further` bytes behind it: most are not.
     #[inline]
     pub(super) fn maybe(&self, address: u64, further: u64) -> bool {
         address.wrapping_add(further).wrapping_sub(self.low) & self.mask <= further

@@ -29,8 +29,8 @@ pub struct OffloadBinary<'data> {
 }
 
 impl<'data> OffloadBinary<'data> {
-    /// Reads the binary that starts with the first byte of `data`. What follows the binary is
-    /// not looked at; [`binaries`](crate::binaries) reads several.
+    /// Reads the binary that starts with the first byte of `data`. Ignores the bytes after the binary;
+    /// [`binaries`](crate::binaries) reads several.
     ///
     /// # Errors
     ///
@@ -61,8 +61,8 @@ impl<'data> OffloadBinary<'data> {
     /// Returns how many bytes from its start the tables and strings of a binary reach at least, as far as `prefix`, its
     /// first bytes, tells. Once `prefix` has as many, [`parse_prefix`](Self::parse_prefix) needs no more.
     ///
-    /// It never asks for a byte that a binary without fault lacks, so this reads one past whose end nothing may be read:
-    /// one behind a pointer.
+    /// It never asks for a byte past the end of a valid binary, so a caller can read a binary whose following bytes
+    /// are not readable, such as one in memory.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ pub struct Entry<'data> {
 }
 
 impl<'data> Entry<'data> {
-    /// Which entry of the binary this is, from 0.
+    /// Returns the index of the entry, from 0.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
@@ -148,7 +148,7 @@ impl<'data> Entry<'data> {
         Flags(self.raw.flags)
     }
 
-    /// Where the image starts, in bytes from the start of the binary.
+    /// Returns the offset of the image, in bytes from the start of the binary.
     #[must_use]
     pub fn image_offset(&self) -> u64 {
         self.raw.image_offset
@@ -194,15 +194,15 @@ impl<'data> Entry<'data> {
         Some(value(self.data, entry))
     }
 
-    /// The value of the key `triple`: the target triple of the image. `None` without the key or
-    /// when the value is no UTF-8.
+    /// The value of the key `triple`: the target triple of the image. `None` without the key or when the value is
+    /// not UTF-8.
     #[must_use]
     pub fn triple(&self) -> Option<&'data str> {
         str::from_utf8(self.get("triple")?).ok()
     }
 
-    /// The value of the key `arch`: the processor, or target ID, of the image. `None` without
-    /// the key or when the value is no UTF-8.
+    /// The value of the key `arch`: the processor, or target ID, of the image. `None` without the key or when the
+    /// value is not UTF-8.
     #[must_use]
     pub fn arch(&self) -> Option<&'data str> {
         str::from_utf8(self.get("arch")?).ok()

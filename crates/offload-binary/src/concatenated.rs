@@ -17,9 +17,9 @@ use crate::to_u64;
 ///
 /// # Errors
 ///
-/// As [`OffloadBinary::parse`] for a damaged binary, with its place; for bytes that are neither zero nor a binary
+/// As [`OffloadBinary::parse`] for a damaged binary, with its place; for bytes that are neither zero nor a binary,
 /// [`NotABinary`](crate::ErrorKind::NotABinary) at the start of `data` and
-/// [`TrailingData`](crate::ErrorKind::TrailingData) behind it.
+/// [`TrailingData`](crate::ErrorKind::TrailingData) after it.
 pub fn binaries(data: &[u8]) -> Binaries<'_> {
     Binaries { rest: data, offset: 0 }
 }
@@ -29,7 +29,7 @@ pub fn binaries(data: &[u8]) -> Binaries<'_> {
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Binaries<'data> {
     rest: &'data [u8],
-    /// Where `rest` starts.
+    /// The offset of `rest`.
     offset: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with an offload binary.
+//! Errors of reading and writing offload binaries.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -8,7 +8,7 @@ use crate::image_entry::FormatVersion;
 use crate::layout::MAX_STRING_BYTES;
 use crate::wire::HEADER_V3_LEN;
 
-/// What is wrong with an offload binary, read or to be written, and where.
+/// An error in an offload binary, read or to be written, with its place.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs. Offsets in the text are in bytes from the start of the binary (its magic), unless it says otherwise. Entries and

@@ -1,4 +1,4 @@
-//! What is to be written about one image.
+//! The description of one image to be written.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -136,8 +136,7 @@ impl<'a> ImageEntry<'a> {
         self
     }
 
-    /// Adds a key and its value behind those there are. Owned ones can be pushed to
-    /// [`strings`](Self::strings).
+    /// Appends a key and its value. Owned ones can be pushed to [`strings`](Self::strings).
     #[must_use]
     pub fn string<K, V>(mut self, key: &'a K, value: &'a V) -> Self
     where

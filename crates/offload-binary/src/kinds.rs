@@ -1,4 +1,4 @@
-//! What an image is and who produced it.
+//! Kind and producer of an image.
 
 use core::fmt;
 use core::ops::BitOr;
@@ -186,13 +186,13 @@ impl Flags {
     /// The entry carries strings only and has no image (LLVM 23).
     pub const METADATA: Self = Self(1);
 
-    /// Whether no bit is set.
+    /// Returns whether no bit is set.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether all bits of `other` are set.
+    /// Returns whether all bits of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0

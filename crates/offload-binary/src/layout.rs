@@ -19,7 +19,7 @@ use crate::wire::{ENTRY_LEN, EntryHeader, Header};
 /// strings that share their bytes into gigabytes.
 pub const MAX_STRING_BYTES: u64 = 1 << 26;
 
-/// Where the parts of one or more binaries go, computed from strings and sizes alone.
+/// The layout of one or more binaries, computed from strings and sizes alone.
 ///
 /// Version 1 has one binary for each entry, one after the other, and is empty without entries;
 /// versions 2 and 3 have one binary with all entries. The bytes are those of LLVM 22, 23 and 24: header,
@@ -78,7 +78,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Adds a binary with `entries` behind those there are.
+    /// Appends a binary with `entries`.
     fn push_binary(&mut self, entries: &[ImageEntry<'_>]) -> Result<(), Problem> {
         let strings = || entries.iter().flat_map(|entry| &entry.strings);
         let table = StringTable::new(strings().flat_map(|(key, value)| [&**key, &**value]));
@@ -164,14 +164,14 @@ impl Layout {
         self.offsets.len()
     }
 
-    /// Whether there are no entries at all.
+    /// Returns whether there are no entries at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.offsets.is_empty()
     }
 
-    /// Where the image of entry `index` starts, in bytes from the start of the whole output;
-    /// `None` without such an entry.
+    /// Returns the offset of the image of entry `index`, in bytes from the start of the whole output; `None`
+    /// without such an entry.
     #[must_use]
     pub fn image_offset(&self, index: usize) -> Option<u64> {
         self.offsets.get(index).copied()
@@ -207,9 +207,9 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// What reading and writing returns, and [`std::io::ErrorKind::InvalidInput`] with
-    /// [`Image`](crate::ErrorKind::Image) inside when the images are not those that
-    /// were laid out. By then a part of the output is written.
+    /// Errors of reading and writing, and [`std::io::ErrorKind::InvalidInput`] with
+    /// [`Image`](crate::ErrorKind::Image) inside when the images are not those that were laid out. By then a part
+    /// of the output is written.
     #[cfg(feature = "std")]
     pub fn write_to<R: std::io::Read>(
         &self,
@@ -250,7 +250,7 @@ fn check_strings(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Result<(
     Ok(())
 }
 
-/// How many bytes of strings there may still be.
+/// The number of bytes of strings that are still allowed.
 pub(crate) struct StringBudget(u64);
 
 impl Default for StringBudget {

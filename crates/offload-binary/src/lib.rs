@@ -1,6 +1,6 @@
-//! The offload binary of LLVM's packager (`llvm-offload-binary`, once `clang-offload-packager`):
-//! device images with key-value strings, behind the magic bytes `10 FF 10 AD`. Clang embeds them
-//! in the section `.llvm.offloading` of host object files.
+//! The offload binary of LLVM's packager (`llvm-offload-binary`, once `clang-offload-packager`): device images with
+//! key-value strings, after the magic bytes `10 FF 10 AD`. Clang embeds them in the section `.llvm.offloading` of
+//! host object files.
 //!
 //! # The format
 //!

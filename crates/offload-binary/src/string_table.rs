@@ -46,7 +46,7 @@ impl<'a> StringTable<'a> {
         &self.bytes
     }
 
-    /// Where `string`, one of those the table was made of, starts in the table.
+    /// Returns the offset of `string`, one of those the table was made of.
     pub(crate) fn offset(&self, string: &[u8]) -> u64 {
         self.offsets
             .binary_search_by(|(other, _)| compare(other, string))

@@ -1,5 +1,5 @@
-//! The rules that hold before a binary is handed out. Everything here works on the binary's own
-//! size, never on what happens to lie behind it.
+//! The rules that hold before a binary is handed out. Everything here works on the binary's own size and ignores
+//! the bytes after it.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use crate::wire::{
 };
 use crate::{MAGIC, to_u64};
 
-/// What a valid binary consists of.
+/// The parts of a valid binary.
 pub(crate) struct Parts<'data> {
     pub(crate) version: FormatVersion,
     pub(crate) size: u64,
@@ -46,7 +46,7 @@ pub(crate) const fn minimum_size(version: FormatVersion) -> u64 {
 /// The header of a plain binary, once its own fields make sense.
 pub(crate) fn head(prefix: &[u8], available: u64) -> Result<(Header, FormatVersion), Problem> {
     let available = available.max(to_u64(prefix.len()));
-    // Of few bytes, each has to be right: what is not, no more bytes would make an offload binary.
+    // Every byte of a short prefix must match: more bytes cannot make an offload binary of a wrong one.
     let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
     if !MAGIC.starts_with(start) {
         let mut found = [0; MAGIC.len()];
@@ -147,10 +147,9 @@ enum Owner {
     Image(u64),
 }
 
-/// Where tables and images lie, in order of their offsets. Empty ones are left out.
+/// Returns the ranges of tables and images, in order of their offsets. Empty ones are left out.
 ///
-/// That the tables do not overlap is also what keeps the work linear: entries cannot all claim
-/// the same long table of strings.
+/// As tables do not overlap, the work is linear: entries cannot all claim the same long table of strings.
 fn regions(
     header: &Header,
     version: FormatVersion,
@@ -279,7 +278,7 @@ struct Gap {
     last_nul: Option<u64>,
 }
 
-/// What can be wrong with the place of a string.
+/// An error in the place of a string.
 enum Fault {
     BeyondEnd,
     NotTerminated,

@@ -58,7 +58,7 @@ impl Header {
         })
     }
 
-    /// The header of version 3. That of the others is the same without the inflated size at its end.
+    /// The header of version 3. The header of other versions is the same without the inflated size at its end.
     pub(crate) fn bytes(&self, inflated_size: u64) -> [u8; 40] {
         let version = self.version.to_le_bytes();
         let sizes = [self.size, self.entries_offset, self.entries_extent, inflated_size];

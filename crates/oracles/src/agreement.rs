@@ -1,4 +1,4 @@
-//! Whether images are for the targets that they are stored for.
+//! `true` if images are for the targets that they are stored for.
 
 use arbitrary::{Result, Unstructured};
 use fat_object::{BundleForm, Disagreement, FileFormat, Image, check_agreement};

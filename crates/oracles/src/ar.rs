@@ -38,7 +38,7 @@ pub(crate) struct Archive {
     members: Vec<(Vec<u8>, Vec<u8>)>,
     /// Where the index has offsets, and the members that they lead to.
     symbols: Vec<(usize, usize)>,
-    /// Whether these are big-endian.
+    /// `true` if these are big-endian.
     big: bool,
     /// Members in front of those that count: tables.
     tables: usize,

@@ -100,7 +100,7 @@ struct Faulty<'d> {
     is_interrupted: bool,
     /// The call that fails.
     fails_at: Option<u64>,
-    /// Whether those behind it succeed.
+    /// `true` if those behind it succeed.
     goes_on: bool,
     /// Where the file ends now.
     end: usize,

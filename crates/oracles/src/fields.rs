@@ -20,7 +20,7 @@ enum Form {
 pub struct Fields {
     bytes: Vec<u8>,
     numbers: Vec<(Range<usize>, Form)>,
-    /// Whether numbers that are added have their highest byte first.
+    /// `true` if numbers that are added have their highest byte first.
     pub big: bool,
 }
 
@@ -40,7 +40,7 @@ impl Fields {
         self.bytes.len()
     }
 
-    /// Whether there are no bytes yet.
+    /// Returns whether there are no bytes yet.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -93,7 +93,7 @@ fn check_triple(triple: &Triple) {
     check_form(triple.as_str(), bundle_form, stays_in_bundle(triple));
 }
 
-/// Whether all fields of a triple are in their places in one of its forms.
+/// Returns whether all fields of a triple are in their places in one of its forms.
 fn stays(triple: &Triple, form: &Triple) -> bool {
     [
         (triple.arch(), form.arch()),

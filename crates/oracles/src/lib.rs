@@ -66,7 +66,7 @@ fn noise(state: &mut u64, len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// Whether a message is one line that a terminal shows as it is.
+/// Returns whether a message is one line that a terminal shows as it is.
 fn assert_message(error: &impl std::fmt::Display) {
     let text = error.to_string();
     assert!(!text.is_empty() && !text.chars().any(char::is_control), "{text:?}");

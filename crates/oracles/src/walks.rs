@@ -49,7 +49,7 @@ struct Frame {
     is_compressed: bool,
     place: Place,
     range: Range<u64>,
-    /// Whether it can be a section that bitcode will become: only what is inside tells.
+    /// `true` if it can be a section that bitcode will become: only what is inside tells.
     in_bitcode: bool,
     /// Errors that were found before it was entered, if only the scan found it.
     scanned_after: Option<usize>,

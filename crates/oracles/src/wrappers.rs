@@ -264,7 +264,7 @@ fn check_module(module: &Module, grown: &Module, images: &[&[u8]]) {
     }
 }
 
-/// Whether a line of text defines a variable that other modules see.
+/// Returns whether a line of text defines a variable that other modules see.
 fn is_symbol(line: &str) -> bool {
     let elsewhere = ["external", "extern_weak", "internal", "private", "appending"];
     let is_variable = line.starts_with('@') && line.contains(" = ");

@@ -1,8 +1,8 @@
-//! What can be wrong with tables.
+//! Errors of reading tables.
 
 use std::fmt;
 
-/// What is wrong in the tables of SYCL images, and where.
+/// An error in the tables of SYCL images, with its place.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and [`offset`](Self::offset) are for
 /// programs. Offsets count from the start of the host file.
@@ -102,12 +102,11 @@ impl fmt::Display for Error {
             ),
             Problem::Records { limit } => write!(
                 f,
-                "tables of SYCL images overlap: their records come to more than {limit} bytes"
+                "tables of SYCL images overlap: their records exceed {limit} bytes in total"
             ),
-            Problem::Overlap { limit } => write!(
-                f,
-                "SYCL images overlap: they come to more than the {limit} bytes of the file"
-            ),
+            Problem::Overlap { limit } => {
+                write!(f, "SYCL images overlap: they exceed the {limit} bytes of the file in total")
+            }
             Problem::Undescribed { count, address } => write!(
                 f,
                 "section .tgtimg lists {count} SYCL images that no table describes, the first at address {address:#x}"

@@ -53,7 +53,7 @@ pub(crate) struct Memory {
     relative: u32,
     /// Place and stored address of each such relocation, by place.
     stored: Vec<(u64, u64)>,
-    /// What the host file is, if it is linked and its addresses are not read.
+    /// The kind of the host file, if it is linked and its addresses are not read.
     pub(crate) unread: Option<&'static str>,
 }
 

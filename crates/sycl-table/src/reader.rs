@@ -60,7 +60,7 @@ pub(crate) struct Reader<'a, 's> {
     pub(crate) found: &'a mut Tables,
 }
 
-/// Why a record is not read: there is a finding, or no room for more.
+/// The reason why a record is not read: a finding, or the limit.
 enum Stop {
     Image(Problem),
     File(Problem),

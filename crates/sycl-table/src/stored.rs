@@ -61,7 +61,7 @@ pub fn image_end(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Opt
     }
 }
 
-/// A module ends where another one starts, or zeros, which are no instruction, or the window ends.
+/// A module ends at the start of another one, at zeros, which are not an instruction, or at the end of the window.
 fn module_end(source: &mut Source<'_>, window: &Range<u64>, head: &[u8]) -> io::Result<u64> {
     let is_big = head.first() == Some(&0x07);
     let mut at = window.start + SPIRV_HEADER as u64;

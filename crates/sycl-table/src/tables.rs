@@ -41,7 +41,7 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// Those of reading. What is wrong in the file is among the [`faults`](Self::faults).
+    /// Those of reading. The [`faults`](Self::faults) are the errors in the file.
     pub fn read(
         source: &mut Source<'_>,
         window: &Range<u64>,

@@ -1,4 +1,4 @@
-//! Which target IDs cannot be in one bundle together.
+//! Target IDs that cannot be in one bundle together.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -25,7 +25,7 @@ pub struct Conflict {
     pub kind: ConflictKind,
 }
 
-/// What is wrong with two entries of one bundle.
+/// A conflict between two entries of one bundle.
 ///
 /// [`Display`](fmt::Display) says what is so of both: "are for the same target".
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
-//! What can be wrong with a target ID or the name of an architecture.
+//! Errors in a target ID or the name of an architecture.
 
 use alloc::string::String;
 use core::fmt;
 
-/// Why a text is not a usable target ID, or not the name of an NVIDIA architecture.
+/// The reason why a text is not a usable target ID, or not the name of an NVIDIA architecture.
 ///
 /// The text says what is wrong, where, and what was expected. Any text is an [`OffloadKind`](crate::OffloadKind), a
 /// [`Triple`](crate::Triple) and a [`Feature`](crate::Feature).

@@ -28,13 +28,13 @@ impl Features {
     /// All of them.
     pub const ALL: Self = Self::SRAMECC.union(Self::XNACK);
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether all features of `other` are in this set, too.
+    /// Returns whether all features of `other` are in this set, too.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0

@@ -58,14 +58,14 @@ impl OffloadKind {
         }
     }
 
-    /// Whether `clang-offload-bundler` takes this kind on its command line:
-    /// `host`, `openmp`, `hip` and `hipv4`.
+    /// Returns whether `clang-offload-bundler` takes this kind on its command line: `host`, `openmp`, `hip` and
+    /// `hipv4`.
     #[must_use]
     pub fn is_bundler_kind(&self) -> bool {
         matches!(self, Self::Host | Self::OpenMp | Self::Hip | Self::HipV4)
     }
 
-    /// Whether a code object of one kind serves a target of the other; symmetric.
+    /// Returns whether a code object of one kind serves a target of the other; symmetric.
     ///
     /// Equal kinds do, and `hip` with `hipv4` (Clang Offload Bundler documentation, table of
     /// offload kinds). With `hip_openmp`, as with the bundler's `--hip-openmp-compatible`,

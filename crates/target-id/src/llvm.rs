@@ -1,10 +1,10 @@
-//! What LLVM's tools think and print where this crate knows more.
+//! Rules and texts of LLVM's tools, which know less than this crate.
 
 use crate::amdgpu::AMDGCN;
 use crate::processor::{Family, GENERIC, INTEL, processor_family};
 use crate::verdict::Verdict;
 
-/// Whether `clang-offload-bundler` keeps a target ID with this processor.
+/// Returns whether `clang-offload-bundler` keeps a target ID with this processor.
 ///
 /// The bundler looks at the text before the first `:` and silently drops the whole target
 /// ID if it does not know that name, whatever the triple. It knows primary names only: no
@@ -26,9 +26,9 @@ pub fn bundler_accepts(name: &str) -> bool {
     }
 }
 
-/// What `clang-offload-bundler` prints about such a pair with
-/// `--debug-only=CodeObjectCompatibility`, up to the IDs, which follow as
-/// `` \t[CodeObject: <C>]\t:\t[Target: <T>]`` with a space before the first tab.
+/// Returns the text that `clang-offload-bundler` prints about such a pair with
+/// `--debug-only=CodeObjectCompatibility`, up to the IDs, which follow as `` \t[CodeObject: <C>]\t:\t[Target:
+/// <T>]`` with a space before the first tab.
 ///
 /// This is LLVM's verdict: for generic and portable code, and between NVIDIA's architectures,
 /// it says incompatible.

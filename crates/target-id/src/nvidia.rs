@@ -5,7 +5,7 @@ use core::fmt;
 
 use crate::error::{Error, Problem};
 
-/// How widely code for an NVIDIA architecture can be used, told by the end of its name.
+/// The scope of code for an NVIDIA architecture, from the suffix of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NvidiaScope {
@@ -41,7 +41,7 @@ pub struct NvidiaArch {
 
 impl NvidiaArch {
     /// Reads a name: `sm_` or `compute_`, two to four digits of which the first is not 0, and `a`, `f` or nothing.
-    /// Whether there is such a GPU is not asked. Letters are lower case, as NVIDIA's tools want them.
+    /// Returns whether there is such a GPU is not asked. Letters are lower case, as NVIDIA's tools want them.
     ///
     /// # Errors
     ///
@@ -80,13 +80,13 @@ impl NvidiaArch {
         self.minor
     }
 
-    /// How widely the code can be used.
+    /// Returns the scope of the code.
     #[must_use]
     pub const fn scope(self) -> NvidiaScope {
         self.scope
     }
 
-    /// Whether the name stands for PTX, which is compiled when it is loaded.
+    /// Returns whether the name stands for PTX, which is compiled when it is loaded.
     #[must_use]
     pub const fn is_ptx(self) -> bool {
         self.ptx
@@ -99,8 +99,8 @@ impl NvidiaArch {
         Self { ptx: true, ..self }
     }
 
-    /// Whether a GPU of `gpu`'s compute capability runs code for this architecture; a suffix of
-    /// `gpu` says nothing more about it.
+    /// Returns whether a GPU of `gpu`'s compute capability runs code for this architecture; a suffix of `gpu` says
+    /// nothing more about it.
     ///
     /// As NVIDIA's CUDA Programming Guide has it ("Binary Compatibility", "PTX Compatibility",
     /// "Feature Set Compiler Targets" with the table of families) and the documentation of the CUDA
@@ -136,7 +136,7 @@ impl NvidiaArch {
         (self.major, self.capability() == (10, 1))
     }
 
-    /// How far below a GPU this architecture is, the more widely usable code farther; less than 0x8000.
+    /// Returns the distance of this architecture below a GPU, larger for code of a wider scope; less than 0x8000.
     pub(crate) fn distance(self, gpu: Self) -> u32 {
         let number = |arch: Self| arch.major.saturating_mul(10).saturating_add(arch.minor);
         let below = u32::from(number(gpu).saturating_sub(number(self)));

@@ -120,14 +120,14 @@ impl Processor {
         self.features
     }
 
-    /// Whether its target IDs may have this feature.
+    /// Returns whether its target IDs may have this feature.
     #[must_use]
     pub fn supports(&self, feature: &Feature) -> bool {
         let flag = feature.flag();
         !flag.is_empty() && self.features.contains(flag)
     }
 
-    /// Whether this is a generic processor, code for which runs on several real ones.
+    /// Returns whether this is a generic processor, code for which runs on several real ones.
     #[must_use]
     pub const fn is_generic(&self) -> bool {
         !self.covers.is_empty()
@@ -149,7 +149,7 @@ impl Processor {
         AMDGCN.iter().find(|generic| generic.covers.contains(&self.name))
     }
 
-    /// Whether LLVM has dropped the processor (`gfx940`, `gfx941`). Older libraries carry it.
+    /// Returns whether LLVM has dropped the processor (`gfx940`, `gfx941`). Older libraries carry it.
     #[must_use]
     pub const fn is_retired(&self) -> bool {
         self.retired
@@ -202,7 +202,7 @@ pub fn processor_family(name: &str) -> Option<Family> {
     }
 }
 
-/// Whether this crate knows the processor, be it AMD's, NVIDIA's, Intel's, portable or `generic`.
+/// Returns whether this crate knows the processor: AMD's, NVIDIA's, Intel's, portable or `generic`.
 #[must_use]
 pub fn is_known_processor(name: &str) -> bool {
     name == GENERIC || processor_family(name).is_some()

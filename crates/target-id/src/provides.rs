@@ -1,4 +1,4 @@
-//! Which image a linker takes for which: LLVM 24's rule for images of packages.
+//! The images that a linker takes for one another: LLVM 24's rule for images of packages.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};

@@ -1,4 +1,4 @@
-//! Writing by `serde`. What is text is a string there, too.
+//! Writing by `serde`. Types with a text form are strings there, too.
 //!
 //! By hand, because the derive macros would be one more thing to build, and the forms are not those of the structs.
 

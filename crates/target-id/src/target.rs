@@ -1,4 +1,4 @@
-//! What a code object is for, or what somebody asks for: kind, triple and target ID.
+//! The target of a code object or a request: kind, triple and target ID.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -58,7 +58,7 @@ impl Target {
         self.kind.as_ref()
     }
 
-    /// Whether the kind is that of the host's own code, [`OffloadKind::Host`].
+    /// Returns whether the kind is that of the host's own code, [`OffloadKind::Host`].
     #[must_use]
     pub fn is_host(&self) -> bool {
         self.kind == Some(OffloadKind::Host)

@@ -96,10 +96,10 @@ impl TargetId {
 
     /// Reads the spelling of code object V2 and V3, `<processor>("+"<feature>)*`.
     ///
-    /// There a feature is named if it is on or may be either, and left out if it is off
-    /// (LLVM's AMDGPU usage guide). What was named becomes [`Setting::On`]; features that
-    /// the processor has and that were left out become [`Setting::Off`]. So `gfx906+xnack`
-    /// is `gfx906:sramecc-:xnack+`. `sram-ecc`, the name used then, is `sramecc`.
+    /// There a feature is named if it is on or may be either, and left out if it is off (LLVM's AMDGPU usage
+    /// guide). Named features become [`Setting::On`]; other features that the processor has become
+    /// [`Setting::Off`]. So `gfx906+xnack` is `gfx906:sramecc-:xnack+`. `sram-ecc`, the name used then, is
+    /// `sramecc`.
     ///
     /// A name without any `+` is valid in both spellings and means different things in
     /// them: call this only for code objects known to be that old. Nothing in this crate
@@ -236,7 +236,7 @@ impl TargetId {
         &self.processor
     }
 
-    /// What is known about the processor, if it is an AMD GPU.
+    /// Returns the data of the processor, if it is an AMD GPU.
     #[must_use]
     pub fn processor_info(&self) -> Option<&'static Processor> {
         self.info
@@ -249,13 +249,13 @@ impl TargetId {
         self.features.iter().map(|(feature, setting)| (feature, *setting))
     }
 
-    /// How a feature is set; `None` means *any*.
+    /// Returns the setting of a feature; `None` means *any*.
     #[must_use]
     pub fn setting(&self, feature: &Feature) -> Option<Setting> {
         self.features.iter().find(|(known, _)| known == feature).map(|(_, setting)| *setting)
     }
 
-    /// Which of the known features are set, on or off.
+    /// Returns the known features that are set, on or off.
     #[must_use]
     pub fn specified(&self) -> Features {
         self.features.iter().fold(Features::NONE, |found, (feature, _)| found.union(feature.flag()))
@@ -263,7 +263,7 @@ impl TargetId {
 }
 
 impl TargetId {
-    /// What is written; what is known of the processor follows from it, or from the triple.
+    /// Returns the written parts; everything known of the processor follows from them, or from the triple.
     fn parts(&self) -> (&str, &[(Feature, Setting)]) {
         (&self.processor, &self.features)
     }
@@ -277,7 +277,7 @@ impl PartialEq for TargetId {
 
 impl Eq for TargetId {}
 
-/// What follows the first `:`; never empty.
+/// The text after the first `:`; never empty.
 #[derive(Clone, Copy)]
 struct FeatureText<'a> {
     text: &'a str,

@@ -134,16 +134,14 @@ impl Triple {
         self.text.trim_end_matches('-')
     }
 
-    /// Whether code for one triple is code for the other; symmetric. LLVM's rule.
+    /// Returns whether code for one triple is code for the other; symmetric. LLVM's rule.
     ///
-    /// What must agree is what the fields mean: architecture and sub-architecture, vendor,
-    /// operating system without version, environment and object format. Aliases are equal
-    /// (`amd64`, `x86_64`); unknown vendors, systems and environments are all equal to each
-    /// other and to absent ones. Apple triples ignore the environment, Windows-GNU triples
-    /// the vendor, and ARM goes with Thumb. `amdgcn` and `amdgpu` are one architecture, and
-    /// an `amdgpu` sub-architecture goes with itself, with its family (`amdgpu9.06` with
-    /// `amdgpu9`) and with none. One that this crate does not know (`amdgpu99`)
-    /// goes with itself only; in LLVM 23 and 24 not even that, see
+    /// The meaning of the fields must agree: architecture and sub-architecture, vendor, operating system without
+    /// version, environment and object format. Aliases are equal (`amd64`, `x86_64`); unknown vendors, systems and
+    /// environments are all equal to each other and to absent ones. Apple triples ignore the environment,
+    /// Windows-GNU triples the vendor, and ARM goes with Thumb. `amdgcn` and `amdgpu` are one architecture, and an
+    /// `amdgpu` sub-architecture goes with itself, with its family (`amdgpu9.06` with `amdgpu9`) and with none. One
+    /// that this crate does not know (`amdgpu99`) goes with itself only; in LLVM 23 and 24 not even that, see
     /// [`Options::with_strict_sub_architectures`](crate::Options::with_strict_sub_architectures).
     ///
     /// Unlike in LLVM, two unknown architectures are compatible only if they are spelled
@@ -157,32 +155,32 @@ impl Triple {
         self.text == other.text || (self.key() == other.key() && subs_fit())
     }
 
-    /// Whether this is an AMD GPU of the GCN family: `amdgcn`, or a name that starts with `amdgpu`.
+    /// Returns whether this is an AMD GPU of the GCN family: `amdgcn`, or a name that starts with `amdgpu`.
     #[must_use]
     pub fn is_amdgpu(&self) -> bool {
         self.has_arch(&[arch::AMDGPU])
     }
 
-    /// Whether this is an NVIDIA GPU: `nvptx` or `nvptx64`.
+    /// Returns whether this is an NVIDIA GPU: `nvptx` or `nvptx64`.
     #[must_use]
     pub fn is_nvptx(&self) -> bool {
         self.has_arch(&["nvptx", "nvptx64"])
     }
 
-    /// Whether this is SPIR-V: `spirv`, `spirv32` or `spirv64`, with or without a version.
+    /// Returns whether this is SPIR-V: `spirv`, `spirv32` or `spirv64`, with or without a version.
     #[must_use]
     pub fn is_spirv(&self) -> bool {
         self.has_arch(&["spirv", "spirv32", "spirv64"])
     }
 
-    /// Whether this is SPIR, as which SYCL's compilers label SPIR-V: `spir` or `spir64`.
+    /// Returns whether this is SPIR, as which SYCL's compilers label SPIR-V: `spir` or `spir64`.
     #[must_use]
     pub fn is_spir(&self) -> bool {
         self.has_arch(&["spir", "spir64"])
     }
 
-    /// Whether the first field is an architecture LLVM knows. `clang-offload-bundler`
-    /// takes no other on its command line.
+    /// Returns whether the first field is an architecture LLVM knows. `clang-offload-bundler` takes no other on its
+    /// command line.
     #[must_use]
     pub fn is_known_arch(&self) -> bool {
         arch::parse(self.arch()).is_some()
@@ -194,12 +192,12 @@ impl Triple {
         !arch::is_known_amdgpu_sub(self.amdgpu_sub())
     }
 
-    /// Whether this is one of AMD's GPUs before GCN, `r600`.
+    /// Returns whether this is one of AMD's GPUs before GCN, `r600`.
     pub(crate) fn is_r600(&self) -> bool {
         self.has_arch(&["r600"])
     }
 
-    /// Whether the operating system is AMD's HSA runtime.
+    /// Returns whether the operating system is AMD's HSA runtime.
     pub(crate) fn is_amdhsa(&self) -> bool {
         fields::os(self.os()) == fields::AMDHSA
     }
@@ -208,8 +206,8 @@ impl Triple {
         arch::parse(self.arch()).is_some_and(|arch| names.contains(&arch.name))
     }
 
-    /// What decides compatibility, except for `amdgpu` sub-architectures, whose relation is
-    /// not transitive and therefore no key.
+    /// Returns the fields that decide compatibility, except for `amdgpu` sub-architectures, whose relation is not
+    /// transitive and therefore not a key.
     pub(crate) fn key(&self) -> Key<'_> {
         let vendor = fields::vendor(self.vendor());
         let os = fields::os(self.os());

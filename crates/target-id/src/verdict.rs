@@ -12,7 +12,7 @@ use crate::nvidia::{NvidiaArch, NvidiaScope};
 use crate::processor::{Family, Processor, processor_family};
 use crate::triple::Triple;
 
-/// One of the two things compared. There will be no third.
+/// One of the two things compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The code object.
@@ -30,7 +30,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// Whether and why a code object can be used for a target.
+/// `true` if and why a code object can be used for a target.
 ///
 /// [`Display`](fmt::Display) says it in a few words whose subject is the code object: "needs
 /// xnack off, the device has it on". Control characters in names are escaped there.
@@ -44,7 +44,7 @@ pub enum Verdict {
     SameProcessor,
     /// Same processor, and the code object leaves features open that the target sets.
     FeaturesCompatible {
-        /// What the code object leaves open, in alphabetical order.
+        /// The features that the code object leaves open, in alphabetical order.
         any: Vec<Feature>,
     },
     /// The code object is for a generic processor that covers the target's. The features fit.
@@ -118,16 +118,16 @@ pub enum Verdict {
     },
     /// A target ID is absent or not valid, and the texts are not the same.
     Unparsable {
-        /// Whose target ID. The code object's, if both are unusable.
+        /// The side whose target ID is malformed. The code object's, if both are unusable.
         side: Side,
-        /// What is wrong with it.
+        /// The error.
         error: Error,
     },
 }
 
 impl Verdict {
-    /// Whether a device that is the target can load the code object. Generic and portable
-    /// code counts, and code for other NVIDIA architectures that the target runs.
+    /// Returns whether a device that is the target can load the code object. Generic and portable code counts, and
+    /// code for other NVIDIA architectures that the target runs.
     #[must_use]
     pub fn is_compatible(&self) -> bool {
         self.is_strict()
@@ -140,8 +140,8 @@ impl Verdict {
             )
     }
 
-    /// Whether the rule of `clang-offload-bundler` says yes. It knows nothing of what
-    /// generic and portable code runs on, nor of compute capabilities.
+    /// Returns whether the rule of `clang-offload-bundler` says yes. It knows nothing of what generic and portable
+    /// code runs on, nor of compute capabilities.
     #[must_use]
     pub fn is_strict(&self) -> bool {
         matches!(self, Self::Exact | Self::SameProcessor | Self::FeaturesCompatible { .. })
@@ -149,10 +149,9 @@ impl Verdict {
 
     /// A number to order code objects for one target by, best match first: small is good.
     ///
-    /// Exact comes before the same in canonical form, then those that leave the fewest
-    /// features open, then generic code (again with the fewest open), then portable code.
-    /// Of NVIDIA's, machine code comes before PTX, and each with the highest compute capability
-    /// first. All incompatible ones are last, with `u32::MAX`.
+    /// Exact comes before the same in canonical form, then those that leave the fewest features open, then generic
+    /// code (again with the fewest open), then portable code. For NVIDIA, machine code comes before PTX, and each
+    /// with the highest compute capability first. All incompatible ones are last, with `u32::MAX`.
     #[must_use]
     pub fn rank(&self) -> u32 {
         const GENERIC: u32 = 0x1_0000;
@@ -239,7 +238,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Why code for one processor does not run on another, which differs.
+/// Writes why code for one processor does not run on another, different one.
 fn write_mismatch(f: &mut fmt::Formatter<'_>, code_object: &str, target: &str) -> fmt::Result {
     if let Some(generic) = Processor::amdgpu(code_object).filter(|info| info.is_generic())
         && processor_family(target) == Some(Family::AmdGcn)

@@ -67,7 +67,7 @@ fn parts(wrapper: &Wrapper<'_>, index: usize) -> Result<Vec<Range<u64>>, Problem
     }
 }
 
-/// Whether image `index` is a package that was checked.
+/// Returns whether image `index` is a package that was checked.
 fn is_package(wrapper: &Wrapper<'_>, index: usize) -> bool {
     let image = wrapper.images.get(index);
     !wrapper.options.keep_packages && image.is_some_and(Image::is_package)

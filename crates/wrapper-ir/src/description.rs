@@ -54,7 +54,7 @@ pub(crate) struct Blob {
     pub(crate) offset: u64,
     /// How many bytes are taken.
     pub(crate) size: u64,
-    /// Whether they are one valid package.
+    /// `true` if they are one valid package.
     pub(crate) package: bool,
 }
 
@@ -288,9 +288,9 @@ pub(crate) enum Operation {
         /// Its address.
         base: Value,
     },
-    /// Whether two values are the same, a 1-bit integer.
+    /// `true` if two values are the same, a 1-bit integer.
     Equal(Value, Value),
-    /// Whether two values are not the same, a 1-bit integer.
+    /// `true` if two values are not the same, a 1-bit integer.
     NotEqual(Value, Value),
     /// The bits that both values have.
     And(Value, Value),
@@ -335,7 +335,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Whether control does not go on to the next instruction.
+    /// Returns whether control does not go on to the next instruction.
     pub(crate) fn is_terminator(&self) -> bool {
         matches!(self, Self::Branch(_) | Self::BranchIf { .. } | Self::Switch { .. } | Self::Return)
     }
@@ -404,7 +404,7 @@ impl Constant {
 }
 
 impl Function {
-    /// Whether it has no body.
+    /// Returns whether it has no body.
     pub(crate) fn is_declaration(&self) -> bool {
         self.blocks.is_empty()
     }

@@ -328,7 +328,7 @@ impl fmt::Display for Problem {
             }
             Self::BadTargetText { text } => write!(
                 f,
-                "target text \"{}\" has characters other than plain ascii",
+                "target text \"{}\" has characters other than plain ASCII",
                 text.escape_debug()
             ),
             Self::UnsupportedDataLayout { layout, specification } => write!(
@@ -342,21 +342,23 @@ impl fmt::Display for Problem {
             }
             Self::NoImage { kind } => write!(f, "no device image to wrap for {kind}"),
             Self::SingleImage { kind, found } => {
-                write!(f, "{kind} registers exactly one device image, but there are {found}")
+                write!(f, "{kind} registers exactly one device image, found {found}")
             }
             Self::TooManyImages { found } => {
-                write!(f, "there are {found} device images, more than a descriptor can count")
+                write!(f, "{found} device images exceed the limit of a descriptor")
             }
-            Self::ImageTooLarge { image, size, limit } => write!(
-                f,
-                "device image {image} has {size:#x} bytes, but there is room for {limit:#x} only"
-            ),
+            Self::ImageTooLarge { image, size, limit } => {
+                write!(f, "device image {image} has {size:#x} bytes, expected at most {limit:#x}")
+            }
             Self::HeadTooShort { image, needed } => write!(
                 f,
-                "device image {image} is a package whose first {needed:#x} bytes are needed"
+                "device image {image} is a package: expected at least its first {needed:#x} bytes"
             ),
             Self::HeadTooLong { image, size, head } => {
-                write!(f, "device image {image} has {size} bytes, but a head of {head} bytes")
+                write!(
+                    f,
+                    "device image {image} has {size} bytes, less than its head of {head} bytes"
+                )
             }
             Self::Package { image, error } => write!(f, "device image {image}: {error}"),
             Self::EmptyPackage { image } => {
@@ -364,8 +366,8 @@ impl fmt::Display for Problem {
             }
             Self::AfterPackage { image, package, size } => write!(
                 f,
-                "device image {image} is a package of {package:#x} bytes with {size:#x} bytes in all; \
-         wrap packages one by one"
+                "device image {image} is a package of {package:#x} bytes, followed by more data ({size:#x} bytes \
+                 in total); wrap packages one by one"
             ),
             Self::PackageKind { image, entry, kind, found } => write!(
                 f,
@@ -421,10 +423,10 @@ impl fmt::Display for Problem {
             ),
             Self::EntryTooLarge { entry, field, value, limit } => write!(
                 f,
-                "offload entry {entry} has the {field} {value:#x}, but there is room for {limit:#x} only"
+                "offload entry {entry} has the {field} {value:#x}, expected at most {limit:#x}"
             ),
             Self::InputCount { expected, found } => {
-                write!(f, "{found} inputs were given for {expected} device images")
+                write!(f, "expected inputs for {expected} device images, found {found}")
             }
             Self::InputSize { image, expected, found } => {
                 write!(f, "device image {image} has {found:#x} bytes, expected {expected:#x}")
@@ -456,7 +458,7 @@ impl fmt::Display for Problem {
                 write!(f, "no native form of \"{}\": {what}", symbol.escape_debug())
             }
             Self::ObjectTooLarge { format, size, limit } => {
-                write!(f, "object has {size:#x} bytes, but {format} has room for {limit:#x} only")
+                write!(f, "object has {size:#x} bytes, but {format} allows at most {limit:#x}")
             }
             Self::OutputTooLarge => f.write_str("output has more than 2^64 bytes"),
         }

@@ -70,7 +70,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Whether it starts as a package does.
+    /// Returns whether it starts as a package does.
     pub(crate) fn is_package(&self) -> bool {
         self.head.starts_with(&offload_binary::MAGIC)
     }
@@ -110,7 +110,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Whether an image that says it is of kind `found` may be registered with `kind`.
+/// Returns whether an image that says it is of kind `found` may be registered with `kind`.
 fn is_of_kind(found: OffloadKind, kind: Kind) -> bool {
     found == OffloadKind::NONE || found.current() == OffloadKind::from(kind)
 }

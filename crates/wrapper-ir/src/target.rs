@@ -167,7 +167,7 @@ impl Target {
         self.format
     }
 
-    /// Whether it is Windows with the runtime and linker of GNU, not those of Microsoft.
+    /// Returns whether it is Windows with the runtime and linker of GNU, not those of Microsoft.
     pub(crate) fn is_mingw(&self) -> bool {
         let system = self.triple.split('-').skip(2);
         let gnu = |part: &str| part.starts_with("gnu") || part.starts_with("mingw");

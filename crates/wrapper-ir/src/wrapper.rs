@@ -208,7 +208,7 @@ pub(crate) fn check_suffix(suffix: &str, format: ObjectFormat) -> Result<(), Pro
     Ok(())
 }
 
-/// Whether a release of LLVM has such code that works.
+/// Returns whether a release of LLVM has such code that works.
 pub(crate) fn is_supported(kind: Kind, abi: Abi, format: ObjectFormat) -> bool {
     let entries_on = match abi {
         Abi::Aomp | Abi::Legacy => format == ObjectFormat::Elf,

@@ -1,4 +1,4 @@
-//! The text form of the first proposal: one marker behind each code object.
+//! The text form of the first proposal: one marker after each code object.
 //!
 //! The RFC that proposed clang-offload-bundler gave text files this form:
 //!
@@ -19,10 +19,9 @@
 //! 42  0a                               newline, which the last marker need not have
 //! ```
 //!
-//! The RFC spells the marker with the name that it gives to the magic, so
-//! `OFFLOAD_BUNDLER_MAGIC_STR__END__` is read, too. Today's form has a marker in front of each
-//! entry as well ([`TextBundle`](super::TextBundle)); a text that has such a marker anywhere is
-//! not of this form. No release of LLVM reads this form, and nothing here writes it.
+//! The RFC spells the marker with the name that it gives to the magic, so `OFFLOAD_BUNDLER_MAGIC_STR__END__` is
+//! read, too. Today's form also has a marker before each entry ([`TextBundle`](super::TextBundle)); a text with
+//! such a marker is not of this form. No release of LLVM reads this form, and nothing here writes it.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -35,21 +34,20 @@ use crate::to_u64;
 
 /// The marker as the RFC spells it, where it stands for the magic by a name.
 const END_BY_NAME: &str = "OFFLOAD_BUNDLER_MAGIC_STR__END__";
-/// What both spellings end in.
+/// The common end of both spellings.
 const COMMON: &[u8] = b"__END__ ";
 
-/// How many bytes from the end of a text [`ends_in_marker`] should be given. Longer marker lines
-/// are not recognised.
+/// Number of bytes from the end of a text that [`ends_in_marker`] needs. Longer marker lines are not recognised.
 pub const TAIL_LEN: usize = 4096;
 
-/// Whether a text that ends in these bytes may be a bundle of the form of the first proposal: its
-/// last line that is not blank is an end marker, behind any of the comment leaders.
+/// Returns whether a text that ends in these bytes may be a bundle of the form of the first proposal: its last line
+/// that is not blank is an end marker, after any of the comment leaders.
 ///
-/// The form has nothing at its start by which to tell it, so this is for texts that are nothing
-/// else by their first bytes. Today's text bundles end so, too: [`EndMarkedBundle::parse`]
-/// returns [`OtherForm`](crate::ErrorKind::OtherForm) for them. The `tail` is the whole text, or its last bytes
-/// ([`TAIL_LEN`] of them are enough); with a NUL among them it is no text. A first line that is
-/// not complete counts as one.
+/// The form has nothing at its start by which to tell it, so this is for texts that are nothing else by their first
+/// bytes. Today's text bundles end so, too: [`EndMarkedBundle::parse`] returns
+/// [`OtherForm`](crate::ErrorKind::OtherForm) for them. The `tail` is the whole text, or its last bytes
+/// ([`TAIL_LEN`] of them are enough); if it contains NUL, it is not text. A first line that is not complete counts
+/// as one.
 #[must_use]
 pub fn ends_in_marker(tail: &[u8]) -> bool {
     let written = tail.trim_ascii_end();
@@ -66,12 +64,11 @@ pub fn ends_in_marker(tail: &[u8]) -> bool {
     is_marker && memchr(0, tail).is_none()
 }
 
-/// A valid text bundle of the form of the first proposal of clang-offload-bundler: one marker line
-/// behind each entry, see the example.
+/// A valid text bundle of the form of the first proposal of clang-offload-bundler: one marker line after each
+/// entry, see the example.
 ///
-/// Content is everything from behind the marker line of the entry before up to the marker line
-/// of its own, its last newline included; IDs are any text. Lines may end in CR LF. Behind the
-/// last marker there is nothing but blank lines.
+/// The content of an entry starts after the marker line of the previous entry and ends at its own marker line,
+/// including its last newline; IDs are any text. Lines may end in CR LF. Only blank lines follow the last marker.
 ///
 /// Parsing takes time linear in the length of the data, and memory for each entry.
 ///
@@ -111,14 +108,13 @@ impl<'data> EndMarkedBundle<'data> {
         Self::parse_with(data, last.leader)
     }
 
-    /// Reads a bundle with this comment leader; comments behind others are content.
+    /// Reads a bundle with this comment leader; comments with other leaders are content.
     ///
     /// # Errors
     ///
-    /// [`OtherForm`](crate::ErrorKind::OtherForm) with a marker that starts an entry, behind any leader, and when there are
-    /// markers behind other leaders only; [`NotABundle`](crate::ErrorKind::NotABundle) without any marker,
-    /// [`Id`](crate::ErrorKind::Id),
-    /// [`Truncated`](crate::ErrorKind::Truncated).
+    /// [`OtherForm`](crate::ErrorKind::OtherForm) with a marker that starts an entry, after any leader, and when
+    /// there are only markers with other leaders; [`NotABundle`](crate::ErrorKind::NotABundle) without any marker,
+    /// [`Id`](crate::ErrorKind::Id), [`Truncated`](crate::ErrorKind::Truncated).
     pub fn parse_with(data: &'data [u8], leader: Leader) -> Result<Self, Error> {
         refuse_start(data)?;
         let mut entries = Vec::new();
@@ -196,9 +192,9 @@ fn refuse_start(data: &[u8]) -> Result<(), Error> {
 /// A line that is a marker of this form.
 struct EndMarker {
     leader: Leader,
-    /// Where the line starts.
+    /// The start of the line.
     start: usize,
-    /// Where its ID starts.
+    /// The start of its ID.
     id_start: usize,
 }
 

@@ -160,7 +160,12 @@ fn writing_refuses_what_64_bits_cannot_say() {
 fn writing_refuses_other_payloads_than_laid_out() {
     let layout = Layout::new([("a", 2), ("b", 3)], 1).unwrap();
     let found = layout.to_vec(&[b"12"]).unwrap_err();
-    assert_error(&found, ErrorKind::Payload, None, "bundle has 2 entries, but contents for 1");
+    assert_error(
+        &found,
+        ErrorKind::Payload,
+        None,
+        "expected contents for 2 bundle entries, found 1",
+    );
     let found = layout.to_vec(&[b"12", b"3456"]).unwrap_err();
     assert_error(
         &found,
@@ -200,13 +205,13 @@ fn streams() {
         &inner(&[b"host\n"]),
         ErrorKind::Payload,
         None,
-        "bundle has 2 entries, but contents for 1",
+        "expected contents for 2 bundle entries, found 1",
     );
     assert_error(
         &inner(&[b"host\n", b"dev1\n", b""]),
         ErrorKind::Payload,
         None,
-        "bundle has 2 entries, but contents for 3",
+        "expected contents for 2 bundle entries, found 3",
     );
     let found = inner(&[b"host", b"dev1\n"]);
     assert_error(

@@ -166,7 +166,7 @@ fn wrong_leader() {
         &found,
         ErrorKind::OtherForm,
         Some(4),
-        "text bundle has markers behind \"#\" from offset 0x4 on, expected \"//\"",
+        "text bundle has the comment leader \"#\" at 0x4, expected \"//\"",
     );
 }
 
@@ -187,7 +187,7 @@ fn content_behind_the_last_marker() {
         &found,
         ErrorKind::Truncated,
         Some(SAMPLE.len() as u64),
-        "text bundle entry 3 at 0xbc lies behind the last end marker",
+        "text bundle entry 3 at 0xbc lies after the last end marker",
     );
 }
 

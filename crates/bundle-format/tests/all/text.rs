@@ -195,7 +195,7 @@ fn wrong_leader() {
         &found,
         ErrorKind::OtherForm,
         Some(1),
-        "text bundle has markers behind \"#\" from offset 0x1 on, expected \"//\"",
+        "text bundle has the comment leader \"#\" at 0x1, expected \"//\"",
     );
 }
 

@@ -25,20 +25,21 @@ const WORTH_WORKERS: i32 = 10;
 /// compress badly. It is the job size, not the number of workers, that decides about the bytes written.
 const JOB_SIZE: u32 = 192 << 20;
 
-/// How far a job looks back beyond its start: as far as the window reaches.
+/// A job looks back beyond its start as far as the window reaches.
 const WHOLE_WINDOW: u32 = 9;
 
 /// The shortest match that the long-distance matcher looks for with workers, where the default is 64: what is shorter
 /// the ordinary matcher of these levels mostly finds as well, for fewer bits.
 const LONG_MATCH: u32 = 128;
 
-/// The least data in which the long-distance matcher is let loose by the levels that search little themselves. What is
-/// smaller is, at these levels, searched as at the one that takes little time for it, and comes out smaller.
+/// The least data for which levels that search little use the long-distance matcher. Smaller data is searched at
+/// these levels as at level [`MORE_SEARCH`], which takes little time for it and compresses better.
 const WORTH_LONG_DISTANCES: usize = 2 << 20;
 const LITTLE_SEARCH: core::ops::RangeInclusive<i32> = 3..=5;
 const MORE_SEARCH: i32 = 6;
 
-/// The levels at which the long-distance matcher takes notice of one place in so many (a power of two), by default in
+/// The levels at which the long-distance matcher notices one place in a given number (a power of two), by default
+/// in
 /// 128. Bundles have the code for one GPU after the other, alike over long stretches with small differences. It has to
 /// find the place of the other code only once: from there on the ordinary matcher goes along with it, over every
 /// difference, with better matches. So bundles become smaller, and take two thirds of the time.
@@ -49,9 +50,9 @@ const LONG_DISTANCE_RATE_LOG: u32 = 12;
 /// the difference to the rate of the window, which is less than the rate where there is little data, and becomes 8 GiB.
 const LONG_DISTANCE_LOG: u32 = 18;
 
-/// From so many bytes on, how many places it remembers whose code looks the same at first (a power of two), by default 8:
-/// less of the code of other GPUs is in the window, more of it looks alike, and output would be a tenth larger. Below, it
-/// would save 1 % for a tenth of the time.
+/// The size from which the matcher remembers more places whose code looks the same at first (a power of two, by
+/// default 8): the window holds less of the code of other GPUs, more of it looks alike, and output would be a tenth
+/// larger. Below, it would save 1 % for a tenth of the time.
 const LARGE: usize = 384 << 20;
 const LARGE_BUCKET_LOG: u32 = 6;
 
@@ -111,7 +112,7 @@ fn decode_frames<C: WriteBuf + ?Sized>(
     let failed = |code: usize| match error_code(code) {
         OUTPUT_TOO_SMALL => Problem::OutputTooLong { expected: input.uncompressed_size },
         CHECKSUM_WRONG => {
-            // Of several frames it does not tell which.
+            // If there are several frames, it does not tell which.
             let position = if frames.count == 1 { frames.first.blocks_end } else { 0 };
             input.bad_stream(Method::ZSTD, position, Fault::Checksum)
         }
@@ -195,7 +196,7 @@ impl Blocks {
 
 const FAILED: Problem = Problem::EncoderFailed { method: Method::ZSTD };
 
-/// libzstd set up for so many bytes.
+/// Returns libzstd set up for `len` bytes.
 fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Problem> {
     // As libzstd, which takes 0 for its default.
     let level = options.level.filter(|&level| level != 0).unwrap_or(DEFAULT_LEVEL);

@@ -36,11 +36,11 @@ pub(crate) use stream::Stream;
 pub(crate) struct Input<'a> {
     /// The stream, and in version 1 whatever follows it.
     pub(crate) stream: &'a [u8],
-    /// Where the stream starts, from the start of the container.
+    /// Offset of the stream in the container.
     pub(crate) offset: u64,
-    /// Whether the stream has to end with `stream`.
+    /// `true` if the stream has to end with `stream`.
     pub(crate) exact: bool,
-    /// How long the result has to be; within the caller's limits.
+    /// Expected length of the result; within the caller's limits.
     pub(crate) uncompressed_size: u64,
 }
 
@@ -84,7 +84,7 @@ impl Input<'_> {
     }
 }
 
-/// Makes room for `total` bytes in all.
+/// Makes room for `total` bytes in total.
 fn reserve_total(out: &mut Vec<u8>, total: usize) -> Result<(), Problem> {
     out.try_reserve_exact(total.saturating_sub(out.len()))
         .map_err(|_| Problem::OutOfMemory { size: to_u64(total) })

@@ -14,7 +14,7 @@ use crate::error::{Fault, Problem};
 use crate::header::to_u64;
 use crate::{Method, WriteOptions};
 
-/// How much to decode before looking at the result.
+/// Number of bytes to decode before looking at the result.
 const STEP: usize = 1 << 20;
 /// The bit in a frame's descriptor, its fifth byte, that announces a checksum.
 const DESCRIPTOR_CHECKSUM: u8 = 0x04;
@@ -120,9 +120,9 @@ impl Checks {
 /// Decodes block by block.
 ///
 /// The decoder hands out only what lies before its window, as long as there are further blocks, so each block is
-/// said to be the last. Then it hands out everything: what it holds is looked at, and taken only as far as no further
-/// block can refer to it. From then on nothing is looked at any more, because what it holds lies in two parts; what is
-/// handed out lags a window behind.
+/// said to be the last. Then it hands out everything: what it holds is looked at, and taken only as far as no
+/// further block can refer to it. From then on its contents are not inspected any more, as they lie in two parts;
+/// the output lags by a window.
 pub(super) struct Blocks {
     decoder: FrameDecoder,
     window: usize,
@@ -179,7 +179,7 @@ impl Blocks {
         let len = usize::try_from(MAX_BLOCK).unwrap_or(usize::MAX);
         let kept = if self.ended { 0 } else { self.window };
         let can_take = self.decoder.can_collect().saturating_sub(kept);
-        // What was handed out before is passed over.
+        // Skip the bytes that were handed out before.
         let known = self.given.saturating_sub(self.taken);
         let take = can_take.min(known.saturating_add(len));
         if take == 0 {
@@ -214,8 +214,7 @@ impl io::Write for Peek<'_> {
     }
 }
 
-/// Whatever the options say: `Fastest` is the only level that is implemented and compresses, the
-/// others panic.
+/// Ignores the options: `Fastest` is the only level that is implemented and compresses, the others panic.
 pub(super) fn encode(data: &[u8], _: &WriteOptions, out: &mut Vec<u8>) {
     let start = out.len();
     compress(data, &mut *out, CompressionLevel::Fastest);
@@ -240,7 +239,7 @@ mod tests {
 
     #[test]
     fn checksums_go() {
-        // `printf abc | zstd -c` of zstd 1.5.4, behind one other byte.
+        // `printf abc | zstd -c` of zstd 1.5.4, after one other byte.
         let mut out = alloc::vec![
             0xEE, // not ours
             0x28, 0xB5, 0x2F, 0xFD, 0x04, 0x58, // window 2 MiB, checksum

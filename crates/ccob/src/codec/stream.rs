@@ -110,7 +110,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The error for input that ends after so many more bytes, fewer than are [needed](Self::needed).
+    /// Returns the error for input that ends after `more` bytes, fewer than are [needed](Self::needed).
     pub(crate) fn ends_early(&self, more: usize) -> Problem {
         self.bad(more, Fault::EndsEarly)
     }
@@ -126,7 +126,7 @@ impl Stream {
         let mut scratch = [0];
         let missing = usize::try_from(self.missing()).unwrap_or(usize::MAX);
         let to = match missing {
-            // What follows has to be the end.
+            // The stream must end here.
             0 => &mut scratch[..],
             _ => to.get_mut(..missing.min(to.len())).unwrap_or_default(),
         };

@@ -496,7 +496,7 @@ fn zstd_large_output() {
     for expected in [size - 1, size - (128 << 10), 4 << 20] {
         bad(ZSTD, &frame, expected, &Problem::OutputTooLong { expected });
     }
-    // A block of raw bytes behind them, of which one byte is missing.
+    // A block of raw bytes after them, of which one byte is missing.
     let raw = [&[0x01, 0x00, 0x10][..], &vec![7; (128 << 10) - 1]].concat();
     frame[6 + 4 * 47] = 0x02;
     frame.extend(&raw);
@@ -556,8 +556,7 @@ fn zlib_output_too_short_or_long() {
     }
 }
 
-/// Whatever is damaged, both codecs either fail, or come to data of the right length; that it is
-/// the right data is for the hash to say.
+/// Damages each byte: both codecs either fail, or return data of the right length; the hash checks the data itself.
 #[test]
 fn every_changed_byte_is_survived() {
     for (decoders, stream, len) in

@@ -43,7 +43,7 @@ pub(super) type Faulty = (usize, Fault);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Frame(FrameHeader),
-    /// A frame of so many bytes that holds no data.
+    /// A frame without data, of this many bytes.
     Skippable(u64),
 }
 
@@ -116,7 +116,7 @@ impl BlockHeader {
     }
 }
 
-/// Why a header was not read.
+/// The reason why a header was not read.
 enum Stop {
     Needs(usize),
     Fault(Fault),
@@ -196,9 +196,9 @@ impl Reader<'_> {
 #[cfg_attr(not(feature = "ruzstd"), allow(dead_code, reason = "libzstd reads these itself"))]
 pub(super) struct Frame {
     pub(super) header: FrameHeader,
-    /// Where the blocks start, from the start of the stream.
+    /// Start of the blocks, from the start of the stream.
     pub(super) blocks_start: usize,
-    /// Where the blocks end; a checksum may follow.
+    /// End of the blocks; a checksum may follow.
     pub(super) blocks_end: usize,
     pub(super) checksum: Option<u32>,
     /// The most bytes that the blocks expand to.
@@ -253,7 +253,7 @@ impl Frames {
 /// Goes from frame to frame.
 pub(super) struct Walk<'a> {
     input: &'a Input<'a>,
-    /// Where the next frame starts, from the start of the stream.
+    /// Start of the next frame, from the start of the stream.
     position: usize,
     /// `true` if there was a frame.
     begun: bool,
@@ -351,7 +351,7 @@ fn window_descriptor(size: u64) -> (u8, u64) {
     }
 }
 
-/// Where in the container the stream of `input` starts; for faults without a better place.
+/// Returns an error at the start of the stream of `input`, for faults without a better place.
 pub(super) fn damaged(input: &Input<'_>) -> Problem {
     input.bad_stream(Method::ZSTD, 0, Fault::Damaged)
 }

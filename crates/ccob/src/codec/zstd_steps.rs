@@ -28,7 +28,7 @@ pub(super) struct Steps {
     blocks: Option<Blocks>,
     /// Output that was not handed out.
     out: Vec<u8>,
-    /// How much of it was.
+    /// Number of bytes of it that were given.
     given: usize,
     /// Hash of the frame's output, if the frame has a checksum.
     hash: Option<XxHash64>,
@@ -43,7 +43,7 @@ pub(super) struct Steps {
 enum State {
     /// A frame starts, or the stream ended.
     Between,
-    /// So many bytes of a skippable frame are left.
+    /// A skippable frame with this many bytes left.
     Skipping(u64),
     Block(FrameHeader),
     Checksum,
@@ -104,7 +104,7 @@ impl Blocks {
 
 /// The expected state of the stream.
 pub(super) struct Expected {
-    /// How long the result has to be.
+    /// Expected length of the result.
     pub(super) uncompressed_size: u64,
     /// Bytes of the stream that are left, where the container records them.
     pub(super) left: Option<u64>,
@@ -219,7 +219,7 @@ impl Steps {
         }
     }
 
-    /// After a frame, when so many bytes more were read.
+    /// Handles the position between frames, after `read` more bytes.
     fn between_frames(&mut self, expected: &Expected, read: u64) {
         match expected.left.map(|left| left.saturating_sub(read)) {
             Some(0) => self.end(),

@@ -109,7 +109,7 @@ impl<'j> Archive<'j> {
         let Archive { job, file, .. } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
         hda_archive::entries(&mut Positioned::new(file), &job.limits, &mut open_thin, |entry| {
-            // What is wrong with an ID is among the warnings.
+            // The warnings include errors in IDs.
             let Ok(id) = EntryId::parse(entry.id()) else {
                 return Ok(());
             };

@@ -20,7 +20,7 @@ use crate::payload::{Payload, Payloads};
 /// First bytes of an input that tell an object.
 const HEAD: u64 = 64;
 
-/// What goes into the bundle.
+/// An entry of the bundle.
 struct Entry<'j> {
     id: &'j str,
     payload: Payload,
@@ -60,8 +60,8 @@ fn open(job: &BundleJob) -> Result<Vec<Entry<'_>>, Failure> {
     Ok(entries)
 }
 
-/// Which entry is a host object that sections can be added to. Without a host there is none, whatever the device
-/// images are.
+/// Returns the index of the host object to which sections can be added. Without a host there is none, whatever the
+/// device images are.
 fn host_object(entries: &[Entry<'_>]) -> Option<usize> {
     entries.iter().position(|entry| {
         let is_host = EntryId::parse(entry.id).is_ok_and(|id| id.is_host());
@@ -174,7 +174,7 @@ fn write(
     Ok(())
 }
 
-/// Whether a file is of a format that has no object form.
+/// Returns whether a file is of a format that has no object form.
 fn is_of_other_format(error: &object_edit::Error) -> bool {
     error.kind() == object_edit::ErrorKind::Format
 }

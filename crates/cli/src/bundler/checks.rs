@@ -9,7 +9,7 @@ use target_id::{Triple, is_known_processor};
 
 use super::options::{Files, Options};
 
-/// What is asked for, and makes sense.
+/// A request that makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     List,
@@ -181,7 +181,7 @@ fn processor<'a>(id: &EntryId<'a>) -> &'a str {
     id.target_id().split(':').next().unwrap_or_default()
 }
 
-/// What is asked for when unbundling.
+/// Returns the request of an ID to unbundle.
 pub(super) fn request(id: &EntryId<'_>, options: &Options) -> Request {
     let compare = target_id::Options::default()
         .with_hip_openmp(options.hip_openmp_compatible)

@@ -32,9 +32,9 @@ pub(super) struct Entry<'a, 'e, 's> {
     pub(super) contents: Contents<'a, 'e, 's>,
 }
 
-/// Where the bytes of an entry are.
+/// The place of the bytes of an entry.
 pub(super) enum Contents<'a, 'e, 's> {
-    /// In the file, from an offset on, so many of them.
+    /// In the file: offset and size.
     File(u64, u64),
     /// They have to be read now.
     Now(&'a mut Image<'e, 's>),
@@ -42,12 +42,12 @@ pub(super) enum Contents<'a, 'e, 's> {
     Host(&'a mut Image<'e, 's>),
 }
 
-/// What the reading of a file came to.
+/// The result of reading a file.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
-    /// Whether the file is a bundle at all, or an object that has one.
+    /// `true` if the file is a bundle at all, or an object that has one.
     pub(super) is_bundle: bool,
-    /// Whether the file is an archive.
+    /// `true` if the file is an archive.
     pub(super) is_archive: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn for_each(
     Read::take(&mut *file, HEAD).read_to_end(&mut head)?;
     let format = FileFormat::sniff(&head);
     let limits = limits.clone().with_enter_images(false);
-    // What is compressed in the sections of an object is for the loader.
+    // The loader decompresses sections of an object.
     let bundles = matches!(format, FileFormat::Bundle | FileFormat::CompressedBundle);
     let opens_compressed = bundles || file_type == FileType::Archive;
     let mut finder = Finder {
@@ -126,8 +126,8 @@ fn walk(
     fat_object::walk_with_threads(&Positioned::new(file), threads, limits, visitor)
 }
 
-/// Whether a file of this format can be a bundle, or an object with the sections of one. LLVM bitcode and the like
-/// would only take time to walk through.
+/// Returns whether a file of this format can be a bundle, or an object with the sections of one. LLVM bitcode and
+/// the like would only take time to walk through.
 fn may_be_bundle(format: FileFormat) -> bool {
     matches!(
         format,
@@ -143,7 +143,7 @@ fn may_be_bundle(format: FileFormat) -> bool {
     )
 }
 
-/// Whether the file holds a text bundle behind other lines. It is read as a whole.
+/// Returns whether the file holds a text bundle after other lines. It is read as a whole.
 fn later_text(
     file: &mut File,
     leader: Leader,
@@ -216,17 +216,17 @@ impl Finder<'_> {
     }
 }
 
-/// Whether bundles that are the file itself lie on this way.
+/// Returns whether bundles that are the file itself lie on this way.
 fn is_bundles(way: &[PathStep]) -> bool {
     way.iter().all(|step| matches!(step.kind(), ContainerKind::Bundle | ContainerKind::Ccob))
 }
 
-/// Whether a section that is an entry lies on this way, or the bundle of a Mach-O object.
+/// Returns whether a section that is an entry lies on this way, or the bundle of a Mach-O object.
 fn is_section(way: &[PathStep]) -> bool {
     matches!(way, [step] if step.kind() == ContainerKind::Section) || is_bundle_section(way)
 }
 
-/// Whether this way leads into the section for the bundle of a Mach-O object.
+/// Returns whether this way leads into the section for the bundle of a Mach-O object.
 fn is_bundle_section(way: &[PathStep]) -> bool {
     matches!(way, [step, inside @ ..] if step.kind() == ContainerKind::Section
         && step.name() == MACH_O_BUNDLE_SECTION

@@ -1,6 +1,6 @@
 //! The environment variables of the bundler.
 
-/// What the environment says, where options say nothing.
+/// Settings from the environment, which options override.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Environment {
     pub(super) verbose: bool,

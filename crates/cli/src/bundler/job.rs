@@ -1,4 +1,4 @@
-//! What there is to do, apart from how a command line says it.
+//! A job, independent of the command line.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub(crate) struct BundleJob {
     pub(crate) entries: Vec<(String, PathBuf)>,
     /// Every code object of a binary bundle starts at a multiple of it.
     pub(crate) align: u64,
-    /// Whether and how the bundle is compressed; no object is.
+    /// `true` if and how the bundle is compressed; no object is.
     pub(crate) compression: Option<ccob::WriteOptions>,
     /// For entries that are not files.
     pub(crate) max_input: MaxInput,
@@ -59,13 +59,13 @@ pub(crate) struct UnbundleJob {
     pub(crate) file_type: FileType,
     /// `-` is standard input.
     pub(crate) input: PathBuf,
-    /// What is asked for, and where it goes; `-` is standard output.
+    /// The requests, and the files for them; `-` is standard output.
     pub(crate) targets: Vec<(Request, PathBuf)>,
-    /// What the file does not have becomes an empty file. If it holds no bundle at all, the host gets all of it.
+    /// Missing entries become empty files. If it holds no bundle at all, the host gets all of it.
     pub(crate) allow_missing: bool,
     /// Archives only: members that break a rule of composition are errors.
     pub(crate) check_input_archive: bool,
-    /// How much may be decompressed, and so on.
+    /// Limits of decompression and others.
     pub(crate) limits: fat_object::Options,
     /// Archives only: it is noted how each member is stored. Other files are always told of.
     pub(crate) verbose: bool,
@@ -88,21 +88,21 @@ impl UnbundleJob {
     }
 }
 
-/// What there is to say besides errors, line by line.
+/// Output other than errors, line by line.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) warnings: Vec<String>,
-    /// What the compression did.
+    /// Statistics of the compression.
     pub(crate) verbose: Vec<String>,
     /// For [`UnbundleJob::debug`]; without control characters but tabs.
     pub(crate) debug: Vec<String>,
     /// The commands of `llvm-objcopy` that do the same to an object.
     pub(crate) commands: Vec<String>,
-    /// Where the entries of a new bundle lie.
+    /// The places of the entries of a new bundle.
     pub(crate) places: Vec<Place>,
 }
 
-/// Where an entry of a new bundle lies.
+/// The place of an entry of a new bundle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// From the start of the bundle, as it is before compression; `None` in an object, where it is a section.

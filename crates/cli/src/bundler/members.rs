@@ -1,4 +1,4 @@
-//! How the members of an archive are stored, for `--verbose`.
+//! Storage of the members of an archive, for `--verbose`.
 
 use std::fs::File;
 use std::io::{self, Read, SeekFrom};
@@ -28,7 +28,7 @@ pub(super) fn tell(
     let mut teller =
         Teller { path, file, lines, plain: false, since: Instant::now(), ended: false };
     match walk(&mut Positioned::new(file), &options, &mut teller) {
-        // What is wrong is told when the archive is unbundled.
+        // Unbundling the archive reports errors.
         Err(_) if teller.ended => Ok(()),
         done => done.map(drop),
     }
@@ -38,10 +38,10 @@ struct Teller<'a> {
     path: &'a Path,
     file: &'a File,
     lines: &'a mut Vec<String>,
-    /// Whether the member was not found to be compressed yet.
+    /// `true` if the member was not found to be compressed yet.
     plain: bool,
     since: Instant,
-    /// Whether there was a fault.
+    /// `true` if there was a fault.
     ended: bool,
 }
 

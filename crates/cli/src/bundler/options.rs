@@ -112,7 +112,7 @@ pub(super) struct Files {
     pub(super) deprecated: bool,
 }
 
-/// What the command line asks for, not checked yet.
+/// The command line, not checked yet.
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) file_type: String,

@@ -38,7 +38,7 @@ pub(crate) fn unbundle(
     let mut file = opened.file;
     let stamp = Stamp::of(&file).map_err(named)?;
     let mut selection = Selection::new(job, keeper);
-    // What is damaged is taken back.
+    // The outputs of a damaged bundle are discarded.
     let walk = (&job.limits, fat_object::Enter::OpenEarly);
     let read = entries::for_each(&job.input, &mut file, job.file_type, walk, notes, &mut |entry| {
         selection.offer(entry)
@@ -111,7 +111,7 @@ struct Selection<'j, 'o> {
 #[derive(Clone)]
 struct Best {
     target: Target,
-    /// Whether the entry stands for the object that it lies in.
+    /// `true` if the entry stands for the object that it lies in.
     is_host_object: bool,
     kept: Kept,
 }
@@ -123,7 +123,7 @@ impl<'j, 'o> Selection<'j, 'o> {
     }
 
     fn offer(&mut self, entry: &mut Entry<'_, '_, '_>) -> io::Result<()> {
-        // What is wrong with an ID is among the warnings.
+        // The warnings include errors in IDs.
         let Ok(id) = EntryId::parse(entry.id) else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! What `--verbose` tells about compression.
+//! The output of `--verbose` about compression.
 
 use std::time::Duration;
 

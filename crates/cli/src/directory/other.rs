@@ -1,4 +1,5 @@
-//! Directories of systems that know them by path only. It is free of symbolic links, and as good as it gets.
+//! Directories of systems that know them by path only. Their paths have no symbolic links, which is the best that
+//! these systems allow.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -1,8 +1,8 @@
-//! What a file has beside its bytes, and what becomes of it when the file is edited in place.
+//! Attributes of a file other than its bytes, and their handling when the file is edited in place.
 //!
-//! A file that is edited in place is replaced by a new one under its name. That has the permissions, the owner and the
-//! extended attributes of the old one, as far as this process may give them to it. Its time is that of the edit, and
-//! other names (hard links) keep the old file.
+//! A file that is edited in place is replaced by a new one under its name. The new file has the permissions, the
+//! owner and the extended attributes of the old one, as far as this process may set them. Its time is that of the
+//! edit, and other names (hard links) keep the old file.
 
 use std::fs::{File, Metadata};
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(super) fn seal(_file: &File) -> Option<&'static str> {
     None
 }
 
-/// What stands in the way of replacing a file whole, for a warning.
+/// Returns a warning about other names of the file, which keep the old contents.
 #[cfg(unix)]
 pub(super) fn other_names(metadata: &Metadata) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
@@ -103,7 +103,7 @@ fn copy_attributes(old: &File, new: &File) -> Vec<(std::ffi::OsString, std::io::
                 Ok(value) => value?,
                 Err(error) => return Some((name, error)),
             };
-            // What the file system gives every new file needs no permission.
+            // Attributes that the file system gives every new file need no permission.
             if matches!(new.get_xattr(&name), Ok(Some(there)) if there == value) {
                 return None;
             }
@@ -112,7 +112,7 @@ fn copy_attributes(old: &File, new: &File) -> Vec<(std::ffi::OsString, std::io::
         .collect()
 }
 
-/// Whether a package of Python is installed or unpacked around the file: it has a list of sizes and hashes.
+/// Returns whether a package of Python is installed or unpacked around the file: it has a list of sizes and hashes.
 pub(super) fn lies_in_python_package(path: &Path) -> bool {
     let Ok(path) = std::fs::canonicalize(path) else { return false };
     // An unpacked wheel has `package/lib/libfoo.so` beside `package-1.0.dist-info`.

@@ -6,7 +6,7 @@ use target_id::{TargetId, is_known_processor};
 use crate::select::Request;
 use crate::suggest::{distance, nearest};
 
-/// What may have been meant by a processor that nobody knows: one of the file's, or another one.
+/// Returns a suggestion for an unknown processor: one of the file's, or another one.
 pub(crate) fn closest<'i>(
     wanted: &Request,
     images: impl Iterator<Item = &'i ImageInfo>,

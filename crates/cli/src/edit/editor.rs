@@ -28,7 +28,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) limits: &'a input::Limits,
 }
 
-/// What all files are edited with.
+/// The common settings of all files.
 pub(crate) struct Editor<'a> {
     pub(crate) files: &'a [PathBuf],
     pub(crate) options: &'a Options,
@@ -126,7 +126,7 @@ impl Editor<'_> {
             if !self.options.host.drop_signature {
                 return Err(Failure::from(format!(
                     "file is signed ({seal}); the signature would become invalid \
-                     (--drop-signature edits it all the same)"
+                     (allow editing with --drop-signature)"
                 )));
             }
             wishes.note(format!("its signature ({seal}) is dropped"));
@@ -135,7 +135,7 @@ impl Editor<'_> {
             wishes.note(describe(note, &contents, &wishes));
         }
         if !self.options.output.dry_run && (changes || !replaces) {
-            // What was edited is what is replaced, whatever has its name by then.
+            // The stamp detects another file that took the name.
             let how = How { new, replaces: replaces.then_some(stamp) };
             let (outputs, lost) = self.write(&plan, (&mut input, stamp), &metadata, target, how)?;
             // Not every system replaces a file that is open.
@@ -203,20 +203,19 @@ impl Editor<'_> {
                 }
             }
             [finding] => {
-                return Err(format!("{finding} (--allow-findings edits it all the same)").into());
+                return Err(format!("{finding} (allow editing with --allow-findings)").into());
             }
             [first, ..] => {
                 let n = findings.len();
-                let text =
-                    format!("{first} ({n} findings; --allow-findings edits it all the same)");
+                let text = format!("{first} ({n} findings; allow editing with --allow-findings)");
                 return Err(text.into());
             }
         }
         Ok((contents, warnings))
     }
 
-    /// Whether compressed bundles are opened before they are edited. What becomes of them as a whole is checked while
-    /// it is written.
+    /// Returns whether compressed bundles are opened before they are edited. Their result as a whole is checked
+    /// while it is written.
     fn needs_images(&self) -> bool {
         match self.work {
             Work::Edit => true,
@@ -238,7 +237,7 @@ impl Editor<'_> {
         let filled = outputs.write_new_or_print(target, how, |out| {
             match plan.write(&mut *input, &mut *out) {
                 Ok(()) if stamp.check(input).is_err() => {
-                    return Ok(Err("the file was changed meanwhile".to_owned().into()));
+                    return Ok(Err("the file was changed during the edit".to_owned().into()));
                 }
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::Write => return Err(error.into()),
@@ -272,12 +271,13 @@ fn is_about_hash(error: &Error) -> bool {
 fn explain(error: &Error, images: &NewImages) -> Failure {
     if let Some((number, target, disagreement)) = error.mismatch() {
         let file = images.name(number);
-        return format!("'{file}' is no image for {target}: {disagreement} (--any-image)").into();
+        return format!("'{file}' is not an image for {target}: {disagreement} (--any-image)")
+            .into();
     }
     let option = match error.host().map(object_edit::Error::kind) {
         Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",
         Some(object_edit::ErrorKind::NoRoom) => " (--grow)",
-        _ if is_about_hash(error) => " (--allow-findings edits it all the same)",
+        _ if is_about_hash(error) => " (allow editing with --allow-findings)",
         _ => "",
     };
     let text = error.io().map_or_else(|| error.to_string(), messages::reason);

@@ -1,4 +1,4 @@
-//! What `offload replace` and `offload add` share: images that come in.
+//! New images for `offload replace` and `offload add`.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,7 +18,7 @@ use crate::{Outcome, report};
 pub(crate) struct Incoming {
     #[command(flatten)]
     within: Within,
-    /// Take images that are for other devices than their IDs say
+    /// Allow images built for devices other than their IDs name
     #[arg(long)]
     any_image: bool,
     #[command(flatten)]

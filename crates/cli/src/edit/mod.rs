@@ -1,4 +1,4 @@
-//! What the commands share that edit device code in files: where results go, and the way from a file to a new one.
+//! Shared code of the commands that edit device code in files: outputs, and the way from a file to a new one.
 
 mod attributes;
 mod closest;

@@ -10,7 +10,7 @@ use crate::opened::MaxInput;
 use crate::payload::at;
 use crate::report::reason;
 
-/// What arguments `ID=IMAGE` name. The position of an argument is the number of its image.
+/// The images that arguments `ID=IMAGE` name. The position of an argument is the number of its image.
 #[derive(Debug, Default)]
 pub(crate) struct NewImages {
     ids: Vec<String>,
@@ -32,7 +32,7 @@ impl NewImages {
         Ok(images)
     }
 
-    /// What was typed in front of each image.
+    /// Returns the text before the `=` of each argument.
     pub(crate) fn ids(&self) -> &[String] {
         &self.ids
     }

@@ -7,7 +7,7 @@ use fat_edit::EditOptions;
 use crate::input;
 use crate::parallel::Threads;
 
-/// The options that all commands have that edit files.
+/// Options of all commands that edit files.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -21,7 +21,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Emptying containers is for the commands to refuse, who can say more about it.
+    /// Returns the options of the edit. Commands check for emptied containers themselves, with better messages.
     pub(crate) fn edit(&self) -> EditOptions {
         EditOptions::default()
             .with_grow(self.host.grow)
@@ -37,26 +37,27 @@ impl Options {
     }
 }
 
-/// Where the result goes.
+/// The destination of the result.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Output {
-    /// The file to write; - is standard output
+    /// Write the result to OUT; - is standard output
     #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"])]
     pub(super) output: Option<PathBuf>,
-    /// Replace the file itself, in one step: it is the old one, whole, or the new one. Mode, owner and extended
-    /// attributes are kept; other hard links keep the old contents
+    /// Replace the file itself, atomically
+    ///
+    /// Mode, owner and extended attributes are kept. Other hard links keep the old contents.
     #[arg(long, conflicts_with = "output")]
     pub(super) in_place: bool,
-    /// Say what would be done, and write nothing
+    /// Report what would be done, without writing anything
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Print one JSON array: what was done to each file
+    /// Print one JSON array of what was done to each file
     #[arg(long)]
     pub(super) json: bool,
 }
 
 impl Output {
-    /// What clap cannot check.
+    /// Returns a usage error that clap cannot find.
     pub(super) fn fault(&self, files: &[PathBuf]) -> Option<&'static str> {
         let is_dash = |path: &Path| path.as_os_str() == "-";
         if self.output.is_some() && files.len() > 1 {
@@ -71,25 +72,25 @@ impl Output {
         None
     }
 
-    /// Whether the new file goes to standard output.
+    /// Returns whether the new file goes to standard output.
     pub(super) fn is_stdout(&self) -> bool {
         !self.dry_run && self.output.as_deref() == Some(Path::new("-"))
     }
 }
 
-/// What may happen to the file around the device code.
+/// Permitted changes of the host file.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Host {
-    /// Let a linked file grow where new device code is larger than its place: it gets a new one
+    /// Allow a linked file to grow; move device code that no longer fits to its end
     #[arg(long)]
     pub(super) grow: bool,
-    /// Edit a signed file: the signature, invalid then, is dropped
+    /// Allow editing a signed file; remove its signature
     #[arg(long)]
     pub(super) drop_signature: bool,
-    /// Edit a file with malformed IDs, wrong hashes or trailing bytes
+    /// Allow editing a file with malformed IDs, wrong hashes or trailing bytes
     ///
-    /// Files with findings of `offload verify` are refused otherwise. With this option each such finding is a warning.
-    /// Damage that hides where something lies is always refused.
+    /// Without this option, a file with findings of `offload verify` is refused. With it, each finding is a
+    /// warning. Damage that hides the position of a container is always refused.
     #[arg(long)]
     pub(super) allow_findings: bool,
 }
@@ -97,10 +98,11 @@ pub(super) struct Host {
 /// The option of commands that can leave a part of a file as it is.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct Uneditable {
-    /// Leave device code that cannot be edited as it is
+    /// Skip device code that cannot be edited
     ///
-    /// An edit that would change NVIDIA fatbinaries, or device code in Mach-O files, WebAssembly modules or LLVM bitcode,
-    /// is refused otherwise. With this option everything else is edited, and a note tells what stays.
+    /// Without this option, an edit that would change NVIDIA fatbinaries, or device code in Mach-O files,
+    /// WebAssembly modules or LLVM bitcode, is refused. With it, everything else is edited, and a note names what
+    /// is skipped.
     #[arg(long)]
     pub(crate) allow_uneditable: bool,
 }

@@ -1,4 +1,4 @@
-//! Which image, which container: what people type, and what `offload ls` shows.
+//! Images and containers, as typed and as `offload ls` shows them.
 
 use std::io;
 
@@ -16,8 +16,9 @@ use crate::suggest::stored;
 /// The option that says where in a file, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Within {
-    /// Look only below this container, one of those in the column IN of `offload ls`: bundle:1, ccob:0, member:a.o.
-    /// Repeatable, for one in another
+    /// Edit only this container, from the column IN of `offload ls` (bundle:1, member:a.o)
+    ///
+    /// Repeatable: the second container lies in the first.
     #[arg(long = "in", value_name = "KIND:NAME")]
     steps: Vec<String>,
 }
@@ -112,7 +113,7 @@ impl<'c> Numbered<'c> {
         }
     }
 
-    /// What to say where an ID is not found.
+    /// Returns the error for an ID that is not found.
     pub(crate) fn nothing(&self, typed: &str) -> String {
         let within = self.within.words();
         let names: Vec<String> = self.images().map(name).collect();

@@ -1,4 +1,4 @@
-//! What was done, as tables and as JSON.
+//! Reports of edits, as tables and as JSON.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::style::{self, HEADING, PLAIN, TARGET};
 use crate::table::{Align, Table};
 use crate::{input, report as messages};
 
-/// What is done, for the reports.
+/// The kind of work, for the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Images are removed, replaced or added.
@@ -40,7 +40,7 @@ pub(super) struct FileRow {
     file: String,
     output: String,
     dry_run: bool,
-    /// Whether the new file is not the old one.
+    /// `true` if the new file is not the old one.
     changed: bool,
     size_before: u64,
     size_after: u64,
@@ -48,7 +48,7 @@ pub(super) struct FileRow {
     containers: Vec<ContainerRow>,
     notes: Vec<String>,
     warnings: Vec<String>,
-    /// Whether the output is the input.
+    /// `true` if the output is the input.
     #[serde(skip)]
     in_place: bool,
     /// Number of offload binaries that stay plain for their readers.
@@ -129,7 +129,7 @@ impl FileRow {
         self
     }
 
-    /// Whether a new file was written.
+    /// Returns whether a new file was written.
     pub(super) fn is_written(&self) -> bool {
         self.changed && !self.dry_run
     }
@@ -152,7 +152,7 @@ impl FileRow {
         }
     }
 
-    /// Why there is nothing to do.
+    /// Returns the reason why there is nothing to do.
     fn why(&self, work: Work) -> String {
         if work == Work::Edit {
             return String::new();

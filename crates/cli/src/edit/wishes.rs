@@ -1,4 +1,4 @@
-//! What is to become of the images of a file.
+//! Changes to a file's images.
 
 use std::collections::BTreeSet;
 
@@ -76,7 +76,7 @@ impl Wishes {
                 continue;
             }
             let name = place(container);
-            // What lies in one place is walked in one go.
+            // Images in one place are walked together.
             match places.last_mut() {
                 Some((last, images)) if *last == name => images.push(image),
                 _ => places.push((name, vec![image])),
@@ -95,7 +95,7 @@ impl Wishes {
 pub(crate) struct Emptied {
     /// The containers from outside in.
     pub(crate) name: String,
-    /// What the images are for that were there.
+    /// The targets of the previous images.
     pub(crate) had: String,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn path_text(path: &[PathStep]) -> String {
     path.iter().map(ToString::to_string).collect::<Vec<_>>().join("/")
 }
 
-/// What images are for, each once, for a message.
+/// Returns the targets of images, each once, for a message.
 pub(crate) fn names<'i>(images: impl Iterator<Item = &'i ImageInfo>) -> String {
     let mut seen = BTreeSet::new();
     let names =

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::table::{GENERIC, Kind, Opt, Tool, Visibility, dashes};
 
-/// What `--help` and `--help-hidden` print: options under headings.
+/// Returns the text of `--help` and `--help-hidden`: options under headings.
 pub(super) fn help(tool: &Tool, program: &str, hidden: bool) -> String {
     let mut text = head(tool, program);
     // LLVM shows the way to the other list only where there are headings.
@@ -17,7 +17,7 @@ pub(super) fn help(tool: &Tool, program: &str, hidden: bool) -> String {
     text
 }
 
-/// What `--help-list` and `--help-list-hidden` print: options in one list.
+/// Returns the text of `--help-list` and `--help-list-hidden`: options in one list.
 pub(crate) fn help_list(tool: &Tool, program: &str, hidden: bool) -> String {
     let mut text = head(tool, program);
     let options: Vec<&Opt> = tool.all().filter(|option| option.is_in(hidden)).collect();

@@ -18,7 +18,7 @@ use table::{dashes, split_at_equals};
 pub(crate) use help::help_list;
 pub(crate) use table::{Kind, Opt, Print, Tool, Visibility};
 
-/// How this process was called.
+/// The name and the arguments of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Invocation {
     /// The first argument as typed; errors of the tool start with it.
@@ -44,12 +44,12 @@ pub(crate) struct Matches {
 }
 
 impl Matches {
-    /// Whether a [`Kind::Bool`] was switched on, by the last of its uses.
+    /// Returns whether a [`Kind::Bool`] was switched on, by the last of its uses.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.switch(name).unwrap_or(false)
     }
 
-    /// What the last use of a [`Kind::Bool`] says, if it was used.
+    /// Returns the value of the last use of a [`Kind::Bool`], if it was used.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
         self.bools.iter().rev().find(|(n, _)| *n == name).map(|(_, on)| *on)
     }
@@ -280,7 +280,7 @@ impl Parser<'_> {
 }
 
 impl Kind {
-    /// Whether a value will do.
+    /// Returns whether a value will do.
     fn check(self, value: &[u8]) -> Result<(), String> {
         let text = String::from_utf8_lossy(value);
         match self {

@@ -5,7 +5,7 @@ pub(super) fn unsigned(text: &[u8]) -> Option<u32> {
     u32::try_from(magnitude(text)?).ok()
 }
 
-/// A number of 32 bits, with a minus in front of the prefix if it is negative.
+/// Parses a 32-bit number, with a minus before the prefix if it is negative.
 pub(super) fn signed(text: &[u8]) -> Option<i32> {
     let number = match text.strip_prefix(b"-") {
         Some(rest) => -i128::from(magnitude(rest)?),

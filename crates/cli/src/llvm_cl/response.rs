@@ -15,11 +15,11 @@ const MAX_DEPTH: usize = 32;
 const MAX_ARGUMENTS: usize = 1 << 20;
 /// Bytes of all files, each time that one is named: those that hold one long word, or none at all, grow as well.
 const MAX_BYTES: usize = 64 << 20;
-/// What naming a file counts for at least.
+/// Least cost of naming a file.
 const OPENING: usize = 1 << 10;
 
-/// Replaces each `@file` by the words of the file, and in those again. What cannot be read stays as it is: it may
-/// be the name of a file. Names are relative to the current directory, as in LLVM's tools.
+/// Replaces each `@file` by the words of the file, and in those again. Unreadable files stay arguments: they may be
+/// names of files. Names are relative to the current directory, as in LLVM's tools.
 pub(super) fn expand(args: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
     let mut expansion = Expansion { out: Vec::new(), open: Vec::new(), bytes_left: MAX_BYTES };
     expansion.words(args)?;
@@ -77,7 +77,7 @@ impl Expansion {
     fn read(&mut self, path: PathBuf) -> Result<Option<(PathBuf, Vec<u8>)>, String> {
         let too_large = || format!("response files hold more than {MAX_BYTES} bytes");
         let mut bytes = Vec::new();
-        // Whatever the size is that the file claims.
+        // Do not trust the size that the file claims.
         let limit = u64::try_from(self.bytes_left).unwrap_or(u64::MAX).saturating_add(1);
         match open(&path).map(|file| file.take(limit).read_to_end(&mut bytes)) {
             Ok(Ok(_)) => {}
@@ -265,7 +265,7 @@ mod tests {
             assert_eq!(error, format!("'{}': not a regular file", path.display()));
         }
         assert!(expand(vec![b"@/dev/null".to_vec()]).unwrap().is_empty());
-        // What somebody has opened.
+        // A descriptor that the caller opened.
         let (reader, mut writer) = io::pipe().unwrap();
         io::Write::write_all(&mut writer, b"a b").unwrap();
         drop(writer);

@@ -1,6 +1,6 @@
 //! A tool's table of options.
 
-/// What an option takes.
+/// The value that an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Yes or no, with an optional `=` and value: `--archive`, `--archive=false`.
@@ -23,14 +23,14 @@ pub(crate) enum Kind {
     Print(Print),
 }
 
-/// What an option prints.
+/// The text that an option prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Print {
     Help { list: bool, hidden: bool },
     Version,
 }
 
-/// Who gets to see an option.
+/// The help texts that list an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Visibility {
     /// In every help text.
@@ -46,12 +46,12 @@ pub(crate) enum Visibility {
 pub(crate) struct Opt {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// How help texts write the value: `file` becomes `<file>`.
+    /// The value in help texts: `file` becomes `<file>`.
     pub(crate) value_name: &'static str,
-    /// What it does. Lines after the first are indented as it is.
+    /// The description. Lines after the first are indented as it is.
     pub(crate) help: &'static str,
     pub(crate) visibility: Visibility,
-    /// Whether a command line without it is wrong.
+    /// `true` if a command line without it is wrong.
     pub(crate) required: bool,
 }
 
@@ -71,7 +71,7 @@ impl Opt {
 #[derive(Debug)]
 pub(crate) struct Tool {
     pub(crate) overview: &'static str,
-    /// What the usage line says of positional arguments.
+    /// The positional arguments in the usage line.
     pub(crate) positionals: &'static str,
     pub(crate) min_positionals: usize,
     /// With 0, each of them is an unknown argument.

@@ -11,7 +11,7 @@ use twox_hash::XxHash3_64;
 use crate::extract::is_decompressed;
 use crate::style;
 
-/// One JSON object: what `fat-object` says of the image, behind the file as given on the command line.
+/// One JSON object: the file as given on the command line, and the `fat-object` record of the image.
 #[derive(Debug, Serialize)]
 pub(super) struct Row<'a> {
     pub(super) file: &'a str,

@@ -92,7 +92,7 @@ fn is_flag(arg: &Arg) -> bool {
     !arg.is_positional() && !matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
 }
 
-/// What an argument takes.
+/// Returns the names of the values of an argument.
 fn values(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
     let mut values: Vec<_> = names.iter().map(|name| italic(name)).collect();
@@ -102,10 +102,10 @@ fn values(arg: &Arg) -> String {
     values.join(" ")
 }
 
-/// What help texts say of an argument.
+/// Returns the help text of an argument.
 fn words(arg: &Arg) -> String {
     if matches!(arg.get_action(), ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong) {
-        return "Print help: -h a summary, --help all of it, with examples.".to_owned();
+        return "Print help: a summary with -h, all of it with --help.".to_owned();
     }
     let help = arg.get_long_help().or_else(|| arg.get_help());
     let mut words = help.map(ToString::to_string).unwrap_or_default();
@@ -135,7 +135,7 @@ fn examples(page: &mut Page, examples: &[Example]) {
     }
 }
 
-/// What holds for all commands.
+/// Adds the exit statuses and environment variables of all commands.
 fn terms(page: &mut Page) {
     for (title, terms) in TERMS {
         page.section(title);

@@ -14,8 +14,7 @@ pub(super) fn page(name: &str, tool: &Tool) -> String {
     page.section("Description");
     page.prose(&format!("{}.", overview.trim_end_matches('.')));
     page.prose(
-        "This is the tool of the offload project, which takes the place of LLVM's. One or two dashes are the same, \
-         a value follows behind = or as the next argument, and @FILE stands for the arguments in a file. \
+        "This tool of the offload project is a drop-in replacement for LLVM's. One or two dashes are the same, a value follows after = or as the next argument, and @FILE stands for the arguments in a file. \
          `offload` has the same and more under commands of its own.",
     );
     page.section("Options");
@@ -31,9 +30,9 @@ pub(super) fn page(name: &str, tool: &Tool) -> String {
         page.item(&term, &words(option));
     }
     page.section("Exit status");
-    page.item(&bold("0"), "All is well.");
-    page.item(&bold("1"), "Anything is wrong.");
-    page.item(&bold("141"), "Whoever read the output left before its end.");
+    page.item(&bold("0"), "Success.");
+    page.item(&bold("1"), "An error occurred.");
+    page.item(&bold("141"), "Standard output was closed early (broken pipe).");
     let others = TOOLS.iter().map(|(other, _)| *other).filter(|other| *other != name);
     let mut names: Vec<_> = others.chain(["offload"]).collect();
     names.sort_unstable();
@@ -44,7 +43,7 @@ pub(super) fn page(name: &str, tool: &Tool) -> String {
 fn words(option: &Opt) -> String {
     let mut lines = option.help.lines().map(str::trim);
     let mut words = lines.next().unwrap_or_default().to_owned();
-    // Lines are what the author made them: lists, as good as always.
+    // Line breaks are kept: most descriptions are lists.
     lines.for_each(|line| words.push_str(&format!("\n\n{line}")));
     let values: Vec<String> = match option.kind {
         Kind::Choice(values) => values.iter().map(|value| (*value).to_owned()).collect(),

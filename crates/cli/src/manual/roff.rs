@@ -9,7 +9,7 @@ const DATE: &str = "2026-11-22";
 #[derive(Debug)]
 pub(super) struct Page {
     text: String,
-    /// Whether nothing stands below the last title: the first paragraph there needs no macro.
+    /// `true` if nothing stands below the last title: the first paragraph there needs no macro.
     is_titled: bool,
 }
 
@@ -38,7 +38,7 @@ impl Page {
         self.is_titled = true;
     }
 
-    /// Paragraphs, which empty lines part. What stands between backquotes is to be typed.
+    /// Paragraphs, which empty lines part. Text between backquotes becomes bold.
     pub(super) fn prose(&mut self, prose: &str) {
         for paragraph in prose.split("\n\n").map(str::trim).filter(|text| !text.is_empty()) {
             self.paragraph();
@@ -74,7 +74,7 @@ impl Page {
         self.line(".RE");
     }
 
-    /// What else there is to read, section 1 all of it.
+    /// Adds the related pages, all of section 1.
     pub(super) fn see_also<'t>(&mut self, names: impl IntoIterator<Item = &'t str>) {
         self.section("SEE ALSO");
         let names = names.into_iter().map(|name| format!("\\fB{}\\fR(1)", escaped(name)));

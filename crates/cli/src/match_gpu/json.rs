@@ -1,4 +1,4 @@
-//! What `match` prints for programs.
+//! The JSON output of `match`.
 
 use device_select::{Answer, Condition, Device, Given, Note, Unit};
 use fat_object::FileFormat;

@@ -1,4 +1,4 @@
-//! What `match` prints for people: a table for each container, or one for several GPUs, and a conclusion.
+//! The text output of `match`: a table for each container, or one for several GPUs, and a conclusion.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -302,10 +302,11 @@ fn listed(labels: &[Cow<'_, str>]) -> String {
     }
 }
 
-/// What can be tried: a processor whose instruction set is the GPU's and for which there is code where there is none for the GPU.
+/// Returns a suggestion: a processor with the instruction set of the GPU for which there is code, if there is none
+/// for the GPU.
 ///
-/// LLVM's AMDGPU usage guide finds no difference between the processors of gfx10-3-generic. That ROCm for Linux can
-/// be told to take a GPU for another one is known from its issue tracker only.
+/// LLVM's AMDGPU usage guide finds no difference between the processors of gfx10-3-generic. The override of the GPU
+/// in ROCm for Linux is documented in its issue tracker only.
 pub(super) fn hint(units: &[Unit], gpu: &Device, answers: &[Answer]) -> Option<String> {
     let info = gpu.id().processor_info()?;
     if info.name() == "gfx1030" || info.covered_by()?.name() != "gfx10-3-generic" {

@@ -1,4 +1,4 @@
-//! What a file offers for extraction: every image of every package that a linker would see.
+//! The candidates for extraction from a file: every image of every package that a linker would see.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -23,19 +23,19 @@ pub(super) struct Candidate {
     place: Place,
     /// The name of the archive member it came from, or else the input's; LLVM's "source name".
     pub(super) source: String,
-    /// What the image is, by its first bytes.
+    /// The format of the image, from its first bytes.
     pub(super) format: FileFormat,
     /// The candidate that this one lies in.
     pub(super) parent: Option<usize>,
 }
 
-/// Where the bytes of an image lie.
+/// The place of the bytes of an image.
 #[derive(Clone, Debug)]
 enum Place {
     Input(u64),
     /// In a file that a thin archive names.
     ThinMember(PathBuf, u64),
-    /// In the copies of what bitcode holds at places that are no whole bytes, and of what was compressed.
+    /// In a copy: of bitcode that is not byte-aligned, or of decompressed data.
     Copy(u64),
 }
 
@@ -118,12 +118,12 @@ pub(super) struct Collector<'a> {
 /// A container that the walk is in.
 #[derive(Clone, Debug)]
 struct Frame {
-    /// Whether packages in here count.
+    /// `true` if packages in here count.
     of_interest: bool,
     parent: Option<usize>,
     source: String,
     thin_member: Option<PathBuf>,
-    /// Whether what fills it is packages, so that anything else in it is an error.
+    /// `true` if what fills it is packages, so that anything else in it is an error.
     of_packages: bool,
 }
 
@@ -189,7 +189,7 @@ impl Visitor for Collector<'_> {
             _ => frame.of_interest = false,
         }
         if container.kind() != ContainerKind::OffloadBinary && frame.parent.is_some() {
-            // Of what is in an image, only packages in packages count.
+            // Among containers inside an image, only packages in packages count.
             frame.of_interest &= container.kind() == ContainerKind::Image;
         }
         frame.parent = parent.or(frame.parent);

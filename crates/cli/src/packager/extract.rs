@@ -19,7 +19,7 @@ use crate::report::{reason, reason_first};
 use crate::stamp::Stamp;
 use crate::{input, standard, style};
 
-/// What an extraction has to say. Nothing was written if there are errors.
+/// The output of an extraction. Nothing was written if there are errors.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) warnings: Vec<String>,
@@ -68,7 +68,7 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     plan.tell(options.release)
 }
 
-/// What is to be written, decided before anything is.
+/// The files to write, decided before anything is written.
 #[derive(Debug, Default)]
 struct Plan {
     files: BTreeMap<PathBuf, Output>,
@@ -88,7 +88,7 @@ struct Output {
     generated: bool,
 }
 
-/// What a file is made of.
+/// The contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Content {
     /// The candidate with this number.
@@ -218,7 +218,7 @@ impl Plan {
         };
         if candidate.format == FileFormat::OffloadBinary && options.release != Release::Llvm22 {
             self.opened.insert(image);
-            // What was there for an earlier filter is there for this one, too.
+            // Images found for an earlier filter are written for this one, too.
             let inside = self.inside.get(&image).cloned().unwrap_or_default();
             return inside
                 .into_iter()
@@ -300,8 +300,8 @@ fn clash(name: &str) -> String {
     format!("different images would be written to '{name}': give them names with 'file'")
 }
 
-/// Whether an image is what `--image` asks for: all keys but `file` must agree, and one that is not there counts as
-/// empty.
+/// Returns whether an image is what `--image` asks for: all keys but `file` must agree, and one that is not there
+/// counts as empty.
 fn matches(release: Release, spec: &ImageSpec, candidate: &Candidate) -> bool {
     spec.pairs().all(|(key, value)| match key {
         b"file" => true,

@@ -8,8 +8,8 @@ use offload_binary::llvm::Release;
 
 /// The name for an image, as the release of LLVM gives it: `STEM-TRIPLE-ARCH.INDEX.EXTENSION`.
 ///
-/// Triple and arch come from the file that is taken apart. What could lead out of the directory, hide a name from
-/// view or be refused by the system is replaced, which LLVM does not do.
+/// Triple and arch come from the file that is taken apart. Characters that could leave the directory, hide the name
+/// or be refused by the system are replaced, unlike in LLVM.
 pub(super) fn generated(
     release: Release,
     input: &[u8],

@@ -84,7 +84,7 @@ const fn options(since_24: Visibility, h: Kind) -> [Opt; 9] {
     ]
 }
 
-/// What the command line asks for.
+/// The command line.
 #[derive(Debug)]
 pub(super) struct Options {
     /// Empty when not given, as an empty name counts as none.
@@ -95,7 +95,7 @@ pub(super) struct Options {
     pub(super) help: bool,
     pub(super) version: FormatVersion,
     pub(super) release: Release,
-    /// How to compress the package, if that is asked for.
+    /// The compression options, if the package is to be compressed.
     pub(super) compression: Option<WriteOptions>,
 }
 
@@ -141,7 +141,7 @@ impl Options {
     }
 }
 
-/// The keys and values of one `--image`. What a key means depends on whether images are packed or extracted.
+/// The keys and values of one `--image`. The meaning of a key depends on whether images are packed or extracted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImageSpec {
     /// As typed, for messages.

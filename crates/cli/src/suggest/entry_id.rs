@@ -38,7 +38,7 @@ const ARCHITECTURES: [&str; 12] = [
     "loongarch64",
 ];
 
-/// What a bundle entry ID may have been meant to be; nothing if it is fine, or nobody knows.
+/// Returns a correction of a bundle entry ID; nothing if it is valid or has no near one.
 pub(crate) fn entry_id(typed: &str) -> Option<String> {
     let (kind, rest) = typed.split_once('-')?;
     let near_kind = match KINDS.contains(&kind) {
@@ -79,7 +79,7 @@ fn split_triple(triple: &str) -> (String, &str) {
     }
 }
 
-/// What a target ID may have been meant to be: those that are only new are not taken for slips.
+/// Returns corrections of a target ID: new ones are not taken for slips.
 fn near_target(written: &str) -> Option<String> {
     match may_be_processor(processor(written)) && TargetId::parse(written).is_ok() {
         true => None,
@@ -87,12 +87,12 @@ fn near_target(written: &str) -> Option<String> {
     }
 }
 
-/// Whether the last field of a triple is a target ID: a processor, known or not, or nearly one.
+/// Returns whether the last field of a triple is a target ID: a processor, known or not, or nearly one.
 fn is_like_target(field: &str) -> bool {
     may_be_processor(processor(field)) || !target_id(field).is_empty()
 }
 
-/// What a triple may have been meant to be, without its environment: nothing if it is fine, or nobody knows.
+/// Returns a correction of a triple, without its environment: nothing if it is valid or has no near one.
 pub(crate) fn triple(typed: &str) -> Option<String> {
     let typed = typed.trim_end_matches('-');
     if TRIPLES.contains(&typed) {

@@ -11,7 +11,7 @@ pub(crate) fn nearest<'n>(typed: &str, names: impl IntoIterator<Item = &'n str>)
     let most = 2.min(typed.chars().count() / 3);
     let mut near: Vec<_> = names
         .into_iter()
-        // What is much longer cannot be near, and may be very long.
+        // Much longer text cannot be near, and may be very long.
         .filter(|name| name.len().abs_diff(typed.len()) <= 4 * most)
         .map(|name| (distance(name, typed), name))
         .filter(|(distance, name)| *distance <= most && *name != typed)

@@ -34,9 +34,9 @@ pub(crate) fn processor(target_id: &str) -> &str {
     target_id.split(':').next().unwrap_or_default()
 }
 
-/// What a target ID may have been meant to be: nothing if it is fine, or nobody knows.
+/// Returns corrections of a target ID: nothing if it is valid or has no near one.
 pub(crate) fn target_id(typed: &str) -> Vec<String> {
-    // What stands in front of it in other IDs.
+    // Try the text after each dash: an ID may have a prefix.
     let tails = typed.match_indices('-').filter_map(|(at, _)| typed.get(at + 1..));
     let mut tails = tails.map(|tail| (tail, processor(tail)));
     if let Some((tail, _)) = tails.find(|(_, name)| processor_names().any(|known| known == *name)) {
@@ -59,7 +59,7 @@ pub(crate) fn target_id(typed: &str) -> Vec<String> {
     fine(ids.collect(), typed)
 }
 
-/// What is no ID, or what was typed, helps nobody. Two at most.
+/// Suggest neither an invalid ID nor the one that was typed. Two at most.
 fn fine(mut ids: Vec<String>, typed: &str) -> Vec<String> {
     ids.retain(|id| id != typed && TargetId::parse(id).is_ok());
     ids.truncate(2);

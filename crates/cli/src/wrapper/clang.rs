@@ -23,7 +23,7 @@ pub(crate) static TOOL: Tool = Tool {
             "offload-arch",
             Kind::List,
             "target ID",
-            "What the image is for: the first is that of the first image, and so on",
+            "Target of an image: the first use is for the first image, and so on",
         ),
         Opt {
             required: true,

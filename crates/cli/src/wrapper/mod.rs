@@ -25,7 +25,7 @@ const MAX_HEAD: u64 = 16 << 20;
 /// The largest package that comes out of a compressed one. Its size is a claim of the file.
 const MAX_PLAIN: u64 = 2 << 30;
 
-/// What to wrap, and how.
+/// The images to wrap, and the options.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) kind: Kind,
@@ -41,7 +41,7 @@ pub(crate) struct Request {
     pub(crate) max_input: MaxInput,
 }
 
-/// What to write.
+/// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Emit {
     Text,

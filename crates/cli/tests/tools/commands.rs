@@ -610,7 +610,7 @@ fn verify_compares_the_sizes_of_a_thin_archives_members() {
         let archive = write(&place, "thin.a", archive.as_bytes());
         let output = offload([OsStr::new("verify"), archive.as_os_str()]);
         assert_eq!(output.status.code(), Some(code), "{}", stdout(&output));
-        let words = format!("expected a file of 100 bytes, found {}", object.len());
+        let words = format!("expected 100 bytes, found {}", object.len());
         assert_eq!(stdout(&output).contains(&words), code == 1, "{}", stdout(&output));
     }
 }

@@ -158,7 +158,7 @@ fn what_cannot_be_is_refused_and_nothing_written() {
         (&["replace", "four", "gfx942=gfx1100"], "four: no image is 'gfx942'; there is #0"),
         (
             &["replace", "four", "gfx906:xnack+=gfx1100"],
-            "four: 'gfx1100' is no image for hipv4-amdgcn-amd-amdhsa--gfx906:xnack+: the code object is for gfx1100",
+            "four: 'gfx1100' is not an image for hipv4-amdgcn-amd-amdhsa--gfx906:xnack+: the code object is for gfx1100",
         ),
         (
             &["replace", "four", "gfx1100=text"],
@@ -173,7 +173,7 @@ fn what_cannot_be_is_refused_and_nothing_written() {
         (&["add", "four", "hip-amdgcn-amd-amdhsa--gfx1100=gfx1100"], "which mean the same"),
         (
             &["add", "four", "hipv4-amdgcn-amd-amdhsa--gfx1101=gfx1100"],
-            "is no image for hipv4-amdgcn-amd-amdhsa--gfx1101: the code object is for gfx1100",
+            "is not an image for hipv4-amdgcn-amd-amdhsa--gfx1101: the code object is for gfx1100",
         ),
         (&["add", "four", "odd-amdgcn-amd-amdhsa--gfx1100=gfx1100"], "unknown offload kind 'odd'"),
         (&["add", "four", "gfx1100=gfx1100"], "gfx1100"),
@@ -599,7 +599,7 @@ fn what_cannot_be_edited_is_said_to_be_so() {
         (
             "libhip-thin.a",
             &["thin", "--keep", "gfx1100"],
-            "thin archives cannot be edited, but the files that they name",
+            "thin archives cannot be edited; edit the files they reference",
         ),
         (
             "bundle-proposal.s",

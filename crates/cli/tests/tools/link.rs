@@ -203,6 +203,6 @@ fn the_module_and_its_arguments_do_not_share_standard_output() {
     let output = run(place.path(), env!("CARGO_BIN_EXE_offload"), &arguments);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
-    let expected = "--print-link-args: standard output is the module: expected -o FILE";
+    let expected = "--print-link-args: standard output holds the module: expected -o FILE";
     assert!(stderr(&output).contains(expected), "{}", stderr(&output));
 }

@@ -69,7 +69,7 @@ fn verify_finds_it_compressed_or_not() {
         let output = place.run(&["verify", file]);
         assert_eq!(output.status.code(), Some(1));
         let expected = format!(
-            "{file}: {at}: entry hipv4-amdgcn-amd-amdhsa--gfx906 holds another image than it says: the code object is \
+            "{file}: {at}: entry hipv4-amdgcn-amd-amdhsa--gfx906 and its image disagree: the code object is \
              for gfx1250, not for gfx906\n"
         );
         assert_eq!(stdout(&output), expected);
@@ -89,7 +89,7 @@ fn ls_marks_it() {
         let text = stdout(&output);
         let marks = text.matches("gfx906 (holds gfx1250)").count();
         assert_eq!(marks, if marked { 2 } else { 0 }, "in the table and the totals: {text}");
-        assert_eq!(stderr(&output).contains("holds another image than it says"), marked);
+        assert_eq!(stderr(&output).contains("and its image disagree"), marked);
 
         let output = place.run(&[args, &["--json"]].concat());
         let rows: Vec<Row> = serde_json::from_slice(&output.stdout).unwrap();
@@ -224,7 +224,7 @@ fn every_kind_of_container_is_compared() {
         let output = place.run(&["verify", "file"]);
         assert_eq!(output.status.code(), Some(1), "{what}");
         let finding = stdout(&output);
-        assert!(finding.contains("holds another image than it says"), "{what}: {finding}");
+        assert!(finding.contains("and its image disagree"), "{what}: {finding}");
         assert!(stdout(&place.run(&["ls", "file"])).contains(&format!("{named} (holds {holds})")));
         for (gpu, row) in [
             (named, format!("no: holds code for {holds}\n")),
@@ -243,7 +243,7 @@ fn every_kind_of_container_is_compared() {
                 let output = place.run(&[command, &["--target", gpu]].concat());
                 let said = stderr(&output);
                 assert_eq!(output.status.code(), Some(status), "{what} {gpu}: {said}");
-                assert!(said.contains("holds another image than it says"), "{said}");
+                assert!(said.contains("and its image disagree"), "{said}");
                 assert!(said.contains(words), "{said}");
                 assert!(said.contains(&format!("{named} (holds {holds})")), "{said}");
                 assert!(!place.path("out").exists());
@@ -252,7 +252,7 @@ fn every_kind_of_container_is_compared() {
         // By its number, the image can be had.
         let output = place.run(&["extract", "file", "--index", "0", "-o", "out"]);
         assert_eq!(output.status.code(), Some(0), "{what}: {}", stderr(&output));
-        assert!(stderr(&output).contains("holds another image than it says"));
+        assert!(stderr(&output).contains("and its image disagree"));
         assert!(stdout(&output).contains(&format!("(holds {holds})")), "{}", stdout(&output));
     }
 }
@@ -339,8 +339,7 @@ fn edits_refuse_it_and_thin_says_what_goes() {
             assert_eq!(output.status.code(), Some(1), "{args:?}");
             let message = stderr(&output);
             assert!(
-                message.contains("holds another image than it says")
-                    && message.contains("--allow-findings"),
+                message.contains("and its image disagree") && message.contains("--allow-findings"),
                 "{message}"
             );
         }

@@ -489,7 +489,7 @@ fn offload_pack_refuses_what_makes_no_sense() {
     for (spec, error) in [
         (
             "kind=metal,triple=t,file=a.o",
-            "'metal' is no offload kind: openmp, cuda, hip, sycl or none",
+            "unknown offload kind: expected openmp, cuda, hip, sycl or none, found 'metal'",
         ),
         ("kind=hip,triple=t", "names no file (file=NAME)"),
         ("a.o", "names no file (file=NAME)"),

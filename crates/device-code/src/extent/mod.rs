@@ -25,9 +25,9 @@ pub struct Candidate<'h> {
 /// Returns the place of the image of this format that starts a window; `None` if none does that is in order, or if the
 /// format is another than these.
 ///
-/// - PTX names a version and a processor, consists of whole directives, defines something, and has no place that a program
-///   fills in (`%s`). It ends before the first byte that is no text, or where other text starts. Comments before it
-///   are of it, so that it may start before the window.
+/// - PTX names a version and a processor, consists of whole directives, defines something, and has no place that a
+///   program fills in (`%s`). It ends before the first byte that is not text, or where other text starts. Comments
+///   before it are of it, so that it may start before the window.
 /// - A SPIR-V module has a version up to 1.6, a memory model, its instructions in the order of the specification, and at
 ///   least one function with a body. It ends with the last one.
 /// - All headers of segments and sections of an ELF file for a GPU lie in the window, and so do the bytes that they

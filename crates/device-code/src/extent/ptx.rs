@@ -49,9 +49,9 @@ const OTHERS: [&[u8]; 3] = [b".section", b".pragma", b".alias"];
 /// The place of the text whose `.version` starts `window`, and whose comments start at `before` or later; `None` if there
 /// is none that is in order.
 ///
-/// It names a version and a processor, consists of whole directives, defines something, and has no place that a program
-/// fills in (`%s`). It ends before the first byte that is no text, or where other text starts. `read` counts the bytes that
-/// were looked at.
+/// It names a version and a processor, consists of whole directives, defines something, and has no place that a
+/// program fills in (`%s`). It ends before the first byte that is not text, or where other text starts. `read`
+/// counts the bytes that were looked at.
 pub(crate) fn range(
     source: &mut dyn ReadAt,
     window: &Range<u64>,
@@ -291,7 +291,7 @@ mod tests {
             assert_eq!(len(&format!("{text} Other text")), Some(text.len()), "{body}");
             let two = format!("{text}\n// Generated\n{text}");
             assert_eq!(len(&two), Some(text.len()), "{body}");
-            // What comes later changes nothing.
+            // Later bytes do not matter.
             for cut in 0..two.len() {
                 let (size, looked_at) = module(&two.as_bytes()[..cut]);
                 assert!(looked_at == cut || size == Some(text.len()), "{cut} {body}");

@@ -249,7 +249,7 @@ fn text_bundles_stand_alone() {
 fn what_holds_no_bundle_is_named() {
     let nested = ccob(&ccob(&plain(1, 1), Version::V3, Method::ZSTD), Version::V3, Method::ZLIB);
     let error = decompress_error(&nested);
-    let expected = format!("holds no bundle, but {}", FileFormat::CompressedBundle);
+    let expected = format!("expected a bundle inside, found {}", FileFormat::CompressedBundle);
     assert!(error.to_string().ends_with(&expected), "{error}");
 }
 

@@ -175,7 +175,7 @@ fn pointers_that_may_be_to_any_bundle() {
     assert_eq!(
         error.to_string(),
         format!(
-            "bundle 0 must move, but the relocation at {:#x} (type 0) is not understood",
+            "bundle 0 must move, but the relocation at {:#x} has the unknown type 0",
             wrappers_at + 8
         )
     );

@@ -275,5 +275,5 @@ fn thin_archives_are_not_edited() {
     let contents =
         fat_edit::survey(&mut std::io::Cursor::new(thin), &fat_object::Options::default());
     let error = contents.unwrap_err();
-    assert_eq!(error.to_string(), "thin archives cannot be edited, but the files that they name");
+    assert_eq!(error.to_string(), "thin archives cannot be edited; edit the files they reference");
 }

@@ -34,7 +34,7 @@ impl fmt::Display for Error {
             ),
             Self::Gap { start, end, first } => write!(
                 f,
-                "bytes {start:#x}..{end:#x} are in no SYCL image (first bytes {first:02x?})"
+                "bytes {start:#x}..{end:#x} do not belong to a SYCL image (first bytes {first:02x?})"
             ),
         }
     }

@@ -61,7 +61,7 @@ fn said_with(file: &[u8], options: &Options) -> Option<String> {
     }
     assert_eq!(marks.len(), found.len());
     for (mark, text) in marks.iter().zip(&found) {
-        assert!(text.ends_with(&format!(" holds another image than it says: {mark}")), "{text}");
+        assert!(text.ends_with(&format!(" and its image disagree: {mark}")), "{text}");
     }
     let last = listing.images().last().unwrap();
     last.disagreement().map(ToString::to_string)
@@ -83,7 +83,7 @@ fn code_for_another_processor_is_marked_and_found() {
     assert_eq!(finding.location().file_offset(), Some(4096));
     assert_eq!(
         finding.to_string(),
-        "bundle:0 at byte 0x1000: entry hipv4-amdgcn-amd-amdhsa--gfx906 holds another image than it says: the code \
+        "bundle:0 at byte 0x1000: entry hipv4-amdgcn-amd-amdhsa--gfx906 and its image disagree: the code \
          object is for gfx1250, not for gfx906"
     );
 }
@@ -188,8 +188,7 @@ fn offload_binaries_by_arch_and_by_kind() {
         let file = packaged(arch, triple, kind, image);
         let listing = listed(&file);
         let text = listing.findings()[0].error().to_string();
-        let entry =
-            text.strip_prefix("entry ").and_then(|text| text.split_once(" holds ")).unwrap();
+        let entry = text.strip_prefix("entry ").and_then(|text| text.split_once(" and ")).unwrap();
         let entry = entry.0.to_owned();
         (entry, said(&file).unwrap())
     };

@@ -243,7 +243,8 @@ fn a_string_whose_last_zero_is_left_out() {
         bits.fixed(0, 1).fixed(4, 3);
         bits.fixed(4, 4).vbr(2, 6).fixed(0, 6).fixed(1, 6);
     }));
-    let expected = "no bundle, package or fatbinary starts here (first bytes [61, 62, 00])";
+    let expected =
+        "unrecognized data: expected a bundle, package or fatbinary (first bytes [61, 62, 00])";
     let place = "section:.llvm.offloading at byte 0x0 of the embedded data: ";
     assert_eq!(seen.errors, [format!("{place}{expected}")]);
 }
@@ -512,7 +513,7 @@ fn references_to_nothing() {
         (damaged(2, 1, 3, 2), "constant 3"),
     ] {
         assert_eq!((found.kind(), found.offset()), (ErrorKind::Malformed, None));
-        let leads = format!("llvm.embedded.objects leads to {missing}, which does not exist");
+        let leads = format!("llvm.embedded.objects refers to {missing}, which does not exist");
         assert!(found.to_string().ends_with(&leads), "{found}");
     }
 }
@@ -556,7 +557,7 @@ fn malformed_streams() {
     let found = error(b"BC\xc0\xde\x21\x0c\0\0\x01\0\0\0");
     assert_eq!(
         found.to_string(),
-        "bitcode block 8 reaches from 0xc to 0x10, beyond the end of the block around it at 0xc"
+        "bitcode block 8 lies at 0xc..0x10, beyond the end of its parent block at 0xc"
     );
     let found = error(&module(|bits| bits.fixed(3, 4).vbr(99, 6).vbr(1 << 40, 6).done()));
     assert_eq!(found.kind(), ErrorKind::Truncated, "{found}");

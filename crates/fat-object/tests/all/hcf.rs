@@ -110,5 +110,5 @@ fn long_names_of_kernels_are_counted_for_each_image() {
     let file = [text.as_bytes(), MARKER.as_bytes(), &[b'x'; 2000]].concat();
     let found = listing(&file);
     assert!(found.images().len() < 1500, "{}", found.images().len());
-    assert!(findings(&found)[0].contains("names and strings come to more than"));
+    assert!(findings(&found)[0].contains("names and strings exceed the limit of"));
 }

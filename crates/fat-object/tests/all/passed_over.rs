@@ -53,9 +53,8 @@ fn names_of_members_that_are_none() {
         [("/-1", "/-1"), ("/x", "/x"), ("#1/x", "#1/x"), ("#1/-1", "#1/-1"), ("#1/ 8", "#1/ 8")]
     {
         let archive = [b"!<arch>\n", &member("a.o/", 0)[..], &member(name, 4), b"text"].concat();
-        let expected = format!(
-            "archive member at 0x44 has {text} for a name, which is none and does not tell where one is"
-        );
+        let expected =
+            format!("archive member at 0x44: expected a name or a reference to one, found {text}");
         assert_eq!(findings(&archive), [expected]);
     }
     // A private table of a linker, and a file called `#1`.

@@ -96,7 +96,7 @@ fn example_files() {
             ".gitattributes" | "README.md" | "regenerate.sh" => {
                 let error = answer.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::NotRead);
-                assert_eq!(error.to_string(), "files of this format are not looked into: unknown");
+                assert_eq!(error.to_string(), "files of this format are not read: unknown");
                 assert_eq!(io::Error::from(error).kind(), io::ErrorKind::Unsupported);
             }
             _ => assert!(matches!(answer, Ok(true)), "{name}: {answer:?}"),
@@ -169,7 +169,7 @@ fn what_hides_device_code_is_an_error() {
     program[60..64].fill(0);
     let error = ask(&program).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotRead);
-    assert!(error.to_string().contains("has no section headers"), "{error}");
+    assert!(error.to_string().starts_with("no section headers"), "{error}");
     for packed in [&b"PK\x03\x04"[..], b"\x1f\x8b\x08", b"!<arch>\ndebian-binary   ", b"junk"] {
         assert!(ask(packed).is_err());
     }

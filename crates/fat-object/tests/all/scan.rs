@@ -567,6 +567,6 @@ fn too_many_wrong_candidates_end_the_scan() {
     assert_eq!(found.images(), []);
     let error = found.findings()[0].error();
     assert_eq!(error.kind(), ErrorKind::Limit, "{found:?}");
-    assert!(error.to_string().starts_with("the scan for containers ended at "), "{error}");
+    assert!(error.to_string().starts_with("the scan for containers stopped at "), "{error}");
     assert_eq!(found.findings().len(), 1);
 }

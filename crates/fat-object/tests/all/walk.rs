@@ -199,9 +199,7 @@ fn thin_archives_open_their_members() {
     let [(message, ..)] = &resized.findings[..] else { panic!("{:?}", resized.findings) };
     assert_eq!(
         *message,
-        format!(
-            "at byte 0x0: thin archive names hip.o: expected a file of 100 bytes, found {found}"
-        )
+        format!("at byte 0x0: thin archive member hip.o: expected 100 bytes, found {found}")
     );
     // Without a way to open members: a finding for each.
     let seen = collect(&bytes);
@@ -400,7 +398,7 @@ fn bytes_between_containers_are_reported() {
     let seen = collect(&bytes);
     assert_eq!(seen.images.len(), 4);
     assert!(
-        seen.findings[0].0.contains("bytes follow that start none (first bytes [6a, 75, 6e, 6b])"),
+        seen.findings[0].0.contains("of the section or file (first bytes [6a, 75, 6e, 6b])"),
         "{:?}",
         seen.findings
     );

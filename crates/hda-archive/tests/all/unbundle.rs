@@ -321,7 +321,10 @@ fn there_is_a_writer_for_each_archive() {
         let writers: Vec<_> = (0..count).map(|_| io::sink()).collect();
         let error = plan.write(&mut input, writers, no_thin_members).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
-        assert_eq!(error.to_string(), format!("{count} writers for 2 archives"));
+        assert_eq!(
+            error.to_string(),
+            format!("expected 2 writers, one per archive, found {count}")
+        );
     }
     struct Full;
     impl io::Write for Full {

@@ -307,15 +307,14 @@ mod tests {
         let error = edited(four, "/", most + 1).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "offset of a member in the symbol index would be 4294967296, and the archive has room for \
-             no more than 4294967295"
+            "offset of a member in the symbol index would be 4294967296, exceeding the archive's limit of 4294967295"
         );
         edited(eight, "/SYM64/", most + 1).unwrap();
         edited(eight, "/SYM64/", MAX_SIZE).unwrap();
         let error = edited(eight, "/SYM64/", MAX_SIZE + 1).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "size of a member would be 10000000000, and the archive has room for no more than \
+            "size of a member would be 10000000000, exceeding the archive's limit of \
              9999999999"
         );
     }

@@ -45,12 +45,12 @@ impl Symbol {
         })
     }
 
-    /// Whether the first auxiliary record is that of a section.
+    /// Returns whether the first auxiliary record is that of a section.
     pub(super) fn is_static(&self) -> bool {
         self.class == IMAGE_SYM_CLASS_STATIC && self.section > 0
     }
 
-    /// Whether it may be the definition of a section.
+    /// Returns whether it may be the definition of a section.
     pub(super) fn defines(&self) -> bool {
         self.is_static() && self.kind == SymbolType(0) && self.auxiliary > 0
     }

@@ -59,12 +59,12 @@ pub(super) fn is_allocated(section: &SectionHeader) -> bool {
     section.sh_flags.get(LE).contains(SHF_ALLOC)
 }
 
-/// Whether bytes of the file are its contents.
+/// Returns whether bytes of the file are its contents.
 pub(super) fn has_bytes(section: &SectionHeader) -> bool {
     !matches!(section.sh_type.get(LE), SHT_NULL | SHT_NOBITS)
 }
 
-/// Whether it only describes what each thread gets: it takes up no addresses.
+/// Returns whether it only describes what each thread gets: it takes up no addresses.
 pub(super) fn is_thread_nobits(section: &SectionHeader) -> bool {
     section.sh_type.get(LE) == SHT_NOBITS && section.sh_flags.get(LE).contains(SHF_TLS)
 }
@@ -81,7 +81,7 @@ pub(super) struct File {
     names: Vec<u8>,
     /// The loadable segments among all.
     loads: Vec<ProgramHeader>,
-    /// Whether they are in the order of their addresses, and apart.
+    /// `true` if they are in the order of their addresses, and apart.
     in_order: bool,
 }
 

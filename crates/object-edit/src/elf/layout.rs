@@ -20,7 +20,7 @@ pub(super) struct Bundle {
     pub(super) old: Range<u64>,
     /// Bytes of what takes its place.
     pub(super) size: u64,
-    /// Whether it has to stay where it is.
+    /// `true` if it has to stay where it is.
     pub(super) pinned: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Task<'a> {
     pub(super) bundles: &'a [Bundle],
     /// New addresses of the bundles.
     pub(super) starts: Vec<u64>,
-    /// Whether these are in a new segment.
+    /// `true` if these are in a new segment.
     pub(super) grown: bool,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Layout {
     pub(super) far: Vec<(usize, u64)>,
     /// Segments are cut at multiples of this.
     pub(super) align: u64,
-    /// Whether that is less than the file's segments were aligned to.
+    /// `true` if that is less than the file's segments were aligned to.
     pub(super) lowered: bool,
     /// Alignment of segments before an earlier edit lowered it, if it is to be restored.
     pub(super) raised: Option<u64>,

@@ -75,7 +75,7 @@ pub(super) fn foreign_references(
     Ok(targets.found())
 }
 
-/// Whether the pointer of a wrapper lies at this address.
+/// Returns whether the pointer of a wrapper lies at this address.
 fn is_pointer(wrappers: &[Wrapper], address: u64) -> bool {
     wrappers.binary_search_by_key(&address, Wrapper::pointer).is_ok()
 }

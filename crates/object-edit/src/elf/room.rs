@@ -28,7 +28,7 @@ struct Unit {
     place: u64,
     size: u64,
     align: u64,
-    /// Whether it has to stay behind the table.
+    /// `true` if it has to stay behind the table.
     near: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Room {
     homeless: Vec<usize>,
     /// Where what cannot move starts.
     barrier: u64,
-    /// Whether the table lies where it is looked for, in memory.
+    /// `true` if the table lies where it is looked for, in memory.
     usable: bool,
     /// The address of the file's first byte.
     pub(super) base: u64,

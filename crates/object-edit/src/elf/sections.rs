@@ -83,7 +83,7 @@ impl Sections {
         }
     }
 
-    /// Whether indices differ from the old ones.
+    /// Returns whether indices differ from the old ones.
     pub(super) fn is_renumbered(&self) -> bool {
         (0..).zip(&self.indices).any(|(old, &new): (u32, &u32)| old != new) || self.groups.len() > 1
     }

@@ -31,7 +31,7 @@ pub(super) struct Slot {
     pub(super) start: u64,
     /// What follows: content of the segment, or the next segment.
     next: Option<u64>,
-    /// Whether the segment goes on behind the slot.
+    /// `true` if the segment goes on behind the slot.
     pub(super) content_after: bool,
 }
 
@@ -287,7 +287,7 @@ fn is_far(file: &File, dynamic: &Dynamic, section: &SectionHeader) -> bool {
     matches!(movable(file, dynamic, section), Some(Movable::Far(_)))
 }
 
-/// Whether nothing lies in a part of the file.
+/// Returns whether nothing lies in a part of the file.
 fn is_unused(file: &File, range: &Range<u64>) -> bool {
     let apart = |other: &Range<u64>| {
         other.is_empty() || other.end <= range.start || other.start >= range.end

@@ -16,7 +16,7 @@ use crate::pod::LE;
 const VALUE: u64 = offset_of!(Symbol, st_value) as u64;
 const SIZE: u64 = offset_of!(Symbol, st_size) as u64;
 
-/// Whether the value of a symbol is an address in this file.
+/// Returns whether the value of a symbol is an address in this file.
 pub(super) fn is_address(symbol: &Symbol) -> bool {
     let section = symbol.st_shndx.get(LE);
     let somewhere = section == SHN_XINDEX || !section.is_special();

@@ -43,7 +43,7 @@ pub(super) enum PointerForm {
     Relative {
         /// Offset of the entry in the ELF file.
         entry: u64,
-        /// Whether the same value also lies in place.
+        /// `true` if the same value also lies in place.
         in_place: bool,
     },
     /// The value in place, which a RELR table names.
@@ -54,7 +54,7 @@ pub(super) enum PointerForm {
         entry: u64,
         /// Offset of the symbol in the ELF file.
         symbol: u64,
-        /// Whether the address also lies in place.
+        /// `true` if the address also lies in place.
         in_place: bool,
     },
     /// The value in place, in a program that is not relocated.
@@ -77,7 +77,7 @@ impl Patch {
     }
 }
 
-/// All wrappers, by address. Whether bundles start where they point to is for the caller to say.
+/// All wrappers, by address. Returns whether bundles start where they point to is for the caller to say.
 pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
     let mut wrappers = in_place(source, file)?;
     if wrappers.is_empty() {

@@ -33,7 +33,7 @@ struct Part {
     contents: Contents,
     /// By its old index.
     index: usize,
-    /// Whether it belongs to a segment and stays where it is.
+    /// `true` if it belongs to a segment and stays where it is.
     fixed: bool,
 }
 
@@ -174,12 +174,12 @@ impl Loaded {
         Ok(Loaded { ranges, end })
     }
 
-    /// Whether a program may need what is in this section, or something behind it, where it is.
+    /// Returns whether a program may need what is in this section, or something behind it, where it is.
     pub(super) fn may_need(&self, section: &ElfSection) -> bool {
         self.end > 0 && (section.flags.contains(SHF_ALLOC) || section.offset < self.end)
     }
 
-    /// Whether a section is in one of them. An empty one is where its byte would be.
+    /// Returns whether a section is in one of them. An empty one is where its byte would be.
     fn contains(&self, section: &ElfSection) -> bool {
         if section.kind == SHT_NOBITS && section.flags.contains(SHF_ALLOC) {
             return self.end != 0;

@@ -210,7 +210,7 @@ impl File {
         end.next_multiple_of(self.section_alignment())
     }
 
-    /// Whether there is a table of symbols, as MinGW's linkers leave one.
+    /// Returns whether there is a table of symbols, as MinGW's linkers leave one.
     pub(super) fn has_symbols(&self) -> bool {
         self.coff.pointer_to_symbol_table.get(LE) != 0 && self.coff.number_of_symbols.get(LE) != 0
     }

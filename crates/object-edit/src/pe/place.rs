@@ -23,7 +23,7 @@ pub(super) struct Placement {
     pub(super) end: u64,
     /// The addresses, in ascending order, where a further section starts.
     pub(super) cuts: Vec<u64>,
-    /// Whether it is a new section at the end of the image.
+    /// `true` if it is a new section at the end of the image.
     pub(super) is_new: bool,
 }
 
@@ -125,7 +125,7 @@ fn stay(slots: &[Slot]) -> Option<Vec<Placement>> {
     placements.collect()
 }
 
-/// Whether a bundle moves.
+/// Returns whether a bundle moves.
 fn moves(slot: &Slot, placement: &Placement) -> bool {
     let mut bundles = slot.bundles.iter().zip(&placement.addresses);
     bundles.any(|(bundle, &address)| bundle.new.size() > 0 && bundle.old.start != address)

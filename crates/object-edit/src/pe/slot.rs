@@ -132,8 +132,8 @@ impl Slot {
         self.bundles.binary_search_by_key(&address, |bundle| bundle.old.start).ok()
     }
 
-    /// Whether the other is a part that an earlier edit split off. Symbols name sections by their numbers: where there
-    /// are any, sections are neither split nor joined.
+    /// Returns whether the other is a part that an earlier edit split off. Symbols name sections by their numbers:
+    /// where there are any, sections are neither split nor joined.
     fn is_followed_by(&self, file: &File, other: &Slot) -> bool {
         let section = |index: Option<usize>| index.and_then(|index| file.sections.get(index));
         let last = section(self.sections.end.checked_sub(1));
@@ -176,7 +176,7 @@ impl Slot {
     }
 }
 
-/// Whether this part of the file is all zeros.
+/// Returns whether this part of the file is all zeros.
 fn zeros(source: &mut Source<'_>, range: Range<u64>) -> Result<(), Problem> {
     let offset = source.skip_zeros(&range)?;
     if offset < range.end { Err(Problem::UnknownBytes { offset }) } else { Ok(()) }

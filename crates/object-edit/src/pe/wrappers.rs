@@ -68,7 +68,7 @@ pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>,
     Ok(wrappers)
 }
 
-/// Whether every wrapper leads to a bundle. Those that lead to other sections are none of this edit's.
+/// Returns whether every wrapper leads to a bundle. Those that lead to other sections are none of this edit's.
 pub(super) fn check(file: &File, wrappers: &[Wrapper], slots: &[Slot]) -> Result<(), Problem> {
     for (number, wrapper) in wrappers.iter().enumerate() {
         let leads_to_bundle = match slots.iter().find(|slot| slot.memory.contains(&wrapper.target))

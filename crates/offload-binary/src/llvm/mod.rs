@@ -1,4 +1,4 @@
-//! What LLVM's tools do that the format does not ask for: the order of strings, and the kind of an image by its file's name.
+//! Behaviour of LLVM's tools beyond the format: the order of strings, and the kind of an image by its file's name.
 //!
 //! A tool that is to write the same bytes as LLVM's needs this module. Nothing else does.
 

@@ -7,12 +7,12 @@ use crate::processor::Processor;
 /// Name under which `amdgcn` and all `amdgpu…` architectures go.
 pub(super) const AMDGPU: &str = "amdgcn";
 
-/// What an architecture field means: two spellings of one architecture are equal here.
+/// The meaning of an architecture field: two spellings of one architecture are equal here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Arch<'a> {
     /// One name for each architecture.
     pub(super) name: &'static str,
-    /// Sub-architecture, empty if none. Of `amdgpu` any text.
+    /// Sub-architecture, empty if none. Any text for `amdgpu`.
     pub(super) sub: &'a str,
 }
 

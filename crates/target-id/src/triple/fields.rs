@@ -4,9 +4,9 @@
 
 use super::arch::Arch;
 
-/// What [`os`] returns for AMD's HSA runtime.
+/// The result of [`os`] for AMD's HSA runtime.
 pub(super) const AMDHSA: &str = "amdhsa";
-/// What [`os`] returns for all spellings of Windows.
+/// The result of [`os`] for all spellings of Windows.
 pub(super) const WINDOWS: &str = "windows";
 
 const VENDORS: &[&str] = &[

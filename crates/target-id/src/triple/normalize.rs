@@ -8,7 +8,7 @@ use super::{arch, fields};
 /// Positions that have a meaning: architecture, vendor, operating system, environment.
 const POSITIONS: usize = 4;
 
-/// Whether a field is known text for a position.
+/// Returns whether a field is known text for a position.
 fn suits(position: usize, text: &str) -> bool {
     match position {
         0 => arch::parse(text).is_some(),
@@ -57,8 +57,8 @@ impl<'a> Fields<'a> {
         (index..).find(|index| !self.is_fixed(*index)).unwrap_or(index)
     }
 
-    /// Puts `text` at the first free place from `index` on. What was there moves on to the
-    /// next free place, and so on until an empty field takes it, or the end does.
+    /// Puts `text` at the first free place from `index` on. The old contents move on to the next free place, and so
+    /// on, up to an empty field or the end.
     fn insert(&mut self, index: usize, text: &'a str) {
         let mut carried = text;
         let mut index = self.free_from(index);

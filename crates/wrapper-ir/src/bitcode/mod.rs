@@ -260,7 +260,7 @@ fn function_record(
     ]
 }
 
-/// Whether the symbol can only be that of the program or library it is linked into.
+/// Returns whether the symbol can only be that of the program or library it is linked into.
 fn is_dso_local(linkage: Linkage, hidden: bool) -> bool {
     linkage == Linkage::Internal || hidden && linkage != Linkage::ExternWeak
 }

@@ -284,7 +284,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether the loader has to fill something in.
+/// Returns whether the loader has to fill something in.
 fn has_pointers(constant: &Constant) -> bool {
     match constant {
         Constant::Symbol(_) | Constant::Inside { .. } => true,

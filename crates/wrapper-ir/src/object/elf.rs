@@ -382,7 +382,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Whether code refers to a section.
+    /// Returns whether code refers to a section.
     fn is_near_code(&self, section: &Section) -> bool {
         let code = self.object.sections.iter().filter(|code| code.content == Content::Code);
         code.flat_map(|code| &code.relocations).any(|relocation| {

@@ -101,7 +101,7 @@ fn an_image_whose_length_has_no_room() {
     assert_eq!((error.kind(), error.image()), (ErrorKind::Limit, Some(1)));
     assert_eq!(
         error.to_string(),
-        "device image 1 has 0x100000000 bytes, but there is room for 0xffffffff only"
+        "device image 1 has 0x100000000 bytes, expected at most 0xffffffff"
     );
 }
 
@@ -111,7 +111,7 @@ fn images_that_are_too_large_together() {
     assert_eq!(error.kind(), ErrorKind::Limit);
     let text = error.to_string();
     assert!(text.starts_with("bitcode block has 0x400"), "{text}");
-    assert!(text.ends_with(" bytes, but there is room for 0x3fffffffc only"), "{text}");
+    assert!(text.ends_with(" bytes, expected at most 0x3fffffffc"), "{text}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn too_few_and_other_images_than_laid_out() {
     };
     let found = invalid(&[b"12345"]);
     assert_eq!((found.kind(), found.image()), (ErrorKind::Input, None));
-    assert_eq!(found.to_string(), "1 inputs were given for 2 device images");
+    assert_eq!(found.to_string(), "expected inputs for 2 device images, found 1");
     let found = invalid(&[b"12345", b"12345"]);
     assert_eq!((found.kind(), found.image()), (ErrorKind::Input, Some(1)));
     assert_eq!(found.to_string(), "device image 1 has 0x5 bytes, expected 0x6");

@@ -307,7 +307,7 @@ fn what_would_not_be_registered() {
 #[test]
 fn numbers_without_room() {
     let check = |found: Error, field, value: u64, limit: u64| {
-        let room = format!("but there is room for {limit:#x} only");
+        let room = format!("expected at most {limit:#x}");
         let expected = format!("offload entry 0 has the {field} {value:#x}, {room}");
         assert_eq!((found.kind(), found.to_string()), (ErrorKind::Limit, expected));
     };

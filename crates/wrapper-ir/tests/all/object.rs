@@ -292,7 +292,7 @@ fn large_images() {
     for size in [(1 << 32) - 0x200, 1 << 32] {
         let error = object(MSVC, Kind::Cuda, size).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
-        let room = "bytes, but coff has room for 0xffffffff only";
+        let room = "bytes, but coff allows at most 0xffffffff";
         assert!(error.to_string().ends_with(room), "{error}");
     }
     object(MSVC, Kind::Cuda, 1 << 31).unwrap();

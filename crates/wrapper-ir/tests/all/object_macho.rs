@@ -178,7 +178,7 @@ fn large_images() {
         let module = wrapper(Kind::Cuda, triple, Image::new(1 << 32, b"head".as_slice())).module();
         let error = module.unwrap().object().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
-        let room = "bytes, but mach-o has room for 0xffffffff only";
+        let room = "bytes, but mach-o allows at most 0xffffffff";
         assert!(error.to_string().ends_with(room), "{error}");
     }
     let aligned = wrapper(Kind::Hip, ARM64, Image::from_bytes(IMAGE)).image_align(1 << 15);

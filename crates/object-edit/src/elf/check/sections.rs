@@ -15,7 +15,7 @@ use crate::elf::relocations::{Rela, entries};
 use crate::error::Problem;
 use crate::pod::{LE, first};
 
-/// Whether a section is compared entry by entry.
+/// Returns whether a section is compared entry by entry.
 pub(super) fn is_table(section: &SectionHeader) -> bool {
     matches!(section.sh_type.get(LE), SHT_SYMTAB | SHT_DYNSYM | SHT_RELA | SHT_DYNAMIC)
         && section.sh_flags.get(LE).contains(SHF_ALLOC)

@@ -165,7 +165,7 @@ fn find_ends<H: ElfHeader>(
     Ok(Some(Ends { old_len, old_header, added, tail }))
 }
 
-/// Whether [`lay_out`] made this of the object that was there before.
+/// Returns whether [`lay_out`] made this of the object that was there before.
 fn is_layout<H: ElfHeader>(front: &[u8], ends: &Ends, prefix: &[u8]) -> bool {
     let mut entries = Vec::with_capacity(ends.added.len());
     for section in &ends.added {

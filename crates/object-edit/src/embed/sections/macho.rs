@@ -290,7 +290,7 @@ pub(super) fn contents(section: &SectionFields) -> Range<u64> {
     start..start.saturating_add(section.size)
 }
 
-/// Whether a section has this name, `segment,section`.
+/// Returns whether a section has this name, `segment,section`.
 pub(super) fn is_named(section: &SectionFields, name: &str) -> bool {
     let is = |name: &[u8; 16], expected: &str| {
         name.strip_prefix(expected.as_bytes()).is_some_and(|rest| rest.iter().all(|&b| b == 0))
