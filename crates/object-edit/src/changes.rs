@@ -1,4 +1,4 @@
-//! What becomes of the sections of an object.
+//! Changes to the sections of an object.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,7 +13,7 @@ use crate::error::Problem;
 pub(super) struct Place<'o> {
     /// Its number, from 0.
     pub(super) index: usize,
-    /// Where its contents lie in the walked file.
+    /// The range of its contents in the walked file.
     pub(super) range: Range<u64>,
     pub(super) name: &'o [u8],
 }

@@ -1,4 +1,4 @@
-//! Why a host file cannot be edited.
+//! Errors of editing host files.
 
 mod object;
 
@@ -8,7 +8,7 @@ use byte_parts::WriteError;
 
 pub(crate) use self::object::{ObjectPart, ObjectProblem};
 
-/// Why a host file cannot be edited, or a section not be added.
+/// The reason why a host file cannot be edited, or a section not be added.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) is for programs. Offsets in the text count
 /// from the start of the file, or of the object in it; addresses are those of the program.

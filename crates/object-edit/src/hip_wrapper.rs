@@ -6,7 +6,7 @@ use crate::error::Problem;
 
 /// The words of a wrapper.
 pub(crate) type Record = [[u8; 8]; 3];
-/// Where the pointer to the bundle lies in a wrapper.
+/// The offset of the pointer to the bundle in a wrapper.
 pub(crate) const POINTER: u64 = 8;
 
 /// `HIPF`, a little-endian number.

@@ -7,9 +7,9 @@ use crate::output::{self, Output};
 /// The change of one section.
 #[derive(Debug)]
 pub struct SectionEdit {
-    /// Where its contents lie in the file.
+    /// The range of its contents in the file.
     pub range: Range<u64>,
-    /// Its name, as a walk has it: with U+FFFD for what is no UTF-8.
+    /// Its name, as a walk shows it: with U+FFFD for bytes that are not UTF-8.
     pub name: String,
     /// The change of its contents.
     pub change: SectionChange,
@@ -42,7 +42,7 @@ pub enum SectionChange {
 /// A range of a section that others may refer to.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Where it lies in the file.
+    /// Its range in the file.
     pub old: Range<u64>,
     /// The new contents; `None` if it is removed.
     pub new: Option<Output>,
@@ -106,7 +106,7 @@ impl Options {
 pub enum Note {
     /// Bytes that are not needed any more could not leave the file, and are zeros now.
     Zeroed {
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
     /// The signature of the file was removed.
@@ -116,7 +116,7 @@ pub enum Note {
 /// The place of a host file, and what an edit of it may do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostContext<'a> {
-    /// Where the host file lies in the walked file: all of it, or a member of an archive.
+    /// The range of the host file in the walked file: all of it, or a member of an archive.
     pub(crate) window: &'a Range<u64>,
     pub(crate) options: Options,
 }

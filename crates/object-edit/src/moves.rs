@@ -58,7 +58,7 @@ impl Changed {
                         ..Piece::kept(old, align)
                     });
                 }
-                // Zeros in front of what comes first then would hide it, if nothing but its start tells what it is.
+                // Zeros before the new first content would hide it, if only its start identifies it.
                 let next: Vec<u64> = pieces.iter().skip(1).map(|piece| piece.old.start).collect();
                 let gone = pieces.iter_mut().take_while(|piece| piece.gone);
                 for (piece, next) in gone.zip(next) {
@@ -75,7 +75,7 @@ impl Changed {
     }
 }
 
-/// Where the containers of a section were and are. Offsets count from its start.
+/// The old and the new places of the containers of a section. Offsets count from its start.
 #[derive(Debug)]
 pub(super) struct Moves {
     /// By their old places.
@@ -117,7 +117,7 @@ pub(super) struct Reference {
     pub(super) addend: Addend,
 }
 
-/// What a relocation adds to a symbol.
+/// The addend of a relocation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Addend {
     /// The sum is what is meant.
@@ -127,7 +127,7 @@ pub(super) enum Addend {
     Unknown,
 }
 
-/// Why a reference cannot follow.
+/// The reason why a reference cannot follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     /// Its form is not understood, and this container must move.
@@ -166,7 +166,7 @@ impl Moves {
             Fate::Gone if at < item.old.end => (item.new.start, false),
             Fate::Kept if at < item.old.end => (moved, true),
             Fate::Changed if at < item.old.end => (moved.min(item.new.end), into == 0),
-            // Behind the last one is what was there.
+            // After the last one, the old contents follow.
             _ if behind == self.items.len() => {
                 (item.new.end.saturating_add(at - item.old.end), true)
             }
@@ -175,7 +175,7 @@ impl Moves {
         Point { offset, exact, item: index }
     }
 
-    /// Where a symbol with this value is now.
+    /// Returns the new place of a symbol with this value.
     pub(super) fn value(&self, at: u64) -> u64 {
         self.point(at).offset
     }
@@ -199,7 +199,7 @@ impl Moves {
         self.first_moved.is_none()
     }
 
-    /// What is to be added to the symbol so that the reference is to what it was to; `None` when it is what it was.
+    /// Returns the addend that keeps the target of the reference; `None` when it is what it was.
     pub(super) fn addend(&self, reference: Reference) -> Result<Option<i64>, Lost> {
         let Reference { symbol, of_section, addend } = reference;
         let first_moved = self.first_moved();
@@ -291,7 +291,7 @@ mod tests {
         // Into one that changes, and what leads nowhere.
         assert_eq!(reference(0, true, 260, true), Err(Lost::Inside(1)));
         assert_eq!(reference(0, true, -4, true), Err(Lost::Inside(0)));
-        // Of unknown form: by the section only in front of what moves.
+        // A reference of unknown form: by the section only before contents that move.
         assert_eq!(reference(0, true, 252, false), Ok(None));
         assert_eq!(reference(0, true, 508, false), Err(Lost::Form(2)));
         assert_eq!(reference(512, false, -4, false), Ok(None));

@@ -1,4 +1,4 @@
-//! Files of parts that lie one behind the other: some parts become longer or shorter, those behind them move.
+//! Files of successive parts: some parts become longer or shorter, those after them move.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,13 +8,13 @@ use super::output::{self, Input, Output, Part};
 /// A part of a file, or of a section.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
-    /// Where it lies, from the start of the file.
+    /// Its range from the start of the file.
     pub(super) old: Range<u64>,
     /// A power of two, at least 1.
     pub(super) align: u64,
-    /// What takes its place; `None` when it stays what it is.
+    /// Its new contents; `None` when it stays what it is.
     pub(super) new: Option<Output>,
-    /// `true` if nothing takes its place, and the padding in front of it goes, too.
+    /// `true` if nothing replaces it, and the padding before it is removed, too.
     pub(super) gone: bool,
 }
 
@@ -35,20 +35,20 @@ pub(super) struct Overlap {
     pub(super) end: u64,
 }
 
-/// Parts laid out anew.
+/// Parts in their new layout.
 #[derive(Debug)]
 pub(super) struct Relayout {
     /// All of the new file.
     pub(super) splices: Output,
-    /// Where each part lies now, in the order in which they were given.
+    /// The new range of each part, in the order in which they were given.
     pub(super) places: Vec<Range<u64>>,
 }
 
 /// Lays out the parts of what lies in `window` of the edited file.
 ///
-/// What lies before the first change stays. From there on each part follows the one that it followed, with the
-/// padding that its alignment asks for and with what else was between them. So a part that gets its old length back
-/// puts all the others where they were.
+/// Parts before the first change stay. From there on each part follows the one that it followed, with the padding
+/// that its alignment asks for and with what else was between them. So a part that gets its old length back puts
+/// all the others where they were.
 pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout, Overlap> {
     let len = window.end - window.start;
     let absolute = |range: Range<u64>| {
@@ -59,7 +59,7 @@ pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout,
     let Some(change) = first else {
         return Ok(Relayout { splices: output::copy_of(window), places });
     };
-    // Padding in front of what changes may change as well.
+    // Padding before a changed part may change as well.
     let before = pieces.iter().filter(|piece| !piece.old.is_empty() && piece.old.end <= change);
     let first = before.map(|piece| piece.old.end).max().unwrap_or(change);
     // Empty parts come before those that start at the same place.
@@ -166,7 +166,7 @@ mod tests {
         output::of_bytes(text.as_bytes())
     }
 
-    /// Lays out parts of `input`, of which each digit and the same ones behind it are one.
+    /// Lays out parts of `input`: a run of equal digits is one part.
     fn laid_out(input: &str, align: u64, change: &[(char, Option<&str>)]) -> String {
         let mut pieces = Vec::new();
         for digit in '1'..='9' {
@@ -199,10 +199,10 @@ mod tests {
         assert_eq!(laid_out("h.11..2233.tail", 2, &[]), "h.11..2233.tail");
         // As long as before: only there.
         assert_eq!(laid_out("h.11..2233.tail", 2, &[('1', Some("ab"))]), "h.ab..2233.tail");
-        // One more: the part behind it goes to the next even place, and keeps the further distance of two.
+        // One more: the part after it goes to the next even place, and keeps the further distance of two.
         assert_eq!(laid_out("h.11..2233.tail", 2, &[('1', Some("abc"))]), "h.abc...2233.tail");
         assert_eq!(laid_out("h.11..2233.tail", 2, &[('1', Some("a"))]), "h.a...2233.tail");
-        // What was not aligned is not aligned afterwards.
+        // Unaligned parts stay unaligned.
         assert_eq!(laid_out("h.1122233.", 2, &[('1', Some("abc"))]), "h.abc.22233.");
         assert_eq!(laid_out("h.11122.", 4, &[('1', Some("a"))]), "h.a22.");
     }
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(laid_out("hhhh1...2...3.t", 4, &[('1', None)]), "hhhh2...3.t");
         assert_eq!(laid_out("hhhh1...2...3.t", 4, &[('3', None)]), "hhhh1...2.t");
         assert_eq!(laid_out("hhhh1...2...3.t", 4, &[('2', None), ('3', None)]), "hhhh1.t");
-        // Further distance stays with what is behind it.
+        // Further distance stays with the part after it.
         assert_eq!(laid_out("hhhh1...2.......3.t", 4, &[('2', None)]), "hhhh1.......3.t");
     }
 

@@ -1,6 +1,6 @@
 //! Addresses in machine code and data: what refers to a bundle.
 //!
-//! Blocks come with [`MARGIN`] bytes before and behind what is to be looked at.
+//! Blocks come with [`MARGIN`] bytes before and after the searched bytes.
 
 mod functions;
 mod x86_64;
@@ -18,7 +18,7 @@ const BLOCK: u64 = 64 * 1024;
 /// Bytes before and after a block that are looked at too.
 const MARGIN: u64 = 16;
 const BEFORE: usize = 16;
-/// As many behind the first byte of a field.
+/// The number of bytes after the first byte of a field.
 const FIELD: usize = 16;
 const _: () = assert!(BEFORE as u64 == MARGIN && BEFORE >= LONGEST && FIELD as u64 <= MARGIN);
 
@@ -29,7 +29,7 @@ pub(super) enum Machine {
     Aarch64,
 }
 
-/// How often x86-64 code may seem to refer to a bundle before it is taken to do so.
+/// Number of apparent references from x86-64 code to a bundle above which it counts as referenced.
 const MOST_SUSPECTS: u32 = 64;
 
 /// Four or eight bytes of x86-64 code that are an operand with the address of a bundle, if an instruction starts where
@@ -54,9 +54,9 @@ pub(super) struct Targets<'a> {
     /// The lower bits that all starts have in common, and what they are.
     mask: u64,
     low: u64,
-    /// Where the first reference to each lies.
+    /// The place of the first reference to each.
     found: Vec<Option<u64>>,
-    /// How many were not found.
+    /// The number of bundles without a reference so far.
     left: usize,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Returns whether a start may be at `address`, or up to `further` bytes behind it: most are not.
+    /// Returns whether a start may be at `address`, or up to `further` bytes after it: most are not.
     #[inline]
     pub(super) fn maybe(&self, address: u64, further: u64) -> bool {
         address.wrapping_add(further).wrapping_sub(self.low) & self.mask <= further
@@ -171,7 +171,7 @@ pub(super) struct Scanner {
     machine: Machine,
     relocated: bool,
     got: Vec<u64>,
-    /// What `movz` and `movk` last built in each AArch64 register.
+    /// The values that `movz` and `movk` last built in each AArch64 register.
     registers: [u64; 32],
 }
 
@@ -310,9 +310,9 @@ pub(super) fn absolute(
     }
 }
 
-/// A part of the file, which is loaded to this address, in blocks, each with [`MARGIN`] bytes before and behind it:
-/// those of the part, and zeros at its ends. The address is that of the block without its margins. It goes on as long
-/// as `visit` says so.
+/// Calls a function with a part of the file, which is loaded to this address, in blocks, each with [`MARGIN`] bytes
+/// before and after it: those of the part, and zeros at its ends. The address is that of the block without its
+/// margins. It goes on as long as `visit` says so.
 pub(super) fn blocks(
     source: &mut Source<'_>,
     part: &Range<u64>,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many bytes names may have for each byte of the table that holds them before it is not built anew, and
-/// each name without counting. Many that are the ends of one long string would take long to sort.
+/// Limit of bytes of names for each byte of their table, above which it is not rebuilt. Many that are the ends of
+/// one long string would take long to sort.
 const MAX_SHARED: u64 = 64;
 
 /// The string that starts at `offset` of a table, without its zero.
@@ -13,7 +13,7 @@ pub(crate) fn string_at(table: &[u8], offset: u64) -> Option<&[u8]> {
     rest.get(..end)
 }
 
-/// Keeps tables from which far too much would be taken from being built anew.
+/// A limit that keeps tables with heavily shared strings from being rebuilt.
 pub(super) struct Limit(u64);
 
 impl Limit {
@@ -22,7 +22,7 @@ impl Limit {
         Limit((table.len() as u64).saturating_mul(MAX_SHARED))
     }
 
-    /// The string, unless it is one too many. Short ones that occur often are no trouble.
+    /// The string, unless it is one too many. Short strings that occur often do not count.
     pub(super) fn take<'s>(&mut self, string: Option<&'s [u8]>) -> Option<&'s [u8]> {
         let counted = (string?.len() as u64).saturating_sub(MAX_SHARED);
         self.0 = self.0.checked_sub(counted)?;
@@ -45,7 +45,7 @@ impl<'a> Strings<'a> {
         self.0.insert(string);
     }
 
-    /// The table behind `start`. `None` when it would not fit 32-bit offsets.
+    /// Builds the table after `start`. `None` when it would not fit 32-bit offsets.
     pub(super) fn build(self, start: &[u8]) -> Option<Table<'a>> {
         let mut sorted = self.0.into_iter().filter(|string| !string.is_empty()).collect::<Vec<_>>();
         // From the last byte; of two that end alike the longer one first.

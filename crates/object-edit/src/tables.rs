@@ -10,8 +10,8 @@ use crate::error::Problem;
 /// About how much of a table is in memory at a time.
 const CHUNK: u64 = 64 * 1024;
 
-/// Calls `f` with every entry of the table at `range`, its number, and its offset in the walked file. What is left
-/// behind the last whole entry does not count.
+/// Calls `f` with every entry of the table at `range`, its number, and its offset in the walked file. Bytes after
+/// the last whole entry are ignored.
 pub(super) fn for_each(
     source: &mut Source<'_>,
     range: &Range<u64>,

@@ -10,8 +10,9 @@ use object::read::elf::{FileHeader, SectionHeader};
 use object::read::{FileKind, ReadCache, ReadRef};
 use object::{Endianness, elf, pe};
 
-/// Returns where in the source sections of the ELF file or COFF object in the window start that no linked file loads: they
-/// are no part of its memory, or a linker drops them. Of other files, and of files whose headers cannot be read, nothing.
+/// Returns where in the source sections of the ELF file or COFF object in the window start that no linked file
+/// loads: they are not part of its memory, or a linker drops them. Returns nothing for other files, and for files
+/// whose headers cannot be read.
 ///
 /// # Errors
 ///

@@ -7,10 +7,10 @@ pub(crate) const CUSTOM: u8 = 0;
 /// Bytes of the largest LEB128 number that is allowed here, of 32 bits.
 const LEB128_MAX: usize = 5;
 
-/// How a section starts.
+/// The header of a section.
 pub(crate) struct Head {
     pub(crate) id: u8,
-    /// Bytes in front of its contents.
+    /// Bytes before its contents.
     pub(crate) head_len: u64,
     pub(crate) len: u64,
 }

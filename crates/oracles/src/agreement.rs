@@ -26,7 +26,7 @@ const IDS: [&str; 9] = [
     "amdgcnspirv",
     "sm_70",
 ];
-/// What images start with that are no code objects.
+/// Starts of images that are not code objects.
 const STARTS: [&[u8]; 7] = [
     b"",
     b"BC\xc0\xde",
@@ -49,7 +49,7 @@ pub fn check(data: &[u8]) {
     let found = code_object(&image);
     match &result {
         Ok(()) => {
-            // What cannot be loaded on any grounds but those that nobody knows, and of which the kinds say nothing.
+            // Code of known processors that does not fit for a reason that the kinds do not report.
             let known = [&found, &target.target_id().ok()]
                 .map(|id| id.as_ref().is_some_and(|id| id.processor_info().is_some()));
             let is_amd = target.triple().is_some_and(Triple::is_amdgpu);

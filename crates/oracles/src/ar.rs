@@ -12,7 +12,7 @@ const MOST: usize = 5;
 /// Symbols in its index.
 const SYMBOLS: usize = 6;
 
-/// How an archive is written.
+/// The form of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// With this many bytes for an offset in the index.
@@ -36,11 +36,11 @@ pub(crate) struct Archive {
     kind: Kind,
     pub(crate) images: Vec<Vec<u8>>,
     members: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Where the index has offsets, and the members that they lead to.
+    /// The positions of offsets in the index, and of the members that they refer to.
     symbols: Vec<(usize, usize)>,
     /// `true` if these are big-endian.
     big: bool,
-    /// Members in front of those that count: tables.
+    /// Number of tables before the counted members.
     tables: usize,
 }
 
@@ -128,7 +128,7 @@ fn name(u: &mut Unstructured<'_>, kind: Kind) -> Result<Vec<u8>> {
     Ok(name)
 }
 
-/// What can be a member.
+/// Returns a file that can be a member.
 fn member(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     match u.int_in_range(0..=4)? {
         0 => Ok(File { bytes: b"text".repeat(u.int_in_range(0..=3)?), images: Vec::new() }),
@@ -177,10 +177,10 @@ pub(crate) fn archive(u: &mut Unstructured<'_>, depth: usize) -> Result<Archive>
     Ok(write(kind, &members, has_index.then_some(&symbols), has_table, u.arbitrary()?))
 }
 
-/// Where the name is written that the header has no room for.
+/// The place of a name that does not fit in the header.
 enum Place {
     Header(Vec<u8>),
-    /// In front of the data.
+    /// Before the data.
     Front(Vec<u8>),
     /// In the table of names.
     Table(usize),
@@ -204,7 +204,7 @@ fn place(kind: Kind, name: &[u8], table: &mut Vec<u8>) -> Place {
     }
 }
 
-/// A member: its header, a name in front of its data, the data and its padding. Returns where the data starts.
+/// Appends a member: its header, a name before its data, the data and its padding. Returns where the data starts.
 fn put_member(
     fields: &mut Fields,
     place: &Place,
@@ -238,7 +238,7 @@ fn put_member(
     start
 }
 
-/// An index of so many bytes that its members can be placed before they are known.
+/// Returns an index of a fixed length, so that its members can be placed before they are known.
 fn index(
     kind: Kind,
     big: bool,

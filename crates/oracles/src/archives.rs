@@ -41,7 +41,7 @@ fn check_symbols(data: &[u8]) {
     }
 }
 
-/// What can be a member of a library is found in it again.
+/// Checks that files that can be members of a library are found in it.
 fn check_create(data: &[u8]) {
     let mut library = Vec::new();
     match create(&mut library, [Member::new("a.o", data)]) {

@@ -12,7 +12,7 @@ struct Made {
     bytes: Vec<u8>,
     /// Triple and target ID.
     target: Option<(String, String)>,
-    /// What may follow, without any change to what the image says.
+    /// Bytes that may follow without any effect on the image.
     trailer: &'static [u8],
 }
 
@@ -41,8 +41,8 @@ pub fn check(data: &[u8]) {
     drop(check_any(&bytes));
 }
 
-/// What holds for any file: one image in no container is the whole file and has the target that it states, in an archive
-/// as well.
+/// Checks any file: one image in no container is the whole file and has the target that it states, in an archive as
+/// well.
 fn check_any(bytes: &[u8]) -> Listing {
     let list = |bytes: &[u8]| {
         let listing = list_slice(bytes, &Options::default()).expect("memory does not fail");

@@ -60,7 +60,7 @@ fn check_bundle(data: &[u8], bundle: Bundle<'_>) {
     check_rewritten(bundle, &entries);
 }
 
-/// The same IDs and code objects, laid out anew.
+/// Lays out the same IDs and code objects and checks the result.
 fn check_rewritten(bundle: Bundle<'_>, entries: &[Entry<'_>]) {
     let payloads: Vec<&[u8]> = entries.iter().filter_map(Entry::payload).collect();
     let align = [1, 3, 8, 256][entries.len() % 4];

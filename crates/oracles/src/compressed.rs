@@ -109,7 +109,7 @@ fn check_found(data: &[u8], found: &Decompressed) {
     if let Some(total_size) = found.header.total_size() {
         assert_eq!(found.consumed, total_size);
     }
-    // What follows plays no part.
+    // The bytes after it do not matter.
     let limits = Limits::default().with_max_uncompressed(found.data.len() as u64);
     let exact = decompress_unverified(&data[..found.consumed as usize], &limits);
     assert!(exact.is_ok_and(|exact| is_same(&exact, found)));
@@ -196,8 +196,8 @@ fn check_frames(data: &[u8], limits: &Limits) {
     }
 }
 
-/// What libzstd writes can be read. (On damaged frames the two need not agree: of the checks for them each
-/// leaves out some.)
+/// Checks that output of libzstd can be read. (On damaged frames the two need not agree: of the checks for them
+/// each leaves out some.)
 fn check_libzstd(data: &[u8], limits: &Limits) {
     let choice = data.first().copied().unwrap_or_default();
     // With higher levels GCC 12 finds a fault in libzstd that is its own: it forgets that it made a constant

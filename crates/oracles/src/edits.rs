@@ -30,7 +30,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Edits a file as the number has it. Of every file that is written `after` says whether it is right.
+/// Edits a file as the number has it. Calls `after` with every written file.
 pub fn check_seeded(data: &[u8], seed: u64, after: &dyn Fn(&[u8])) {
     check_edit(data, &mut Choices::new(seed), after);
 }
@@ -62,7 +62,7 @@ fn options() -> Options {
     Options::default().with_max_decompressed(LIMIT).with_max_expansion(64).with_enter_images(false)
 }
 
-/// What is wished of bundles as such.
+/// The form of bundles.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     Keep,
@@ -92,7 +92,7 @@ impl Form {
 fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
     let forms = [Form::Keep, Form::Keep, Form::Compress, Form::Recompress, Form::Decompress];
     let form = forms[choices.of(5) as usize];
-    // Whoever edits no images need not see those in compressed bundles.
+    // An edit without images need not open compressed bundles.
     let opens = matches!(form, Form::Keep) || choices.of(2) == 0;
     let input = &mut Cursor::new(data);
     let surveyed = if opens { survey(input, &options()) } else { survey_closed(input, &options()) };
@@ -149,7 +149,7 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
         expected.iter().map(|image| (&image.0, image.1.len())).collect::<Vec<_>>()
     );
 
-    // What was done is not done again.
+    // A finished edit is not repeated.
     if after.is_empty() || form == Form::Recompress {
         return;
     }
@@ -238,7 +238,7 @@ fn run(
         Ok(()) => Some((plan, out)),
         Err(error) => {
             assert_message(&error);
-            // What is decompressed only now may be of any sort.
+            // Newly decompressed data may be of any sort.
             assert!(form == Form::Decompress, "{error}");
             None
         }

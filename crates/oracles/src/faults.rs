@@ -30,7 +30,7 @@ pub fn check_model(data: &[u8]) {
     }
 }
 
-/// What comes out, or what is wrong with the file: the same each time, or an error of reading or writing.
+/// The output, or the error in the file: the same each time, or an error of reading or writing.
 type Seen = Result<Vec<String>, String>;
 type Task<'t> = dyn Fn(&mut dyn ReadSeek) -> io::Result<Seen> + 't;
 
@@ -42,7 +42,7 @@ fn check_reads(data: &[u8], task: &Task<'_>, choices: &mut Choices) {
     // Little at a time, and interrupted.
     let mut short = Faulty::new(data, choices.of(u64::MAX));
     (short.is_short, short.is_interrupted) = (true, true);
-    let seen = task(&mut short).expect("that is no fault");
+    let seen = task(&mut short).expect("not a fault");
     assert!(seen == expected, "{seen:?} for {expected:?}");
 
     // An error at one call, or at all from there on.
@@ -52,7 +52,7 @@ fn check_reads(data: &[u8], task: &Task<'_>, choices: &mut Choices) {
     failing.goes_on = choices.of(2) == 0;
     match task(&mut failing) {
         Ok(seen) => {
-            // What failed once may have been read again.
+            // A failed read may have been repeated.
             assert!(!failing.has_failed || failing.goes_on, "an error was lost");
             assert!(seen == expected, "{seen:?} for {expected:?}");
         }
@@ -100,9 +100,9 @@ struct Faulty<'d> {
     is_interrupted: bool,
     /// The call that fails.
     fails_at: Option<u64>,
-    /// `true` if those behind it succeed.
+    /// `true` if later calls succeed.
     goes_on: bool,
-    /// Where the file ends now.
+    /// The current end of the file.
     end: usize,
     has_failed: bool,
 }
@@ -147,7 +147,7 @@ impl Read for Faulty<'_> {
         };
         let n = wanted.min(self.end - at);
         let rest = self.data.get_ref().len() - at;
-        // Of what there was when the length was asked for, something is missing.
+        // Bytes that existed when the length was asked for are missing.
         self.has_failed |= n < wanted && n < rest;
         buf[..n].copy_from_slice(&self.data.get_ref()[at..at + n]);
         self.data.set_position((at + n) as u64);
@@ -192,7 +192,7 @@ fn text(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
 
-/// What a walk tells.
+/// Returns the events of a walk.
 fn walked(input: &mut dyn ReadSeek) -> io::Result<Seen> {
     struct Trace(Vec<String>);
     impl Visitor for Trace {
@@ -222,7 +222,7 @@ fn walked(input: &mut dyn ReadSeek) -> io::Result<Seen> {
     Ok(Ok(trace.0))
 }
 
-/// What an edit writes, or why it does not: the last image of each container goes, and all are compressed.
+/// Writes an edit, or returns why it fails: the last image of each container is removed, and all are compressed.
 fn edited(input: &mut dyn ReadSeek, out: &mut dyn Write) -> io::Result<Seen> {
     let result: Result<String, fat_edit::Error> = (|| {
         let contents = survey(&mut *input, &options())?;
@@ -250,7 +250,7 @@ fn edited(input: &mut dyn ReadSeek, out: &mut dyn Write) -> io::Result<Seen> {
     }
 }
 
-/// What is written is kept, too.
+/// A writer that also keeps the bytes.
 struct Both<'a>(&'a mut Vec<u8>, &'a mut dyn Write);
 
 impl Write for Both<'_> {

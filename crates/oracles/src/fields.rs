@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use arbitrary::{Result, Unstructured};
 
-/// How a number is written.
+/// The encoding of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Little,
     Big,
-    /// Digits, with bytes of this kind behind them.
+    /// Digits, followed by bytes of this kind.
     Decimal(u8),
     /// Seven bits in each byte, of which there are five.
     Leb128,
@@ -45,7 +45,7 @@ impl Fields {
         self.bytes.is_empty()
     }
 
-    /// Adds bytes that are no number.
+    /// Adds bytes that are not a number.
     pub fn put(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
         self

@@ -45,7 +45,7 @@ pub(crate) struct Host {
     pub(crate) images: Vec<Vec<u8>>,
 }
 
-/// What a section is.
+/// The kind of a section.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
     Device,
@@ -124,7 +124,7 @@ fn sections(
     format: Format,
 ) -> Result<(Vec<Section>, Vec<Vec<u8>>)> {
     let (mut sections, mut images) = (Vec::new(), Vec::new());
-    // What only a scan finds comes after the rest.
+    // Containers that only a scan finds come after the rest.
     let mut scanned = Vec::new();
     for _ in 0..u.int_in_range(0..=MOST)? {
         let role =
@@ -177,7 +177,7 @@ fn sections(
 /// An image in no container, whose end only it itself tells: PTX or SPIR-V.
 fn loose(u: &mut Unstructured<'_>) -> Result<model::File> {
     let bytes = if u.arbitrary()? { ptx(u)? } else { spirv(u)? };
-    // What follows is neither text nor an instruction.
+    // The next bytes are neither text nor an instruction.
     Ok(model::File { bytes: [b"\n", &bytes[..], &[0; 4]].concat(), images: vec![bytes] })
 }
 
@@ -232,7 +232,7 @@ fn spirv(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     Ok(file.into_bytes())
 }
 
-/// Where the contents lie that follow each other from `at` on.
+/// Returns the ranges of contents that follow each other from `at` on.
 fn places(at: usize, align: usize, sections: &[Section]) -> (Vec<usize>, usize) {
     let mut end = at;
     let place = |section: &Section| {

@@ -1,10 +1,10 @@
-//! What must hold for any input: the oracles of the fuzz targets.
+//! Properties of any input: the oracles of the fuzz targets.
 //!
 //! A fuzz target is one call of a function here. The tests run each function over the example files with any compiler.
 //! The functions panic when something does not hold.
 
 #![forbid(unsafe_code)]
-// A judge says no by a panic, and runs where `usize` has 64 bits.
+// A judge panics on failure, and runs where `usize` has 64 bits.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::expect_used,
@@ -168,7 +168,7 @@ mod tests {
         over_samples(packages::check);
     }
 
-    /// A length of 0 is no wish to remove.
+    /// A length of 0 is not a request to remove.
     #[test]
     fn edits_of_bundles_that_claim_to_be_empty() {
         let mut claims = 0;

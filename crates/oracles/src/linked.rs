@@ -8,7 +8,7 @@ use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
 use crate::edits;
 use crate::fields::Fields;
 
-/// What the tests of edits are made of.
+/// The builder that the tests of edits use.
 #[path = "../../fat-edit/tests/linked/mod.rs"]
 mod builder;
 
@@ -158,7 +158,7 @@ fn fields(file: &[u8]) -> Fields {
     fields
 }
 
-/// Where the wrappers lead to, if each leads to device code.
+/// Returns the targets of the wrappers, if each points to device code.
 fn registered(file: &[u8]) -> Option<Vec<u64>> {
     let loaded = Loaded::new(file);
     let pointers = loaded.registered();

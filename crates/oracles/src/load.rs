@@ -17,7 +17,7 @@ const DEVICES: [&str; 6] =
 /// Most bytes that are decompressed, here and by the walk.
 const LIMIT: u64 = 16 << 20;
 
-/// What holds for any bytes and each device. Returns the number of images that were loaded.
+/// Checks any bytes against each device. Returns the number of images that were loaded.
 pub fn check(data: &[u8]) -> usize {
     let mut loaded = 0;
     // A header may promise gigabytes of zeros, which a few kilobytes do hold.
@@ -70,7 +70,7 @@ fn walked(data: &[u8]) -> Vec<(ImageInfo, Vec<u8>)> {
     let options =
         Options::default().with_max_decompressed(LIMIT).with_enter_images(false).with_scan(false);
     let mut found = Vec::new();
-    // What a walk finds wrong may lie behind it.
+    // A finding of a walk may be about later bytes.
     let _ = images(Cursor::new(data), &options, |image| {
         let is_first = image
             .path()

@@ -7,7 +7,7 @@ use ccob::{Method, Version, WriteOptions};
 use crate::bundles;
 use crate::walks::Walk;
 
-/// How deep containers lie in each other.
+/// The largest depth of containers.
 const DEPTH: usize = 5;
 /// Entries, sections or members of one container.
 const MOST: usize = 5;
@@ -134,7 +134,7 @@ fn several(
     Ok((files, images))
 }
 
-/// Containers in a row, at least one, each with some zeros behind it.
+/// Returns successive containers, at least one, each followed by some zeros.
 pub(crate) fn sequence(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     let mut all = File { bytes: Vec::new(), images: Vec::new() };
     for _ in 0..u.int_in_range(1..=3)? {

@@ -139,7 +139,7 @@ fn check_prefixes(data: &[u8], whole: &Result<OffloadBinary<'_>, Error>) {
                 assert!(b.image().is_none_or(|image| Some(image) == a.image()));
             }
         }
-        // Of several faults, another may be found first.
+        // If there are several faults, another may be found first.
         (whole, parsed) => assert!(whole.is_err() && parsed.is_err()),
     }
 }

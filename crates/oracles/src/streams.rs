@@ -37,7 +37,7 @@ pub fn check(data: &[u8]) {
     } else {
         let mut bits = Bits::default();
         bits.fixed(u32::from_le_bytes(*b"BC\xc0\xde").into(), 32);
-        // What the fuzzer has no more bytes for is missing.
+        // The rest is missing when the fuzzer has no more bytes.
         let _ = any_blocks(u, &mut bits);
         let bytes = bits.bytes();
         Walk::new(&bytes).run();
@@ -45,7 +45,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// How operands are written.
+/// The encoding of operands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Operand {
     Literal(u64),
@@ -65,7 +65,7 @@ enum Scalar {
 
 type Abbreviation = Vec<Operand>;
 
-/// What abbreviations can be used where a block is.
+/// The abbreviations that a block can use.
 #[derive(Clone, Default)]
 struct Known {
     width: u32,
@@ -110,7 +110,7 @@ fn put_abbreviated(bits: &mut Bits, known: &Known, id: usize, operands: &[u64]) 
             Operand::Literal(_) => drop(operands.next()),
             Operand::Fixed(width) => bits.fixed(operands.next().unwrap_or(0), width).done(),
             Operand::Vbr(width) => {
-                // More digits than a number has are no number.
+                // More digits than a number has are not a number.
                 bits.vbr(operands.next().unwrap_or(0), width).done();
             }
             Operand::Char6 => bits.fixed(operands.next().unwrap_or(0) & 63, 6).done(),
@@ -189,7 +189,7 @@ fn embedding(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, Vec<Vec<u8>>)> {
     for _ in 0..functions {
         put_plain(&mut module, width, &[8, 0, 4, 0, 0, 0]);
     }
-    // Of each file: a global variable, a constant, a value of metadata, a node of it and the section's name.
+    // For each file: a global variable, a constant, a value of metadata, a node of it and the section's name.
     let first_constant = functions + files.len() as u64;
     let junk = u.int_in_range(0..=2)?;
     for n in 0..files.len() as u64 {
@@ -338,7 +338,7 @@ fn any_items(
     id: u64,
     depth: usize,
 ) -> Result<()> {
-    // What the fuzzer has no more bytes for ends.
+    // The rest ends when the fuzzer has no more bytes.
     while !u.is_empty() && u.ratio(15, 16)? {
         let usable = known.list.len().min(MOST).min((1 << known.width) - 4);
         match u.int_in_range(0..=5)? {

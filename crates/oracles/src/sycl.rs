@@ -39,7 +39,7 @@ pub fn check(data: &[u8]) {
     }
     let mut bytes = file.bytes;
     for _ in 0..u.int_in_range(0..=4).unwrap_or(0) {
-        // Tables lie behind the images.
+        // Tables follow the images.
         let first = file.images.first().copied().unwrap_or(0).min(bytes.len() - 8);
         let Ok(at) = u.int_in_range(first..=bytes.len() - 8) else { break };
         match u.arbitrary::<(bool, u64)>() {

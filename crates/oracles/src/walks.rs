@@ -13,7 +13,7 @@ use crate::agreement;
 
 /// The most that a run may have decompressed at one time.
 const LIMIT: u64 = 16 << 20;
-/// The most that it may have decompressed in all, beyond that, for each byte of a file.
+/// Limit of decompressed bytes in total, beyond that, for each byte of a file.
 const EXPANSION: u64 = 64;
 /// Members of thin archives that can be opened in one run.
 const THIN_LIMIT: usize = 16;
@@ -23,7 +23,8 @@ pub fn check(data: &[u8]) {
     Walk::new(data).run();
 }
 
-/// Where bytes lie: in the file, in decompressed data, in a thin archive's member, in data copied out of bitcode.
+/// The place of bytes: in the file, in decompressed data, in a thin archive's member, in data copied out of
+/// bitcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     File,
@@ -42,7 +43,7 @@ fn place(location: Location) -> (Place, u64) {
     }
 }
 
-/// What a container allows to its contents.
+/// The limits of a container for its contents.
 #[derive(Debug)]
 struct Frame {
     kind: ContainerKind,
@@ -53,7 +54,7 @@ struct Frame {
     in_bitcode: bool,
     /// Errors that were found before it was entered, if only the scan found it.
     scanned_after: Option<usize>,
-    /// Where the containers and images directly inside lie.
+    /// The ranges of the containers and images directly inside.
     inside: Vec<Range<u64>>,
 }
 
@@ -80,7 +81,7 @@ pub struct Walk<'d> {
     disagreements: usize,
     /// The texts of all findings.
     findings: Vec<String>,
-    /// What was found to be damaged.
+    /// The damage that was found.
     pub errors: Vec<String>,
 }
 
@@ -342,7 +343,7 @@ impl Visitor for Walk<'_> {
         if frame.scanned_after.is_some_and(|before| before < self.errors.len()) {
             self.top().inside.pop();
         }
-        // What follows the containers of a section for other data is scanned.
+        // Bytes after the containers of a section for other data are scanned.
         if let (ContainerKind::Section, Some(last)) = (frame.kind, frame.inside.last())
             && let Some(section) = self.top().inside.last_mut()
             && frame.range == *section

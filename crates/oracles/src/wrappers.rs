@@ -235,7 +235,7 @@ fn check_wrapper(
     match (whole, grown) {
         (Ok(module), Ok(grown)) => check_module(&module, &grown, &images),
         (whole, grown) => {
-            // Of several faults, another may be found first.
+            // If there are several faults, another may be found first.
             for result in [whole, grown] {
                 let error = result.expect_err("both or none can be wrapped");
                 assert_ne!(error.kind(), ErrorKind::HeadTooShort);

@@ -58,7 +58,7 @@ fn empty(source_name: &'static str, kind: Kind, abi: Abi, target: Target) -> Mod
     }
 }
 
-/// What is registered of image `index`.
+/// Returns the registered parts of image `index`.
 fn parts(wrapper: &Wrapper<'_>, index: usize) -> Result<Vec<Range<u64>>, Problem> {
     match wrapper.images.get(index) {
         Some(image) if wrapper.options.keep_packages => Ok(iter::once(0..image.size).collect()),

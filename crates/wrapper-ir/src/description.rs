@@ -48,11 +48,11 @@ pub(crate) struct Startup {
 /// Bytes of an input that are put into the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Blob {
-    /// Which input.
+    /// The index of the input.
     pub(crate) input: usize,
     /// The first byte that is taken.
     pub(crate) offset: u64,
-    /// How many bytes are taken.
+    /// The number of bytes.
     pub(crate) size: u64,
     /// `true` if they are one valid package.
     pub(crate) package: bool,
@@ -63,11 +63,11 @@ pub(crate) struct Blob {
 pub(crate) enum Type {
     /// No value.
     Void,
-    /// An integer of so many bits: 1, 8, 16, 32 or 64.
+    /// An integer of this many bits: 1, 8, 16, 32 or 64.
     Int(u16),
     /// A pointer, of no particular type.
     Pointer,
-    /// So many elements of a type.
+    /// This many elements of a type.
     Array(u64, Box<Type>),
     /// The structure of this name.
     Struct(Name),
@@ -84,7 +84,7 @@ pub(crate) struct Struct {
     pub(crate) fields: Vec<Type>,
 }
 
-/// Who sees a symbol, and what becomes of several of the same name.
+/// The visibility of a symbol, and the handling of several of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Linkage {
     /// Every object; one of them defines it.
@@ -104,12 +104,11 @@ pub(crate) enum Linkage {
 /// A variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Global {
-    /// Its name. A leading `\x01` says that the rest is the name in the object, whatever the
-    /// target puts in front of names otherwise.
+    /// Its name. A leading `\x01` says that the rest is the name in the object, without the prefix of the target.
     pub(crate) name: Name,
-    /// What it holds.
+    /// The type of its contents.
     pub(crate) ty: Type,
-    /// Who sees it.
+    /// The symbol's linkage.
     pub(crate) linkage: Linkage,
     /// Not seen outside the program or library it is linked into.
     pub(crate) hidden: bool,
@@ -123,7 +122,7 @@ pub(crate) struct Global {
     pub(crate) align: u64,
     /// The address sanitizers must not put anything around it.
     pub(crate) no_sanitize: bool,
-    /// What it holds from the start; `None` for a declaration.
+    /// Its initial value; `None` for a declaration.
     pub(crate) init: Option<Constant>,
 }
 
@@ -147,7 +146,7 @@ pub(crate) enum Constant {
     Inside {
         /// The variable.
         global: Name,
-        /// How many bytes after its start, more than 0.
+        /// The number of bytes after its start, more than 0.
         offset: u64,
         /// The type LLVM's `getelementptr` steps by.
         source: Type,
@@ -160,7 +159,7 @@ pub(crate) enum Constant {
     Bytes(Cow<'static, [u8]>),
     /// The bytes of [`Module::blobs`] with this index, an array of 8-bit integers, not empty.
     Image {
-        /// Which blob.
+        /// The index of the blob.
         blob: usize,
         /// Its size in bytes.
         size: u64,
@@ -176,15 +175,15 @@ pub(crate) enum Constant {
 pub(crate) struct Function {
     /// Its name.
     pub(crate) name: Name,
-    /// What it is for.
+    /// Its purpose.
     pub(crate) role: Role,
-    /// Who sees it.
+    /// The function's linkage.
     pub(crate) linkage: Linkage,
     /// The section, if it has to be a certain one.
     pub(crate) section: Option<Name>,
-    /// What it returns.
+    /// The type of its result.
     pub(crate) result: Type,
-    /// How many parameters it has: the first of `locals`.
+    /// The number of its parameters: the first of `locals`.
     pub(crate) parameters: usize,
     /// Its parameters, then the results of its instructions, in their order.
     pub(crate) locals: Vec<Local>,
@@ -192,7 +191,7 @@ pub(crate) struct Function {
     pub(crate) blocks: Vec<Block>,
 }
 
-/// What a function is for.
+/// The purpose of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Role {
     /// Belongs to the runtime or to C: declared only.
@@ -231,11 +230,11 @@ pub(crate) struct Block {
 pub(crate) struct Instruction {
     /// The local it defines, an index into [`Function::locals`], if it has a result.
     pub(crate) result: Option<usize>,
-    /// What it does.
+    /// Its operation.
     pub(crate) operation: Operation,
 }
 
-/// What an instruction works on.
+/// An operand of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// A constant: an integer, null, or an address.
@@ -244,7 +243,7 @@ pub(crate) enum Value {
     Local(usize),
 }
 
-/// What an instruction does. Blocks are given by their index in [`Function::blocks`].
+/// The operation of an instruction. Blocks are given by their index in [`Function::blocks`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// Calls a function.
@@ -256,18 +255,18 @@ pub(crate) enum Operation {
     },
     /// Reads from memory.
     Load {
-        /// What is read.
+        /// The type to read.
         ty: Type,
-        /// Where.
+        /// The address.
         pointer: Value,
         /// Alignment there, in bytes.
         align: u64,
     },
     /// Writes to memory.
     Store {
-        /// What is written.
+        /// The value to write.
         value: Value,
-        /// Where.
+        /// The address.
         pointer: Value,
         /// Alignment there, in bytes.
         align: u64,
@@ -278,7 +277,7 @@ pub(crate) enum Operation {
         source: Type,
         /// Its address.
         base: Value,
-        /// Which field: the 32-bit indices 0 and this one.
+        /// The field: the 32-bit indices 0 and this one.
         index: u32,
     },
     /// The address after an element: an inbounds `getelementptr`.
@@ -316,16 +315,16 @@ pub(crate) enum Operation {
     BranchIf {
         /// A 1-bit integer.
         condition: Value,
-        /// Where to if it is 1.
+        /// The block for 1.
         then: usize,
-        /// Where to if it is 0.
+        /// The block for 0.
         otherwise: usize,
     },
     /// Goes on in the block that goes with a value.
     Switch {
         /// An integer.
         value: Value,
-        /// Where to for a value that is not there.
+        /// The block for other values.
         default: usize,
         /// Values, of as many bits, and blocks.
         cases: Vec<(u64, usize)>,
@@ -341,7 +340,7 @@ impl Operation {
     }
 }
 
-/// Where the fields of a structure are, from [`Module::struct_layout`].
+/// The layout of a structure, from [`Module::struct_layout`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StructLayout {
     /// The offset of each field in bytes.
@@ -442,7 +441,7 @@ impl Module {
         self.structs.iter().find(|structure| structure.name == name)
     }
 
-    /// Which fields a type has if it is a structure, none otherwise.
+    /// Returns the fields of a structure, none for another type.
     pub(crate) fn fields<'a>(&'a self, ty: &'a Type) -> &'a [Type] {
         match ty {
             Type::Struct(name) => self.structure(name).map_or(&[], |found| &found.fields),
@@ -475,7 +474,7 @@ impl Module {
         }
     }
 
-    /// Where the fields of a structure are on the target.
+    /// Returns the layout of a structure on the target.
     pub(crate) fn struct_layout(&self, fields: &[Type]) -> StructLayout {
         let mut layout = StructLayout { offsets: Vec::new(), size: 0, align: 1 };
         for field in fields {
@@ -542,7 +541,7 @@ mod tests {
         assert_eq!(info("i386-unknown-linux-gnu"), (vec![0, 4, 8, 12, 16], 20));
     }
 
-    /// What every emitter counts on.
+    /// Checks the conditions that every emitter relies on.
     #[test]
     fn sound() {
         let triples = ["x86_64-unknown-linux-gnu", "i686-pc-windows-msvc", "aarch64-apple-darwin"];

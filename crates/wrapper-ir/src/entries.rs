@@ -16,8 +16,8 @@ use crate::wrapper::{check_suffix, is_supported};
 ///
 /// Its record connects the address by which the host knows it with its name in the device images.
 ///
-/// Symbols are named as in LLVM IR: without what the target puts in front of names (an underscore in Mach-O). The module
-/// only declares them, so they must be visible to the linker: a `static` of C or a private function of Rust is not.
+/// Symbols are named as in LLVM IR: without the prefix of the target (an underscore in Mach-O). The module only
+/// declares them, so they must be visible to the linker: a `static` of C or a private function of Rust is not.
 ///
 /// ```
 /// use wrapper_ir::{EntryFlags, OffloadEntry};

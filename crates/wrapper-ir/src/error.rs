@@ -1,4 +1,4 @@
-//! What can be wrong with what is to be wrapped.
+//! Errors of wrapping.
 
 use std::{fmt, io};
 
@@ -212,8 +212,8 @@ pub(crate) enum Problem {
     /// An image is larger than the target or the output format can hold.
     ImageTooLarge { image: usize, size: u64, limit: u64 },
 
-    /// More bytes of an image are needed to unwrap the package it is. Not a fault of the image:
-    /// give at least so many.
+    /// More bytes of an image are needed to unwrap the package it is. The image may be valid: give at least this
+    /// many.
     HeadTooShort { image: usize, needed: u64 },
 
     /// The head given for an image is longer than the image.
@@ -243,7 +243,7 @@ pub(crate) enum Problem {
     /// An alignment is not a power of two, or more than the object format has.
     BadAlign { align: u64, limit: u64 },
 
-    /// The suffix of a private entries section is no part of a C identifier.
+    /// The suffix of a private entries section is not a part of a C identifier.
     BadEntriesSuffix { suffix: Box<str> },
 
     /// A private entries section was asked for where the linker does not define its bounds.
@@ -282,8 +282,8 @@ pub(crate) enum Problem {
     /// A block of bitcode, which has all images in it, is larger than its length can say.
     Bitcode(llvm_bitcode::Error),
 
-    /// A changed description refers to a variable, function or structure that it does not have.
-    /// Structures come in front of those that contain them.
+    /// A changed description refers to a variable, function or structure that it does not have. Structures come
+    /// before those that contain them.
     UnknownName { name: Box<str> },
 
     /// A changed description refers to a part of an input that it does not have.

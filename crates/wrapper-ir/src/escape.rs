@@ -3,11 +3,10 @@
 use std::fmt;
 use std::io::{self, Write};
 
-/// What each byte is written as, and how long that is: itself, a backslash twice, or a backslash
-/// and two hexadecimal digits.
+/// The text of each byte, with its length: itself, a backslash twice, or a backslash and two hexadecimal digits.
 const CODES: [(usize, [u8; 3]); 256] = codes();
 
-/// How many bytes are escaped before they are written.
+/// The number of bytes that are escaped before they are written.
 const CHUNK: usize = 1 << 14;
 
 #[allow(

@@ -41,8 +41,8 @@ impl<'a> Image<'a> {
         Self::new(to_u64(bytes.len()), bytes)
     }
 
-    /// Says what the image was compiled for, as `--offload-arch=` of AOMP's
-    /// `clang-offload-wrapper` does: `gfx90a:xnack+`. What it says is not checked.
+    /// Says what the image was compiled for, as `--offload-arch=` of AOMP's `clang-offload-wrapper` does:
+    /// `gfx90a:xnack+`. The text is not checked.
     #[must_use]
     pub fn target_id(mut self, target_id: impl Into<Cow<'a, str>>) -> Self {
         self.target_id = Some(target_id.into());
@@ -75,7 +75,7 @@ impl<'a> Image<'a> {
         self.head.starts_with(&offload_binary::MAGIC)
     }
 
-    /// What is registered of image `image`: each image of a package, or all of it.
+    /// Returns the registered parts of image `image`: each image of a package, or all of it.
     pub(crate) fn parts(&self, image: usize, kind: Kind) -> Result<Vec<Range<u64>>, Problem> {
         if !self.is_package() {
             return Ok(iter::once(0..self.size).collect());

@@ -166,7 +166,7 @@ impl fmt::Display for GlobalTail<'_> {
     }
 }
 
-/// A name after `@` or `%`, or in front of `:`; quoted if it has to be.
+/// A name after `@` or `%`, or before `:`; quoted if it has to be.
 struct Named<'a>(&'a str);
 
 impl fmt::Display for Named<'_> {

@@ -1,4 +1,4 @@
-//! What to wrap for: the programming model, and the release whose runtime and compiler take part.
+//! Choices of the wrapped code: the programming model, and the release of its runtime and compiler.
 
 use std::fmt;
 

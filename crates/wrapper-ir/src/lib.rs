@@ -140,11 +140,11 @@
 //!
 //! # Packages
 //!
-//! An OpenMP image that is a package of [`offload_binary`] is put in as it is, and what is
-//! registered are the images in it, after everything the package says is checked. Of a package
-//! with one CUDA or HIP image that image is put in. SYCL packages are checked only. Images of
-//! another kind are refused, and so are compressed packages: this crate has no codec, and no runtime has one for
-//! them. `fat_object::decompress_offload_binary` makes plain ones of them.
+//! An OpenMP image that is a package of [`offload_binary`] is put in as it is, and what is registered are the
+//! images in it, after everything the package says is checked. A package with one CUDA or HIP image is replaced by
+//! that image. SYCL packages are checked only. Images of another kind are refused, and so are compressed packages:
+//! this crate has no codec, and no runtime has one for them. `fat_object::decompress_offload_binary` makes plain
+//! ones of them.
 //!
 //! # Bounds
 //!

@@ -1,4 +1,4 @@
-//! What the host's triple says: object format, pointers, alignments.
+//! Properties of the host's triple: object format, pointers, alignments.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What to wrap and how, and the description that comes of it.
+//! A wrapper: its images and options, and the description made of them.
 
 use std::borrow::Cow;
 
@@ -45,20 +45,20 @@ pub(crate) struct Options<'a> {
     pub(crate) keep_packages: bool,
 }
 
-/// How target IDs are handed to AOMP's runtime, by its function `__tgt_register_image_info`.
+/// The way to hand target IDs to AOMP's runtime, by its function `__tgt_register_image_info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImageInfo {
     /// As AOMP does: LLVM's own runtime, which has no such function, cannot be linked with.
     #[default]
     Strong,
-    /// If the runtime has the function.
+    /// Only if the runtime has the function.
     Weak,
     /// Not at all.
     None,
 }
 
-/// How variables in managed memory are handed to the CUDA runtime.
+/// The way to hand variables in managed memory to the CUDA runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ManagedCall {
@@ -76,14 +76,14 @@ impl<'a> Wrapper<'a> {
         Self { kind, abi, target, images: Vec::new(), options: Options::default() }
     }
 
-    /// Adds an image behind those there are.
+    /// Appends an image.
     #[must_use]
     pub fn image(mut self, image: Image<'a>) -> Self {
         self.images.push(image);
         self
     }
 
-    /// Adds images behind those there are.
+    /// Appends images.
     #[must_use]
     pub fn images(mut self, images: impl IntoIterator<Item = Image<'a>>) -> Self {
         self.images.extend(images);
@@ -105,8 +105,8 @@ impl<'a> Wrapper<'a> {
         self
     }
 
-    /// Aligns images to so many bytes, a power of two: up to 2³² in ELF, 8192 in COFF, 32768 in
-    /// Mach-O. Otherwise to 8, for HIP to 4096.
+    /// Aligns images to `align` bytes, a power of two: up to 2³² in ELF, 8192 in COFF, 32768 in Mach-O. Otherwise
+    /// to 8, for HIP to 4096.
     #[must_use]
     pub fn image_align(mut self, align: u64) -> Self {
         self.options.image_align = Some(align);
@@ -132,14 +132,14 @@ impl<'a> Wrapper<'a> {
         self
     }
 
-    /// How target IDs are handed to AOMP's runtime.
+    /// Sets the way to hand target IDs to AOMP's runtime.
     #[must_use]
     pub fn image_info(mut self, image_info: ImageInfo) -> Self {
         self.options.image_info = image_info;
         self
     }
 
-    /// How managed variables are handed to the CUDA runtime.
+    /// Sets the way to hand managed variables to the CUDA runtime.
     #[must_use]
     pub fn managed_call(mut self, call: ManagedCall) -> Self {
         self.options.managed_call = call;

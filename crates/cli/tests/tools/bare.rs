@@ -223,7 +223,7 @@ fn damaged_images_are_errors() {
         (zero, "byte 0x2c: expected an instruction of one word or more, found 0"),
         (version, "byte 0x4: expected version 1"),
         (spirv(KERNEL, 2)[..9].to_vec(), "a multiple of 4"),
-        (cut(&bitcode("amdgcn-amd-amdhsa")), "bitcode block 8 reaches"),
+        (cut(&bitcode("amdgcn-amd-amdhsa")), "bitcode block 8 lies at"),
     ] {
         let path = write(&place, "image", &bytes);
         let (code, out, _) = run(&["verify"], &path);

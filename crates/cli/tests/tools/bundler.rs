@@ -726,7 +726,9 @@ fn damaged_objects_and_archives_are_named() {
     for name in ["/-1", "#1/x"] {
         let archive = format!("!<arch>\n{name:<16}{:<32}{:<10}`\ntext", "0", 4);
         write(&place, "x", archive);
-        let expected = format!("'x': at byte 0x0: archive member at 0x8 has {name} for a name,");
+        let expected = format!(
+            "'x': at byte 0x0: archive member at 0x8: expected a name or a reference to one, found {name}"
+        );
         for complaint in [
             bad(&place, &["-type=a", "-list", "-input=x"]),
             bad(&place, &strs(&unbundling("a", &[HIP], "x"))),

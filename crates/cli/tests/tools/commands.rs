@@ -405,7 +405,7 @@ fn extract_chooses_by_target_and_index() {
     let two = offload([OsStr::new("extract"), file.as_os_str(), OsStr::new("--stdout")]);
     assert_eq!(two.status.code(), Some(1));
     assert!(two.stdout.is_empty());
-    assert!(stderr(&two).contains("4 images match, --stdout takes one"), "{}", stderr(&two));
+    assert!(stderr(&two).contains("--stdout: expected one image, found 4"), "{}", stderr(&two));
     // Nothing that matches: say what there is, write nothing.
     let other = tempfile::tempdir().unwrap();
     let none = run_in(

@@ -660,7 +660,7 @@ fn compressing_is_undone_by_decompressing() {
         ("hip-ccob-v3.o", "nothing to do: its 1 bundle is compressed already"),
         (
             "bundle-proposal.s",
-            "text bundles with markers behind their entries only cannot be edited and stay as they are",
+            "text bundles with markers only after their entries cannot be edited and stay as they are",
         ),
     ] {
         let file = data(name);

@@ -298,7 +298,7 @@ fn an_image_of_four_gigabytes_is_refused_before_anything_is_written() {
     let output = run_with(OFFLOAD, &place, &args, b"");
     assert_eq!(output.status.code(), Some(1));
     let complaint = stderr(&output);
-    assert!(complaint.contains("coff has room for 0x"), "{complaint}");
+    assert!(complaint.contains("coff allows at most 0x"), "{complaint}");
     let args =
         ["wrap", "--kind=openmp", "--triple=i386-unknown-linux-gnu", "-o", "out.ll", "large"];
     let output = run_with(OFFLOAD, &place, &args, b"");

@@ -12,7 +12,7 @@ use crate::error::Problem;
 /// Offsets of members in a table.
 #[derive(Clone, Copy)]
 struct Offsets {
-    /// Where the first one stands in the index.
+    /// The position of the first one in the index.
     start: usize,
     count: u64,
     /// From one to the next.

@@ -31,13 +31,13 @@ const NAME: Range<usize> = 0..16;
 const SIZE: Range<usize> = 48..58;
 /// The largest number that has room in ten digits.
 const MAX_SIZE: u64 = 9_999_999_999;
-/// What data of members is aligned to where LLVM and Apple write archives in BSD's form.
+/// Alignment of the data of members where LLVM and Apple write archives in BSD's form.
 const BSD_ALIGNMENT: u64 = 8;
 
 /// A member whose data changes.
 #[derive(Debug)]
 pub struct MemberEdit {
-    /// Where its data lies in the file.
+    /// The range of its data in the file.
     pub range: Range<u64>,
     /// The new data.
     pub new: Output,
@@ -47,12 +47,12 @@ pub struct MemberEdit {
 struct Member {
     header_at: u64,
     header: Vec<u8>,
-    /// Length of a name in front of the data, as BSD's form has it.
+    /// Length of a name before the data, as in BSD's form.
     name_len: u64,
-    /// The name as the header has it, or that in front of the data; without padding.
+    /// The name from the header, or the one before the data; without padding.
     name: Vec<u8>,
     data: Range<u64>,
-    /// Where the next header is.
+    /// The start of the next header.
     end: u64,
 }
 
@@ -107,9 +107,9 @@ pub(crate) fn edit(
     Ok(Edited { parts: splices, notes })
 }
 
-/// How the archive is written beyond what all have in common.
+/// Choices of the archive's writer.
 struct Style {
-    /// Names in front of data are followed by as many zeros as align the data.
+    /// Names before data are padded with zeros that align the data.
     padded_names: bool,
     /// Data is followed by line feeds that count as a part of it, up to the alignment.
     padded_data: bool,
@@ -220,7 +220,7 @@ fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Vec<Member>, Pro
             header.get(SIZE).and_then(decimal).ok_or_else(|| damaged("a member has no size"))?;
         let data_end = header_end.saturating_add(size);
         if data_end > len {
-            return Err(damaged("a member ends behind the archive"));
+            return Err(damaged("a member ends after the archive"));
         }
         let name_len = match name.strip_prefix(b"#1/") {
             Some(digits) => decimal(digits).ok_or_else(|| damaged("a name has no length"))?,
@@ -255,7 +255,7 @@ fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Vec<Member>, Pro
     Ok(members)
 }
 
-/// A number in ASCII, with blanks behind it.
+/// Parses an ASCII number, followed by blanks.
 fn decimal(field: &[u8]) -> Option<u64> {
     std::str::from_utf8(field).ok()?.trim_end_matches(' ').parse().ok()
 }
@@ -284,7 +284,7 @@ mod tests {
         file.extend([header("a/", 4).as_bytes(), b"aaaa"].concat());
         let data = file.len() as u64 - 4..file.len() as u64;
         file.extend([header("b/", 2).as_bytes(), b"bb"].concat());
-        // The offset comes behind the number of symbols.
+        // The offset follows the number of symbols.
         let width = if name == "/" { 4 } else { 8 };
         let offset = second.to_be_bytes();
         file[index_at + width..index_at + 2 * width].copy_from_slice(&offset[8 - width..]);

@@ -49,11 +49,11 @@ fn look_up(table: &[u32; 256], byte: u8) -> u32 {
 
 static LAST: [u32; 256] = table(0);
 
-/// Eight bytes at once: what the first one does, with seven behind it, and so on.
+/// Tables for eight bytes at once: the first for a byte with seven after it, and so on.
 static TABLES: [[u32; 256]; 8] =
     [table(7), table(6), table(5), table(4), table(3), table(2), table(1), table(0)];
 
-/// What a byte with so many zeros behind it leaves, by the polynomial 0x04C11DB7, bits reversed.
+/// The remainder of a byte with `zeros` zero bytes after it, by the polynomial 0x04C11DB7, bits reversed.
 const fn table(zeros: u32) -> [u32; 256] {
     let mut table = [0; 256];
     let mut rest: &mut [u32] = &mut table;
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn of_parts() {
-        // Whatever the lengths of the pieces.
+        // The lengths of the pieces do not matter.
         let bytes: Vec<u8> = (0..50).map(|n| n * 5 + 3).collect();
         let one_by_one = bytes.chunks(1).fold(0, update);
         for len in 1..50 {

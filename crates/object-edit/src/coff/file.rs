@@ -22,12 +22,12 @@ pub(crate) const STRING_SIZE_LEN: u64 = size_of::<Word>() as u64;
 
 /// An object. Offsets in it count from the start of the window.
 pub(crate) struct Object {
-    /// Where it lies in the walked file.
+    /// Its range in the walked file.
     pub(super) window: Range<u64>,
     pub(crate) header: Header,
     pub(crate) headers_end: u64,
     pub(crate) sections: Vec<Section>,
-    /// What belongs to each section.
+    /// The parts of each section.
     pub(super) parts: Vec<Parts>,
     /// The symbol table. The strings follow.
     pub(crate) symbols: Range<u64>,
@@ -36,7 +36,7 @@ pub(crate) struct Object {
     pub(crate) strings: Vec<u8>,
 }
 
-/// Where things of a section lie; empty ranges where there are none.
+/// The ranges of the parts of a section; empty where there are none.
 pub(super) struct Parts {
     pub(super) contents: Range<u64>,
     pub(super) relocations: Range<u64>,
@@ -51,7 +51,7 @@ impl Object {
     pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
         let mut read = in_source::<Problem>(source, window.start);
         let object = Object::new(window.clone(), &mut read)?;
-        // What is done for each section is done for each byte no more than twice.
+        // Work on all sections touches each byte at most twice.
         let value = object.parts.iter().fold(0, |sum: u64, parts| sum.saturating_add(parts.size()));
         let limit = window.end.saturating_sub(window.start).saturating_mul(2);
         match value > limit {
@@ -102,7 +102,7 @@ impl Object {
         )
     }
 
-    /// The name of a section, as it stands in its header or in the string table, there with all names behind it:
+    /// Returns the name of a section, from its header or from the string table, there with all names after it:
     /// looking for its end may take long, if many sections have one name.
     pub(crate) fn name_on<'o>(&'o self, section: &'o Section) -> &'o [u8] {
         match name_offset(section) {
@@ -155,7 +155,7 @@ impl Parts {
         ]
     }
 
-    /// Fails where they are not all in the object, or share bytes with the headers or the tables behind them.
+    /// Fails if they are not all in the object, or share bytes with the headers or the tables after them.
     fn check(
         &self,
         number: u64,
@@ -180,7 +180,7 @@ impl Parts {
     }
 }
 
-/// Where the symbol table lies: an empty one at the end of the file, where there is none.
+/// Returns the range of the symbol table: an empty one at the end of the file, if there is none.
 fn symbols(available: u64, header: &Header, headers_end: u64) -> Result<Range<u64>, ObjectProblem> {
     let (start, count) = header.symbols();
     let start = u64::from(start);

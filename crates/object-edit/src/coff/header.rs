@@ -103,7 +103,7 @@ impl Header {
         if self.is_big() { IMAGE_SIZEOF_SYMBOL_EX } else { IMAGE_SIZEOF_SYMBOL }
     }
 
-    /// The header with so many sections and the symbol table elsewhere.
+    /// Returns the header with `new` sections and the symbol table elsewhere.
     pub(crate) fn changed(&self, new: u64, symbols_at: u32) -> Result<Vec<u8>, ObjectProblem> {
         let (format, limit) = match self {
             Header::Plain(_) => (FORMAT, IMAGE_SYM_SECTION_MAX.into()),
@@ -127,7 +127,7 @@ impl Header {
     }
 }
 
-/// Where in the string table the name of a section is, if it is there; no offset when it cannot be read.
+/// Returns the offset of a section's name in the string table, if it is there; no offset if it cannot be read.
 #[allow(clippy::option_option, reason = "elsewhere, or nowhere")]
 pub(super) fn name_offset(section: &Section) -> Option<Option<u64>> {
     match section.name {

@@ -1,4 +1,4 @@
-//! COFF objects: contents of sections replaced, the others laid out anew.
+//! COFF objects: contents of sections replaced, the others laid out again.
 //!
 //! ```text
 //! file header, section headers      offsets and sizes change
@@ -6,7 +6,7 @@
 //! symbols, names                    values in sections whose bundles move, sizes and checksums of sections
 //! ```
 //!
-//! From Microsoft's "PE Format". What a relocation adds to its symbol stands in the place that it applies to.
+//! From Microsoft's "PE Format". The addend of a relocation is stored in the place that it applies to.
 
 mod checksum;
 mod file;
@@ -78,7 +78,7 @@ fn rewrite(
     for (index, parts) in object.parts.iter().enumerate() {
         let new = changed.get_mut(&index).map(|changed| std::mem::take(&mut changed.contents));
         let old = match parts.contents.clone() {
-            // What is empty may be nowhere.
+            // An empty part may be anywhere.
             old if new.is_some() && old.start < object.headers_end => {
                 object.symbols.start..object.symbols.start
             }

@@ -1,4 +1,4 @@
-//! What refers to the contents of a section of a COFF object: symbols and relocations.
+//! References to the contents of a section of a COFF object: symbols and relocations.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ struct Target<'c> {
 struct Definition {
     /// Index of the section.
     section: usize,
-    /// Where in it this one starts.
+    /// The start of the symbol in the section.
     value: u64,
     /// Offset in the walked file.
     at: u64,
@@ -45,7 +45,7 @@ struct Definition {
     checksum: u32,
 }
 
-/// What the symbol table says.
+/// The contents of the symbol table.
 #[derive(Default)]
 struct Symbols<'c> {
     /// By number.
@@ -221,12 +221,12 @@ fn relocations(
     Ok(places)
 }
 
-/// What a relocation does with the place that it applies to.
+/// The effect of a relocation on the place that it applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Nothing that has to do with a place in a section.
     Nothing,
-    /// Adds the symbol, less something that does not move, to so many bytes of it.
+    /// Adds the symbol, minus something that does not move, to this many bytes of it.
     Adds(u64),
     Unknown,
 }

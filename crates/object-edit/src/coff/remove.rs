@@ -1,6 +1,6 @@
 //! COFF: cutting out sections.
 //!
-//! Headers and contents are cut out, and what follows moves. The string table is built anew.
+//! Headers and contents are cut out, and what follows moves. The string table is rebuilt.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ impl Cuts {
         Cuts(with_lengths.collect())
     }
 
-    /// Where an offset is without them.
+    /// Returns the offset without the removed ranges.
     fn apply(&self, offset: u64) -> u64 {
         let count = self.0.partition_point(|(cut, _)| cut.start < offset);
         let last = count.checked_sub(1).and_then(|last| self.0.get(last));
@@ -207,7 +207,7 @@ fn symbols(
     Ok(table)
 }
 
-/// The string table, with its size, without the names of removed sections. `None` when it is not built anew.
+/// The string table, with its size, without the names of removed sections. `None` if it is not rebuilt.
 fn rebuild_strings(object: &Object, kept: &mut [Section], symbols: &mut [u8]) -> Option<Vec<u8>> {
     let old = object.strings.get(4..).filter(|old| !old.is_empty())?;
     // The size counts.
@@ -252,7 +252,7 @@ fn rebuild_strings(object: &Object, kept: &mut [Section], symbols: &mut [u8]) ->
     Some(bytes)
 }
 
-/// Where the names in the string table are given, of symbols that have theirs there.
+/// Returns the fields with the string table offsets of long symbol names.
 fn long_named(symbols: &mut [u8], record_len: usize) -> impl Iterator<Item = &mut [u8; 4]> {
     let mut auxiliary = 0_u8;
     symbols.chunks_exact_mut(record_len).filter_map(move |symbol| {

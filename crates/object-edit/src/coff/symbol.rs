@@ -16,7 +16,7 @@ pub(super) struct Symbol {
     pub(super) section: u32,
     kind: SymbolType,
     class: SymbolClass,
-    /// So many records follow, which are no symbols.
+    /// Number of auxiliary records that follow.
     pub(super) auxiliary: u8,
 }
 

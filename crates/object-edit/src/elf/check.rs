@@ -43,7 +43,7 @@ impl Addresses {
         Addresses { ranges }
     }
 
-    /// Those that end behind an address.
+    /// Returns the ranges that end after an address.
     fn behind(&self, address: u64) -> &[Range<u64>] {
         let before = self.ranges.partition_point(|range| range.end <= address);
         self.ranges.get(before..).unwrap_or_default()
@@ -75,9 +75,9 @@ struct Check<'a> {
     old: &'a File,
     new: &'a File,
     splices: &'a Output,
-    /// What may hold something else.
+    /// The addresses whose contents may differ.
     allowed: &'a Addresses,
-    /// What is allowed, and what is compared in another way than by its bytes in memory.
+    /// The allowed addresses, and those compared in another way than by their bytes in memory.
     compared: Addresses,
     /// The addresses of the pointers of the wrappers.
     pointers: Vec<u64>,
@@ -85,9 +85,9 @@ struct Check<'a> {
 
 /// Compares the file that `splices` are with the old one.
 ///
-/// `allowed` may hold something else: the place of the device code, and the old and new places of sections that moved.
-/// What wrappers, tables of relocations and symbols and the dynamic section hold is compared entry by entry, and the
-/// ELF header and the program headers field by field: of them it says nothing.
+/// `allowed` may hold something else: the place of the device code, and the old and new places of sections that
+/// moved. Other functions compare the contents of wrappers, of tables of relocations and symbols and of the dynamic
+/// section entry by entry, and the ELF header and the program headers field by field.
 pub(super) fn check(
     source: &mut Source<'_>,
     old: &File,
@@ -139,7 +139,7 @@ fn with_new<T>(
 /// As many bytes of a bundle as the HIP runtime reads to find the images of a plain one.
 const READABLE: u64 = 4096;
 
-/// That the same wrappers are there, and a bundle where each points to.
+/// Checks that the same wrappers exist, and that each points to a bundle.
 fn registrations(
     check: &Check<'_>,
     source: &mut Source<'_>,
@@ -186,8 +186,8 @@ fn registrations(
     Ok(())
 }
 
-/// How many bytes from an address on can be read from pages that have bytes of the file: all of them, or those that
-/// the runtime reads.
+/// Returns the number of bytes from an address on that can be read from pages with bytes of the file: all of them,
+/// or those that the runtime reads.
 fn readable(file: &File, address: u64) -> u64 {
     let Some(load) = file.load_at(address) else { return 0 };
     let end = |load: &ProgramHeader| load.p_vaddr.get(LE).saturating_add(load.p_filesz.get(LE));
@@ -212,7 +212,7 @@ mod tests {
     use super::super::wrappers::{Patch, repoint};
     use super::*;
 
-    /// What may change when bundles are packed.
+    /// Returns the addresses that may change when bundles are packed.
     fn allowed() -> Addresses {
         Addresses::new(vec![SLOT])
     }
@@ -221,7 +221,7 @@ mod tests {
         with(old, |source, file| check(source, file, &splices(new), &allowed())).unwrap()
     }
 
-    /// What the check says.
+    /// Returns the result of the check.
     #[track_caller]
     fn found(old: &[u8], new: &[u8]) -> (u64, &'static str) {
         match compare(old, new) {
@@ -289,7 +289,7 @@ mod tests {
         };
         expect(4, 1, 0, "the headers cannot be read");
         expect(24, 1, 0, "the ELF header changed");
-        // Of the segments: offset, address, flags, size in the file, size in memory.
+        // Fields of the segments: offset, address, flags, size in the file, size in memory.
         let segment = |n: usize| 64 + 56 * n;
         let cannot = "a segment cannot be mapped: offset and address differ by more than pages";
         expect(segment(2) + 8, 8, TEXT, cannot);

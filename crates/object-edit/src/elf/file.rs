@@ -21,7 +21,7 @@ pub(super) type Symbol = Sym64<LittleEndian>;
 /// Many sections may have one and the same long name: looking for its end must not take long.
 const LONGEST_NAME: usize = 256;
 
-/// The multiple of `align`, a power of two, at or behind a place.
+/// Rounds a place up to a multiple of `align`, a power of two.
 pub(super) fn up(place: u64, align: u64) -> u64 {
     down(place.saturating_add(align - 1), align)
 }
@@ -72,7 +72,7 @@ pub(super) fn is_thread_nobits(section: &SectionHeader) -> bool {
 /// The headers of the file. Offsets in them count from the start of the window.
 #[derive(Clone)]
 pub(super) struct File {
-    /// Where the ELF file lies in the walked file.
+    /// The range of the ELF file in the walked file.
     pub(super) window: Range<u64>,
     pub(super) header: Header,
     pub(super) segments: Vec<ProgramHeader>,
@@ -180,7 +180,7 @@ impl File {
     }
 }
 
-/// Why the headers cannot be read.
+/// The reason why the headers cannot be read.
 pub(super) enum ReadError {
     Read(io::Error),
     Header,

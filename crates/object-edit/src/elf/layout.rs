@@ -1,4 +1,4 @@
-//! Where bundles, and what moves along with them, come to lie in memory, and which pages nothing needs any more.
+//! Placement of bundles, and of sections that move along, in memory, and the pages that become unused.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,7 +31,8 @@ pub(super) fn stay(bundles: &[Bundle], end: u64) -> Option<Vec<u64>> {
     pack(&pinned, pinned.first()?.old.start, end)
 }
 
-/// Starts of bundles, each as close behind the one before it as it may be; `None` if that is not close enough.
+/// Returns the starts of bundles, each as close to the end of the previous one as it may be; `None` if that is not
+/// close enough.
 pub(super) fn pack(bundles: &[Bundle], start: u64, end: u64) -> Option<Vec<u64>> {
     let mut starts = Vec::new();
     let mut at = start;
@@ -47,7 +48,7 @@ pub(super) fn pack(bundles: &[Bundle], start: u64, end: u64) -> Option<Vec<u64>>
     Some(starts)
 }
 
-/// What there is to lay out.
+/// The input of the layout.
 pub(super) struct Task<'a> {
     pub(super) file: &'a File,
     pub(super) slot: &'a Slot,
@@ -59,15 +60,15 @@ pub(super) struct Task<'a> {
     pub(super) grown: bool,
 }
 
-/// What comes to lie where. Addresses.
+/// The new places in memory. Addresses.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) starts: Vec<u64>,
-    /// What leaves the middle of the segment, in order.
+    /// The ranges to remove from the middle of the segment, in order.
     pub(super) holes: Vec<Range<u64>>,
     /// The new end of the segment.
     pub(super) end: u64,
-    /// Where the sections behind the program headers lie.
+    /// The places of the sections after the program headers.
     pub(super) zone: Zone,
     /// Sections that move into the slot, and where to.
     pub(super) far: Vec<(usize, u64)>,
@@ -77,7 +78,7 @@ pub(super) struct Layout {
     pub(super) lowered: bool,
     /// Alignment of segments before an earlier edit lowered it, if it is to be restored.
     pub(super) raised: Option<u64>,
-    /// Bytes of pages that nothing needs and that stay all the same.
+    /// Bytes of unused pages that remain in the file.
     pub(super) zeroed: u64,
     /// The end of the new segment that begins with the first bundle.
     pub(super) grown: Option<u64>,
@@ -105,7 +106,7 @@ impl Task<'_> {
         }
         let most = self.holes(&extents, align).len().min(MOST_SEGMENTS);
         let mut best = self.attempt(&extents, most, align);
-        // Fewer holes need no more room: so many fit, and so many do not.
+        // Fewer holes need no more room: search for the largest number that fits.
         let (mut fits, mut too_many) = (0, if best.is_some() { 0 } else { most });
         while fits < too_many {
             let middle = fits.midpoint(too_many);
@@ -133,7 +134,7 @@ impl Task<'_> {
         self.file.sections.get(index).map_or(0, |section| section.sh_size.get(LE))
     }
 
-    /// Whole pages between and behind parts of the slot.
+    /// Returns the whole pages between and after parts of the slot.
     fn holes(&self, extents: &[Range<u64>], align: u64) -> Vec<Range<u64>> {
         let next = extents.iter().skip(1).map(|extent| extent.start);
         let end = self.slot.content_after.then(|| self.slot.end(align));
@@ -142,7 +143,7 @@ impl Task<'_> {
         gaps.filter(|gap| gap.start < gap.end).collect()
     }
 
-    /// The layout with up to so many holes.
+    /// Returns the layout with up to `most` holes.
     fn attempt(&self, extents: &[Range<u64>], most: usize, align: u64) -> Option<Layout> {
         let segments = self.room.headers.checked_add(most as u64)?;
         let segments = segments.checked_add(u64::from(self.grown))?;
@@ -191,7 +192,7 @@ impl Task<'_> {
         if kept && !self.grown { self.slot.segment().end } else { content }
     }
 
-    /// The part of the slot behind which evicted sections go, and where they must end.
+    /// Returns the part of the slot after which evicted sections go, and the limit of their end.
     fn host(&self, extents: &[Range<u64>], align: u64) -> Option<(usize, u64)> {
         let last = extents.len().checked_sub(1)?;
         let end = self.slot.end(align);

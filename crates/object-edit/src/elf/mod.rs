@@ -1,10 +1,10 @@
 //! Linked ELF files: pages of device code leave the file, and an address gap stays.
 //!
-//! Every address outside the device code stays what it is, so only offsets in the file change. Of the segment with the
-//! device code, whole pages that nothing needs any more are cut out: what is left becomes several segments with gaps
-//! between them, which costs a program header per gap. Linkers leave no room for more of them, and tools like `strip`
-//! do not accept the table in another place. So sections behind it make room: notes move a little, and tables that
-//! only the dynamic section names move to where device code was. (System V ABI, "Program Header", "Dynamic Section".)
+//! Every address outside the device code stays what it is, so only offsets in the file change. Whole unused pages
+//! are cut out of the segment with the device code: the rest becomes several segments with gaps between them, which
+//! costs a program header per gap. Linkers leave no room for more of them, and tools like `strip` do not accept the
+//! table in another place. So sections after it make room: notes move a little, and tables that only the dynamic
+//! section names move to where device code was. (System V ABI, "Program Header", "Dynamic Section".)
 
 mod check;
 mod dynamic;
@@ -124,7 +124,7 @@ pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Problem> {
 /// The sections with bundles, and the bundles with their addresses.
 type DeviceCode = (Vec<usize>, Vec<(Range<u64>, Item)>);
 
-/// What changes, in the order of the file.
+/// Returns the changes, in the order of the file.
 fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Problem> {
     let unsupported = |kind| Err(Problem::Unsupported { kind });
     let mut indices = Vec::new();
@@ -232,7 +232,7 @@ fn check_wrappers(wrappers: &[Wrapper], bundles: &[Bundle]) -> Result<(), Proble
     Ok(())
 }
 
-/// What is known of the file.
+/// The file and everything read from it.
 struct Editor<'a> {
     file: &'a File,
     dynamic: &'a Dynamic,
@@ -241,7 +241,7 @@ struct Editor<'a> {
 }
 
 impl Editor<'_> {
-    /// The addresses of so many program headers.
+    /// Returns the addresses of this many program headers.
     fn room_for(&self, headers: usize) -> Option<Range<u64>> {
         let start = self.file.address_of(self.file.header.e_phoff.get(LE))?;
         Some(start..start.saturating_add(room::HEADER.saturating_mul(headers as u64)))
@@ -297,7 +297,7 @@ impl Editor<'_> {
 fn allowed(file: &File, slot: &Slot, layout: &Layout, headers: Option<Range<u64>>) -> Addresses {
     let section = |index: &usize| file.sections.get(*index);
     let mut addresses = Vec::from_iter(headers);
-    // Behind the slot there may be room up to the next segment.
+    // After the slot there may be room up to the next segment.
     let slot_end = match slot.content_after {
         true => slot.end(1),
         false => slot.segment().end.max(layout.end),
@@ -325,7 +325,7 @@ fn moved(bundles: &[Bundle], starts: &[u64], address: u64) -> u64 {
     }
 }
 
-/// The sections with bundles: one more behind each hole, and behind sections that moved to between bundles.
+/// Returns the sections with bundles: one more after each hole, and after sections that moved to between bundles.
 fn groups(file: &File, slot: &Slot, bundles: &[Bundle], layout: &Layout) -> Vec<Range<u64>> {
     let main = slot.sections.first().and_then(|&index| file.sections.get(index));
     let holes = layout.holes.iter().map(|hole| hole.start);
@@ -349,7 +349,7 @@ fn groups(file: &File, slot: &Slot, bundles: &[Bundle], layout: &Layout) -> Vec<
     });
     let kept = kept && layout.holes.is_empty() && layout.far.is_empty();
     if let (true, Some(last), Some(group)) = (kept, last, groups.last_mut()) {
-        // Zeros at its end are no bundle's.
+        // Zeros at its end do not belong to a bundle.
         group.end = group.end.max(file::addresses(last).end);
     }
     if let (None, Some(main), Some(first)) = (layout.grown, main, groups.first_mut()) {

@@ -1,4 +1,4 @@
-//! Which sections may move, and what names their addresses.
+//! Sections that may move, and the fields with their addresses.
 
 use object::elf::{
     DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, DT_RELR, DT_RELRSZ,
@@ -11,17 +11,17 @@ use super::dynamic::Dynamic;
 use super::file::{File, SectionHeader, is_allocated, segment_file_range};
 use crate::pod::LE;
 
-/// How a section may move.
+/// The ways in which a section may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Movable {
-    /// To another place right behind the program headers: `PT_INTERP` or `PT_NOTE` name it, and those who look for
-    /// notes without mapping the file expect them on its first page.
+    /// To another place directly after the program headers: `PT_INTERP` or `PT_NOTE` name it, and those who look
+    /// for notes without mapping the file expect them on its first page.
     Near,
     /// Anywhere: only this tag of the dynamic section names it.
     Far(DynamicTag),
 }
 
-/// How a section may move; `None`: not at all, since code may hold its address.
+/// Returns how a section may move; `None`: not at all, since code may hold its address.
 pub(super) fn movable(file: &File, dynamic: &Dynamic, section: &SectionHeader) -> Option<Movable> {
     if !is_allocated(section) || section.sh_flags.get(LE).contains(SHF_WRITE) {
         return None;

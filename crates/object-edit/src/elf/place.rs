@@ -1,4 +1,4 @@
-//! Where bundles go: they stay, or close up, or get a new segment.
+//! Placement of bundles: they stay, or close up, or get a new segment.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::host::HostContext;
 use crate::pod::LE;
 
 impl Editor<'_> {
-    /// Where everything goes.
+    /// Computes the new places.
     pub(super) fn lay_out(
         &self,
         source: &mut Source<'_>,
@@ -135,7 +135,7 @@ fn lowered_from(file: &File) -> Option<u64> {
     (was_lowered && is_kept && others).then_some(align)
 }
 
-/// What segments are aligned to, and whether that may be lowered to a page.
+/// Returns the alignment of segments, and whether it may be lowered to a page.
 fn alignment(file: &File) -> (u64, bool) {
     let align = file.loads().map(|load| load.p_align.get(LE)).fold(PAGE, u64::max);
     let mut sections = file.sections.iter().filter(|section| is_allocated(section));

@@ -1,4 +1,4 @@
-//! What else than wrappers may refer to a bundle: such a bundle keeps its address.
+//! References to a bundle outside of wrappers: such a bundle keeps its address.
 //!
 //! Compilers refer to a bundle by nothing but its wrapper, so mostly nothing is found. Looked for are relocations to any
 //! place in a bundle, operands of instructions that are the address of its first byte, and, in a program that is not
@@ -27,8 +27,8 @@ const MOST_GOTS: usize = 8;
 const DATA: [SectionType; 5] =
     [SHT_PROGBITS, SHT_INIT_ARRAY, SHT_FINI_ARRAY, SHT_PREINIT_ARRAY, SHT_X86_64_UNWIND];
 
-/// The bundles that something else than a wrapper may refer to, as indices into `starts`, each with the address of a
-/// reference. `starts` are ascending and lie in `slot`. What names a symbol does not count: symbols move along.
+/// The bundles that something else than a wrapper may refer to, as indices into `starts`, each with the address of
+/// a reference. `starts` are ascending and lie in `slot`. References by symbols do not count: symbols move along.
 pub(super) fn foreign_references(
     source: &mut Source<'_>,
     file: &File,
@@ -80,7 +80,8 @@ fn is_pointer(wrappers: &[Wrapper], address: u64) -> bool {
     wrappers.binary_search_by_key(&address, Wrapper::pointer).is_ok()
 }
 
-/// What offsets of the large code model may count from: the linker's `_GLOBAL_OFFSET_TABLE_`.
+/// Returns the addresses from which offsets of the large code model may count: the linker's
+/// `_GLOBAL_OFFSET_TABLE_`.
 fn got(file: &File) -> Vec<u64> {
     let is_got = |section: &&SectionHeader| matches!(file.name(section), b".got" | b".got.plt");
     file.sections
@@ -91,7 +92,7 @@ fn got(file: &File) -> Vec<u64> {
         .collect()
 }
 
-/// Where the bytes of a section lie in the walked file.
+/// Returns the range of a section's bytes in the walked file.
 fn contents(file: &File, section: &SectionHeader) -> Result<Range<u64>, Problem> {
     let (start, size) = (section.sh_offset.get(LE), section.sh_size.get(LE));
     let end = start.saturating_add(size);
@@ -212,7 +213,7 @@ mod tests {
         found.unwrap()
     }
 
-    /// A program with these bytes in its code, `at` behind its start.
+    /// Returns a program with these bytes in its code, `at` bytes after its start.
     fn code(e_type: u16, machine: u16, at: usize, bytes: &[u8]) -> Sample {
         let mut text = vec![0; 0x800];
         text[at..at + bytes.len()].copy_from_slice(bytes);
@@ -306,7 +307,8 @@ mod tests {
                 (&[0xf3, 0x0f, 0x10, 0x05], 0, true),
                 (&[0x62, 0xf3, 0x75, 0x48, 0x25, 0x15], 1, true),
                 (&[0x67, 0x48, 0x8d, 0x05], 0, true),
-                // An immediate value of another size than the instruction has, and what is no operand in memory.
+                // An immediate value of another size than the instruction has, and an operand that is not in
+                // memory.
                 (&[0x81, 0x3d], 3, false),
                 (&[0x81, 0x3d], 0, false),
                 (&[0x80, 0x3d], 4, false),

@@ -51,8 +51,8 @@ impl Machine {
     }
 }
 
-/// Where the tables lie in the ELF file: those that the dynamic section names and those in allocated sections, as a
-/// static program, which has no dynamic section, finds its own. In order, and each byte once.
+/// The ranges of the tables in the ELF file: those that the dynamic section names and those in allocated sections,
+/// as a static program, which has no dynamic section, finds its own. In order, and each byte once.
 #[derive(Default)]
 pub(super) struct Relocations {
     rela: Vec<Range<u64>>,
@@ -100,7 +100,7 @@ impl Relocations {
         Ok(all)
     }
 
-    /// Takes in what the dynamic section names. Of the symbols only the start is known.
+    /// Takes in what the dynamic section names. For the symbols only the start is known.
     fn by_tags(&mut self, source: &mut Source<'_>, file: &File) -> Result<(), Problem> {
         let Some(dynamic) =
             file.segments.iter().find(|segment| segment.p_type.get(LE) == PT_DYNAMIC)

@@ -18,7 +18,7 @@ use crate::pod::LE;
 /// Changed symbols with fewer bytes between them become one patch.
 const NEAR: u64 = 512;
 
-/// What to overwrite in the symbol tables. `moved`: the new address of what lies at an address in a bundle.
+/// Returns the patches of the symbol tables. `moved`: the new address of what lies at an address in a bundle.
 pub(super) fn renumber(
     source: &mut Source<'_>,
     file: &File,
@@ -34,7 +34,7 @@ pub(super) fn renumber(
         if !matches!(table.sh_type.get(LE), SHT_SYMTAB | SHT_DYNSYM) {
             continue;
         }
-        // Unchanged symbols behind the last patch.
+        // Unchanged symbols after the last patch.
         let mut between = Vec::new();
         let mut open = false;
         entries(source, file, &file_range(table), &mut |_, at, old: &Symbol| {

@@ -1,4 +1,5 @@
-//! Room for program headers: what lies right behind their table moves, in the places that an earlier edit left, too.
+//! Room for program headers: the sections directly after their table move, including to places that an earlier edit
+//! left.
 
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ use super::slot::Slot;
 use super::validate::MOST_SEGMENTS;
 use crate::pod::LE;
 
-/// Where the table of the program headers starts: right behind the ELF header. Others look for it nowhere else.
+/// The start of the table of the program headers: directly after the ELF header. Others look for it nowhere else.
 pub(super) const TABLE: u64 = 64;
 pub(super) const HEADER: u64 = 56;
 /// Those who read the build ID of a file that they have not mapped read its first page.
@@ -24,11 +25,12 @@ const FIRST_PAGE: u64 = 4096;
 struct Unit {
     /// Their indices, by offset.
     sections: Vec<usize>,
-    /// Where the first lies, or lay before an earlier edit: an offset, and an address of the segment with the headers.
+    /// The place of the first section, now or before an earlier edit: an offset, and an address of the segment with
+    /// the headers.
     place: u64,
     size: u64,
     align: u64,
-    /// `true` if it has to stay behind the table.
+    /// `true` if it has to stay after the table.
     near: bool,
 }
 
@@ -43,15 +45,15 @@ impl Unit {
     }
 }
 
-/// What lies between the table of the program headers and the first content that cannot move.
+/// The contents between the table of the program headers and the first content that cannot move.
 pub(super) struct Room {
     /// Program headers of the file as its linker made it: without those that pieces of the slot took.
     pub(super) headers: u64,
-    /// What may move, by place.
+    /// The units that may move, by place.
     units: Vec<Unit>,
-    /// Evicted sections that do not fit behind the table any more, by index.
+    /// Evicted sections that no longer fit after the table, by index.
     homeless: Vec<usize>,
-    /// Where what cannot move starts.
+    /// The start of the first content that cannot move.
     barrier: u64,
     /// `true` if the table lies where it is looked for, in memory.
     usable: bool,
@@ -59,7 +61,7 @@ pub(super) struct Room {
     pub(super) base: u64,
 }
 
-/// Where the sections behind a table lie.
+/// The places of the sections after a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Zone {
     /// Sections and their offsets, those that stay where they are included.
@@ -106,12 +108,12 @@ impl Room {
         room
     }
 
-    /// Offset of the end of a table of so many headers.
+    /// Returns the offset of the end of a table of `count` headers.
     fn table_end(count: u64) -> u64 {
         TABLE.saturating_add(HEADER.saturating_mul(count))
     }
 
-    /// Gives evicted sections, and those in front of them, the places behind the table that a linker gave them.
+    /// Returns evicted sections, and those before them, to the places after the table that a linker gave them.
     fn restore(&mut self, file: &File, evicted: &[usize]) {
         let Some(&last) = evicted.iter().max() else { return };
         let mut back: Vec<Unit> = (evicted.iter())
@@ -145,7 +147,7 @@ impl Room {
         self.units = units;
     }
 
-    /// Where the sections go for a table of so many headers; `None` if it has no place.
+    /// Returns the places of the sections for a table of `count` headers; `None` if it has no place.
     pub(super) fn plan(&self, file: &File, count: u64) -> Option<Zone> {
         let table_end = Room::table_end(count);
         if !self.usable {
@@ -250,7 +252,7 @@ fn units(file: &File, sections: &[usize], is_near: &dyn Fn(usize) -> bool) -> Ve
     groups.into_iter().filter_map(unit).collect()
 }
 
-/// The offset of the first content of the file behind its header that is not in the zone.
+/// Returns the offset of the first content after the file's header that is not in the zone.
 fn barrier(file: &File, slot: &Slot, in_zone: &dyn Fn(&usize) -> bool) -> u64 {
     let sections = file.sections.iter().enumerate().filter(|(index, section)| {
         let counts = is_allocated(section) || section.sh_size.get(LE) > 0;

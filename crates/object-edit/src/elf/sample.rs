@@ -41,7 +41,7 @@ pub(super) const AARCH64: u16 = 183;
 pub(super) const EXEC: u16 = 2;
 pub(super) const DYN: u16 = 3;
 
-/// What the file holds.
+/// The contents of the file.
 #[derive(Clone)]
 pub(super) struct Sample {
     pub(super) e_type: u16,

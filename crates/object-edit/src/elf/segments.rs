@@ -14,16 +14,16 @@ use super::validate::inconsistent;
 use crate::error::Problem;
 use crate::pod::LE;
 
-/// Where parts of the old file lie in the new one. Offsets in the ELF file.
+/// The new places of parts of the old file. Offsets in the ELF file.
 #[derive(Debug)]
 pub(super) struct Map {
-    /// The old segment of the device code, with the padding behind it that goes.
+    /// The old segment of the device code, with the padding after it that is removed.
     pub(super) segment: Range<u64>,
     /// The new segment's pieces.
     pub(super) pieces: Vec<Piece>,
-    /// Where what comes behind the segment starts.
+    /// The start of the contents after the segment.
     pub(super) rest: u64,
-    /// What a new segment is put in front of, where that starts and where what comes behind it goes on.
+    /// The insertion of a new segment, and the places of the contents after it.
     pub(super) grown: Option<Grown>,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct Piece {
 /// A new segment.
 #[derive(Clone, Debug)]
 pub(super) struct Grown {
-    /// The old offset of what comes behind it.
+    /// The old offset of the contents after it.
     pub(super) before: u64,
     pub(super) addresses: Range<u64>,
     pub(super) offset: u64,
-    /// The new offset of what comes behind it.
+    /// The new offset of the contents after it.
     pub(super) rest: u64,
 }
 
@@ -62,7 +62,7 @@ impl Map {
         let behind = if layout.end == slot.segment().end {
             old.end
         } else {
-            // The last part ends elsewhere: the padding behind it is made anew.
+            // The last part ends elsewhere: its padding is new.
             next_content(file, old.end)
         };
         let rest = behind_at(file, layout, behind, offset);
@@ -73,7 +73,7 @@ impl Map {
         map
     }
 
-    /// Makes place for a new segment behind all others.
+    /// Makes room for a new segment after all others.
     fn grow(&mut self, file: &File, layout: &Layout, end: u64) {
         let before = file.loads().map(|load| segment_file_range(load).end).max().unwrap_or(0);
         let before = before.max(self.segment.end);
@@ -103,8 +103,8 @@ impl Map {
     }
 }
 
-/// Where what lies behind the segment starts: at `offset` or as little behind it as the alignment of other segments
-/// lets it. `old`: where it started.
+/// Returns the start of the contents after the segment: at `offset`, or as little after it as the alignment of
+/// other segments permits. `old`: where it started.
 fn behind_at(file: &File, layout: &Layout, old: u64, offset: u64) -> u64 {
     let mut behind =
         file.loads().filter(|load| load.p_filesz.get(LE) > 0 && load.p_offset.get(LE) >= old);
@@ -122,7 +122,7 @@ fn behind_at(file: &File, layout: &Layout, old: u64, offset: u64) -> u64 {
     }
 }
 
-/// The offset of the first thing in the file at or behind this one.
+/// Returns the offset of the first content of the file at or after this one.
 pub(super) fn next_content(file: &File, from: u64) -> u64 {
     let sections =
         file.sections.iter().filter(|section| has_bytes(section) && section.sh_size.get(LE) > 0);
@@ -240,7 +240,7 @@ fn pieces(file: &File, slot: &Slot, old: &ProgramHeader, map: &Map) -> Vec<Progr
 
 fn load_offset(load: &ProgramHeader, map: &Map) -> u64 {
     let offset = load.p_offset.get(LE);
-    // An empty one is behind what it follows.
+    // An empty one comes after the content that it follows.
     match load.p_filesz.get(LE) == 0 && map.segment.contains(&offset) {
         true => map.segment.start,
         false => map.offset(offset),

@@ -1,5 +1,5 @@
-//! The slot: the addresses from the first bundle to what lies behind the last one, as the linker laid them out. An
-//! earlier edit may have taken pages out of them and put other sections in.
+//! The slot: the addresses from the first bundle to the contents after the last one, as the linker laid them out.
+//! An earlier edit may have taken pages out of them and put other sections in.
 
 use std::ops::Range;
 
@@ -19,19 +19,19 @@ use crate::pod::LE;
 pub(super) struct Slot {
     /// The indices of the program headers of its segment: one, or those of the pieces of an earlier edit.
     pub(super) pieces: Vec<usize>,
-    /// What of the segment lies in the file.
+    /// The parts of the segment that lie in the file.
     runs: Vec<Run>,
     /// The sections with bundles, by address.
     pub(super) sections: Vec<usize>,
-    /// Of each section of the file, whether it is one of them.
+    /// For each section of the file, `true` if it is one of them.
     holds_bundles: Vec<bool>,
     /// Sections that an earlier edit moved into the slot.
     pub(super) evicted: Vec<usize>,
-    /// Where the first bundle starts.
+    /// The start of the first bundle.
     pub(super) start: u64,
-    /// What follows: content of the segment, or the next segment.
+    /// The next content of the segment, or the next segment.
     next: Option<u64>,
-    /// `true` if the segment goes on behind the slot.
+    /// `true` if the segment continues after the slot.
     pub(super) content_after: bool,
 }
 
@@ -108,7 +108,7 @@ impl Slot {
         Ok(())
     }
 
-    /// The sections in a segment, behind the start of the slot, that are neither bundles nor evicted.
+    /// Returns the sections in a segment, after the start of the slot, that are neither bundles nor evicted.
     fn fixed<'f>(
         &'f self,
         file: &'f File,
@@ -169,7 +169,7 @@ impl Slot {
         let end = self.segment().end;
         self.content_after = fixed.is_some() || last.p_memsz != last.p_filesz;
         self.next = match self.content_after {
-            // Memory that is not in the file stays behind what is.
+            // Memory that is not in the file stays after memory that is.
             true => Some(fixed.unwrap_or(end).min(end)),
             false => file.loads().map(|load| load.p_vaddr.get(LE)).filter(|&at| at >= end).min(),
         };
@@ -242,18 +242,18 @@ impl Slot {
         start..end
     }
 
-    /// Bytes of memory behind what the file has bytes for.
+    /// Returns the number of bytes of memory after those in the file.
     pub(super) fn bss(&self, file: &File) -> u64 {
         let last = self.pieces.last().and_then(|&index| file.segments.get(index));
         last.map_or(0, |last| last.p_memsz.get(LE).saturating_sub(last.p_filesz.get(LE)))
     }
 
-    /// Where bundles must end, when segments are cut at multiples of `align`.
+    /// Returns the limit of the end of bundles if segments are cut at multiples of `align`.
     pub(super) fn end(&self, align: u64) -> u64 {
         match self.next {
             Some(next) if self.content_after => next,
             Some(next) => down(next, align),
-            // Nothing comes behind it but what the system puts there.
+            // Only mappings of the system follow.
             None => u64::MAX >> 1,
         }
     }

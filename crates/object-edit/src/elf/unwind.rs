@@ -1,5 +1,5 @@
-//! Where functions start and end, as the tables say by which exceptions find their way: `.eh_frame_hdr`, in which one
-//! can search, and `.eh_frame` (Linux Standard Base, "Exception Frames").
+//! Starts and ends of functions, from the tables for exceptions: `.eh_frame_hdr`, in which one can search, and
+//! `.eh_frame` (Linux Standard Base, "Exception Frames").
 
 use std::io;
 use std::ops::Range;
@@ -24,7 +24,7 @@ const LARGEST_CIE: usize = 256;
 pub(super) struct Unwind {
     /// The address of its header.
     address: u64,
-    /// Where its entries lie in what is read.
+    /// The range of its entries in the bytes read.
     entries: Range<u64>,
 }
 
@@ -110,7 +110,7 @@ fn size(source: &mut Source<'_>, file: &File, start: u64, frame: u64) -> io::Res
     })
 }
 
-/// How a common information entry says that the addresses of functions are written.
+/// Returns the encoding of the addresses of functions that a common information entry sets.
 fn encoding(common: &[u8]) -> Option<u8> {
     let (version, rest) = common.get(8..)?.split_first()?;
     let end = rest.iter().position(|&byte| byte == 0)?;
@@ -149,7 +149,7 @@ fn leb(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(last + 1..)
 }
 
-/// Up to so many bytes at an address; none where the file has no byte for it.
+/// Returns up to `max` bytes at an address; none where the file has no byte for it.
 fn memory(
     source: &mut Source<'_>,
     file: &File,

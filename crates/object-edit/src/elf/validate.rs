@@ -1,4 +1,4 @@
-//! What a linked ELF file must be like to be edited.
+//! Requirements for editing a linked ELF file.
 
 use object::elf::{EM_AARCH64, EM_X86_64, ET_DYN, ET_EXEC, SHT_NULL};
 
@@ -61,7 +61,7 @@ pub(super) fn validate(file: &File) -> Result<(), Problem> {
             return Err(inconsistent("alignment of a section"));
         }
     }
-    // What is done for each section is done for each byte of the file no more than twice.
+    // Work on all sections touches each byte of the file at most twice.
     let sizes = file.sections.iter().filter(|section| has_bytes(section));
     let all = sizes.fold(0_u64, |all, section| all.saturating_add(section.sh_size.get(LE)));
     if all > available.saturating_mul(2) {

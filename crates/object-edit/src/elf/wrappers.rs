@@ -1,6 +1,7 @@
 //! The wrappers that register bundles with the HIP runtime, in the forms of their pointers, and how they get others.
 //!
-//! They are in the section `.hipFatBinSegment`. What the address of the bundle is made of depends on the linker: a relocation with or without the value in place, or the value alone in a program that is never relocated.
+//! They are in the section `.hipFatBinSegment`. The source of a bundle's address depends on the linker: a
+//! relocation with or without the value in place, or the value alone in a program that is never relocated.
 
 use byte_parts::Source;
 use object::elf::{ET_EXEC, SHF_ALLOC, SHT_NOBITS};
@@ -17,9 +18,9 @@ const SECTION: &[u8] = b".hipFatBinSegment";
 /// A wrapper. Addresses are those of the file, before a loader adds its own.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrapper {
-    /// Where it lies.
+    /// Its address.
     pub(super) address: u64,
-    /// What it points to; for a form that is [unknown](PointerForm::Unknown) only what lies in place.
+    /// The address that it points to; for an [unknown](PointerForm::Unknown) form, the value in place.
     pub(super) bundle: u64,
     pub(super) form: PointerForm,
 }
@@ -36,7 +37,7 @@ impl Wrapper {
     }
 }
 
-/// What makes the pointer of a wrapper point to its bundle.
+/// The form of the pointer from a wrapper to its bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PointerForm {
     /// The addend of a RELA relocation.
@@ -172,7 +173,7 @@ fn pointer_at(wrappers: &[Wrapper], address: u64) -> Option<(usize, bool)> {
     (pointer < end).then_some((n, pointer == address))
 }
 
-/// Where a symbol that this file defines lies in the file, and its value.
+/// Returns the place of a symbol that this file defines, and its value.
 fn defined(
     source: &mut Source<'_>,
     file: &File,
@@ -191,8 +192,8 @@ fn defined(
     Ok(symbol.map(|symbol| (at, symbol.st_value.get(LE))))
 }
 
-/// What to overwrite so that the wrappers, and the symbols, point to where bundles move. `moved` answers the new
-/// address of what lies at an address: another one for every address in a bundle that moves.
+/// Returns the patches that make the wrappers, and the symbols, point to the new places of bundles. `moved` answers
+/// the new address of what lies at an address: another one for every address in a bundle that moves.
 pub(super) fn repoint(
     source: &mut Source<'_>,
     file: &File,

@@ -12,7 +12,7 @@ use super::wrappers::Patch;
 use crate::output::{self, Output};
 use crate::pod::LE;
 
-/// What the new file is made of.
+/// The parts of the new file.
 pub(super) struct Parts<'a> {
     pub(super) file: &'a File,
     pub(super) slot: &'a Slot,
@@ -22,7 +22,7 @@ pub(super) struct Parts<'a> {
     pub(super) sections: &'a Sections,
     /// The old ELF file with other bytes for symbols, relocations, wrappers, tags.
     pub(super) old: Output,
-    /// What takes the places of the bundles.
+    /// The new contents in place of the bundles.
     pub(super) bundles: Vec<Output>,
 }
 
@@ -104,7 +104,7 @@ impl Parts<'_> {
         Some(image)
     }
 
-    /// What comes behind the segments, and the headers.
+    /// Appends the contents after the segments, and the headers.
     fn finish(&self, mut out: Output, copied: u64) -> Option<Output> {
         let header = &self.file.header;
         let old_size = size_of_val(self.file.sections.as_slice());
@@ -145,7 +145,7 @@ impl Parts<'_> {
         (file.size() == out.size()).then_some(file)
     }
 
-    /// The program headers and the sections behind them. What belongs to nothing stays as it is.
+    /// Returns the program headers and the sections after them. Bytes that belong to nothing do not change.
     fn front(&self, phoff: u64) -> Option<Output> {
         let table = |count: usize| phoff..phoff.saturating_add(HEADER.saturating_mul(count as u64));
         let old_table = table(self.file.segments.len());
@@ -170,8 +170,8 @@ impl Parts<'_> {
             zeroed.pad_to(range.end);
         }
         zeroed.append(&self.old.slice(zeroed.size()..end));
-        // The place that the table gives back gets what lies behind it, if that belongs to nothing: what patchelf fills
-        // free places with.
+        // Bytes that the shorter table frees get the following bytes, if those belong to nothing: patchelf's
+        // filler.
         let back = old_table.end.saturating_sub(table(self.segments.len()).end);
         let free = old_table.end..old_table.end.saturating_add(back);
         if back > 0 && next_content(self.file, free.start) >= free.end {

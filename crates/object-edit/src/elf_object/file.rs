@@ -18,13 +18,13 @@ pub(crate) const FORMAT: &str = "ELF";
 
 /// A file with section headers. Offsets in it count from the start of the window.
 pub(crate) struct Object<H: ElfHeader> {
-    /// Where it lies in the walked file.
+    /// Its range in the walked file.
     pub(super) window: Range<u64>,
     pub(crate) header: H,
     pub(crate) sections: Vec<ElfSection>,
-    /// Where the section headers lie.
+    /// The range of the section headers.
     pub(crate) table: Range<u64>,
-    /// Which section holds their names.
+    /// The index of the section with their names.
     pub(crate) names_index: usize,
     pub(crate) names: Vec<u8>,
 }
@@ -33,7 +33,7 @@ impl<H: ElfHeader> Object<H> {
     /// Reads the headers of an object or a linked file, and checks that all sections lie in it.
     pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
         let object = Self::new(window.clone(), &mut in_source::<Problem>(source, window.start))?;
-        // What is done for each section is done for each byte no more than twice.
+        // Work on all sections touches each byte at most twice.
         let sizes = object.sections.iter().map(place).map(|range| range.end - range.start);
         let (value, limit) = (sizes.fold(0, u64::saturating_add), largest(window));
         match value > limit {
@@ -123,25 +123,26 @@ impl<H: ElfHeader> Object<H> {
         })
     }
 
-    /// The name of a section and all names behind it, each with a zero at its end: looking for it may take long, if
-    /// many sections have one name.
+    /// Returns the name of a section and all names after it, each with a zero at its end: looking for it may take
+    /// long, if many sections have one name.
     pub(super) fn name_on(&self, section: &ElfSection) -> &[u8] {
         let start = usize::try_from(section.name).unwrap_or(usize::MAX);
         self.names.get(start..).unwrap_or_default()
     }
 
-    /// Where the contents of a section lie in the walked file.
+    /// Returns the range of the contents of a section in the walked file.
     pub(super) fn place(&self, section: &ElfSection) -> Range<u64> {
         absolute(self.window.start, &place(section))
     }
 }
 
-/// What sections together may come to, and a file made of them: alignments that the object kept fit by far.
+/// Returns the limit of the total size of sections, and of a file made of them: alignments that the object kept fit
+/// by far.
 pub(super) fn largest(window: &Range<u64>) -> u64 {
     available(window).saturating_mul(2).saturating_add(0x1_0000)
 }
 
-/// Where the contents of a section lie; an empty range where nothing in the file belongs to it.
+/// Returns the range of the contents of a section; an empty range if it has no bytes in the file.
 pub(crate) fn place(section: &ElfSection) -> Range<u64> {
     let size = if [SHT_NULL, SHT_NOBITS].contains(&section.kind) { 0 } else { section.size };
     section.offset..section.offset.saturating_add(size)
@@ -168,7 +169,7 @@ fn beyond_end(window: &Range<u64>, part: ObjectPart, range: &Range<u64>) -> Obje
     ObjectProblem::BeyondEnd { format: FORMAT, part, start, end, available: available(window) }
 }
 
-/// Where the program headers lie.
+/// Returns the range of the program headers.
 pub(crate) fn program_headers<H: ElfHeader>(header: &H) -> Range<u64> {
     let (e, start) = (H::order(), header.e_phoff(H::order()).into());
     let size = u64::from(header.e_phnum(e)).saturating_mul(header.e_phentsize(e).into());

@@ -1,10 +1,10 @@
-//! Relocatable ELF objects: contents of sections replaced, the others laid out anew. And linked files, as far as
+//! Relocatable ELF objects: contents of sections replaced, the others laid out again. And linked files, as far as
 //! nothing that is loaded changes.
 //!
-//! Nothing is read but headers, symbols and relocations. What lies before the first change stays; what lies behind it
-//! moves, in its order and with its alignment. When the bundles of a section move, the addends of relocations and the
-//! values of symbols follow them (System V ABI, "Symbol Table" and "Relocation"), so that each wrapper still points to
-//! its bundle.
+//! Nothing is read but headers, symbols and relocations. Contents before the first change stay; contents after it
+//! move, in their order and with their alignment. When the bundles of a section move, the addends of relocations
+//! and the values of symbols follow them (System V ABI, "Symbol Table" and "Relocation"), so that each wrapper
+//! still points to its bundle.
 
 mod file;
 mod references;
@@ -31,8 +31,8 @@ use super::relayout::{Overlap, Patches, Piece, lay_out};
 use crate::elf_class::{ElfHeader, ElfSection};
 use crate::error::{ObjectProblem, Problem};
 
-/// Lays out the file in the window with other device code in its sections. It may be linked if they are behind
-/// everything that is loaded.
+/// Lays out the file in the window with other device code in its sections. It may be linked if the sections are
+/// after everything that is loaded.
 pub(crate) fn edit(
     source: &mut Source<'_>,
     context: HostContext<'_>,
@@ -130,7 +130,7 @@ fn rewrite<H: ElfHeader>(
     for (index, section) in object.sections.iter().enumerate().skip(1) {
         let new = changed.remove(&index).map(|changed| changed.contents);
         let old = match place(section) {
-            // What is empty may be anywhere.
+            // An empty one may be anywhere.
             old if new.is_some() && old.is_empty() => object.table.start..object.table.start,
             old => old,
         };

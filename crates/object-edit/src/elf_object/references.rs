@@ -1,4 +1,4 @@
-//! What refers to the contents of a section of an ELF object: symbols and relocations.
+//! References to the contents of a section of an ELF object: symbols and relocations.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -175,7 +175,7 @@ fn relocations<H: ElfHeader>(
         if let (Some(new), Some((start, len))) = (new, stored) {
             match (len, i32::try_from(new)) {
                 (8, _) => patches.put(start, &H::order().write_i64(new)),
-                // What an address of 32 bits can be is up to the linker.
+                // The linker decides about addresses of 32 bits.
                 (_, Ok(new)) => patches.put(start, &H::order().write_i32(new)),
                 (_, Err(_)) => return Err(too_large(new).into()),
             }
@@ -206,7 +206,7 @@ fn signed<H: ElfHeader>(bytes: &[u8]) -> i64 {
     }
 }
 
-/// Where in the walked file a relocation of this section applies, if so many bytes are there.
+/// Returns the place in the walked file to which a relocation of this section applies, if it has this many bytes.
 fn applied_to<H: ElfHeader>(
     object: &Object<H>,
     section: u64,
@@ -219,7 +219,7 @@ fn applied_to<H: ElfHeader>(
     (start.checked_add(width)? <= contents.end).then_some(start)
 }
 
-/// How many bytes of a relocated place a relocation of this type writes, if it writes symbol plus addend. From the
+/// Returns the number of bytes that a relocation of this type writes, if it writes symbol plus addend. From the
 /// supplements of the System V ABI for the processors.
 fn absolute_width(machine: Machine, kind: RelocationType) -> Option<u64> {
     match (machine, kind) {

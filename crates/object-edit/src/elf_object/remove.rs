@@ -1,6 +1,6 @@
 //! ELF: removing sections, and laying out what is left as `llvm-objcopy` 22 does.
 //!
-//! What is left moves together in the order it lies in, string tables are built anew, and section indices change
+//! The remaining sections move together in their order, string tables are rebuilt, and section indices change
 //! everywhere. In a linked file what belongs to a segment stays where it is.
 
 use std::collections::BTreeMap;
@@ -108,7 +108,8 @@ impl Numbers {
         Ok(numbers.contains(&None).then_some(Numbers(numbers)))
     }
 
-    /// Of a reference in the section with the old index `by`. What names no section stays.
+    /// Returns the new index for a reference in the section with the old index `by`. Numbers that are not section
+    /// indices do not change.
     fn renumber(&self, old: u32, by: usize) -> Result<u32, ObjectProblem> {
         match usize::try_from(old).ok().and_then(|old| self.0.get(old)) {
             Some(Some(new)) => Ok(*new),
@@ -131,7 +132,7 @@ fn referenced(section: u32, by: usize) -> ObjectProblem {
 pub(super) struct Loaded {
     /// Starts in order, each with the largest end of a segment that starts there or before.
     ranges: Vec<(u64, u64)>,
-    /// Where the last one ends, or the program header table if it comes later; 0 without segments.
+    /// The end of the last one, or of the program header table if it comes later; 0 without segments.
     end: u64,
 }
 
@@ -174,7 +175,7 @@ impl Loaded {
         Ok(Loaded { ranges, end })
     }
 
-    /// Returns whether a program may need what is in this section, or something behind it, where it is.
+    /// Returns whether a program may need the contents of this section, or something after it, in its place.
     pub(super) fn may_need(&self, section: &ElfSection) -> bool {
         self.end > 0 && (section.flags.contains(SHF_ALLOC) || section.offset < self.end)
     }
@@ -221,7 +222,7 @@ pub(super) fn remove<H: ElfHeader>(
     renumber(source, &mut parts, &numbers, &object)?;
     rebuild_tables(source, &mut parts, &object)?;
 
-    // In the order they have lain in, behind all segments; those that have no place in the file take none.
+    // In their old order, after all segments; those without bytes in the file take no place.
     let header_len = size_of::<H>() as u64;
     let mut order =
         parts.iter_mut().filter(|part| part.index != 0 && !part.fixed).collect::<Vec<_>>();
@@ -450,13 +451,13 @@ fn rebuild_tables<H: ElfHeader>(
                 symbols.insert(at, part.read(source)?);
             }
         }
-        // One that cannot be built anew stays as it is.
+        // One that cannot be rebuilt does not change.
         let _rebuilt = rebuild_strings::<H>(parts, &mut symbols, &old, new_index, names);
     }
     Ok(())
 }
 
-/// `symbols`: those that refer to the table, by the part that holds them. `None` when it cannot be built anew.
+/// `symbols`: those that refer to the table, by the part that holds them. `None` if it cannot be rebuilt.
 fn rebuild_strings<H: ElfHeader>(
     parts: &mut [Part],
     symbols: &mut BTreeMap<usize, Vec<u8>>,

@@ -1,5 +1,5 @@
-//! COFF: the new section header follows the others, the contents come in front of the symbol table, as if the
-//! compiler had written them last, and the name goes to the end of the string table.
+//! COFF: the new section header follows the others, the contents precede the symbol table, as if the compiler had
+//! written them last, and the name goes to the end of the string table.
 //!
 //! ```text
 //! before                    after
@@ -26,17 +26,17 @@ use crate::pod::LE;
 
 pub(super) const SECTION_HEADER_LEN: u64 = size_of::<Section>() as u64;
 
-/// What moves how far.
+/// The distances that parts move.
 pub(super) struct Moves {
     pub(super) headers_end: u64,
     pub(super) tables: Range<u64>,
     /// Length of the new section headers.
     pub(super) headers: u64,
-    /// What comes between old contents and tables.
+    /// The bytes between old contents and tables.
     pub(super) inserted: u64,
-    /// How much the string table grows.
+    /// The growth of the string table.
     pub(super) grown: u64,
-    /// Where the object ended.
+    /// The end of the old object.
     pub(super) end: u64,
 }
 

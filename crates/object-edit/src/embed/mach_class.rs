@@ -36,9 +36,9 @@ pub(super) struct SectionFields {
 /// The file header of one class, and with it the other structs of the class.
 pub(super) trait MachClass: MachHeader {
     const SEGMENT: LoadCommandType;
-    /// What load commands and tables are aligned to.
+    /// The alignment of load commands and tables.
     const WORD: u64;
-    /// Where `offset` is in a section header, and `reloff`.
+    /// The positions of `offset` and `reloff` in a section header.
     const OFFSETS: [usize; 2];
 
     /// Returns the byte order.

@@ -71,7 +71,7 @@ pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, Error> {
 /// # }
 /// ```
 pub struct Embedding<'a> {
-    /// What comes before the contents.
+    /// The bytes before the contents.
     before: Pieces<'a>,
     contents_len: u64,
     /// Zeros after the contents, fewer than [`SECTION_ALIGNMENT`].
@@ -303,8 +303,8 @@ fn slice(bytes: &[u8], range: Range<u64>) -> Option<&[u8]> {
     bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
 }
 
-/// Where the name of the new section stands in a table of strings, if it does. It may be the end of a longer
-/// one.
+/// Returns the offset of the new section's name in a table of strings, if it is there. It may be the end of a
+/// longer one.
 fn find_name(strings: &[u8]) -> Option<usize> {
     let len = SECTION_NAME.len() + 1;
     strings.windows(len).position(|window| {

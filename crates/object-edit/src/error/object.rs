@@ -1,4 +1,4 @@
-//! Why a section of an object cannot be added or removed.
+//! The reason why a section of an object cannot be added or removed.
 
 use std::fmt;
 use std::ops::Range;
@@ -236,7 +236,7 @@ pub(crate) enum ObjectPart {
     StringTable,
     /// The load commands of a Mach-O object.
     LoadCommands,
-    /// What a load command of a Mach-O object names, by the position of the command, from 0.
+    /// A reference of a load command of a Mach-O object, by the position of the command, from 0.
     LoadCommand(u64),
     /// The segment of a Mach-O object, or one of an ELF file.
     Segment,

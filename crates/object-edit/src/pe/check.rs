@@ -16,7 +16,7 @@ use crate::pod::LE;
 /// Bytes compared at once.
 const CHUNK: u64 = 64 * 1024;
 
-/// What is checked: the old file, and what was made of it.
+/// The subject of the check: the old file, and the new one.
 pub(super) struct Check<'a> {
     pub(super) file: &'a File,
     pub(super) slots: &'a [Slot],
@@ -25,7 +25,7 @@ pub(super) struct Check<'a> {
     pub(super) splices: &'a Output,
 }
 
-/// What a part of the memory is made of.
+/// The source of a part of the memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
     /// Bytes from this offset of the file on.
@@ -179,7 +179,7 @@ impl Check<'_> {
         match (old, new) {
             (Content::File(old), Content::File(new)) => {
                 let old = self.file.window.start + old;
-                // What is copied needs no reading.
+                // Copied bytes need no reading.
                 if output::copies(self.splices, &(new..new + size), old) {
                     return Ok(());
                 }
@@ -219,7 +219,7 @@ fn pieces(file: &File) -> Vec<Piece> {
     pieces
 }
 
-/// What is at an address, and where that ends.
+/// Returns the source of the memory at an address, and its end.
 fn content_at(pieces: &[Piece], at: u64) -> (Content, u64) {
     let next = pieces.partition_point(|piece| piece.memory.end <= at);
     match pieces.get(next) {

@@ -26,9 +26,9 @@ pub(super) type Section = ImageSectionHeader;
 
 /// The headers of the file. Offsets count from the start of the window, addresses from the image base.
 pub(super) struct File {
-    /// Where the PE file lies in what is read.
+    /// The range of the PE file in the bytes read.
     pub(super) window: Range<u64>,
-    /// Where the COFF header lies.
+    /// The offset of the COFF header.
     pub(super) coff_at: u64,
     pub(super) coff: ImageFileHeader,
     pub(super) optional: ImageOptionalHeader64,
@@ -135,22 +135,22 @@ impl File {
         self.optional.file_alignment.get(LE).into()
     }
 
-    /// Where the optional header lies.
+    /// Returns the offset of the optional header.
     pub(super) fn optional_at(&self) -> u64 {
         self.coff_at + size_of::<ImageFileHeader>() as u64
     }
 
-    /// Where the section table starts.
+    /// Returns the start of the section table.
     pub(super) fn table_at(&self) -> u64 {
         self.optional_at() + u64::from(self.coff.size_of_optional_header.get(LE))
     }
 
-    /// Where the section table ends.
+    /// Returns the end of the section table.
     pub(super) fn table_end(&self) -> u64 {
         self.table_at() + (self.sections.len() * size_of::<Section>()) as u64
     }
 
-    /// Where the last of the section table and the contents of sections ends.
+    /// Returns the end of the section table or of the sections' contents, whichever is last.
     pub(super) fn end_of_sections(&self) -> u64 {
         let contents = self.sections.iter().map(file_range).filter(|range| !range.is_empty());
         contents.map(|range| range.end).fold(self.table_end(), u64::max)
@@ -194,14 +194,14 @@ impl File {
         source.read_range(&(start..start + (addresses.end - addresses.start))).map(Some)
     }
 
-    /// How many bytes of the file a section has in memory. A loader maps whole pages: also those bytes behind the
-    /// section's own that are in the file.
+    /// Returns the number of bytes of the file that a section has in memory. A loader maps whole pages, including
+    /// bytes after the section's own that are in the file.
     pub(super) fn loaded_size(&self, section: &Section) -> u64 {
         let room = memory_size(section).next_multiple_of(self.section_alignment());
         room.min(section.size_of_raw_data.get(LE).into())
     }
 
-    /// Where the memory of the last section ends, to the next page.
+    /// Returns the end of the memory of the last section, rounded up to a page.
     pub(super) fn image_end(&self) -> u64 {
         let end = match self.sections.last() {
             Some(last) => u64::from(last.virtual_address.get(LE)) + memory_size(last),
@@ -245,7 +245,7 @@ pub(super) fn memory_size(section: &Section) -> u64 {
     }
 }
 
-/// Where the bytes of a section lie in the file.
+/// Returns the range of a section's bytes in the file.
 pub(super) fn file_range(section: &Section) -> Range<u64> {
     let start = u64::from(section.pointer_to_raw_data.get(LE));
     start..start + u64::from(section.size_of_raw_data.get(LE))

@@ -18,7 +18,7 @@ use crate::error::Problem;
 use crate::output::{Input, Output};
 use crate::pod::LE;
 
-/// What a section is called whose contents have a new place.
+/// The name of a section whose contents have moved.
 const OLD_NAME: [u8; 8] = *b".hip_old";
 /// Linkers write less than ten.
 const MOST_DEBUG_ENTRIES: u64 = 4096;
@@ -43,7 +43,8 @@ impl Replacements {
         Replacements(replacements)
     }
 
-    /// Where the byte at an offset goes: behind what is inserted there. `None` in the middle of what is replaced.
+    /// Returns the new place of the byte at an offset: after bytes inserted there. `None` in the middle of what is
+    /// replaced.
     fn map(&self, offset: u64) -> Option<u64> {
         let mut new = offset;
         for Replacement { old, new: with } in &self.0 {
@@ -102,7 +103,7 @@ fn word(wide: u64) -> Result<U32<LittleEndian>, Problem> {
 /// A new file.
 pub(super) struct Layout {
     pub(super) splices: Output,
-    /// Where in it the field CheckSum lies.
+    /// The offset of the field CheckSum in it.
     pub(super) checksum_at: u64,
 }
 
@@ -197,7 +198,8 @@ pub(super) fn lay_out(
     Ok(Layout { splices, checksum_at: file.optional_at() + CHECKSUM_AT })
 }
 
-/// The section for these addresses, and its contents behind the others. Where it starts counts from their start.
+/// Returns the section for these addresses, and its contents after the others. Where it starts counts from their
+/// start.
 fn part(
     file: &File,
     section: &Section,
@@ -284,14 +286,14 @@ fn headers(
     Ok(changed)
 }
 
-/// Where CheckSum lies in the optional header.
+/// The offset of CheckSum in the optional header.
 const CHECKSUM_AT: u64 = std::mem::offset_of!(ImageOptionalHeader64, check_sum) as u64;
 
 /// A bundle that replaced. Addresses count from the image base.
 struct Moved {
     old: u64,
     new: u64,
-    /// Where its section starts.
+    /// The start of its section.
     section_start: u64,
     /// The number of its section, where it is a new one.
     new_section: Option<u16>,

@@ -93,7 +93,8 @@ fn is_changed(edit: &SectionEdit) -> bool {
     }
 }
 
-/// Where the certificates lie that the file is signed with: their directory has an offset of the file, not an address.
+/// Returns the range of the certificates that sign the file: their directory has an offset of the file, not an
+/// address.
 fn certificates(file: &File) -> Result<Option<Range<u64>>, Problem> {
     let Some(range) = file.directory(IMAGE_DIRECTORY_ENTRY_SECURITY) else { return Ok(None) };
     if range.end > file.len() {

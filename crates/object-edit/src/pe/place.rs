@@ -1,4 +1,4 @@
-//! Where bundles go.
+//! Placement of bundles.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use crate::error::Problem;
 use crate::host::HostContext;
 use crate::pod::LE;
 
-/// Where the bundles of a slot go. Addresses count from the image base.
+/// The new places of the bundles of a slot. Addresses count from the image base.
 pub(super) struct Placement {
-    /// Where the section starts.
+    /// The start of the section.
     pub(super) start: u64,
-    /// Of each bundle; those that go have what others have.
+    /// The address of each bundle; removed ones have the address of another.
     pub(super) addresses: Vec<u64>,
-    /// Where the last one ends.
+    /// The end of the last one.
     pub(super) end: u64,
     /// The addresses, in ascending order, where a further section starts.
     pub(super) cuts: Vec<u64>,
@@ -27,7 +27,7 @@ pub(super) struct Placement {
     pub(super) is_new: bool,
 }
 
-/// What keeps bundles from moving.
+/// The references that keep bundles from moving.
 struct Pins {
     /// The first reference to an address.
     references: BTreeMap<u64, u64>,
@@ -36,7 +36,7 @@ struct Pins {
 }
 
 impl Pins {
-    /// Why this bundle cannot move; `None` if it can.
+    /// Returns the reason why this bundle cannot move; `None` if it can.
     fn why_not(&self, file: &File, bundle: &Bundle) -> Option<Problem> {
         if let Some(&at) = self.references.get(&bundle.old.start) {
             let address = file.image_base().wrapping_add(at);
@@ -47,7 +47,7 @@ impl Pins {
     }
 }
 
-/// Places all bundles: one behind the other, if nothing but wrappers refers to those that move.
+/// Places all bundles: one after the other, if nothing but wrappers refers to those that move.
 pub(super) fn place(
     source: &mut Source<'_>,
     file: &File,
@@ -131,7 +131,7 @@ fn moves(slot: &Slot, placement: &Placement) -> bool {
     bundles.any(|(bundle, &address)| bundle.new.size() > 0 && bundle.old.start != address)
 }
 
-/// Puts bundles one behind the other from a new start of their section on, but for those that cannot move.
+/// Places bundles one after the other from a new start of their section on, except for those that cannot move.
 fn pack(
     slot: &Slot,
     start: u64,
@@ -168,14 +168,14 @@ fn pack(
 /// Addresses are numbers of 32 bits.
 pub(super) const TOO_LARGE: Problem = Problem::UnsupportedPe { what: "4 GiB or more" };
 
-/// What the starts of bundles are aligned to. They are aligned to pages by clang, and less by others.
+/// Returns the alignment of the starts of bundles. They are aligned to pages by clang, and less by others.
 fn alignment(slot: &Slot) -> u64 {
     let aligned = |to: &u64| slot.bundles.iter().all(|bundle| bundle.old.start % to == 0);
     [PAGE, 16].into_iter().find(aligned).unwrap_or(1)
 }
 
 impl Placement {
-    /// Bytes in front of bundles that stay where they are, and the addresses of these.
+    /// Returns the sizes of the gaps before bundles that stay, and the addresses of these.
     fn holes(&self, slot: &Slot) -> Vec<(u64, u64)> {
         let alignment = alignment(slot);
         let mut holes = Vec::new();
@@ -205,14 +205,14 @@ struct HeaderRoom {
 }
 
 impl HeaderRoom {
-    /// What remains when sections that an earlier edit split are joined.
+    /// Returns the room that remains when sections that an earlier edit split are joined.
     fn find(source: &mut Source<'_>, file: &File, slots: &[Slot]) -> Result<Self, Problem> {
         let size = size_of::<Section>() as u64;
         let in_file = file.sections.iter().filter(|section| section.size_of_raw_data.get(LE) > 0);
         let first =
             in_file.map(|section| section.pointer_to_raw_data.get(LE)).min().unwrap_or(u32::MAX);
         let end = u64::from(first.min(file.optional.size_of_headers.get(LE))).min(file.len());
-        // Other things may lie behind the headers: bound imports do.
+        // Other data may lie after the headers, such as bound imports.
         let free =
             file.window.start + file.table_end()..file.window.start + end.max(file.table_end());
         let free = source.skip_zeros(&free)? - free.start;
@@ -226,7 +226,7 @@ impl HeaderRoom {
         Ok(())
     }
 
-    /// Splits sections where a bundle stays behind a hole, the largest holes first.
+    /// Splits sections where a bundle stays after a hole, the largest holes first.
     fn split(&mut self, file: &File, slots: &[Slot], placements: &mut [Placement]) {
         let mut holes = Vec::new();
         for (number, (slot, placement)) in slots.iter().zip(&*placements).enumerate() {

@@ -1,4 +1,4 @@
-//! What else may refer to bundles: everything that would have to follow a bundle that moves, and cannot.
+//! References to bundles other than wrappers: places that cannot follow a bundle that moves.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,7 +29,7 @@ const LARGEST_VALUE: u64 = 8;
 /// Bytes of an entry of the table of functions.
 const FUNCTION_SIZE: u64 = size_of::<ImageRuntimeFunctionEntry>() as u64;
 
-/// What is searched. Its addresses count from the image base, those of what is found from 0.
+/// The target of a search. Its addresses count from the image base, those of what is found from 0.
 struct Search<'a> {
     file: &'a File,
     slots: &'a [Slot],

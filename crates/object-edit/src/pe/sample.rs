@@ -20,7 +20,7 @@ const CODE: u32 = 0x6000_0020;
 const CONSTANT: u32 = 0x4000_0040;
 const DATA: u32 = 0xc000_0040;
 
-/// A stand-in for a bundle, of so many bytes.
+/// Returns a stand-in for a bundle, of `len` bytes.
 pub(super) fn bundle(id: u8, len: usize) -> Vec<u8> {
     let mut bytes = b"BNDL".to_vec();
     bytes.extend(u32::try_from(len).unwrap().to_le_bytes());
@@ -37,7 +37,7 @@ pub(super) struct Sample {
     pub(super) bundles: Vec<(u32, usize)>,
     /// The bundle of each wrapper.
     pub(super) wrappers: Vec<usize>,
-    /// What lies at the start of the section of constants, and whether that is made an address.
+    /// The value at the start of the section of constants.
     pub(super) pointer: u64,
     pub(super) relocations: bool,
     pub(super) exports: Vec<u32>,
@@ -339,7 +339,7 @@ pub(super) fn registered(file: &[u8]) -> Vec<(u8, usize)> {
         .collect()
 }
 
-/// Where in the file bundles lie, section by section.
+/// Returns the ranges of bundles in the file, section by section.
 pub(super) fn bundles(file: &[u8]) -> Vec<(Section, Vec<Range<usize>>)> {
     let is_slot = |section: &Section| [".hip_fat", "/4"].contains(&&*section.name);
     let mut all = Vec::new();
@@ -394,7 +394,7 @@ pub(super) fn resize_in(
     run(file, start, options, edits)
 }
 
-/// What makes as many zeros of each bundle.
+/// Returns edits that replace each bundle by `size` zeros.
 pub(super) fn zeroing(file: &[u8], size: u64) -> Vec<SectionEdit> {
     let place = |range: &Range<usize>| range.start as u64..range.end as u64;
     let edit = |(section, found): (Section, Vec<Range<usize>>)| {

@@ -28,7 +28,7 @@ pub(super) struct Slot {
     pub(super) sections: Range<usize>,
     /// Its addresses.
     pub(super) memory: Range<u64>,
-    /// Where the next section may start.
+    /// The limit of the next section's start.
     pub(super) limit: u64,
     /// In the order of their addresses.
     pub(super) bundles: Vec<Bundle>,
@@ -102,7 +102,7 @@ impl Slot {
         let start = u64::from(section.virtual_address.get(LE));
         let limit = (start + memory_size(section)).next_multiple_of(file.section_alignment());
         let mut bundles = Vec::new();
-        // What lies between bundles, and behind the last, must be zeros.
+        // Bytes between bundles, and after the last, must be zeros.
         let mut end = at(section);
         let mut before = None;
         for item in items {

@@ -67,7 +67,7 @@ fn the_tail_of_a_single_bundle_is_cut() {
     let (new, notes) = edited(&sample, &[0x1234]);
     assert!(notes.is_empty());
     assert_eq!(old.len() - new.len(), 0x7800 - 0x1400);
-    // Memory is as large as it was; behind the bundle it is zeros.
+    // Memory is as large as before; zeros follow the bundle.
     assert_eq!(sections(&new)[4].size, 0x7777);
     assert_eq!(load(&new, BASE)[SLOT_AT as usize + 0x1234..][..0x7777 - 0x1234], [0; 0x6543]);
     assert_eq!(raw_sizes(&new, ".hip_fat"), [0x1400]);
@@ -161,7 +161,7 @@ fn a_bundle_without_a_wrapper_stays() {
 #[test]
 fn without_room_for_a_header_zeros_stay() {
     let mut old = Sample::default().with_lea(1).build();
-    // Something lies behind the table: bound imports would.
+    // Something lies after the table, such as bound imports.
     let table_end = 0x98 + 240 + 40 * sections(&old).len();
     old[table_end + 39] = 1;
     let (new, notes) = resize(&old, plain(), &[0x345, 0x800, 0x1321]).unwrap();
@@ -448,7 +448,7 @@ fn other_sections_are_not_edited() {
     }
 }
 
-/// What a file with one field changed is refused for.
+/// Returns the error for a file with one field changed.
 fn refusal(at: usize, bytes: &[u8]) -> String {
     let file = Sample::default().build();
     let mut changed = file.clone();

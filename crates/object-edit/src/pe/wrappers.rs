@@ -13,20 +13,20 @@ use crate::pod::{LE, first};
 /// Names of sections of wrappers start so; a PE file may have room for no more of them.
 const SECTION: &[u8] = b".hipFatB";
 const SIZE: u64 = size_of::<Record>() as u64;
-/// Wrappers are aligned to so many bytes.
+/// Alignment of wrappers.
 const ALIGNMENT: usize = 8;
 
 /// A wrapper. Addresses count from the image base.
 pub(super) struct Wrapper {
     pub(super) address: u64,
-    /// What it points to.
+    /// The address that it points to.
     pub(super) target: u64,
-    /// Where in the file the pointer lies.
+    /// The offset of the pointer in the file.
     pub(super) pointer_at: u64,
 }
 
 impl Wrapper {
-    /// Where its pointer lies in memory.
+    /// Returns the address of its pointer in memory.
     pub(super) fn pointer(&self) -> u64 {
         self.address + POINTER
     }

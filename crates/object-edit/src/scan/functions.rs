@@ -18,7 +18,7 @@ const MOST: u64 = 256 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) addresses: Range<u64>,
-    /// Where its code lies in what is read.
+    /// The offset of its code in the bytes read.
     pub(crate) offset: u64,
 }
 
@@ -91,7 +91,7 @@ mod tests {
     const START: u64 = 0x9000;
     const TEXT: u64 = 0x1000;
 
-    /// Where the code refers to the bundle, if the table has a function of these places in it.
+    /// Returns the places where the code refers to the bundle, if the table has a function with these places.
     fn found(code: &[u8], function: Option<(u64, u64)>) -> Vec<(usize, u64)> {
         let (starts, slot) = ([START], START..START + 1);
         let mut targets = Targets::new(&starts, &slot, true);
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn an_instruction_in_the_middle_of_another_one() {
-        // movabs, with the last byte of its operand behind what reads as `lea`
+        // movabs, with the last byte of its operand after bytes that read as `lea`
         let code = lea_after(&[0x48, 0xb8]);
         let at = TEXT + 2 + 3;
         assert_eq!(found(&code, None), [(0, at)]);

@@ -11,11 +11,11 @@ pub(super) const LONGEST: usize = 15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Instruction {
     pub(super) len: usize,
-    /// Where a displacement of 4 bytes starts.
+    /// The start of a displacement of 4 bytes.
     pub(super) displacement: Option<usize>,
     /// `true` if that counts from the end of the instruction.
     pub(super) relative: bool,
-    /// Where an immediate value, or an absolute address of 8 bytes, starts; branches have none.
+    /// The start of an immediate value, or of an absolute address of 8 bytes; branches have none.
     pub(super) immediate: Option<usize>,
 }
 
@@ -56,7 +56,7 @@ enum Form {
 
 #[derive(Clone, Copy)]
 enum Immediate {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
     /// 2 bytes where operands have 16 bits, otherwise 4.
     Operand,

@@ -11,9 +11,9 @@ use crate::description::{Blob, Constant, Module, Type};
 use crate::error::Problem;
 use crate::to_u64;
 
-/// Gives the values that a module has outside of functions their numbers: variables, functions,
-/// then constants. What functions use as constants is among them: LLVM's own files have those
-/// with each function, which is the same to readers.
+/// Gives the values that a module has outside of functions their numbers: variables, functions, then constants.
+/// Constants that functions use are included: LLVM's own files have those with each function, which is the same to
+/// readers.
 #[derive(Debug)]
 pub(crate) struct Constants<'m> {
     symbols: BTreeMap<&'m str, u64>,

@@ -24,7 +24,7 @@ struct Body<'m, 't, 'b> {
     function: &'m Function,
     /// The number of its first parameter.
     first: u64,
-    /// How many of its locals are defined so far.
+    /// The number of its locals that are defined so far.
     defined: usize,
 }
 
@@ -69,7 +69,7 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// How far back a value is that is defined by now.
+    /// Returns the distance back to a defined value.
     fn relative(&mut self, value: &Value) -> Result<u64, Problem> {
         match value {
             Value::Local(local) if *local >= self.defined => Err(self.unknown_local(*local)),
@@ -201,7 +201,7 @@ impl Body<'_, '_, '_> {
         Ok(vec![self.relative(left)?, self.relative(right)?, code])
     }
 
-    /// How far back a value is, or on: that of a phi can be defined further down.
+    /// Returns the distance to a value, which is negative for an operand of a phi that is defined later.
     fn signed_relative(&mut self, value: &Value) -> Result<u64, Problem> {
         let (here, absolute) = (self.here(), self.absolute(value)?);
         // Numbers of values are far below 2⁶³.

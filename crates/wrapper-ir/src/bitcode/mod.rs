@@ -1,8 +1,8 @@
 //! The description as LLVM bitcode.
 //!
-//! What "LLVM Bitcode File Format" (the LLVM documentation) describes, as LLVM 15 and later read
-//! it. Everything that readers can do without is left out, and numbers are as long as they are;
-//! the only abbreviations are those of blobs.
+//! The bitcode of "LLVM Bitcode File Format" (the LLVM documentation), as LLVM 15 and later read it. Everything
+//! that readers can do without is left out, and numbers are as long as they are; the only abbreviations are those
+//! of blobs.
 //!
 //! ```text
 //! 42 43 C0 DE

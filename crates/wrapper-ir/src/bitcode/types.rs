@@ -102,7 +102,7 @@ impl<'m> Types<'m> {
         })
     }
 
-    /// How many types there are: the number of the next.
+    /// Returns the number of types: the index of the next.
     fn next(&self) -> u64 {
         to_u64(self.entries.len())
     }

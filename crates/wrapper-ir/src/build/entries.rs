@@ -106,8 +106,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
             };
             module.globals.push(place(start, "$OA"));
             module.globals.push(place(stop, "$OZ"));
-            // Linkers drop a section without contents, and with it the bounds: there are some, in
-            // front of the first bound.
+            // Linkers drop an empty section, and its bounds with it: so it has some bytes, before the first bound.
             let contents = Type::bytes(8);
             let dummy = Global {
                 ty: contents.clone(),

@@ -8,7 +8,7 @@ use super::{
 
 /// The names that CUDA and HIP differ in.
 pub(super) struct Names {
-    /// What runtime functions start with.
+    /// The prefix of runtime functions.
     pub(super) runtime: &'static str,
     register: Name,
     unregister: Name,

@@ -108,7 +108,7 @@ fn add_functions(module: &mut Module, wrapper: &Wrapper<'_>, infos: &[Name], at_
     module.declare(unregister_lib, Type::Void, &[Type::Pointer]);
 }
 
-/// What AOMP's runtime is told about each of `count` images, if anything.
+/// Returns the records about each of `count` images for AOMP's runtime, if there are any.
 fn image_infos(
     module: &mut Module,
     wrapper: &Wrapper<'_>,

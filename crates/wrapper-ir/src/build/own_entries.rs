@@ -26,7 +26,7 @@ pub(crate) fn module(entries: &Entries<'_>) -> Module {
         ObjectFormat::Coff => format!("{section}$OE").into(),
         ObjectFormat::MachO => Name::Borrowed(MACH_O_SECTION),
     };
-    // A runtime takes the section for an array: there must be no padding between entries.
+    // A runtime reads the section as an array: there must not be padding between entries.
     let align = if module.size_of(&ty).is_multiple_of(8) { 8 } else { module.align_of(&ty) };
     module.retain = entries.retain && format != ObjectFormat::Coff;
 

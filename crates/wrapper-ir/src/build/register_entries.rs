@@ -19,7 +19,7 @@ const TEXTURE: usize = 8;
 const IF_END: usize = 9;
 const WHILE_END: usize = 10;
 
-/// What is known of an entry.
+/// The data of an entry.
 struct Entry {
     address: Value,
     /// Entries of nine fields only.
@@ -255,7 +255,7 @@ fn load(module: &Module, body: &mut Body, source: &Type, current: &Value) -> Ent
     }
 }
 
-/// What the flags of an entry say.
+/// The flags of an entry.
 struct Flags {
     ty: Value,
     external: Value,

@@ -1,8 +1,8 @@
 //! From the functions of a module to machine code.
 //!
-//! Every instruction becomes a template of its own: operands come out of stack slots into
-//! registers, the result goes into a stack slot. That is not the fastest code there could be; it
-//! is code that can be checked by eye, runs once, and spends its time in the runtime it calls.
+//! Every instruction becomes a template of its own: operands come out of stack slots into registers, the result
+//! goes into a stack slot. The code is not the fastest possible; it can be checked by eye, runs once, and spends
+//! its time in the runtime it calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,11 +21,11 @@ pub(super) enum Register {
     Second,
     /// Argument of a call, or parameter, counted from 0.
     Argument(usize),
-    /// What a call returned.
+    /// The result of a call.
     Returned,
 }
 
-/// What is done with two operands.
+/// The operation on two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arithmetic {
     Add,
@@ -40,13 +40,13 @@ pub(super) enum Arithmetic {
 /// Registers hold 64 bits. Slots are told by their distance from the stack pointer in bytes, which
 /// is a multiple of 8 below [`FRAME_LIMIT`]. Integers of fewer bits are kept with zeros above.
 pub(super) trait Assembler {
-    /// How many arguments go in registers; the others go on the stack, 8 bytes each.
+    /// Returns the number of arguments in registers; the others go on the stack, 8 bytes each.
     fn argument_registers(&self) -> usize;
     /// Bytes between the stack pointer and the first argument on the stack.
     fn home_bytes(&self) -> u64;
     /// Alignment of functions in bytes.
     fn function_align(&self) -> u64;
-    /// Where the code goes.
+    /// Returns the code to append to.
     fn code(&mut self) -> &mut Code;
 
     /// Starts a function, with at least `frame` bytes on the stack.
@@ -91,11 +91,11 @@ pub(super) struct Code {
     pub(super) labels: Vec<usize>,
     /// Jumps to fill in: where they are, and the block they go to.
     jumps: Vec<(usize, usize)>,
-    /// How to unwind the stack in the function that was entered last.
+    /// The unwinding of the function that was entered last.
     pub(super) prologue: Prologue,
 }
 
-/// What a function does to the stack first.
+/// The effect of a function's prologue on the stack.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prologue {
     /// Its length in bytes.
@@ -104,14 +104,14 @@ pub(super) struct Prologue {
     pub(super) frame: u32,
     /// The same as DWARF call frame instructions.
     pub(super) dwarf: Vec<u8>,
-    /// Where in the code it is undone: offsets of the epilogues.
+    /// The offsets of the epilogues.
     pub(super) epilogues: Vec<usize>,
 }
 
 /// A place in the code that the linker fills in.
 #[derive(Clone, Debug)]
 pub(super) struct Reference {
-    /// Where in the code.
+    /// The offset in the code.
     pub(super) at: usize,
     /// The type of the relocation.
     pub(super) kind: u32,
@@ -119,7 +119,7 @@ pub(super) struct Reference {
     pub(super) addend: i64,
 }
 
-/// What a place in the code refers to.
+/// The target of a reference in the code.
 #[derive(Clone, Debug)]
 pub(super) enum ReferenceTarget {
     Symbol(Name),
@@ -138,13 +138,13 @@ impl Code {
         self.push(&word.to_le_bytes());
     }
 
-    /// What comes next refers to a symbol.
+    /// Records that the next bytes refer to a symbol.
     pub(super) fn refer(&mut self, kind: u32, symbol: &Name, addend: i64) {
         let (at, target) = (self.bytes.len(), ReferenceTarget::Symbol(symbol.clone()));
         self.references.push(Reference { at, kind, target, addend });
     }
 
-    /// What comes next is a jump to a block.
+    /// Records that the next bytes are a jump to a block.
     pub(super) fn jump_here(&mut self, block: usize) {
         self.jumps.push((self.bytes.len(), block));
     }
@@ -158,9 +158,9 @@ impl Code {
 /// A function in the code.
 #[derive(Debug)]
 pub(super) struct Lowered {
-    /// Where it starts.
+    /// Its start.
     pub(super) start: usize,
-    /// Where it ends.
+    /// Its end.
     pub(super) end: usize,
     pub(super) prologue: Prologue,
 }
@@ -187,12 +187,12 @@ fn not_lowered(function: &Function, what: &'static str) -> Problem {
     Problem::NotNative { symbol: function.name.as_ref().into(), what }
 }
 
-/// Where values are kept.
+/// The stack slots of values.
 #[derive(Debug, Default)]
 struct Slots {
-    /// Of locals that are used.
+    /// The slots of used locals.
     locals: BTreeMap<usize, u32>,
-    /// What a phi will become, until its block is entered.
+    /// The slots of a phi's next value, until its block is entered.
     incoming: BTreeMap<usize, u32>,
     /// Bytes on the stack.
     frame: u32,
@@ -241,12 +241,12 @@ impl Slots {
     }
 }
 
-/// Bytes that so many arguments take on the stack.
+/// Returns the number of bytes that this many arguments take on the stack.
 fn stack_bytes(arguments: usize) -> u64 {
     to_u64(arguments).saturating_mul(8)
 }
 
-/// What an instruction reads.
+/// Returns the operands of an instruction.
 fn operands(operation: &Operation) -> Vec<&Value> {
     match operation {
         Operation::Call { arguments, .. } => arguments.iter().collect(),
@@ -269,7 +269,7 @@ struct Lowering<'a, A> {
     function: &'a Function,
     assembler: &'a mut A,
     slots: Slots,
-    /// Where blocks start.
+    /// The starts of blocks.
     starts: Vec<usize>,
 }
 
@@ -493,7 +493,7 @@ impl<A: Assembler> Lowering<'_, A> {
         Ok(())
     }
 
-    /// An address plus so many bytes.
+    /// Computes an address plus `bytes`.
     fn step(&mut self, base: &Value, bytes: u64) -> Result<(), Problem> {
         self.value(Register::First, base, WHOLE)?;
         if bytes != 0 {

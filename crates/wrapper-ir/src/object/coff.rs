@@ -185,7 +185,7 @@ fn header(
     Ok((header, end))
 }
 
-/// Where the contents of a section go.
+/// Returns the file offset for the contents of a section.
 fn start_after(section: &Section, end: u64) -> Result<u64, Problem> {
     end.checked_next_multiple_of(section.file_align()).ok_or(Problem::OutputTooLarge)
 }
@@ -283,8 +283,8 @@ impl Symbols {
         self.push(&symbol.name, symbol, section, class, 0, strings)
     }
 
-    /// Says that of the sections of this name any may be taken, and the others be left. What it
-    /// applies to is the symbol that comes next.
+    /// Says that of the sections of this name any may be taken, and the others be left. It applies to the next
+    /// symbol.
     fn add_section(
         &mut self,
         section: &Section,

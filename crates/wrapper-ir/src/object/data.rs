@@ -76,7 +76,7 @@ impl Builder<'_> {
         &mut self,
         assembler: &mut impl Assembler,
     ) -> Result<Vec<PlacedFunction>, Problem> {
-        /// What nobody runs into: `int3`.
+        /// Filler between functions, which traps: `int3`.
         const FILLER: u8 = 0xcc;
 
         let defined = || self.module.functions.iter().filter(|found| !found.is_declaration());
@@ -296,7 +296,7 @@ fn has_pointers(constant: &Constant) -> bool {
 /// The section for a pointer to a function that runs at the start or at the end, as LLVM's code
 /// generator names it.
 fn startup_section(module: &Module, content: Content, priority: u32) -> Name {
-    /// That of functions without one.
+    /// The priority of functions without one.
     const DEFAULT: u32 = 65535;
 
     let at_start = content == Content::Constructors;

@@ -19,7 +19,7 @@ type SectionHeader = SectionHeader64<LittleEndian>;
 type SymbolRecord = Sym64<LittleEndian>;
 type Relocation = Rela64<LittleEndian>;
 
-/// What machines differ in.
+/// The differences between machines.
 #[derive(Debug)]
 pub(super) struct Machine {
     number: elf::Machine,
@@ -29,7 +29,7 @@ pub(super) struct Machine {
     unwind: Rules,
     /// The kind of `.eh_frame`.
     unwind_kind: elf::SectionType,
-    /// What the code keeps to, as in `.note.gnu.property`: type and bits.
+    /// The promise of the code in `.note.gnu.property`: type and bits.
     property: Option<(elf::GnuPropertyType, u32)>,
     /// A symbol that says that code starts.
     mapping: Option<&'static str>,
@@ -79,7 +79,7 @@ pub(super) const RISCV64: Machine = Machine {
 /// Without registers for floating point arguments.
 pub(super) const RISCV64_SOFT: Machine = Machine { flags: elf::FileFlags(0), ..RISCV64 };
 
-// What `object` lacks.
+// Constants that `object` lacks.
 const SHT_LLVM_OFFLOADING: elf::SectionType = elf::SectionType(0x6fff_4c0b);
 const SHF_X86_64_LARGE: elf::SectionFlags = elf::SectionFlags(0x1000_0000);
 
@@ -148,7 +148,7 @@ struct Writer<'a> {
     object: &'a Object,
     strings: Strings,
     symbols: Vec<u8>,
-    /// How many symbols are seen in this object only; they come first.
+    /// The number of local symbols; they come first.
     local_symbols: u32,
     /// The place in the table of each symbol of the object.
     symbol_numbers: Vec<u32>,

@@ -14,7 +14,7 @@ pub(super) struct Object {
     pub(super) sections: Vec<Section>,
     /// Symbols, one of each name, without those of the format itself.
     pub(super) symbols: Vec<Symbol>,
-    /// Where in `symbols` a name is.
+    /// The indices of names in `symbols`.
     names: BTreeMap<Name, usize>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Section {
     pub(super) relocations: Vec<Relocation>,
 }
 
-/// What a section is for.
+/// The kind of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Code,
@@ -49,7 +49,7 @@ pub(super) enum Content {
     Destructors,
     /// Notes for linker and loader.
     Notes,
-    /// How to unwind the stack.
+    /// Tables for unwinding the stack.
     Unwind,
     /// Not loaded: says something to the linker.
     Directive,
@@ -66,11 +66,11 @@ pub(super) enum Part {
 /// A place in a section that the linker fills in.
 #[derive(Clone, Debug)]
 pub(super) struct Relocation {
-    /// Where in the section.
+    /// The offset in the section.
     pub(super) offset: u64,
     /// The type, a number of the format and machine.
     pub(super) kind: u32,
-    /// What it refers to, an index into the symbols.
+    /// Its target, an index into the symbols.
     pub(super) symbol: usize,
     pub(super) addend: i64,
 }
@@ -81,7 +81,7 @@ pub(super) struct Symbol {
     pub(super) name: Name,
     /// The section it is in, by index; `None` if it is defined elsewhere.
     pub(super) section: Option<usize>,
-    /// Where in the section.
+    /// The offset in the section.
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) linkage: Linkage,
@@ -89,7 +89,7 @@ pub(super) struct Symbol {
     pub(super) kind: SymbolKind,
 }
 
-/// What a symbol stands for.
+/// The kind of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SymbolKind {
     Function,
@@ -135,8 +135,8 @@ impl Object {
 }
 
 impl Section {
-    /// Where in the file it may start: at a multiple of this. Large images start where the kernel
-    /// copies in large units, which is a quarter faster than at any page.
+    /// Returns the alignment of its start in the file. Large images start where the kernel copies in large units,
+    /// which is a quarter faster than at any page.
     pub(super) fn file_align(&self) -> u64 {
         const LARGE: u64 = 1 << 20;
         const UNIT: u64 = 1 << 16;
@@ -204,8 +204,8 @@ impl Section {
         Ok(())
     }
 
-    /// Adds zeros up to a multiple of `align`, and gives the section that alignment if it has
-    /// less. What comes next is there.
+    /// Adds zeros up to a multiple of `align`, and gives the section that alignment if it has less. Aligns the next
+    /// bytes.
     pub(super) fn align_to(&mut self, align: u64) -> Result<u64, Problem> {
         let align = align.max(1);
         let end = self.size.checked_next_multiple_of(align).ok_or(Problem::OutputTooLarge)?;

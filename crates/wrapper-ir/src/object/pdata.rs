@@ -1,4 +1,4 @@
-//! How to unwind the stack on Windows: `.pdata` and `.xdata`.
+//! Unwinding of the stack on Windows: `.pdata` and `.xdata`.
 
 use std::iter;
 

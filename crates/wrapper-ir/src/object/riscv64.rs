@@ -245,7 +245,7 @@ impl Assembler for Riscv64 {
 mod tests {
     use super::*;
 
-    /// What `t0` holds after instructions that set it.
+    /// Returns the value of `t0` after instructions that set it.
     fn value_after(code: &[u8]) -> u64 {
         let mut value = 0_i64;
         for word in code.chunks_exact(4) {

@@ -1,5 +1,4 @@
-//! How to unwind the stack in registration code: a runtime it calls may throw, or print where it
-//! was called from.
+//! Unwinding of the stack in registration code: a runtime it calls may throw, or print where it was called from.
 
 use object::elf;
 
@@ -16,14 +15,14 @@ const DEFINE_FRAME: u8 = 0x0c;
 const DEFINE_FRAME_REGISTER: u8 = 0x0d;
 const DEFINE_FRAME_OFFSET: u8 = 0x0e;
 
-/// What is the same for all functions of a machine.
+/// The rules that all functions of a machine share.
 #[derive(Debug)]
 pub(super) struct Rules {
     /// Relocation of a 32-bit distance from the field.
     relative: elf::RelocationType,
     /// The number of the register that holds the return address.
     return_address: u8,
-    /// How things are at the first instruction.
+    /// The rules at the first instruction.
     start: &'static [u8],
 }
 
@@ -40,7 +39,7 @@ pub(super) const AARCH64: Rules =
 pub(super) const RISCV64: Rules =
     Rules { relative: elf::R_RISCV_32_PCREL, return_address: 1, start: &[DEFINE_FRAME, 2, 0] };
 
-/// After so many bytes of code, the frame has this size.
+/// Returns rules: after this many bytes of code, the frame has this size.
 pub(super) fn frame_of(length: usize, frame: u32) -> Vec<u8> {
     let mut bytes = advance(length);
     bytes.push(DEFINE_FRAME_OFFSET);

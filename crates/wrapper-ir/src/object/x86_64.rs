@@ -7,7 +7,7 @@ use super::coff::coff_kind;
 use super::macho::mach_o_kind;
 use crate::description::Name;
 
-/// What differs between platforms.
+/// The differences between platforms.
 #[derive(Debug)]
 pub(super) struct Convention {
     /// Numbers of the registers that hold arguments.
@@ -20,7 +20,7 @@ pub(super) struct Convention {
     call: u32,
     /// The same to the entry of the global offset table.
     table: u32,
-    /// What the field has to hold for the linker to count from its end.
+    /// The value that the field must hold for the linker to count from its end.
     addend: i64,
 }
 

@@ -75,7 +75,7 @@ pub(super) fn is_device_code(
     offset: u64,
 ) -> io::Result<bool> {
     if let Some((start, Part::Input(Input::Derived(_), part))) = splices.at(offset) {
-        // What a compressed bundle holds was looked at before.
+        // The contents of a compressed bundle were checked before.
         return Ok(start == offset && part.start == 0);
     }
     let longest = DEVICE_CODE.iter().map(|magic| magic.len() as u64).max().unwrap_or(0);

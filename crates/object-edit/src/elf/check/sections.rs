@@ -42,7 +42,7 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Pr
     Ok(())
 }
 
-/// That sections lie where their headers say, in a segment if they are loaded, and each alone.
+/// Checks that sections lie where their headers say, in a segment if they are loaded, and do not overlap.
 fn places(file: &File) -> Result<(), Problem> {
     let len = file.window.end - file.window.start;
     let table = |start: u64, size: u64| start..start.saturating_add(size);
@@ -116,7 +116,7 @@ fn name(file: &File, index: u64) -> Option<&[u8]> {
     Some(if name.starts_with(DEVICE_SECTION) { DEVICE_SECTION } else { name })
 }
 
-/// That a section header says the same but for its place, and an address only if it may move.
+/// Checks that a section header differs only in its place, and in its address only if it may move.
 fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Result<(), Problem> {
     let address = new.sh_addr.get(LE);
     let same = |section: &SectionHeader| {
@@ -127,7 +127,7 @@ fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Re
     };
     let fixed = check.old.name(old) == check.new.name(new) && same(old) == same(new);
     let link = |old: u32, new: u32| name(check.old, old.into()) == name(check.new, new.into());
-    // Of a table of symbols it is a number of symbols.
+    // For a table of symbols, it is a number of symbols.
     let has_info_link = old.sh_flags.get(LE).contains(SHF_INFO_LINK)
         || matches!(old.sh_type.get(LE), SHT_RELA | SHT_REL);
     let info = if has_info_link {
@@ -157,7 +157,7 @@ fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Re
     Ok(())
 }
 
-/// That the sections of device code are like the first one was, and lie where such may.
+/// Checks that the sections of device code have the attributes of the first one, and lie in permitted places.
 fn device(check: &Check<'_>) -> Result<(), Problem> {
     let device = |file: &'_ File| -> Vec<SectionHeader> {
         let sections = file.sections.iter();
@@ -187,7 +187,7 @@ fn device(check: &Check<'_>) -> Result<(), Problem> {
     }
 }
 
-/// That a section holds the same but for what was to change. `loaded`: the sections that are loaded, by address.
+/// Checks that only the intended contents of a section differ. `loaded`: the sections that are loaded, by address.
 fn contents(
     check: &Check<'_>,
     source: &mut Source<'_>,
@@ -309,7 +309,7 @@ fn tags(
     Ok(tags)
 }
 
-/// That the dynamic section has the same tags, and that those of sections that moved say where to.
+/// Checks that the dynamic section has the same tags, and that those of moved sections have the new places.
 fn dynamic(
     check: &Check<'_>,
     source: &mut Source<'_>,

@@ -22,7 +22,7 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Pr
     memory(check, source)
 }
 
-/// That the ELF header says the same but for counts and the place of the section headers.
+/// Checks that the ELF header differs only in counts and in the place of the section headers.
 fn header(check: &Check<'_>) -> Result<(), Problem> {
     let (old, new) = (&check.old.header, &check.new.header);
     let what = |header: &Header| {
@@ -51,7 +51,7 @@ fn granule(file: &File) -> u64 {
     if loads(file, align).is_ok() { align } else { PAGE }
 }
 
-/// That each page belongs to one segment, in ascending order, and that pages can be mapped from the file.
+/// Checks that each page belongs to one segment, in ascending order, and that pages can be mapped from the file.
 fn loads(file: &File, granule: u64) -> Result<(), Problem> {
     let len = file.window.end - file.window.start;
     // The end of the last segment, and what that is aligned to.
@@ -80,7 +80,7 @@ fn loads(file: &File, granule: u64) -> Result<(), Problem> {
     Ok(())
 }
 
-/// That the program headers are loaded where they were.
+/// Checks that the program headers are loaded at their old address.
 fn table(check: &Check<'_>) -> Result<(), Problem> {
     let header = &check.new.header;
     let start = header.e_phoff.get(LE);
@@ -96,7 +96,7 @@ fn table(check: &Check<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// That the other segments are what they were.
+/// Checks that the other segments do not differ.
 fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
     let others = |file: &'_ File| -> Vec<ProgramHeader> {
         let other = |segment: &&ProgramHeader| !matches!(segment.p_type.get(LE), PT_NULL | PT_LOAD);
@@ -111,7 +111,7 @@ fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
         if (old.p_type, old.p_flags) != (new.p_type, new.p_flags) {
             return Err(fault(address, "other segments than before"));
         }
-        // What takes no bytes of the file may name any offset.
+        // Segments without bytes in the file may have any offset.
         if new.p_filesz.get(LE) > 0
             && old.p_filesz.get(LE) > 0
             && check.old.offset_of(old.p_vaddr.get(LE)) == Some(old.p_offset.get(LE))
@@ -142,7 +142,7 @@ fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What a piece of memory is made of.
+/// The source of a piece of memory.
 #[derive(Clone, Copy)]
 enum Backing {
     /// Bytes of the file from this offset.
@@ -150,7 +150,7 @@ enum Backing {
     Zeros,
 }
 
-/// What is at `address`, up to where, and with which flags.
+/// Returns the source of the memory at `address`, its end, and its flags.
 fn backing(file: &File, address: u64) -> Option<(Backing, u64, ProgramFlags)> {
     let load = file.load_at(address)?;
     let start = load.p_vaddr.get(LE);
@@ -162,7 +162,7 @@ fn backing(file: &File, address: u64) -> Option<(Backing, u64, ProgramFlags)> {
     Some((backing, to, load.p_flags.get(LE)))
 }
 
-/// That memory outside of what may change is the same, and that there is no more of it.
+/// Checks that memory outside of the allowed addresses does not differ, and that there is no more of it.
 fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
     let ranges = |file: &File| -> Vec<Range<u64>> {
         file.loads().map(|l| l.p_vaddr.get(LE)..end(l)).collect()

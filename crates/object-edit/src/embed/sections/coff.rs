@@ -136,7 +136,7 @@ pub(super) fn undo(object: &[u8], prefix: &[u8]) -> Option<Vec<u8>> {
     let grown = (object.len() as u64).checked_sub(headers)?.checked_sub(inserted)?;
     let grown = grown.checked_sub(old_len)?;
     let start = note_at.checked_sub(contents)?.checked_sub(headers)?;
-    // Where the tables ended in the old object, by what comes behind them.
+    // The end of the tables in the old object, from the contents after them.
     let tables_end = coff.strings_end.checked_sub(headers)?.checked_sub(inserted)?;
     let tables_end = tables_end.checked_sub(grown)?;
 

@@ -1,4 +1,4 @@
-//! ELF: everything new goes behind the old object, whose section header table and names stay where they are.
+//! ELF: everything new goes after the old object, whose section header table and names stay where they are.
 //!
 //! ```text
 //! ELF header                           e_shoff, e_shnum changed
@@ -94,8 +94,8 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
         .ok_or_else(|| too_large(table_at))
 }
 
-/// The object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out
-/// again to be sure. What the added sections hold is not read.
+/// The object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out again
+/// to be sure. The contents of the added sections are not read.
 pub(super) fn undo<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -112,7 +112,7 @@ pub(super) fn undo<H: ElfHeader>(
     Ok(Some(old))
 }
 
-/// What may be the two ends of a file around the contents of added sections.
+/// The possible two ends of a file around the contents of added sections.
 struct Ends {
     /// Length of the object that they were added to, which has another file header now.
     old_len: u64,

@@ -20,8 +20,8 @@ const HEAD_LEN: usize = 64;
 /// An object in a file without some of its sections, laid out but not written yet; [`remove_sections`](crate::remove_sections)
 /// does the same in memory.
 ///
-/// Of ELF files only what stays is read, and all but a few tables goes from file to file; objects of other formats
-/// are held in memory.
+/// For ELF files only the remaining parts are read, and all but a few tables goes from file to file; objects of
+/// other formats are held in memory.
 #[derive(Clone, Debug)]
 pub struct HostObject {
     splices: Output,

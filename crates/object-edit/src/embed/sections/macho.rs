@@ -76,11 +76,11 @@ pub(super) struct MachO<'a, C: MachClass> {
     pub(super) segment_at: u64,
     pub(super) segment: C::Segment,
     pub(super) sections: &'a [C::Section],
-    /// Where the load commands end.
+    /// The end of the load commands.
     pub(super) headers_end: u64,
-    /// Where the contents of the sections end, and relocations, symbols and other tables begin.
+    /// The end of the sections' contents, and the start of relocations, symbols and other tables.
     pub(super) data_end: u64,
-    /// Where in the load commands 32-bit offsets of sections and tables are.
+    /// The positions of 32-bit offsets of sections and tables in the load commands.
     pub(super) offsets: Vec<u64>,
     pub(super) symbols: Range<u64>,
 }
@@ -164,7 +164,7 @@ impl<'a, C: MachClass> MachO<'a, C> {
             return Err(outside(object, ObjectPart::Segment, fileoff..data_end));
         }
         if fileoff < headers_end {
-            let expected = "an offset behind the load commands";
+            let expected = "an offset after the load commands";
             return Err(field("fileoff", segment_at, fileoff, expected));
         }
         let section_len = size_of::<C::Section>() as u64;
@@ -192,13 +192,13 @@ impl<'a, C: MachClass> MachO<'a, C> {
                 return Err(outside(object, part, range));
             }
             if start < data_end {
-                return Err(misplaced(part, range, "behind the contents of the sections"));
+                return Err(misplaced(part, range, "after the contents of the sections"));
             }
         }
         Ok(MachO { header, segment_at, segment, sections, headers_end, data_end, offsets, symbols })
     }
 
-    /// Where the section headers begin.
+    /// Returns the start of the section headers.
     pub(super) fn sections_at(&self) -> u64 {
         self.segment_at.saturating_add(size_of::<C::Segment>() as u64)
     }
@@ -311,7 +311,7 @@ fn misplaced(part: ObjectPart, range: Range<u64>, expected: &'static str) -> Obj
     ObjectProblem::Misplaced { format: FORMAT, part, start: range.start, end: range.end, expected }
 }
 
-/// How far the parts of an object move to make room for a section.
+/// The distances that parts of an object move to make room for a section.
 struct Moves {
     headers_end: u64,
     data_end: u64,

@@ -1,4 +1,4 @@
-//! Mach-O: cutting out sections after another tool has written the file anew.
+//! Mach-O: cutting out sections after another tool has rewritten the file.
 
 use std::ops::Range;
 
@@ -84,14 +84,14 @@ pub(super) fn remove<C: MachClass>(
     Ok(Some(out))
 }
 
-/// What is left out of the file.
+/// The ranges to remove from the file.
 struct Cuts {
     headers_end: u64,
     /// Length of the section headers that go.
     headers: u64,
     /// In order and apart, each a multiple of the class's word long.
     contents: Vec<Range<u64>>,
-    /// What is left of removed contents, less than a word each: nothing where the size is as we write it.
+    /// The rests of removed contents, less than a word each: none if the size is the one that we write.
     rests: Vec<Range<u64>>,
 }
 
@@ -109,7 +109,7 @@ impl Cuts {
         let (mut contents, mut rests) = (Vec::<Range<u64>>::new(), Vec::new());
         for range in gone.into_iter().filter(|range| !range.is_empty()) {
             let overlaps = |other: &Range<u64>| other.start < range.end && range.start < other.end;
-            // What is shared stays, as do bytes that another removed section has given up already.
+            // Shared bytes stay, and bytes of another removed section are removed once.
             if kept.iter().any(overlaps) || contents.last().is_some_and(overlaps) {
                 continue;
             }
@@ -121,7 +121,7 @@ impl Cuts {
         Cuts { headers_end: macho.headers_end, headers, contents, rests }
     }
 
-    /// Where an offset is without them.
+    /// Returns the offset without the removed ranges.
     fn apply(&self, offset: u64) -> u64 {
         if offset < self.headers_end {
             return offset;
@@ -188,7 +188,7 @@ fn headers<C: MachClass>(
     Some(bytes)
 }
 
-/// The new number of a section. What numbers none stays.
+/// The new number of a section. Numbers that are not section numbers do not change.
 fn renumber(number: u64, numbers: &[Option<u64>], by: ObjectPart) -> Result<u64, ObjectProblem> {
     let index = number.checked_sub(1).and_then(|index| usize::try_from(index).ok());
     match index.and_then(|index| numbers.get(index)) {

@@ -23,8 +23,8 @@ use crate::error::{Error, ObjectProblem, Problem};
 use crate::output::{self, Output, Unread};
 use crate::without::without_sections;
 
-/// How many times in a row sections added by [`NewSections`] are taken off again. Nobody adds twice; a file
-/// made for it must not keep its reader busy.
+/// Limit of successive removals of sections that [`NewSections`] added. Nobody adds twice; a file made for it must
+/// not keep its reader busy.
 const MAX_UNDO: usize = 64;
 
 /// Names of sections to remove.
@@ -119,8 +119,9 @@ impl<'a> NewSections<'a> {
     ///
     /// # Errors
     ///
-    /// [`Format`](crate::ErrorKind::Format) for everything that is no thin Mach-O file, and those of [`new`](Self::new);
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for objects with an unknown load command, too.
+    /// [`Format`](crate::ErrorKind::Format) for everything that is not a thin Mach-O file, and those of
+    /// [`new`](Self::new); [`Unsupported`](crate::ErrorKind::Unsupported) for objects with an unknown load command,
+    /// too.
     pub fn in_mach_o(
         object: &'a [u8],
         name: &str,
@@ -328,7 +329,7 @@ impl fmt::Debug for NewSections<'_> {
 /// # Errors
 ///
 /// [`Reference`](crate::ErrorKind::Reference) when something in the object needs one of the sections, and those of
-/// [`NewSections::new`] for files that are no objects or damaged.
+/// [`NewSections::new`] for files that are damaged or not objects.
 pub fn remove_sections<'a>(
     object: &'a [u8],
     names: &SectionNames<'_>,

@@ -29,7 +29,7 @@ type RelocationRecord = macho::Relocation<LittleEndian>;
 pub(super) struct Machine {
     cpu: macho::CpuType,
     cpu_subtype: macho::CpuSubtypeId,
-    /// How to unwind the stack in a function, in the form of `compact_unwind_encoding.h`.
+    /// Returns the unwinding of a function, in the form of `compact_unwind_encoding.h`.
     encoding: fn(&PlacedFunction) -> u32,
     /// Arguments on the stack take as many bytes as they have.
     packed_arguments: bool,
@@ -170,7 +170,7 @@ struct Writer<'a> {
     symbols: Vec<u8>,
     /// The place in the table of each symbol of the object.
     symbol_numbers: Vec<u32>,
-    /// How many symbols are local, defined and undefined.
+    /// The numbers of local, defined and undefined symbols.
     counts: [u32; 3],
     /// Names of symbols, each ended by a NUL.
     strings: Vec<u8>,
