@@ -142,7 +142,7 @@ impl<'data> Bundle<'data> {
         Ok(walk.at.saturating_add(least).saturating_add(id_len.saturating_sub(1)))
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         // Every descriptor is in memory, so their number fits.
@@ -168,7 +168,7 @@ impl<'data> Bundle<'data> {
         self.end
     }
 
-    /// The entries in stored order.
+    /// Returns the entries in stored order.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = Entry<'data>> + Clone + use<'data> {
         let left = 0..self.len();
         Entries { data: self.data, walk: Walk { data: self.data, at: HEADER_LEN }, left }
@@ -185,7 +185,7 @@ impl fmt::Debug for Bundle<'_> {
     }
 }
 
-/// The entry count, once the header makes sense.
+/// Returns the entry count, once the header makes sense.
 fn count(prefix: &[u8], available: u64) -> Result<u64, Error> {
     let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
     if !MAGIC.starts_with(start) {
@@ -235,7 +235,7 @@ struct Walk<'data> {
 }
 
 impl<'data> Walk<'data> {
-    /// The entry whose descriptor is next, if it and the ID are in memory.
+    /// Returns the entry whose descriptor is next, if it and the ID are in memory.
     fn next(&mut self) -> Option<Found<'data>> {
         let descriptor = self.descriptor()?;
         let id_start = self.at.checked_add(DESCRIPTOR_LEN)?;
@@ -344,13 +344,13 @@ impl<'data> Entry<'data> {
         self.index
     }
 
-    /// The bundle entry ID as stored. Never empty.
+    /// Returns the bundle entry ID as stored. Never empty.
     #[must_use]
     pub fn id(&self) -> &'data [u8] {
         self.id
     }
 
-    /// The bundle entry ID as text.
+    /// Returns the bundle entry ID as text.
     ///
     /// # Errors
     ///
@@ -366,13 +366,13 @@ impl<'data> Entry<'data> {
         self.offset
     }
 
-    /// Length of the code object in bytes.
+    /// Returns the length of the code object in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The code object, or `None` when it is not all in memory (see [`Bundle::parse_prefix`]).
+    /// Returns the code object, or `None` when it is not all in memory (see [`Bundle::parse_prefix`]).
     #[must_use]
     pub fn payload(&self) -> Option<&'data [u8]> {
         // Nothing at all is always in memory.
@@ -454,7 +454,7 @@ impl<'data> Iterator for Bundles<'data> {
     }
 }
 
-/// `len` bytes at `offset`.
+/// Returns `len` bytes at `offset`.
 fn slice(data: &[u8], offset: u64, len: u64) -> Option<&[u8]> {
     let start = usize::try_from(offset).ok()?;
     let end = start.checked_add(usize::try_from(len).ok()?)?;

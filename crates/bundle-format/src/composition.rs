@@ -65,7 +65,7 @@ pub enum CompositionFinding {
 }
 
 impl CompositionFinding {
-    /// The entry at fault, the later one if there are two.
+    /// Returns the entry at fault, the later one if there are two.
     #[must_use]
     pub fn index(&self) -> usize {
         match self {

@@ -68,26 +68,26 @@ impl<'a> EntryId<'a> {
         Ok(Self { text, kind, triple, target_id, three_field: false })
     }
 
-    /// The ID as given.
+    /// Returns the ID as given.
     #[must_use]
     pub fn as_str(&self) -> &'a str {
         self.text
     }
 
-    /// The offload kind.
+    /// Returns the offload kind.
     #[must_use]
     pub fn kind(&self) -> OffloadKind {
         OffloadKind::parse(self.kind)
     }
 
-    /// The triple as given: four fields, or three in one of the old forms. Fields may be empty;
+    /// Returns the triple as given: four fields, or three in one of the old forms. Fields may be empty;
     /// with an empty environment the text ends in `-`.
     #[must_use]
     pub fn triple(&self) -> &'a str {
         self.triple
     }
 
-    /// The target ID as given, empty if there is none.
+    /// Returns the target ID as given, empty if there is none.
     #[must_use]
     pub fn target_id(&self) -> &'a str {
         self.target_id
@@ -117,7 +117,7 @@ impl<'a> EntryId<'a> {
         Target::new(Some(self.kind()), Some(Triple::parse(self.triple)), self.target_id)
     }
 
-    /// The ID as clang-offload-bundler 22 writes it into a bundle: the triple normalised to four
+    /// Returns the ID as clang-offload-bundler 22 writes it into a bundle: the triple normalised to four
     /// fields, the last one empty for AMD's HSA (`amdhsa`), and a `-` before the target ID even
     /// if there is none.
     ///
@@ -134,7 +134,7 @@ impl<'a> EntryId<'a> {
         self.with_target_id(self.target_id)
     }
 
-    /// The ID to write into a bundle: as [`standardized`](Self::standardized), with the target
+    /// Returns the ID to write into a bundle: as [`standardized`](Self::standardized), with the target
     /// ID in its canonical form, too: primary name of the processor, features in alphabetical
     /// order.
     ///

@@ -121,7 +121,7 @@ impl Layout {
         Ok(Self { plan, header_len, offsets })
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.offsets.len()
@@ -140,13 +140,13 @@ impl Layout {
         self.offsets.get(index).copied()
     }
 
-    /// Length in bytes of the code object of entry `index`; `None` without such an entry.
+    /// Returns the length in bytes of the code object of entry `index`; `None` without such an entry.
     #[must_use]
     pub fn size(&self, index: usize) -> Option<u64> {
         self.plan.sizes().get(index).copied()
     }
 
-    /// The bundle up to the end of its descriptors.
+    /// Returns the bundle up to the end of its descriptors.
     #[must_use]
     pub fn header_bytes(&self) -> &[u8] {
         match self.parts().at(0) {
@@ -155,7 +155,7 @@ impl Layout {
         }
     }
 
-    /// Length of the whole bundle in bytes.
+    /// Returns the length of the whole bundle in bytes.
     #[must_use]
     pub fn total_size(&self) -> u64 {
         self.parts().size()
@@ -168,7 +168,7 @@ impl Layout {
         &self.plan.parts
     }
 
-    /// The whole bundle in memory. `payloads` are the code objects in the order of the entries.
+    /// Returns the whole bundle in memory. `payloads` are the code objects in the order of the entries.
     ///
     /// # Errors
     ///

@@ -36,7 +36,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request for the target that `id` names, which is [standardised](EntryId::standardized) first.
+    /// Creates a request for the target that `id` names, which is [standardised](EntryId::standardized) first.
     #[must_use]
     pub fn new(id: &EntryId<'_>) -> Self {
         let triple = Triple::parse(&Triple::parse(id.triple()).bundle_form());
@@ -54,13 +54,13 @@ impl Request {
         self
     }
 
-    /// The standardised ID.
+    /// Returns the standardised ID.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The target asked for.
+    /// Returns the target asked for.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
@@ -73,7 +73,7 @@ impl Request {
         compatible_with_options(code_object, &self.target, self.options)
     }
 
-    /// The position of the entry to hand out among `entries`: the ID asked for before the same processor and
+    /// Returns the position of the entry to hand out among `entries`: the ID asked for before the same processor and
     /// features in another spelling, before code that leaves the fewest features open; the first of equals. `None`
     /// when no entry may be handed out. Each entry is compared with the target once.
     pub fn best_match<'t>(&self, entries: impl IntoIterator<Item = &'t Target>) -> Option<usize> {

@@ -36,7 +36,7 @@ pub enum Leader {
 impl Leader {
     const ALL: [Self; 3] = [Self::Slashes, Self::Hash, Self::Semicolon];
 
-    /// The characters.
+    /// Returns the characters.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Leader {
         }
     }
 
-    /// The leader in a file of one of the types of clang-offload-bundler: `i`, `ii`, `cui` and
+    /// Returns the leader in a file of one of the types of clang-offload-bundler: `i`, `ii`, `cui` and
     /// `hipi` have `//`, `d` and `s` have `#`, `ll` has `;`. `None` for types that have the
     /// binary layout (`bc`, `o`, `gch`, `ast`, `a`) and for unknown ones.
     #[must_use]
@@ -170,13 +170,13 @@ impl<'data> TextBundle<'data> {
         }
     }
 
-    /// The comment leader of the markers.
+    /// Returns the comment leader of the markers.
     #[must_use]
     pub fn leader(&self) -> Leader {
         self.leader
     }
 
-    /// The entries in the order of the file. There is at least one; IDs may be there more than
+    /// Returns the entries in the order of the file. There is at least one; IDs may be there more than
     /// once.
     pub fn entries(
         &self,
@@ -210,13 +210,13 @@ impl<'data> Entry<'data> {
         self.index
     }
 
-    /// The bundle entry ID as written, without the end of its line. Never empty.
+    /// Returns the bundle entry ID as written, without the end of its line. Never empty.
     #[must_use]
     pub fn id(&self) -> &'data [u8] {
         self.id
     }
 
-    /// The bundle entry ID as text.
+    /// Returns the bundle entry ID as text.
     ///
     /// # Errors
     ///
@@ -231,13 +231,13 @@ impl<'data> Entry<'data> {
         self.offset
     }
 
-    /// Length of the payload in bytes.
+    /// Returns the length of the payload in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         to_u64(self.payload.len())
     }
 
-    /// The code object, source text or whatever lies between the markers.
+    /// Returns the code object, source text or whatever lies between the markers.
     #[must_use]
     pub fn payload(&self) -> &'data [u8] {
         self.payload
@@ -266,7 +266,7 @@ struct Marker {
     id_start: usize,
 }
 
-/// All lines that are markers, in order.
+/// Returns all lines that are markers, in order.
 fn markers(data: &[u8]) -> impl Iterator<Item = Marker> + '_ {
     memmem::find_iter(data, COMMON).filter_map(|hit| {
         let (before, after) = data.split_at_checked(hit)?;

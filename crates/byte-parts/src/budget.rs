@@ -15,7 +15,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of this amount.
+    /// Creates a budget of this amount.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Budget { limit, used: 0 }

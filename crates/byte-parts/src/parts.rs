@@ -79,7 +79,7 @@ impl<I: PartialEq> PartialEq for Parts<I> {
 impl<I: Eq> Eq for Parts<I> {}
 
 impl<I> Parts<I> {
-    /// An empty output.
+    /// Creates an empty output.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -181,7 +181,7 @@ impl<I> Parts<I> {
 }
 
 impl<I: Clone + PartialEq> Parts<I> {
-    /// An output that is a range of bytes of an input.
+    /// Returns an output that is a range of bytes of an input.
     #[must_use]
     pub fn from_input(input: I, range: Range<u64>) -> Self {
         let mut parts = Self::new();

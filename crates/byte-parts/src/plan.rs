@@ -16,7 +16,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// An empty output, for inputs of these sizes in bytes.
+    /// Creates an empty output, for inputs of these sizes in bytes.
     #[must_use]
     pub fn new(sizes: impl IntoIterator<Item = u64>) -> Self {
         Self { parts: Parts::new(), sizes: sizes.into_iter().collect() }

@@ -57,7 +57,7 @@ impl AsRef<[u8]> for Shared {
 }
 
 impl<'r> Source<'r> {
-    /// All of a reader.
+    /// Returns all of a reader.
     ///
     /// # Errors
     ///

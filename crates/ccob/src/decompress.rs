@@ -271,7 +271,7 @@ pub(crate) fn check_limit(header: &Header, limits: &Limits) -> Result<(), Proble
     }
 }
 
-/// The stream of the container at the start of `data`.
+/// Returns the stream of the container at the start of `data`.
 fn input<'d>(header: &Header, data: &'d [u8]) -> Result<codec::Input<'d>, Error> {
     let available = to_u64(data.len());
     let end = header.total_size().unwrap_or(available);

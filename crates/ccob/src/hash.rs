@@ -10,7 +10,7 @@ use {
 
 use crate::md5::Md5;
 
-/// The hash that a header records: the first 8 bytes of the MD5 digest of the uncompressed data,
+/// Returns the hash that a header records: the first 8 bytes of the MD5 digest of the uncompressed data,
 /// as a little-endian number.
 ///
 /// MD5 finds damage, not malice: whoever makes a container chooses the hash too.
@@ -109,7 +109,7 @@ impl GrowingHash {
         }
     }
 
-    /// The hash of the whole data.
+    /// Returns the hash of the whole data.
     pub(crate) fn finish(self, data: &[u8]) -> u64 {
         self.rest(data).unwrap_or_else(|| hash(data))
     }
@@ -126,7 +126,7 @@ impl GrowingHash {
         Some(head(hash))
     }
 
-    /// The hash of the whole data, which is computed meanwhile.
+    /// Returns the hash of the whole data, which is computed meanwhile.
     pub(crate) fn finish_later(self, data: Arc<Vec<u8>>) -> LaterHash {
         let rest = data.len().saturating_sub(self.given);
         if self.refused || rest < Self::WORTH_A_THREAD {
@@ -141,7 +141,7 @@ impl GrowingHash {
         }
     }
 
-    /// The hash of the whole data, and what `work` returns, which runs meanwhile.
+    /// Returns the hash of the whole data, and what `work` returns, which runs meanwhile.
     pub(crate) fn finish_beside<T>(self, data: &[u8], work: impl FnOnce() -> T) -> (T, u64) {
         let rest = data.len().saturating_sub(self.given);
         if self.refused || rest < Self::WORTH_A_THREAD {

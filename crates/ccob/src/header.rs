@@ -115,13 +115,13 @@ impl Header {
         }
     }
 
-    /// The version.
+    /// Returns the version.
     #[must_use]
     pub const fn version(&self) -> Version {
         self.version
     }
 
-    /// The compression method of the payload: zlib or Zstandard.
+    /// Returns the compression method of the payload: zlib or Zstandard.
     #[must_use]
     pub const fn method(&self) -> Method {
         self.method
@@ -139,7 +139,7 @@ impl Header {
         self.uncompressed_size
     }
 
-    /// The recorded hash, see [`hash`](crate::hash()).
+    /// Returns the recorded hash, see [`hash`](crate::hash()).
     #[must_use]
     pub const fn hash(&self) -> u64 {
         self.hash
@@ -160,7 +160,7 @@ pub(crate) fn check_uncompressed_size(version: Version, size: u64) -> Result<(),
     Ok(())
 }
 
-/// The bytes of a header for a container of `total_size` bytes, the header included.
+/// Returns the bytes of a header for a container of `total_size` bytes, the header included.
 pub(crate) fn header_bytes(
     version: Version,
     method: Method,

@@ -125,7 +125,7 @@ impl Md5 {
         self.filled += data.len();
     }
 
-    /// The digest of all data.
+    /// Returns the digest of all data.
     pub(crate) fn finish(mut self) -> [u8; 16] {
         /// Offset of the length in the last block.
         const LEN_AT: usize = BLOCK - 8;

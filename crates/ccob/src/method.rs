@@ -18,7 +18,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version with this number, if there is one.
+    /// Returns the version with this number, if there is one.
     #[must_use]
     pub const fn from_number(number: u16) -> Option<Self> {
         match number {
@@ -29,7 +29,7 @@ impl Version {
         }
     }
 
-    /// The number as it stands in the header: 1, 2 or 3.
+    /// Returns the number as it stands in the header: 1, 2 or 3.
     #[must_use]
     pub const fn number(self) -> u16 {
         match self {
@@ -67,7 +67,7 @@ impl Method {
     /// One Zstandard frame (RFC 8878).
     pub const ZSTD: Self = Self(1);
 
-    /// The method with this [`name`](Self::name).
+    /// Returns the method with this [`name`](Self::name).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
@@ -77,7 +77,7 @@ impl Method {
         }
     }
 
-    /// The name of a known method, as Clang prints it: `zlib` or `zstd`.
+    /// Returns the name of a known method, as Clang prints it: `zlib` or `zstd`.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         match self {
@@ -87,7 +87,7 @@ impl Method {
         }
     }
 
-    /// The codec that reads and writes this method in this build; `None` if there is none.
+    /// Returns the codec that reads and writes this method in this build; `None` if there is none.
     ///
     /// With both Zstandard codecs compiled in, libzstd is the one.
     #[must_use]
@@ -135,7 +135,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The name of the library: `miniz_oxide`, `ruzstd` or `libzstd`.
+    /// Returns the name of the library: `miniz_oxide`, `ruzstd` or `libzstd`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -115,7 +115,7 @@ mod reader {
     }
 
     impl<R> Decoder<R> {
-        /// Header of the compressed bundle.
+        /// Returns the header of the compressed bundle.
         #[must_use]
         pub fn header(&self) -> &Header {
             &self.header

@@ -7,7 +7,7 @@ use crate::{MAGIC, Method, Version};
 /// Bytes of magic, version and method, which all versions begin with.
 pub(crate) const PREFIX_LEN: usize = 8;
 
-/// The bytes of a field, or `None` past the end of `bytes`.
+/// Returns the bytes of a field, or `None` past the end of `bytes`.
 fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }

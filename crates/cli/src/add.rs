@@ -73,7 +73,7 @@ fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> R
     if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
 }
 
-/// The canonical form of an ID.
+/// Returns the canonical form of an ID.
 fn entry_id(typed: &str) -> Result<String, String> {
     let near = || did_you_mean(suggest::entry_id(typed).as_slice());
     let id = EntryId::parse(typed).map_err(|error| error.to_string())?;

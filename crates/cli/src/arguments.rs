@@ -12,7 +12,7 @@ pub(crate) fn usage(fault: &str) -> ! {
     clap::Error::raw(ErrorKind::ArgumentConflict, format!("{}\n", style::printable(fault))).exit()
 }
 
-/// An argument `ID=FILE`.
+/// Returns an argument `ID=FILE`.
 pub(crate) fn split(argument: &OsString) -> Result<(Vec<u8>, PathBuf), String> {
     let bytes = input::bytes(argument.clone());
     let mut parts = bytes.splitn(2, |&byte| byte == b'=');

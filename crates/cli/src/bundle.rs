@@ -153,14 +153,14 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
     Ok(Report::new(&job, &notes))
 }
 
-/// A correction of the first mistyped ID.
+/// Returns a correction of the first mistyped ID.
 fn meant(typed: &[Vec<u8>]) -> Vec<String> {
     let mut near =
         typed.iter().filter_map(|text| suggest::entry_id(&String::from_utf8_lossy(text)));
     near.next().into_iter().collect()
 }
 
-/// The file type, from the extensions of the files.
+/// Returns the file type, from the extensions of the files.
 fn infer(files: &[PathBuf]) -> Result<FileType, String> {
     let mut found: Option<(Option<Leader>, &Path)> = None;
     for file in files {

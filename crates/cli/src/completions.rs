@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, command: Command, pages: &[&'static str]) -> io::
     Ok(Outcome::Clean)
 }
 
-/// The commands, with known values of options that also take others.
+/// Returns the commands, with known values of options that also take others.
 fn with_values(mut command: Command, pages: &[&'static str]) -> Command {
     // The options of the commands are there only then.
     command.build();
@@ -102,7 +102,7 @@ fn values(command: &str, arg: &Arg, pages: &[&'static str]) -> Option<ValueParse
     Some(PossibleValuesParser::new(names).into())
 }
 
-/// Those that today's compilers know, by their primary names.
+/// Returns those that today's compilers know, by their primary names.
 fn processors() -> impl Iterator<Item = &'static str> {
     processor_names().filter(|name| match processor_family(name) {
         Some(Family::AmdGcn) => {
@@ -113,7 +113,7 @@ fn processors() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The names of products, each once, as short as they are understood: `rx7600xt`.
+/// Returns the names of products, each once, as short as they are understood: `rx7600xt`.
 fn products() -> impl Iterator<Item = &'static str> {
     let keys: BTreeSet<String> = Product::all().map(|product| product.key()).collect();
     // The definitions of options live as long as the process.

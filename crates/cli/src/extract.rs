@@ -275,7 +275,7 @@ fn copy(image: &mut Image<'_, '_>, input: &File, out: &mut File) -> io::Result<u
     }
 }
 
-/// The bundle entry ID, or what stands for it elsewhere, with what the image holds instead.
+/// Returns the bundle entry ID, or what stands for it elsewhere, with what the image holds instead.
 fn describe(image: &Image<'_, '_>) -> String {
     let name = image.id().map_or_else(|| identity(image), str::to_owned);
     marked(&name, image.disagreement())

@@ -14,12 +14,12 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// A failure to print what was found.
+    /// Returns a failure to print what was found.
     pub(crate) fn printing(error: &io::Error) -> Self {
         Failure::of(error, |reason| format!("<stdout>: {reason}"))
     }
 
-    /// An error, in these words.
+    /// Returns an error, in these words.
     fn of(error: &io::Error, words: impl Fn(String) -> String) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ReaderLeft,

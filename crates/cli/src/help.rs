@@ -70,7 +70,7 @@ pub(crate) const TERMS: [Terms; 2] = [
 ];
 
 impl More {
-    /// The examples and the notes.
+    /// Returns the examples and the notes.
     pub(crate) fn text(&self) -> String {
         let mut text = examples("Examples", self.examples);
         self.notes.iter().for_each(|note| text.push_str(&format!("\n{note}\n")));
@@ -78,7 +78,7 @@ impl More {
     }
 }
 
-/// The end of `offload --help`.
+/// Returns the end of `offload --help`.
 pub(crate) fn more() -> String {
     let mut text = examples("Start here", START.examples);
     let (last, first) = START.notes.split_last().unwrap_or((&"", &[]));
@@ -103,13 +103,13 @@ fn examples(title: &str, examples: &[Example]) -> String {
     text
 }
 
-/// A title in the style of clap.
+/// Returns a title in the style of clap.
 fn heading(title: &str) -> String {
     let style = HEADING.underline();
     format!("{style}{title}:{style:#}")
 }
 
-/// The layout of `offload --help` and `offload -h`, with a line for each command.
+/// Returns the layout of `offload --help` and `offload -h`, with a line for each command.
 pub(crate) fn template(command: &Command, groups: &[Group]) -> String {
     let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
     for (title, commands) in groups {

@@ -42,7 +42,7 @@ pub(crate) fn open_sized(path: &Path, max: MaxInput) -> io::Result<File> {
     Opened::new(path, max).map(|opened| opened.file)
 }
 
-/// The name used in messages.
+/// Returns the name used in messages.
 pub(crate) fn display(path: &Path) -> String {
     match path.as_os_str() == "-" {
         true => "<stdin>".to_owned(),
@@ -65,27 +65,28 @@ pub(crate) fn thin_member_path(archive: &Path, name: &[u8]) -> PathBuf {
     archive.parent().unwrap_or(Path::new("")).join(path(name))
 }
 
-/// The path that the bytes of an argument or a member's name spell.
+/// Returns the path that the bytes of an argument or a member's name spell.
 #[cfg(unix)]
 pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// The path that the bytes of an argument or a member's name spell. Text that is not UTF-8 cannot name a file here.
+/// Returns the path that the bytes of an argument or a member's name spell. Text that is not UTF-8 cannot name a
+/// file here.
 #[cfg(not(unix))]
 pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// The bytes of an argument, as [`path`] takes them.
+/// Returns the bytes of an argument, as [`path`] takes them.
 #[cfg(unix)]
 pub(crate) fn bytes(argument: OsString) -> Vec<u8> {
     use std::os::unix::ffi::OsStringExt;
     argument.into_vec()
 }
 
-/// The bytes of an argument, as [`path`] takes them.
+/// Returns the bytes of an argument, as [`path`] takes them.
 #[cfg(not(unix))]
 pub(crate) fn bytes(argument: OsString) -> Vec<u8> {
     argument.to_string_lossy().into_owned().into_bytes()
@@ -115,7 +116,7 @@ impl Limits {
             .with_scan(!self.no_scan)
     }
 
-    /// The same bound for a single compressed bundle.
+    /// Returns the same bound for a single compressed bundle.
     pub(crate) fn ccob(&self) -> ccob::Limits {
         ccob::Limits::default().with_max_uncompressed(self.max_decompressed)
     }

@@ -71,13 +71,13 @@ pub(crate) fn run(args: &Args, mut command: Command, groups: &[Group]) -> io::Re
     Ok(Outcome::Clean)
 }
 
-/// The names of all pages but that of `offload`.
+/// Returns the names of all pages but that of `offload`.
 pub(crate) fn names(groups: &[Group]) -> Vec<&'static str> {
     let commands = groups.iter().flat_map(|(_, commands)| commands.iter().map(|(name, _)| *name));
     commands.chain(TOOLS.iter().map(|(name, _)| *name)).collect()
 }
 
-/// The title of a page, and the page.
+/// Returns the title of a page, and the page.
 fn page(command: &Command, groups: &[Group], name: &str) -> Option<(String, String)> {
     if name == "offload" {
         return Some((name.to_owned(), clap_page::root(command, groups)));

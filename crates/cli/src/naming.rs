@@ -3,7 +3,7 @@
 use fat_object::{Disagreement, FileFormat};
 use target_id::{OffloadKind, Target};
 
-/// The name of what an image is for, as `offload ls` counts by it.
+/// Returns the name of what an image is for, as `offload ls` counts by it.
 pub(crate) fn group(target: &Target, id: Option<&str>) -> String {
     let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let kind = target.kind();
@@ -15,7 +15,7 @@ pub(crate) fn group(target: &Target, id: Option<&str>) -> String {
         .unwrap_or_else(|| "(unnamed)".to_owned())
 }
 
-/// The name of an image's target, with what the image holds instead: `gfx906 (holds gfx1250)`.
+/// Returns the name of an image's target, with what the image holds instead: `gfx906 (holds gfx1250)`.
 pub(crate) fn marked(name: &str, disagreement: Option<&Disagreement>) -> String {
     match disagreement {
         Some(disagreement) => format!("{name} (holds {})", disagreement.found()),
@@ -23,13 +23,13 @@ pub(crate) fn marked(name: &str, disagreement: Option<&Disagreement>) -> String 
     }
 }
 
-/// The triple as people write it: without the empty environment field that bundle entry IDs carry.
+/// Returns the triple as people write it: without the empty environment field that bundle entry IDs carry.
 pub(crate) fn triple_text(target: &Target) -> Option<&str> {
     let text = target.triple()?.offload_binary_form();
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// The name of a format; a dash for an image that was not read.
+/// Returns the name of a format; a dash for an image that was not read.
 pub(crate) fn format_text(format: FileFormat) -> String {
     match format {
         FileFormat::NotRead => "-".to_owned(),

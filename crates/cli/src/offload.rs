@@ -91,7 +91,7 @@ const GROUPS: [Group; 6] = [
     ("Set up", &[("completions", &completions::MORE), ("man", &manual::MORE)]),
 ];
 
-/// The definition of the command line.
+/// Returns the definition of the command line.
 fn definition() -> clap::Command {
     let command = Cli::command();
     let template = help::template(&command, &GROUPS);

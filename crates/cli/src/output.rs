@@ -109,7 +109,7 @@ struct Place {
 }
 
 impl Place {
-    /// The place that a typed path leads to.
+    /// Returns the place that a typed path leads to.
     fn find(path: &Path) -> io::Result<Self> {
         let is_there = match fs::metadata(path) {
             Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -157,7 +157,7 @@ impl Place {
 }
 
 impl Name {
-    /// The name for messages.
+    /// Returns the name for messages.
     fn path(&self) -> PathBuf {
         match self {
             Name::Typed(path) => path.clone(),
@@ -189,7 +189,7 @@ impl Name {
 }
 
 impl OutputDirectory {
-    /// A file in it.
+    /// Returns a file in it.
     pub(crate) fn file(&self, name: impl Into<PathBuf>) -> Name {
         Name::Generated(self.clone(), name.into())
     }
@@ -508,8 +508,8 @@ pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
     matches!((Place::find(a), Place::find(b)), (Ok(a), Ok(b)) if a.key() == b.key())
 }
 
-/// The first path that names the same file as one before it, however it is spelled. Standard output and devices take
-/// anything any number of times.
+/// Returns the first path that names the same file as one before it, however it is spelled. Standard output and
+/// devices take anything any number of times.
 pub(crate) fn named_twice<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Option<&'p Path> {
     let mut seen = BTreeSet::new();
     // A missing path is a separate error later.
@@ -519,12 +519,12 @@ pub(crate) fn named_twice<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Opti
     paths.into_iter().find(|path| Outputs::appears_late(path) && !seen.insert(key(path)))
 }
 
-/// An error of filling a file, with its name, unless the error has another.
+/// Returns an error of filling a file, with its name, unless the error has another.
 fn of_output(path: &Path, error: io::Error) -> io::Error {
     if error.raw_os_error().is_some() { at(path, &error) } else { error }
 }
 
-/// An error with the name of the output that it is about.
+/// Returns an error with the name of the output that it is about.
 pub(crate) fn at(path: &Path, error: &io::Error) -> io::Error {
     let reason = reason(error);
     let message = match path.as_os_str() == "-" {

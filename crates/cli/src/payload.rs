@@ -26,8 +26,8 @@ pub(crate) struct Payload {
 const SMALL: u64 = 4096;
 
 impl Payload {
-    /// The file and its first bytes, at most `head`. It is closed again: there can be more than may be open at one
-    /// time.
+    /// Returns the file and its first bytes, at most `head`. It is closed again: there can be more than may be open
+    /// at one time.
     pub(crate) fn open(path: &Path, max: MaxInput, head: u64) -> io::Result<(Self, Vec<u8>)> {
         let open = || {
             let opened = Opened::new(path, max)?;
@@ -92,7 +92,7 @@ impl Payload {
         }
     }
 
-    /// The whole file in memory.
+    /// Returns the whole file in memory.
     pub(crate) fn read(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let size = usize::try_from(self.size()).map_err(|_| ErrorKind::OutOfMemory);
@@ -103,7 +103,7 @@ impl Payload {
         Ok(bytes)
     }
 
-    /// A reader of the file from its start.
+    /// Returns a reader of the file from its start.
     pub(crate) fn reader(&mut self) -> io::Result<Take<File>> {
         let size = self.size();
         let file = match &mut self.held {
@@ -144,7 +144,7 @@ impl Read for Stream<'_> {
     }
 }
 
-/// The error with the name of the file it is about.
+/// Returns the error with the name of the file it is about.
 pub(crate) fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("'{}': {}", path.display(), reason(error)))
 }

@@ -16,14 +16,14 @@ impl NewPermissions {
     /// The usual permissions of a new file.
     pub(crate) const PLAIN: NewPermissions = NewPermissions { mode: 0o666, group: None };
 
-    /// Those of an input, without set-user-ID, set-group-ID and sticky bit.
+    /// Returns those of an input, without set-user-ID, set-group-ID and sticky bit.
     #[cfg(unix)]
     pub(crate) fn of_input(input: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
         NewPermissions { mode: input.mode() & 0o777, group: Some(input.gid()) }
     }
 
-    /// The usual permissions: there are no others here.
+    /// Returns the usual permissions: there are no others here.
     #[cfg(not(unix))]
     pub(crate) fn of_input(_input: &Metadata) -> Self {
         NewPermissions::PLAIN
@@ -35,7 +35,7 @@ impl NewPermissions {
         NewPermissions { mode: self.mode & 0o066 | 0o600, group: self.group }
     }
 
-    /// Those of a part of both, this input and another file.
+    /// Returns those of a part of both, this input and another file.
     #[cfg(unix)]
     pub(crate) fn and_of(self, other: &File) -> io::Result<Self> {
         use std::os::unix::fs::MetadataExt;
@@ -49,13 +49,13 @@ impl NewPermissions {
         Ok(NewPermissions { mode: self.mode & (mode | 0o600), group: Some(group) })
     }
 
-    /// The usual permissions: there are no others here.
+    /// Returns the usual permissions: there are no others here.
     #[cfg(not(unix))]
     pub(crate) fn and_of(self, _other: &File) -> io::Result<Self> {
         Ok(self)
     }
 
-    /// The mode to make the file with.
+    /// Returns the mode to make the file with.
     pub(crate) fn mode(self) -> u32 {
         self.mode
     }
@@ -104,13 +104,13 @@ impl Permissions {
         (self.owner, self.group)
     }
 
-    /// The mode of the new file while it is written: of the old one's what its owner has.
+    /// Returns the mode of the new file while it is written: of the old one's what its owner has.
     pub(crate) fn while_written(self) -> u32 {
         self.mode & 0o600
     }
 
-    /// The mode that the new file may have. Set-user-ID and the sticky bit need the old owner, set-group-ID the old
-    /// owner and group: otherwise whoever runs it would become somebody who did not allow that.
+    /// Returns the mode that the new file may have. Set-user-ID and the sticky bit need the old owner, set-group-ID
+    /// the old owner and group: otherwise whoever runs it would become somebody who did not allow that.
     pub(crate) fn kept_by(self, new: &Metadata) -> u32 {
         use std::os::unix::fs::MetadataExt;
         let owner = if new.uid() == self.owner { 0o5000 } else { 0 };

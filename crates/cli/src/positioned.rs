@@ -11,7 +11,7 @@ pub(crate) struct Positioned<'f> {
 }
 
 impl<'f> Positioned<'f> {
-    /// The start of a file.
+    /// Creates the start of a file.
     pub(crate) fn new(file: &'f File) -> Self {
         Positioned { file, position: 0 }
     }
@@ -59,7 +59,7 @@ fn read_at(mut file: &File, buf: &mut [u8], position: u64) -> io::Result<usize> 
     file.read(buf)
 }
 
-/// The same file, read from a position of its own.
+/// Returns the same file, read from a position of its own.
 #[cfg(target_os = "linux")]
 pub(crate) fn reopen(file: &File) -> Option<File> {
     File::open(crate::directory::in_proc(file)).ok()

@@ -96,7 +96,8 @@ pub(crate) fn reason(error: &io::Error) -> String {
     text
 }
 
-/// The error with its reason before the name of the file: LLVM's tools that name no file start with the reason.
+/// Returns the error with its reason before the name of the file: LLVM's tools that name no file start with the
+/// reason.
 pub(crate) fn reason_first(error: io::Error) -> io::Error {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
 
@@ -123,7 +124,7 @@ pub(crate) struct Complaint {
 }
 
 impl Complaint {
-    /// A finding of a walk.
+    /// Creates a finding of a walk.
     pub(crate) fn new(file: &str, finding: &Finding) -> Self {
         Complaint { severity: finding.severity(), message: format!("{file}: {finding}") }
     }

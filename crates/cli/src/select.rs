@@ -45,7 +45,7 @@ impl Request {
         Ok(request)
     }
 
-    /// The request as typed.
+    /// Returns the request as typed.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -58,12 +58,12 @@ impl Request {
         self.wanted.target()
     }
 
-    /// The named device, or a stand-in for some. `None` for the host, and without a target ID.
+    /// Returns the named device, or a stand-in for some. `None` for the host, and without a target ID.
     pub(crate) fn device(&self) -> Option<&Device> {
         self.wanted.device()
     }
 
-    /// The warning about an unknown processor, with a suggestion.
+    /// Returns the warning about an unknown processor, with a suggestion.
     pub(crate) fn doubt(&self) -> Option<String> {
         let name = self.processor();
         match self.device() {
@@ -74,7 +74,7 @@ impl Request {
         }
     }
 
-    /// A suggestion for an unknown processor.
+    /// Returns a suggestion for an unknown processor.
     pub(crate) fn near(&self) -> Vec<String> {
         let name = self.processor();
         if name.is_empty() || is_known_processor(name) { Vec::new() } else { near(&self.text) }

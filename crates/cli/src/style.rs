@@ -61,7 +61,8 @@ pub(crate) fn size(bytes: u64) -> String {
 
 const BAR_CELLS: u128 = 8;
 
-/// A bar of eight cells for a part of a whole, in steps of an eighth of a cell; never empty for a part above 0.
+/// Returns a bar of eight cells for a part of a whole, in steps of an eighth of a cell; never empty for a part
+/// above 0.
 pub(crate) fn bar(part: u64, whole: u64) -> String {
     const EIGHTHS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     let steps = u128::from(part) * (BAR_CELLS * 8) / u128::from(whole.max(1));
@@ -95,8 +96,8 @@ pub(crate) fn terminal_height() -> usize {
     size.map_or(usize::MAX, |(_, height)| usize::from(height.0))
 }
 
-/// Text from a file, without characters that deceive: those that move a terminal's cursor or fake a line, and those that
-/// cannot be seen or change the order of others, with which one name looks like another.
+/// Returns text from a file, without characters that deceive: those that move a terminal's cursor or fake a line,
+/// and those that cannot be seen or change the order of others, with which one name looks like another.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(deceives) {
         return Cow::Borrowed(text);

@@ -15,7 +15,8 @@ pub(crate) use entry_id::{entry_id, triple};
 pub(crate) use nearest::{distance, nearest};
 pub(crate) use target_id::{generic, gpus, processor, target_id};
 
-/// The IDs of a file that are nearest to what was typed: those for other devices than one that is known are not meant.
+/// Returns the IDs of a file that are nearest to what was typed: those for other devices than one that is known are
+/// not meant.
 pub(crate) fn stored<'n>(typed: &str, ids: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let wanted = device(typed);
     let is_other = |id: &str| {
@@ -25,7 +26,7 @@ pub(crate) fn stored<'n>(typed: &str, ids: impl IntoIterator<Item = &'n str>) ->
     nearest(typed, ids.into_iter().filter(|id| !is_other(id)))
 }
 
-/// The target ID at the end of a bundle entry ID, or by itself.
+/// Returns the target ID at the end of a bundle entry ID, or by itself.
 fn device(id: &str) -> Option<TargetId> {
     let entry = EntryId::parse(id).ok().map(|id| id.target_id()).filter(|id| !id.is_empty());
     TargetId::parse(entry.unwrap_or(id)).ok()
@@ -42,7 +43,7 @@ pub(crate) fn did_you_mean<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
-/// The reason why a text does not name a device, with the command that lists those that are known.
+/// Returns the reason why a text does not name a device, with the command that lists those that are known.
 pub(crate) fn why_not(reason: &NotADevice) -> String {
     match reason {
         NotADevice::Several { choices, .. } if choices.len() > NotADevice::MOST_CHOICES => {
@@ -53,7 +54,7 @@ pub(crate) fn why_not(reason: &NotADevice) -> String {
     }
 }
 
-/// The reason why a text does not name a device, and what may have been meant.
+/// Returns the reason why a text does not name a device, and what may have been meant.
 pub(crate) fn not_a_device(typed: &str, reason: &NotADevice) -> String {
     let near = match reason {
         NotADevice::Malformed(_) => target_id(Device::target_id_in(typed)),
@@ -63,7 +64,7 @@ pub(crate) fn not_a_device(typed: &str, reason: &NotADevice) -> String {
     format!("{}{}", why_not(reason), did_you_mean(&near))
 }
 
-/// The doubt about a device that this program does not know, and what may have been meant.
+/// Returns the doubt about a device that this program does not know, and what may have been meant.
 pub(crate) fn doubt(device: &Device) -> Option<String> {
     let name = device.id().processor();
     device.is_unknown().then(|| {

@@ -106,7 +106,7 @@ impl Table {
         indent.len() + width <= fit.saturating_add(2)
     }
 
-    /// The columns that are not empty.
+    /// Returns the columns that are not empty.
     fn widths(&self) -> Vec<Shown<'_>> {
         let widest =
             |i: usize| self.rows.iter().filter_map(|row| row.get(i)).map(|c| width(c)).max();
@@ -152,7 +152,7 @@ fn line(
     writeln!(out)
 }
 
-/// The end of a cell that is wider than its column shrank to.
+/// Returns the end of a cell that is wider than its column shrank to.
 fn cut(cell: &str, widest: usize) -> Cow<'_, str> {
     let skipped = width(cell).saturating_sub(widest);
     if skipped == 0 || widest >= WIDEST {

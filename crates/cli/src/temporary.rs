@@ -174,8 +174,8 @@ mod signals {
         });
     }
 
-    /// The signals that would end this process: `nohup` has SIGHUP ignored, and shells have SIGINT ignored in the
-    /// background. Ignored signals must stay ignored.
+    /// Returns the signals that would end this process: `nohup` has SIGHUP ignored, and shells have SIGINT ignored
+    /// in the background. Ignored signals must stay ignored.
     #[cfg(target_os = "linux")]
     fn that_end_us() -> Vec<i32> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -77,7 +77,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The targets that are named, by either option.
+    /// Returns the targets that are named, by either option.
     fn requests(&self) -> &[Request] {
         if self.drop.is_empty() { &self.keep } else { &self.drop }
     }

@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// An ELF file with sections of these flags and sizes.
+    /// Returns an ELF file with sections of these flags and sizes.
     fn elf(sections: &[(u64, u64)]) -> Vec<u8> {
         let mut file = b"\x7fELF\x02\x01".to_vec();
         file.resize(64, 0);

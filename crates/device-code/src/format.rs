@@ -124,7 +124,7 @@ impl FileFormat {
         }
     }
 
-    /// The name used in machine-readable output.
+    /// Returns the name used in machine-readable output.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -162,7 +162,7 @@ impl FileFormat {
         }
     }
 
-    /// The usual file name extension, without a dot.
+    /// Returns the usual file name extension, without a dot.
     #[must_use]
     pub fn extension(self) -> &'static str {
         match self {

@@ -73,7 +73,7 @@ fn places<H: FileHeader<Endian = LittleEndian>>(
     Ok(notes.map(|note| (note.sh_offset(LE).into(), note.sh_size(LE).into())).rev().collect())
 }
 
-/// The entries of a table, as many as lie in the window.
+/// Returns the entries of a table, as many as lie in the window.
 fn table<E: Pod>(
     source: &mut dyn ReadAt,
     window: &Range<u64>,

@@ -168,7 +168,7 @@ fn of_intel(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Option<Targe
     Ok(name.map(|name| Target::new(None, Some(Triple::parse("spir64_gen-unknown-unknown")), &name)))
 }
 
-/// The name of a GPU; of one that is not known the numbers of its IP version.
+/// Returns the name of a GPU; of one that is not known the numbers of its IP version.
 fn intel_name(ip_version: u32) -> Option<String> {
     let gpu = IntelGpu::from_ip_version(ip_version);
     let numbers = [ip_version >> 22, ip_version >> 14 & 0xff, ip_version & 0x3f];
@@ -460,7 +460,7 @@ mod tests {
         }
     }
 
-    /// An ELF file of the class of 32 bits for a GPU of Intel's, with a section of notes.
+    /// Returns an ELF file of the class of 32 bits for a GPU of Intel's, with a section of notes.
     fn elf_32(notes: &[u8]) -> Vec<u8> {
         let mut file = b"\x7fELF\x01\x01\x01".to_vec();
         file.resize(52, 0);

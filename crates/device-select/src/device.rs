@@ -274,7 +274,7 @@ impl Device {
     }
 }
 
-/// The target ID with the features set that it leaves open.
+/// Returns the target ID with the features set that it leaves open.
 fn state(id: &TargetId, open: impl Iterator<Item = (Feature, Setting)>) -> String {
     let set = id.features().map(|(feature, setting)| (feature.clone(), setting));
     let mut features: Vec<_> = set.chain(open).collect();

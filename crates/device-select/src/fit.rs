@@ -99,7 +99,7 @@ impl Code<'_> {
         }
     }
 
-    /// The reason why no device of this vendor can load it.
+    /// Returns the reason why no device of this vendor can load it.
     fn never(&self, device: &Device) -> Option<Why> {
         if self.target.is_host() || self.format == FileFormat::HostPlaceholder {
             return Some(Why::Host);

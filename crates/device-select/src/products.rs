@@ -90,8 +90,8 @@ impl Product {
     }
 }
 
-/// The processor by a name that target IDs do not have: one of Intel's GPUs in any spelling and letter case, or an
-/// architecture of AMD's triples (`amdgpu9.50`).
+/// Returns the processor by a name that target IDs do not have: one of Intel's GPUs in any spelling and letter
+/// case, or an architecture of AMD's triples (`amdgpu9.50`).
 fn processor_by_name(text: &str) -> Option<&'static str> {
     let text = text.trim().to_ascii_lowercase();
     let intel = IntelGpu::find(&text).map(IntelGpu::name);
@@ -121,7 +121,7 @@ pub fn target_id(text: &str) -> Result<Cow<'_, str>, NotADevice> {
     })
 }
 
-/// The processor of a product; `None` if nothing is called so.
+/// Returns the processor of a product; `None` if nothing is called so.
 fn processor(typed: &str) -> Result<Option<&'static str>, NotADevice> {
     if let Some(id) = pci_id(typed) {
         let found: Vec<_> =
@@ -158,7 +158,7 @@ fn processor(typed: &str) -> Result<Option<&'static str>, NotADevice> {
     }
 }
 
-/// The processor of all these products.
+/// Returns the processor of all these products.
 fn one(typed: &str, found: &[Product]) -> Result<&'static str, NotADevice> {
     match found.first() {
         Some(first) if found.iter().all(|other| other.processor == first.processor) => {
@@ -212,7 +212,7 @@ const PREFIXES: [&str; 8] =
 /// Names of product lines, which people leave out.
 const LINES: [&str; 4] = ["quadro", "pro", "ada", "blackwell"];
 
-/// A name in lower case, without spaces, fillers and sizes of memory: `NVIDIA H100-SXM5-80GB` is `h100`.
+/// Returns a name in lower case, without spaces, fillers and sizes of memory: `NVIDIA H100-SXM5-80GB` is `h100`.
 fn key(name: &str) -> String {
     let lower = name.to_lowercase().replace("max-q", " ").replace(['™', '®'], " ");
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
@@ -247,7 +247,7 @@ fn is_part(part: &str, key: &str) -> bool {
     })
 }
 
-/// The PCI ID that a text is, in lower case: `1002:744c`, `[10DE:2684]`, `0x8086:0x56a0`.
+/// Returns the PCI ID that a text is, in lower case: `1002:744c`, `[10DE:2684]`, `0x8086:0x56a0`.
 fn pci_id(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -274,7 +274,7 @@ mod tests {
         (vendor, digits, product.processor.to_owned(), natural(product.name))
     }
 
-    /// A text whose order is that of the numbers in it.
+    /// Returns a text whose order is that of the numbers in it.
     fn natural(name: &str) -> String {
         let mut padded = String::new();
         let mut digits = String::new();

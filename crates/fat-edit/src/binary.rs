@@ -14,7 +14,7 @@ use crate::inputs::filled;
 use crate::rebuild::{RebuildError, malformed};
 use crate::wishes::{Incoming, Wish, Wishes};
 
-/// The offload binary at `range` with its entries as wished: `None` for one of version 1 without an image.
+/// Returns the offload binary at `range` with its entries as wished: `None` for one of version 1 without an image.
 ///
 /// Entries keep their order, kinds, flags and strings, and the offload binary its version.
 pub(super) fn rebuild(
@@ -74,7 +74,7 @@ pub(super) fn rebuild(
     Ok(Some(filled(layout.parts(), &images)))
 }
 
-/// An entry for the target that a bundle entry ID names.
+/// Returns an entry for the target that a bundle entry ID names.
 fn entry<'e>(id: &'e str, new: &Incoming) -> Result<ImageEntry<'e>, RebuildError> {
     let id = EntryId::parse(id).map_err(malformed)?;
     let kind = OffloadKind::from_target_id(&id.kind()).unwrap_or(OffloadKind::NONE);
@@ -91,7 +91,7 @@ fn entry<'e>(id: &'e str, new: &Incoming) -> Result<ImageEntry<'e>, RebuildError
     Ok(entry)
 }
 
-/// The kind of an image, as far as its first bytes tell it.
+/// Returns the kind of an image, as far as its first bytes tell it.
 fn image_kind(new: &Incoming) -> Option<ImageKind> {
     Some(match new.format {
         FileFormat::Elf { .. } => ImageKind::OBJECT,

@@ -14,7 +14,7 @@ use crate::wishes::{Wish, Wishes};
 /// Alignment of code objects in HIP's fat binaries: the runtime maps them by the page.
 const PAGE: u64 = 4096;
 
-/// The bundle at `range` with its entries as wished. `empty` says that no device image is left.
+/// Returns the bundle at `range` with its entries as wished. `empty` says that no device image is left.
 ///
 /// Entries keep their order and the exact bytes of their IDs. They lie as close together as the alignment allows that
 /// the bundle had, nothing follows the last one. Where only images of the same size are replaced, everything stays in
@@ -73,7 +73,7 @@ fn place(range: &Range<u64>, offset: u64, size: u64) -> Range<u64> {
     start..start.saturating_add(size).min(range.end)
 }
 
-/// The container with images in the places of others of the same size, if that is all that is wished.
+/// Returns the container with images in the places of others of the same size, if that is all that is wished.
 pub(super) fn patched(
     range: &Range<u64>,
     places: &[Range<u64>],

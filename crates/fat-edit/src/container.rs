@@ -318,7 +318,7 @@ impl Planner<'_> {
         Input::Derived(self.derived.len() - 1)
     }
 
-    /// The new bytes in memory.
+    /// Returns the new bytes in memory.
     fn bytes(&mut self, source: &mut Source<'_>, new: &Output) -> Result<Vec<u8>, Problem> {
         let len = usize::try_from(new.size()).map_err(|_| out_of_memory())?;
         let mut bytes = Vec::new();
@@ -328,7 +328,7 @@ impl Planner<'_> {
         Ok(bytes)
     }
 
-    /// The first of the new bytes.
+    /// Returns the first of the new bytes.
     fn head(&mut self, source: &mut Source<'_>, new: &Output) -> Result<Vec<u8>, Problem> {
         let head = new.slice(0..crate::SNIFF_LEN as u64);
         self.bytes(source, &head)

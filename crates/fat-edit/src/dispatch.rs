@@ -18,7 +18,7 @@ use crate::survey::Node;
 use crate::wishes::Wish;
 use crate::{SNIFF_LEN, sequence};
 
-/// A file of the source, or a member: what it becomes.
+/// Returns a file of the source, or a member: what it becomes.
 pub(super) fn file(
     planner: &mut Planner<'_>,
     source: &mut Source<'_>,
@@ -193,7 +193,7 @@ impl Planner<'_> {
     }
 }
 
-/// The members that change.
+/// Returns the members that change.
 fn members(
     planner: &mut Planner<'_>,
     source: &mut Source<'_>,

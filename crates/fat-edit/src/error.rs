@@ -245,7 +245,7 @@ pub(crate) enum Problem {
 }
 
 impl Problem {
-    /// The problem, of the file in this place.
+    /// Returns the problem, of the file in this place.
     pub(crate) fn within(self, path: &[PathStep]) -> Self {
         match (path, &self) {
             // It says nothing about what is there.
@@ -254,7 +254,7 @@ impl Problem {
         }
     }
 
-    /// The problem itself, wherever it is.
+    /// Returns the problem itself, wherever it is.
     fn cause(&self) -> &Self {
         match self {
             Problem::Within { error, .. } => error.cause(),
@@ -415,7 +415,7 @@ mod tests {
     use super::*;
     use fat_object::{Options, list_slice};
 
-    /// The containers around an image.
+    /// Returns the containers around an image.
     fn path_of_a_bundle() -> Vec<PathStep> {
         let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 1)], 1);
         let file = layout.unwrap().to_vec(&[b"x"]).unwrap();

@@ -8,7 +8,7 @@ use object_edit::{Input, NewInputs, Output};
 use crate::decompress::Decompress;
 use crate::edit::NewImage;
 
-/// The output that a layout describes, with these for its inputs.
+/// Returns the output that a layout describes, with these for its inputs.
 pub(crate) fn filled(layout: &byte_parts::Parts, inputs: &[Output]) -> Output {
     let mut output = Output::new();
     for part in layout.iter() {

@@ -146,7 +146,7 @@ pub enum EditNote {
 }
 
 impl EditNote {
-    /// The note of the editor of a host file.
+    /// Returns the note of the editor of a host file.
     pub(crate) fn of_host(note: object_edit::Note) -> Option<Self> {
         match note {
             object_edit::Note::Zeroed { bytes } => Some(EditNote::Zeroed { bytes }),

@@ -207,7 +207,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// A new image, which has to be one for this target.
+    /// Returns a new image, which has to be one for this target.
     fn new_image(&self, number: usize, target: &Target) -> Result<Incoming, Problem> {
         let image = self.images.get(number)?;
         if !self.edit.options.any_image {
@@ -229,7 +229,7 @@ impl<'a> Planner<'a> {
         }))
     }
 
-    /// The wishes for a container that images lie in directly.
+    /// Returns the wishes for a container that images lie in directly.
     pub(super) fn wishes(&self, node: &Node) -> Wishes<'a> {
         let wishes = node.container.and_then(|container| self.wishes.get(&container));
         wishes.cloned().unwrap_or_default()
@@ -252,7 +252,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The form of a bundle, as far as there are images that tell it.
+    /// Returns the form of a bundle, as far as there are images that tell it.
     pub(super) fn form(&self, node: &Node) -> Option<BundleForm> {
         let container = self.contents.containers.get(node.container?)?;
         self.contents.images.get(container.images.clone())?.first()?.bundle_form()
@@ -265,12 +265,12 @@ impl<'a> Planner<'a> {
             || node.children.iter().any(|child| self.touches(child))
     }
 
-    /// The container that a node is, if images lie in it directly.
+    /// Returns the container that a node is, if images lie in it directly.
     pub(super) fn editable(&self, node: &Node) -> Option<&'a EditableContainer> {
         self.contents.containers.get(node.container?)
     }
 
-    /// `true` if it is a bundle or offload binary that is to be compressed or decompressed.
+    /// Returns `true` if it is a bundle or offload binary that is to be compressed or decompressed.
     fn changes_form(&self, node: &Node) -> bool {
         match self.bundle_edit(node) {
             BundleEdit::Keep => false,

@@ -26,7 +26,7 @@ pub(super) fn malformed(error: impl Into<Error>) -> RebuildError {
 }
 
 impl RebuildError {
-    /// The error, of this container.
+    /// Returns the error, of this container.
     pub(super) fn of(self, node: &Node, path: &[PathStep]) -> Problem {
         match self {
             RebuildError::Read(error) => Problem::Read(error),

@@ -124,7 +124,7 @@ fn expected(
     }
 }
 
-/// The file with its bundles decompressed.
+/// Returns the file with its bundles decompressed.
 fn decompressed(
     contents: &EditableFile,
     input: &mut dyn ReadSeek,

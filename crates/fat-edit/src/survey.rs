@@ -286,7 +286,7 @@ struct Surveyor {
 }
 
 impl Surveyor {
-    /// The container that images now lie in directly.
+    /// Returns the container that images now lie in directly.
     fn container(&mut self, next_image: usize) -> usize {
         if let Some(known) = self.open.last().and_then(|(node, _)| node.container) {
             return known;
@@ -308,7 +308,7 @@ impl Surveyor {
 }
 
 impl Surveyor {
-    /// The file itself, where it is an image.
+    /// Returns the file itself, where it is an image.
     fn file(&mut self) -> usize {
         let index = self.containers.len();
         self.containers.push(EditableContainer {

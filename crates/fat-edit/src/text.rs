@@ -9,8 +9,8 @@ use object_edit::{Output, copy_of, of_bytes};
 use crate::rebuild::{RebuildError, malformed};
 use crate::wishes::{NewImages, Wish, Wishes};
 
-/// The text bundle that `range` is, with its entries as wished. Text outside of entries is removed, if there is
-/// any. `None` if none are left.
+/// Returns the text bundle that `range` is, with its entries as wished. Text outside of entries is removed, if
+/// there is any. `None` if none are left.
 pub(super) fn rebuild(
     source: &mut Source<'_>,
     range: &Range<u64>,

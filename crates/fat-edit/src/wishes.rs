@@ -86,12 +86,12 @@ impl<'a> NewImages<'a> {
         self.images.get(number).copied().ok_or(Problem::NoSuchNewImage { number, available })
     }
 
-    /// The first bytes of an image.
+    /// Returns the first bytes of an image.
     pub(super) fn head(&self, image: &Incoming) -> &[u8] {
         self.heads.get(image.number).map_or(&[], |head| head)
     }
 
-    /// All bytes of an image.
+    /// Returns all bytes of an image.
     pub(super) fn read(&self, image: &Incoming) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         if let Some(reader) = self.readers.get(image.number) {

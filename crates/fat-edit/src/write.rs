@@ -116,7 +116,7 @@ fn write_range(
     out.write_all(part).map_err(Problem::Write)
 }
 
-/// The error that a compressed bundle was refused with, if that is what this is.
+/// Returns the error that a compressed bundle was refused with, if that is what this is.
 pub(super) fn refused(error: io::Error) -> Problem {
     match error.downcast::<Problem>() {
         Ok(refused) => refused,

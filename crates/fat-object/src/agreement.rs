@@ -109,7 +109,8 @@ fn agreement(target: &Target, found: FileFormat, head: &[u8]) -> Result<(), Disa
     }
 }
 
-/// The contradiction between an image and what its container says of it, as a walk finds it. `head` has its first bytes.
+/// Returns the contradiction between an image and what its container says of it, as a walk finds it. `head` has its
+/// first bytes.
 ///
 /// Formats that no device loads are not looked at: sources and precompiled headers, which text bundles hold above all, and
 /// containers, whose images are checked themselves.
@@ -160,7 +161,7 @@ fn names_a_device(triple: &Triple, target: &Target) -> bool {
     })
 }
 
-/// The formats that devices of an architecture load, in words, and whether `found` is one of them.
+/// Returns the formats that devices of an architecture load, in words, and whether `found` is one of them.
 fn expectation(triple: &Triple, id: &str, found: FileFormat) -> Option<(&'static str, bool)> {
     if triple.is_spirv() || triple.is_spir() || id == "amdgcnspirv" {
         // LLVM's linker wrapper wraps SPIR-V for OpenMP on GPUs of Intel in an ELF file, Intel's compresses that of SYCL.
@@ -182,8 +183,8 @@ fn expectation(triple: &Triple, id: &str, found: FileFormat) -> Option<(&'static
     None
 }
 
-/// The target ID that an image itself states, as devices go by it ([`loaded_as`]); `None` where it states none that this
-/// crate knows.
+/// Returns the target ID that an image itself states, as devices go by it ([`loaded_as`]); `None` where it states
+/// none that this crate knows.
 fn own_target_id(format: FileFormat, head: &[u8]) -> Option<String> {
     let is_stated = matches!(format, FileFormat::Elf { .. } | FileFormat::Cubin | FileFormat::Ptx);
     let target = image_target::of_bytes(head, format).filter(|_| is_stated)?;
@@ -199,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// The header of a code object, V5.
+    /// Returns the header of a code object, V5.
     fn code_object(flags: u32) -> Vec<u8> {
         let mut head = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
         head.resize(64, 0);

@@ -132,7 +132,7 @@ pub(crate) fn thin_member(
     Ok(true)
 }
 
-/// The members up to the first fault, and the fault.
+/// Returns the members up to the first fault, and the fault.
 fn members(
     source: &mut Source<'_>,
     window: &Range<u64>,

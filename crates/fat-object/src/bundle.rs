@@ -36,7 +36,7 @@ pub(crate) fn open(
     Ok(Ok((opened, Some(end))))
 }
 
-/// The bundle that starts here.
+/// Returns the bundle that starts here.
 pub(crate) fn opened(
     container: ContainerKind,
     bundle: &Bundle<'_>,
@@ -132,7 +132,7 @@ impl Children for Entries {
 }
 
 impl Description {
-    /// The description of an image that a bundle entry ID names.
+    /// Returns the description of an image that a bundle entry ID names.
     fn of_entry(
         cx: &mut Context<'_>,
         container: ContainerKind,
@@ -208,7 +208,7 @@ impl Text {
         Text { window, ends_in_marker: false }
     }
 
-    /// A text whose last line is a marker: of the first proposal's form, or a text bundle like any other with
+    /// Returns a text whose last line is a marker: of the first proposal's form, or a text bundle like any other with
     /// something before its first marker.
     pub(crate) fn ending_in_marker(window: Range<u64>) -> Self {
         Text { window, ends_in_marker: true }

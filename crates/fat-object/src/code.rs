@@ -24,7 +24,7 @@ pub(crate) fn in_elf(source: &mut Source<'_>, window: &Range<u64>) -> io::Result
     lend(source, |source| device_code::elf_holds_code(source, window))
 }
 
-/// The same for an image that is compressed by itself, whose stored bytes lie in `window`.
+/// Returns the same for an image that is compressed by itself, whose stored bytes lie in `window`.
 pub(crate) fn in_compressed(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -91,7 +91,7 @@ pub(crate) fn inflate(stored: &[u8], compression: Compression) -> Option<Vec<u8>
 mod tests {
     use super::*;
 
-    /// An ELF file with sections of these flags and sizes.
+    /// Returns an ELF file with sections of these flags and sizes.
     fn elf(sections: &[(u64, u64)]) -> Vec<u8> {
         let mut file = b"\x7fELF\x02\x01".to_vec();
         file.resize(64, 0);

@@ -108,7 +108,7 @@ fn too_large(header: &CompressedBinary, max: u64) -> Problem {
     Problem::PackageStream(ccob::Error::too_large(header.inflated_size(), max))
 }
 
-/// The error about a stream, with offsets from the start of the offload binary.
+/// Returns the error about a stream, with offsets from the start of the offload binary.
 fn of_stream(error: ccob::Error) -> Problem {
     Problem::PackageStream(error.moved(FormatVersion::V3.header_len()))
 }

@@ -76,7 +76,7 @@ impl<'r> Context<'r> {
         cx
     }
 
-    /// The containers around, from outside in.
+    /// Returns the containers around, from outside in.
     pub(crate) fn path(&self) -> &[PathStep] {
         &self.path
     }

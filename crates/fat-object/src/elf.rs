@@ -10,12 +10,12 @@ pub(crate) type Segment64 = elf::ProgramHeader64<LittleEndian>;
 /// The byte order of all of them.
 pub(crate) const LE: LittleEndian = LittleEndian;
 
-/// The header, segment or section that the bytes start with; `None` if there are too few.
+/// Returns the header, segment or section that the bytes start with; `None` if there are too few.
 pub(crate) fn first<T: Pod>(bytes: &[u8]) -> Option<&T> {
     pod::from_bytes(bytes).ok().map(|(first, _)| first)
 }
 
-/// The header of a file of 64 bits that the bytes start with.
+/// Returns the header of a file of 64 bits that the bytes start with.
 pub(crate) fn header64(bytes: &[u8]) -> Option<&Header64> {
     let header: &Header64 = first(bytes)?;
     let ident = header.e_ident();

@@ -27,30 +27,30 @@ pub struct OffloadBinaryEntry {
 }
 
 impl OffloadBinaryEntry {
-    /// The recorded kind of image; [`ImageInfo::format`] tells what the bytes are.
+    /// Returns the recorded kind of image; [`ImageInfo::format`] tells what the bytes are.
     #[must_use]
     pub fn image_kind(&self) -> offload_binary::ImageKind {
         self.image_kind
     }
 
-    /// The recorded offload kind, with its number.
+    /// Returns the recorded offload kind, with its number.
     #[must_use]
     pub fn offload_kind(&self) -> offload_binary::OffloadKind {
         self.offload_kind
     }
 
-    /// The recorded flags.
+    /// Returns the recorded flags.
     #[must_use]
     pub fn flags(&self) -> offload_binary::Flags {
         self.flags
     }
 
-    /// All keys and values, in stored order.
+    /// Returns all keys and values, in stored order.
     pub fn strings(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
         self.strings.iter().map(|(key, value)| (&key[..], &value[..]))
     }
 
-    /// The value of a key, the last one if it is there twice.
+    /// Returns the value of a key, the last one if it is there twice.
     #[must_use]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<&[u8]> {
         self.strings().filter(|(k, _)| *k == key.as_ref()).last().map(|(_, value)| value)
@@ -99,7 +99,7 @@ pub struct ImageInfo {
 }
 
 impl ImageInfo {
-    /// The position among all images of the walk, from 0, in file order.
+    /// Returns the position among all images of the walk, from 0, in file order.
     ///
     /// Images in images count, where [`Options::with_enter_images`](crate::Options::with_enter_images) lets a walk look into them, as it does by default. A
     /// `fat_edit::survey` never does: an edit takes the indices of its images, not
@@ -115,13 +115,14 @@ impl ImageInfo {
         ImageInfo { index, ..self }
     }
 
-    /// The containers around it, from outside in.
+    /// Returns the containers around it, from outside in.
     #[must_use]
     pub fn path(&self) -> &[PathStep] {
         &self.path
     }
 
-    /// The format that describes the image: [`Ccob`](ContainerKind::Ccob) for an entry of a compressed bundle.
+    /// Returns the format that describes the image: [`Ccob`](ContainerKind::Ccob) for an entry of a compressed
+    /// bundle.
     #[must_use]
     pub fn container(&self) -> ContainerKind {
         self.container
@@ -133,7 +134,7 @@ impl ImageInfo {
         &self.target
     }
 
-    /// The target to compare with that of a device, by [`compatible`](target_id::compatible).
+    /// Returns the target to compare with that of a device, by [`compatible`](target_id::compatible).
     ///
     /// It is the [`target`](Self::target), but for PTX: containers name it by an architecture, `sm_80`, as they name
     /// machine code, which runs on that one and those of its generation. PTX is compiled for any newer one when it is loaded;
@@ -143,7 +144,7 @@ impl ImageInfo {
         loaded_as(&self.target, self.format)
     }
 
-    /// The bundle entry ID, exactly as stored (bytes that are not UTF-8 replaced); `None` outside bundles.
+    /// Returns the bundle entry ID, exactly as stored (bytes that are not UTF-8 replaced); `None` outside bundles.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
@@ -161,7 +162,7 @@ impl ImageInfo {
         self.offload_binary_entry.as_ref()
     }
 
-    /// The record in a table of Intel's SYCL toolchain; `None` for images that no such table describes.
+    /// Returns the record in a table of Intel's SYCL toolchain; `None` for images that no such table describes.
     ///
     /// ```no_run
     /// # fn main() -> std::io::Result<()> {
@@ -178,7 +179,7 @@ impl ImageInfo {
         self.sycl.as_deref()
     }
 
-    /// The record in the HCF container of AdaptiveCpp that holds it; `None` outside such containers.
+    /// Returns the record in the HCF container of AdaptiveCpp that holds it; `None` outside such containers.
     #[must_use]
     pub fn hcf(&self) -> Option<&HcfImage> {
         self.hcf.as_deref()
@@ -213,9 +214,9 @@ impl ImageInfo {
         }
     }
 
-    /// The image's bytes as stored, where they lie in `data`, the listed file: nothing is copied. `None` for images of
-    /// compressed bundles, of bitcode and of the files that thin archives name; [`copy_image`](crate::copy_image) copies
-    /// those.
+    /// Returns the image's bytes as stored, where they lie in `data`, the listed file: nothing is copied. `None`
+    /// for images of compressed bundles, of bitcode and of the files that thin archives name;
+    /// [`copy_image`](crate::copy_image) copies those.
     ///
     /// ```
     /// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
@@ -230,13 +231,13 @@ impl ImageInfo {
         self.location.slice_of(data, self.stored_size()?)
     }
 
-    /// The compression of this very image (NVIDIA fatbinaries compress entry by entry).
+    /// Returns the compression of this very image (NVIDIA fatbinaries compress entry by entry).
     #[must_use]
     pub fn compression(&self) -> Option<Compression> {
         self.compression
     }
 
-    /// The compression of the innermost compressed bundle or offload binary around it.
+    /// Returns the compression of the innermost compressed bundle or offload binary around it.
     #[must_use]
     pub fn compression_around(&self) -> Option<Compression> {
         self.compression_around
@@ -248,8 +249,9 @@ impl ImageInfo {
         self.format
     }
 
-    /// The contradiction between the image and its [target](Self::target), if there is one: an image for other devices than
-    /// the container says. No device loads it, because runtimes choose by what the container says.
+    /// Returns the contradiction between the image and its [target](Self::target), if there is one: an image for
+    /// other devices than the container says. No device loads it, because runtimes choose by what the container
+    /// says.
     ///
     /// `None` where nothing is known, as of images that were [not read](FileFormat::NotRead), and of those that are
     /// [compressed](Self::compression) by themselves unless
@@ -320,7 +322,7 @@ impl Description {
         Description { info, format: None, object: None }
     }
 
-    /// An image in no container, of which nothing is known but what it says itself.
+    /// Returns an image in no container, of which nothing is known but what it says itself.
     pub(crate) fn of_loose(container: ContainerKind, target: Option<Target>) -> Self {
         let target = target.unwrap_or_else(|| Target::new(None, None, ""));
         Self::new(container, target.into())
@@ -339,7 +341,7 @@ impl ImageInfo {
     }
 }
 
-/// The target of PTX by the name that NVIDIA's compiler has for it; that of everything else as it is.
+/// Returns the target of PTX by the name that NVIDIA's compiler has for it; that of everything else as it is.
 pub(crate) fn loaded_as(target: &Target, format: FileFormat) -> Cow<'_, Target> {
     match NvidiaArch::parse(target.id()) {
         Ok(arch) if format == FileFormat::Ptx => {
@@ -387,8 +389,9 @@ impl<'e, 's> Image<'e, 's> {
         Some(SourceReader::new(self.source, window))
     }
 
-    /// The bytes of the walk, and in them the range of that object: what an editor needs to take the host object out of it
-    /// without reading all. `None` for images that lie in no object of the form [`BundleForm::Section`].
+    /// Returns the bytes of the walk, and in them the range of that object: what an editor needs to take the host
+    /// object out of it without reading all. `None` for images that lie in no object of the form
+    /// [`BundleForm::Section`].
     ///
     /// Where the [location](ImageInfo::location) is one in the walked file, the bytes are that file.
     pub fn object_source(&mut self) -> Option<(&mut byte_parts::Source<'s>, Range<u64>)> {

@@ -95,7 +95,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// All images, in file order; the position of each is its [index](ImageInfo::index).
+    /// Returns all images, in file order; the position of each is its [index](ImageInfo::index).
     #[must_use]
     pub fn images(&self) -> &[ImageInfo] {
         &self.images
@@ -127,7 +127,7 @@ impl Listing {
         self.size
     }
 
-    /// The images as they are.
+    /// Returns the images as they are.
     pub fn iter(&self) -> slice::Iter<'_, ImageInfo> {
         self.images.iter()
     }

@@ -39,7 +39,7 @@ pub enum ContainerKind {
 }
 
 impl ContainerKind {
-    /// The name used in machine-readable output.
+    /// Returns the name used in machine-readable output.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl PathStep {
         }
     }
 
-    /// The same for a place that the scan found.
+    /// Returns the same for a place that the scan found.
     pub(crate) fn found_by_scan(self) -> Self {
         PathStep { scanned: true, ..self }
     }
@@ -116,7 +116,7 @@ impl PathStep {
         self.kind
     }
 
-    /// The name of the member, slice, section or image; the position among their neighbours, from 0, of
+    /// Returns the name of the member, slice, section or image; the position among their neighbours, from 0, of
     /// containers that have no name.
     ///
     /// Containers that the [scan](crate::Options::with_scan) finds are named by their offset in the file (or in the data that
@@ -191,7 +191,7 @@ impl Location {
         }
     }
 
-    /// The byte offset in what it counts from.
+    /// Returns the byte offset in what it counts from.
     #[must_use]
     pub fn offset(self) -> u64 {
         match self {
@@ -202,7 +202,7 @@ impl Location {
         }
     }
 
-    /// The byte offset in the walked file; `None` for what lies elsewhere.
+    /// Returns the byte offset in the walked file; `None` for what lies elsewhere.
     #[must_use]
     pub fn file_offset(self) -> Option<u64> {
         match self {
@@ -239,7 +239,7 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// The name of the method: `zlib`, `zstd`, `lz4`.
+    /// Returns the name of the method: `zlib`, `zstd`, `lz4`.
     #[must_use]
     pub fn method(&self) -> &'static str {
         self.method
@@ -269,7 +269,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// The containers around it from outside in, itself the last.
+    /// Returns the containers around it from outside in, itself the last.
     #[must_use]
     pub fn path(&self) -> &[PathStep] {
         &self.path
@@ -323,7 +323,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The name used in machine-readable output: `warning`, `error`.
+    /// Returns the name used in machine-readable output: `warning`, `error`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -351,7 +351,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The containers around it, from outside in.
+    /// Returns the containers around it, from outside in.
     #[must_use]
     pub fn path(&self) -> &[PathStep] {
         &self.path

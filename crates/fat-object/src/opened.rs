@@ -58,7 +58,7 @@ pub(crate) struct Inner {
 }
 
 impl Opened {
-    /// A container whose bytes are where it is.
+    /// Returns a container whose bytes are where it is.
     pub(crate) fn here(
         step: PathStep,
         window: Range<u64>,

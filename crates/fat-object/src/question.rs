@@ -62,7 +62,7 @@ pub fn has_device_code(data: &[u8]) -> Result<bool, Error> {
     answer.map_or_else(|| of_walk(data), Ok)
 }
 
-/// The answer of the sections of a host file; `None` if it has none itself, as universal files.
+/// Returns the answer of the sections of a host file; `None` if it has none itself, as universal files.
 fn of_sections(data: &[u8]) -> Result<Option<bool>, Error> {
     let available = data.len() as u64;
     let (mut names, mut headers) = (names_of(available), Budget::new(available));
@@ -126,7 +126,7 @@ fn start_of(data: &[u8], window: &Range<u64>, headers: &mut Budget) -> io::Resul
 const FIRST: [u8; 4] =
     [bundle_format::MAGIC[0], ccob::MAGIC[0], offload_binary::MAGIC[0], crate::nv_fatbin::MAGIC[0]];
 
-/// The answer of a walk that ends at the first container of device code: such a one is found by its header.
+/// Returns the answer of a walk that ends at the first container of device code: such a one is found by its header.
 fn of_walk(data: &[u8]) -> Result<bool, Error> {
     let options = Options::default().with_enter_images(false).with_scan(false);
     let mut walk = Walk::of_slice(data, &options);

@@ -104,7 +104,7 @@ impl Scan {
         }
     }
 
-    /// The section that holds this byte.
+    /// Returns the section that holds this byte.
     fn section_at(&self, at: u64) -> Option<&Section> {
         let section = |&index: &usize| self.sections.get(index);
         let starts = |index: &usize| section(index).is_some_and(|s| s.range.start <= at);
@@ -306,7 +306,7 @@ fn sound(
     Ok(verdict(size.map(|size| (format, place(size))), rejected, read))
 }
 
-/// The place of a device image, whose end nothing but its own bytes tells.
+/// Returns the place of a device image, whose end nothing but its own bytes tells.
 fn image(
     source: &mut Source<'_>,
     candidate: &Candidate,
@@ -327,7 +327,7 @@ fn verdict(found: Option<(FileFormat, Range<u64>)>, rejected: &mut Budget, read:
     Verdict::Sound(format, range)
 }
 
-/// The size of a bundle, each of whose entries has an ID.
+/// Returns the size of a bundle, each of whose entries has an ID.
 fn bundle_size(prefix: &[u8], available: u64) -> Option<u64> {
     let bundle = Bundle::parse_prefix(prefix, available).ok()?;
     let is_sound = !bundle.is_empty()
@@ -335,8 +335,8 @@ fn bundle_size(prefix: &[u8], available: u64) -> Option<u64> {
     is_sound.then(|| bundle.end())
 }
 
-/// The size of a compressed bundle, after whose header a stream of its method starts. One of version 1, which records
-/// no size, takes what there is.
+/// Returns the size of a compressed bundle, after whose header a stream of its method starts. One of version 1,
+/// which records no size, takes what there is.
 fn compressed_bundle(head: &[u8], available: u64) -> Option<u64> {
     let header = ccob::Header::parse(head, available).ok()?;
     let is_sound = is_stream_of(header.method(), head.get(header.header_len()..)?)
@@ -344,7 +344,7 @@ fn compressed_bundle(head: &[u8], available: u64) -> Option<u64> {
     is_sound.then(|| header.total_size().unwrap_or(available))
 }
 
-/// The size of a compressed offload binary of at least one entry, after whose header a stream starts.
+/// Returns the size of a compressed offload binary of at least one entry, after whose header a stream starts.
 fn compressed_package(head: &[u8], header: &CompressedBinary) -> Option<u64> {
     let stream = head.get(usize::try_from(header.stream().start).ok()?..)?;
     let is_sound = header.entry_count() > 0
@@ -368,7 +368,7 @@ fn is_stream_of(method: Method, stream: &[u8]) -> bool {
     }
 }
 
-/// The size of a fatbinary, whose first entry is code for a GPU.
+/// Returns the size of a fatbinary, whose first entry is code for a GPU.
 fn fatbinary(head: &[u8], available: u64) -> Option<u64> {
     let len = nv_fatbin::parse_header(head, available).ok()?;
     let entry = head.get(usize::try_from(nv_fatbin::HEADER_LEN).ok()?..)?;
@@ -385,7 +385,7 @@ struct Scanner {
 }
 
 impl Scanner {
-    /// The first magic in `window`, which lies in no part that was scanned before.
+    /// Returns the first magic in `window`, which lies in no part that was scanned before.
     fn next(&mut self, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<u64>> {
         if let Some(bytes) = source.bytes(window) {
             return Ok(find(bytes).map(|at| window.start + at as u64));
@@ -418,7 +418,7 @@ impl Scanner {
     }
 }
 
-/// The position of the first magic.
+/// Returns the position of the first magic.
 fn find(bytes: &[u8]) -> Option<usize> {
     static SEARCHER: OnceLock<Option<Searcher>> = OnceLock::new();
     match SEARCHER.get_or_init(|| Searcher::new(MAGICS)) {

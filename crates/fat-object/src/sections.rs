@@ -274,7 +274,7 @@ impl Ranges {
         }
     }
 
-    /// The ranges between, up to `len`.
+    /// Returns the ranges between, up to `len`.
     pub(crate) fn gaps(&self, len: u64) -> impl Iterator<Item = Range<u64>> {
         let ends = std::iter::once(0).chain(self.0.values().copied());
         let starts = self.0.keys().copied().chain([len]);

@@ -168,7 +168,7 @@ impl Serialize for Listing {
     }
 }
 
-/// The triple as people write it: without the empty environment field that bundle entry IDs carry.
+/// Returns the triple as people write it: without the empty environment field that bundle entry IDs carry.
 fn triple_text(target: &Target) -> Option<&str> {
     let text = target.triple()?.offload_binary_form();
     Some(text).filter(|text| !text.is_empty())

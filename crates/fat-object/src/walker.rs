@@ -511,7 +511,7 @@ impl<'r> Walk<'r> {
         Ok(Step::Image)
     }
 
-    /// The image that is shown.
+    /// Returns the image that is shown.
     fn image(&mut self) -> Option<Image<'_, 'r>> {
         let (State::Image(seen), Some(source)) = (&self.state, self.sources.last_mut()) else {
             return None;

@@ -43,7 +43,7 @@ pub(crate) fn head(bytes: &[u8]) -> Option<Head> {
     Some(Head { id, head_len: leb128_len.saturating_add(1), len })
 }
 
-/// A number of 32 bits, and how many bytes it takes.
+/// Returns a number of 32 bits, and how many bytes it takes.
 pub(crate) fn read_leb128(bytes: &[u8]) -> Option<(u64, u64)> {
     let mut value = 0_u64;
     for (index, &byte) in bytes.iter().take(LEB128_MAX).enumerate() {
@@ -103,7 +103,7 @@ struct Place {
     contents: Range<u64>,
 }
 
-/// The section at `at`; `None` if there is none.
+/// Returns the section at `at`; `None` if there is none.
 fn section(source: &mut Source<'_>, at: u64, window_end: u64) -> io::Result<Option<Place>> {
     let first = source.peek(&(at..window_end), 1 + LEB128_MAX)?;
     let Some(Head { id, head_len, len }) = head(&first) else { return Ok(None) };

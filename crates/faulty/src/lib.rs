@@ -86,7 +86,7 @@ impl Rig {
         Rig(Arc::new(State { short: Some(AtomicU64::new(seed)), ..State::default() }))
     }
 
-    /// A stream with these contents, at its start.
+    /// Returns a stream with these contents, at its start.
     #[must_use]
     pub fn stream(&self, contents: &[u8]) -> Stream {
         Stream::new(self.clone(), contents)
@@ -113,7 +113,7 @@ impl Rig {
         matches!(&self.0.fault, Some((_, Fault::Change(from, _))) if **from == *contents)
     }
 
-    /// The contents that it has by now, if it has changed.
+    /// Returns the contents that it has by now, if it has changed.
     fn changed(&self) -> Option<&[u8]> {
         match &self.0.fault {
             Some((at, Fault::Change(_, to))) if *at < self.0.calls.load(Relaxed) => Some(to),

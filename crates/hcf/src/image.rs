@@ -15,19 +15,19 @@ pub struct HcfImage {
 }
 
 impl HcfImage {
-    /// The place of the image, in bytes from the start of the container.
+    /// Returns the place of the image, in bytes from the start of the container.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }
 
-    /// The name of the image's node: `llvm-ir.global`.
+    /// Returns the name of the image's node: `llvm-ir.global`.
     #[must_use]
     pub fn node(&self) -> &str {
         &self.node
     }
 
-    /// The recorded format: `llvm-ir`. The bytes of the image may be of another.
+    /// Returns the recorded format: `llvm-ir`. The bytes of the image may be of another.
     #[must_use]
     pub fn format(&self) -> Option<&str> {
         self.format.as_deref()

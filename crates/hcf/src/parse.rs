@@ -212,7 +212,7 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The first bytes of a name or line, printable.
+/// Returns the first bytes of a name or line, printable.
 fn short(bytes: &[u8]) -> String {
     let mut text = String::new();
     for c in lossy(bytes.get(..256).unwrap_or(bytes)).chars() {

@@ -20,13 +20,13 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// The member that holds the bundle; bytes that are not UTF-8 are replaced.
+    /// Returns the member that holds the bundle; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn member(&self) -> &str {
         &self.member
     }
 
-    /// The IDs of the two entries, in the order of their bytes.
+    /// Returns the IDs of the two entries, in the order of their bytes.
     #[must_use]
     pub fn ids(&self) -> (&str, &str) {
         (&self.first, &self.second)

@@ -39,13 +39,13 @@ pub struct Entry<'a, 'e, 's> {
 }
 
 impl Entry<'_, '_, '_> {
-    /// The member's name; bytes that are not UTF-8 are replaced.
+    /// Returns the member's name; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn member(&self) -> &str {
         self.member.map_or("", PathStep::name)
     }
 
-    /// The member's name as the archive stores it.
+    /// Returns the member's name as the archive stores it.
     #[must_use]
     pub fn member_bytes(&self) -> &[u8] {
         self.member.map_or(b"", PathStep::name_bytes)
@@ -57,7 +57,7 @@ impl Entry<'_, '_, '_> {
         self.bundle
     }
 
-    /// The bundle entry ID as stored; bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Returns the bundle entry ID as stored; bytes that are not UTF-8 are replaced by U+FFFD.
     #[must_use]
     pub fn id(&self) -> &str {
         self.image.id().unwrap_or_default()
@@ -95,7 +95,7 @@ impl Entry<'_, '_, '_> {
         }
     }
 
-    /// All bytes, in `data`: of a placeholder the host object without what was bundled into it.
+    /// Returns all bytes, in `data`: of a placeholder the host object without what was bundled into it.
     pub(crate) fn read_into<'d>(&mut self, data: &'d mut Vec<u8>) -> Result<&'d [u8], Error> {
         if self.is_placeholder() {
             *data = self.host_object()?;
@@ -114,7 +114,7 @@ impl Entry<'_, '_, '_> {
         Ok(data)
     }
 
-    /// The object for which a placeholder stands.
+    /// Returns the object for which a placeholder stands.
     fn host_object(&mut self) -> Result<Vec<u8>, Error> {
         let mut object = Vec::new();
         let Some(mut reader) = self.image.enclosing_object() else {
@@ -280,7 +280,7 @@ impl TopLevel<'_> {
         io::Error::other("the walk was ended")
     }
 
-    /// The steps inside the member; `None` outside of one, or in an archive where none is walked.
+    /// Returns the steps inside the member; `None` outside of one, or in an archive where none is walked.
     fn inside<'p>(&self, path: &'p [PathStep]) -> Option<&'p [PathStep]> {
         path.get(self.member_depth..)
     }

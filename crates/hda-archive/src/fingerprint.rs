@@ -22,7 +22,7 @@ impl Fingerprint {
     }
 }
 
-/// The fingerprint of bytes that are there at once: the same, however they come.
+/// Returns the fingerprint of bytes that are there at once: the same, however they come.
 pub(crate) fn fingerprint_of(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }

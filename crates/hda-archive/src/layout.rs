@@ -181,7 +181,7 @@ impl LayoutBuilder {
         Ok(Layout { plan })
     }
 
-    /// The member that holds the long names, with its header; empty when there are none.
+    /// Returns the member that holds the long names, with its header; empty when there are none.
     fn name_table(&self) -> Result<Vec<u8>, Error> {
         if self.long_names.is_empty() {
             return Ok(Vec::new());
@@ -236,7 +236,7 @@ mod tests {
     use crate::ErrorKind;
     use byte_parts::Part;
 
-    /// The bytes before the contents of the first member.
+    /// Returns the bytes before the contents of the first member.
     fn head(layout: &Layout) -> Vec<u8> {
         let bytes = layout.parts().iter().map_while(|part| match part {
             Part::Bytes(bytes) => Some(bytes),

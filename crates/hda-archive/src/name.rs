@@ -22,7 +22,7 @@ pub(crate) fn device_member_name(member: &[u8], id: &str, target_id: &str) -> Ve
     name
 }
 
-/// The last part of a path. Thin archives have paths for names.
+/// Returns the last part of a path. Thin archives have paths for names.
 fn file_name(path: &[u8]) -> &[u8] {
     let Some(last) = path.iter().rposition(|&byte| byte != b'/') else {
         // Nothing but slashes, or nothing.
@@ -39,7 +39,7 @@ fn file_name(path: &[u8]) -> &[u8] {
     }
 }
 
-/// A file name before its last dot, and the rest.
+/// Returns a file name before its last dot, and the rest.
 fn split_extension(name: &[u8]) -> (&[u8], &[u8]) {
     if name == b"." || name == b".." {
         return (name, b"");

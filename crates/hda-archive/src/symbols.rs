@@ -88,7 +88,7 @@ impl Symbols {
         self.count == 0
     }
 
-    /// All names, each followed by a NUL.
+    /// Returns all names, each followed by a NUL.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.names
@@ -202,7 +202,7 @@ mod tests {
         assert!(error.to_string().starts_with("malformed ELF file: "), "{error}");
     }
 
-    /// An ELF object of 64 bits with as many symbols as `count`, all of one name.
+    /// Returns an ELF object of 64 bits with as many symbols as `count`, all of one name.
     fn symbols_of_one_name(count: usize, len: usize) -> Vec<u8> {
         let name = [b"\0".to_vec(), vec![b'a'; len], vec![0]].concat();
         let symbol = [&1_u32.to_le_bytes()[..], &[0x10, 0, 1, 0], &[0; 16]].concat();

@@ -202,7 +202,7 @@ impl Unbundling {
         Ok(Unbundling { options, archives, planned, warnings, allow_missing: false })
     }
 
-    /// The archives, in the order of the targets.
+    /// Returns the archives, in the order of the targets.
     #[must_use]
     pub fn archives(&self) -> &[DeviceArchive] {
         &self.archives
@@ -247,8 +247,9 @@ impl Unbundling {
         &self.warnings
     }
 
-    /// A way to write each archive by itself, in the order of the targets: at any time, on any thread. There is one
-    /// when all entries lie in the input as they are, not compressed, and no host object has to be restored.
+    /// Returns a way to write each archive by itself, in the order of the targets: at any time, on any thread.
+    /// There is one when all entries lie in the input as they are, not compressed, and no host object has to be
+    /// restored.
     #[must_use]
     pub fn copies(&self) -> Option<Vec<ArchiveCopy<'_>>> {
         if self.planned.iter().any(|planned| planned.offset.is_none()) {

@@ -10,17 +10,17 @@ pub(crate) const MAX_SIZE: u64 = 9_999_999_999;
 /// two bytes that end it. Fields are padded with spaces.
 pub(crate) type Header = [u8; 60];
 
-/// Header of a member: readable by all, of nobody and no time.
+/// Returns the header of a member: readable by all, of nobody and no time.
 pub(crate) fn member_header(name: &[u8], size: u64) -> Header {
     header([name, b"0", b"0", b"0", b"644"], size)
 }
 
-/// Header of an index of symbols.
+/// Returns the header of an index of symbols.
 pub(crate) fn index_header(name: &[u8], size: u64) -> Header {
     header([name, b"0", b"0", b"0", b"0"], size)
 }
 
-/// Header of the table of long names.
+/// Returns the header of the table of long names.
 pub(crate) fn names_header(name: &[u8], size: u64) -> Header {
     header([name, b"", b"", b"", b""], size)
 }

@@ -76,7 +76,7 @@ impl Abbreviations {
 }
 
 impl Cursor<'_> {
-    /// The definition of an abbreviation, after its ID.
+    /// Returns the definition of an abbreviation, after its ID.
     pub(crate) fn abbreviation(&mut self) -> Result<Abbreviation, Error> {
         let malformed = |cursor: &Self, what| {
             Err(Problem::Abbreviation { offset: cursor.offset(), what }.into())

@@ -96,17 +96,17 @@ impl<'s> Cursor<'s> {
         Cursor { source, stream, position: 0, limit, window: Vec::new(), window_start: 0 }
     }
 
-    /// The place of the stream.
+    /// Returns the place of the stream.
     pub(crate) fn stream(&self) -> Extent {
         self.stream
     }
 
-    /// The position in bits from the start of the stream.
+    /// Returns the position in bits from the start of the stream.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The position as errors state it.
+    /// Returns the position as errors state it.
     pub(crate) fn offset(&self) -> u64 {
         self.offset_of(self.position)
     }
@@ -115,7 +115,7 @@ impl<'s> Cursor<'s> {
         (self.stream.start - self.stream.container).saturating_add(bit / 8)
     }
 
-    /// The bytes that are left of the innermost block.
+    /// Returns the bytes that are left of the innermost block.
     pub(crate) fn bytes_left(&self) -> u64 {
         self.left() / 8
     }
@@ -154,7 +154,7 @@ impl<'s> Cursor<'s> {
         Ok(word >> (self.position % 8))
     }
 
-    /// The part of the window from an offset in the stream on.
+    /// Returns the part of the window from an offset in the stream on.
     #[inline]
     fn in_window(&self, byte: u64) -> &[u8] {
         let index = usize::try_from(byte.wrapping_sub(self.window_start)).unwrap_or(usize::MAX);
@@ -180,7 +180,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// A field of 1 to 64 bits.
+    /// Returns a field of 1 to 64 bits.
     #[inline]
     pub(crate) fn fixed(&mut self, width: u32) -> Result<u64, Error> {
         if width > WORD_BITS {
@@ -193,7 +193,7 @@ impl<'s> Cursor<'s> {
         Ok(word & ((1 << width) - 1))
     }
 
-    /// A number in chunks of 2 to 32 bits, whose highest bit says that more follow.
+    /// Returns a number in chunks of 2 to 32 bits, whose highest bit says that more follow.
     #[inline]
     pub(crate) fn vbr(&mut self, width: u32) -> Result<u64, Error> {
         let more = 1u64 << (width - 1);
@@ -243,7 +243,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// A block outside of all others, where abbreviation IDs have two bits. The cursor is after it.
+    /// Returns a block outside of all others, where abbreviation IDs have two bits. The cursor is after it.
     pub(crate) fn outer_block(&mut self) -> Result<Head, Error> {
         let offset = self.offset();
         match self.fixed(2)? {
@@ -355,7 +355,7 @@ impl<'s> Cursor<'s> {
         Ok(Some(part))
     }
 
-    /// A record's next operand; elements of arrays and bytes of blobs are operands, too.
+    /// Returns a record's next operand; elements of arrays and bytes of blobs are operands, too.
     pub(crate) fn operand(&mut self, record: &mut Record) -> Result<Option<u64>, Error> {
         loop {
             if record.left > 0 {
@@ -454,7 +454,7 @@ impl<'s> Cursor<'s> {
         Ok(record.is_blob.then_some((self.position, record.left)))
     }
 
-    /// All operands that are left, which must be bytes, at most `limit`.
+    /// Returns all operands that are left, which must be bytes, at most `limit`.
     pub(crate) fn bytes(&mut self, record: &mut Record, limit: u64) -> Result<Vec<u8>, Error> {
         let start = self.offset();
         let mut bytes = Vec::new();
@@ -506,7 +506,7 @@ fn out_of_memory(offset: u64) -> Error {
     Problem::OutOfMemory { offset }.into()
 }
 
-/// The character that a six-bit field stands for.
+/// Returns the character that a six-bit field stands for.
 fn char6(field: u64) -> u64 {
     const CHARS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
     let index = usize::try_from(field).unwrap_or(usize::MAX);

@@ -69,12 +69,12 @@ pub const WRAPPER_MAGIC: [u8; 4] = 0x0B17_C0DE_u32.to_le_bytes();
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// A length in memory as the format counts; no platform has more than 64 bits.
+/// Returns a length in memory as the format counts; no platform has more than 64 bits.
 fn to_u64(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)
 }
 
-/// The little-endian number at this offset; `None` past the end.
+/// Returns the little-endian number at this offset; `None` past the end.
 fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     bytes.get(offset..)?.first_chunk().copied().map(u32::from_le_bytes)
 }

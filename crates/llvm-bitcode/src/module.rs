@@ -233,7 +233,7 @@ fn too_many_objects() -> Error {
 /// Takes note of something that does not exist: what was found nevertheless still counts.
 type Note<'n> = dyn FnMut(Result<(), Error>) + 'n;
 
-/// The metadata nodes that `llvm.embedded.objects` lists.
+/// Returns the metadata nodes that `llvm.embedded.objects` lists.
 fn listed_nodes(cursor: &mut Cursor<'_>, module: &Head) -> Result<Vec<u64>, Error> {
     let mut nodes = Vec::new();
     let mut is_named = false;
@@ -255,7 +255,7 @@ fn listed_nodes(cursor: &mut Cursor<'_>, module: &Head) -> Result<Vec<u64>, Erro
     Ok(nodes)
 }
 
-/// The first two operands of those nodes that have two: metadata of the global and of the section's name.
+/// Returns the first two operands of those nodes that have two: metadata of the global and of the section's name.
 fn node_operands(
     cursor: &mut Cursor<'_>,
     module: &Head,
@@ -369,7 +369,7 @@ fn section_names(
     Ok(())
 }
 
-/// The numbers of the initialisers of those values that are global variables and have one.
+/// Returns the numbers of the initialisers of those values that are global variables and have one.
 fn initialisers(
     cursor: &mut Cursor<'_>,
     module: &Head,
@@ -395,7 +395,7 @@ fn initialisers(
     Ok(initialisers)
 }
 
-/// The strings of bytes among the initialisers.
+/// Returns the strings of bytes among the initialisers.
 fn constants(
     cursor: &mut Cursor<'_>,
     module: &Head,

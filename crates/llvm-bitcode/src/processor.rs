@@ -157,7 +157,7 @@ fn group(cursor: &mut Cursor<'_>, record: &mut Record) -> Result<Option<(u64, St
     Ok(None)
 }
 
-/// The first bytes of a text, which a zero ends.
+/// Returns the first bytes of a text, which a zero ends.
 fn text(cursor: &mut Cursor<'_>, record: &mut Record) -> Result<Vec<u8>, Error> {
     let mut text = Vec::new();
     while let Some(byte) = cursor.operand(record)?.filter(|&byte| byte != 0) {
@@ -168,7 +168,7 @@ fn text(cursor: &mut Cursor<'_>, record: &mut Record) -> Result<Vec<u8>, Error> 
     Ok(text)
 }
 
-/// The name of a processor; `generic` stands for none.
+/// Returns the name of a processor; `generic` stands for none.
 fn name(text: Vec<u8>) -> Option<String> {
     let is_name = text.len() <= LONGEST
         && !text.is_empty()

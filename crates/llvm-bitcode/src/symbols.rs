@@ -112,12 +112,12 @@ pub fn symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
     Ok(Some(names.list))
 }
 
-/// The bytes of the stream, from which positions in it count.
+/// Returns the bytes of the stream, from which positions in it count.
 fn bytes_of(data: &[u8], stream: Extent) -> &[u8] {
     slice(data, stream.start, stream.len).unwrap_or_default()
 }
 
-/// A part of the bytes; `None` where it lies beyond their end.
+/// Returns a part of the bytes; `None` where it lies beyond their end.
 pub(crate) fn slice(bytes: &[u8], start: u64, len: u64) -> Option<&[u8]> {
     let (start, len) = (usize::try_from(start).ok()?, usize::try_from(len).ok()?);
     bytes.get(start..)?.get(..len)
@@ -165,7 +165,7 @@ impl<'d> File<'d> {
     }
 }
 
-/// The blob that is a block's contents; empty where there is none, as LLVM reads it.
+/// Returns the blob that is a block's contents; empty where there is none, as LLVM reads it.
 fn blob<'d>(cursor: &mut Cursor<'_>, head: &Head, bytes: &'d [u8]) -> Result<&'d [u8], Error> {
     let mut block = cursor.enter(head, &Abbreviations::default());
     loop {

@@ -32,8 +32,8 @@ const UNDEFINED: u32 = 1 << 3;
 const GLOBAL: u32 = 1 << 10;
 const FORMAT_SPECIFIC: u32 = 1 << 11;
 
-/// The names of those symbols that an archive's index has. `None` when the table is of another version, is not
-/// about this number of modules, or damaged: the modules hold the truth.
+/// Returns the names of those symbols that an archive's index has. `None` when the table is of another version, is
+/// not about this number of modules, or damaged: the modules hold the truth.
 ///
 /// Any producer will do. LLVM wants its own, since a symbol table tells more than what is read here.
 pub(crate) fn read(table: &[u8], strings: &[u8], modules: usize, names: Names) -> Option<Names> {

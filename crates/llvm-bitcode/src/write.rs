@@ -289,7 +289,7 @@ mod tests {
     /// Bytes of the largest blob.
     const MAX_BLOB: u64 = 0xFFFF_FFFF;
 
-    /// A stream of the bits that `write` writes, without magic.
+    /// Returns a stream of the bits that `write` writes, without magic.
     fn bits(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
         let mut stream = Writer::new(*b"BC\xC0\xDE");
         write(&mut stream);

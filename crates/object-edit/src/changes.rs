@@ -18,8 +18,8 @@ pub(super) struct Place<'o> {
     pub(super) name: &'o [u8],
 }
 
-/// The edits with the indices of the sections that they are about. There may be many of both, and several sections of
-/// one name in one place: they are taken in their order.
+/// Returns the edits with the indices of the sections that they are about. There may be many of both, and several
+/// sections of one name in one place: they are taken in their order.
 pub(super) fn numbered<'o>(
     window: &Range<u64>,
     edits: Vec<SectionEdit>,

@@ -137,7 +137,7 @@ pub(super) enum Lost {
 }
 
 impl Lost {
-    /// The error, for the relocation of this type at this offset.
+    /// Returns the error, for the relocation of this type at this offset.
     pub(super) fn at(self, address: u64, kind: u32) -> Problem {
         match self {
             Lost::Form(bundle) => Problem::PointerForm { bundle, address, kind },
@@ -180,7 +180,7 @@ impl Moves {
         self.point(at).offset
     }
 
-    /// The size of a symbol with this value and size.
+    /// Returns the size of a symbol with this value and size.
     pub(super) fn size(&self, at: u64, size: u64) -> u64 {
         let end = at.saturating_add(size);
         let ends = self.items.partition_point(|item| item.old.end < end);
@@ -189,7 +189,7 @@ impl Moves {
         end.saturating_sub(self.value(at))
     }
 
-    /// The first container that is not where it was.
+    /// Returns the first container that is not where it was.
     fn first_moved(&self) -> Option<(usize, &Moved)> {
         self.first_moved.and_then(|index| Some((index, self.items.get(index)?)))
     }

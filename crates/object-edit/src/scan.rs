@@ -128,7 +128,7 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// The bundle at this address.
+    /// Returns the bundle at this address.
     pub(super) fn bundle(&self, address: u64) -> Option<usize> {
         let n = self.starts.partition_point(|&start| start <= address);
         if self.slot.contains(&address) { n.checked_sub(1) } else { None }
@@ -267,7 +267,8 @@ fn operand(window: &[u8], at: u64, targets: &mut Targets<'_>) {
     }
 }
 
-/// The addresses that an instruction, the first of the bytes, at `address`, may have as its operand at this place in it.
+/// Returns the addresses that an instruction, the first of the bytes, at `address`, may have as its operand at this
+/// place in it.
 fn target(
     instruction: &Instruction,
     address: u64,
@@ -279,7 +280,7 @@ fn target(
     instruction.relative(at, address, bytes).into_iter().chain(number)
 }
 
-/// The number in the lower `bits`.
+/// Returns the number in the lower `bits`.
 fn signed(value: u64, bits: u32) -> i64 {
     (value << (64 - bits)).cast_signed() >> (64 - bits)
 }

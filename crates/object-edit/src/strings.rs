@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// one long string would take long to sort.
 const MAX_SHARED: u64 = 64;
 
-/// The string that starts at `offset` of a table, without its zero.
+/// Returns the string that starts at `offset` of a table, without its zero.
 pub(crate) fn string_at(table: &[u8], offset: u64) -> Option<&[u8]> {
     let rest = table.get(usize::try_from(offset).ok()?..)?;
     let end = rest.iter().position(|&b| b == 0)?;
@@ -22,7 +22,7 @@ impl Limit {
         Limit((table.len() as u64).saturating_mul(MAX_SHARED))
     }
 
-    /// The string, unless it is one too many. Short strings that occur often do not count.
+    /// Returns the string, unless it is one too many. Short strings that occur often do not count.
     pub(super) fn take<'s>(&mut self, string: Option<&'s [u8]>) -> Option<&'s [u8]> {
         let counted = (string?.len() as u64).saturating_sub(MAX_SHARED);
         self.0 = self.0.checked_sub(counted)?;

@@ -53,7 +53,7 @@ pub(super) fn in_memory<E>(object: &[u8]) -> impl FnMut(&Range<u64>) -> Result<V
     }
 }
 
-/// A range of a file that starts at `base` in the walked file, there.
+/// Returns a range of a file that starts at `base` in the walked file, there.
 pub(super) fn absolute(base: u64, range: &Range<u64>) -> Range<u64> {
     base.saturating_add(range.start)..base.saturating_add(range.end)
 }

@@ -22,7 +22,7 @@ pub(crate) fn head(bytes: &[u8]) -> Option<Head> {
     Some(Head { id, head_len: leb128_len.saturating_add(1), len })
 }
 
-/// A number of 32 bits, and how many bytes it takes.
+/// Returns a number of 32 bits, and how many bytes it takes.
 pub(crate) fn read_leb128(bytes: &[u8]) -> Option<(u64, u64)> {
     let mut value = 0_u64;
     for (index, &byte) in bytes.iter().take(LEB128_MAX).enumerate() {
@@ -35,7 +35,7 @@ pub(crate) fn read_leb128(bytes: &[u8]) -> Option<(u64, u64)> {
     None
 }
 
-/// A number in as few bytes as it needs, but `min` of them.
+/// Returns a number in as few bytes as it needs, but `min` of them.
 pub(crate) fn leb128(mut value: u64, min: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {

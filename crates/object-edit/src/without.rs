@@ -8,8 +8,8 @@ use super::output::Output;
 use crate::error::Problem;
 use crate::{coff, elf_object};
 
-/// The ELF file or COFF object in the window without the sections whose names start with `prefix`; `None` when there are
-/// none.
+/// Returns the ELF file or COFF object in the window without the sections whose names start with `prefix`; `None`
+/// when there are none.
 pub(crate) fn without_sections(
     source: &mut Source<'_>,
     window: &Range<u64>,

@@ -79,19 +79,19 @@ impl<'data> OffloadBinary<'data> {
         }
     }
 
-    /// The version of the format.
+    /// Returns the version of the format.
     #[must_use]
     pub fn version(&self) -> FormatVersion {
         self.version
     }
 
-    /// Length of the whole binary in bytes, a multiple of 8.
+    /// Returns the length of the whole binary in bytes, a multiple of 8.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The entries in stored order: one in version 1, any number in versions 2 and 3.
+    /// Returns the entries in stored order: one in version 1, any number in versions 2 and 3.
     pub fn entries(
         &self,
     ) -> impl DoubleEndedIterator<Item = Entry<'data>> + ExactSizeIterator + Clone + use<'data>
@@ -130,19 +130,19 @@ impl<'data> Entry<'data> {
         self.index
     }
 
-    /// The format of the image.
+    /// Returns the format of the image.
     #[must_use]
     pub fn image_kind(&self) -> ImageKind {
         ImageKind(self.raw.image_kind)
     }
 
-    /// The programming model that produced the image.
+    /// Returns the programming model that produced the image.
     #[must_use]
     pub fn offload_kind(&self) -> OffloadKind {
         OffloadKind(self.raw.offload_kind)
     }
 
-    /// The flags, unknown ones included.
+    /// Returns the flags, unknown ones included.
     #[must_use]
     pub fn flags(&self) -> Flags {
         Flags(self.raw.flags)
@@ -154,19 +154,19 @@ impl<'data> Entry<'data> {
         self.raw.image_offset
     }
 
-    /// Length of the image in bytes, without padding.
+    /// Returns the length of the image in bytes, without padding.
     #[must_use]
     pub fn image_size(&self) -> u64 {
         self.raw.image_size
     }
 
-    /// The image, or `None` when it is not all in memory (see [`OffloadBinary::parse_prefix`]).
+    /// Returns the image, or `None` when it is not all in memory (see [`OffloadBinary::parse_prefix`]).
     #[must_use]
     pub fn image(&self) -> Option<&'data [u8]> {
         slice(self.data, self.image_offset(), self.image_size())
     }
 
-    /// The keys and values in stored order, as bytes: they are not bound to be UTF-8. A key may
+    /// Returns the keys and values in stored order, as bytes: they are not bound to be UTF-8. A key may
     /// be there more than once.
     pub fn strings(
         &self,
@@ -177,7 +177,7 @@ impl<'data> Entry<'data> {
             .map(move |entry| (until_nul(data, entry.key_offset), value(data, entry)))
     }
 
-    /// The value of `key`. Where a key is there more than once the last one counts, as in LLVM.
+    /// Returns the value of `key`. Where a key is there more than once the last one counts, as in LLVM.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&'data [u8]> {
         let entry = (0..self.strings.len())
@@ -194,15 +194,15 @@ impl<'data> Entry<'data> {
         Some(value(self.data, entry))
     }
 
-    /// The value of the key `triple`: the target triple of the image. `None` without the key or when the value is
-    /// not UTF-8.
+    /// Returns the value of the key `triple`: the target triple of the image. `None` without the key or when the
+    /// value is not UTF-8.
     #[must_use]
     pub fn triple(&self) -> Option<&'data str> {
         str::from_utf8(self.get("triple")?).ok()
     }
 
-    /// The value of the key `arch`: the processor, or target ID, of the image. `None` without the key or when the
-    /// value is not UTF-8.
+    /// Returns the value of the key `arch`: the processor, or target ID, of the image. `None` without the key or
+    /// when the value is not UTF-8.
     #[must_use]
     pub fn arch(&self) -> Option<&'data str> {
         str::from_utf8(self.get("arch")?).ok()
@@ -239,7 +239,7 @@ fn until_nul(data: &[u8], offset: u64) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// `len` bytes at `offset`. No bytes at all are always there.
+/// Returns `len` bytes at `offset`. No bytes at all are always there.
 fn slice(data: &[u8], offset: u64, len: u64) -> Option<&[u8]> {
     if len == 0 {
         return Some(&[]);

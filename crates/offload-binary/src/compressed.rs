@@ -38,8 +38,8 @@ pub struct CompressedBinary {
 }
 
 impl CompressedBinary {
-    /// A binary of `entries` entries and `inflated_size` bytes (header included), whose bytes after the header are
-    /// compressed to `stream_len` bytes.
+    /// Creates a binary of `entries` entries and `inflated_size` bytes (header included), whose bytes after the
+    /// header are compressed to `stream_len` bytes.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl CompressedBinary {
         }
     }
 
-    /// The fields of a header of version 3 that has an inflated size.
+    /// Returns the fields of a header of version 3 that has an inflated size.
     pub(crate) fn from_header(header: &Header, inflated_size: u64) -> Result<Self, Problem> {
         let (size, entries) = (header.size, header.entries_extent);
         let binary = Self { size, inflated_size, entries };
@@ -99,14 +99,15 @@ impl CompressedBinary {
         }
     }
 
-    /// Length of header and stream in bytes. Unlike the size of a plain binary it need not be a multiple of 8; zeros up
-    /// to the next multiple follow, which are missing where nothing else follows.
+    /// Returns the length of header and stream in bytes. Unlike the size of a plain binary it need not be a
+    /// multiple of 8; zeros up to the next multiple follow, which are missing where nothing else follows.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Offset of the next binary, in bytes from the start of this one: its size rounded up to a multiple of 8.
+    /// Returns the offset of the next binary, in bytes from the start of this one: its size rounded up to a
+    /// multiple of 8.
     #[must_use]
     pub fn padded_size(&self) -> u64 {
         self.size.checked_next_multiple_of(8).unwrap_or(u64::MAX)
@@ -118,31 +119,31 @@ impl CompressedBinary {
         HEADER_V3_LEN..self.size
     }
 
-    /// Length of the plain binary in bytes, its header included, as the header claims: a multiple of 8.
+    /// Returns the length of the plain binary in bytes, its header included, as the header claims: a multiple of 8.
     #[must_use]
     pub fn inflated_size(&self) -> u64 {
         self.inflated_size
     }
 
-    /// The number of bytes that the stream must inflate to: the inflated size without the header.
+    /// Returns the number of bytes that the stream must inflate to: the inflated size without the header.
     #[must_use]
     pub fn body_size(&self) -> u64 {
         self.inflated_size - HEADER_V3_LEN
     }
 
-    /// Number of entries of the plain binary. They fit into its size.
+    /// Returns the number of entries of the plain binary. They fit into its size.
     #[must_use]
     pub fn entry_count(&self) -> u64 {
         self.entries
     }
 
-    /// The header of this binary.
+    /// Returns the header of this binary.
     #[must_use]
     pub fn header(&self) -> [u8; 40] {
         self.header_with(self.size, self.inflated_size)
     }
 
-    /// The header of the plain binary, which precedes the inflated stream.
+    /// Returns the header of the plain binary, which precedes the inflated stream.
     #[must_use]
     pub fn plain_header(&self) -> [u8; 40] {
         self.header_with(self.inflated_size, 0)

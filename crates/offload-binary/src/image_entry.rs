@@ -23,7 +23,7 @@ pub enum FormatVersion {
 }
 
 impl FormatVersion {
-    /// The version with this number, if there is one.
+    /// Returns the version with this number, if there is one.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
@@ -34,7 +34,7 @@ impl FormatVersion {
         }
     }
 
-    /// The number as it stands in the header: 1, 2 or 3.
+    /// Returns the number as it stands in the header: 1, 2 or 3.
     #[must_use]
     pub const fn number(self) -> u32 {
         match self {
@@ -44,7 +44,7 @@ impl FormatVersion {
         }
     }
 
-    /// Length in bytes of the header: 32, and 40 from version 3 on.
+    /// Returns the length in bytes of the header: 32, and 40 from version 3 on.
     #[must_use]
     pub const fn header_len(self) -> u64 {
         match self {
@@ -53,7 +53,7 @@ impl FormatVersion {
         }
     }
 
-    /// Length in bytes of a string entry.
+    /// Returns the length in bytes of a string entry.
     pub(crate) const fn string_entry_len(self) -> u64 {
         match self {
             Self::V1 => STRING_V1_LEN,
@@ -103,7 +103,7 @@ pub struct ImageEntry<'a> {
 }
 
 impl<'a> ImageEntry<'a> {
-    /// An image of `size` bytes of which nothing else is known.
+    /// Creates an image of `size` bytes of which nothing else is known.
     #[must_use]
     pub fn new(size: u64) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl<'a> ImageEntry<'a> {
         self
     }
 
-    /// The same with all strings copied, so that nothing is borrowed.
+    /// Returns the same with all strings copied, so that nothing is borrowed.
     #[must_use]
     pub fn into_owned(self) -> ImageEntry<'static> {
         let owned = |string: Cow<'a, [u8]>| Cow::Owned(string.into_owned());

@@ -25,8 +25,8 @@ impl ImageKind {
     /// A SPIR-V module, since LLVM 21.
     pub const SPIRV: Self = Self(6);
 
-    /// The kind in one word of ours, LLVM has none: `none`, `object`, `bitcode`, `cubin`, `fatbinary`, `ptx` or
-    /// `spir-v`. `None` for an unknown number.
+    /// Returns the kind in one word of ours, LLVM has none: `none`, `object`, `bitcode`, `cubin`, `fatbinary`,
+    /// `ptx` or `spir-v`. `None` for an unknown number.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -41,7 +41,7 @@ impl ImageKind {
         })
     }
 
-    /// The kind with this [`name`](Self::name).
+    /// Returns the kind with this [`name`](Self::name).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -56,7 +56,7 @@ impl ImageKind {
         })
     }
 
-    /// The file name extension, without the dot, that LLVM's `llvm-offload-binary` gives an
+    /// Returns the file name extension, without the dot, that LLVM's `llvm-offload-binary` gives an
     /// extracted image of this kind; `None` where it has no extension to give.
     #[must_use]
     pub const fn extension(self) -> Option<&'static str> {
@@ -71,7 +71,7 @@ impl ImageKind {
         })
     }
 
-    /// The kind that an image says itself by its first four bytes: [`BITCODE`](Self::BITCODE) for
+    /// Returns the kind that an image says itself by its first four bytes: [`BITCODE`](Self::BITCODE) for
     /// LLVM bitcode, raw (`BC C0 DE`) or wrapped (`DE C0 17 0B`). LLVM's packager looks for
     /// nothing else in an image, and other magics do not decide: cubins are ELF files as well.
     #[must_use]
@@ -112,7 +112,7 @@ impl OffloadKind {
     /// SYCL.
     pub const SYCL: Self = Self(8);
 
-    /// The kind as the `kind=` key of LLVM's packager spells it, or `None` for an unknown number.
+    /// Returns the kind as the `kind=` key of LLVM's packager spells it, or `None` for an unknown number.
     /// [`HIP`](Self::HIP) and [`HIP_LEGACY`](Self::HIP_LEGACY) are both `hip`.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
@@ -126,7 +126,7 @@ impl OffloadKind {
         })
     }
 
-    /// The kind that LLVM's packager takes `kind=name` for, in the numbers of LLVM 21 and later.
+    /// Returns the kind that LLVM's packager takes `kind=name` for, in the numbers of LLVM 21 and later.
     /// `None` for a name it does not know, which LLVM silently stores as [`NONE`](Self::NONE); the `hipv4` of bundle
     /// entry IDs is such a name.
     #[must_use]
@@ -141,7 +141,7 @@ impl OffloadKind {
         })
     }
 
-    /// The kind in the numbers of LLVM 21 and later: [`HIP`](Self::HIP) instead of
+    /// Returns the kind in the numbers of LLVM 21 and later: [`HIP`](Self::HIP) instead of
     /// [`HIP_LEGACY`](Self::HIP_LEGACY).
     #[must_use]
     pub const fn current(self) -> Self {
@@ -151,7 +151,7 @@ impl OffloadKind {
         }
     }
 
-    /// The kind in the numbers of LLVM 20 and older: [`HIP_LEGACY`](Self::HIP_LEGACY) instead of
+    /// Returns the kind in the numbers of LLVM 20 and older: [`HIP_LEGACY`](Self::HIP_LEGACY) instead of
     /// [`HIP`](Self::HIP). They have none for [`SYCL`](Self::SYCL).
     #[must_use]
     pub const fn legacy(self) -> Self {

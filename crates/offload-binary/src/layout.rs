@@ -146,19 +146,19 @@ impl Layout {
         Ok(())
     }
 
-    /// The version that is written.
+    /// Returns the version that is written.
     #[must_use]
     pub fn version(&self) -> FormatVersion {
         self.version
     }
 
-    /// Length of the whole output in bytes, a multiple of 8.
+    /// Returns the length of the whole output in bytes, a multiple of 8.
     #[must_use]
     pub fn total_size(&self) -> u64 {
         self.parts().size()
     }
 
-    /// Number of entries, and so of images.
+    /// Returns the number of entries, and so of images.
     #[must_use]
     pub fn len(&self) -> usize {
         self.offsets.len()
@@ -177,7 +177,7 @@ impl Layout {
         self.offsets.get(index).copied()
     }
 
-    /// Length in bytes of the image of entry `index`; `None` without such an entry.
+    /// Returns the length in bytes of the image of entry `index`; `None` without such an entry.
     #[must_use]
     pub fn image_size(&self, index: usize) -> Option<u64> {
         self.plan.sizes().get(index).copied()
@@ -190,7 +190,7 @@ impl Layout {
         &self.plan.parts
     }
 
-    /// The whole output in memory. `images` are the images in the order of the entries, an empty
+    /// Returns the whole output in memory. `images` are the images in the order of the entries, an empty
     /// one for each entry without an image.
     ///
     /// # Errors

@@ -41,7 +41,7 @@ impl<'a> StringTable<'a> {
         Self { offsets, bytes }
     }
 
-    /// The table, of which the first byte is NUL.
+    /// Returns the table, of which the first byte is NUL.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

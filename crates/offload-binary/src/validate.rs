@@ -43,7 +43,7 @@ pub(crate) const fn minimum_size(version: FormatVersion) -> u64 {
     }
 }
 
-/// The header of a plain binary, once its own fields make sense.
+/// Returns the header of a plain binary, once its own fields make sense.
 pub(crate) fn head(prefix: &[u8], available: u64) -> Result<(Header, FormatVersion), Problem> {
     let available = available.max(to_u64(prefix.len()));
     // Every byte of a short prefix must match: more bytes cannot make an offload binary of a wrong one.
@@ -93,7 +93,7 @@ pub(crate) fn head(prefix: &[u8], available: u64) -> Result<(Header, FormatVersi
     Ok((header, version))
 }
 
-/// The table of entries.
+/// Returns the table of entries.
 fn entries<'data>(
     header: &Header,
     version: FormatVersion,
@@ -190,7 +190,7 @@ fn regions(
     Ok(regions)
 }
 
-/// The error for two regions that share bytes, `first` being the one that starts first.
+/// Returns the error for two regions that share bytes, `first` being the one that starts first.
 fn overlap(version: FormatVersion, first: &Region, second: &Region) -> Problem {
     match (first.owner, second.owner) {
         (Owner::Image(first), Owner::Image(entry)) => {
@@ -256,7 +256,7 @@ fn strings(
     Ok(needed)
 }
 
-/// The string entries of one image; none where they are not in memory.
+/// Returns the string entries of one image; none where they are not in memory.
 pub(crate) fn string_entries<'data>(
     version: FormatVersion,
     data: &'data [u8],
@@ -285,7 +285,7 @@ enum Fault {
     Overlap,
 }
 
-/// The gaps around `regions`, in order. Looking for the last NUL of each once makes the check of
+/// Returns the gaps around `regions`, in order. Looking for the last NUL of each once makes the check of
 /// any number of strings linear.
 fn gaps(size: u64, data: &[u8], regions: &[Region]) -> Vec<Gap> {
     let starts = regions.iter().map(|region| region.end);
@@ -305,7 +305,7 @@ fn gaps(size: u64, data: &[u8], regions: &[Region]) -> Vec<Gap> {
         .collect()
 }
 
-/// The gap that holds the byte at `offset`.
+/// Returns the gap that holds the byte at `offset`.
 fn gap_at(gaps: &[Gap], offset: u64, size: u64) -> Result<&Gap, Fault> {
     if offset >= size {
         return Err(Fault::BeyondEnd);

@@ -16,7 +16,7 @@ pub(crate) const STRING_V1_LEN: u64 = 16;
 /// Length in bytes of a string entry of versions 2 and 3.
 pub(crate) const STRING_V2_LEN: u64 = 24;
 
-/// The bytes of a field, or `None` past the end of `bytes`.
+/// Returns the bytes of a field, or `None` past the end of `bytes`.
 fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
@@ -58,7 +58,8 @@ impl Header {
         })
     }
 
-    /// The header of version 3. The header of other versions is the same without the inflated size at its end.
+    /// Returns the header of version 3. The header of other versions is the same without the inflated size at its
+    /// end.
     pub(crate) fn bytes(&self, inflated_size: u64) -> [u8; 40] {
         let version = self.version.to_le_bytes();
         let sizes = [self.size, self.entries_offset, self.entries_extent, inflated_size];
@@ -112,7 +113,7 @@ impl EntryHeader {
 pub(crate) struct EntryTable<'data>(&'data [[u8; 40]]);
 
 impl<'data> EntryTable<'data> {
-    /// `count` entries at the start of `bytes`, or `None` when `bytes` is too short.
+    /// Returns `count` entries at the start of `bytes`, or `None` when `bytes` is too short.
     pub(crate) fn new(bytes: &'data [u8], count: usize) -> Option<Self> {
         records(bytes, count).map(Self)
     }
@@ -145,7 +146,7 @@ pub(crate) struct StringEntry {
 }
 
 impl<'data> StringEntries<'data> {
-    /// `count` entries at the start of `bytes`, or `None` when `bytes` is too short.
+    /// Returns `count` entries at the start of `bytes`, or `None` when `bytes` is too short.
     pub(crate) fn new(version: FormatVersion, bytes: &'data [u8], count: usize) -> Option<Self> {
         match version {
             FormatVersion::V1 => records(bytes, count).map(Self::V1),

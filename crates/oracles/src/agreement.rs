@@ -102,7 +102,7 @@ pub fn check_marked(image: &Image<'_, '_>, contents: &[u8]) {
     }
 }
 
-/// The target ID of an AMD GPU code object.
+/// Returns the target ID of an AMD GPU code object.
 fn code_object(image: &[u8]) -> Option<TargetId> {
     let is_amd = image.starts_with(b"\x7fELF") && image.get(18..20) == Some(&[224, 0]);
     let is_64 = image.get(4..6) == Some(&[2, 1]);

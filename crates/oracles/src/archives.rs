@@ -179,7 +179,7 @@ impl Visitor for Found<'_> {
     }
 }
 
-/// The members of an archive, without what is in them.
+/// Returns the members of an archive, without what is in them.
 fn members(archive: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     struct Members<'a>(&'a [u8], Vec<(Vec<u8>, Vec<u8>)>);
     impl Visitor for Members<'_> {

@@ -88,7 +88,7 @@ fn made(u: &mut Unstructured<'_>) -> Result<Made> {
     }
 }
 
-/// A module: capabilities, extensions, imports, a memory model, and any instructions.
+/// Returns a module: capabilities, extensions, imports, a memory model, and any instructions.
 fn spirv(u: &mut Unstructured<'_>) -> Result<Made> {
     let generator: u32 = *u.choose(&[0, 8 << 16, 0x6000e, 0xffff, 0x1_ffff])?;
     let minor = u.int_in_range(0..=6_u32)?;
@@ -184,7 +184,7 @@ const ISA: [([u32; 3], &str); 6] = [
     ([9, 0, 12], "gfx90c"),
 ];
 
-/// A code object of any version.
+/// Returns a code object of any version.
 fn amd(u: &mut Unstructured<'_>) -> Result<Made> {
     let &(name, number, sramecc, xnack) = u.choose(&AMD)?;
     let bits = u.int_in_range(0..=15_u32)?;
@@ -227,7 +227,7 @@ fn amd(u: &mut Unstructured<'_>) -> Result<Made> {
     Ok(Made { bytes: elf.bytes(), target: Some(pair(triple, &id)), trailer: b"more" })
 }
 
-/// A cubin of either layout of flags.
+/// Returns a cubin of either layout of flags.
 fn cubin(u: &mut Unstructured<'_>) -> Result<Made> {
     let number = *u.choose(&[52_u32, 75, 89, 90, 100, 120])?;
     let version = *u.choose(&[7, 8])?;
@@ -255,7 +255,7 @@ const IP_VERSIONS: [([u32; 3], &str); 4] = [
 ];
 const FAMILIES: [(u32, &str); 3] = [(1270, "intel_gpu_dg2"), (1271, "intel_gpu_pvc"), (33, "")];
 
-/// An image of either class, with the notes in sections.
+/// Returns an image of either class, with the notes in sections.
 fn intel(u: &mut Unstructured<'_>) -> Result<Made> {
     let mut elf = Elf::new(*u.choose(&[1, 2])?, 205, 0, 0, 0);
     let mut notes = any_notes(u)?;
@@ -280,7 +280,7 @@ fn intel(u: &mut Unstructured<'_>) -> Result<Made> {
     Ok(Made { bytes: elf.bytes(), target, trailer: b"more" })
 }
 
-/// A module whose functions have lists of attributes; each list has one group, and some name a processor.
+/// Returns a module whose functions have lists of attributes; each list has one group, and some name a processor.
 fn bitcode(u: &mut Unstructured<'_>) -> Result<Made> {
     const TRIPLES: [(&str, &str); 4] = [
         ("amdgcn-amd-amdhsa", "gfx90a"),

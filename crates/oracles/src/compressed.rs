@@ -38,7 +38,7 @@ fn is_same(one: &Decompressed, other: &Decompressed) -> bool {
     one.data == other.data && one.consumed == other.consumed && header(one) == header(other)
 }
 
-/// The text of an error.
+/// Returns the text of an error.
 fn text<T>(result: &Result<T, Error>) -> Option<String> {
     result.as_ref().err().map(Error::to_string)
 }

@@ -248,7 +248,7 @@ fn run(
 /// An image: its bundle entry ID, if it has one, and its bytes.
 type Stored = (Option<String>, Vec<u8>);
 
-/// All images of a file, unless something is wrong with it.
+/// Returns all images of a file, unless something is wrong with it.
 fn images(data: &[u8]) -> Result<Vec<Stored>, String> {
     match found(data) {
         (images, None) => Ok(images),
@@ -256,7 +256,7 @@ fn images(data: &[u8]) -> Result<Vec<Stored>, String> {
     }
 }
 
-/// The images that are found in a file, and what is wrong with it.
+/// Returns the images that are found in a file, and what is wrong with it.
 fn found(data: &[u8]) -> (Vec<Stored>, Option<String>) {
     struct Gather(Vec<Stored>, Option<String>);
     impl Visitor for Gather {

@@ -265,7 +265,7 @@ impl Write for Both<'_> {
     }
 }
 
-/// The entries of a library of device code.
+/// Returns the entries of a library of device code.
 fn listed(input: &mut dyn ReadSeek) -> io::Result<Seen> {
     let mut list = Vec::new();
     let mut no_thin = |_: &[u8]| Err(ErrorKind::NotFound.into());

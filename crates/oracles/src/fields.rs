@@ -35,7 +35,7 @@ impl Fields {
         Fields { bytes, ..Fields::default() }
     }
 
-    /// The bytes so far.
+    /// Returns the bytes so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -142,7 +142,7 @@ impl Fields {
         Ok(edits)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

@@ -174,14 +174,14 @@ fn sections(
     Ok((sections, images))
 }
 
-/// An image in no container, whose end only it itself tells: PTX or SPIR-V.
+/// Returns an image in no container, whose end only it itself tells: PTX or SPIR-V.
 fn loose(u: &mut Unstructured<'_>) -> Result<model::File> {
     let bytes = if u.arbitrary()? { ptx(u)? } else { spirv(u)? };
     // The next bytes are neither text nor an instruction.
     Ok(model::File { bytes: [b"\n", &bytes[..], &[0; 4]].concat(), images: vec![bytes] })
 }
 
-/// A text with functions.
+/// Returns a text with functions.
 fn ptx(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     const PARTS: [&[u8]; 6] = [
         b".func f() { { ret; } // }\n }\n",
@@ -199,7 +199,7 @@ fn ptx(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// A module with functions, in either byte order.
+/// Returns a module with functions, in either byte order.
 fn spirv(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let mut file = Fields::new(u.arbitrary()?);
     for word in [0x0723_0203, 0x0001_0400, 6 << 16, 10, 0] {

@@ -74,7 +74,7 @@ fn linked(u: &mut Unstructured<'_>) -> Result<Linked> {
     })
 }
 
-/// A bundle of pages, or one that is not aligned, or a compressed one.
+/// Returns a bundle of pages, or one that is not aligned, or a compressed one.
 fn bundle(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let align = *u.choose(&[4096, 4096, 4096, 1])?;
     let mut payloads = Vec::new();
@@ -101,7 +101,7 @@ fn bundle(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// An offload binary of HIP, or of version 1 one for each image.
+/// Returns an offload binary of HIP, or of version 1 one for each image.
 fn offload_binary(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let version = *u.choose(&[FormatVersion::V1, FormatVersion::V2, FormatVersion::V3])?;
     let mut images = Vec::new();
@@ -131,7 +131,7 @@ fn offload_binary(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     }
 }
 
-/// All numbers of the headers, the dynamic section, relocations, symbols and wrappers.
+/// Returns all numbers of the headers, the dynamic section, relocations, symbols and wrappers.
 fn fields(file: &[u8]) -> Fields {
     let loaded = Loaded::new(file);
     let mut fields = Fields::of(file.to_vec());

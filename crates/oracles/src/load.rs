@@ -57,7 +57,7 @@ pub fn check(data: &[u8]) -> usize {
     loaded
 }
 
-/// The size that the header of a compressed bundle or offload binary promises.
+/// Returns the size that the header of a compressed bundle or offload binary promises.
 fn promised(data: &[u8]) -> u64 {
     let len = data.len() as u64;
     let bundle = ccob::Header::parse(data, len).map_or(0, |header| header.uncompressed_size());
@@ -65,7 +65,7 @@ fn promised(data: &[u8]) -> u64 {
     bundle.max(binary.map_or(0, |header| header.inflated_size()))
 }
 
-/// The images of the fat binary that the bytes start with, with their bytes.
+/// Returns the images of the fat binary that the bytes start with, with their bytes.
 fn walked(data: &[u8]) -> Vec<(ImageInfo, Vec<u8>)> {
     let options =
         Options::default().with_max_decompressed(LIMIT).with_enter_images(false).with_scan(false);

@@ -101,7 +101,7 @@ fn file(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     }
 }
 
-/// A code object, or a file in its place.
+/// Returns a code object, or a file in its place.
 pub(crate) fn payload(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     let mut leaf = match u.int_in_range(0..=3)? {
         0 if depth > 0 => {
@@ -230,7 +230,7 @@ fn package(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     Ok(File { bytes, images: found })
 }
 
-/// A 64-bit object whose sections are all named `.hip_fatbin`.
+/// Returns a 64-bit object whose sections are all named `.hip_fatbin`.
 fn elf(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     const NAMES: &[u8] = b"\0.hip_fatbin\0";
     let (sections, images) = several(u, |u| sequence(u, depth))?;
@@ -266,7 +266,7 @@ fn elf(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     Ok(File { bytes, images })
 }
 
-/// A GNU archive.
+/// Returns a GNU archive.
 fn archive(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     let (members, images) = several(u, |u| match depth {
         0 => sequence(u, 0),

@@ -225,7 +225,7 @@ fn check_converted(data: &[u8]) {
     }
 }
 
-/// All entries with their images.
+/// Returns all entries with their images.
 fn contents(data: &[u8]) -> Vec<(ImageEntry<'_>, &[u8])> {
     binaries(data)
         .flat_map(|binary| binary.expect("was read before").1.entries())

@@ -86,7 +86,7 @@ pub struct Walk<'d> {
 }
 
 impl<'d> Walk<'d> {
-    /// A walk through `data`.
+    /// Creates a walk through `data`.
     pub fn new(data: &'d [u8]) -> Self {
         let len = data.len() as u64;
         let file = Frame {

@@ -19,31 +19,31 @@ pub struct SyclImage {
 }
 
 impl SyclImage {
-    /// The place of the image in the source that was read.
+    /// Returns the place of the image in the source that was read.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }
 
-    /// The size in bytes before compression, as the section `.tgtimg` records it.
+    /// Returns the size in bytes before compression, as the section `.tgtimg` records it.
     #[must_use]
     pub fn uncompressed_size(&self) -> Option<u64> {
         self.uncompressed_size
     }
 
-    /// The target: `spir64`, `spir64_gen`.
+    /// Returns the target: `spir64`, `spir64_gen`.
     #[must_use]
     pub fn target(&self) -> &str {
         &self.target
     }
 
-    /// The version of the descriptor: 1, 2 or 3.
+    /// Returns the version of the descriptor: 1, 2 or 3.
     #[must_use]
     pub fn version(&self) -> u16 {
         self.version
     }
 
-    /// The recorded format: 0 unknown, 1 machine code, 2 SPIR-V, 3 LLVM bitcode, 4 compressed by zstd.
+    /// Returns the recorded format: 0 unknown, 1 machine code, 2 SPIR-V, 3 LLVM bitcode, 4 compressed by zstd.
     /// The bytes of the image may be of another.
     #[must_use]
     pub fn format(&self) -> u8 {
@@ -62,7 +62,7 @@ impl SyclImage {
         &self.link_options
     }
 
-    /// All properties, in stored order.
+    /// Returns all properties, in stored order.
     #[must_use]
     pub fn properties(&self) -> &[SyclProperty] {
         &self.properties
@@ -73,8 +73,8 @@ impl SyclImage {
         self.kernels.iter().map(|name| &**name)
     }
 
-    /// The device that the image was compiled for ahead of time, such as `intel_gpu_pvc`: the property `compile_target` of
-    /// the device requirements.
+    /// Returns the device that the image was compiled for ahead of time, such as `intel_gpu_pvc`: the property
+    /// `compile_target` of the device requirements.
     #[must_use]
     pub fn compile_target(&self) -> Option<&str> {
         match self.requirement("compile_target")? {

@@ -268,7 +268,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The bytes of a section of the host file in `window`; `None` for one that is not mapped.
+    /// Returns the bytes of a section of the host file in `window`; `None` for one that is not mapped.
     pub(crate) fn section(
         &self,
         source: &mut Source<'_>,
@@ -291,14 +291,15 @@ impl Memory {
         Some(part.range.start + from..part.range.start + end)
     }
 
-    /// The bytes from this address to the end of its part.
+    /// Returns the bytes from this address to the end of its part.
     pub(crate) fn rest(&self, address: u64) -> Option<Range<u64>> {
         let start = self.range(address, 0)?.start;
         let after = self.parts.partition_point(|part| part.address <= address);
         Some(start..self.parts.get(after.checked_sub(1)?)?.range.end)
     }
 
-    /// The bytes at these addresses when the file is loaded where it was linked for; `None` if not all lie in the source.
+    /// Returns the bytes at these addresses when the file is loaded where it was linked for; `None` if not all lie
+    /// in the source.
     pub(crate) fn bytes(
         &self,
         source: &mut Source<'_>,
@@ -347,7 +348,7 @@ fn all<T: Pod>(bytes: &[u8]) -> &[T] {
     pod::slice_from_all_bytes(bytes).unwrap_or_default()
 }
 
-/// The number of eight bytes at this offset; 0 past the end.
+/// Returns the number of eight bytes at this offset; 0 past the end.
 pub(crate) fn number(bytes: &[u8], at: usize) -> u64 {
     let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
     found.map_or(0, |&number| u64::from_le_bytes(number))

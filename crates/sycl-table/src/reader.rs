@@ -240,7 +240,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// The bytes of an array of records of this size.
+    /// Returns the bytes of an array of records of this size.
     fn array(
         &mut self,
         at: u64,
@@ -259,7 +259,7 @@ impl Reader<'_, '_> {
         Ok(self.memory.bytes(self.source, start, len)?.unwrap_or_default())
     }
 
-    /// The string at an address; a null pointer is an empty one.
+    /// Returns the string at an address; a null pointer is an empty one.
     fn text(&mut self, at: u64, what: &'static str, address: u64) -> Result<Arc<str>, Stop> {
         const PIECE: usize = 256;
         if let Some(known) = self.texts.get(&address) {

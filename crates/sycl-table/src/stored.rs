@@ -78,7 +78,7 @@ fn module_end(source: &mut Source<'_>, window: &Range<u64>, head: &[u8]) -> io::
     Ok(at.min(window.end))
 }
 
-/// The end of a frame, by the headers of its blocks (RFC 8878, 3.1.1).
+/// Returns the end of a frame, by the headers of its blocks (RFC 8878, 3.1.1).
 fn frame_end(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<u64>> {
     let head = source.peek(window, 18)?;
     let Some(header) = FrameHeader::parse(&head) else { return Ok(None) };

@@ -193,7 +193,7 @@ fn processor_for_comparison(id: &TargetId, on_amdgpu: bool) -> &str {
     }
 }
 
-/// The features that the target sets and the code object leaves open, if the others agree.
+/// Returns the features that the target sets and the code object leaves open, if the others agree.
 fn compare_features(code_object: &TargetId, target: &TargetId) -> Result<Vec<Feature>, Verdict> {
     let more = code_object.features().len() > target.features().len();
     let mut settings = target.features().peekable();

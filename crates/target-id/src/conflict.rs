@@ -154,7 +154,7 @@ fn group<'a>(target: &'a Target, id: Option<&TargetId>, triple: Option<Key<'a>>)
     }
 }
 
-/// The first feature that only one of two target IDs sets. Both are sorted: it is where they part.
+/// Returns the first feature that only one of two target IDs sets. Both are sorted: it is where they part.
 fn in_one_only(a: &TargetId, b: &TargetId) -> Option<Feature> {
     let (mut a, mut b) = (a.features(), b.features());
     loop {

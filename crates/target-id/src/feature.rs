@@ -40,13 +40,13 @@ impl Features {
         self.0 & other.0 == other.0
     }
 
-    /// The features that are in one of the sets or in both; the operator `|` is the same.
+    /// Returns the features that are in one of the sets or in both; the operator `|` is the same.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The features one by one, in alphabetical order.
+    /// Returns the features one by one, in alphabetical order.
     pub fn iter(self) -> impl Iterator<Item = Feature> + Clone {
         [Feature::Sramecc, Feature::Xnack]
             .into_iter()
@@ -85,7 +85,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// The feature a name means. Never fails: unknown names are kept as [`Other`](Self::Other).
+    /// Returns the feature a name means. Never fails: unknown names are kept as [`Other`](Self::Other).
     #[must_use]
     pub fn parse(name: &str) -> Self {
         match name {
@@ -95,7 +95,7 @@ impl Feature {
         }
     }
 
-    /// The name as it is written in target IDs.
+    /// Returns the name as it is written in target IDs.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -105,7 +105,7 @@ impl Feature {
         }
     }
 
-    /// The feature's flag; none for unknown names.
+    /// Returns the feature's flag; none for unknown names.
     #[must_use]
     pub fn flag(&self) -> Features {
         match self {
@@ -145,7 +145,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// The sign in target IDs, `+` or `-`.
+    /// Returns the sign in target IDs, `+` or `-`.
     #[must_use]
     pub const fn sign(self) -> char {
         match self {

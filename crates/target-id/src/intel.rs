@@ -52,7 +52,7 @@ const fn first_of(
     IntelGpu { ip: Some(ip), name, aliases, runs_on }
 }
 
-/// A compatibility name.
+/// Returns a compatibility name.
 const fn several(name: &'static str, runs_on: &'static [&'static str]) -> IntelGpu {
     IntelGpu { ip: None, name, aliases: &[], runs_on }
 }
@@ -154,25 +154,25 @@ impl IntelGpu {
         Self::all().find(|gpu| matches!(gpu.ip, Some([a, r, _]) if [a, r] == wanted))
     }
 
-    /// The name as in SYCL images: `intel_gpu_pvc`.
+    /// Returns the name as in SYCL images: `intel_gpu_pvc`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The name without `intel_gpu_`, as `-device` of `ocloc` takes it with `-` for `_`: `bmg_g21`.
+    /// Returns the name without `intel_gpu_`, as `-device` of `ocloc` takes it with `-` for `_`: `bmg_g21`.
     #[must_use]
     pub fn short_name(&self) -> &'static str {
         self.name.strip_prefix(SYCL_PREFIX).unwrap_or(self.name)
     }
 
-    /// The alternative names, without `intel_gpu_`.
+    /// Returns the alternative names, without `intel_gpu_`.
     #[must_use]
     pub const fn aliases(&self) -> &'static [&'static str] {
         self.aliases
     }
 
-    /// The IP version with the revision that compilers mean by the name; see
+    /// Returns the IP version with the revision that compilers mean by the name; see
     /// [`from_ip_version`](Self::from_ip_version). `None` of a name that stands for several GPUs.
     #[must_use]
     pub fn ip_version(&self) -> Option<u32> {

@@ -30,7 +30,7 @@ pub enum OffloadKind {
 }
 
 impl OffloadKind {
-    /// The kind a text names. Never fails: unknown text is kept as [`Other`](Self::Other).
+    /// Returns the kind a text names. Never fails: unknown text is kept as [`Other`](Self::Other).
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text {
@@ -44,7 +44,7 @@ impl OffloadKind {
         }
     }
 
-    /// The kind as it is written in files.
+    /// Returns the kind as it is written in files.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

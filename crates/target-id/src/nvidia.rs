@@ -68,13 +68,13 @@ impl NvidiaArch {
         Some(Self { major: number / 10, minor: number % 10, scope, ptx })
     }
 
-    /// The major number of the compute capability.
+    /// Returns the major number of the compute capability.
     #[must_use]
     pub const fn major(self) -> u16 {
         self.major
     }
 
-    /// The minor number of the compute capability.
+    /// Returns the minor number of the compute capability.
     #[must_use]
     pub const fn minor(self) -> u16 {
         self.minor
@@ -92,7 +92,7 @@ impl NvidiaArch {
         self.ptx
     }
 
-    /// The same architecture as PTX has it: `compute_90a` for `sm_90a`. Fatbinaries and packages name
+    /// Returns the same architecture as PTX has it: `compute_90a` for `sm_90a`. Fatbinaries and packages name
     /// PTX by the architecture alone.
     #[must_use]
     pub const fn as_ptx(self) -> Self {

@@ -59,7 +59,7 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// The AMD GPU processor with this primary or alternative name. Names are case-sensitive.
+    /// Returns the AMD GPU processor with this primary or alternative name. Names are case-sensitive.
     #[must_use]
     pub fn amdgpu(name: &str) -> Option<&'static Self> {
         Self::in_family(Family::AmdGcn, name).or_else(|| Self::in_family(Family::R600, name))
@@ -74,47 +74,47 @@ impl Processor {
         table.iter().find(|processor| processor.name == name || processor.aliases.contains(&name))
     }
 
-    /// The AMD GPU processor with this number, `EF_AMDGPU_MACH` of the flags in the ELF header of its code objects:
-    /// see [`elf_machine`](Self::elf_machine).
+    /// Returns the AMD GPU processor with this number, `EF_AMDGPU_MACH` of the flags in the ELF header of its code
+    /// objects: see [`elf_machine`](Self::elf_machine).
     #[must_use]
     pub fn from_elf_machine(machine: u32) -> Option<&'static Self> {
         amdgpu_processors().find(|processor| processor.machine == machine)
     }
 
-    /// The processor that an architecture of a triple stands for: `gfx950` for `amdgpu9.50`, `gfx9-4-generic` for its
-    /// family `amdgpu9.4`. LLVM 24 takes such names as `--offload-arch`. `None` for families without a generic processor,
-    /// and for architectures that name no sub-architecture.
+    /// Returns the processor that an architecture of a triple stands for: `gfx950` for `amdgpu9.50`,
+    /// `gfx9-4-generic` for its family `amdgpu9.4`. LLVM 24 takes such names as `--offload-arch`. `None` for
+    /// families without a generic processor, and for architectures that name no sub-architecture.
     #[must_use]
     pub fn from_architecture(arch: &str) -> Option<&'static Self> {
         Self::in_family(Family::AmdGcn, amdgpu_processor(arch)?)
     }
 
-    /// The number that the ELF headers of its code objects have in the low eight bits of `e_flags`, which LLVM's AMDGPU
-    /// usage guide calls `EF_AMDGPU_MACH`.
+    /// Returns the number that the ELF headers of its code objects have in the low eight bits of `e_flags`, which
+    /// LLVM's AMDGPU usage guide calls `EF_AMDGPU_MACH`.
     #[must_use]
     pub const fn elf_machine(&self) -> u32 {
         self.machine
     }
 
-    /// The primary name, the one canonical target IDs use.
+    /// Returns the primary name, the one canonical target IDs use.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The alternative names.
+    /// Returns the alternative names.
     #[must_use]
     pub const fn aliases(&self) -> &'static [&'static str] {
         self.aliases
     }
 
-    /// The family: [`AmdGcn`](Family::AmdGcn) or [`R600`](Family::R600).
+    /// Returns the family: [`AmdGcn`](Family::AmdGcn) or [`R600`](Family::R600).
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
     }
 
-    /// The target features its target IDs may have.
+    /// Returns the target features its target IDs may have.
     #[must_use]
     pub const fn features(&self) -> Features {
         self.features
@@ -133,7 +133,7 @@ impl Processor {
         !self.covers.is_empty()
     }
 
-    /// The processors that code for this generic one runs on; empty if it is not generic.
+    /// Returns the processors that code for this generic one runs on; empty if it is not generic.
     ///
     /// As the AMDGPU usage guide has it: such code objects need code object V6 and carry a
     /// version, which must be at least the one in which the processor joined. The version
@@ -143,7 +143,7 @@ impl Processor {
         self.covers
     }
 
-    /// The generic processor whose code runs on this one, if there is one.
+    /// Returns the generic processor whose code runs on this one, if there is one.
     #[must_use]
     pub fn covered_by(&self) -> Option<&'static Self> {
         AMDGCN.iter().find(|generic| generic.covers.contains(&self.name))
@@ -163,7 +163,7 @@ impl fmt::Display for Processor {
     }
 }
 
-/// All AMD GPU processors, the retired, generic and pre-GCN ones included.
+/// Returns all AMD GPU processors, the retired, generic and pre-GCN ones included.
 pub fn amdgpu_processors() -> impl DoubleEndedIterator<Item = &'static Processor> + Clone {
     AMDGCN.iter().chain(R600)
 }
@@ -186,7 +186,7 @@ pub(crate) const AMDGCNSPIRV: &str = "amdgcnspirv";
 /// The processor name that stands for no processor in particular.
 pub(crate) const GENERIC: &str = "generic";
 
-/// The family of a processor, by its primary or alternative name. `generic` has none.
+/// Returns the family of a processor, by its primary or alternative name. `generic` has none.
 #[must_use]
 pub fn processor_family(name: &str) -> Option<Family> {
     if let Some(processor) = Processor::amdgpu(name) {
@@ -208,8 +208,8 @@ pub fn is_known_processor(name: &str) -> bool {
     name == GENERIC || processor_family(name).is_some()
 }
 
-/// The names of all processors this crate knows, without `generic`: of AMD's the alternative ones, too, of Intel's GPUs
-/// one spelling each, see [`IntelGpu`].
+/// Returns the names of all processors this crate knows, without `generic`: of AMD's the alternative ones, too, of
+/// Intel's GPUs one spelling each, see [`IntelGpu`].
 pub fn processor_names() -> impl Iterator<Item = &'static str> + Clone {
     let amd = amdgpu_processors().flat_map(|processor| {
         core::iter::once(processor.name).chain(processor.aliases.iter().copied())

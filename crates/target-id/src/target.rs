@@ -28,8 +28,9 @@ impl Target {
         Self { kind, triple, id: id.to_owned() }
     }
 
-    /// The target that a code object of AMD's names as text, in `amdhsa.target` of its metadata and in `.amdgcn_target` of
-    /// its assembly. The form differs from release to release; all are read. `None` for other texts.
+    /// Returns the target that a code object of AMD's names as text, in `amdhsa.target` of its metadata and in
+    /// `.amdgcn_target` of its assembly. The form differs from release to release; all are read. `None` for other
+    /// texts.
     ///
     /// ```
     /// use target_id::Target;
@@ -52,7 +53,7 @@ impl Target {
         triple.is_amdgpu().then(|| Self::new(None, Some(triple), id))
     }
 
-    /// The offload kind, unless left open.
+    /// Returns the offload kind, unless left open.
     #[must_use]
     pub fn kind(&self) -> Option<&OffloadKind> {
         self.kind.as_ref()
@@ -64,19 +65,19 @@ impl Target {
         self.kind == Some(OffloadKind::Host)
     }
 
-    /// The triple, unless left open.
+    /// Returns the triple, unless left open.
     #[must_use]
     pub fn triple(&self) -> Option<&Triple> {
         self.triple.as_ref()
     }
 
-    /// The target ID as written, maybe empty.
+    /// Returns the target ID as written, maybe empty.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The target ID, read as one of the triple if there is a triple.
+    /// Returns the target ID, read as one of the triple if there is a triple.
     ///
     /// # Errors
     ///

@@ -137,8 +137,8 @@ impl TargetId {
         Ok(Self { processor: info.map_or(name, |info| info.name()).to_owned(), info, features })
     }
 
-    /// The target ID in the ELF header of an AMD GPU code object, by LLVM's AMDGPU usage guide: its `e_flags`, and
-    /// `e_ident[EI_ABIVERSION]`. `None` for a processor this crate does not know.
+    /// Returns the target ID in the ELF header of an AMD GPU code object, by LLVM's AMDGPU usage guide: its
+    /// `e_flags`, and `e_ident[EI_ABIVERSION]`. `None` for a processor this crate does not know.
     ///
     /// Features come from code object V4 on (ABI version 2); older ones have flags that do not tell off from any.
     /// LLVM up to 23 gives gfx1250 and gfx1251 both features and lets nobody choose `xnack`, LLVM 24 gives them `xnack`
@@ -165,8 +165,8 @@ impl TargetId {
         Some(Self { processor: info.name().to_owned(), info: Some(info), features })
     }
 
-    /// The target ID of an AMD GPU code object of version 2, by the note `NT_AMD_HSA_ISA_VERSION` (major, minor,
-    /// stepping) and `e_flags`; `None` for a processor that has no code objects of this version.
+    /// Returns the target ID of an AMD GPU code object of version 2, by the note `NT_AMD_HSA_ISA_VERSION` (major,
+    /// minor, stepping) and `e_flags`; `None` for a processor that has no code objects of this version.
     ///
     /// Steppings stand for processors as in AMD's Comgr, 8.0.4 for gfx803, 9.0.1 for gfx900 with `xnack`; gfx908 is in
     /// published files. Bit 0 of the flags says
@@ -201,13 +201,13 @@ impl TargetId {
         Some(Self { processor: info.name().to_owned(), info: Some(info), features })
     }
 
-    /// An AMD GPU processor of the tables: features must be its own.
+    /// Returns an AMD GPU processor of the tables: features must be its own.
     fn known(info: &'static Processor, features: Option<FeatureText<'_>>) -> Result<Self, Error> {
         let features = read_features(features, Some(info))?;
         Ok(Self { processor: info.name().to_owned(), info: Some(info), features })
     }
 
-    /// A processor whose target IDs have no features.
+    /// Returns a processor whose target IDs have no features.
     fn opaque(name: &str, features: Option<FeatureText<'_>>) -> Result<Self, Error> {
         match features {
             Some(FeatureText { offset, .. }) => {
@@ -230,7 +230,7 @@ impl TargetId {
         Ok(Self { processor: name.to_owned(), info: None, features })
     }
 
-    /// The processor: its primary name if this crate knows it, else the name as written.
+    /// Returns the processor: its primary name if this crate knows it, else the name as written.
     #[must_use]
     pub fn processor(&self) -> &str {
         &self.processor
@@ -242,7 +242,7 @@ impl TargetId {
         self.info
     }
 
-    /// The features that are set, in alphabetical order.
+    /// Returns the features that are set, in alphabetical order.
     pub fn features(
         &self,
     ) -> impl ExactSizeIterator<Item = (&Feature, Setting)> + DoubleEndedIterator + Clone {
@@ -284,7 +284,7 @@ struct FeatureText<'a> {
     offset: usize,
 }
 
-/// The processor name, and the features if there are any.
+/// Returns the processor name, and the features if there are any.
 fn split(text: &str) -> Result<(&str, Option<FeatureText<'_>>), Error> {
     let (name, features) = text.split_once(':').unwrap_or((text, ""));
     if name.is_empty() {

@@ -36,13 +36,13 @@ pub struct Triple {
 }
 
 impl Triple {
-    /// The triple a text is. Never fails.
+    /// Returns the triple a text is. Never fails.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Self { text: text.to_owned() }
     }
 
-    /// The triple that rustc gives LLVM for one of its targets, such as Cargo's `TARGET`. A name that
+    /// Returns the triple that rustc gives LLVM for one of its targets, such as Cargo's `TARGET`. A name that
     /// rustc hands on as it is, or that is not one of its targets, is returned unchanged.
     ///
     /// ```
@@ -57,13 +57,13 @@ impl Triple {
         Self { text: rustc::llvm_triple(name).into_owned() }
     }
 
-    /// The whole text, unchanged.
+    /// Returns the whole text, unchanged.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// First field, the architecture as written; empty if absent.
+    /// Returns the first field, the architecture as written; empty if absent.
     #[must_use]
     pub fn arch(&self) -> &str {
         self.field(0)
@@ -91,7 +91,7 @@ impl Triple {
         self.text.splitn(4, '-').nth(index).unwrap_or("")
     }
 
-    /// The triple in LLVM's normal form with exactly four fields.
+    /// Returns the triple in LLVM's normal form with exactly four fields.
     ///
     /// Fields that name a known architecture, vendor, operating system or environment are
     /// moved to their places, absent ones become `unknown`, and old spellings of Windows
@@ -102,7 +102,7 @@ impl Triple {
         Self { text: normalize::normalize(&self.text, 4) }
     }
 
-    /// The triple as `clang-offload-bundler` writes it into bundle entry IDs: the normal
+    /// Returns the triple as `clang-offload-bundler` writes it into bundle entry IDs: the normal
     /// form with exactly four fields, but for operating systems that start with `amdhsa`
     /// the first three fields and an empty fourth one, whatever the environment was.
     ///
@@ -120,8 +120,8 @@ impl Triple {
         }
     }
 
-    /// The triple as offload binaries and LLVM's command lines have it: the text without the empty fields at its end that
-    /// [`bundle_form`](Self::bundle_form) may have, and nothing else changed.
+    /// Returns the triple as offload binaries and LLVM's command lines have it: the text without the empty fields
+    /// at its end that [`bundle_form`](Self::bundle_form) may have, and nothing else changed.
     ///
     /// ```
     /// use target_id::Triple;

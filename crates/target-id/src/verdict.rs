@@ -147,7 +147,7 @@ impl Verdict {
         matches!(self, Self::Exact | Self::SameProcessor | Self::FeaturesCompatible { .. })
     }
 
-    /// A number to order code objects for one target by, best match first: small is good.
+    /// Returns a number to order code objects for one target by, best match first: small is good.
     ///
     /// Exact comes before the same in canonical form, then those that leave the fewest features open, then generic
     /// code (again with the fewest open), then portable code. For NVIDIA, machine code comes before PTX, and each

@@ -23,7 +23,7 @@ use crate::target::{ObjectFormat, Target};
 use crate::wrapper::Wrapper;
 use body::Body;
 
-/// The description of what `wrapper` says, which is checked but for packages.
+/// Returns the description of what `wrapper` says, which is checked but for packages.
 pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Problem> {
     let source_name = match wrapper.abi {
         Abi::Aomp => "offload.wrapper.object",
@@ -39,7 +39,7 @@ pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Problem> {
     Ok(module)
 }
 
-/// A module with nothing in it.
+/// Returns a module with nothing in it.
 fn empty(source_name: &'static str, kind: Kind, abi: Abi, target: Target) -> Module {
     Module {
         source_name,
@@ -73,7 +73,7 @@ fn is_package(wrapper: &Wrapper<'_>, index: usize) -> bool {
     !wrapper.options.keep_packages && image.is_some_and(Image::is_package)
 }
 
-/// A constant of this object only, without further properties.
+/// Returns a constant of this object only, without further properties.
 fn constant(name: impl Into<Name>, init: Constant) -> Global {
     Global {
         name: name.into(),
@@ -89,7 +89,7 @@ fn constant(name: impl Into<Name>, init: Constant) -> Global {
     }
 }
 
-/// The bytes of a blob.
+/// Returns the bytes of a blob.
 fn image_bytes(blob: usize, size: u64) -> Constant {
     match size {
         0 => Constant::Zero(Type::bytes(0)),
@@ -97,7 +97,7 @@ fn image_bytes(blob: usize, size: u64) -> Constant {
     }
 }
 
-/// `base` for the first, `base.N` for the others, as LLVM makes names unique.
+/// Returns `base` for the first, `base.N` for the others, as LLVM makes names unique.
 fn numbered(base: &'static str, index: usize) -> Name {
     match index {
         0 => Cow::Borrowed(base),
@@ -165,7 +165,7 @@ impl Module {
         self.kept.extend(names);
     }
 
-    /// The type of `size_t`.
+    /// Returns the type of `size_t`.
     fn size_type(&self) -> Type {
         Type::Int(self.target.pointer_bits())
     }

@@ -4,7 +4,7 @@
 
 use crate::target::ObjectFormat;
 
-/// The data layout of a triple, or `None` for a machine or object format that is not known.
+/// Returns the data layout of a triple, or `None` for a machine or object format that is not known.
 pub(crate) fn data_layout(triple: &str) -> Option<&'static str> {
     use ObjectFormat::{Coff, Elf, MachO};
 
@@ -136,7 +136,7 @@ enum Machine {
     Hexagon,
 }
 
-/// The machine of the first part of a triple.
+/// Returns the machine of the first part of a triple.
 fn machine(arch: &str) -> Option<Machine> {
     Some(match arch {
         "x86_64" | "amd64" | "x86_64h" => Machine::X86_64,
@@ -166,7 +166,7 @@ fn machine(arch: &str) -> Option<Machine> {
     })
 }
 
-/// The object format of the parts after the machine, `None` for one that no host has.
+/// Returns the object format of the parts after the machine, `None` for one that no host has.
 fn format(rest: &[&str]) -> Option<ObjectFormat> {
     const COFF: [&str; 5] = ["windows", "win32", "mingw", "uefi", "cygwin"];
     const MACH_O: [&str; 8] =

@@ -352,29 +352,30 @@ pub(crate) struct StructLayout {
 }
 
 impl Type {
-    /// `count` bytes.
+    /// Returns `count` bytes.
     pub(crate) fn bytes(count: u64) -> Self {
         Self::Array(count, Box::new(Self::Int(8)))
     }
 
-    /// `count` elements of type `element`.
+    /// Returns `count` elements of type `element`.
     pub(crate) fn array(count: u64, element: Self) -> Self {
         Self::Array(count, Box::new(element))
     }
 }
 
 impl Constant {
-    /// A 32-bit integer.
+    /// Returns a 32-bit integer.
     pub(crate) fn i32(value: u32) -> Self {
         Self::Int { bits: 32, value: value.into() }
     }
 
-    /// The address of a symbol.
+    /// Returns the address of a symbol.
     pub(crate) fn symbol(name: &Name) -> Self {
         Self::Symbol(name.clone())
     }
 
-    /// The address `offset` bytes into the variable `global`, which holds `size` bytes, in the form of the generation.
+    /// Returns the address `offset` bytes into the variable `global`, which holds `size` bytes, in the form of the
+    /// generation.
     pub(crate) fn inside_bytes(abi: Abi, global: &Name, size: u64, offset: u64) -> Self {
         if offset == 0 {
             return Self::symbol(global);
@@ -386,7 +387,7 @@ impl Constant {
         Self::Inside { global: global.clone(), offset, source, indices, inbounds: false }
     }
 
-    /// The type.
+    /// Returns the type.
     pub(crate) fn ty(&self) -> Type {
         match self {
             Self::Int { bits, .. } => Type::Int(*bits),
@@ -408,12 +409,12 @@ impl Function {
         self.blocks.is_empty()
     }
 
-    /// The types of its parameters.
+    /// Returns the types of its parameters.
     pub(crate) fn parameter_types(&self) -> impl Iterator<Item = &Type> {
         self.locals.iter().take(self.parameters).map(|local| &local.ty)
     }
 
-    /// The type of a value of this function; [`Type::Void`] for a local it does not have.
+    /// Returns the type of a value of this function; [`Type::Void`] for a local it does not have.
     pub(crate) fn type_of(&self, value: &Value) -> Type {
         match value {
             Value::Constant(constant) => constant.ty(),
@@ -462,7 +463,7 @@ impl Module {
         }
     }
 
-    /// Alignment of a type in bytes on the target.
+    /// Returns the alignment of a type in bytes on the target.
     pub(crate) fn align_of(&self, ty: &Type) -> u64 {
         match ty {
             Type::Void => 1,

@@ -37,7 +37,7 @@ pub struct OffloadEntry<'a> {
 }
 
 impl<'a> OffloadEntry<'a> {
-    /// A kernel or OpenMP target region, whose name on devices is `name`.
+    /// Returns a kernel or OpenMP target region, whose name on devices is `name`.
     ///
     /// The host passes the address of `symbol` to the function of the runtime that launches kernels. It stands for the kernel and
     /// need not be code: clang makes a variable of its own for HIP (the "handle") and for OpenMP (`.NAME.region_id`).
@@ -54,7 +54,7 @@ impl<'a> OffloadEntry<'a> {
         }
     }
 
-    /// A variable of `size` bytes, more than 0, whose name on devices is `name`.
+    /// Returns a variable of `size` bytes, more than 0, whose name on devices is `name`.
     ///
     /// [`flags`](Self::flags) say more about it: that it is constant, a surface, a texture, or linked (OpenMP).
     #[must_use]
@@ -66,7 +66,7 @@ impl<'a> OffloadEntry<'a> {
         Self { size, variable: true, ..Self::kernel(name, symbol) }
     }
 
-    /// A CUDA or HIP variable in managed memory, of `size` bytes aligned to `align`.
+    /// Returns a CUDA or HIP variable in managed memory, of `size` bytes aligned to `align`.
     ///
     /// `initial` is a variable with its value at the start. `pointer` is a pointer variable, in which the runtime puts the address of
     /// the managed memory.
@@ -86,8 +86,9 @@ impl<'a> OffloadEntry<'a> {
         }
     }
 
-    /// The requirements that an OpenMP program states with `requires` clauses, as bits that libomptarget defines:
-    /// 2 `reverse_offload`, 4 `unified_address`, 8 `unified_shared_memory`, 16 `dynamic_allocators`; 1 for none.
+    /// Returns the requirements that an OpenMP program states with `requires` clauses, as bits that libomptarget
+    /// defines: 2 `reverse_offload`, 4 `unified_address`, 8 `unified_shared_memory`, 16 `dynamic_allocators`; 1 for
+    /// none.
     #[must_use]
     pub fn requires(requirements: u64) -> Self {
         Self {

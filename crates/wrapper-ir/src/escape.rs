@@ -30,7 +30,7 @@ const fn codes() -> [(usize, [u8; 3]); 256] {
     codes
 }
 
-/// The bytes `byte` is written as.
+/// Returns the bytes `byte` is written as.
 fn code(byte: u8) -> &'static [u8] {
     let code = CODES.get(usize::from(byte)).and_then(|(len, code)| code.get(..*len));
     code.unwrap_or_default()

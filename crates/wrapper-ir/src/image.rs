@@ -27,7 +27,7 @@ pub struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// An image of `size` bytes that starts with `head`, which has at least the first four bytes
+    /// Creates an image of `size` bytes that starts with `head`, which has at least the first four bytes
     /// of it, or all. They tell whether the image is a package: then `head` has to have its
     /// tables and strings too, usually a few hundred bytes.
     #[must_use]
@@ -35,7 +35,7 @@ impl<'a> Image<'a> {
         Self { size, head: head.into(), target_id: None }
     }
 
-    /// An image that is in memory as a whole.
+    /// Returns an image that is in memory as a whole.
     #[must_use]
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         Self::new(to_u64(bytes.len()), bytes)
@@ -134,7 +134,7 @@ mod tests {
         Wrapper::new(kind, Abi::Current, target).image(image).module().map_err(|error| error.0)
     }
 
-    /// The offsets at which the device images of a module start and end.
+    /// Returns the offsets at which the device images of a module start and end.
     fn device_images(module: &Module) -> Vec<(u64, u64)> {
         let offset = |constant: &Constant| match constant {
             Constant::Inside { offset, .. } => *offset,

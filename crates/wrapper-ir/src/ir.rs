@@ -69,7 +69,7 @@ impl Module {
         w.flush()
     }
 
-    /// The module as LLVM IR text in memory.
+    /// Returns the module as LLVM IR text in memory.
     ///
     /// # Errors
     ///

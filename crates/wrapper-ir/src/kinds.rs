@@ -24,7 +24,7 @@ impl Kind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::OpenMp, Self::Cuda, Self::Hip, Self::Sycl];
 
-    /// The kind that `llvm-offload-wrapper --kind=` calls `name`.
+    /// Returns the kind that `llvm-offload-wrapper --kind=` calls `name`.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl Kind {
         named.ok_or_else(|| Problem::UnknownKind { name: name.into() }.into())
     }
 
-    /// The name, as `llvm-offload-wrapper --kind=` spells it.
+    /// Returns the name, as `llvm-offload-wrapper --kind=` spells it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -112,7 +112,7 @@ impl Abi {
     pub const ALL: [Self; 6] =
         [Self::Aomp, Self::Legacy, Self::Llvm18, Self::Llvm19, Self::Current, Self::Llvm24];
 
-    /// The generation called `name`: `aomp`, `legacy`, `18`, `19`, `current` or `24`.
+    /// Returns the generation called `name`: `aomp`, `legacy`, `18`, `19`, `current` or `24`.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl Abi {
         named.ok_or_else(|| Problem::UnknownAbi { name: name.into() }.into())
     }
 
-    /// The name that [`from_name`](Self::from_name) takes.
+    /// Returns the name that [`from_name`](Self::from_name) takes.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

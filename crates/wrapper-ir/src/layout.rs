@@ -37,7 +37,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// An empty layout, for images of these sizes in bytes.
+    /// Creates an empty layout, for images of these sizes in bytes.
     pub(crate) fn new(sizes: &[u64]) -> Self {
         let plan = Plan::new(sizes.iter().copied());
         Self { plan, offsets: vec![None; sizes.len()] }

@@ -208,7 +208,7 @@ pub use offload_binary;
 pub use target::{ObjectFormat, Target};
 pub use wrapper::{ImageInfo, ManagedCall, Wrapper};
 
-/// A length in memory as formats count; no platform has more than 64 bits.
+/// Returns a length in memory as formats count; no platform has more than 64 bits.
 fn to_u64(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)
 }

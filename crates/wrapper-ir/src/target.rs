@@ -63,8 +63,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// The target of a triple of LLVM or a target of rustc (Cargo's `TARGET`), with the data layout that clang 22 has
-    /// for it.
+    /// Creates the target of a triple of LLVM or a target of rustc (Cargo's `TARGET`), with the data layout that
+    /// clang 22 has for it.
     ///
     /// ```
     /// use wrapper_ir::Target;
@@ -149,19 +149,19 @@ impl Target {
         })
     }
 
-    /// The triple as given, or that of LLVM for a name that only rustc has.
+    /// Returns the triple as given, or that of LLVM for a name that only rustc has.
     #[must_use]
     pub fn triple(&self) -> &str {
         &self.triple
     }
 
-    /// The data layout, as LLVM writes it.
+    /// Returns the data layout, as LLVM writes it.
     #[must_use]
     pub fn data_layout(&self) -> &str {
         &self.data_layout
     }
 
-    /// The format of objects.
+    /// Returns the format of objects.
     #[must_use]
     pub fn format(&self) -> ObjectFormat {
         self.format
@@ -198,7 +198,7 @@ impl Target {
         u64::from(self.pointer_bits / 8)
     }
 
-    /// Alignment of a 64-bit integer in a structure in bytes: 4 on 32-bit x86 but for Windows, 8
+    /// Returns the alignment of a 64-bit integer in a structure in bytes: 4 on 32-bit x86 but for Windows, 8
     /// elsewhere.
     #[must_use]
     pub(crate) fn i64_align(&self) -> u64 {

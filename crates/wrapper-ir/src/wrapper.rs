@@ -153,7 +153,7 @@ impl<'a> Wrapper<'a> {
         self
     }
 
-    /// The description of the module, which the emitters write.
+    /// Returns the description of the module, which the emitters write.
     ///
     /// # Errors
     ///

@@ -157,13 +157,13 @@ impl<'data> EndMarkedBundle<'data> {
         Ok(Self { leader, entries })
     }
 
-    /// The comment leader of the markers.
+    /// Returns the comment leader of the markers.
     #[must_use]
     pub fn leader(&self) -> Leader {
         self.leader
     }
 
-    /// The entries in the order of the file. There is at least one; IDs may be there more than
+    /// Returns the entries in the order of the file. There is at least one; IDs may be there more than
     /// once.
     pub fn entries(
         &self,
@@ -198,7 +198,7 @@ struct EndMarker {
     id_start: usize,
 }
 
-/// All lines that are end markers in either spelling, in order.
+/// Returns all lines that are end markers in either spelling, in order.
 fn end_markers(data: &[u8]) -> impl Iterator<Item = EndMarker> + '_ {
     memmem::find_iter(data, COMMON).filter_map(|hit| {
         let id_start = hit.checked_add(COMMON.len())?;

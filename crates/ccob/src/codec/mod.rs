@@ -45,7 +45,7 @@ pub(crate) struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// A position in the stream, from the start of the container.
+    /// Returns a position in the stream, from the start of the container.
     pub(crate) fn at(&self, position: usize) -> u64 {
         self.offset.saturating_add(to_u64(position))
     }
@@ -77,7 +77,7 @@ impl Input<'_> {
         }
     }
 
-    /// The size of the result as this machine counts memory.
+    /// Returns the size of the result as this machine counts memory.
     fn output_len(&self) -> Result<usize, Problem> {
         let size = self.uncompressed_size;
         usize::try_from(size).map_err(|_| Problem::OutOfMemory { size })

@@ -19,9 +19,9 @@ const STEP: usize = 1 << 20;
 /// The bit in a frame's descriptor, its fifth byte, that announces a checksum.
 const DESCRIPTOR_CHECKSUM: u8 = 0x04;
 
-/// A decoder for the blocks of one frame, with a header of our making, and its window. The decoder keeps a window's worth
-/// of output before it hands any out, so a window larger than the result would only serve to hide, and keep in memory,
-/// output that is too long.
+/// Returns a decoder for the blocks of one frame, with a header of our making, and its window. The decoder keeps a
+/// window's worth of output before it hands any out, so a window larger than the result would only serve to hide,
+/// and keep in memory, output that is too long.
 fn decoder(window: u64, uncompressed_size: u64) -> Result<(FrameDecoder, [u8; 6], u64), Fault> {
     let (header, window) = plain_header(window.min(uncompressed_size).max(MAX_BLOCK));
     let mut decoder = FrameDecoder::new();

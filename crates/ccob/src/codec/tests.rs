@@ -112,7 +112,7 @@ fn input(stream: &[u8], uncompressed_size: u64) -> Input<'_> {
     Input { stream, offset: OFFSET, exact: true, uncompressed_size }
 }
 
-/// The bytes with some replaced.
+/// Returns the bytes with some replaced.
 fn patched(bytes: &[u8], at: usize, new: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[at..at + new.len()].copy_from_slice(new);

@@ -79,7 +79,7 @@ pub(super) fn is_magic(bytes: &[u8]) -> bool {
 }
 
 impl FrameHeader {
-    /// The most bytes that a block of this frame can hold.
+    /// Returns the most bytes that a block of this frame can hold.
     pub(super) fn max_block(&self) -> u64 {
         self.window.min(MAX_BLOCK)
     }
@@ -279,7 +279,7 @@ impl<'a> Walk<'a> {
         Ok(bytes)
     }
 
-    /// The next frame with data; `None` where none follows.
+    /// Returns the next frame with data; `None` where none follows.
     pub(super) fn next(&mut self) -> Result<Option<Frame>, Problem> {
         loop {
             if self.begun && !is_magic(self.rest()) {
@@ -329,15 +329,15 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A header for the blocks of a frame, with nothing in it but a window that is not smaller than `window`, and that
-/// window.
+/// Returns a header for the blocks of a frame, with nothing in it but a window that is not smaller than `window`,
+/// and that window.
 pub(super) fn plain_header(window: u64) -> ([u8; 6], u64) {
     let (descriptor, window) = window_descriptor(window);
     ([0x28, 0xB5, 0x2F, 0xFD, 0x00, descriptor], window)
 }
 
-/// The smallest window that a frame header can express and that is not smaller than `size`: the byte for it, and its
-/// size.
+/// Returns the smallest window that a frame header can express and that is not smaller than `size`: the byte for
+/// it, and its size.
 fn window_descriptor(size: u64) -> (u8, u64) {
     let mut byte = 0;
     loop {

@@ -203,8 +203,8 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// The way to something from what counts as the file: the file, or the member of an archive. `None` for what is
-    /// in neither.
+    /// Returns the way to something from what counts as the file: the file, or the member of an archive. `None` for
+    /// what is in neither.
     fn way<'p>(&self, path: &'p [PathStep]) -> Option<(Option<&'p str>, &'p [PathStep])> {
         match (self.file_type, path) {
             (FileType::Archive, [member, way @ ..]) if member.kind() == ContainerKind::Member => {

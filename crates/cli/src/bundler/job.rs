@@ -23,7 +23,7 @@ pub(crate) enum FileType {
 }
 
 impl FileType {
-    /// The form for one of the names of `--type`.
+    /// Returns the form for one of the names of `--type`.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         match name {
             "bc" | "gch" | "ast" => Some(FileType::Binary),

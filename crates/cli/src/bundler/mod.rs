@@ -88,7 +88,7 @@ impl Tool<'_> {
         }
     }
 
-    /// The type, or the first input that cannot be read, or that the type is unknown.
+    /// Returns the type, or the first input that cannot be read, or that the type is unknown.
     fn file_type(&self) -> Result<FileType, Failure> {
         let name = &self.options.file_type;
         if let Some(file_type) = FileType::from_name(name) {

@@ -60,7 +60,7 @@ fn rates(what: &str, payload: u64, measured: &Measured<'_>) -> [String; 3] {
     ]
 }
 
-/// A number with a comma before every three digits.
+/// Returns a number with a comma before every three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

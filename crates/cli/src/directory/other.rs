@@ -50,7 +50,7 @@ impl Directory {
         fs::create_dir(self.path.join(name))
     }
 
-    /// The entry of this name; `None` if there is none.
+    /// Returns the entry of this name; `None` if there is none.
     pub(crate) fn look(&self, name: &OsStr) -> io::Result<Option<Entry>> {
         let metadata = match fs::symlink_metadata(self.path.join(name)) {
             Ok(metadata) => metadata,
@@ -67,7 +67,7 @@ impl Directory {
         Ok(Some(Entry { kind, stamp, permissions }))
     }
 
-    /// The target of a symbolic link.
+    /// Returns the target of a symbolic link.
     pub(crate) fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
         fs::read_link(self.path.join(name))
     }

@@ -61,7 +61,7 @@ impl Directory {
         Ok(rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(0o777))?)
     }
 
-    /// The entry of this name; `None` if there is none.
+    /// Returns the entry of this name; `None` if there is none.
     pub(crate) fn look(&self, name: &OsStr) -> io::Result<Option<Entry>> {
         match rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(entry(&stat))),
@@ -70,7 +70,7 @@ impl Directory {
         }
     }
 
-    /// The target of a symbolic link.
+    /// Returns the target of a symbolic link.
     pub(crate) fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
         let target = rustix::fs::readlinkat(&self.handle, name, Vec::new())?;
         Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
@@ -126,12 +126,12 @@ impl Directory {
     }
 }
 
-/// The mode of a new file.
+/// Returns the mode of a new file.
 fn raw(mode: u32) -> Mode {
     Mode::from_raw_mode(as_wide(mode))
 }
 
-/// A number as wide as it is needed: modes have 16 bits on some systems.
+/// Returns a number as wide as it is needed: modes have 16 bits on some systems.
 fn as_wide<T: TryInto<U>, U: Default>(number: T) -> U {
     number.try_into().unwrap_or_default()
 }
@@ -155,7 +155,7 @@ fn entry(stat: &Stat) -> Entry {
     }
 }
 
-/// A name of a file that is open.
+/// Returns a name of a file that is open.
 #[cfg(target_os = "linux")]
 pub(crate) fn in_proc(file: &File) -> String {
     use std::os::fd::AsRawFd;

@@ -14,7 +14,7 @@ use crate::permissions::Permissions;
 #[cfg(unix)]
 const SEALS: [&str; 2] = ["security.ima", "security.evm"];
 
-/// The signature that the kernel keeps of a file, if there is one.
+/// Returns the signature that the kernel keeps of a file, if there is one.
 #[cfg(unix)]
 pub(super) fn seal(file: &File) -> Option<&'static str> {
     use xattr::FileExt;

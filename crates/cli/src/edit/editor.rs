@@ -148,7 +148,7 @@ impl Editor<'_> {
         Ok(row.written(self.options.output.dry_run, replaces))
     }
 
-    /// The error of a plan, with the option that leaves what cannot be edited.
+    /// Returns the error of a plan, with the option that leaves what cannot be edited.
     fn refused(&self, error: &Error, contents: &EditableFile, wishes: &Wishes) -> Failure {
         let can_leave = self.images.files.is_empty();
         let uneditable = || contents.containers().iter().filter(|c| c.uneditable().is_some());
@@ -267,7 +267,7 @@ fn is_about_hash(error: &Error) -> bool {
     ccob.is_some_and(|error| error.kind() == ccob::ErrorKind::Hash)
 }
 
-/// An error of the library, with the option that helps.
+/// Returns an error of the library, with the option that helps.
 fn explain(error: &Error, images: &NewImages) -> Failure {
     if let Some((number, target, disagreement)) = error.mismatch() {
         let file = images.name(number);

@@ -37,7 +37,7 @@ impl NewImages {
         &self.ids
     }
 
-    /// The file that an image comes from.
+    /// Returns the file that an image comes from.
     pub(super) fn name(&self, number: usize) -> &str {
         self.names.get(number).map_or("", String::as_str)
     }

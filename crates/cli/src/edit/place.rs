@@ -60,7 +60,7 @@ impl<'c> Numbered<'c> {
         Ok(numbered)
     }
 
-    /// The number in the first column of `offload ls`.
+    /// Returns the number in the first column of `offload ls`.
     pub(crate) fn number(&self, image: &ImageInfo) -> usize {
         self.numbers.get(image.index()).copied().unwrap_or(image.index())
     }
@@ -74,12 +74,12 @@ impl<'c> Numbered<'c> {
         images.filter(|image| self.container(image).is_some_and(|c| self.within.includes(c)))
     }
 
-    /// All images with exactly this ID.
+    /// Returns all images with exactly this ID.
     pub(crate) fn with_id(&self, id: &str) -> Vec<&'c ImageInfo> {
         self.images().filter(|image| name(image) == id).collect()
     }
 
-    /// The image with this number, wherever it lies.
+    /// Returns the image with this number, wherever it lies.
     pub(crate) fn with_number(&self, number: usize) -> Result<&'c ImageInfo, String> {
         let images = self.subject.contents.images();
         images.iter().find(|image| self.number(image) == number).ok_or_else(|| {
@@ -88,7 +88,7 @@ impl<'c> Numbered<'c> {
         })
     }
 
-    /// The one image that is meant: by its ID, by a target ID that no other image has, or by its number.
+    /// Returns the one image that is meant: by its ID, by a target ID that no other image has, or by its number.
     pub(crate) fn only(&self, typed: &str) -> Result<&'c ImageInfo, String> {
         let mut found = self.with_id(typed);
         if found.is_empty()
@@ -127,7 +127,7 @@ impl<'c> Numbered<'c> {
         format!("no image is '{typed}'{within}{there} is {}", self.list(self.images()))
     }
 
-    /// The one container to add to: of packages that follow each other the last.
+    /// Returns the one container to add to: of packages that follow each other the last.
     pub(crate) fn only_container(&self) -> Result<usize, String> {
         let mut found: Vec<(usize, &EditableContainer)> = Vec::new();
         for (index, container) in self.subject.contents.containers().iter().enumerate() {
@@ -167,7 +167,7 @@ impl<'c> Numbered<'c> {
     }
 }
 
-/// The ID of the entry, or what stands for it in a package.
+/// Returns the ID of the entry, or what stands for it in a package.
 pub(crate) fn name(image: &ImageInfo) -> String {
     match image.id() {
         Some(id) => id.to_owned(),
@@ -176,7 +176,8 @@ pub(crate) fn name(image: &ImageInfo) -> String {
     }
 }
 
-/// The numbers of `offload ls`, by the index of the image: those count what lies in images, too. Empty if nothing does.
+/// Returns the numbers of `offload ls`, by the index of the image: those count what lies in images, too. Empty if
+/// nothing does.
 fn numbers(subject: &Subject<'_>) -> io::Result<Vec<usize>> {
     let may_hold = |image: &ImageInfo| {
         image.format().may_hold_images() || image.format() == FileFormat::Bitcode

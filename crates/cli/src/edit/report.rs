@@ -181,7 +181,7 @@ impl FileRow {
     }
 }
 
-/// The number of offload binaries of which a note says that they stay plain.
+/// Returns the number of offload binaries of which a note says that they stay plain.
 fn staying(note: &EditNote) -> usize {
     match note {
         EditNote::OlderOffloadBinaries { count }
@@ -200,7 +200,7 @@ impl ContainerRow {
     }
 }
 
-/// A row for each target, in the order in which they first appear.
+/// Returns a row for each target, in the order in which they first appear.
 fn targets(contents: &EditableFile, plan: &EditPlan) -> Vec<TargetRow> {
     let mut rows: Vec<TargetRow> = Vec::new();
     let mut by_name = BTreeMap::new();

@@ -24,7 +24,7 @@ impl Wishes {
         Wishes { edit, removed: BTreeSet::new(), notes: Vec::new(), warnings: Vec::new() }
     }
 
-    /// The edit itself, for what concerns no single image.
+    /// Returns the edit itself, for what concerns no single image.
     pub(crate) fn edit(&mut self) -> &mut Edit {
         &mut self.edit
     }
@@ -67,7 +67,7 @@ impl Wishes {
         self.removed.contains(&image.index())
     }
 
-    /// The places that lose all their device images, as far as they can be edited.
+    /// Returns the places that lose all their device images, as far as they can be edited.
     pub(crate) fn emptied(&self, contents: &EditableFile) -> Vec<Emptied> {
         let mut places: Vec<(String, Vec<&ImageInfo>)> = Vec::new();
         for image in contents.images().iter().filter(|image| !is_host(image)) {
@@ -99,8 +99,8 @@ pub(crate) struct Emptied {
     pub(crate) had: String,
 }
 
-/// The place whose loss of all images is worth an error: a bundle; all packages that follow each other, because each
-/// has one image; all sections of a host object that is a bundle.
+/// Returns the place whose loss of all images is worth an error: a bundle; all packages that follow each other,
+/// because each has one image; all sections of a host object that is a bundle.
 pub(super) fn place(container: &EditableContainer) -> String {
     let path = container.path();
     let path = match container.kind() {

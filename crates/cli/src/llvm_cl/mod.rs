@@ -54,22 +54,22 @@ impl Matches {
         self.bools.iter().rev().find(|(n, _)| *n == name).map(|(_, on)| *on)
     }
 
-    /// The last value of a [`Kind::Unsigned`].
+    /// Returns the last value of a [`Kind::Unsigned`].
     pub(crate) fn unsigned(&self, name: &str) -> Option<u32> {
         number::unsigned(self.value(name)?)
     }
 
-    /// The last value of a [`Kind::Signed`].
+    /// Returns the last value of a [`Kind::Signed`].
     pub(crate) fn signed(&self, name: &str) -> Option<i32> {
         number::signed(self.value(name)?)
     }
 
-    /// The last value of an option.
+    /// Returns the last value of an option.
     pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
         self.values(name).last()
     }
 
-    /// All values of an option, in order.
+    /// Returns all values of an option, in order.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.values.iter().filter(move |(n, _)| *n == name).map(|(_, value)| &value[..])
     }

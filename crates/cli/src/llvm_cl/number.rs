@@ -1,6 +1,6 @@
 //! Numbers as LLVM reads them: decimal, or with the prefix `0x`, `0b`, `0o` or `0`.
 
-/// A number of 32 bits.
+/// Returns a number of 32 bits.
 pub(super) fn unsigned(text: &[u8]) -> Option<u32> {
     u32::try_from(magnitude(text)?).ok()
 }

@@ -73,7 +73,7 @@ impl Expansion {
         }
     }
 
-    /// A file's path and bytes; `None` if it cannot be read.
+    /// Returns a file's path and bytes; `None` if it cannot be read.
     fn read(&mut self, path: PathBuf) -> Result<Option<(PathBuf, Vec<u8>)>, String> {
         let too_large = || format!("response files hold more than {MAX_BYTES} bytes");
         let mut bytes = Vec::new();
@@ -108,7 +108,8 @@ fn too_many() -> String {
     format!("response files hold more than {MAX_ARGUMENTS} arguments")
 }
 
-/// The text of a file that starts with a byte order mark of UTF-16, as some build systems on Windows write it.
+/// Returns the text of a file that starts with a byte order mark of UTF-16, as some build systems on Windows write
+/// it.
 fn utf16(bytes: &[u8]) -> Option<String> {
     let unit: fn([u8; 2]) -> u16 = match bytes.first_chunk()? {
         [0xff, 0xfe] => u16::from_le_bytes,

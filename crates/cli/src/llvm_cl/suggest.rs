@@ -2,7 +2,7 @@
 
 use super::table::{Kind, Tool, Visibility, dashes, split_at_equals};
 
-/// The nearest option, with the value that was given to the unknown one. Prefers the first in the table.
+/// Returns the nearest option, with the value that was given to the unknown one. Prefers the first in the table.
 pub(super) fn nearest(tool: &Tool, text: &[u8]) -> Option<String> {
     let (name, value) = split_at_equals(text);
     let mut best: Option<(usize, String)> = None;

@@ -56,7 +56,7 @@ pub(crate) struct Opt {
 }
 
 impl Opt {
-    /// An option that everybody sees and nobody needs.
+    /// Creates an option that everybody sees and nobody needs.
     pub(crate) const fn new(
         name: &'static str,
         kind: Kind,

@@ -35,7 +35,7 @@ pub(super) fn stored(image: &ImageInfo) -> u64 {
     }
 }
 
-/// The text of the STORED column: empty when stored as it is.
+/// Returns the text of the STORED column: empty when stored as it is.
 pub(super) fn stored_text(image: &ImageInfo) -> String {
     match (image.compression_around().or(image.compression()), image.stored_size()) {
         (None, _) => String::new(),
@@ -45,14 +45,15 @@ pub(super) fn stored_text(image: &ImageInfo) -> String {
     }
 }
 
-/// The containers from outside in, each as `kind:name`. Not as displayed: names are exact here.
+/// Returns the containers from outside in, each as `kind:name`. Not as displayed: names are exact here.
 pub(super) fn path(image: &ImageInfo) -> String {
     let segments = image.path().iter();
     let texts: Vec<_> = segments.map(|s| format!("{}:{}", s.kind(), s.name())).collect();
     texts.join(" ")
 }
 
-/// The name that totals are counted by: the target ID, else the kind or triple, with what the image holds instead.
+/// Returns the name that totals are counted by: the target ID, else the kind or triple, with what the image holds
+/// instead.
 pub(super) fn group(image: &ImageInfo) -> String {
     crate::naming::marked(&name(image), image.disagreement())
 }

@@ -6,7 +6,7 @@ use super::roff::{Page, bold, escaped, italic};
 use super::tools::TOOLS;
 use crate::help::{Example, Group, More, START, TERMS};
 
-/// The page of `offload`.
+/// Returns the page of `offload`.
 pub(super) fn root(root: &Command, groups: &[Group]) -> String {
     let mut page = top("offload", root);
     let mut names: Vec<String> = TOOLS.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -29,7 +29,7 @@ pub(super) fn root(root: &Command, groups: &[Group]) -> String {
     page.finish()
 }
 
-/// The page of a command, which has others in its group.
+/// Returns the page of a command, which has others in its group.
 pub(super) fn command(
     name: &str,
     command: &Command,

@@ -14,7 +14,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A page of section 1, with what the command is for.
+    /// Creates a page of section 1, with what the command is for.
     pub(super) fn new(name: &str, about: &str) -> Self {
         let version = concat!("offload ", env!("CARGO_PKG_VERSION"));
         let title = name.to_uppercase();
@@ -121,7 +121,7 @@ impl Page {
     }
 }
 
-/// Text with what is to be typed in bold.
+/// Returns text with what is to be typed in bold.
 pub(super) fn text(prose: &str) -> String {
     let mut parts = prose.split('`');
     let mut formatted = escaped(parts.next().unwrap_or_default());
@@ -142,7 +142,7 @@ pub(super) fn italic(text: &str) -> String {
     format!("\\fI{}\\fR", escaped_within(text))
 }
 
-/// Text that may begin a line.
+/// Returns text that may begin a line.
 pub(super) fn escaped(text: &str) -> String {
     let escaped = escaped_within(text);
     match escaped.starts_with(['.', '\'']) {
@@ -151,7 +151,7 @@ pub(super) fn escaped(text: &str) -> String {
     }
 }
 
-/// Text with no character that means something else, or becomes another one in a terminal.
+/// Returns text with no character that means something else, or becomes another one in a terminal.
 fn escaped_within(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {
@@ -168,7 +168,7 @@ fn escaped_within(text: &str) -> String {
     escaped
 }
 
-/// An argument of a macro.
+/// Returns an argument of a macro.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped_within(text).replace('"', "\\(dq"))
 }

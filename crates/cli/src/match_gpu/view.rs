@@ -218,7 +218,7 @@ fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Style, String)
     (style, words)
 }
 
-/// The image that is given, if it is not called like the GPU.
+/// Returns the image that is given, if it is not called like the GPU.
 fn instead(counted: &[(&Unit, &Answer)], name: &str) -> String {
     let Some((unit, answer)) = counted.first() else { return String::new() };
     let mut judged = unit.candidates().iter().zip(&answer.images);

@@ -104,7 +104,7 @@ impl Package {
         self.compressed.as_ref().map_or(self.layout.total_size(), |bytes| bytes.len() as u64)
     }
 
-    /// The inputs with the sizes of their images.
+    /// Returns the inputs with the sizes of their images.
     pub(crate) fn images(&self) -> impl ExactSizeIterator<Item = (&Path, u64)> {
         self.inputs.iter().map(|input| (input.path(), input.size()))
     }

@@ -52,7 +52,7 @@ pub(super) struct Fault {
 
 const INVALID: &str = "Invalid data was encountered while parsing the file";
 
-/// The words of this release of LLVM for an error.
+/// Returns the words of this release of LLVM for an error.
 fn llvm_words(error: &Error, release: Release) -> Option<&'static str> {
     use offload_binary::ErrorKind as Package;
 
@@ -79,7 +79,7 @@ fn llvm_words(error: &Error, release: Release) -> Option<&'static str> {
     }
 }
 
-/// The words for an error in a stream: LLVM 24 says what the codec says, and nothing else.
+/// Returns the words for an error in a stream: LLVM 24 says what the codec says, and nothing else.
 fn codec_words(error: &ccob::Error) -> &'static str {
     use ccob::{ErrorKind as Kind, Method};
 

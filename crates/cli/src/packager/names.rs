@@ -6,7 +6,7 @@ use fat_object::OffloadBinaryEntry;
 use offload_binary::ImageKind;
 use offload_binary::llvm::Release;
 
-/// The name for an image, as the release of LLVM gives it: `STEM-TRIPLE-ARCH.INDEX.EXTENSION`.
+/// Returns the name for an image, as the release of LLVM gives it: `STEM-TRIPLE-ARCH.INDEX.EXTENSION`.
 ///
 /// Triple and arch come from the file that is taken apart. Characters that could leave the directory, hide the name
 /// or be refused by the system are replaced, unlike in LLVM.
@@ -33,7 +33,7 @@ fn extension(release: Release, kind: ImageKind) -> &'static str {
     }
 }
 
-/// The file name without what follows its last dot; `.o` has an empty one.
+/// Returns the file name without what follows its last dot; `.o` has an empty one.
 fn stem(input: &[u8]) -> String {
     let path = crate::input::path(input);
     let name = path.file_name().unwrap_or(path.as_os_str());
@@ -44,7 +44,7 @@ fn stem(input: &[u8]) -> String {
     }
 }
 
-/// A string from the file, as a part of a file name.
+/// Returns a string from the file, as a part of a file name.
 fn part(value: Option<&[u8]>) -> String {
     /// Names may have 255 bytes on most systems.
     const LONGEST: usize = 80;

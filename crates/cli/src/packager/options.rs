@@ -35,7 +35,7 @@ const fn tool(options: &'static [Opt]) -> Tool {
     }
 }
 
-/// All options; `since_24` says who sees those that came with LLVM 24, and `h` what -h does.
+/// Returns all options; `since_24` says who sees those that came with LLVM 24, and `h` what -h does.
 const fn options(since_24: Visibility, h: Kind) -> [Opt; 9] {
     [
         Opt::new("archive", Kind::Bool, "", "Write extracted files to a static archive"),
@@ -187,7 +187,7 @@ impl ImageSpec {
         self.pairs().find(|(k, _)| *k == key.as_bytes()).map(|(_, value)| value)
     }
 
-    /// The offload kind, [`NONE`](OffloadKind::NONE) if none is given; the text that names no kind otherwise.
+    /// Returns the offload kind, [`NONE`](OffloadKind::NONE) if none is given; the text that names no kind otherwise.
     pub(crate) fn kind(&self) -> Result<OffloadKind, String> {
         let Some(kind) = self.get("kind") else {
             return Ok(OffloadKind::NONE);

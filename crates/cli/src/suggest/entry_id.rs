@@ -68,7 +68,7 @@ pub(crate) fn entry_id(typed: &str) -> Option<String> {
     })
 }
 
-/// A triple's first three fields, and the fourth.
+/// Returns a triple's first three fields, and the fourth.
 fn split_triple(triple: &str) -> (String, &str) {
     match triple.match_indices('-').nth(2) {
         Some((at, _)) => {

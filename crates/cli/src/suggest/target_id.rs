@@ -5,7 +5,7 @@ use target_id::{Feature, NvidiaArch, Processor, TargetId, is_known_processor, pr
 use super::nearest::nearest;
 use device_select::may_be_processor;
 
-/// The known processors that are called nearly so.
+/// Returns the known processors that are called nearly so.
 fn processors(typed: &str) -> Vec<String> {
     processors_of(typed, |_| true)
 }
@@ -29,7 +29,7 @@ fn processors_of(typed: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     near.into_iter().map(str::to_owned).collect()
 }
 
-/// The processor in the text of a target ID, whatever that is.
+/// Returns the processor in the text of a target ID, whatever that is.
 pub(crate) fn processor(target_id: &str) -> &str {
     target_id.split(':').next().unwrap_or_default()
 }
@@ -87,7 +87,7 @@ fn features(typed: &str) -> Vec<String> {
     all
 }
 
-/// The generic processor that stands for one: code for it would run, too.
+/// Returns the generic processor that stands for one: code for it would run, too.
 pub(crate) fn generic(target_id: &str) -> Option<&'static str> {
     Some(Processor::amdgpu(processor(target_id))?.covered_by()?.name())
 }

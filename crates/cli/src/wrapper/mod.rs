@@ -115,7 +115,7 @@ impl Request {
 }
 
 impl Wrapped {
-    /// The arguments that a compiler needs to link the module.
+    /// Returns the arguments that a compiler needs to link the module.
     pub(crate) fn link_args(&self) -> &'static [&'static str] {
         self.module.link_args(LinkTool::Compiler)
     }
@@ -182,7 +182,7 @@ fn decompress(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> i
     Ok(true)
 }
 
-/// The error in terms of the command line.
+/// Returns the error in terms of the command line.
 fn explain(error: Error, inputs: &[Payload]) -> io::Error {
     let is_of_file =
         matches!(error.kind(), ErrorKind::Limit | ErrorKind::HeadTooShort | ErrorKind::Package);
@@ -192,7 +192,7 @@ fn explain(error: Error, inputs: &[Payload]) -> io::Error {
     }
 }
 
-/// The triple of this machine, as clang calls it.
+/// Returns the triple of this machine, as clang calls it.
 pub(crate) fn host_triple() -> String {
     use std::env::consts::{ARCH, OS};
     let little = cfg!(target_endian = "little");
@@ -233,7 +233,7 @@ fn run(
     }
 }
 
-/// The error with LLVM's words before it, where it has other ones.
+/// Returns the error with LLVM's words before it, where it has other ones.
 fn in_llvms_words(error: io::Error) -> io::Error {
     let typed = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
     match typed.map(Error::kind) {
@@ -244,12 +244,12 @@ fn in_llvms_words(error: io::Error) -> io::Error {
     }
 }
 
-/// The inputs of a command line.
+/// Returns the inputs of a command line.
 fn images(matches: &Matches) -> Vec<PathBuf> {
     matches.positionals.iter().map(|name| input::path(name)).collect()
 }
 
-/// The text of an argument that names no file.
+/// Returns the text of an argument that names no file.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

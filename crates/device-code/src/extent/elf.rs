@@ -16,7 +16,7 @@ const HEADERS: u64 = 512;
 const IDENT_32: &[u8] = b"\x7fELF\x01\x01\x01";
 const IDENT_64: &[u8] = b"\x7fELF\x02\x01\x01";
 
-/// The size of the ELF file for a GPU that starts in `window`; `None` if none does that is in order.
+/// Returns the size of the ELF file for a GPU that starts in `window`; `None` if none does that is in order.
 ///
 /// All headers of segments and sections lie in the window, and so do the bytes that they name: the last of these is the
 /// end. `read` counts the bytes that were looked at.

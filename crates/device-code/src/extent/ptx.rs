@@ -46,8 +46,8 @@ const DEFINITIONS: [&[u8]; 15] = [
 /// Directives of the same form that do neither.
 const OTHERS: [&[u8]; 3] = [b".section", b".pragma", b".alias"];
 
-/// The place of the text whose `.version` starts `window`, and whose comments start at `before` or later; `None` if there
-/// is none that is in order.
+/// Returns the place of the text whose `.version` starts `window`, and whose comments start at `before` or later;
+/// `None` if there is none that is in order.
 ///
 /// It names a version and a processor, consists of whole directives, defines something, and has no place that a
 /// program fills in (`%s`). It ends before the first byte that is not text, or where other text starts. `read`
@@ -105,7 +105,8 @@ fn has_version(head: &[u8]) -> bool {
         && minor.is_some()
 }
 
-/// The number of bytes at the end of `before` that are lines of comments, or blank. It starts with a line if `is_start`.
+/// Returns the number of bytes at the end of `before` that are lines of comments, or blank. It starts with a line
+/// if `is_start`.
 fn comments(before: &[u8], is_start: bool) -> usize {
     let text = before.iter().rposition(|&byte| !is_text(byte)).map_or(0, |at| at + 1);
     let is_start = is_start || text > 0;
@@ -124,8 +125,8 @@ fn comments(before: &[u8], is_start: bool) -> usize {
     len
 }
 
-/// The size of the module at the start of `text`, which ends where no more text follows, and the number of bytes that
-/// the answer depends on at most.
+/// Returns the size of the module at the start of `text`, which ends where no more text follows, and the number of
+/// bytes that the answer depends on at most.
 fn module(text: &[u8]) -> (Option<usize>, usize) {
     // No word that is looked for is longer.
     const WORD: usize = 16;
@@ -174,7 +175,7 @@ impl<'t> Cursor<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The word with its dot that starts here.
+    /// Returns the word with its dot that starts here.
     fn directive(&self) -> &'t [u8] {
         let rest = self.rest();
         let is_end = |&byte: &u8| !byte.is_ascii_alphanumeric() && byte != b'_';

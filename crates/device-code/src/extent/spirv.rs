@@ -42,7 +42,8 @@ mod op {
     pub(crate) const LAST_ALIAS: u32 = 5913;
 }
 
-/// The size of the module that starts in `window`, whose first bytes are `head`; `None` if none does that is in order.
+/// Returns the size of the module that starts in `window`, whose first bytes are `head`; `None` if none does that
+/// is in order.
 ///
 /// It has a version up to 1.6, a memory model, its instructions in the order of the specification, and at least one
 /// function with a body. `read` counts the bytes that were looked at.

@@ -32,7 +32,7 @@ const TARGETS: [&str; 4] = ["spir64", "spir64_gen", "spir64_x86_64", "spir64_fpg
 pub(crate) struct Images(Vec<Arc<SyclImage>>);
 
 impl Images {
-    /// The images that lie in this part of the source.
+    /// Returns the images that lie in this part of the source.
     fn inside(&self, range: &Range<u64>) -> &[Arc<SyclImage>] {
         let images = self.0.get(self.first_at(range.start)..self.first_at(range.end));
         images.unwrap_or_default()
@@ -249,7 +249,8 @@ fn sycl_target(target: &str, compile_target: &str) -> Target {
     Target::new(Some(OffloadKind::Sycl), triple, compile_target)
 }
 
-/// The format of a compressed image. Unless only tables are read, it is decompressed to its end, to find what is wrong.
+/// Returns the format of a compressed image. Unless only tables are read, it is decompressed to its end, to find
+/// what is wrong.
 fn inflated_format(
     cx: &mut Context<'_>,
     source: &mut Source<'_>,

@@ -75,7 +75,7 @@ pub(super) fn update(
     Ok(())
 }
 
-/// The index with the new offsets.
+/// Returns the index with the new offsets.
 fn renewed(
     window: &Range<u64>,
     index: &[u8],
@@ -113,7 +113,7 @@ fn renewed(
     Ok(new)
 }
 
-/// A number at the start of `bytes`.
+/// Returns a number at the start of `bytes`.
 fn number(bytes: &[u8], width: usize, big_endian: bool) -> Option<u64> {
     let mut value = 0_u64;
     let bytes = bytes.get(..width)?;
@@ -124,7 +124,7 @@ fn number(bytes: &[u8], width: usize, big_endian: bool) -> Option<u64> {
     Some(value)
 }
 
-/// Number of symbols, offsets, names. Big-endian.
+/// Returns the number of symbols, offsets, names. Big-endian.
 fn system_v(index: &[u8], width: usize) -> Option<Offsets> {
     if index.is_empty() {
         return Some(Offsets { start: 0, count: 0, stride: width, width, big_endian: true });
@@ -133,7 +133,8 @@ fn system_v(index: &[u8], width: usize) -> Option<Offsets> {
     fits(index, Offsets { start: width, count, stride: width, width, big_endian: true })
 }
 
-/// Number of members, their offsets, number of symbols, for each the number of a member, names. Little-endian.
+/// Returns the number of members, their offsets, number of symbols, for each the number of a member, names.
+/// Little-endian.
 fn microsoft(index: &[u8]) -> Option<Offsets> {
     let count = number(index, 4, false)?;
     fits(index, Offsets { start: 4, count, stride: 4, width: 4, big_endian: false })

@@ -129,7 +129,7 @@ impl Style {
     }
 }
 
-/// New data for a member of which the padding is a part: without that of the old data, and with its own.
+/// Returns new data for a member of which the padding is a part: without that of the old data, and with its own.
 fn repadded(source: &mut Source<'_>, old: &Range<u64>, new: &Output) -> Result<Output, Problem> {
     let tail_start = old.start.max(old.end.saturating_sub(BSD_ALIGNMENT - 1));
     let tail = source.read_range(&(tail_start..old.end))?;
@@ -271,7 +271,8 @@ mod tests {
     use crate::host::Options;
     use std::io::Cursor;
 
-    /// An archive of two members, of 4 and 2 bytes, with the second one in its index, which this is the start of.
+    /// Returns an archive of two members, of 4 and 2 bytes, with the second one in its index, which this is the
+    /// start of.
     fn edited(index: &[u8], name: &str, new: u64) -> Result<Edited, Problem> {
         let header = |name: &str, size: usize| {
             format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644)

@@ -53,7 +53,7 @@ static LAST: [u32; 256] = table(0);
 static TABLES: [[u32; 256]; 8] =
     [table(7), table(6), table(5), table(4), table(3), table(2), table(1), table(0)];
 
-/// The remainder of a byte with `zeros` zero bytes after it, by the polynomial 0x04C11DB7, bits reversed.
+/// Returns the remainder of a byte with `zeros` zero bytes after it, by the polynomial 0x04C11DB7, bits reversed.
 const fn table(zeros: u32) -> [u32; 256] {
     let mut table = [0; 256];
     let mut rest: &mut [u32] = &mut table;

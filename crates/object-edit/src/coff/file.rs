@@ -87,7 +87,7 @@ impl Object {
         Ok(Object { window, header, headers_end, sections, parts, symbols, strings_end, strings })
     }
 
-    /// The sections that are somewhere in the file.
+    /// Returns the sections that are somewhere in the file.
     pub(super) fn places(&self) -> impl Iterator<Item = Place<'_>> {
         let sections = self.sections.iter().zip(&self.parts).enumerate();
         let in_file = |section: &Section| {
@@ -205,7 +205,7 @@ fn symbols(available: u64, header: &Header, headers_end: u64) -> Result<Range<u6
     Ok(range)
 }
 
-/// The string table with its size, and where it ends.
+/// Returns the string table with its size, and where it ends.
 fn strings<E: From<ObjectProblem>>(
     available: u64,
     start: u64,
@@ -226,7 +226,7 @@ fn strings<E: From<ObjectProblem>>(
     Ok((strings, end))
 }
 
-/// Alignment of the contents of a section in memory.
+/// Returns the alignment of the contents of a section in memory.
 pub(super) fn alignment(section: &Section) -> u64 {
     match section.characteristics.get(LE).0 >> 20 & 0xf {
         0 | 15 => 16,

@@ -85,7 +85,7 @@ impl Header {
         }
     }
 
-    /// Offset of the symbol table, and how many records it has.
+    /// Returns the offset of the symbol table, and how many records it has.
     pub(super) fn symbols(&self) -> (u32, u32) {
         match self {
             Header::Plain(h) => (h.pointer_to_symbol_table.get(LE), h.number_of_symbols.get(LE)),
@@ -98,7 +98,7 @@ impl Header {
         matches!(self, Header::Big(_))
     }
 
-    /// Length of a record of the symbol table.
+    /// Returns the length of a record of the symbol table.
     pub(super) fn symbol_len(&self) -> usize {
         if self.is_big() { IMAGE_SIZEOF_SYMBOL_EX } else { IMAGE_SIZEOF_SYMBOL }
     }
@@ -148,8 +148,8 @@ pub(super) fn name_offset(section: &Section) -> Option<Option<u64>> {
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// A section name in the string table: `/` and the decimal offset, or `//` and the offset in base 64 where seven
-/// digits are too few.
+/// Returns a section name in the string table: `/` and the decimal offset, or `//` and the offset in base 64 where
+/// seven digits are too few.
 pub(crate) fn long_name(offset: u64) -> Option<[u8; 8]> {
     let mut name = [0; 8];
     if offset < 10_000_000 {

@@ -63,7 +63,7 @@ pub(crate) fn edit(
     Ok(Edited { parts: splices, notes: Vec::new() })
 }
 
-/// The object with other contents in some sections.
+/// Returns the object with other contents in some sections.
 fn rewrite(
     object: &Object,
     mut changed: BTreeMap<usize, Changed>,

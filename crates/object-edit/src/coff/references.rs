@@ -269,7 +269,7 @@ fn form(machine: Machine, kind: RelocationType) -> Form {
     }
 }
 
-/// A section with other bytes in some places.
+/// Returns a section with other bytes in some places.
 fn patched(contents: Output, places: &Places) -> Result<Output, Problem> {
     let mut patches = Patches::default();
     for (at, bytes) in &places.0 {

@@ -166,7 +166,7 @@ fn cuts(object: &Object, numbers: &[Option<u64>]) -> Cuts {
     Cuts::new(cuts)
 }
 
-/// The symbol table with new numbers of sections.
+/// Returns the symbol table with new numbers of sections.
 fn symbols(
     mut table: Vec<u8>,
     object: &Object,
@@ -207,7 +207,7 @@ fn symbols(
     Ok(table)
 }
 
-/// The string table, with its size, without the names of removed sections. `None` if it is not rebuilt.
+/// Returns the string table, with its size, without the names of removed sections. `None` if it is not rebuilt.
 fn rebuild_strings(object: &Object, kept: &mut [Section], symbols: &mut [u8]) -> Option<Vec<u8>> {
     let old = object.strings.get(4..).filter(|old| !old.is_empty())?;
     // The size counts.

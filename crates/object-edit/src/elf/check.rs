@@ -53,7 +53,7 @@ impl Addresses {
         self.behind(address).first().is_some_and(|range| range.contains(&address))
     }
 
-    /// The parts of `range` that are not allowed to differ.
+    /// Returns the parts of `range` that are not allowed to differ.
     fn gaps(&self, range: &Range<u64>) -> Vec<Range<u64>> {
         let mut gaps = Vec::new();
         let mut at = range.start;
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// Two bundles, the second with two wrappers.
+    /// Returns two bundles, the second with two wrappers.
     fn sample() -> Sample {
         let symbols = vec![(HIP_FATBIN, STARTS[2], 0x1000), (7, TEXT, 8)];
         let mut sample = Sample { symbols, ..Sample::default() };
@@ -238,7 +238,7 @@ mod tests {
         sample
     }
 
-    /// The sample with its second bundle at 0x2000, and the rest of their place cut out.
+    /// Returns the sample with its second bundle at 0x2000, and the rest of their place cut out.
     fn packed() -> Vec<u8> {
         let moved = |address: u64| {
             address - if SLOT.end > address && address >= STARTS[2] { 0x1000 } else { 0 }

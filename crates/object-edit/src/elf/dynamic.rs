@@ -62,7 +62,7 @@ impl Dynamic {
         Ok(Dynamic { tags })
     }
 
-    /// The value of a tag that is there once.
+    /// Returns the value of a tag that is there once.
     pub(super) fn get(&self, tag: DynamicTag) -> Option<u64> {
         let mut found = self.tags.iter().filter(|entry| entry.tag == tag);
         let value = found.next()?.value;

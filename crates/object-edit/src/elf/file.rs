@@ -26,30 +26,30 @@ pub(super) fn up(place: u64, align: u64) -> u64 {
     down(place.saturating_add(align - 1), align)
 }
 
-/// The multiple of `align`, a power of two, at or before a place.
+/// Returns the multiple of `align`, a power of two, at or before a place.
 pub(super) fn down(place: u64, align: u64) -> u64 {
     place & !(align - 1)
 }
 
-/// The offsets of a section in the ELF file.
+/// Returns the offsets of a section in the ELF file.
 pub(super) fn file_range(section: &SectionHeader) -> Range<u64> {
     let start = section.sh_offset.get(LE);
     start..start.saturating_add(section.sh_size.get(LE))
 }
 
-/// The addresses of a section.
+/// Returns the addresses of a section.
 pub(super) fn addresses(section: &SectionHeader) -> Range<u64> {
     let start = section.sh_addr.get(LE);
     start..start.saturating_add(section.sh_size.get(LE))
 }
 
-/// The offsets of the file's part of a segment.
+/// Returns the offsets of the file's part of a segment.
 pub(super) fn segment_file_range(segment: &ProgramHeader) -> Range<u64> {
     let start = segment.p_offset.get(LE);
     start..start.saturating_add(segment.p_filesz.get(LE))
 }
 
-/// The addresses of a segment.
+/// Returns the addresses of a segment.
 pub(super) fn segment_addresses(segment: &ProgramHeader) -> Range<u64> {
     let start = segment.p_vaddr.get(LE);
     start..start.saturating_add(segment.p_memsz.get(LE))
@@ -124,7 +124,7 @@ impl File {
         Ok(File { window, header, segments, sections, names, loads, in_order })
     }
 
-    /// The name of a section, or the start of a longer one than matters; empty where it has none.
+    /// Returns the name of a section, or the start of a longer one than matters; empty where it has none.
     pub(super) fn name(&self, section: &SectionHeader) -> &[u8] {
         let start = usize::try_from(section.sh_name.get(LE)).unwrap_or(usize::MAX);
         let name = self.names.get(start..).unwrap_or_default();
@@ -132,7 +132,7 @@ impl File {
         name.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 
-    /// The loadable segment whose memory holds this address.
+    /// Returns the loadable segment whose memory holds this address.
     pub(super) fn load_at(&self, address: u64) -> Option<&ProgramHeader> {
         // In order, it is the first one or none.
         let most = if self.in_order { 1 } else { self.loads.len() };
@@ -140,7 +140,7 @@ impl File {
         loads.find(|load| segment_addresses(load).contains(&address))
     }
 
-    /// The loadable segments without those that end before an address, if they are in order.
+    /// Returns the loadable segments without those that end before an address, if they are in order.
     pub(super) fn loads_from(&self, address: u64) -> impl Iterator<Item = &ProgramHeader> {
         let before = |load: &ProgramHeader| segment_addresses(load).end <= address;
         let first = if self.in_order { self.loads.partition_point(before) } else { 0 };
@@ -152,25 +152,25 @@ impl File {
         self.window.end - self.window.start
     }
 
-    /// The indices of the loadable segments among all.
+    /// Returns the indices of the loadable segments among all.
     pub(super) fn load_indices(&self) -> impl Iterator<Item = usize> {
         let loads = self.segments.iter().enumerate();
         loads.filter(|(_, segment)| segment.p_type.get(LE) == PT_LOAD).map(|(index, _)| index)
     }
 
-    /// The loadable segments.
+    /// Returns the loadable segments.
     pub(super) fn loads(&self) -> impl Iterator<Item = &ProgramHeader> {
         self.loads.iter()
     }
 
-    /// The offset in the ELF file of what is loaded to this address; none where no byte of the file is.
+    /// Returns the offset in the ELF file of what is loaded to this address; none where no byte of the file is.
     pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
         let load = self.load_at(address)?;
         let into = address - load.p_vaddr.get(LE);
         (into < load.p_filesz.get(LE)).then(|| load.p_offset.get(LE).saturating_add(into))
     }
 
-    /// The address to which this offset of the ELF file is loaded.
+    /// Returns the address to which this offset of the ELF file is loaded.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
         let load = self.loads().find(|load| {
             let start = load.p_offset.get(LE);
@@ -199,7 +199,7 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// A table of structs at an offset of the window.
+/// Returns a table of structs at an offset of the window.
 fn table<T: Pod>(
     source: &mut Source<'_>,
     window: &Range<u64>,

@@ -87,7 +87,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The bytes of memory that leave the file.
+    /// Returns the bytes of memory that leave the file.
     pub(super) fn freed(&self, slot: &Slot) -> u64 {
         let holes: u64 = self.holes.iter().map(|hole| hole.end - hole.start).sum();
         holes.saturating_add(slot.segment().end.saturating_sub(self.end))
@@ -95,7 +95,7 @@ impl Layout {
 }
 
 impl Task<'_> {
-    /// The layout with the most and largest holes that there are program headers for.
+    /// Returns the layout with the most and largest holes that there are program headers for.
     pub(super) fn lay_out(&self, align: u64, lowered: bool) -> Result<Layout, Problem> {
         let mut extents: Vec<Range<u64>> = Vec::new();
         if self.grown {
@@ -186,7 +186,7 @@ impl Task<'_> {
         Some(Layout { starts, holes, end, zone, far, align, lowered, raised, zeroed, grown, moved })
     }
 
-    /// The end of a segment whose last content ends there.
+    /// Returns the end of a segment whose last content ends there.
     fn end(&self, content: u64) -> u64 {
         let kept = self.bundles.last().is_some_and(|bundle| bundle.old.end == content);
         if kept && !self.grown { self.slot.segment().end } else { content }

@@ -198,7 +198,7 @@ fn keep_tail(bundles: &mut [Item], end: u64) {
     }
 }
 
-/// The addresses of a bundle of a section, which lies at `range` in the walked file.
+/// Returns the addresses of a bundle of a section, which lies at `range` in the walked file.
 fn address(
     section: &SectionHeader,
     range: &Range<u64>,
@@ -293,7 +293,7 @@ impl Editor<'_> {
     }
 }
 
-/// The memory that may be different.
+/// Returns the memory that may be different.
 fn allowed(file: &File, slot: &Slot, layout: &Layout, headers: Option<Range<u64>>) -> Addresses {
     let section = |index: &usize| file.sections.get(*index);
     let mut addresses = Vec::from_iter(headers);
@@ -314,7 +314,7 @@ fn allowed(file: &File, slot: &Slot, layout: &Layout, headers: Option<Range<u64>
     Addresses::new(addresses)
 }
 
-/// The new address of what lies at an address.
+/// Returns the new address of what lies at an address.
 fn moved(bundles: &[Bundle], starts: &[u64], address: u64) -> u64 {
     let n = bundles.partition_point(|bundle| bundle.old.end <= address);
     match (bundles.get(n), starts.get(n)) {

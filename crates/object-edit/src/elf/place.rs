@@ -95,7 +95,7 @@ impl Editor<'_> {
         task(starts, true)
     }
 
-    /// The bundles that must not move, and why: the first reason for each.
+    /// Returns the bundles that must not move, and why: the first reason for each.
     fn pins(
         &self,
         source: &mut Source<'_>,

@@ -27,8 +27,9 @@ const MOST_GOTS: usize = 8;
 const DATA: [SectionType; 5] =
     [SHT_PROGBITS, SHT_INIT_ARRAY, SHT_FINI_ARRAY, SHT_PREINIT_ARRAY, SHT_X86_64_UNWIND];
 
-/// The bundles that something else than a wrapper may refer to, as indices into `starts`, each with the address of
-/// a reference. `starts` are ascending and lie in `slot`. References by symbols do not count: symbols move along.
+/// Returns the bundles that something else than a wrapper may refer to, as indices into `starts`, each with the
+/// address of a reference. `starts` are ascending and lie in `slot`. References by symbols do not count: symbols
+/// move along.
 pub(super) fn foreign_references(
     source: &mut Source<'_>,
     file: &File,
@@ -151,7 +152,8 @@ fn in_relocations(
     })
 }
 
-/// The value of every dynamic symbol that is an address in this file, and whether it moves with what lies there.
+/// Returns the value of every dynamic symbol that is an address in this file, and whether it moves with what lies
+/// there.
 fn symbol_values(
     source: &mut Source<'_>,
     file: &File,
@@ -178,7 +180,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// The word at an address; 0 where no byte of the file is.
+    /// Returns the word at an address; 0 where no byte of the file is.
     fn word(&mut self, source: &mut Source<'_>, file: &File, address: u64) -> Result<u64, Problem> {
         if !self.segment.contains(&address) {
             let Some(load) = file.load_at(address) else { return Ok(0) };

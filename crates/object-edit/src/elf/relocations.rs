@@ -34,7 +34,7 @@ impl Machine {
         }
     }
 
-    /// The relocation that adds the load address.
+    /// Returns the relocation that adds the load address.
     pub(super) fn relative(self) -> RelocationType {
         match self {
             Machine::X86_64 => R_X86_64_RELATIVE,
@@ -42,7 +42,7 @@ impl Machine {
         }
     }
 
-    /// The one that stores the address of a symbol.
+    /// Returns the one that stores the address of a symbol.
     pub(super) fn absolute(self) -> RelocationType {
         match self {
             Machine::X86_64 => R_X86_64_64,

@@ -39,7 +39,7 @@ impl Unit {
         self.place.saturating_add(self.size)
     }
 
-    /// The next place for it, as well aligned as it is.
+    /// Returns the next place for it, as well aligned as it is.
     fn fit(&self, at: u64) -> u64 {
         at.saturating_add(self.place.wrapping_sub(at) & (self.align - 1))
     }
@@ -185,7 +185,7 @@ impl Room {
 }
 
 impl Unit {
-    /// The places of its sections when the first lies at `place`.
+    /// Returns the places of its sections when the first lies at `place`.
     fn places<'a>(&'a self, file: &'a File, place: u64) -> impl Iterator<Item = (usize, u64)> + 'a {
         let first = self.sections.first().map_or(0, |&index| offset(file, index));
         self.sections.iter().map(move |&index| {
@@ -199,7 +199,7 @@ fn offset(file: &File, index: usize) -> u64 {
     file.sections.get(index).map_or(0, |section| section.sh_offset.get(LE))
 }
 
-/// The sections as one unit, where they lie.
+/// Returns the sections as one unit, where they lie.
 fn unit(file: &File, sections: Vec<usize>, near: bool) -> Option<Unit> {
     let members = || sections.iter().filter_map(|&index| file.sections.get(index));
     let start = members().map(|section| section.sh_offset.get(LE)).min()?;
@@ -213,7 +213,7 @@ fn unit(file: &File, sections: Vec<usize>, near: bool) -> Option<Unit> {
     Some(Unit { sections, place: start, size: end - start, align, near })
 }
 
-/// The indices of the segments of notes that cover a part of the file.
+/// Returns the indices of the segments of notes that cover a part of the file.
 fn note_segments<'f>(file: &'f File, range: &Range<u64>) -> impl Iterator<Item = usize> + use<'f> {
     let range = range.clone();
     file.segments.iter().enumerate().filter_map(move |(index, segment)| {

@@ -62,7 +62,7 @@ pub(super) struct Sample {
 }
 
 impl Default for Sample {
-    /// A shared object, with pointers by RELA.
+    /// Creates a shared object, with pointers by RELA.
     fn default() -> Self {
         Sample {
             e_type: DYN,
@@ -80,12 +80,12 @@ impl Default for Sample {
     }
 }
 
-/// A place in a file of this size.
+/// Returns a place in a file of this size.
 pub(super) fn index(at: u64) -> usize {
     usize::try_from(at).unwrap()
 }
 
-/// The address of the pointer of a wrapper.
+/// Returns the address of the pointer of a wrapper.
 pub(super) fn pointer(n: usize) -> u64 {
     WRAPPERS + 24 * n as u64 + 8
 }
@@ -103,7 +103,7 @@ impl Sample {
         }
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub(super) fn build(&self) -> Vec<u8> {
         let mut memory = vec![0; 0x6300];
         let put = |memory: &mut Vec<u8>, at: u64, bytes: &[u8]| {
@@ -242,7 +242,7 @@ impl Sample {
         bytes
     }
 
-    /// The end of the device code.
+    /// Returns the end of the device code.
     fn cut_end(&self) -> u64 {
         if self.cut.is_empty() { SLOT.end } else { self.cut.start }
     }
@@ -284,7 +284,7 @@ pub(super) fn with<T>(bytes: &[u8], test: impl FnOnce(&mut Source<'_>, &File) ->
     Some(test(&mut source, &file))
 }
 
-/// The bytes after some patches.
+/// Returns the bytes after some patches.
 pub(super) fn patched(bytes: &[u8], patches: &[super::wrappers::Patch]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for patch in patches {
@@ -294,7 +294,7 @@ pub(super) fn patched(bytes: &[u8], patches: &[super::wrappers::Patch]) -> Vec<u
     bytes
 }
 
-/// A file of these bytes.
+/// Returns a file of these bytes.
 pub(super) fn splices(bytes: &[u8]) -> Output {
     let mut splices = Output::new();
     splices.push_bytes(bytes);

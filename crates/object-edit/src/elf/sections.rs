@@ -88,7 +88,7 @@ impl Sections {
         (0..).zip(&self.indices).any(|(old, &new): (u32, &u32)| old != new) || self.groups.len() > 1
     }
 
-    /// The new index of a section, for what lies at this new address in it.
+    /// Returns the new index of a section, for what lies at this new address in it.
     pub(super) fn index(&self, old: SymbolSection, address: u64) -> SymbolSection {
         let Some(&new) = self.indices.get(usize::from(old.0)) else { return old };
         let mut new = u64::from(new);
@@ -100,7 +100,7 @@ impl Sections {
     }
 }
 
-/// The header of a section that holds no bundles.
+/// Returns the header of a section that holds no bundles.
 fn header(
     index: usize,
     old: &SectionHeader,

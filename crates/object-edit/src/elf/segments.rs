@@ -89,7 +89,7 @@ impl Map {
         self.grown = Some(Grown { before, addresses: start..end, offset, rest });
     }
 
-    /// The new offset of a byte outside the segment of the device code.
+    /// Returns the new offset of a byte outside the segment of the device code.
     pub(super) fn offset(&self, old: u64) -> u64 {
         if let Some(grown) = &self.grown
             && let Some(into) = old.checked_sub(grown.before)
@@ -134,7 +134,7 @@ pub(super) fn next_content(file: &File, from: u64) -> u64 {
     starts.filter(|&start| start >= from).min().unwrap_or(file.len()).min(file.len())
 }
 
-/// The new program headers.
+/// Returns the new program headers.
 pub(super) fn segments(
     file: &File,
     slot: &Slot,
@@ -220,7 +220,7 @@ fn place(header: &mut ProgramHeader, addresses: &Range<u64>, offset: u64) {
     header.p_memsz.set(LE, size);
 }
 
-/// The parts of the segment of the device code.
+/// Returns the parts of the segment of the device code.
 fn pieces(file: &File, slot: &Slot, old: &ProgramHeader, map: &Map) -> Vec<ProgramHeader> {
     // The difference of the two kinds of addresses stays.
     let physical = old.p_paddr.get(LE).wrapping_sub(old.p_vaddr.get(LE));
@@ -303,7 +303,7 @@ impl<'f> Loads<'f> {
         Loads { old: file.loads().collect(), new: loads.copied().collect() }
     }
 
-    /// The new offset of an address.
+    /// Returns the new offset of an address.
     pub(super) fn new_offset(&self, address: u64) -> Option<u64> {
         let load = self.new.iter().find(|load| segment_addresses(load).contains(&address))?;
         Some(load.p_offset.get(LE).wrapping_add(address - load.p_vaddr.get(LE)))

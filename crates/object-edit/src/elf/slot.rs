@@ -227,13 +227,13 @@ impl Slot {
         Ok(())
     }
 
-    /// The addresses of the segment that the file has bytes for, gaps included.
+    /// Returns the addresses of the segment that the file has bytes for, gaps included.
     pub(super) fn segment(&self) -> Range<u64> {
         let start = self.runs.first().map_or(0, |run| run.addresses.start);
         start..self.runs.last().map_or(start, |run| run.addresses.end)
     }
 
-    /// The offsets of the segment, with what lies between pieces.
+    /// Returns the offsets of the segment, with what lies between pieces.
     pub(super) fn file_range(&self) -> Range<u64> {
         let start = self.runs.first().map_or(0, |run| run.offset);
         let end = self.runs.last().map_or(start, |run| {
@@ -263,7 +263,7 @@ impl Slot {
         Some(run.offset.saturating_add(address - run.addresses.start))
     }
 
-    /// The bytes at these addresses, zeros in gaps. `old` is the ELF file.
+    /// Returns the bytes at these addresses, zeros in gaps. `old` is the ELF file.
     pub(super) fn image(&self, old: &Output, range: &Range<u64>) -> Output {
         let mut image = Output::new();
         let mut at = range.start;

@@ -23,7 +23,7 @@ pub(super) fn is_address(symbol: &Symbol) -> bool {
     somewhere && !matches!(symbol.st_type(), STT_FILE | STT_TLS)
 }
 
-/// The value that a symbol gets. One at the end of another section, where the first bundle starts, stays.
+/// Returns the value that a symbol gets. One at the end of another section, where the first bundle starts, stays.
 pub(super) fn after(file: &File, symbol: &Symbol, moved: &dyn Fn(u64) -> u64) -> u64 {
     let value = symbol.st_value.get(LE);
     if !is_address(symbol) {
@@ -40,7 +40,7 @@ fn holds(section: &SectionHeader, address: u64) -> bool {
     (start..start.saturating_add(section.sh_size.get(LE))).contains(&address)
 }
 
-/// New values for the symbols that move.
+/// Returns new values for the symbols that move.
 pub(super) fn repoint(
     source: &mut Source<'_>,
     file: &File,
@@ -56,8 +56,8 @@ pub(super) fn repoint(
     Ok(patches)
 }
 
-/// New sizes for the symbols that are a whole bundle, or reach beyond what is left of one. `left`: where each bundle lay,
-/// and how many bytes it has now, by address.
+/// Returns new sizes for the symbols that are a whole bundle, or reach beyond what is left of one. `left`: where
+/// each bundle lay, and how many bytes it has now, by address.
 pub(super) fn resize(
     source: &mut Source<'_>,
     file: &File,

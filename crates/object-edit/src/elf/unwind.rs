@@ -29,7 +29,7 @@ pub(super) struct Unwind {
 }
 
 impl Unwind {
-    /// The table, empty where there is none of the usual form.
+    /// Returns the table, empty where there is none of the usual form.
     pub(super) fn read(source: &mut Source<'_>, file: &File) -> io::Result<Self> {
         let mut segments = file.segments.iter();
         let Some(segment) = segments.find(|segment| segment.p_type.get(LE) == PT_GNU_EH_FRAME)
@@ -52,7 +52,7 @@ impl Unwind {
         Ok(if usual { Unwind { address, entries: entries..end } } else { Unwind::default() })
     }
 
-    /// The function at an address.
+    /// Returns the function at an address.
     pub(super) fn function(
         &self,
         source: &mut Source<'_>,
@@ -89,7 +89,7 @@ impl Unwind {
     }
 }
 
-/// The size of the function that starts at `start`, from the frame description entry at this address.
+/// Returns the size of the function that starts at `start`, from the frame description entry at this address.
 fn size(source: &mut Source<'_>, file: &File, start: u64, frame: u64) -> io::Result<Option<u64>> {
     let Some(entry) = memory(source, file, frame, 24)? else { return Ok(None) };
     let distance = u64::from(u32_at(&entry, 4));

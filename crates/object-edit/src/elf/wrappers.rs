@@ -26,7 +26,7 @@ pub(super) struct Wrapper {
 }
 
 impl Wrapper {
-    /// The address of its pointer.
+    /// Returns the address of its pointer.
     pub(super) fn pointer(&self) -> u64 {
         self.address.saturating_add(POINTER)
     }
@@ -78,7 +78,7 @@ impl Patch {
     }
 }
 
-/// All wrappers, by address. Returns whether bundles start where they point to is for the caller to say.
+/// Returns all wrappers, by address. Returns whether bundles start where they point to is for the caller to say.
 pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
     let mut wrappers = in_place(source, file)?;
     if wrappers.is_empty() {
@@ -134,7 +134,7 @@ pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapp
     Ok(wrappers)
 }
 
-/// The wrappers with what lies in place.
+/// Returns the wrappers with what lies in place.
 fn in_place(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
     let mut sections: Vec<_> = (file.sections.iter())
         .filter(|section| {
@@ -165,7 +165,7 @@ fn in_place(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Proble
     Ok(wrappers)
 }
 
-/// The wrapper whose pointer has bytes of the word at `address`, and whether it lies just there.
+/// Returns the wrapper whose pointer has bytes of the word at `address`, and whether it lies just there.
 fn pointer_at(wrappers: &[Wrapper], address: u64) -> Option<(usize, bool)> {
     let end = address.saturating_add(8);
     let n = wrappers.partition_point(|wrapper| wrapper.pointer().saturating_add(8) <= address);
@@ -241,7 +241,7 @@ pub(super) fn repoint(
     Ok(patches)
 }
 
-/// The value of a symbol, and the one that it gets.
+/// Returns the value of a symbol, and the one that it gets.
 fn symbol_values(
     source: &mut Source<'_>,
     file: &File,
@@ -255,7 +255,7 @@ fn symbol_values(
     Ok(symbol.map_or((0, 0), values))
 }
 
-/// The position of the bundle of a wrapper among those that wrappers point to.
+/// Returns the position of the bundle of a wrapper among those that wrappers point to.
 fn bundle_number(wrappers: &[Wrapper], n: usize) -> usize {
     let Some(bundle) = wrappers.get(n).map(|wrapper| wrapper.bundle) else { return 0 };
     let mut lower: Vec<_> =

@@ -56,7 +56,7 @@ fn lay(start: u64, end: u64, mut contents: Vec<(u64, Output)>) -> Option<Output>
 }
 
 impl Parts<'_> {
-    /// The new file; `None` if parts of it overlap.
+    /// Returns the new file; `None` if parts of it overlap.
     pub(super) fn write(mut self) -> Option<Output> {
         let mut contents: Vec<(u64, Output)> = Vec::new();
         let bundles = std::mem::take(&mut self.bundles);
@@ -88,7 +88,7 @@ impl Parts<'_> {
         self.finish(out, copied)
     }
 
-    /// The segment of the device code as one piece, gaps included.
+    /// Returns the segment of the device code as one piece, gaps included.
     fn segment(&self, bundles: Vec<(u64, Output)>) -> Option<Output> {
         let all = self.slot.segment();
         let start = self.slot.start;

@@ -114,7 +114,7 @@ impl<H: ElfHeader> Object<H> {
         Ok((shoff..shoff.saturating_add(len), table.iter().map(H::section).collect()))
     }
 
-    /// The sections that are somewhere in the file.
+    /// Returns the sections that are somewhere in the file.
     pub(super) fn places(&self) -> impl Iterator<Item = Place<'_>> {
         let sections = self.sections.iter().enumerate().skip(1);
         sections.filter(|(_, section)| section.kind != SHT_NOBITS).map(|(index, section)| {
@@ -195,7 +195,7 @@ pub(super) fn part<T: Pod, E: From<ObjectProblem>>(
     Ok(entries(&read(&range)?).to_vec())
 }
 
-/// A field of a header that has another value than it can have.
+/// Returns a field of a header that has another value than it can have.
 pub(super) fn field(field: &'static str, found: u64, expected: &'static str) -> ObjectProblem {
     ObjectProblem::Field { format: FORMAT, field, offset: 0, found, expected }
 }

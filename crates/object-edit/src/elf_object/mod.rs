@@ -118,7 +118,7 @@ fn edit_as<H: ElfHeader>(
     }
 }
 
-/// The object with other contents in some sections.
+/// Returns the object with other contents in some sections.
 fn rewrite<H: ElfHeader>(
     object: &Object<H>,
     mut changed: BTreeMap<usize, Changed>,
@@ -171,7 +171,7 @@ fn rewrite<H: ElfHeader>(
     patches.apply(layout.splices).ok_or(all)
 }
 
-/// An alignment as it is meant: 0 is none.
+/// Returns an alignment as it is meant: 0 is none.
 fn power_of_two(align: u64) -> u64 {
     if align.is_power_of_two() { align } else { 1 }
 }

@@ -197,7 +197,7 @@ pub(super) fn decode<H: ElfHeader>(
     Some((entry.r_offset(e).into(), symbol, entry.r_type(e, is_mips64el)))
 }
 
-/// An addend of 4 or 8 bytes.
+/// Returns an addend of 4 or 8 bytes.
 fn signed<H: ElfHeader>(bytes: &[u8]) -> i64 {
     match (bytes.first_chunk(), bytes.first_chunk()) {
         (Some(bytes), _) => H::order().read_i64(*bytes),

@@ -276,7 +276,7 @@ pub(super) fn remove<H: ElfHeader>(
     Ok(Some(splices))
 }
 
-/// The file header, with the numbers that have no room in it in the null section's.
+/// Returns the file header, with the numbers that have no room in it in the null section's.
 fn new_header<H: ElfHeader>(
     object: &Object<H>,
     parts: &mut [Part],

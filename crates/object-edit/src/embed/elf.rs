@@ -101,7 +101,8 @@ pub(super) fn header<H: ElfHeader>(object: &[u8]) -> Result<H, ObjectProblem> {
     first(object).ok_or_else(beyond_end)
 }
 
-/// The file header and the section headers of these sections, which lie at `table_at`; `None` where a number does not fit.
+/// Returns the file header and the section headers of these sections, which lie at `table_at`; `None` where a
+/// number does not fit.
 pub(super) fn headers<H: ElfHeader>(
     mut header: H,
     sections: &mut [ElfSection],

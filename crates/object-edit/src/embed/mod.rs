@@ -261,7 +261,7 @@ fn is_coff(object: &[u8]) -> bool {
             && header.get(16..18) == Some(&[0, 0])
 }
 
-/// The name of the format of a file that sections cannot be added to.
+/// Returns the name of the format of a file that sections cannot be added to.
 fn format_name(file: &[u8]) -> &'static str {
     match file {
         [] => "empty files",
@@ -298,7 +298,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// The bytes of `range`; `None` when a part of it lies outside.
+/// Returns the bytes of `range`; `None` when a part of it lies outside.
 fn slice(bytes: &[u8], range: Range<u64>) -> Option<&[u8]> {
     bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
 }

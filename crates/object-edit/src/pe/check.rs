@@ -204,7 +204,7 @@ impl Check<'_> {
     }
 }
 
-/// The memory as a loader fills it: bytes of the file, then zeros.
+/// Returns the memory as a loader fills it: bytes of the file, then zeros.
 fn pieces(file: &File) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for section in &file.sections {

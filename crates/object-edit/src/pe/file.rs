@@ -156,7 +156,7 @@ impl File {
         contents.map(|range| range.end).fold(self.table_end(), u64::max)
     }
 
-    /// A data directory that is there and not empty.
+    /// Returns a data directory that is there and not empty.
     pub(super) fn directory(&self, index: usize) -> Option<Range<u64>> {
         let directory = self.directories.get(index)?;
         let start = u64::from(directory.virtual_address.get(LE));
@@ -164,7 +164,7 @@ impl File {
         (start != 0 && size != 0).then(|| start..start + size)
     }
 
-    /// The section whose memory holds this address.
+    /// Returns the section whose memory holds this address.
     pub(super) fn section_at(&self, address: u64) -> Option<&Section> {
         let next = self
             .sections
@@ -174,7 +174,8 @@ impl File {
             .then_some(section)
     }
 
-    /// The offset of what is loaded to these addresses; none where not all of it comes from one section in the file.
+    /// Returns the offset of what is loaded to these addresses; none where not all of it comes from one section in
+    /// the file.
     pub(super) fn offset_of(&self, addresses: &Range<u64>) -> Option<u64> {
         let section = self.section_at(addresses.start)?;
         let into = addresses.start - u64::from(section.virtual_address.get(LE));
@@ -183,7 +184,7 @@ impl File {
             .then(|| u64::from(section.pointer_to_raw_data.get(LE)) + into)
     }
 
-    /// The bytes at these addresses; none where they do not come from the file.
+    /// Returns the bytes at these addresses; none where they do not come from the file.
     pub(super) fn read_at(
         &self,
         source: &mut Source<'_>,
@@ -215,7 +216,7 @@ impl File {
         self.coff.pointer_to_symbol_table.get(LE) != 0 && self.coff.number_of_symbols.get(LE) != 0
     }
 
-    /// The name of a section, as the string table has it where it is too long.
+    /// Returns the name of a section, as the string table has it where it is too long.
     pub(super) fn name(&self, source: &mut Source<'_>, section: &Section) -> io::Result<Vec<u8>> {
         let short = until_nul(&section.name);
         let offset = short
@@ -280,7 +281,7 @@ fn one<T: Pod>(
     table.first().copied().ok_or(Problem::Read(io::ErrorKind::UnexpectedEof.into()))
 }
 
-/// A table of structs.
+/// Returns a table of structs.
 pub(super) fn table<T: Pod>(
     source: &mut Source<'_>,
     window: &Range<u64>,

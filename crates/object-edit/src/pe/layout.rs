@@ -65,7 +65,7 @@ impl Replacements {
         }
     }
 
-    /// The file with everything replaced, and these bytes of the old file by as many others.
+    /// Returns the file with everything replaced, and these bytes of the old file by as many others.
     fn apply(mut self, window: &Range<u64>, patches: Vec<Patch>) -> Result<Output, Problem> {
         self.0.extend(patches.into_iter().map(|(offset, bytes)| {
             let old = offset..offset + bytes.len() as u64;

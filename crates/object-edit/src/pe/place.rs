@@ -115,7 +115,7 @@ pub(super) fn place(
     Ok(placements)
 }
 
-/// All bundles in their places; `None` if one does not fit there.
+/// Returns all bundles in their places; `None` if one does not fit there.
 fn stay(slots: &[Slot]) -> Option<Vec<Placement>> {
     let placements = slots.iter().map(|slot| {
         let stays = |bundle: &Bundle| Some(Problem::NoWrapper { bundle: bundle.number });

@@ -38,8 +38,8 @@ struct Search<'a> {
     targets: Targets<'a>,
 }
 
-/// The bundles that something else than a wrapper may refer to, by their addresses, each with the address of a
-/// reference. Looked at are
+/// Returns the bundles that something else than a wrapper may refer to, by their addresses, each with the address
+/// of a reference. Looked at are
 ///
 /// - values that a base relocation makes an address; without base relocations, values anywhere,
 /// - exports,
@@ -76,8 +76,8 @@ pub(super) fn find(
     Ok(found.filter_map(|(n, at)| Some((from_base(*starts.get(n)?), from_base(at)))).collect())
 }
 
-/// The function at an address, or the part of one, as the exception directory tells: a table of functions of x86-64
-/// ("PE Format", "The .pdata Section").
+/// Returns the function at an address, or the part of one, as the exception directory tells: a table of functions
+/// of x86-64 ("PE Format", "The .pdata Section").
 fn function(source: &mut Source<'_>, file: &File, address: u64) -> io::Result<Option<Function>> {
     let at = address.wrapping_sub(file.image_base());
     let table = file
@@ -159,7 +159,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The bytes of a page that come from the file, and some more.
+    /// Returns the bytes of a page that come from the file, and some more.
     fn page(&self, source: &mut Source<'_>, page: u64) -> io::Result<Vec<u8>> {
         let Some(section) = self.file.section_at(page) else { return Ok(Vec::new()) };
         let into = page - u64::from(section.virtual_address.get(LE));

@@ -240,7 +240,7 @@ impl Sample {
     }
 }
 
-/// The checksum that a file should have.
+/// Returns the checksum that a file should have.
 pub(super) fn checksum(file: &[u8]) -> u32 {
     let mut file = file.to_vec();
     put(&mut file, 0x98 + 64, &[0; 4]);
@@ -320,7 +320,7 @@ pub(super) fn load(file: &[u8], base: u64) -> Vec<u8> {
     memory
 }
 
-/// The bundles that the wrappers lead to: number and size.
+/// Returns the bundles that the wrappers lead to: number and size.
 pub(super) fn registered(file: &[u8]) -> Vec<(u8, usize)> {
     let base = if u32_at(file, 0x98 + 112 + 40) == 0 { BASE } else { 0x7_1234_0000 };
     let memory = load(file, base);
@@ -367,7 +367,7 @@ pub(super) fn resize(
     resize_in(file, 0, options, sizes)
 }
 
-/// The same for a file that starts at an offset of another one.
+/// Returns the same for a file that starts at an offset of another one.
 pub(super) fn resize_in(
     file: &[u8],
     start: usize,

@@ -47,7 +47,7 @@ pub(super) struct Bundle {
 }
 
 impl Slot {
-    /// The sections that change, in the order of addresses.
+    /// Returns the sections that change, in the order of addresses.
     pub(super) fn gather(
         source: &mut Source<'_>,
         file: &File,
@@ -127,7 +127,7 @@ impl Slot {
         Ok(Slot { sections: index..index + 1, memory, limit, bundles })
     }
 
-    /// The bundle that started at an address.
+    /// Returns the bundle that started at an address.
     pub(super) fn bundle_at(&self, address: u64) -> Option<usize> {
         self.bundles.binary_search_by_key(&address, |bundle| bundle.old.start).ok()
     }

@@ -11,8 +11,9 @@ fn grow() -> Options {
     Options { grow: true, ..Options::default() }
 }
 
-/// The new file, which differs from the old one in memory nowhere but in headers, device code, the pointers of
-/// wrappers, and the offset in the debug directory; and which becomes the old one again, if bundles get their old sizes.
+/// Returns the new file, which differs from the old one in memory nowhere but in headers, device code, the pointers
+/// of wrappers, and the offset in the debug directory; and which becomes the old one again, if bundles get their
+/// old sizes.
 fn edited(sample: &Sample, sizes: &[usize]) -> (Vec<u8>, Vec<Note>) {
     let old = sample.build();
     let (new, notes) = resize(&old, plain(), sizes).unwrap();

@@ -32,7 +32,7 @@ impl Wrapper {
     }
 }
 
-/// All wrappers of the file, in the order of their addresses.
+/// Returns all wrappers of the file, in the order of their addresses.
 pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
     let mut wrappers = Vec::new();
     for section in &file.sections {

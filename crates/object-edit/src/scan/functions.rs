@@ -56,7 +56,8 @@ pub(crate) fn settle(
     Ok(())
 }
 
-/// Those of the suspects that are operands of the function's instructions; all, if it does not decode as a whole.
+/// Returns those of the suspects that are operands of the function's instructions; all, if it does not decode as a
+/// whole.
 fn confirmed(start: u64, code: &[u8], suspects: &[Suspect], targets: &Targets<'_>) -> Vec<Suspect> {
     let mut out = Vec::new();
     let mut left = suspects.iter().peekable();
@@ -109,7 +110,7 @@ mod tests {
         targets.found()
     }
 
-    /// `lea` of the bundle with these bytes before it.
+    /// Returns `lea` of the bundle with these bytes before it.
     fn lea_after(before: &[u8]) -> Vec<u8> {
         let next = TEXT + before.len() as u64 + 7;
         let displacement = i32::try_from(START - next).unwrap().to_le_bytes();

@@ -20,16 +20,16 @@ pub(super) struct Instruction {
 }
 
 impl Instruction {
-    /// The address that a displacement at this place leads to. `bytes` start with the instruction, which lies at
-    /// `address`.
+    /// Returns the address that a displacement at this place leads to. `bytes` start with the instruction, which
+    /// lies at `address`.
     pub(super) fn relative(&self, at: usize, address: u64, bytes: &[u8]) -> Option<u64> {
         self.displacement.filter(|&place| self.relative && place == at)?;
         let displacement = i32::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
         Some(address.wrapping_add(self.len as u64).wrapping_add_signed(displacement.into()))
     }
 
-    /// The number that may be an address at this place: a displacement that counts from 0 or a register, or an
-    /// immediate value.
+    /// Returns the number that may be an address at this place: a displacement that counts from 0 or a register, or
+    /// an immediate value.
     pub(super) fn absolute(&self, at: usize, bytes: &[u8]) -> Option<u64> {
         let bytes = bytes.get(at..self.len)?;
         if self.displacement.is_some_and(|place| !self.relative && place == at) {
@@ -71,7 +71,7 @@ enum Immediate {
 const NONE: Immediate = Immediate::Bytes(0);
 const BYTE: Immediate = Immediate::Bytes(1);
 
-/// The instruction that the bytes start with.
+/// Returns the instruction that the bytes start with.
 pub(super) fn decode(bytes: &[u8]) -> Option<Instruction> {
     let bytes = bytes.get(..LONGEST).unwrap_or(bytes);
     let mut reader = Reader { bytes, at: 0 };
@@ -187,7 +187,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Instruction> {
     Some(Instruction { len: reader.at, displacement, relative, immediate })
 }
 
-/// The instructions whose opcode is this byte.
+/// Returns the instructions whose opcode is this byte.
 fn one_byte(opcode: u8) -> Option<Form> {
     Some(match opcode {
         0x00..=0x3f => match opcode & 7 {
@@ -226,7 +226,7 @@ fn one_byte(opcode: u8) -> Option<Form> {
     })
 }
 
-/// Those whose opcode follows the byte 0x0f.
+/// Returns those whose opcode follows the byte 0x0f.
 fn two_byte(opcode: u8) -> Option<Form> {
     Some(match opcode {
         0x04 | 0x0a | 0x0c | 0x24..=0x27 | 0x36 | 0x39 | 0x3b..=0x3f => return None,
@@ -245,7 +245,7 @@ fn two_byte(opcode: u8) -> Option<Form> {
     })
 }
 
-/// Those of VEX and EVEX.
+/// Returns those of VEX and EVEX.
 fn vector(map: u8, opcode: u8) -> Option<Form> {
     Some(match (map, opcode) {
         (1, 0x77) => Form::Plain(NONE),
@@ -256,7 +256,7 @@ fn vector(map: u8, opcode: u8) -> Option<Form> {
     })
 }
 
-/// Those of map 4 of EVEX, which APX took over from others.
+/// Returns those of map 4 of EVEX, which APX took over from others.
 fn extended(opcode: u8) -> Form {
     Form::Operand(match opcode {
         0x24 | 0x2c | 0x6b | 0x80 | 0x83 | 0xc0 | 0xc1 | 0xc6 => BYTE,

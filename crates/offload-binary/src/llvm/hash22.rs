@@ -10,7 +10,7 @@ const K2: u64 = 0x9ae1_6a3b_2f90_404f;
 const K3: u64 = 0xc949_d7c7_509e_6557;
 const MUL: u64 = 0x9ddf_ea08_eb38_2d69;
 
-/// The hash of `key`, of its first 64 bytes if it is longer.
+/// Returns the hash of `key`, of its first 64 bytes if it is longer.
 pub(super) fn hash(key: &[u8]) -> u64 {
     let key = key.get(..64).unwrap_or(key);
     match key.len() {
@@ -77,7 +77,7 @@ fn up_to_64(key: &[u8]) -> u64 {
     mix((SEED ^ r.wrapping_mul(K0)).wrapping_add(vs)).wrapping_mul(K2)
 }
 
-/// Two sums over 32 bytes.
+/// Returns two sums over 32 bytes.
 fn halves(x: u64, z: u64, u: u64, v: u64) -> (u64, u64) {
     let b = x.wrapping_add(z).rotate_right(52);
     let c = x.rotate_right(37);
@@ -88,7 +88,7 @@ fn halves(x: u64, z: u64, u: u64, v: u64) -> (u64, u64) {
     (x.wrapping_add(z), second)
 }
 
-/// The hash of 16 bytes.
+/// Returns the hash of 16 bytes.
 fn pair(low: u64, high: u64) -> u64 {
     let a = mix((low ^ high).wrapping_mul(MUL));
     mix((high ^ a).wrapping_mul(MUL)).wrapping_mul(MUL)

@@ -26,7 +26,7 @@ pub enum Release {
 /// The numbers that the releases mix into hashes when they are built without checks of the ABI.
 const SEED: u64 = 0xff51_afd7_ed55_8ccd;
 
-/// The order in which `llvm-offload-binary` of `release` stores the strings of one `--image`.
+/// Returns the order in which `llvm-offload-binary` of `release` stores the strings of one `--image`.
 ///
 /// `keys` are the distinct keys of the option in the order in which they first appear, `file` and
 /// `kind` included: these two are not stored, but take part in the placing of the others. Returns
@@ -63,7 +63,7 @@ pub fn string_order<K: AsRef<[u8]>>(release: Release, keys: &[K]) -> Vec<usize> 
     table.buckets.into_iter().flatten().map(|slot| slot.index).filter(stored).collect()
 }
 
-/// The low half of the hash, which is all the table looks at.
+/// Returns the low half of the hash, which is all the table looks at.
 /// The kind that LLVM's packager of `release` gives an image that starts with `prefix`, in a file of this name:
 /// [by its magic](ImageKind::from_magic), or else by what follows the last dot of the name, `.o` alone included, or else
 /// [`NONE`](ImageKind::NONE). LLVM 22 does not know `spv`.

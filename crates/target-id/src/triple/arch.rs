@@ -104,7 +104,7 @@ const VERSIONED: &[(&str, &[&str])] = &[
     ("dxil", &["", "v1.0", "v1.1", "v1.2", "v1.3", "v1.4", "v1.5", "v1.6", "v1.7", "v1.8", "v1.9"]),
 ];
 
-/// The architecture a field names, if it names one.
+/// Returns the architecture a field names, if it names one.
 pub(super) fn parse(text: &str) -> Option<Arch<'_>> {
     // Most are this one, and it is in no list.
     if text == AMDGPU {
@@ -166,7 +166,7 @@ const AMDGPU_FAMILIES: &[(&str, &[&str])] = &[
     ("13", &["13.10"]),
 ];
 
-/// The sub-architecture a text names, and the family it is in.
+/// Returns the sub-architecture a text names, and the family it is in.
 fn amdgpu_sub(text: &str) -> Option<(&'static str, &'static str)> {
     let text = match text {
         "10" => "10.1",
@@ -198,8 +198,8 @@ pub(super) fn amdgpu_subs_fit(a: &str, b: &str) -> bool {
     }
 }
 
-/// The name of the processor that an `amdgpu` architecture stands for: `gfx950` for `amdgpu9.50`, `gfx9-4-generic` for
-/// `amdgpu9.4`. `None` for families without a generic processor.
+/// Returns the name of the processor that an `amdgpu` architecture stands for: `gfx950` for `amdgpu9.50`,
+/// `gfx9-4-generic` for `amdgpu9.4`. `None` for families without a generic processor.
 pub(crate) fn amdgpu_processor(arch: &str) -> Option<&'static str> {
     let (sub, _) = amdgpu_sub(arch.strip_prefix("amdgpu")?)?;
     let has_members =

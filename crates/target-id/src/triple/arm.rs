@@ -56,7 +56,7 @@ pub(super) fn implied_sub(spelling: &str) -> &'static str {
     }
 }
 
-/// The ARM architecture a field names, if it names one.
+/// Returns the ARM architecture a field names, if it names one.
 pub(super) fn parse(text: &str) -> Option<Arch<'static>> {
     let (prefix, little, big) = [
         ("arm64_32", "aarch64_32", "aarch64_32"),

@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
         self.texts.get(index).copied().unwrap_or("")
     }
 
-    /// First index from `index` on that is not fixed.
+    /// Returns the first index from `index` on that is not fixed.
     fn free_from(&self, index: usize) -> usize {
         (index..).find(|index| !self.is_fixed(*index)).unwrap_or(index)
     }
@@ -115,7 +115,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The normal form of `text`, with `count` fields (three or four).
+/// Returns the normal form of `text`, with `count` fields (three or four).
 pub(super) fn normalize(text: &str, count: usize) -> String {
     let mut fields = Fields { texts: text.split('-').collect(), fixed: [false; POSITIONS] };
     for position in 0..POSITIONS {

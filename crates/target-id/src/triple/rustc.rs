@@ -2,7 +2,7 @@
 
 use alloc::borrow::Cow;
 
-/// The LLVM triple of a target of rustc, or the text itself where rustc gives LLVM the name as it is.
+/// Returns the LLVM triple of a target of rustc, or the text itself where rustc gives LLVM the name as it is.
 pub(super) fn llvm_triple(name: &str) -> Cow<'_, str> {
     if let Ok(found) = TARGETS.binary_search_by_key(&name, |(rustc, _)| rustc)
         && let Some((_, llvm)) = TARGETS.get(found)

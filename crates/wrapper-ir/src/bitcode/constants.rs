@@ -29,7 +29,7 @@ pub(crate) struct Constants<'m> {
 type Record = (u64, u64, Vec<u64>);
 
 impl<'m> Constants<'m> {
-    /// The symbols and images of a module; other constants are added as they are met.
+    /// Creates the symbols and images of a module; other constants are added as they are met.
     pub(crate) fn new(module: &'m Module, types: &mut Types<'m>) -> Result<Self, Problem> {
         let variables = module.globals.iter().map(|global| global.name.as_ref());
         let functions = module.functions.iter().map(|function| function.name.as_ref());
@@ -46,13 +46,13 @@ impl<'m> Constants<'m> {
         Ok(Self { symbols, blobs: &module.blobs, image_types, numbers, records })
     }
 
-    /// The number of a variable or function.
+    /// Returns the number of a variable or function.
     pub(crate) fn symbol(&self, name: &str) -> Result<u64, Problem> {
         let number = self.symbols.get(name).copied();
         number.ok_or_else(|| Problem::UnknownName { name: name.into() })
     }
 
-    /// The number of a constant.
+    /// Returns the number of a constant.
     pub(crate) fn number(
         &mut self,
         constant: &Constant,
@@ -102,7 +102,7 @@ impl<'m> Constants<'m> {
         }))
     }
 
-    /// The number of the first value of a function.
+    /// Returns the number of the first value of a function.
     pub(crate) fn end(&self) -> u64 {
         let images = self.first().saturating_add(to_u64(self.image_types.len()));
         images.saturating_add(to_u64(self.records.len()))
@@ -134,13 +134,13 @@ impl<'m> Constants<'m> {
         Ok(stream.end_block()?)
     }
 
-    /// The number of the first constant.
+    /// Returns the number of the first constant.
     fn first(&self) -> u64 {
         to_u64(self.symbols.len())
     }
 }
 
-/// An integer of `bits` bits, from 1 to 64, as LLVM writes it: with its highest bit as the sign.
+/// Returns an integer of `bits` bits, from 1 to 64, as LLVM writes it: with its highest bit as the sign.
 fn sign_extend(bits: u16, value: u64) -> i64 {
     let unused = 64_u32.saturating_sub(bits.into()).min(63);
     (value << unused).cast_signed() >> unused

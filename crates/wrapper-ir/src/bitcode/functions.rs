@@ -58,7 +58,7 @@ impl Body<'_, '_, '_> {
         self.bodies.types.number(ty)
     }
 
-    /// The number of a value.
+    /// Returns the number of a value.
     fn absolute(&mut self, value: &Value) -> Result<u64, Problem> {
         match value {
             Value::Constant(constant) => self.bodies.constants.number(constant, self.bodies.types),
@@ -183,7 +183,7 @@ impl Body<'_, '_, '_> {
         Ok(())
     }
 
-    /// An inbounds `getelementptr`.
+    /// Returns an inbounds `getelementptr`.
     fn element(
         &mut self,
         source: &Type,
@@ -208,7 +208,7 @@ impl Body<'_, '_, '_> {
         Ok(signed(here.cast_signed().wrapping_sub(absolute.cast_signed())))
     }
 
-    /// The number of the value of a case: a constant, which is not counted from here.
+    /// Returns the number of the value of a case: a constant, which is not counted from here.
     fn case(&mut self, ty: &Type, value: u64) -> Result<u64, Problem> {
         let bits = if let Type::Int(bits) = ty { *bits } else { 64 };
         self.absolute(&Value::Constant(Constant::Int { bits, value }))
@@ -229,7 +229,7 @@ fn write_names(stream: &mut Writer, function: &Function, first: u64) -> Result<(
     Ok(stream.end_block()?)
 }
 
-/// An alignment as records have it: 0 for none, else one more than the power of two.
+/// Returns an alignment as records have it: 0 for none, else one more than the power of two.
 pub(crate) fn log_align(align: u64) -> u64 {
     align.checked_ilog2().map_or(0, |log| u64::from(log).saturating_add(1))
 }

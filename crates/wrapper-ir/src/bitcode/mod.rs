@@ -132,7 +132,7 @@ impl Module {
         self.fill(&stream.finish())
     }
 
-    /// The images in the holes that they have in the stream.
+    /// Returns the images in the holes that they have in the stream.
     fn fill(&self, stream: &llvm_bitcode::Stream) -> Result<Layout, Problem> {
         let mut layout = Layout::new(&self.inputs);
         let mut rest = stream.bytes.as_slice();
@@ -163,7 +163,7 @@ fn write_identification(stream: &mut Writer) -> Result<(), Problem> {
 struct Names(String);
 
 impl Names {
-    /// Offset and size of a name that is put at the end.
+    /// Returns the offset and size of a name that is put at the end.
     fn add(&mut self, name: &str) -> [u64; 2] {
         let range = [to_u64(self.0.len()), to_u64(name.len())];
         self.0.push_str(name);
@@ -192,7 +192,7 @@ impl<'m> Sections<'m> {
         sections
     }
 
-    /// The number of a section, 0 for none.
+    /// Returns the number of a section, 0 for none.
     fn number(&self, name: Option<&str>) -> u64 {
         name.and_then(|name| self.numbers.get(name)).copied().unwrap_or(0)
     }

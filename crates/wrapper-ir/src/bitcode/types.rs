@@ -31,7 +31,7 @@ enum Entry<'m> {
 }
 
 impl<'m> Types<'m> {
-    /// The table of the named structures of a module; further types are added as they are met.
+    /// Creates the table of the named structures of a module; further types are added as they are met.
     pub(crate) fn new(module: &'m Module) -> Result<Self, Problem> {
         let mut types = Self::default();
         for structure in &module.structs {
@@ -42,7 +42,7 @@ impl<'m> Types<'m> {
         Ok(types)
     }
 
-    /// The number of a type.
+    /// Returns the number of a type.
     pub(crate) fn number(&mut self, ty: &Type) -> Result<u64, Problem> {
         let record = match ty {
             Type::Void => (codes::TYPE_VOID, Vec::new()),
@@ -62,7 +62,7 @@ impl<'m> Types<'m> {
         Ok(self.record(record))
     }
 
-    /// The number of the type of a function.
+    /// Returns the number of the type of a function.
     pub(crate) fn function(&mut self, function: &Function) -> Result<u64, Problem> {
         let mut operands = vec![0, self.number(&function.result)?];
         for parameter in function.parameter_types() {

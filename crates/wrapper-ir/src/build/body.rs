@@ -11,7 +11,7 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// A body with these parameters, and with the block `entry`.
+    /// Creates a body with these parameters, and with the block `entry`.
     pub(super) fn new(parameters: &[Type]) -> Self {
         let local = |ty: &Type| Local { ty: ty.clone(), name: "" };
         Self {
@@ -62,23 +62,23 @@ impl Body {
     }
 }
 
-/// The address of a symbol.
+/// Returns the address of a symbol.
 pub(super) fn address(name: &Name) -> Value {
     Value::Constant(Constant::symbol(name))
 }
 
-/// A 32-bit integer.
+/// Returns a 32-bit integer.
 pub(super) fn int32(value: u32) -> Value {
     Value::Constant(Constant::i32(value))
 }
 
-/// An integer of this type.
+/// Returns an integer of this type.
 pub(super) fn int(ty: &Type, value: u64) -> Value {
     let bits = if let Type::Int(bits) = ty { *bits } else { 64 };
     Value::Constant(Constant::Int { bits, value })
 }
 
-/// The pointer that points nowhere.
+/// Returns the pointer that points nowhere.
 pub(super) fn null() -> Value {
     Value::Constant(Constant::Null)
 }

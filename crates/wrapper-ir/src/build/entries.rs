@@ -154,7 +154,7 @@ pub(super) fn entry_struct(module: &mut Module) -> Type {
     Type::Struct(name)
 }
 
-/// The section that the compiler puts entries into, but for what the object format adds.
+/// Returns the section that the compiler puts entries into, but for what the object format adds.
 pub(super) fn section(abi: Abi, kind: Kind, suffix: Option<&str>) -> Name {
     let name = match (abi, kind) {
         (Abi::Current | Abi::Llvm24, _) => "llvm_offload_entries",
@@ -168,7 +168,7 @@ pub(super) fn section(abi: Abi, kind: Kind, suffix: Option<&str>) -> Name {
     }
 }
 
-/// The names of the bounds of the section.
+/// Returns the names of the bounds of the section.
 fn bounds(format: ObjectFormat, section: &str) -> (Name, Name) {
     match format {
         ObjectFormat::MachO => (
@@ -179,7 +179,7 @@ fn bounds(format: ObjectFormat, section: &str) -> (Name, Name) {
     }
 }
 
-/// The name of the variable that is in the section so that it is there.
+/// Returns the name of the variable that is in the section so that it is there.
 fn dummy_name(wrapper: &Wrapper<'_>, section: &str) -> Name {
     let name = match (wrapper.abi, wrapper.kind) {
         (Abi::Aomp | Abi::Legacy, Kind::Cuda) => "__dummy.cuda_offloading.entry",

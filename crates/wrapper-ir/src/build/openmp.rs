@@ -153,7 +153,7 @@ fn image_infos(
     Ok(infos)
 }
 
-/// The section of images, where it is not left to the compiler.
+/// Returns the section of images, where it is not left to the compiler.
 fn image_section(wrapper: &Wrapper<'_>) -> Option<Name> {
     match wrapper.abi {
         Abi::Aomp | Abi::Legacy => None,

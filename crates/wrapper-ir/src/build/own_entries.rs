@@ -13,7 +13,7 @@ use crate::entries::{Entries, OffloadEntry};
 /// Starts of names that only the module itself gives.
 pub(crate) const RESERVED: [&str; 3] = ["llvm.", ".offloading.entry", ".omp_offloading.entry"];
 
-/// The description of `entries`, which are checked.
+/// Returns the description of `entries`, which are checked.
 pub(crate) fn module(entries: &Entries<'_>) -> Module {
     let mut module =
         empty("offload.entries.module", entries.kind, entries.abi, entries.target.clone());
@@ -87,7 +87,7 @@ fn declaration(symbol: &str) -> Global {
     }
 }
 
-/// The fields of an entry, whose name is in the variable `text`.
+/// Returns the fields of an entry, whose name is in the variable `text`.
 fn fields(module: &Module, entry: &OffloadEntry<'_>, text: &Name) -> Vec<Constant> {
     let int = |bits, value| Constant::Int { bits, value };
     let address = |symbol: &Option<Cow<'_, str>>| match symbol {
@@ -115,7 +115,7 @@ fn fields(module: &Module, entry: &OffloadEntry<'_>, text: &Name) -> Vec<Constan
     }
 }
 
-/// The kind in records of entries, as in packages.
+/// Returns the kind in records of entries, as in packages.
 fn number(kind: Kind) -> u64 {
     offload_binary::OffloadKind::from(kind).0.into()
 }

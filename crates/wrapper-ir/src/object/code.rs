@@ -44,7 +44,7 @@ pub(super) trait Assembler {
     fn argument_registers(&self) -> usize;
     /// Bytes between the stack pointer and the first argument on the stack.
     fn home_bytes(&self) -> u64;
-    /// Alignment of functions in bytes.
+    /// Returns the alignment of functions in bytes.
     fn function_align(&self) -> u64;
     /// Returns the code to append to.
     fn code(&mut self) -> &mut Code;
@@ -149,7 +149,7 @@ impl Code {
         self.jumps.push((self.bytes.len(), block));
     }
 
-    /// The 32 bits at `at`.
+    /// Returns the 32 bits at `at`.
     pub(super) fn word_at(&mut self, at: usize) -> Option<&mut [u8; 4]> {
         self.bytes.get_mut(at..)?.first_chunk_mut()
     }
@@ -425,7 +425,7 @@ impl<A: Assembler> Lowering<'_, A> {
         }
     }
 
-    /// The slot of a result that is used.
+    /// Returns the slot of a result that is used.
     fn result_slot(&self, instruction: &Instruction) -> Option<u32> {
         self.slots.locals.get(&instruction.result?).copied()
     }

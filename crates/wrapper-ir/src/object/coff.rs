@@ -37,7 +37,7 @@ pub(super) const ARM64: Machine = Machine {
     unwind: pdata::Rules::Arm64,
 };
 
-/// The type of a relocation, as descriptions of relocations have it.
+/// Returns the type of a relocation, as descriptions of relocations have it.
 pub(super) const fn coff_kind(kind: pe::RelocationType) -> u32 {
     kind.0 as u32
 }
@@ -86,7 +86,7 @@ fn narrow(size: u64) -> Result<u32, Problem> {
 struct Strings(Vec<u8>);
 
 impl Strings {
-    /// The place of a name, counted from the size.
+    /// Returns the place of a name, counted from the size.
     fn add(&mut self, name: &str) -> Result<u32, Problem> {
         let at = narrow(to_u64(self.0.len()).saturating_add(4))?;
         self.0.extend_from_slice(name.as_bytes());
@@ -95,7 +95,7 @@ impl Strings {
     }
 }
 
-/// A name of up to 8 bytes.
+/// Returns a name of up to 8 bytes.
 fn short_name(name: &str) -> Option<[u8; 8]> {
     let mut short = [0; 8];
     short.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
@@ -146,7 +146,7 @@ fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Layout, 
     Ok(layout)
 }
 
-/// The header of a section that comes after `end`, and where its relocations end.
+/// Returns the header of a section that comes after `end`, and where its relocations end.
 fn header(
     section: &Section,
     end: u64,
@@ -244,7 +244,7 @@ fn push_section(layout: &mut Layout, section: &Section, numbers: &[u32]) -> Resu
     Ok(())
 }
 
-/// The section of a symbol that several objects may define, all alike: it has one of its own.
+/// Returns the section of a symbol that several objects may define, all alike: it has one of its own.
 fn comdat<'a>(symbol: &Symbol, object: &'a Object) -> Option<&'a Section> {
     match symbol.linkage {
         Linkage::WeakOdr => object.sections.get(symbol.section?),

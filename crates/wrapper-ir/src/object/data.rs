@@ -161,7 +161,7 @@ impl Builder<'_> {
         self.constant(index, global, init)
     }
 
-    /// The section of a variable.
+    /// Returns the section of a variable.
     fn place(&self, global: &Global, init: &Constant) -> (Name, Content) {
         let format = self.module.target.format();
         if let Some(name) = &global.section {
@@ -260,7 +260,7 @@ impl Builder<'_> {
         self.object.sections.get_mut(index).ok_or(Problem::OutputTooLarge)
     }
 
-    /// The symbol of a variable or function; one that is not defined yet is declared, and becomes
+    /// Returns the symbol of a variable or function; one that is not defined yet is declared, and becomes
     /// defined when its definition comes.
     fn symbol(&mut self, name: &Name) -> Result<usize, Problem> {
         if let Some(symbol) = self.object.find(name) {
@@ -293,7 +293,7 @@ fn has_pointers(constant: &Constant) -> bool {
     }
 }
 
-/// The section for a pointer to a function that runs at the start or at the end, as LLVM's code
+/// Returns the section for a pointer to a function that runs at the start or at the end, as LLVM's code
 /// generator names it.
 fn startup_section(module: &Module, content: Content, priority: u32) -> Name {
     /// The priority of functions without one.

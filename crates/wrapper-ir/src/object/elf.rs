@@ -337,7 +337,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The header of a section that comes after `end`.
+    /// Returns the header of a section that comes after `end`.
     fn header(&mut self, section: &Section, end: u64) -> Result<SectionHeader, Problem> {
         let name = self.strings.add(&section.name)?;
         let (kind, mut flags) = match section.content {
@@ -393,7 +393,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The header of nothing.
+/// Returns the header of nothing.
 fn no_section() -> SectionHeader {
     SectionHeader {
         sh_name: 0.into(),

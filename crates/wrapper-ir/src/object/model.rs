@@ -99,7 +99,7 @@ pub(super) enum SymbolKind {
 }
 
 impl Object {
-    /// The section of this name, made if it is not there yet.
+    /// Returns the section of this name, made if it is not there yet.
     pub(super) fn section(&mut self, name: &Name, content: Content) -> usize {
         let found = self.sections.iter().position(|section| section.name == *name);
         found.unwrap_or_else(|| {
@@ -128,7 +128,7 @@ impl Object {
         index
     }
 
-    /// The symbol of this name.
+    /// Returns the symbol of this name.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.names.get(name).copied()
     }

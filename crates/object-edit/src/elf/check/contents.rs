@@ -46,7 +46,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The offset in the range of the first byte that differs, if one does.
+    /// Returns the offset in the range of the first byte that differs, if one does.
     pub(super) fn difference(
         &self,
         source: &mut Source<'_>,

@@ -97,7 +97,7 @@ fn places(file: &File) -> Result<(), Problem> {
     }
 }
 
-/// The sections of both files without those of device code, of which there may be more or fewer.
+/// Returns the sections of both files without those of device code, of which there may be more or fewer.
 fn pairs<'a>(check: &Check<'a>) -> Result<Vec<Pair<'a>>, Problem> {
     fn others(file: &File) -> Vec<&SectionHeader> {
         let is_other = |s: &&SectionHeader| !file.name(s).starts_with(DEVICE_SECTION);
@@ -110,7 +110,7 @@ fn pairs<'a>(check: &Check<'a>) -> Result<Vec<Pair<'a>>, Problem> {
     Ok(old.into_iter().zip(new).collect())
 }
 
-/// The name of the section with this index; that of device code for all such.
+/// Returns the name of the section with this index; that of device code for all such.
 fn name(file: &File, index: u64) -> Option<&[u8]> {
     let name = file.name(file.sections.get(usize::try_from(index).ok()?)?);
     Some(if name.starts_with(DEVICE_SECTION) { DEVICE_SECTION } else { name })
@@ -295,7 +295,7 @@ const ADDRESSES: [DynamicTag; 17] = [
     DT_VERNEED,
 ];
 
-/// The tags of a dynamic section and their values.
+/// Returns the tags of a dynamic section and their values.
 fn tags(
     source: &mut Source<'_>,
     file: &File,

@@ -45,7 +45,7 @@ fn end(load: &ProgramHeader) -> u64 {
     load.p_vaddr.get(LE).saturating_add(load.p_memsz.get(LE))
 }
 
-/// The size of the pages that the segments of a file keep apart.
+/// Returns the size of the pages that the segments of a file keep apart.
 fn granule(file: &File) -> u64 {
     let align = file.loads().map(|load| load.p_align.get(LE)).max().unwrap_or(PAGE).max(PAGE);
     if loads(file, align).is_ok() { align } else { PAGE }

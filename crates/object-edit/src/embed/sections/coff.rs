@@ -106,7 +106,7 @@ pub(super) fn lay_out<'a>(
         .ok_or_else(|| too_large(symbols_at))
 }
 
-/// The object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out
+/// Returns the object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out
 /// again to be sure.
 pub(super) fn undo(object: &[u8], prefix: &[u8]) -> Option<Vec<u8>> {
     let coff = Object::of_bytes(object).ok()?;

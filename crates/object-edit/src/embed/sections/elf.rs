@@ -94,8 +94,8 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
         .ok_or_else(|| too_large(table_at))
 }
 
-/// The object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out again
-/// to be sure. The contents of the added sections are not read.
+/// Returns the object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out
+/// again to be sure. The contents of the added sections are not read.
 pub(super) fn undo<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,

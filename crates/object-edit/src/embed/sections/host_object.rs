@@ -58,7 +58,7 @@ impl HostObject {
     }
 }
 
-/// The object in the window without the sections of these names.
+/// Returns the object in the window without the sections of these names.
 pub(super) fn plan(
     source: &mut Source<'_>,
     window: &Range<u64>,

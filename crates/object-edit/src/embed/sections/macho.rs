@@ -203,7 +203,7 @@ impl<'a, C: MachClass> MachO<'a, C> {
         self.segment_at.saturating_add(size_of::<C::Segment>() as u64)
     }
 
-    /// The header of the file and the load commands with other offsets.
+    /// Returns the header of the file and the load commands with other offsets.
     pub(super) fn headers(
         &self,
         object: &[u8],
@@ -254,14 +254,14 @@ fn command<C: MachClass>(
     Ok((command.cmd.get(e), end))
 }
 
-/// A word of a load command that ends at `end`.
+/// Returns a word of a load command that ends at `end`.
 fn word<C: MachClass>(object: &[u8], at: u64, end: u64) -> Result<u32, ObjectProblem> {
     let word = slice(object, at..end).and_then(first::<U32<C::Endian>>);
     let expected = "the length of such a load command";
     word.map(|word| word.get(C::order())).ok_or_else(|| field("cmdsize", at, end, expected))
 }
 
-/// The segment command and the section headers in it.
+/// Returns the segment command and the section headers in it.
 fn segment<C: MachClass>(
     object: &[u8],
     at: u64,
@@ -281,7 +281,7 @@ fn segment<C: MachClass>(
     Ok((segment, table_of(sections)))
 }
 
-/// The bytes that a section has in the file.
+/// Returns the bytes that a section has in the file.
 pub(super) fn contents(section: &SectionFields) -> Range<u64> {
     let start = u64::from(section.offset);
     if ZEROFILL.contains(&section.flags.typ()) {
@@ -384,7 +384,7 @@ pub(super) fn lay_out<'a, C: MachClass>(
     NewSections::from_pieces(before, sizes, after).ok_or_else(|| too_large(total))
 }
 
-/// Header and load commands with one more section.
+/// Returns the header and load commands with one more section.
 fn changed_headers<C: MachClass>(
     object: &[u8],
     macho: &MachO<'_, C>,
@@ -428,8 +428,8 @@ fn changed_headers<C: MachClass>(
     Some(bytes)
 }
 
-/// The object to which the last section was added by [`lay_out`]; `None` if it was not. It is laid out again to
-/// be sure.
+/// Returns the object to which the last section was added by [`lay_out`]; `None` if it was not. It is laid out
+/// again to be sure.
 pub(super) fn undo<C: MachClass>(object: &[u8], name: &str) -> Option<Vec<u8>> {
     let macho = MachO::<C>::read(object).ok()?;
     let header_len = size_of::<C::Section>() as u64;

@@ -132,7 +132,7 @@ impl Cuts {
     }
 }
 
-/// Header and load commands of what is left.
+/// Returns the header and load commands of what is left.
 fn headers<C: MachClass>(
     object: &[u8],
     macho: &MachO<'_, C>,
@@ -188,7 +188,7 @@ fn headers<C: MachClass>(
     Some(bytes)
 }
 
-/// The new number of a section. Numbers that are not section numbers do not change.
+/// Returns the new number of a section. Numbers that are not section numbers do not change.
 fn renumber(number: u64, numbers: &[Option<u64>], by: ObjectPart) -> Result<u64, ObjectProblem> {
     let index = number.checked_sub(1).and_then(|index| usize::try_from(index).ok());
     match index.and_then(|index| numbers.get(index)) {

@@ -403,7 +403,7 @@ fn in_memory(
     Ok(Some(bytes))
 }
 
-/// An empty vector with room for `size` bytes.
+/// Returns an empty vector with room for `size` bytes.
 fn with_capacity(size: u64) -> Result<Vec<u8>, ObjectProblem> {
     let mut bytes = Vec::new();
     match usize::try_from(size).map(|size| bytes.try_reserve_exact(size)) {

@@ -57,8 +57,8 @@ pub(super) const ARM64: Machine = Machine {
     packed_arguments: true,
 };
 
-/// A relocation that refers to a symbol, as the upper 8 bits of its record: 1 for a distance, the logarithm of the size in
-/// bytes times 2, 8 for a symbol and not a section, the type of the machine times 16.
+/// Returns a relocation that refers to a symbol, as the upper 8 bits of its record: 1 for a distance, the logarithm
+/// of the size in bytes times 2, 8 for a symbol and not a section, the type of the machine times 16.
 pub(super) const fn mach_o_kind(kind: macho::RelocationType, length: u32, distance: bool) -> u32 {
     (kind.0 as u32) << 4 | OF_SYMBOL | length << 1 | distance as u32
 }
@@ -71,7 +71,7 @@ const _: () = assert!(POINTER == mach_o_kind(macho::ARM64_RELOC_UNSIGNED, 3, fal
 /// The same, of a section.
 const SECTION_POINTER: u32 = POINTER & !OF_SYMBOL;
 
-/// The size of the field that a relocation of this type fills in, in bytes.
+/// Returns the size of the field that a relocation of this type fills in, in bytes.
 fn width(kind: u32) -> usize {
     1 << (kind >> 1 & 3)
 }
@@ -153,7 +153,7 @@ fn advance(end: u64, size: u64) -> Result<u64, Problem> {
     end.checked_add(size).ok_or(Problem::OutputTooLarge)
 }
 
-/// A name of up to 16 bytes.
+/// Returns a name of up to 16 bytes.
 fn short_name(name: &str) -> Option<[u8; 16]> {
     let mut short = [0; 16];
     short.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
@@ -363,7 +363,7 @@ impl<'a> Writer<'a> {
         Ok(layout)
     }
 
-    /// The system that the object is for, where the triple has one of Apple's.
+    /// Returns the system that the object is for, where the triple has one of Apple's.
     fn build_version(&self) -> Vec<BuildVersion> {
         let platform = Platform::new(self.module.target.triple());
         let command = platform.map(|platform| BuildVersion {
@@ -436,7 +436,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The header of a section that is at `address`, but for places in the file.
+/// Returns the header of a section that is at `address`, but for places in the file.
 fn header(section: &Section, address: u64) -> Result<SectionHeader, Problem> {
     let names = section.name.split_once(',').and_then(|(segment, name)| {
         Some((short_name(segment)?, short_name(name).filter(|_| !name.contains(','))?))

@@ -13,7 +13,7 @@ pub(super) struct Platform {
 }
 
 impl Platform {
-    /// The platform of a triple; `None` if its system is not one of Apple's.
+    /// Returns the platform of a triple; `None` if its system is not one of Apple's.
     ///
     /// The version is that of the triple, or the first that exists for the machine, as clang 22 has it.
     pub(super) fn new(triple: &str) -> Option<Self> {
@@ -56,7 +56,7 @@ impl Platform {
     }
 }
 
-/// The system and its version, where there is one, of a part of a triple.
+/// Returns the system and its version, where there is one, of a part of a triple.
 fn system(part: &str) -> Option<(&'static str, Option<Version>)> {
     const NAMES: [(&str, &str); 9] = [
         ("darwin", "darwin"),
@@ -72,7 +72,7 @@ fn system(part: &str) -> Option<(&'static str, Option<Version>)> {
     NAMES.iter().find_map(|(prefix, name)| Some((*name, version(part.strip_prefix(prefix)?))))
 }
 
-/// The version that a text states; numbers that it lacks are 0.
+/// Returns the version that a text states; numbers that it lacks are 0.
 fn version(text: &str) -> Option<Version> {
     let mut version = [0; 3];
     for (number, digits) in version.iter_mut().zip(text.split('.')) {
@@ -81,7 +81,7 @@ fn version(text: &str) -> Option<Version> {
     (version != [0; 3]).then_some(version)
 }
 
-/// The macOS of a Darwin.
+/// Returns the macOS of a Darwin.
 fn macos([darwin, ..]: Version) -> Version {
     match darwin {
         0..=19 => [10, darwin.saturating_sub(4), 0],
