@@ -19,7 +19,7 @@ pub(crate) struct Compression {
     /// Write this version of the format: 2 or 3
     ///
     /// Version 2 (up to 4 GiB) is readable by LLVM 19 and later, and by every HIP runtime that supports compressed
-    /// bundles. Version 3 needs LLVM 22. The default is 3 for files of bundles and for bundles that version 2
+    /// bundles. Version 3 needs LLVM 22 or later. The default is 3 for files of bundles and for bundles that version 2
     /// cannot hold, otherwise 2.
     #[arg(long, value_name = "N", value_parser = ["2", "3"], hide_possible_values = true)]
     pub(crate) format_version: Option<String>,
