@@ -111,7 +111,7 @@ impl<'a> EntryId<'a> {
         self.three_field
     }
 
-    /// Kind, triple and target ID together, for matching.
+    /// Returns kind, triple and target ID together, for matching.
     #[must_use]
     pub fn target(&self) -> Target {
         Target::new(Some(self.kind()), Some(Triple::parse(self.triple)), self.target_id)

@@ -388,7 +388,8 @@ pub fn to_vec(leader: Leader, entries: &[(&str, &[u8])]) -> Result<Vec<u8>, Erro
     Ok(bytes)
 }
 
-/// As [`to_vec`], to a writer, which is flushed. Everything is checked before the first byte is written.
+/// Writes the bundle as [`to_vec`] does, and flushes the writer. Everything is checked before the first byte is
+/// written.
 ///
 /// # Errors
 ///

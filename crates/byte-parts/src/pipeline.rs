@@ -17,28 +17,28 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// At most `threads` threads, the calling one included, and at most 16 jobs in flight for each of them.
+    /// Allows `threads` threads, the calling one included, and 16 jobs in flight for each of them.
     pub fn new(threads: NonZeroUsize) -> Self {
         let threads = threads.get();
         Bounds { threads, jobs: threads.saturating_mul(16), bytes: u64::MAX, stack_size: None }
     }
 
-    /// These bounds with at most `jobs` jobs in flight; 0 is 1.
+    /// Sets the number of jobs in flight; 0 is 1.
     #[must_use]
     pub fn with_jobs(mut self, jobs: usize) -> Self {
         self.jobs = jobs.max(1);
         self
     }
 
-    /// These bounds with jobs in flight of at most `bytes` bytes in total, the result that was handed out last included. A
-    /// larger job is in flight alone. Default: no bound.
+    /// Limits the total size of jobs in flight to `bytes`, including the result that was handed out last. A larger
+    /// job is in flight alone. Default: no bound.
     #[must_use]
     pub fn with_bytes(mut self, bytes: u64) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// These bounds with stacks of `bytes` bytes for the threads that are started. Default: that of the standard library.
+    /// Sets the stack size of started threads. Default: that of the standard library.
     #[must_use]
     pub fn with_stack_size(mut self, bytes: usize) -> Self {
         self.stack_size = Some(bytes);

@@ -57,7 +57,7 @@ impl AsRef<[u8]> for Shared {
 }
 
 impl<'r> Source<'r> {
-    /// Returns all of a reader.
+    /// Creates a source of all bytes of a reader.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl<'r> Source<'r> {
         Ok(Self::with_len(reader, len))
     }
 
-    /// A reader that is known to have this length in bytes, or of which no more is to be read.
+    /// Wraps a reader of which only the first `len` bytes are read.
     pub fn with_len(reader: impl ReadSeek + 'r, len: u64) -> Self {
         let (reader, block) = (Box::new(reader), Vec::new());
         Source { reader, len, memory: None, block_start: 0, block, block_size: 0 }

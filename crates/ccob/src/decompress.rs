@@ -77,9 +77,8 @@ pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
     verified(data, limits, None)
 }
 
-/// Like [`decompress`], and lets `grown` see the data while it grows: each time all that there is by
-/// then, and in the end, once, the whole. So it can be used while it is still being hashed, with feature `std`
-/// on a second thread.
+/// Decompresses as [`decompress`] does, and calls `grown` with the data so far while it grows, and once with all
+/// data at the end. So it can be used while it is still being hashed, with feature `std` on a second thread.
 ///
 /// The data that `grown` sees is not verified before this returns: discard everything derived from it if this
 /// fails. It sees the whole only of a stream without fault, so then no error is left but one of the kind
@@ -96,7 +95,8 @@ pub fn decompress_growing(
     verified(data, limits, Some(grown))
 }
 
-/// Like [`decompress`], but hands out the data while it is still being hashed, on a second thread. Needs feature `std`.
+/// Decompresses as [`decompress`] does, but returns the data while a second thread still hashes it. Needs feature
+/// `std`.
 ///
 /// Discard everything derived from the data if [`HashCheck::finish`] fails.
 ///
@@ -212,7 +212,7 @@ impl Decompressed {
     }
 }
 
-/// Like [`decompress`], but does not look at the hash, just as LLVM does not.
+/// Decompresses as [`decompress`] does, but ignores the hash, like LLVM.
 ///
 /// For diagnosis, and for callers who compare [`hash`](crate::hash()) with [`Header::hash`]
 /// themselves.

@@ -20,7 +20,7 @@
 //!   versions 2 and 3.
 //! - *total* counts the bytes of header and payload. Version 1 lacks it: there the end of the
 //!   stream is the end of the container.
-//! - *uncompressed* is the length of what was compressed, in bytes.
+//! - *uncompressed* is the length of the uncompressed data, in bytes.
 //! - *hash* is the first 8 bytes of the MD5 digest of the uncompressed data. LLVM writes it and
 //!   never checks it; [`decompress`] does.
 //!
@@ -80,8 +80,8 @@
 //!
 //! # Hostile input
 //!
-//! No input makes this crate panic, and none makes it use memory that is out of proportion to
-//! what the payload can hold or the [`Limits`] allow. [`Error`] says what is wrong, where, and what was expected.
+//! This crate does not panic on any input, and its memory is bounded by the payload and the [`Limits`]. [`Error`]
+//! says what is wrong, where, and what was expected.
 //!
 //! # Features
 //!
@@ -92,7 +92,7 @@
 //! | `zstd` | no | Zstandard by libzstd, in C: all levels, threads, long-distance matching. Preferred over `ruzstd`; needs `std` |
 //! | `std` | yes | hashing on a second thread while compressing and decompressing; errors as `std::io::Error` |
 //!
-//! Without codecs headers can still be read. Both Zstandard codecs accept the same: one or more frames without
+//! Without codecs, headers can still be read. Both Zstandard codecs accept the same: one or more frames without
 //! dictionary, with a window of less than 2^32 bytes each; skippable frames before, between and after them. Nothing
 //! may follow in the payload of version 2 and 3; version 1, which does not record its end, ends with its last
 //! frame. The codecs may report different errors for damage inside a compressed block; the hash finds the rest. No
@@ -100,10 +100,10 @@
 //!
 //! # `no_std`, Rust version, stability
 //!
-//! Without `std` and `zstd` the crate needs only `alloc`. Rust 1.88 or later; that rises with a minor version only. Its
-//! version follows semantic versioning: enums that can grow, errors and options are `#[non_exhaustive]`. Which bytes a
-//! level compresses to may change with any version; what is read, and that the same version of this crate with the same
-//! codec writes the same bytes everywhere, does not.
+//! Without `std` and `zstd` the crate needs only `alloc`. Rust 1.88 or later; that rises with a minor version only.
+//! Its version follows semantic versioning: enums that can grow, errors and options are `#[non_exhaustive]`. The
+//! compressed bytes of a level may change with any version. The same version of this crate with the same codec
+//! writes the same bytes everywhere.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]

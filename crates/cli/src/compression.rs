@@ -48,7 +48,7 @@ impl Compression {
         match self.level {
             Some(level) => {
                 if method.codec() == Some(Codec::Ruzstd) {
-                    report::warning(&"this build's zstd has one level: --level is without effect");
+                    report::warning(&"--level has no effect: this build's zstd has one level");
                 }
                 options.with_level(level)
             }

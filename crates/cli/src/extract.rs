@@ -212,7 +212,7 @@ impl Visitor for Extractor<'_> {
             && !is_decompressed(image)
         {
             report::warning(&format_args!(
-                "{}: image {} is compressed by itself ({}) and is written as stored",
+                "{}: image {} is compressed ({}) and is written as stored",
                 self.file,
                 image.index(),
                 compression.method()

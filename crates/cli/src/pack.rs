@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             refused = true;
         }
         if spec.get("file").is_none_or(<[u8]>::is_empty) {
-            report::error(&format_args!("'{text}': names no file (file=NAME)"));
+            report::error(&format_args!("'{text}': no file: expected file=NAME"));
             refused = true;
         }
         if let Some((key, _)) = spec.pairs().find(|(key, value)| key.is_empty() || value.is_empty())
@@ -161,7 +161,7 @@ fn doubts(spec: &ImageSpec) -> Vec<String> {
         let near = suggest::target_id(&typed);
         let name = suggest::processor(&typed);
         if !near.is_empty() && !may_be_processor(name) {
-            doubts.push(format!("no processor is called {name}{}", did_you_mean(&near)));
+            doubts.push(format!("unknown processor {name}{}", did_you_mean(&near)));
         }
     }
     doubts

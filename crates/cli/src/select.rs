@@ -187,10 +187,7 @@ impl Selection {
             let name = request.processor();
             let near = request.near();
             if !near.is_empty() && !may_be_processor(name) {
-                report::warning(&format_args!(
-                    "no processor is called {name}{}",
-                    did_you_mean(&near)
-                ));
+                report::warning(&format_args!("unknown processor {name}{}", did_you_mean(&near)));
             }
         }
     }

@@ -69,7 +69,7 @@ pub(crate) fn doubt(device: &Device) -> Option<String> {
     let name = device.id().processor();
     device.is_unknown().then(|| {
         format!(
-            "no processor {name} is known here, so only images for that very name or portable ones can match{}",
+            "unknown processor {name}: only images with exactly that name, or portable ones, can match{}",
             did_you_mean(&gpus(name))
         )
     })

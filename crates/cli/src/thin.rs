@@ -129,7 +129,7 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
         })
         .collect();
     if !missing.is_empty() {
-        let advice = "; --allow-missing goes on without";
+        let advice = "; --allow-missing ignores this";
         let missing: Vec<_> = missing.iter().map(|why| format!("{why}{advice}")).collect();
         return Err(missing.into());
     }

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let near = suggest::target_id(id);
         let name = suggest::processor(id);
         if !near.is_empty() && !is_known_processor(name) {
-            report::warning(&format_args!("no processor is called {name}{}", did_you_mean(&near)));
+            report::warning(&format_args!("unknown processor {name}{}", did_you_mean(&near)));
         }
     }
     let request = Request {

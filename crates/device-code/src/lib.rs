@@ -1,10 +1,11 @@
-//! One image of device code: its format, the target that it states itself, its extent, and whether it holds code.
+//! Analysis of one device image: its format, the target that it states itself, its extent, and whether it holds
+//! code.
 //!
 //! - [`FileFormat::sniff`] tells the format from the first bytes.
 //! - [`image_target`] returns the target that an image states about itself, whatever the container around it says;
 //!   [`image_target_at`] does so without holding the image.
 //! - [`extent`] finds the end of PTX, SPIR-V and ELF images that lie among other bytes.
-//! - [`elf_holds_code`] tells images without any kernel, [`check_spirv`] SPIR-V modules that are damaged.
+//! - [`elf_holds_code`] detects images without kernels, [`check_spirv`] detects damaged SPIR-V modules.
 //!
 //! ```
 //! use device_code::{FileFormat, image_target};
@@ -14,8 +15,8 @@
 //! assert_eq!(image_target(image).unwrap().id(), "sm_90a");
 //! ```
 //!
-//! Sources are [`ReadAt`]: bytes in memory, or what a program makes of a file. Only headers, tables and notes are read, in
-//! pieces of bounded size. Reading never panics; what is malformed states nothing.
+//! A source is a [`ReadAt`]: bytes in memory, or a file through a type of the caller. Only headers, tables and
+//! notes are read, in pieces of bounded size. Reading never panics; malformed images state nothing.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]

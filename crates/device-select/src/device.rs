@@ -107,7 +107,7 @@ impl fmt::Display for NotADevice {
         match self {
             NotADevice::Empty => f.write_str("expected a target ID such as gfx90a:xnack+ or sm_86"),
             NotADevice::Malformed(error) => error.fmt(f),
-            NotADevice::Unknown(name) => write!(f, "no processor is called {name}"),
+            NotADevice::Unknown(name) => write!(f, "unknown processor {name}"),
             NotADevice::Generic(name, covered) => {
                 write!(f, "{name} is not a GPU, it stands for several: {}", few(covered))
             }
@@ -347,14 +347,14 @@ mod tests {
             ("amdgcnspirv", "is not a GPU, it is portable code"),
             ("gfx90a:xnack", "lacks its sign"),
             ("gfx1100:xnack+", "does not have"),
-            ("gfx90A", "no processor is called gfx90A"),
-            ("sm86", "no processor is called sm86"),
-            ("8.6", "no processor is called 8.6"),
-            ("compute_90", "no processor is called compute_90"),
-            ("rx7901xtx", "no processor is called rx7901xtx"),
+            ("gfx90A", "unknown processor gfx90A"),
+            ("sm86", "unknown processor sm86"),
+            ("8.6", "unknown processor 8.6"),
+            ("compute_90", "unknown processor compute_90"),
+            ("rx7901xtx", "unknown processor rx7901xtx"),
             ("RX 7900", "RX 7900 names several GPUs: "),
-            ("generic", "no processor is called generic"),
-            ("host-x86_64-unknown-linux-gnu-", "no processor is called host-"),
+            ("generic", "unknown processor generic"),
+            ("host-x86_64-unknown-linux-gnu-", "unknown processor host-"),
         ] {
             assert!(refusal(text).contains(words), "{text}: {}", refusal(text));
         }

@@ -46,7 +46,7 @@
 //! - CUDA: NVIDIA's compatibility guides for binary code and PTX.
 //! - SYCL: `getDeviceImage` of `sycl-rt`, `urDeviceSelectBinary` of the unified runtime.
 //!
-//! Without the feature `files` this crate is `no_std`, and has neither [`units`] nor [`Rule`].
+//! Without the feature `files`, this crate is `no_std` and lacks [`units`] and [`Rule`].
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

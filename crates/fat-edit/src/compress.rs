@@ -28,16 +28,16 @@ impl CompressOptions {
         self
     }
 
-    /// With `true`, compressed bundles are decompressed and compressed again. Default: leave them as they are.
+    /// Sets whether compressed bundles are compressed again. Default: `false`.
     #[must_use]
     pub fn with_recompress(mut self, recompress: bool) -> Self {
         self.recompress = recompress;
         self
     }
 
-    /// With `true`, offload binaries of versions 1 and 2 become compressed ones of version 3, which LLVM 23 and older do not
-    /// read. They do so in files of offload binaries, and in sections that no linked file loads; others stay as they are.
-    /// Default: leave all of them as they are.
+    /// Sets whether offload binaries of versions 1 and 2 become compressed ones of version 3, which LLVM 23 and
+    /// older do not read. They do so in files of offload binaries, and in sections that no linked file loads;
+    /// others stay as they are. Default: leave all of them as they are.
     #[must_use]
     pub fn with_upgrade_offload_binaries(mut self, upgrade: bool) -> Self {
         self.upgrade_offload_binaries = upgrade;

@@ -95,63 +95,65 @@ pub struct EditOptions {
 }
 
 impl EditOptions {
-    /// With `true`, device code that is larger than its place in a linked file gets a new place at the end of the program's
-    /// memory. Default: refuse it.
+    /// Sets whether device code that is larger than its place in a linked file gets a new place at the end of the
+    /// program's memory. Default: refuse it.
     #[must_use]
     pub fn with_grow(mut self, grow: bool) -> Self {
         self.grow = grow;
         self
     }
 
-    /// With `true`, a signature that the edit makes invalid is removed. Default: refuse signed files.
+    /// Sets whether a signature that the edit makes invalid is removed. Default: refuse signed files.
     #[must_use]
     pub fn with_drop_signature(mut self, drop_signature: bool) -> Self {
         self.drop_signature = drop_signature;
         self
     }
 
-    /// With `true`, a bundle may lose its last device image, and an offload binary its last image. Default: refuse it.
+    /// Sets whether a bundle may lose its last device image, and an offload binary its last image. Default: refuse
+    /// it.
     #[must_use]
     pub fn with_allow_empty(mut self, allow_empty: bool) -> Self {
         self.allow_empty = allow_empty;
         self
     }
 
-    /// With `true`, a new image may be for another target than its ID says. Default: refuse it, as far as the image's own
-    /// headers tell.
+    /// Sets whether a new image may be for another target than its ID names. Default: refuse it, as far as the
+    /// image's own headers tell.
     #[must_use]
     pub fn with_any_image(mut self, any_image: bool) -> Self {
         self.any_image = any_image;
         self
     }
 
-    /// With `true`, the host's entry of a bundle may be removed, which is the host's code in bundles of objects and bitcode.
-    /// Nothing else would keep it: "every image that is not for this GPU" means it, too. Default: refuse it.
+    /// Sets whether the host's entry of a bundle may be removed, which is the host's code in bundles of objects and
+    /// bitcode. Nothing else would keep it: "every image that is not for this GPU" means it, too. Default: refuse
+    /// it.
     #[must_use]
     pub fn with_remove_host(mut self, remove_host: bool) -> Self {
         self.remove_host = remove_host;
         self
     }
 
-    /// With `true`, a file is edited although it has [findings](EditableFile::findings), or hashes of compressed bundles that
-    /// do not match and that the survey did not [compare](fat_object::Options::with_verify_hash). Damage that hides the
-    /// place of anything is always refused. Default: refuse both.
+    /// Sets whether a file is edited although it has [findings](EditableFile::findings), or hashes of compressed
+    /// bundles that do not match and that the survey did not [compare](fat_object::Options::with_verify_hash).
+    /// Damage that hides the place of anything is always refused. Default: refuse both.
     #[must_use]
     pub fn with_allow_findings(mut self, allow_findings: bool) -> Self {
         self.allow_findings = allow_findings;
         self
     }
 
-    /// With `true`, containers that [cannot be edited](EditableContainer::uneditable) stay as they are where the edit would
-    /// change them: [`EditNote::Uneditable`] lists them. Default: refuse the edit.
+    /// Sets whether containers that [cannot be edited](EditableContainer::uneditable) are skipped where the edit
+    /// would change them: [`EditNote::Uneditable`] lists them. Default: refuse the edit.
     #[must_use]
     pub fn with_allow_uneditable(mut self, allow_uneditable: bool) -> Self {
         self.allow_uneditable = allow_uneditable;
         self
     }
 
-    /// The number of threads that compress bundles at the same time which were compressed before; 0 is one. Bundles that
-    /// [`Edit::compress`] compresses are compressed by the threads of its options. Default: one.
+    /// Sets the number of threads that compress previously compressed bundles at the same time; 0 is one. Bundles
+    /// that [`Edit::compress`] compresses are compressed by the threads of its options. Default: one.
     #[must_use]
     pub fn with_threads(mut self, threads: u32) -> Self {
         self.threads = threads;

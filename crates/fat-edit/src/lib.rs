@@ -1,10 +1,11 @@
 //! Change the device code in finished files: images removed, replaced, added; bundles compressed or not.
 //!
-//! Finished files are edited in three steps. [`survey`] walks a file and lists its images and containers. An [`Edit`]
-//! says what becomes of them: images removed, replaced, added; bundles compressed or decompressed.
-//! [`EditableFile::plan`] works out the new file, from headers and sizes, with everything around the device code: sections,
-//! segments, members of archives. An [`EditPlan`] is parts of the old file, of new images, and new bytes: nothing is
-//! written before it is complete, and what is not compressed is in memory at no time.
+//! Finished files are edited in three steps. [`survey`] walks a file and lists its images and containers. An
+//! [`Edit`] lists the changes: images removed, replaced, added; bundles compressed or decompressed.
+//! [`EditableFile::plan`] computes the new file from headers and sizes, including everything around the device
+//! code: sections, segments, members of archives. An [`EditPlan`] consists of parts of the old file, parts of new
+//! images, and new bytes. Nothing is written before it is complete, and uncompressed parts are never held in
+//! memory.
 //!
 //! ```
 //! use std::io::Cursor;
@@ -34,46 +35,49 @@
 //!
 //! Guarantees of every edit that succeeds:
 //!
-//! - Images that are kept keep every byte, their order, the exact text of their IDs; offload binaries their kinds, flags and
-//!   strings. Containers of which nothing is wished are copied as they are, with whatever lies around them.
-//! - A bundle is laid out as close as the alignment allows that it had: whole pages, or none, or in between the largest
-//!   that all its images keep. In a file or section of bundles each starts at a multiple of 4096 that did so before.
-//! - The same edit does nothing more when it is done again; and to thin a file twice is to thin it at once, for plain
-//!   bundles aligned to pages or not at all.
-//! - A compressed bundle keeps method and version (2 takes the place of 1, which does not tell where it ends); if it
-//!   were to grow by what it loses, higher levels are tried. Compressing leaves bundles alone that would not get
-//!   smaller. Decompressing restores every byte of the file. A plan that compresses checks this: it tells where the first
-//!   other byte would be ([`EditNote::NotRestored`]), and fails if nothing could be restored ([`ErrorKind::NotRestorable`]).
-//! - The last device image of a bundle stays, unless [`EditOptions::with_allow_empty`] says otherwise; then a page is left,
-//!   with the entry of the host. An offload binary of version 1 goes with its image, but not the last one in its place.
-//! - The entry of the host stays, unless [`EditOptions::with_remove_host`] says otherwise: to remove it is an error.
-//! - New images have to be for the target that their entry names, as [`check_agreement`](fat_object::check_agreement) has it, unless
-//!   [`EditOptions::with_any_image`] is set.
+//! - Retained images keep every byte, their order, and the exact text of their IDs; those of offload binaries keep
+//!   kinds, flags and strings. Unchanged containers are copied, with the bytes around them.
+//! - A bundle keeps its alignment: whole pages, or none, or in between the largest that all its images have. In a
+//!   file or section of bundles, each bundle that started at a multiple of 4096 still does.
+//! - Edits are idempotent. Thinning a file twice equals thinning it once, for plain bundles that are aligned to
+//!   pages or not at all.
+//! - A compressed bundle keeps method and version (2 replaces 1, which does not record its end); if it would grow
+//!   although images are removed, higher levels are tried. Compressing skips bundles that would not get smaller.
+//!   Decompressing restores every byte of the file. A plan that compresses checks this: it reports the first byte
+//!   that would differ ([`EditNote::NotRestored`]), and fails if nothing could be restored
+//!   ([`ErrorKind::NotRestorable`]).
+//! - Removing the last device image of a bundle is an error without [`EditOptions::with_allow_empty`]; with it, a
+//!   page with the entry of the host remains. An offload binary of version 1 is removed with its image, except the
+//!   last one in its place.
+//! - Removing the entry of the host is an error without [`EditOptions::with_remove_host`].
+//! - New images must be for the target that their entry names, by [`check_agreement`](fat_object::check_agreement),
+//!   unless [`EditOptions::with_any_image`] is set.
 //!
-//! And of PE executables and libraries (PE32+, for x86-64 and ARM64; "PE Format" by Microsoft):
+//! Guarantees for PE executables and libraries (PE32+, for x86-64 and ARM64; "PE Format" by Microsoft):
 //!
-//! - A section `.hip_fatbin` (or `.hip_fat`, what linkers leave of the name) keeps its place and size in memory, and is
-//!   cut at its end in the file: loaders fill the rest with zeros. Sections follow each other without gaps, as Windows
-//!   wants it, and none gets empty in the file. Everything outside is loaded as before; this is checked.
-//! - Several bundles move together, and the pointers of the wrappers in `.hipFatBinSegment` with them, as do symbols.
-//!   Bundles that something else may refer to (base relocations, exports, code) or that no wrapper leads to stay. The
-//!   section is split before them, if there is room for a section header and there are no symbols; otherwise zeros
-//!   stay in the file ([`EditNote::Zeroed`]).
-//! - With [`EditOptions::with_grow`], device code without room for it gets a new section of the same name at the end of the
-//!   image; the old one is called `.hip_old` then.
-//! - Signed files are refused, unless [`EditOptions::with_drop_signature`] is set: then their certificates go. A checksum is
-//!   computed again where there was one. The time stamp stays, by which symbol servers know the file.
+//! - A section `.hip_fatbin` (or `.hip_fat`, as some linkers truncate the name) keeps its place and size in memory,
+//!   and is truncated in the file: loaders fill the rest with zeros. Sections follow each other without gaps, as
+//!   Windows requires, and none becomes empty in the file. Everything outside is loaded as before; this is checked.
+//! - Several bundles move together, and the pointers of the wrappers in `.hipFatBinSegment` with them, as do
+//!   symbols. Bundles with other possible references (base relocations, exports, code) or without a wrapper do not
+//!   move. The section is split before them, if there is room for a section header and there are no symbols;
+//!   otherwise zeros stay in the file ([`EditNote::Zeroed`]).
+//! - With [`EditOptions::with_grow`], device code that does not fit moves to a new section of the same name at the
+//!   end of the image; the old section is renamed to `.hip_old`.
+//! - Signed files are refused, unless [`EditOptions::with_drop_signature`] is set: then their certificates are
+//!   removed. A checksum is computed again if there was one. The time stamp does not change, as symbol servers
+//!   identify the file by it.
 //!
-//! NVIDIA fatbinaries, HCF containers, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the first proposal are
-//! not edited: [`ErrorKind::Unsupported`], if something in them were to change. [`EditableContainer::uneditable`] tells
-//! before; with [`EditOptions::with_allow_uneditable`] they stay as they are, [`EditNote::Uneditable`] lists them, and the rest
-//! is edited.
+//! NVIDIA fatbinaries, HCF containers, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the
+//! first proposal cannot be edited: [`ErrorKind::Unsupported`], if they would have to change.
+//! [`EditableContainer::uneditable`] tells so before an edit; with [`EditOptions::with_allow_uneditable`] they are
+//! skipped, [`EditNote::Uneditable`] lists them, and the rest is edited.
 //!
 //! Damage that a walk finds is a [`fat_object::Error`] in the [`Error`], and a limit of a host file an
 //! [`object_edit::Error`].
 //!
-//! Edits hold what they compress: 256 MiB of bundles at a time, or one that is larger, and what all came to; of
-//! what they decompress one bundle at a time. For plain bundles, they read headers.
+//! Memory of edits: when they compress, 256 MiB of bundles at a time, or one larger bundle, and all compressed
+//! results; when they decompress, one bundle at a time. For plain bundles, they read headers only.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

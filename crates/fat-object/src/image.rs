@@ -109,7 +109,7 @@ impl ImageInfo {
         self.index
     }
 
-    /// The same image with another index: for whoever counts images in a way of its own.
+    /// Returns the same image with another index, for consumers with their own count.
     #[must_use]
     pub fn with_index(self, index: usize) -> Self {
         ImageInfo { index, ..self }
@@ -128,7 +128,7 @@ impl ImageInfo {
         self.container
     }
 
-    /// Offload kind, triple and target ID, as far as the container tells them.
+    /// Returns offload kind, triple and target ID, as far as the container records them.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target

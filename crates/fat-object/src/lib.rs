@@ -1,8 +1,9 @@
 //! Find the device code in any file.
 //!
-//! Offloading compilers hide device images in host files: in sections of ELF, COFF, PE, Mach-O and WebAssembly files, in
-//! globals of LLVM bitcode, in archives of such files, in bundles, compressed bundles, offload binaries and fatbinaries, and in
-//! all of these nested in each other. [`list`] goes through all of them, at any depth, and says what is there:
+//! Offloading compilers hide device images in host files: in sections of ELF, COFF, PE, Mach-O and WebAssembly
+//! files, in globals of LLVM bitcode, in archives of such files, in bundles, compressed bundles, offload binaries
+//! and fatbinaries, and in all of these nested in each other. [`list`] lists the images in all of them, at any
+//! depth:
 //!
 //! ```no_run
 //! use std::fs::File;
@@ -43,9 +44,9 @@
 //! | files and members of archives that are device images themselves | code objects, cubins, PTX, SPIR-V, LLVM bitcode for a device: an image in [no container](ContainerKind::File) |
 //! | files and sections of containers | bundles (binary, text), compressed bundles, offload binaries, NVIDIA fatbinaries: concatenated, zero-padded |
 //!
-//! The formats of the containers are those of the crates [`bundle_format`], [`ccob`] and [`offload_binary`], which tell
-//! where each is specified. `SHT_LLVM_OFFLOADING` (`0x6fff4c0b`) and `llvm.embedded.objects` are of the documentation of
-//! LLVM's offloading, host files of the specifications of their platforms. NVIDIA does not document its fatbinaries:
+//! The crates [`bundle_format`], [`ccob`] and [`offload_binary`] read the formats of the containers, and name their
+//! specifications. LLVM's offloading documentation specifies `SHT_LLVM_OFFLOADING` (`0x6fff4c0b`) and
+//! `llvm.embedded.objects`. NVIDIA does not document its fatbinaries:
 //!
 //! ```text
 //! header, 16 bytes          entry, header size from byte 4 (64 at least), little-endian
@@ -74,11 +75,12 @@
 //!
 //! # Walking
 //!
-//! A walk tells of every container, every image and everything that is wrong, in file order. It reads headers only; the
-//! bytes of images are read when somebody asks for them, or to decompress a compressed bundle. There are three ways to it:
+//! A walk reports every container, image and finding, in file order. It reads headers only; the bytes of images are
+//! read on request, or to decompress a compressed bundle. There are three ways to walk:
 //!
 //! - A closure gets [all images](images()).
-//! - A [`Visitor`] sees containers, images and findings, and says which containers to [open](Enter); [`walk`] shows it a file.
+//! - A [`Visitor`] sees containers, images and findings, and decides which containers to [open](Enter); [`walk`]
+//!   takes one.
 //! - The events of a [`Walk`] are pulled, one after the other.
 //!
 //! ```
@@ -116,8 +118,8 @@
 //! A module for the host, compiled for link-time optimisation, has no sections yet. Its embedded objects are
 //! entered as the section that they become, `section:.llvm.offloading`. Their data starts at any bit of the file:
 //! it is copied out, and offsets in it are [`Location::Bitcode`]. A constant that several globals share is walked
-//! once. Bitcode is looked into where it can be for the host: a file, a member of an archive, the host's entry of
-//! a bundle. Bitcode for a device embeds nothing; as an entry of a container it is an image like any other.
+//! once. Bitcode is read where it can be for the host: a file, a member of an archive, the host's entry of a
+//! bundle. Bitcode for a device embeds nothing; as an entry of a container it is an image like any other.
 //!
 //! [`llvm_bitcode::symbols`] reads the symbols of bitcode for any target, those that LLVM enters into an archive's index.
 //!
@@ -126,15 +128,15 @@
 //! Memory and time grow no faster than the size of the file, with small constants for honest files:
 //!
 //! - Ranges that overlap are errors, so that no byte is walked twice on one level, and levels are bounded by
-//!   [`Options::with_max_depth`]. Each level holds headers, and the text of a text bundle, at most the bytes it is made of.
+//!   [`Options::with_max_depth`]. Each level holds headers, and at most the bytes of a text bundle.
 //! - [`Options::with_max_decompressed`] bounds the bytes that are decompressed, or copied out of bitcode, at one
 //!   time, and with [`Options::with_max_expansion`] their total. A compressed bundle is held as stored while it is
 //!   decompressed; [`walk_with_threads`] holds one more for each thread, as far as these bytes allow.
-//! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked, those
-//!   above each container and image included.
-//! - A [scan](Options::with_scan) reads the bytes of a host file once, and headers of what is not a container after all up to
-//!   a quarter of the file and 16 MiB; then it [ends](ErrorKind::Limit).
-//! - One section of an object can stand for the object itself, no more.
+//! - Names and strings can share bytes. Their total is limited to 64 MiB plus four times the bytes walked,
+//!   including the names in paths.
+//! - A [scan](Options::with_scan) reads the bytes of a host file once, and headers of false matches up to a quarter
+//!   of the file plus 16 MiB; then it [ends](ErrorKind::Limit).
+//! - At most one section of an object can stand for the object itself.
 //! - Thin archives name files: [`Options::with_max_thin_bytes`] bounds those; thin archives in them are not opened.
 //!
 //! # Errors
@@ -153,14 +155,16 @@
 //!
 //! # Readers, writers, threads
 //!
-//! Readers and writers are taken by value: `file`, `&mut file` and `Cursor::new(bytes)` are all fine. They are read from
-//! any position, and left at any. All values can be sent to other threads; only an [`Image`] cannot, while it is visited.
+//! Readers and writers are taken by value: `file`, `&mut file` and `Cursor::new(bytes)` are all fine. Their
+//! position is ignored, and unspecified afterwards. All values can be sent to other threads, except an [`Image`]
+//! during a visit.
 //!
 //! # Other crates in this API
 //!
-//! Targets are those of [`target_id`], bundles those of [`bundle_format`], compressed bundles of [`ccob`], offload binaries of
-//! [`offload_binary`], bitcode of [`llvm_bitcode`]; [`HcfImage`] is of the crate `hcf`, [`SyclImage`] of `sycl-table`. They are re-exported, so that nobody has to find out which versions go together. No type of another
-//! crate is in the API, unless the feature `serde` is on.
+//! Targets are those of [`target_id`], bundles those of [`bundle_format`], compressed bundles of [`ccob`], offload
+//! binaries of [`offload_binary`], bitcode of [`llvm_bitcode`]; [`HcfImage`] is of the crate `hcf`, [`SyclImage`]
+//! of `sycl-table`. They are re-exported in matching versions. No type of another crate is in the API, unless the
+//! feature `serde` is on.
 //!
 //! # Features
 //!
@@ -171,13 +175,14 @@
 //! | `zstd` | no | zstd by libzstd (C), preferred where both are on: decodes two to four times as fast, writes every level |
 //! | `serde` | no | `serde::Serialize` for [`Listing`] and what it is made of, as `offload ls --json` prints it |
 //!
-//! Without a codec for it a compressed bundle is a finding. The crate needs `std`, as it reads files. Minimum supported Rust version: 1.88; a newer one is asked for in a minor version only.
+//! A compressed bundle without a codec for it is a finding. The crate needs `std`, as it reads files. Minimum
+//! supported Rust version: 1.88; it rises in a minor version only.
 //!
 //! # Stability
 //!
-//! Semantic versioning. Enums that can grow with the formats are `#[non_exhaustive]`, as are options and reports; what is
-//! exhaustive says why. Texts of messages are for people and may change, the names that `as_str` gives and the
-//! serialized forms stay.
+//! Semantic versioning. Enums that can grow with the formats are `#[non_exhaustive]`, as are options and reports;
+//! exhaustive ones say why. Texts of messages are for people and may change. The names that `as_str` returns and
+//! the serialized forms are stable.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

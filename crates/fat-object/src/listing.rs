@@ -51,8 +51,9 @@ pub fn list<R: Read + Seek>(input: R, options: &Options) -> Result<Listing, Erro
     list_with_thin_members(input, options, |_| Err(io::ErrorKind::Unsupported.into()))
 }
 
-/// As [`list`], with the files that thin archives name: `open` gets a name as the archive stores it, a path relative to
-/// the directory of the archive, and is asked for each member once. [`Options::with_max_thin_bytes`] bounds these files.
+/// Lists as [`list`] does, including the files that thin archives name: `open` gets a name as the archive stores
+/// it, a path relative to the directory of the archive, and is asked for each member once.
+/// [`Options::with_max_thin_bytes`] bounds these files.
 ///
 /// Names come from the file: what they may lead to is for `open` to decide.
 ///
@@ -69,8 +70,8 @@ pub fn list_with_thin_members<R: Read + Seek>(
     Ok(Listing { format, size, images: lister.images, findings: lister.findings })
 }
 
-/// As [`list`], of bytes in memory, as [`walk_slice`](crate::walk_slice) reads them. [`ImageInfo::bytes_in`] gives the images that lie in
-/// `data`.
+/// Lists bytes in memory, read as by [`walk_slice`](crate::walk_slice). [`ImageInfo::bytes_in`] gives the images
+/// that lie in `data`.
 ///
 /// # Errors
 ///
@@ -114,8 +115,8 @@ impl Listing {
         self.findings.iter().all(|finding| finding.severity() == Severity::Warning)
     }
 
-    /// Format of the file itself. With no image found, [`FileFormat::is_read`] tells a file without device code (a plain
-    /// object) from one that a walk does not read (a wheel, junk).
+    /// Returns the format of the file itself. With no image found, [`FileFormat::is_read`] tells a file without
+    /// device code (a plain object) from one that a walk does not read (a wheel, junk).
     #[must_use]
     pub fn format(&self) -> FileFormat {
         self.format

@@ -68,19 +68,20 @@ enum Verdict {
 }
 
 impl Rig {
-    /// Nothing goes wrong.
+    /// Creates a rig without faults.
     #[must_use]
     pub fn sound() -> Self {
         Rig::default()
     }
 
-    /// The call with this number, from 0, goes wrong.
+    /// Creates a rig in which the call with this number, from 0, fails.
     #[must_use]
     pub fn failing(call: u64, fault: Fault) -> Self {
         Rig(Arc::new(State { fault: Some((call, fault)), ..State::default() }))
     }
 
-    /// Every call moves few bytes, often one, and every third is interrupted: what a pipe and a signal handler may do.
+    /// Creates a rig in which every call moves few bytes, often one, and every third is interrupted, as with a pipe
+    /// and a signal handler.
     #[must_use]
     pub fn short(seed: u64) -> Self {
         Rig(Arc::new(State { short: Some(AtomicU64::new(seed)), ..State::default() }))

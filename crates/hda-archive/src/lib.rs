@@ -41,13 +41,13 @@
 //! # }
 //! ```
 //!
-//! Start with [`Unbundling::plan`]; [`entries`] and [`conflicts`] look into an archive, [`create`] makes one.
+//! Start with [`Unbundling::plan`]; [`entries`] and [`conflicts`] read an archive, [`create`] writes one.
 //!
 //! # Archives
 //!
 //! The output is the GNU variant of the `ar` format, deterministic (no times, owners or permissions of the
-//! machine), byte for byte as LLVM 22's tools write it on Linux. [`write_archive`] does it for members in memory,
-//! [`LayoutBuilder`] for members of which only name, size and [`Symbols`] are known yet.
+//! machine), byte for byte as LLVM 22's tools write it on Linux. [`write_archive`] writes members that are in
+//! memory; [`LayoutBuilder`] needs only their names, sizes and [`Symbols`].
 //!
 //! ```text
 //! !<arch>\n                                                 8 bytes
@@ -90,30 +90,31 @@
 //!
 //! # Bounds
 //!
-//! Reading is that of [`fat_object::walk`]: GNU, BSD, COFF and thin archives; nothing in a file makes it panic or
-//! take more memory than its largest member and [`Options::max_decompressed`] allow. Planning keeps the names and
-//! symbols of what it archives: names of at most 16 bytes for each byte of an object. Time grows with the input, once
-//! for planning and once for writing, and with the targets that get an entry; each ID is compared with each target
-//! once.
+//! [`fat_object::walk`] reads GNU, BSD, COFF and thin archives. It never panics, and takes no more memory than the
+//! largest member and [`Options::max_decompressed`] allow. Planning keeps the names and symbols of the new members:
+//! names of at most 16 bytes for each byte of an object. Time grows with the input, once for planning and once for
+//! writing, and with the targets that get an entry; each ID is compared with each target once.
 
 //!
 //! # Errors
 //!
 //! One [`Error`]: its [`kind`](Error::kind) is one of [`ErrorKind`], its [`member`](Error::member) says in which
-//! member. [`write_archive`] returns [`io::Error`](std::io::Error), as most that can go wrong is writing. A
+//! member. [`write_archive`] returns [`io::Error`](std::io::Error), as most of its errors are of writing. A
 //! [`Warning`] is odd input that is not an error.
 //!
 //! # Other crates in this API
 //!
-//! Targets are [`bundle_format`]'s [`Request`](bundle_format::Request)s. Input is walked by [`fat_object`]: [`Options`],
-//! [`ReadSeek`](fat_object::ReadSeek) and the errors inside of [`Error`] are its own. Layouts are lists of [`byte_parts`]. All are re-exported, so that nobody
-//! has to find out which versions go together. Readers and writers are taken by value, of which `&mut file` is one.
+//! Targets are [`bundle_format`]'s [`Request`](bundle_format::Request)s. Input is walked by [`fat_object`]:
+//! [`Options`], [`ReadSeek`](fat_object::ReadSeek) and the errors inside of [`Error`] are its own. Layouts are
+//! lists of [`byte_parts`]. All are re-exported in matching versions. Readers and writers are taken by value; `&mut
+//! file` is one.
 //!
 //! # Features and stability
 //!
-//! Features `ruzstd` and `miniz_oxide` (default) decode compressed members in pure Rust, `zstd` by libzstd, in C. Needs `std`. Minimum supported Rust version: 1.88; a newer one is asked for in a minor version only.
-//! Semantic versioning; enums that can grow are `#[non_exhaustive]`. The bytes of archives are those of LLVM 22; messages
-//! are for people and may change.
+//! Features `ruzstd` and `miniz_oxide` (default) decode compressed members in pure Rust, `zstd` by libzstd, in C.
+//! Needs `std`. Minimum supported Rust version: 1.88; it rises in a minor version only. Semantic versioning; enums
+//! that can grow are `#[non_exhaustive]`. The bytes of archives are those of LLVM 22; messages are for people and
+//! may change.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]

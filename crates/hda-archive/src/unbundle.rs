@@ -161,8 +161,9 @@ impl Unbundling {
         })
     }
 
-    /// As [`plan`](Self::plan); compressed bundles are decompressed by this many threads at the same time, one for each
-    /// core if there is no number. See [`walk_with_threads`](fat_object::walk_with_threads) for the memory it takes.
+    /// Plans as [`plan`](Self::plan) does; compressed bundles are decompressed by this many threads at the same
+    /// time, one for each core if there is no number. See [`walk_with_threads`](fat_object::walk_with_threads) for
+    /// the memory it takes.
     ///
     /// # Errors
     ///
@@ -284,7 +285,7 @@ impl Unbundling {
         })
     }
 
-    /// As [`write`](Self::write), with threads as [`plan_with_threads`](Self::plan_with_threads).
+    /// Writes as [`write`](Self::write) does, with threads as [`plan_with_threads`](Self::plan_with_threads).
     ///
     /// # Errors
     ///

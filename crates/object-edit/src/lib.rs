@@ -3,12 +3,13 @@
 //! # Adding
 //!
 //! [`embed`] and [`Embedding`] add a section to a compiled ELF or COFF object: the one that clang makes of
-//! `-fembed-offload-object=FILE`, so that `clang-linker-wrapper` finds it when it links. Nothing is recompiled, and everything
-//! else in the object stays what it was.
+//! `-fembed-offload-object=FILE`, so that `clang-linker-wrapper` finds it when it links. Nothing is recompiled, and
+//! nothing else in the object changes.
 //!
-//! [`NewSections`] adds any number of sections of any name to ELF files (linked ones, too), COFF objects and WebAssembly modules,
-//! and one to Mach-O objects. [`remove_sections`] takes sections away, and gives back the very object that they were added to, as
-//! does [`HostObject`] for an object in a file, without reading the contents of the sections.
+//! [`NewSections`] adds any number of sections of any name to ELF files (linked ones, too), COFF objects and
+//! WebAssembly modules, and one to Mach-O objects. [`remove_sections`] removes sections, and restores the object
+//! that they were added to byte for byte. [`HostObject`] does so for an object in a file, without reading the
+//! contents of the sections.
 //!
 //! # Editing
 //!
@@ -41,8 +42,8 @@
 //!
 //! # Bounds
 //!
-//! Linked ELF files are edited up to 1170 program headers, PE files up to 96 sections, Mach-O objects up to 255. Time grows as
-//! n log n with sections, symbols and relocations; memory holds headers and tables.
+//! Linked ELF files may have up to 1170 program headers, PE files up to 96 sections, Mach-O objects up to 255. Time
+//! grows as n log n with sections, symbols and relocations; memory holds headers and tables.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

@@ -113,7 +113,7 @@ impl CompressedBinary {
         self.size.checked_next_multiple_of(8).unwrap_or(u64::MAX)
     }
 
-    /// Range of the compressed stream, in bytes from the start of the binary. It is not empty.
+    /// Returns the range of the compressed stream, in bytes from the start of the binary. It is not empty.
     #[must_use]
     pub fn stream(&self) -> Range<u64> {
         HEADER_V3_LEN..self.size

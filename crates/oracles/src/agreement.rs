@@ -39,7 +39,7 @@ const STARTS: [&[u8]; 7] = [
 /// Bytes that are enough.
 const ENOUGH: usize = 2048;
 
-/// A target and an image of the fuzzer's.
+/// Checks a target and an image of the fuzzer's.
 pub fn check(data: &[u8]) {
     let u = &mut Unstructured::new(data);
     let Ok((target, image)) = described(u) else { return };
@@ -78,7 +78,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// A walk marks the images that [`check_agreement`] refuses, if they are of a format that devices load, and not sources.
+/// Checks that a walk marks the images that [`check_agreement`] refuses, if devices load their format.
 pub fn check_marked(image: &Image<'_, '_>, contents: &[u8]) {
     let is_text =
         matches!(image.bundle_form(), Some(BundleForm::Text(_) | BundleForm::EndMarkers(_)));

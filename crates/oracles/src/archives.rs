@@ -19,7 +19,7 @@ const IDS: [&str; 5] = [
     "openmp-nvptx64-nvidia-cuda--sm_70",
 ];
 
-/// An archive, and a member of one.
+/// Checks an archive, and a member of one.
 pub fn check(data: &[u8]) {
     check_symbols(data);
     check_create(data);

@@ -2,7 +2,7 @@
 
 use crate::assert_message;
 
-/// Any file: as it is, and in a wrapper at two places, where the same must be found.
+/// Checks any file: as it is, and in a wrapper at two places, where the same must be found.
 pub fn check(data: &[u8]) {
     let is_bitcode = data.starts_with(b"BC\xc0\xde") || data.starts_with(b"\xde\xc0\x17\x0b");
     match llvm_bitcode::symbols(data) {

@@ -7,7 +7,7 @@ use bundle_format::{Bundle, Entry, Error, ErrorKind, Layout, bundles};
 
 use crate::{assert_message, grow_prefix};
 
-/// A binary bundle, and several in a row.
+/// Checks a binary bundle, and several in a row.
 pub fn check_binary(data: &[u8]) {
     let bundle = Bundle::parse(data);
     check_prefixes(data, &bundle);
@@ -108,7 +108,7 @@ fn check_sequence(data: &[u8]) {
     }
 }
 
-/// A text bundle.
+/// Checks a text bundle.
 pub fn check_text(data: &[u8]) {
     let bundle = match TextBundle::parse(data) {
         Ok(bundle) => bundle,
@@ -150,7 +150,7 @@ pub fn check_text(data: &[u8]) {
     assert_eq!(parts(&again), parts(&bundle));
 }
 
-/// A text bundle of the form of the first proposal.
+/// Checks a text bundle of the form of the first proposal.
 pub fn check_end_marked(data: &[u8]) {
     let bundle = match EndMarkedBundle::parse(data) {
         Ok(bundle) => bundle,

@@ -12,7 +12,7 @@ use crate::assert_message;
 /// The most that a run may decompress.
 const LIMIT: u64 = 16 << 20;
 
-/// The header alone.
+/// Checks the header alone.
 pub fn check_header(data: &[u8]) {
     let len = data.len() as u64;
     for available in [len, len / 2, len.saturating_mul(2), u64::MAX] {
@@ -43,7 +43,7 @@ fn text<T>(result: &Result<T, Error>) -> Option<String> {
     result.as_ref().err().map(Error::to_string)
 }
 
-/// Decompression and back.
+/// Checks decompression and compression.
 pub fn check(data: &[u8]) {
     let limits = Limits::default().with_max_uncompressed(LIMIT);
     let verified = decompress(data, &limits);

@@ -25,7 +25,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Nothing yet.
+    /// Creates an empty file.
     pub fn new(big: bool) -> Self {
         Fields { big, ..Fields::default() }
     }

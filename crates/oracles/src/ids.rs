@@ -11,7 +11,7 @@ use crate::assert_message;
 /// Targets compared with each other in one run; the comparison is quadratic.
 const MOST: usize = 6;
 
-/// Each line is a target: kind, triple and target ID between single spaces, `?` for what is left open.
+/// Checks lines that are targets: kind, triple and target ID between single spaces, `?` for an open field.
 pub fn check_targets(text: &str) {
     let targets: Vec<Target> = text.lines().take(MOST).map(target).collect();
     for target in &targets {
@@ -144,7 +144,7 @@ fn check_conflicts(targets: &[Target]) {
     assert_eq!(found.is_empty(), conflicts(targets.iter().rev()).is_empty());
 }
 
-/// Each line is an entry ID, all lines together those of a bundle.
+/// Checks lines that are the entry IDs of a bundle.
 pub fn check_entry_ids(text: &str) {
     let ids: Vec<&str> = text.lines().collect();
     for text in ids.iter().take(MOST) {

@@ -16,7 +16,7 @@ use crate::{assert_message, grow_prefix};
 /// The most that a compressed package may inflate to.
 const LIMIT: u64 = 16 << 20;
 
-/// An offload binary, and several in a row.
+/// Checks an offload binary, and several in a row.
 pub fn check(data: &[u8]) {
     let binary = OffloadBinary::parse(data);
     check_prefixes(data, &binary);

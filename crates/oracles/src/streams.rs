@@ -17,7 +17,7 @@ const DEPTH: usize = 4;
 /// Abbreviations in a block that are used.
 const MOST: usize = 6;
 
-/// A module that embeds files, or any stream.
+/// Checks a module that embeds files, or any stream.
 pub fn check(data: &[u8]) {
     let u = &mut Unstructured::new(data);
     if u.ratio(2, 3).unwrap_or(false) {

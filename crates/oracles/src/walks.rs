@@ -18,7 +18,7 @@ const EXPANSION: u64 = 64;
 /// Members of thin archives that can be opened in one run.
 const THIN_LIMIT: usize = 16;
 
-/// A walk in which only the rules of walking count.
+/// Checks the rules of walking.
 pub fn check(data: &[u8]) {
     Walk::new(data).run();
 }
@@ -115,7 +115,7 @@ impl<'d> Walk<'d> {
         }
     }
 
-    /// Walks.
+    /// Runs the walk.
     pub fn run(&mut self) {
         let options = Options::default().with_max_decompressed(LIMIT).with_max_expansion(EXPANSION);
         let depth = 32;

@@ -73,7 +73,7 @@ fn entries(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The data is an image: raw, or a package.
+/// Checks data that is an image: raw, or a package.
 pub fn check_image(data: &[u8]) {
     for kind in Kind::ALL {
         let target = Target::new("x86_64-unknown-linux-gnu").expect("known");

@@ -113,19 +113,19 @@ pub struct SyclProperty {
 }
 
 impl SyclProperty {
-    /// Name of the set that the property is in: `SYCL/device requirements`.
+    /// Returns the name of the set of the property: `SYCL/device requirements`.
     #[must_use]
     pub fn set(&self) -> &str {
         &self.set
     }
 
-    /// Name of the property.
+    /// Returns the name of the property.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Value of the property.
+    /// Returns the value of the property.
     #[must_use]
     pub fn value(&self) -> &SyclValue {
         &self.value

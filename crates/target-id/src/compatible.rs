@@ -62,7 +62,7 @@ pub fn compatible(code_object: &Target, target: &Target) -> Verdict {
     compatible_with_options(code_object, target, Options::default())
 }
 
-/// [`compatible`] with options.
+/// Compares as [`compatible`] does, with options.
 #[must_use]
 pub fn compatible_with_options(code_object: &Target, target: &Target, options: Options) -> Verdict {
     let kinds = code_object.kind().zip(target.kind());

@@ -3,8 +3,8 @@
 //!
 //! # The format
 //!
-//! A code object in an offload container is labelled with a bundle entry ID, which is made of three parts. This crate is
-//! about the parts; taking entry IDs apart is left to the crates of the container formats.
+//! A code object in an offload container is labelled with a bundle entry ID, which is made of three parts. This
+//! crate reads the parts; the crates of the container formats split entry IDs.
 //!
 //! ```text
 //! hip-amdgcn-amd-amdhsa--gfx90a:sramecc-:xnack+
@@ -16,9 +16,9 @@
 //! ```
 //!
 //! A feature that is left out may be on or off, *any*. The specifications are the [*Clang Offload
-//! Bundler*][bundler] documentation and LLVM's [*User Guide for AMDGPU Backend*][amdgpu], for NVIDIA's architectures
-//! the CUDA Programming Guide; where these leave something open, this crate does as `clang-offload-bundler` of LLVM 22 and
-//! 23 does, or says that it does not.
+//! Bundler*][bundler] documentation and LLVM's [*User Guide for AMDGPU Backend*][amdgpu], for NVIDIA's
+//! architectures the CUDA Programming Guide; where these leave something open, this crate behaves as
+//! `clang-offload-bundler` of LLVM 22 and 23, or documents the difference.
 //!
 //! [bundler]: https://clang.llvm.org/docs/ClangOffloadBundler.html
 //! [amdgpu]: https://llvm.org/docs/AMDGPUUsage.html

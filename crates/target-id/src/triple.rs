@@ -69,19 +69,19 @@ impl Triple {
         self.field(0)
     }
 
-    /// Second field, the vendor as written; empty if absent.
+    /// Returns the second field, the vendor as written; empty if absent.
     #[must_use]
     pub fn vendor(&self) -> &str {
         self.field(1)
     }
 
-    /// Third field, the operating system as written (with any version); empty if absent.
+    /// Returns the third field, the operating system as written (with any version); empty if absent.
     #[must_use]
     pub fn os(&self) -> &str {
         self.field(2)
     }
 
-    /// Everything after the third `-`, the environment as written; empty if absent.
+    /// Returns everything after the third `-`, the environment as written; empty if absent.
     #[must_use]
     pub fn environment(&self) -> &str {
         self.field(3)

@@ -140,11 +140,10 @@
 //!
 //! # Packages
 //!
-//! An OpenMP image that is a package of [`offload_binary`] is put in as it is, and what is registered are the
-//! images in it, after everything the package says is checked. A package with one CUDA or HIP image is replaced by
-//! that image. SYCL packages are checked only. Images of another kind are refused, and so are compressed packages:
-//! this crate has no codec, and no runtime has one for them. `fat_object::decompress_offload_binary` makes plain
-//! ones of them.
+//! An OpenMP image that is a package of [`offload_binary`] is stored unchanged; the images in it are registered,
+//! after the whole package was checked. A package with one CUDA or HIP image is replaced by that image. SYCL
+//! packages are checked only. Images of another kind are refused, and so are compressed packages: this crate has no
+//! codec, and no runtime has one for them. `fat_object::decompress_offload_binary` makes plain ones of them.
 //!
 //! # Bounds
 //!
@@ -154,21 +153,23 @@
 //! # Where the rules come from
 //!
 //! The structures, names and sections are those of LLVM's `OffloadWrapper.cpp` and, before LLVM 18, of
-//! `clang-offload-wrapper` (the "Clang Offload Wrapper" documentation), as the modules show that these tools write; what
-//! runtimes want is in the headers of `libomptarget`, CUDA (`crt/host_runtime.h`) and HIP. Bitcode is as the "LLVM
-//! Bitcode File Format" says, objects as the ABI supplements of the System V ABI and Microsoft's "PE Format".
+//! `clang-offload-wrapper` (the "Clang Offload Wrapper" documentation), as in the modules that these tools write.
+//! The requirements of runtimes are in the headers of `libomptarget`, CUDA (`crt/host_runtime.h`) and HIP. Bitcode
+//! follows the "LLVM Bitcode File Format"; objects follow the supplements of the System V ABI and Microsoft's "PE
+//! Format".
 //!
 //! # Errors
 //!
-//! One [`Error`], with an [`ErrorKind`]; its text says what is wrong, where, and what was expected. Where images are read and
-//! output is written, it is an [`io::Error`](std::io::Error), with an [`Error`] inside if the images are not those that
-//! were laid out.
+//! All functions return one [`Error`], with an [`ErrorKind`]; its text says what is wrong, where, and what was
+//! expected. Functions that read images and write output return an [`io::Error`](std::io::Error), with an [`Error`]
+//! inside if the images are not those that were laid out.
 //!
 //! # Features and stability
 //!
-//! No features; needs `std`, for reading and writing. Minimum supported Rust version: 1.88; a newer one is asked for in a
-//! minor version only. Semantic versioning; enums that can grow are `#[non_exhaustive]`. [`byte_parts`], [`llvm_bitcode`] and [`offload_binary`] are re-exported, as [`Layout`] and [`Error`] have types of them;
-//! no other crate is in the API.
+//! No features; needs `std`, for reading and writing. Minimum supported Rust version: 1.88; it rises in a minor
+//! version only. Semantic versioning; enums that can grow are `#[non_exhaustive]`. [`byte_parts`], [`llvm_bitcode`]
+//! and [`offload_binary`] are re-exported, as [`Layout`] and [`Error`] use their types; no other crate is in the
+//! API.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]

@@ -100,10 +100,9 @@ impl Target {
         Ok(target)
     }
 
-    /// The target of a triple whose data layout is `data_layout`, as LLVM's language reference
-    /// describes it. Everything else about the target is taken from there: byte order (`e`, `E`),
-    /// object format (`m:e`, `m:m`, `m:w`, `m:x`, `m:o`), pointers (`p:`) and the alignment of
-    /// 64-bit integers (`i64:`).
+    /// Returns the target of a triple with the data layout `data_layout`, as LLVM's language reference describes
+    /// it. Everything else about the target is taken from there: byte order (`e`, `E`), object format (`m:e`,
+    /// `m:m`, `m:w`, `m:x`, `m:o`), pointers (`p:`) and the alignment of 64-bit integers (`i64:`).
     ///
     /// # Errors
     ///
@@ -186,7 +185,7 @@ impl Target {
         self.endian
     }
 
-    /// Width of pointers in bits, 32 or 64; `size_t` has the same.
+    /// Returns the width of pointers in bits, 32 or 64; `size_t` has the same.
     #[must_use]
     pub fn pointer_bits(&self) -> u16 {
         self.pointer_bits

@@ -70,7 +70,7 @@ pub enum ManagedCall {
 }
 
 impl<'a> Wrapper<'a> {
-    /// Nothing to wrap yet.
+    /// Creates a wrapper without images.
     #[must_use]
     pub fn new(kind: Kind, abi: Abi, target: Target) -> Self {
         Self { kind, abi, target, images: Vec::new(), options: Options::default() }

@@ -57,7 +57,7 @@ pub(super) fn hand_over(
         let reason = crate::report::reason(&error);
         lost.push(format!("its owner {owner}:{group} could not be kept: {reason}"));
         if permissions.loses_set_id(&new.metadata()?) {
-            lost.push("it is set-user-ID or set-group-ID no longer".to_owned());
+            lost.push("its set-user-ID and set-group-ID bits were removed".to_owned());
         }
     }
     for (name, error) in copy_attributes(old, new) {

@@ -287,7 +287,7 @@ fn explain(error: &Error, images: &NewImages) -> Failure {
 fn describe(note: &EditNote, contents: &EditableFile, wishes: &Wishes) -> String {
     match note {
         EditNote::Zeroed { bytes } => {
-            format!("{} could not leave the file and are zeros now", style::size(*bytes))
+            format!("{} could not be removed from the file and are now zeros", style::size(*bytes))
         }
         EditNote::SignatureDropped => "its signature was removed".to_owned(),
         EditNote::Uneditable { kind, containers } => {

@@ -491,8 +491,8 @@ fn offload_pack_refuses_what_makes_no_sense() {
             "kind=metal,triple=t,file=a.o",
             "unknown offload kind: expected openmp, cuda, hip, sycl or none, found 'metal'",
         ),
-        ("kind=hip,triple=t", "names no file (file=NAME)"),
-        ("a.o", "names no file (file=NAME)"),
+        ("kind=hip,triple=t", "no file: expected file=NAME"),
+        ("a.o", "no file: expected file=NAME"),
         ("file=a.o,triple=t,arch=", "key 'arch' has no name or no value"),
         ("file=missing,triple=t", "'missing': No such file or directory"),
     ] {
