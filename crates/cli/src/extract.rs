@@ -281,7 +281,7 @@ fn describe(image: &Image<'_, '_>) -> String {
     marked(&name, image.disagreement())
 }
 
-/// `kind-triple-target`, without the parts that are not known.
+/// Returns `kind-triple-target`, without the parts that are not known.
 fn identity(image: &Image<'_, '_>) -> String {
     let target = image.target();
     let kind = target.kind().map(ToString::to_string);

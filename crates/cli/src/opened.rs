@@ -84,7 +84,7 @@ impl Opened {
     }
 }
 
-/// Standard input: itself if it is a file at its start, else a copy of what is left.
+/// Opens standard input: itself if it is a file at its start, else a copy of the rest.
 fn stdin(max: MaxInput) -> io::Result<Opened> {
     let mut file = standard::input()?;
     let metadata = file.metadata()?;

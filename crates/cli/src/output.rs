@@ -314,7 +314,7 @@ impl Outputs {
         directory.create_unnamed(mode)
     }
 
-    /// As [`write`](Self::write), for a path that the user typed, and with the usual permissions.
+    /// Writes as [`write`](Self::write) does, for a path that the user typed, and with the usual permissions.
     pub(crate) fn write_with<T>(
         &mut self,
         path: &Path,
@@ -444,7 +444,7 @@ impl Output {
     }
 }
 
-/// Somebody else has put another file there.
+/// Returns the error for a file that was replaced meanwhile.
 fn changed_meanwhile() -> io::Error {
     io::Error::other(
         "the file was replaced or written to while it was edited; it is kept, and nothing was written",

@@ -56,7 +56,7 @@ impl Payload {
         self.stamp.size()
     }
 
-    /// The input with these contents instead of its own, in a temporary file.
+    /// Returns the input with other contents, in a temporary file.
     pub(crate) fn with_contents(&self, contents: &[u8]) -> io::Result<Self> {
         let mut file = tempfile::tempfile()?;
         file.write_all(contents)?;
@@ -116,7 +116,7 @@ impl Payload {
         Ok(file.take(size))
     }
 
-    /// As [`reader`](Self::reader), opened when it is read.
+    /// Returns a [`reader`](Self::reader) that is opened when it is read.
     pub(crate) fn stream(&mut self) -> Stream<'_> {
         Stream { payload: self, reader: None }
     }

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Progress {
-    /// Work on `what`.
+    /// Starts to show the progress of `what`.
     pub(crate) fn start(what: &str) -> Self {
         if !io::stderr().is_terminal() {
             return Progress(None);

@@ -40,12 +40,12 @@ pub(crate) fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     }
 }
 
-/// An error of a tool that is not called `offload`.
+/// Prints an error of a tool that is not called `offload`.
 pub(crate) fn error_of(tool: &str, message: &dyn Display) {
     line(tool, ERROR, "error", message);
 }
 
-/// A warning of a tool that is not called `offload`.
+/// Prints a warning of a tool that is not called `offload`.
 pub(crate) fn warning_of(tool: &str, message: &dyn Display) {
     line(tool, WARNING, "warning", message);
 }
@@ -57,7 +57,7 @@ pub(crate) fn deprecated(name: &str, instead: &str) {
     ));
 }
 
-/// A line on standard error. Errors of printing are ignored: the exit status remains.
+/// Prints a line on standard error. Errors of printing are ignored: the exit status remains.
 pub(crate) fn say(line: &dyn Display) {
     let _ = writeln!(anstream::stderr(), "{line}");
 }
@@ -111,7 +111,7 @@ pub(crate) fn reason_first(error: io::Error) -> io::Error {
     }
 }
 
-/// A finding of a walk, as an error or a warning.
+/// Prints a finding of a walk, as an error or a warning.
 pub(crate) fn finding(file: &str, finding: &Finding) {
     Complaint::new(file, finding).report();
 }

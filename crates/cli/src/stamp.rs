@@ -63,12 +63,12 @@ impl Stamp {
         self.size
     }
 
-    /// An error if the file was written to since.
+    /// Fails if the file was written to since.
     pub(crate) fn check(self, file: &File) -> io::Result<()> {
         self.compare(Stamp::of(file)?)
     }
 
-    /// As [`check`](Self::check), of the file that has this name now.
+    /// Checks as [`check`](Self::check) does, the file that has this name now.
     pub(crate) fn check_at(self, path: &Path) -> io::Result<()> {
         self.compare(Stamp::new(&fs::metadata(path)?))
     }

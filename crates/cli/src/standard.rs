@@ -7,12 +7,12 @@
 use std::fs::File;
 use std::io;
 
-/// Standard input.
+/// Opens standard input.
 pub(crate) fn input() -> io::Result<File> {
     open(&io::stdin())
 }
 
-/// Standard output, for data. Errors name it.
+/// Opens standard output, for data. Errors name it.
 pub(crate) fn output() -> io::Result<File> {
     open(&io::stdout()).map_err(|error| io::Error::new(error.kind(), format!("<stdout>: {error}")))
 }

@@ -37,7 +37,7 @@ pub(crate) fn stdout() -> Box<dyn Write> {
     }
 }
 
-/// Standard output for text without colours, as [`stdout`].
+/// Returns standard output for text without colours, as [`stdout`].
 pub(crate) fn plain_stdout() -> impl Write {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }

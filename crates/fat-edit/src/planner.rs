@@ -451,7 +451,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// All containers in the source, in order.
+/// Collects all containers in the source, in order.
 fn gather<'n>(
     nodes: &'n [Node],
     path: &mut Vec<PathStep>,

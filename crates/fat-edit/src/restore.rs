@@ -230,7 +230,7 @@ impl Skeleton {
         self.rest.push_zeros(zeros);
     }
 
-    /// A part of the file, in which plain bundles lie in these places.
+    /// Adds a part of the file, in which plain bundles lie in these places.
     fn cut(&mut self, range: Range<u64>, plain: &[(Range<u64>, usize)]) {
         let mut at = range.start;
         let first = plain.partition_point(|(place, _)| place.end <= range.start);

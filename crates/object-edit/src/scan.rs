@@ -85,7 +85,7 @@ impl<'a> Targets<'a> {
         address.wrapping_add(further).wrapping_sub(self.low) & self.mask <= further
     }
 
-    /// A reference to just this address.
+    /// Adds a reference to exactly this address.
     pub(super) fn exact(&mut self, address: u64, at: u64) {
         if self.slot.contains(&address)
             && let Ok(n) = self.starts.binary_search(&address)
@@ -94,7 +94,7 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// A number of 4 bytes that may be this address.
+    /// Adds a number of 4 bytes that may be this address.
     fn short(&mut self, address: u64, at: u64) {
         if let Ok(n) = self.starts.binary_search(&address)
             && self.wrapped.get(n) == Some(&false)
@@ -103,7 +103,7 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// An operand that may be just this address.
+    /// Adds an operand that may be exactly this address.
     fn suspect(&mut self, address: u64, at: u64) {
         let Ok(bundle) = self.starts.binary_search(&address) else { return };
         if self.suspects.last() == Some(&Suspect { bundle, at }) {
@@ -118,7 +118,7 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// A reference to the page of this address.
+    /// Adds a reference to the page of this address.
     pub(super) fn page(&mut self, address: u64, at: u64) {
         let page = address & !0xfff;
         let first = self.starts.partition_point(|&start| start < page);
@@ -134,14 +134,14 @@ impl<'a> Targets<'a> {
         if self.slot.contains(&address) { n.checked_sub(1) } else { None }
     }
 
-    /// A reference to any part of a bundle.
+    /// Adds a reference to any part of a bundle.
     pub(super) fn within(&mut self, address: u64, at: u64) {
         if let Some(n) = self.bundle(address) {
             self.note(n, at);
         }
     }
 
-    /// A reference to nobody knows what.
+    /// Adds a reference with an unknown target.
     pub(super) fn all(&mut self, at: u64) {
         let missing = if self.all_found() { 0 } else { self.starts.len() };
         for n in 0..missing {

@@ -77,7 +77,7 @@ pub(super) fn mode(options: &Options, warnings: &mut Vec<String>) -> Result<Mode
     Ok(Mode::Bundle)
 }
 
-/// Only one of the two options for files may be used, and one of them should not.
+/// Checks that only one of the two options for files is used, and warns of the deprecated one.
 fn one_spelling(files: &Files, name: &str, warnings: &mut Vec<String>) -> Result<(), String> {
     if files.current && files.deprecated {
         return Err(format!(

@@ -344,7 +344,7 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// LLVM's words for what is wrong with a compressed bundle.
+/// Returns LLVM's words for an error in a compressed bundle.
 fn llvm_words(error: &ccob::Error) -> &'static str {
     use ccob::ErrorKind::{EndsEarly, Method, Stream, TrailingData, Truncated};
     match error.kind() {

@@ -84,7 +84,7 @@ pub(crate) fn unbundle(
     Ok(stamp.check(&file).map_err(named)?)
 }
 
-/// `A`, `A and B`, `A, B, and C`.
+/// Returns `A`, `A and B`, or `A, B, and C`.
 fn enumerated(ids: &BTreeSet<String>) -> String {
     let mut text = String::new();
     for (index, id) in ids.iter().enumerate() {

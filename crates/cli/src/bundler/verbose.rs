@@ -12,7 +12,7 @@ pub(super) struct Measured<'h> {
     pub(super) time: Duration,
 }
 
-/// After writing.
+/// Returns the lines after writing.
 pub(super) fn written(measured: &Measured<'_>, level: Option<i32>) -> Vec<String> {
     let Measured { header, stored, uncompressed, .. } = *measured;
     let method = header.method();
@@ -31,7 +31,7 @@ pub(super) fn written(measured: &Measured<'_>, level: Option<i32>) -> Vec<String
     lines
 }
 
-/// After reading. The hash was found to be right.
+/// Returns the lines after reading. The hash was correct.
 pub(super) fn read(measured: &Measured<'_>) -> Vec<String> {
     let Measured { header, stored, uncompressed, .. } = *measured;
     let payload = stored.saturating_sub(header.header_len() as u64);

@@ -77,12 +77,12 @@ impl Directory {
         File::options().read(true).write(true).create_new(true).open(self.path.join(name))
     }
 
-    /// There are no files without a name here.
+    /// Fails: these systems have no files without a name.
     pub(crate) fn create_unnamed(&self, _mode: u32) -> Option<File> {
         None
     }
 
-    /// There are no files without a name here.
+    /// Fails: these systems have no files without a name.
     pub(crate) fn link(&self, _file: &File, _name: &OsStr) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -329,7 +329,7 @@ fn describe(note: &EditNote, contents: &EditableFile, wishes: &Wishes) -> String
     }
 }
 
-/// The start of a note about offload binaries.
+/// Returns the start of a note about offload binaries.
 fn stay_plain(count: usize) -> String {
     match count {
         1 => "1 offload binary stays plain".to_owned(),

@@ -16,7 +16,7 @@ use crate::suggest::stored;
 /// The option that says where in a file, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Within {
-    /// Edit only this container, from the column IN of `offload ls` (bundle:1, member:a.o)
+    /// Edit only this container, from column IN of `offload ls`: bundle:1, member:a.o
     ///
     /// Repeatable: the second container lies in the first.
     #[arg(long = "in", value_name = "KIND:NAME")]

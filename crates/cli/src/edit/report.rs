@@ -231,14 +231,14 @@ fn targets(contents: &EditableFile, plan: &EditPlan) -> Vec<TargetRow> {
     rows
 }
 
-/// All files as one array.
+/// Prints all files as one array.
 pub(super) fn json(rows: &[FileRow]) -> io::Result<()> {
     let mut out = style::plain_stdout();
     crate::json::write_pretty(&mut out, rows)?;
     out.flush()
 }
 
-/// A heading and a table for each file that changes.
+/// Prints a heading and a table for each file that changes.
 pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
     let mut out = style::stdout();
     for (nth, row) in rows.iter().filter(|row| row.changed).enumerate() {

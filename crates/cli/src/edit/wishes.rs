@@ -34,22 +34,22 @@ impl Wishes {
         self.removed.insert(image.index());
     }
 
-    /// The image gets the contents of the new one with this number.
+    /// Replaces the image by the new one with this number.
     pub(crate) fn replace(&mut self, image: &ImageInfo, number: usize) {
         self.edit.replace(image.index(), number);
     }
 
-    /// The new image with this number becomes the last entry of a container.
+    /// Appends the new image with this number to a container.
     pub(crate) fn add(&mut self, container: usize, id: &str, number: usize) {
         self.edit.add(container, id, number);
     }
 
-    /// Something to know that is as it should be.
+    /// Adds a note, which does not report a problem.
     pub(crate) fn note(&mut self, note: String) {
         self.notes.push(note);
     }
 
-    /// Something that may be wrong.
+    /// Adds a warning.
     pub(crate) fn warn(&mut self, warning: String) {
         self.warnings.push(warning);
     }

@@ -60,7 +60,7 @@ impl Opt {
         self.visibility <= if hidden { Visibility::Hidden } else { Visibility::Shown }
     }
 
-    /// `-o <file>`, `--image=<value>`, `--archive`.
+    /// Returns `-o <file>`, `--image=<value>` or `--archive`.
     fn usage(&self) -> String {
         let Opt { name, value_name, .. } = self;
         let dashes = dashes(name);

@@ -154,7 +154,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// One argument that starts with a dash: `arg` as typed, `text` without dashes.
+    /// Reads one argument that starts with a dash: `arg` as typed, `text` without dashes.
     fn option(
         &mut self,
         arg: &[u8],

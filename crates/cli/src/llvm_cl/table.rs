@@ -162,7 +162,7 @@ pub(super) fn split_at_equals(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// One dash for a letter, two for a word.
+/// Returns one dash for a letter, two for a word.
 pub(super) fn dashes(name: &str) -> &'static str {
     if name.len() == 1 { "-" } else { "--" }
 }

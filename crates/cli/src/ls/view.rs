@@ -210,7 +210,7 @@ impl Totals {
     }
 }
 
-/// The totals of one file.
+/// Prints the totals of one file.
 pub(super) fn totals(out: &mut dyn Write, totals: &Totals, below_rows: bool) -> io::Result<()> {
     if totals.groups.is_empty() {
         return Ok(());
@@ -244,7 +244,7 @@ pub(super) fn hint(out: &mut dyn Write, images: usize) -> io::Result<()> {
     writeln!(out, "  {COLUMN}{images} images: --rows shows them{COLUMN:#}")
 }
 
-/// The totals of all files.
+/// Prints the totals of all files.
 pub(super) fn grand_total(out: &mut dyn Write, all: &Totals) -> io::Result<()> {
     let size = style::size(all.file_size);
     writeln!(out, "{HEADING}all {} files{HEADING:#}  {size}", all.files)?;

@@ -49,7 +49,7 @@ pub(super) fn command(
     page.finish()
 }
 
-/// Name, usage, description.
+/// Adds name, usage and description.
 fn top(name: &str, command: &Command) -> Page {
     let mut page = Page::new(name, &about(command));
     page.section("Synopsis");
@@ -125,7 +125,7 @@ fn words(arg: &Arg) -> String {
     words
 }
 
-/// Commands, each with what it does.
+/// Adds commands, each with its description.
 fn examples(page: &mut Page, examples: &[Example]) {
     page.section("Examples");
     for (command, does) in examples {

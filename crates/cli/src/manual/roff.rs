@@ -38,7 +38,7 @@ impl Page {
         self.is_titled = true;
     }
 
-    /// Paragraphs, which empty lines part. Text between backquotes becomes bold.
+    /// Adds paragraphs, separated by empty lines. Text between backquotes becomes bold.
     pub(super) fn prose(&mut self, prose: &str) {
         for paragraph in prose.split("\n\n").map(str::trim).filter(|text| !text.is_empty()) {
             self.paragraph();
@@ -46,7 +46,7 @@ impl Page {
         }
     }
 
-    /// A term, and what there is to say of it.
+    /// Adds a term and its description.
     pub(super) fn item(&mut self, term: &str, prose: &str) {
         self.line(".TP");
         self.line(term);
@@ -82,7 +82,7 @@ impl Page {
         self.line(&names.join(",\n"));
     }
 
-    /// A line that is formatted already.
+    /// Adds a formatted line.
     pub(super) fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
@@ -132,12 +132,12 @@ pub(super) fn text(prose: &str) -> String {
     formatted
 }
 
-/// To be typed as it is.
+/// Returns text that is typed literally.
 pub(super) fn bold(text: &str) -> String {
     format!("\\fB{}\\fR", escaped_within(text))
 }
 
-/// To be replaced by something.
+/// Returns text that is replaced by a value.
 pub(super) fn italic(text: &str) -> String {
     format!("\\fI{}\\fR", escaped_within(text))
 }

@@ -35,7 +35,7 @@ fn places(units: &[Unit], group: &[usize]) -> String {
     }
 }
 
-/// Every image of every unit and what becomes of it.
+/// Prints every image of every unit and its answer.
 pub(super) fn one_gpu(
     out: &mut dyn Write,
     units: &[Unit],
@@ -94,7 +94,7 @@ pub(super) fn one_gpu(
     Ok(())
 }
 
-/// A row for each unit, a column for each GPU.
+/// Prints a row for each unit, a column for each GPU.
 pub(super) fn several_gpus(
     out: &mut dyn Write,
     units: &[Unit],

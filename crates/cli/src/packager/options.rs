@@ -170,7 +170,7 @@ impl ImageSpec {
         ImageSpec { text: String::from_utf8_lossy(text).into_owned(), pairs }
     }
 
-    /// As it was typed.
+    /// Returns the text as typed.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

@@ -47,7 +47,10 @@ fn texts_are_those_that_were_seen() {
                 line.starts_with("  offload ") || line.starts_with("  llvm-") || line.contains('=');
             assert!(is_command || line.chars().count() <= 80, "{command}: {line}");
         }
-        assert!(short.lines().count() <= 40, "{command} -h is no summary");
+        assert!(short.lines().count() <= 40, "{command} -h is not a summary");
+        for text in options(&short) {
+            assert!(text.chars().count() <= 80, "{command}: {text}");
+        }
         let (examples, title) = match &**command {
             "offload" => (3..=3, "\nStart here:\n"),
             _ => (3..=5, "\nExamples:\n"),
@@ -71,6 +74,24 @@ fn texts_are_those_that_were_seen() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(files.contains(&name), "tests/help/{name} belongs to no command");
     }
+}
+
+/// Returns the texts of options and arguments in a summary, without defaults and possible values.
+fn options(short: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    for line in short.lines() {
+        let indent = line.len() - line.trim_start().len();
+        match line.trim_start().split_once("  ") {
+            Some((_, text)) if indent < 8 => texts.push(text.trim_start().to_owned()),
+            None if indent > 12 => {
+                let text: &mut String = texts.last_mut().unwrap();
+                text.push_str(&format!(" {}", line.trim_start()));
+            }
+            _ => {}
+        }
+    }
+    let parts = texts.into_iter().map(|text| text.split(" [").next().unwrap_or("").to_owned());
+    parts.collect()
 }
 
 /// A command line of a help text, and whether something is said of it.

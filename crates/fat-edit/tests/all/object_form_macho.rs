@@ -416,7 +416,7 @@ fn what_is_wrong_with_places() {
         format!("Mach-O {part} lies at {start:#x}..{end:#x}, expected {expected}")
     };
     assert_eq!(refused(SEGMENT + 48, 0x1000), beyond("segment", start, start + 0x1000));
-    let expected = "an offset behind the load commands";
+    let expected = "an offset after the load commands";
     assert_eq!(refused(SEGMENT + 40, 0), field("fileoff", 32, 0, expected));
     let part = "section 1";
     let expected = "inside the segment";
@@ -424,7 +424,7 @@ fn what_is_wrong_with_places() {
     assert_eq!(refused(SECTIONS + 40, 32), misplaced(part, start, start + 32, expected));
     assert_eq!(refused(SECTIONS + 40, 0x1000), beyond(part, start, start + 0x1000));
     let part = "relocation table of section 1";
-    let expected = "behind the contents of the sections";
+    let expected = "after the contents of the sections";
     assert_eq!(refused(SECTIONS + 56, 0x40), misplaced(part, 0x40, 0x50, expected));
     let (part, symbols) = ("symbol table", COMMANDS + 24 + 8);
     assert_eq!(refused(symbols, 0x1000), beyond(part, 0x1000, 0x1030));

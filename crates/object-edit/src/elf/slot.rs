@@ -186,7 +186,7 @@ impl Slot {
         self.evicted = evicted.map(|(index, _)| index).collect();
     }
 
-    /// Evicted sections overlap nothing: no bundles, not each other.
+    /// Checks that evicted sections overlap nothing: no bundles, not each other.
     fn check_evicted(&self, file: &File) -> Result<(), Problem> {
         let ours = self.sections.iter().chain(&self.evicted);
         let mut ranges: Vec<_> =
@@ -196,7 +196,7 @@ impl Slot {
         if apart { Ok(()) } else { Err(inconsistent("sections overlap")) }
     }
 
-    /// Nothing else may lie in the slot.
+    /// Checks that nothing else lies in the slot.
     fn check_inside(&self, file: &File) -> Result<(), Problem> {
         self.check_evicted(file)?;
         let bundles = self.sections.iter().filter_map(|&index| file.sections.get(index));

@@ -81,7 +81,7 @@ pub(super) fn resize(
     Ok(patches)
 }
 
-/// Every symbol of both tables, with its offset in the ELF file.
+/// Visits every symbol of both tables, with its offset in the ELF file.
 fn visit(
     source: &mut Source<'_>,
     file: &File,

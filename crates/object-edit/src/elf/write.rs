@@ -26,7 +26,7 @@ pub(super) struct Parts<'a> {
     pub(super) bundles: Vec<Output>,
 }
 
-/// Other bytes in some places.
+/// Overwrites bytes in some places.
 pub(super) fn overwrite(splices: &Output, mut patches: Vec<Patch>) -> Output {
     patches.sort_by_key(|patch| patch.offset);
     let mut out = Output::new();

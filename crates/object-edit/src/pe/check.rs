@@ -95,7 +95,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// At each address lies the bundle that was to be there.
+    /// Checks that the intended bundle lies at each address.
     fn bundles(&self, new: &File) -> Result<(), Problem> {
         for (slot, placement) in self.slots.iter().zip(self.placements) {
             for (bundle, &address) in slot.bundles.iter().zip(&placement.addresses) {
@@ -113,7 +113,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Each wrapper leads to the bundle that it led to.
+    /// Checks that each wrapper points to its old bundle.
     fn new_wrappers(&self, new: &[Wrapper]) -> Result<(), Problem> {
         for (old, new) in self.wrappers.iter().zip(new) {
             let mut placed = self.slots.iter().zip(self.placements);
