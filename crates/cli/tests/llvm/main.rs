@@ -21,6 +21,8 @@ mod judge;
 mod library;
 #[path = "../hostile/questions.rs"]
 mod questions;
+#[path = "../cases/runner.rs"]
+mod runner;
 #[path = "../hostile/runs.rs"]
 mod runs;
 
@@ -28,6 +30,7 @@ mod bitcode_symbols;
 mod bitcode_target;
 #[cfg(unix)]
 mod bundler;
+mod cases;
 #[cfg(unix)]
 mod clang_bundler;
 mod compress;

@@ -19,11 +19,14 @@ mod editing;
 mod hostile;
 #[path = "../hostile/library.rs"]
 mod library;
+#[path = "../cases/runner.rs"]
+mod runner;
 
 mod archives;
 mod bare;
 mod bundle;
 mod bundler;
+mod cases;
 mod commands;
 mod compress;
 mod compressed_packages;
