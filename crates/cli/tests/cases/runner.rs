@@ -1,6 +1,7 @@
 //! Runs the cases of this directory: `README.md` describes the format.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,8 @@ pub fn play(text: &str, peer: Peer) -> Result<String, String> {
             Ok(())
         } else if let Some(rule) = line.strip_prefix("input ") {
             input(place.path(), rule)
+        } else if let Some(names) = line.strip_prefix("same ") {
+            same(place.path(), names)
         } else if let Some(command) = line.strip_prefix("$ ") {
             commands += 1;
             let is_shared = lines.next_if(|(_, line)| *line == "= llvm").is_some();
@@ -48,7 +51,7 @@ pub fn play(text: &str, peer: Peer) -> Result<String, String> {
             let is_theirs = is_shared && peer == Peer::Llvm;
             run(place.path(), command, is_theirs.then_some(&errors)).map(|text| found += &text)
         } else {
-            Err("expected '#', 'input', '$', or what a command above it gives".to_owned())
+            Err("expected '#', 'input', 'same', '$', or what a command above it gives".to_owned())
         };
         outcome.map_err(|error| format!("{}: {line}\n  {error}", index + 1))?;
     }
@@ -107,6 +110,21 @@ fn input(place: &Path, rule: &str) -> Result<(), String> {
                 _ => return Err(format!("'{word}': expected '+', 'times', 'cut' or 'at'")),
             }
         }
+    }
+}
+
+/// Checks that files have the same bytes, which must be some.
+fn same(place: &Path, names: &str) -> Result<(), String> {
+    let mut all = Vec::new();
+    for name in words(names)? {
+        all.push(fs::read(place.join(&name)).map_err(|error| format!("{name}: {error}"))?);
+    }
+    match &all[..] {
+        [first, rest @ ..] if first.is_empty() || rest.is_empty() => {
+            Err("expected two files or more that are not empty".to_owned())
+        }
+        [first, rest @ ..] if rest.iter().all(|bytes| bytes == first) => Ok(()),
+        _ => Err("the files differ".to_owned()),
     }
 }
 
@@ -306,7 +324,7 @@ pub fn check(path: &Path, peer: Peer, bless: bool) -> Result<(), String> {
     Err(named(difference(&text, &found)))
 }
 
-/// Checks all cases in parallel; with `Peer::Llvm`, those that LLVM's tools must agree with.
+/// Checks all cases in parallel, or those whose paths contain `$CASES`; with `Peer::Llvm`, those that LLVM's tools must agree with.
 pub fn check_all(peer: Peer) {
     let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")];
     let mut paths = Vec::new();
@@ -315,16 +333,23 @@ pub fn check_all(peer: Peer) {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "case") {
-                let is_shared = || fs::read_to_string(&path).unwrap().contains("\n= llvm\n");
-                if peer == Peer::Ours || is_shared() {
-                    paths.push(path);
-                }
+                continue;
+            }
+            match path.extension().and_then(OsStr::to_str) {
+                Some("case") => paths.push(path),
+                Some("md" | "rs") => {}
+                _ => panic!("{}: expected NAME.case", path.display()),
             }
         }
     }
+    if peer == Peer::Llvm {
+        paths.retain(|path| fs::read_to_string(path).unwrap().contains("\n= llvm\n"));
+    }
+    if let Ok(part) = std::env::var("CASES") {
+        paths.retain(|path| path.display().to_string().replace('\\', "/").contains(&part));
+    }
     paths.sort();
-    assert!(!paths.is_empty(), "there are no cases");
+    assert!(!paths.is_empty(), "there are no such cases");
     let bless = peer == Peer::Ours && std::env::var_os("BLESS").is_some();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -338,7 +363,8 @@ pub fn check_all(peer: Peer) {
             });
         }
     });
-    let failures = failures.into_inner().unwrap();
+    let mut failures = failures.into_inner().unwrap();
+    failures.sort();
     let (failed, all) = (failures.len(), paths.len());
     assert!(failed == 0, "{failed} of {all} cases failed:\n{}", failures.join("\n"));
 }

@@ -48,6 +48,8 @@ fn what_is_not_a_case_is_refused() {
         ("# Only a comment.\n", "1: the case has no command"),
         ("\n| output\n", "2: | output\n  expected '#'"),
         ("$ sh -c true\n", "1: $ sh -c true\n  'sh' is not one of our tools"),
+        ("input a = \"1\"\ninput b = \"2\"\nsame a b\n", "3: same a b\n  the files differ"),
+        ("input a = \"\"\nsame a a\n", "2: same a a\n  expected two files or more"),
         ("input a = \"\n", "1: input a = \"\n  a text has no end"),
         ("input a = \"a\" cut 2\n", "the term is shorter already"),
         ("input a = \"a\" at 1 \"b\"\n", "the patch is past the end"),
