@@ -136,8 +136,26 @@ impl Rig {
     }
 }
 
-/// Runs an operation once as it should go, and once for every call that it made, with that call going wrong. `judge`
-/// gets the number of the call with what came of it. Returns how many there were.
+/// Returns whether tests take their time, to try far more: `THOROUGH=1`.
+pub fn is_thorough() -> bool {
+    std::env::var_os("THOROUGH").is_some_and(|value| value != "0")
+}
+
+/// Returns numbers below `len`: all of them if there are at most `most`, or else about `most`. One half are the first
+/// ones, and the others are spread evenly over the rest. Eighty times as many if tests are [thorough](is_thorough).
+pub fn places(len: u64, most: u64) -> impl Iterator<Item = u64> {
+    let most = if is_thorough() { 80 * most } else { most };
+    let first = if len <= most { len } else { most / 2 };
+    let spread = (len - first).div_ceil(most.div_ceil(2)).max(1);
+    (0..first).chain((first..len).rev().step_by(usize::try_from(spread).unwrap_or(usize::MAX)))
+}
+
+/// About how many calls of an operation fail, one in each run.
+const MOST_CALLS: u64 = 12;
+
+/// Runs an operation once as it should go, and once for every call that it made, with that call going wrong, or
+/// for some of the calls if there are very many ([`places`]). `judge` gets the number of the call with what came of it.
+/// Returns how many calls there were.
 pub fn at_each_call<T>(
     fault: &Fault,
     mut operation: impl FnMut(&Rig) -> T,
@@ -145,7 +163,7 @@ pub fn at_each_call<T>(
 ) -> u64 {
     let sound = Rig::sound();
     operation(&sound);
-    for call in 0..sound.calls() {
+    for call in places(sound.calls(), MOST_CALLS) {
         judge(call, operation(&Rig::failing(call, fault.clone())));
     }
     sound.calls()
@@ -211,7 +229,7 @@ fn check_with<T: Debug + PartialEq>(ahead: bool, mut operation: impl FnMut(&Rig)
     }
     let sound = Rig::sound();
     let _ = operation(&sound);
-    for (call, kind) in (0..sound.calls()).zip(KINDS.into_iter().cycle()) {
+    for (call, kind) in places(sound.calls(), MOST_CALLS).zip(KINDS.into_iter().cycle()) {
         match operation(&Rig::failing(call, Fault::Error(kind))) {
             Ok(result) if ahead => assert_eq!(result, right, "{kind:?} at call {call}"),
             Ok(_) => panic!("{kind:?} at call {call} is swallowed"),

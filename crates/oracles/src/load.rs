@@ -30,7 +30,11 @@ pub fn check(data: &[u8]) -> usize {
         let fits = |info: &ImageInfo| {
             let target = info.loaded_as();
             let mut states = device.states().iter();
-            !target.is_host() && states.any(|state| compatible(&target, state).is_compatible())
+            // The ID of an entry that is not text is for no device.
+            let is_named = info.container() != ContainerKind::Bundle || info.id().is_some();
+            is_named
+                && !target.is_host()
+                && states.any(|state| compatible(&target, state).is_compatible())
         };
         match load(data, &device) {
             Ok(Some(image)) => {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::snapshot;
-use super::table::{Inputs, WRITERS, words};
+use super::table::{Inputs, some_writers, words};
 use crate::common::Random;
 
 /// Signals that end a tool, and can be waited for.
@@ -48,7 +48,7 @@ fn write_bundle(path: &Path, images: u64) {
 #[test]
 fn signals_leave_all_outputs_or_none() {
     const IMAGES: u64 = 1500;
-    const TRIES: u64 = 12;
+    let tries = if faulty::is_thorough() { 12 } else { 3 };
     let inputs = Inputs::new();
     write_bundle(&inputs.path("many"), IMAGES);
     let line = words("offload", "extract many -o deep/images", ["", ""]);
@@ -59,8 +59,8 @@ fn signals_leave_all_outputs_or_none() {
     let before = snapshot(inputs.root());
     let mut ended = 0;
     for (signal, number) in SIGNALS {
-        for moment in 0..TRIES {
-            let status = end(spawn(&inputs, &line), signal, takes * moment / TRIES);
+        for moment in 0..tries {
+            let status = end(spawn(&inputs, &line), signal, takes * moment / tries);
             assert!(status.success() || status.signal() == Some(number), "{signal}: {status}");
             ended += usize::from(!status.success());
             let made = fs::read_dir(inputs.path("deep/images")).map_or(0, Iterator::count);
@@ -70,23 +70,23 @@ fn signals_leave_all_outputs_or_none() {
             assert_eq!(snapshot(inputs.root()), before, "{signal}");
         }
     }
-    assert!(ended > 10, "{ended}");
+    assert!(ended >= 3, "{ended}");
 }
 
 /// At any moment each output is the old one or the new one, whole.
 #[test]
 fn outputs_are_old_or_new_whenever_a_tool_is_ended() {
-    const TRIES: u32 = 6;
+    let tries = if faulty::is_thorough() { 6 } else { 1 };
     let inputs = Inputs::new();
     let mut random = Random::new(7);
     let (mut ended, mut leftovers) = (0, 0);
-    for writer in &WRITERS {
+    for writer in some_writers() {
         let right = inputs.right(writer);
         let start = Instant::now();
         inputs.right(writer);
         let takes = u32::try_from(start.elapsed().as_micros()).unwrap();
         for signal in ["KILL", "TERM", "INT", "HUP"] {
-            for _ in 0..TRIES {
+            for _ in 0..tries {
                 let names = ["first", "second"];
                 names.iter().for_each(|name| fs::write(inputs.path(name), OLD).unwrap());
                 let before = snapshot(inputs.root());
@@ -118,5 +118,5 @@ fn outputs_are_old_or_new_whenever_a_tool_is_ended() {
         }
     }
     println!("{ended} were ended, {leftovers} files were left behind");
-    assert!(ended > 20, "{ended}");
+    assert!(ended > 3 * tries, "{ended}");
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::table::{Inputs, WRITERS, large_bundle, thin_archive, words};
+use super::table::{Inputs, large_bundle, some_writers, thin_archive, words};
 use super::{is_root, is_unchanged, refuses, snapshot};
 use crate::common::stderr;
 
@@ -112,7 +112,7 @@ fn only_the_same_owner_keeps_set_user_id() {
     let own = fs::metadata(inputs.path("new")).unwrap();
     let own = (own.uid(), own.gid());
     let mut named = 0;
-    for writer in &WRITERS {
+    for writer in some_writers() {
         let plain = writer.words(["out", "out2"]);
         let mut hidden: Vec<String> = ["unshare", "-m", "sh", "-c", NAMED].map(String::from).into();
         hidden.extend_from_slice(&plain);

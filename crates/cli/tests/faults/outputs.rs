@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::table::{Inputs, WRITERS, words};
+use super::table::{Inputs, some_writers, words};
 use super::{as_nobody, is_unchanged, refuses, snapshot};
 use crate::common::stderr;
 
@@ -18,7 +18,7 @@ fn a_full_device_is_an_error() {
     let inputs = Inputs::new();
     fs::write(inputs.path("old"), OLD).unwrap();
     let before = snapshot(inputs.root());
-    for writer in &WRITERS {
+    for writer in some_writers() {
         // Written behind the other output, which has to wait for it.
         for outputs in [["/dev/full", "old"], ["old", "/dev/full"]] {
             if outputs[0] == "old" && !writer.has_two_outputs() {
@@ -41,7 +41,7 @@ fn a_file_that_cannot_grow_is_an_error() {
     }
     let before = snapshot(inputs.root());
     for (trap, code) in [("trap '' XFSZ; ", Some(1)), ("", None)] {
-        for writer in &WRITERS {
+        for writer in some_writers() {
             let what = format!("{writer:?}");
             let script = format!("{trap}ulimit -f 1; exec \"$0\" \"$@\"");
             let mut limited: Vec<String> = ["sh", "-c", &script].map(String::from).into();
@@ -67,7 +67,7 @@ fn a_full_disk_is_an_error() {
     let inputs = Inputs::new();
     fs::create_dir(inputs.path("small")).unwrap();
     let mut tested = 0;
-    for writer in &WRITERS {
+    for writer in some_writers() {
         let right = inputs.right(writer);
         // The first fits, the second does not: none of them appears.
         if right.iter().map(|bytes| bytes.len().next_multiple_of(4096)).sum::<usize>() <= 4096 {
@@ -101,7 +101,7 @@ fn places_where_no_file_can_be_are_errors() {
     fs::write(inputs.path("old"), OLD).unwrap();
     let before = snapshot(inputs.root());
     let long = "n".repeat(300);
-    for writer in &WRITERS {
+    for writer in some_writers() {
         for (place, reason) in [
             ("directory", "'directory': Is a directory"),
             ("directory/", "'directory/': Is a directory"),
@@ -132,7 +132,7 @@ fn a_directory_that_cannot_be_written_to_is_an_error() {
     fs::set_permissions(inputs.path("closed"), Permissions::from_mode(0o555)).unwrap();
     fs::set_permissions(inputs.root(), Permissions::from_mode(0o755)).unwrap();
     let before = snapshot(inputs.root());
-    for writer in &WRITERS {
+    for writer in some_writers() {
         for name in ["closed/old", "closed/new"] {
             let Some(words) = as_nobody(&writer.words([name, "closed/new2"])) else { return };
             let what = format!("{writer:?}");
@@ -158,7 +158,7 @@ fn a_file_that_cannot_be_replaced_is_an_error() {
         eprintln!("NOT TESTED: there is no file of somebody else's without being root");
         return;
     }
-    for writer in &WRITERS {
+    for writer in some_writers() {
         let right = inputs.right(writer);
         fs::write(shared.join("old"), OLD).unwrap();
         fs::set_permissions(shared.join("old"), Permissions::from_mode(0o666)).unwrap();
@@ -189,7 +189,7 @@ fn a_file_that_cannot_be_replaced_is_an_error() {
 
 #[test]
 fn links_stay_links() {
-    for writer in &WRITERS {
+    for writer in some_writers() {
         let inputs = Inputs::new();
         let right = inputs.right(writer);
         let what = format!("{writer:?}");
@@ -235,7 +235,7 @@ fn links_stay_links() {
 fn devices_and_pipes_are_written_to() {
     let inputs = Inputs::new();
     inputs.make_fifo();
-    for writer in &WRITERS {
+    for writer in some_writers() {
         let right = inputs.right(writer);
         let what = format!("{writer:?}");
         let before = snapshot(&inputs.path("."));
@@ -273,7 +273,7 @@ fn devices_and_pipes_are_written_to() {
 
 #[test]
 fn a_program_that_runs_can_be_replaced() {
-    for writer in &WRITERS {
+    for writer in some_writers() {
         let inputs = Inputs::new();
         let right = inputs.right(writer);
         let sleep =
@@ -299,7 +299,7 @@ fn a_program_that_runs_can_be_replaced() {
 
 #[test]
 fn an_output_may_be_the_input() {
-    for writer in &WRITERS {
+    for writer in some_writers() {
         let input = writer.input;
         let mut spelled: Vec<String> =
             ["", "./", "in/../"].map(|start| format!("{start}{input}")).into();

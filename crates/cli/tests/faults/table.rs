@@ -27,7 +27,12 @@ const fn writer(tool: &'static str, args: &'static str, input: &'static str) -> 
 const OFFLOAD: &str = "offload";
 const BUNDLER: &str = "clang-offload-bundler";
 
-pub const WRITERS: [Writer; 26] = [
+/// Returns the writers for tests that run each of them many times: every third, or all if tests are thorough.
+pub fn some_writers() -> impl Iterator<Item = &'static Writer> {
+    WRITERS.iter().step_by(if faulty::is_thorough() { 1 } else { 3 })
+}
+
+pub static WRITERS: [Writer; 26] = [
     writer(OFFLOAD, "bundle -o OUT HOST=/dev/null HIP-gfx1100=new", "new"),
     writer(OFFLOAD, "bundle --compress -o OUT HOST=/dev/null HIP-gfx1100=new", "new"),
     writer(OFFLOAD, "bundle -o OUT HOST=host.o HIP-gfx1100=new", "host.o"),

@@ -168,6 +168,7 @@ fn what_llvm_compresses_comes_back_and_ours_is_no_larger() {
 
 /// From 4 KB on, code and constants, in bundles for two GPUs.
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn no_bundle_becomes_larger_than_llvms() {
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name);

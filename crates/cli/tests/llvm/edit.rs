@@ -113,6 +113,7 @@ fn of(name: &str, complaints: Complaints) -> Complaints {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn unedited_files_are_what_they_were_made_to_be() {
     settle(&each(&chosen(), |file| {
         let Before { seen, bundles } = before(file);
@@ -213,6 +214,7 @@ fn is_rejected(name: &str, depth: Depth, complaint: &str, break_it: impl Fn(Brea
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn broken_device_code_is_seen() {
     // The first bundle starts with the section; images are pages further on.
     let image = |file: &Breaker| file.section(".hip_fatbin") + 0x1_0010;
@@ -374,6 +376,7 @@ fn broken_layouts_are_seen() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn a_file_that_stays_as_large_is_seen() {
     let file = file("so-bfd");
     let mut seen = before(file).seen.clone();
@@ -519,6 +522,7 @@ fn files_thinned_to_one_target_are_right() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn files_thinned_a_little_are_right() {
     settle(&each(&chosen(), |file| {
         // What could be loaded, generic code and SPIR-V included.
@@ -553,6 +557,7 @@ fn files_thinned_a_little_are_right() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn files_thinned_to_each_target_have_what_they_had_for_it() {
     settle(&each(&chosen(), |file| {
         let mut complaints = Complaints::new();
@@ -592,6 +597,7 @@ fn files_thinned_to_each_target_have_what_they_had_for_it() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn compressed_files_are_right() {
     settle(&each(&chosen(), |file| {
         let words = ["compress"];
@@ -660,6 +666,7 @@ fn number(path: &Path, id: &str, bundle: usize) -> String {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn files_with_replaced_images_are_right() {
     // For the same GPU, from other files.
     let small = image(file("so-bfd-many"), 7, "gfx1100");
@@ -761,6 +768,7 @@ fn replace_by_one_as_large(
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn files_with_removed_and_added_images_are_right() {
     settle(&each(&chosen(), |file| {
         let target = *file.targets.last().unwrap();

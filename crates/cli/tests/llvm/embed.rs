@@ -187,6 +187,7 @@ fn elf_of_every_kind() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn elf_with_more_sections_than_the_header_counts() {
     let place = tempfile::tempdir().unwrap();
     // The null section, .strtab, .text and .symtab come with them; the header counts up to 0xfeff sections.
@@ -255,6 +256,7 @@ fn compare_coff(plain: &Path, ours: &Path, what: &str) {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn coff_with_many_sections() {
     let place = tempfile::tempdir().unwrap();
     // .text, .data and .bss come with them.

@@ -63,6 +63,7 @@ fn triples_and_data_layouts_of_rustc() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn data_layouts_of_clang() {
     let place = tempfile::tempdir().unwrap();
     let source = place.path().join("empty.c");

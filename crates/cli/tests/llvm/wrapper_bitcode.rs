@@ -149,6 +149,7 @@ fn with_our_alignments(line: &str) -> String {
 
 /// Where the description is the same, `llc` makes the same bytes of our bitcode and of LLVM's.
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn objects_are_those_of_llvm() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);

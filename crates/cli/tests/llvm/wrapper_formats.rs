@@ -183,6 +183,7 @@ int mainCRTStartup(void) { return 0; }
 ";
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn windows() {
     let place = Place::new();
     place.put("program.c", WINDOWS_PROGRAM);

@@ -5,8 +5,8 @@ use crate::library;
 
 #[test]
 fn every_file_is_refused_or_read_right() {
-    let files = all(Scale::Full);
-    assert!(files.len() > 3000, "only {}", files.len());
+    let files = all(if faulty::is_thorough() { Scale::Full } else { Scale::Long });
+    assert!(files.len() > 1000, "only {}", files.len());
     let mut wrong = Vec::new();
     for file in &files {
         if let Err(problem) = library::check(file) {

@@ -56,7 +56,7 @@ const COMMANDS: [&[&str]; 5] = [
 fn every_command_has_enough_of_little_memory() {
     let place = tempfile::tempdir().unwrap();
     for (name, make) in hostile::ALL {
-        let bytes = make(128 << 10);
+        let bytes = make(if faulty::is_thorough() { 128 << 10 } else { 16 << 10 });
         fs::write(place.path().join("input"), &bytes).unwrap();
         fs::write(place.path().join("member"), &bytes).unwrap();
         for args in COMMANDS {
@@ -74,7 +74,7 @@ const LISTED: usize = 16;
 #[test]
 fn a_listing_grows_with_the_file() {
     for (name, make) in hostile::ALL {
-        let bytes = make(512 << 10);
+        let bytes = make(if faulty::is_thorough() { 512 << 10 } else { 64 << 10 });
         let listing = fat_object::list(Cursor::new(&bytes), &Options::default()).unwrap();
         let mut paths = BTreeMap::new();
         let mut held = 0;
@@ -103,7 +103,8 @@ fn a_listing_grows_with_the_file() {
 fn names_that_share_bytes_do_not_add_up() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
-    let input = |make: hostile::Make| fs::write(place.join("input"), make(2 << 20)).unwrap();
+    let size = if faulty::is_thorough() { 2 << 20 } else { 1 << 20 };
+    let input = |make: hostile::Make| fs::write(place.join("input"), make(size)).unwrap();
     input(hostile::bundle_of_long_and_short_ids);
     let listed = offload(place, &["ls", "input"]);
     assert!(listed.stdout.len() < 16 << 20, "{}", listed.stdout.len());
@@ -130,14 +131,15 @@ fn names_that_share_bytes_do_not_add_up() {
 fn very_many_images_are_extracted_one_by_one() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
-    fs::write(place.join("input"), hostile::bundle_of_unknown_processors(512 << 10)).unwrap();
+    let size = if faulty::is_thorough() { 512 } else { 128 };
+    fs::write(place.join("input"), hostile::bundle_of_unknown_processors(size << 10)).unwrap();
     offload(place, &["extract", "input", "-o", "images"]);
-    assert!(fs::read_dir(place.join("images")).unwrap().count() > 9000);
+    assert!(fs::read_dir(place.join("images")).unwrap().count() > 17 * size);
     fs::create_dir(place.join("inner")).unwrap();
-    fs::write(place.join("inner/input"), hostile::packages_in_packages(1 << 20)).unwrap();
+    fs::write(place.join("inner/input"), hostile::packages_in_packages(size << 11)).unwrap();
     let tool = env!("CARGO_BIN_EXE_llvm-offload-binary");
     let output = limited(&place.join("inner"), tool, &["input"]);
-    assert!(output.stdout.split(|&byte| byte == b'\n').count() > 3000);
+    assert!(output.stdout.split(|&byte| byte == b'\n').count() > 5 * size);
 }
 
 /// The limit is on what is held at one time; what a header promises is not believed.
@@ -148,7 +150,8 @@ fn what_is_decompressed_keeps_to_the_limit() {
     for make in [hostile::zlib_bomb as hostile::Make, hostile::zstd_bomb] {
         // 64 MB.
         fs::write(place.join("input"), make(64 << 10)).unwrap();
-        for args in COMMANDS {
+        let commands = if faulty::is_thorough() { &COMMANDS[..] } else { &COMMANDS[2..] };
+        for args in commands.iter().copied() {
             let args = [args, &["--max-decompressed", "16M"]].concat();
             let output = offload(place, &args);
             assert_eq!(output.status.code(), Some(1), "{args:?}");

@@ -14,6 +14,7 @@ use fat_edit::{
 };
 use fat_object::{FileFormat, Options};
 use object_edit::Input;
+use oracles::damage::judge_at;
 
 /// A HIP fat binary whose code is not the same for two seeds.
 fn plain(seed: u32, size: u32) -> Vec<u8> {
@@ -340,30 +341,15 @@ fn compressed_bundles_in_compressed_bundles() {
 }
 
 #[test]
-fn no_damage_makes_a_panic() {
+fn damaged_bundles() {
     let sample = paged(&[
         ccob(&plain(1, 100), Version::V1, Method::ZLIB),
         plain(2, 10),
         ccob(&plain(3, 100), Version::V3, Method::ZSTD),
     ]);
-    let options = CompressOptions::default().with_recompress(true);
-    let try_all = |file: &[u8]| {
-        if let Ok(contents) = outside(file) {
-            let _ = run(&contents, file, &[], &compressing(options.clone()));
-            let _ = try_decompress(file);
-        }
-        let _ = remove(file, &[GFX90A]);
-    };
-    // All of what is no padding, and some of that.
-    let places: Vec<_> = (0..sample.len()).filter(|&i| sample[i] != 0 || i % 512 == 0).collect();
-    for &end in places.iter().step_by(9) {
-        try_all(&sample[..end]);
-    }
-    for &at in places.iter().step_by(3) {
-        let mut damaged = sample.clone();
-        damaged[at] ^= 0x81;
-        try_all(&damaged);
-    }
+    // All except padding, and some of that.
+    let places = (0..sample.len()).filter(|&i| sample[i] != 0 || i % 512 == 0);
+    judge_at(&sample, places, oracles::edits::check);
 }
 
 /// Files of all kinds with this compressed bundle in them, and what kind it is.

@@ -112,3 +112,10 @@ fn compressing_is_undone_by_decompressing() {
     let (_, back) = transform(&small, &|edit| edit.decompress());
     assert!(back == file);
 }
+
+#[test]
+fn damaged_libraries() {
+    for form in Form::ALL {
+        oracles::damage::judge(&linked_pe::build(&form.units(3)), oracles::edits::check);
+    }
+}

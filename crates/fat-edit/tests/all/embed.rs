@@ -6,6 +6,7 @@ use std::path::Path;
 use fat_object::{Finding, Image, Options, Visitor, walk};
 use object::{Object, ObjectSection, ObjectSymbol};
 use object_edit::{Embedding, ErrorKind, embed};
+use oracles::damage::judge;
 
 const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 
@@ -753,7 +754,7 @@ fn malformed_coff_objects() {
 }
 
 #[test]
-fn every_truncation_and_changed_byte_gives_a_result_or_an_error() {
+fn damaged_objects() {
     let mut objects: Vec<Vec<u8>> = all_elf().map(|form| form.build()).collect();
     objects.extend(all_elf().map(|form| Elf { extended: true, ..form }.build()));
     objects.extend([coff(false).build(), coff(true).build(), data("host.o"), data("hip.obj")]);
@@ -767,20 +768,11 @@ fn every_truncation_and_changed_byte_gives_a_result_or_an_error() {
         }
         false
     };
+    let mut good = 0;
     for object in &objects {
-        for len in 0..object.len() {
-            try_it(&object[..len]);
-        }
-        let mut good = 0;
-        for at in 0..object.len() {
-            for value in [0, 1, 0x7f, 0x80, 0xff, object[at] ^ 1, object[at].wrapping_add(1)] {
-                let mut damaged = object.clone();
-                damaged[at] = value;
-                good += usize::from(try_it(&damaged));
-            }
-        }
-        assert!(good > object.len(), "{good}");
+        judge(object, |damaged| good += usize::from(try_it(damaged)));
     }
+    assert!(good > objects.len(), "{good}");
 }
 
 #[test]

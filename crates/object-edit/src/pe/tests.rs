@@ -541,24 +541,3 @@ fn truncated_files_are_errors() {
         assert!(result.is_err() || len >= end_of_symbols, "{len:#x}");
     }
 }
-
-#[test]
-fn changed_bytes_do_no_harm() {
-    let sample =
-        Sample { symbols: true, overlay: vec![0; 16], exports: vec![0x1000], ..Sample::default() };
-    let file = sample.build();
-    let (_, found) = bundles(&file).remove(0);
-    let device_code = found[0].start..found[2].end;
-    let options = Options { grow: true, drop_signature: true, ..plain() };
-    let some = |at: &usize| *at < 0x300 || at.is_multiple_of(5);
-    for at in (0..file.len()).filter(|at| !device_code.contains(at)).filter(some) {
-        // Everything matters in headers.
-        let values = if at < 0x300 { &[0, 1, 0x7f, 0xff][..] } else { &[!file[at]][..] };
-        for &value in values {
-            let mut changed = file.clone();
-            changed[at] = value;
-            let size = if at % 2 == 0 { 0x100 } else { 0x8000 };
-            let _ = run(&changed, 0, options, zeroing(&file, size));
-        }
-    }
-}

@@ -2,9 +2,7 @@
 
 use offload_binary::{ErrorKind, MAGIC, OffloadBinary, binaries};
 
-use super::samples::{
-    ENTRIES, EXTENT, IMAGE_SIZE, SIZE, Tap, error, two, v1, v2, v2_two_entries, with,
-};
+use super::samples::{ENTRIES, EXTENT, IMAGE_SIZE, SIZE, Tap, error, v1, v2, v2_two_entries, with};
 use crate::common::told;
 
 #[test]
@@ -280,19 +278,6 @@ fn every_truncation_is_an_error() {
             assert!(OffloadBinary::parse(&data[..len]).is_err());
             assert_eq!(OffloadBinary::parse(&data[..len]).unwrap_err().needed(), None);
             visit(&data[..len]);
-        }
-    }
-}
-
-#[test]
-fn no_change_of_a_byte_panics() {
-    for data in [v1(), v2(), v2_two_entries(), two()] {
-        for at in (0..data.len()).step_by(if cfg!(miri) { 37 } else { 1 }) {
-            for value in (0..=255).step_by(if cfg!(miri) { 85 } else { 1 }) {
-                let changed = data.clone().tap(|data| data[at] = value);
-                visit(&changed);
-                let _ = OffloadBinary::parse_prefix(&changed[..at], 1 << 40);
-            }
         }
     }
 }

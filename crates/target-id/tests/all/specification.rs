@@ -146,9 +146,10 @@ fn all_pairs_of_processors() {
     let open = of(None);
     let amd = of(Some("amdgcn-amd-amdhsa-"));
     let mut answers = [0_usize; 3];
+    let step = if faulty::is_thorough() { 1 } else { 11 };
     for (codes, devices) in [(&open, &open), (&amd, &amd), (&amd, &open)] {
-        for (code, code_target) in codes {
-            for (device, device_target) in devices {
+        for (n, (code, code_target)) in codes.iter().enumerate() {
+            for (device, device_target) in devices.iter().skip(n % step).step_by(step) {
                 match check_targets((*code, code_target), (*device, device_target), false) {
                     Answer::Yes(_) => answers[0] += 1,
                     Answer::Runs(_) => answers[1] += 1,
@@ -158,7 +159,7 @@ fn all_pairs_of_processors() {
         }
     }
     // Who finds nothing compares nothing.
-    let enough = [2000, 900, 200_000];
+    let enough = [2000, 900, 200_000].map(|all| all / if step == 1 { 1 } else { 20 });
     assert!(answers.iter().zip(enough).all(|(found, enough)| *found >= enough), "{answers:?}");
 }
 
