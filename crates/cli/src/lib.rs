@@ -39,6 +39,7 @@ mod progress;
 mod remove;
 mod replace;
 mod report;
+pub mod roc_obj;
 mod select;
 mod special;
 mod stamp;

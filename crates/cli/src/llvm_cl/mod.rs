@@ -174,6 +174,7 @@ impl Parser<'_> {
             match more.first() {
                 None => return self.provide(option, None, rest),
                 Some(b'=') => return self.provide(option, more.get(1..), rest),
+                Some(_) if option.is_joined => return self.provide(option, Some(more), rest),
                 Some(_) if option.takes_value() => {
                     self.complain_of(option, "may not occur within a group!");
                     break;

@@ -53,6 +53,8 @@ pub(crate) struct Opt {
     pub(crate) visibility: Visibility,
     /// `true` if a command line without it is wrong.
     pub(crate) required: bool,
+    /// `true` if the value of a letter may follow without a space: `-oFILE`.
+    pub(crate) is_joined: bool,
 }
 
 impl Opt {
@@ -63,7 +65,15 @@ impl Opt {
         value_name: &'static str,
         help: &'static str,
     ) -> Self {
-        Opt { name, kind, value_name, help, visibility: Visibility::Shown, required: false }
+        Opt {
+            name,
+            kind,
+            value_name,
+            help,
+            visibility: Visibility::Shown,
+            required: false,
+            is_joined: false,
+        }
     }
 }
 

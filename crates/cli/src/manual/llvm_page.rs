@@ -13,10 +13,11 @@ pub(super) fn page(name: &str, tool: &Tool) -> String {
     page.line(&format!("{} [options]{}", bold(name), escaped(positionals)));
     page.section("Description");
     page.prose(&format!("{}.", overview.trim_end_matches('.')));
-    page.prose(
-        "This tool of the offload project is a drop-in replacement for LLVM's. One or two dashes are the same, a value follows after = or as the next argument, and @FILE stands for the arguments in a file. \
+    let whose = if name.starts_with("roc-") { "AMD's" } else { "LLVM's" };
+    page.prose(&format!(
+        "This tool of the offload project is a drop-in replacement for {whose}. One or two dashes are the same, a value follows after = or as the next argument, and @FILE stands for the arguments in a file. \
          `offload` has the same and more under commands of its own.",
-    );
+    ));
     page.section("Options");
     let mut options: Vec<&Opt> =
         tool.all().filter(|option| option.visibility == Visibility::Shown).collect();
@@ -31,7 +32,13 @@ pub(super) fn page(name: &str, tool: &Tool) -> String {
     }
     page.section("Exit status");
     page.item(&bold("0"), "Success.");
-    page.item(&bold("1"), "An error occurred.");
+    match name {
+        "roc-obj-extract" => page.item(
+            &bold("1"),
+            "An error occurred, or one URI failed; 2 and more: as many URIs failed.",
+        ),
+        _ => page.item(&bold("1"), "An error occurred."),
+    }
     page.item(&bold("141"), "Standard output was closed early (broken pipe).");
     let others = TOOLS.iter().map(|(other, _)| *other).filter(|other| *other != name);
     let mut names: Vec<_> = others.chain(["offload"]).collect();

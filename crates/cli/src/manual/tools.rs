@@ -1,13 +1,15 @@
-//! The tools that stand in for LLVM's.
+//! The tools that stand in for LLVM's and AMD's.
 
 use crate::llvm_cl::Tool;
-use crate::{bundler, packager, wrapper};
+use crate::{bundler, packager, roc_obj, wrapper};
 
 /// The tools with options of their own.
-pub(super) const TOOLS: [(&str, &Tool); 5] = [
+pub(super) const TOOLS: [(&str, &Tool); 7] = [
     ("clang-offload-bundler", &bundler::TOOL),
     ("clang-offload-packager", &packager::TOOL_24),
     ("clang-offload-wrapper", &wrapper::clang::TOOL),
     ("llvm-offload-binary", &packager::TOOL_24),
     ("llvm-offload-wrapper", &wrapper::llvm::TOOL),
+    ("roc-obj-extract", &roc_obj::extract::TOOL),
+    ("roc-obj-ls", &roc_obj::ls::TOOL),
 ];

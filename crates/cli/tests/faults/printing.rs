@@ -9,7 +9,7 @@ use super::table::{Inputs, words};
 use crate::common::stderr;
 
 /// Everything that prints to standard output.
-const PRINTERS: [(&str, &str); 39] = [
+const PRINTERS: [(&str, &str); 43] = [
     ("offload", "--help"),
     ("offload", "-h"),
     ("offload", "--version"),
@@ -52,6 +52,10 @@ const PRINTERS: [(&str, &str); 39] = [
     ("llvm-offload-binary", "packages.offload"),
     ("llvm-offload-binary", "packages.offload --image=file=-,arch=gfx90a"),
     ("llvm-offload-wrapper", "--kind=hip --triple=x86_64-unknown-linux-gnu -o - four"),
+    ("roc-obj-ls", "-v four"),
+    ("roc-obj-extract", "--help"),
+    ("roc-obj-extract", "-v file://four"),
+    ("roc-obj-extract", "file://four -o -"),
 ];
 
 #[test]

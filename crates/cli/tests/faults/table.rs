@@ -117,6 +117,8 @@ fn binary(tool: &str) -> &'static str {
         "clang-offload-packager" => env!("CARGO_BIN_EXE_clang-offload-packager"),
         "llvm-offload-wrapper" => env!("CARGO_BIN_EXE_llvm-offload-wrapper"),
         "clang-offload-wrapper" => env!("CARGO_BIN_EXE_clang-offload-wrapper"),
+        "roc-obj-ls" => env!("CARGO_BIN_EXE_roc-obj-ls"),
+        "roc-obj-extract" => env!("CARGO_BIN_EXE_roc-obj-extract"),
         _ => panic!("no tool {tool}"),
     }
 }

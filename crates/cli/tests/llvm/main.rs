@@ -48,6 +48,7 @@ mod object_form;
 mod packager;
 mod peer;
 mod processors;
+mod roc_obj;
 mod triples;
 mod wrapper_bitcode;
 mod wrapper_formats;

@@ -126,6 +126,8 @@ fn the_drop_in_tools_have_the_options_of_llvm_and_a_page() {
         env!("CARGO_BIN_EXE_clang-offload-packager"),
         env!("CARGO_BIN_EXE_llvm-offload-wrapper"),
         env!("CARGO_BIN_EXE_clang-offload-wrapper"),
+        env!("CARGO_BIN_EXE_roc-obj-extract"),
+        env!("CARGO_BIN_EXE_roc-obj-ls"),
     ] {
         let output = std::process::Command::new(tool).arg("--help").output().unwrap();
         assert!(output.status.success() && stdout(&output).starts_with("OVERVIEW: "), "{tool}");

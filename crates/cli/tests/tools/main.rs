@@ -52,6 +52,7 @@ mod r#match;
 mod misnamed;
 mod names;
 mod packager;
+mod roc_obj;
 mod shaders;
 mod suggest;
 mod sycl;

@@ -56,7 +56,7 @@ fn pages_are_written_for_all_formatters() {
         }
         names.push(name);
     }
-    assert_eq!(names.len(), 23, "{names:?}");
+    assert_eq!(names.len(), 25, "{names:?}");
 }
 
 #[test]
