@@ -262,7 +262,16 @@ fn ours(name: &str) -> Result<PathBuf, String> {
 fn printed(found: &mut String, mark: char, bytes: &[u8], hidden: &[String; 2]) {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
-        text += &chunk.valid().replace('\\', "\\\\").replace('\r', "\\r");
+        for char in chunk.valid().chars() {
+            match char {
+                '\\' => text.push_str("\\\\"),
+                '\r' => text.push_str("\\r"),
+                '\0'..'\t' | '\x0b'..' ' | '\x7f' => {
+                    write!(text, "\\x{:02x}", u32::from(char)).unwrap();
+                }
+                _ => text.push(char),
+            }
+        }
         for byte in chunk.invalid() {
             write!(text, "\\x{byte:02x}").unwrap();
         }
