@@ -1,4 +1,4 @@
-//! What the example programs share, and every real tool has anyway: an exit status, errors that name files, and files
+//! Code that the example programs share, as every real tool has it: an exit status, errors that name files, and files
 //! that appear when they are complete.
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 /// Any error, with whatever it needs to say.
 pub type Error = Box<dyn std::error::Error>;
 
-/// What `main` returns. An error is one line that starts with the name of the program.
+/// Result of `main`. An error is one line that starts with the name of the program.
 #[must_use]
 pub fn exit(program: &str, result: Result<(), Error>) -> ExitCode {
     match result {
@@ -25,7 +25,7 @@ pub fn exit(program: &str, result: Result<(), Error>) -> ExitCode {
     }
 }
 
-/// Puts the name of a file in front of an error: `.map_err(about(path))`.
+/// Puts the name of a file before an error: `.map_err(about(path))`.
 pub fn about<E: Into<Error>>(path: &Path) -> impl FnOnce(E) -> Error + '_ {
     move |error| format!("{}: {}", path.display(), error.into()).into()
 }
@@ -39,8 +39,8 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(about(path))
 }
 
-/// Writes a file beside its place and moves it there when it is complete: who looks sees the old file or the new one,
-/// and an error leaves nothing behind.
+/// Writes a file beside its place and moves it there when it is complete: readers see the old file or the new one,
+/// and an error leaves no file.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub fn write(path: &Path, write: impl FnOnce(&mut File) -> Result<(), Error>) ->
 ///
 /// # Errors
 ///
-/// That it cannot be started, or fails; what it has to say about that it prints itself.
+/// Runs a program. The error says that it cannot be started or fails; it prints its own messages.
 pub fn run(command: &mut Command) -> Result<(), Error> {
     let program = command.get_program().to_owned();
     let status = command.status().map_err(about(Path::new(&program)))?;

@@ -30,7 +30,7 @@ fn compile(args: &[OsString]) -> Result<(), Error> {
         return Err("usage: compiler FAT.o HOST [ENTRY-ID IMAGE]...".into());
     };
     let (images, []) = images.as_chunks() else {
-        return Err("expected an image behind each entry ID".into());
+        return Err("expected an image after each entry ID".into());
     };
     let images = images.iter().map(|[id, file]| Image::read(id, Path::new(file)));
     let images = images.collect::<Result<Vec<_>, Error>>()?;
@@ -57,12 +57,12 @@ impl Image {
         let id = id.to_str().ok_or("entry IDs are UTF-8")?;
         let id = EntryId::parse(id)?;
         let bytes = read(file)?;
-        // That an image is for another target is better said here than by a runtime that finds no code.
+        // An image for another target is better refused here than by a runtime that finds no code.
         check_agreement(&id.target(), &bytes).map_err(about(file))?;
         let offload_kind = OffloadKind::from_target_id(&id.kind())
             .ok_or_else(|| format!("{id}: packages have no images of kind {}", id.kind()))?;
         Ok(Image {
-            // Of files that do not tell what they are the end of the name does.
+            // The end of the name tells the kind of files whose contents do not.
             image_kind: llvm::image_kind(Release::Llvm22, &bytes, &file.to_string_lossy()),
             offload_kind,
             // Entry IDs spell out the empty environment, packages do not.
@@ -83,8 +83,8 @@ impl Image {
     }
 }
 
-/// A package for each image, one behind the other, as LLVM 22's `llvm-offload-binary` writes them. Version 1 is what
-/// all linkers read, those of LLVM 23 as well, although that release writes [`FormatVersion::V2`].
+/// Returns a package for each image, one after the other, as LLVM 22's `llvm-offload-binary` writes them. All linkers
+/// read version 1, those of LLVM 23 as well, although that release writes [`FormatVersion::V2`].
 fn pack(images: &[Image]) -> Result<Vec<u8>, offload_binary::Error> {
     let entries: Vec<_> = images.iter().map(Image::entry).collect();
     let bytes: Vec<_> = images.iter().map(|image| &image.bytes[..]).collect();

@@ -42,14 +42,14 @@ fn instrument(args: &[OsString]) -> Result<(), Error> {
         digests(&mut file, Some((index, code_object.as_file_mut()))).map_err(about(input))?;
     let code_object = changed(code_object, change)?;
 
-    // What gets too large for its place in a library gets a new one.
+    // An image that is too large for its place in a library gets a new one.
     let options = EditOptions::default().with_grow(true);
     let mut edit = Edit::new(options).with_images([NewImage::new(code_object)]);
     edit.replace(index, 0);
     let plan = contents.plan(&mut file, &edit).map_err(about(input))?;
     write(Path::new(output), |out| {
         plan.write(&mut file, &mut *out)?;
-        // Who changes programs of others looks twice: every other image is what it was.
+        // Check the result: every other image is unchanged.
         let after = digests(out, None)?;
         let differ = before.iter().zip(&after).enumerate().filter(|(_, (old, new))| old != new);
         let differ: Vec<_> = differ.map(|(index, _)| index).collect();
@@ -85,7 +85,7 @@ fn choose(contents: &EditableFile, wanted: &OsStr) -> Result<usize, Error> {
     }
 }
 
-/// Changes the code object, and opens it anew: tools mostly write a file of the same name.
+/// Changes the code object and opens it again: tools mostly write a file of the same name.
 fn changed(mut code_object: NamedTempFile, change: &[OsString]) -> Result<File, Error> {
     match change {
         [option, program, args @ ..] if option == "--with" => {
@@ -110,7 +110,7 @@ fn changed(mut code_object: NamedTempFile, change: &[OsString]) -> Result<File, 
     Ok(File::open(code_object.path())?)
 }
 
-/// What there is to tell of each image whether it changed; and the bytes of one of them.
+/// Returns the ID and a digest of each image, to tell whether it changed; copies the bytes of one of them.
 fn digests(file: &mut File, wanted: Option<(usize, &mut File)>) -> io::Result<Vec<(String, u64)>> {
     let options = Options::default().with_enter_images(false); // as a survey does, for the same numbers
     let mut reader = Reader { wanted, digests: Vec::new() };

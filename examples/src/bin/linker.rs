@@ -1,5 +1,5 @@
 //! A linker for offloading programs: device code is taken out of the inputs, linked for each target, and goes into the
-//! program, with code that registers it when the program starts. What `clang-linker-wrapper` does around `cc`.
+//! program, with code that registers it when the program starts. `clang-linker-wrapper` does the same around `cc`.
 //!
 //! `linker [OPTION]... -o PROGRAM INPUT... [-- LINKER-ARGUMENT...]`
 //!
@@ -119,7 +119,7 @@ impl Visitor for Collector<'_> {
     }
 }
 
-/// What is linked for one target.
+/// Inputs of the device link for one target.
 struct Group<'a> {
     target: &'a Target,
     kinds: BTreeSet<OffloadKind>,

@@ -23,7 +23,7 @@ use zip::ZipArchive;
 
 /// Larger files of a wheel wait on the disk.
 const IN_MEMORY: usize = 64 << 20;
-/// What the files of a wheel may come to: so much, or so many times its size. Honest ones come to ten times their size.
+/// Most bytes that the files of a wheel may have: this, or a multiple of its size. Honest ones have ten times its size.
 const MAX_UNPACKED: u64 = 16 << 20;
 const MAX_EXPANSION: u64 = 64;
 
@@ -45,7 +45,7 @@ fn scan(mut args: Vec<OsString>) -> Result<(), Error> {
     let (mut damaged, mut without) = (0, 0);
     for path in wheels(args)? {
         let mut wheel = Wheel::default();
-        // A damaged wheel is no reason to be silent about what is in it, nor not to look at the next.
+        // After a damaged wheel, list its readable images and go on to the next wheel.
         if let Err(error) = wheel.scan(&path, gpu.as_ref()) {
             eprintln!("wheels: {}: {error}", path.display());
             damaged += 1;

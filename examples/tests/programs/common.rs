@@ -1,4 +1,4 @@
-//! What the tests of the example programs share.
+//! Helpers of the tests of the example programs.
 
 use std::ffi::OsStr;
 use std::fs::File;

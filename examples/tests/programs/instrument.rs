@@ -73,7 +73,7 @@ fn what_cannot_be_done_is_told_and_leaves_no_output() {
         ("hip-two-units.so", "gfx1100", &patch, "several images for gfx1100: 1 3"),
         ("host.o", "0", &patch, "no image 0 among 0"),
         ("hip.o", "9", &patch, "no image 9 among 5"),
-        // It is no code object any more.
+        // The image is not a code object any more.
         ("hip.o", "gfx1100", &patch, bad),
         ("hip.o", "gfx1100", &["--with", "false"], "false: exit status: 1"),
         ("hip.o", "gfx1100", &["--patch", "ffff", "0"], "at 0xffff: failed to fill whole buffer"),

@@ -43,7 +43,7 @@ fn what_is_wrong_is_told_and_leaves_no_output() {
     let found = "unknown where an AMD GPU code object or LLVM bitcode is expected";
     let expected = format!("compiler: {}: {found}\n", source.display());
     assert_eq!(compiler(&[&GFX90A, &source]), expected);
-    assert_eq!(compiler(&[&GFX90A]), "compiler: expected an image behind each entry ID\n");
+    assert_eq!(compiler(&[&GFX90A]), "compiler: expected an image after each entry ID\n");
     let expected = "compiler: host-x86_64-linux-gnu-: packages have no images of kind host\n";
     assert_eq!(compiler(&[&"host-x86_64-linux-gnu-", &source]), expected);
     assert!(compiler(&[&GFX90A, &"none"]).starts_with("compiler: none: "));
@@ -156,7 +156,7 @@ fn code_is_linked_for_every_target_that_objects_have() {
         fs::write(place.join("empty.c"), "").unwrap();
         let mut args: Vec<OsString> = vec![object.into(), "empty.c".into()];
         for (id, name) in images {
-            // What starts as bitcode may be for any target.
+            // An image that starts as bitcode may be for any target.
             let image = [b"BC\xc0\xde", name.as_bytes(), b" "].concat();
             fs::write(place.join(name), image).unwrap();
             args.extend([id.into(), name.into()]);
@@ -185,7 +185,7 @@ fn code_is_linked_for_every_target_that_objects_have() {
     let texts: Vec<_> = images(&place.join("lib.so")).into_iter().map(|(_, text)| text).collect();
     assert!(texts[1].ends_with(b"any "));
 
-    // Of HIP there is one bundle, in which target IDs have to go together.
+    // HIP has one bundle, in which target IDs have to go together.
     compiler("hip.o", &[(GFX90A, "hip"), (&format!("{GFX90A}:xnack+"), "both")]);
     let said = fails(place, LINKER, &library_of(&[&"hip.o"]));
     assert!(said.contains("xnack"), "{said}");

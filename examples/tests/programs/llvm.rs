@@ -76,7 +76,7 @@ fn what_the_compiler_embeds_is_what_llvm_packs_and_sees() {
     );
 }
 
-/// How many inputs clang-linker-wrapper links for each processor.
+/// Returns the number of inputs that clang-linker-wrapper links for each processor.
 fn linked_by_llvm(place: &Path, inputs: &str) -> BTreeMap<String, usize> {
     let options = format!("--dry-run --host-triple={HOST} --linker-path=/usr/bin/ld -o out");
     let said = words(place, &llvm("bin/clang-linker-wrapper"), &format!("{options} {inputs}"));

@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a panic is how a test says no"
+    reason = "a test fails by panicking"
 )]
 
 mod common;

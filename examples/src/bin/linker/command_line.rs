@@ -1,4 +1,4 @@
-//! What the linker is asked for.
+//! Arguments of the linker.
 
 use std::env;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ pub(super) struct CommandLine {
     pub(super) host_triple: String,
     pub(super) output: PathBuf,
     pub(super) inputs: Vec<PathBuf>,
-    /// What only the host's linker understands.
+    /// Arguments for the host's linker.
     pub(super) rest: Vec<OsString>,
 }
 
