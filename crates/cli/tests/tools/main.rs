@@ -24,7 +24,6 @@ mod runner;
 
 mod archives;
 mod bare;
-mod bundle;
 mod bundler;
 mod cases;
 mod commands;

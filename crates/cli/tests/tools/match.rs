@@ -1,4 +1,4 @@
-//! `offload match` as users run it.
+//! `offload match` where many runs or records are compared. The rest is in `cases/match`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -61,36 +61,6 @@ fn records(args: &[&str], files: &[&Path]) -> Vec<Record> {
 /// The last line.
 fn conclusion(output: &Output) -> String {
     stdout(output).lines().last().unwrap_or_default().to_owned()
-}
-
-#[test]
-fn the_conclusion_answers_the_question() {
-    for (file, gpu, status, words) in [
-        ("hip.o", "gfx1100", 0, "has code for gfx1100"),
-        ("hip.o", "gfx902", 0, "has code for gfx902 (gfx9-generic)"),
-        ("hip.o", "gfx90a", 0, "has code for gfx90a, if sramecc is on and xnack is off"),
-        ("hip.o", "gfx90a:xnack-", 0, "has code for gfx90a:xnack-, if sramecc is on"),
-        ("hip-two-units.so", "gfx906", 1, "has no code for gfx906: built for gfx1100"),
-        ("hip-two-units-ccob.so", "gfx906", 0, "both containers have code for gfx906"),
-        ("cuda-fatbin.o", "sm_75", 0, "has code for sm_75 (sm_70)"),
-        ("cuda-fatbin.o", "sm_120", 0, "has code for sm_120 (compute_80)"),
-        ("cuda-fatbin.o", "gfx1100", 1, "built for NVIDIA GPUs, compute_70, sm_70, compute_80"),
-        ("libbundles.a", "sm_75", 0, "has code for sm_75 (sm_70)"),
-        (
-            "libbundles.a",
-            "gfx906:xnack-",
-            1,
-            "1 of 2 containers has code for gfx906:xnack-; member:bundled-shift.bc/bundle:0 has none: built for gfx906:sramecc-:xnack+",
-        ),
-    ] {
-        let output = run(&["--gpu", gpu], &[&data(file)]);
-        assert_eq!(code(&output), Some(status), "{file} {gpu}: {}", stderr(&output));
-        let line = conclusion(&output);
-        assert!(line.starts_with(&data(file).display().to_string()), "{line}");
-        assert!(line.ends_with(words), "{file} {gpu}: {line}");
-        let quiet = run(&["-q", "--gpu", gpu], &[&data(file)]);
-        assert_eq!((code(&quiet), &stdout(&quiet)[..]), (Some(status), ""));
-    }
 }
 
 /// A bundle for HIP with an image for each of these targets.
@@ -355,26 +325,6 @@ fn containers_that_look_alike_are_shown_once() {
 }
 
 #[test]
-fn every_gpu_has_a_column() {
-    let args = ["--gpu", "gfx1100,gfx908", "--gpu", "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-"];
-    let output = run(&args, &[&data("hip.o"), &data("hip-two-units.so")]);
-    assert_eq!(code(&output), Some(1));
-    let text = stdout(&output);
-    let lines: Vec<_> = text.lines().collect();
-    assert_eq!(
-        lines[1].split_whitespace().collect::<Vec<_>>(),
-        ["CONTAINER", "gfx1100", "gfx908", "gfx90a:sramecc+:xnack-"]
-    );
-    assert_eq!(
-        lines[2].split_whitespace().collect::<Vec<_>>(),
-        ["section:.hip_fatbin/bundle:0", "gfx1100", "none", "gfx90a:sramecc+:xnack-"]
-    );
-    assert_eq!(text.matches(": has code for gfx1100").count(), 1, "{text}");
-    assert_eq!(text.matches(": both containers have code for gfx1100").count(), 1, "{text}");
-    assert_eq!(text.matches(": has no code for gfx908").count(), 2, "{text}");
-}
-
-#[test]
 fn json_has_every_image_of_every_container() {
     for file in all_data() {
         let rows = ls(&file);
@@ -408,125 +358,6 @@ fn json_has_every_image_of_every_container() {
 }
 
 #[test]
-fn json_of_one_container() {
-    let file = data("hip.o");
-    let found = records(&["--gpu", "gfx906"], &[&file]);
-    assert_eq!(found.len(), 1);
-    let record = &found[0];
-    assert_eq!(record.path, ["section:.hip_fatbin", "bundle:0"]);
-    assert_eq!(record.runtime.as_deref(), Some("hip"));
-    assert_eq!((&record.gpu[..], &record.result[..], record.counted), ("gfx906", "yes", true));
-    let given: Vec<_> = (record.images.iter())
-        .map(|image| (image.index, &image.given[..], image.condition.as_deref()))
-        .collect();
-    assert_eq!(
-        given,
-        [
-            (0, "no", None),
-            (1, "no", None),
-            (2, "if", Some("xnack is off")),
-            (3, "if", Some("xnack is on")),
-            (4, "no", None),
-        ]
-    );
-    assert_eq!(record.images[1].reason, "is for gfx1100, not for gfx906");
-}
-
-#[test]
-fn runtimes_choose_apart() {
-    let file = data("merged-packager.o");
-    let found = records(&["--gpu", "gfx1100"], &[&file]);
-    let facts: Vec<_> = (found.iter())
-        .map(|record| (record.runtime.as_deref().unwrap(), &record.result[..], record.images.len()))
-        .collect();
-    assert_eq!(facts, [("hip", "yes", 1), ("openmp", "no", 2)]);
-    assert_eq!(found[0].path, ["section:.llvm.offloading"]);
-
-    let hip = run(&["--kind", "hip", "--gpu", "gfx1100"], &[&file]);
-    assert_eq!(code(&hip), Some(0), "{}", stdout(&hip));
-    let both = run(&["--kind", "hip", "--kind", "openmp", "--gpu", "gfx1100"], &[&file]);
-    assert_eq!(code(&both), Some(1));
-    let none = run(&["--kind", "cuda", "--gpu", "gfx1100"], &[&file]);
-    assert_eq!(code(&none), Some(1));
-    assert!(
-        stderr(&none).contains("none of its 3 images is of the given kind"),
-        "{}",
-        stderr(&none)
-    );
-}
-
-#[test]
-fn other_vendors_do_not_count_beside_the_own() {
-    let found = records(&["--gpu", "gfx1100"], &[&data("packages.offload")]);
-    let facts: Vec<_> = (found.iter())
-        .map(|record| (record.runtime.as_deref().unwrap(), &record.result[..], record.counted))
-        .collect();
-    assert_eq!(facts, [("hip", "yes", true), ("cuda", "no", false), ("sycl", "no", false)]);
-}
-
-#[test]
-fn files_without_device_code_fail() {
-    let place = tempfile::tempdir().unwrap();
-    let notes = place.path().join("notes.txt");
-    fs::write(&notes, "hello").unwrap();
-    for (file, words) in [
-        (data("host.o"), "no device images"),
-        (notes, "expected an object, library, archive or container"),
-        (place.path().join("missing"), "No such file or directory"),
-    ] {
-        let output = run(&["--gpu", "gfx906"], &[&file, &data("hip.o")]);
-        assert_eq!(code(&output), Some(1));
-        assert!(stderr(&output).starts_with(&format!("offload: error: {}: ", file.display())));
-        assert!(stderr(&output).contains(words), "{}", stderr(&output));
-        assert!(conclusion(&output).ends_with("has code for gfx906"), "the other file is answered");
-        let json = run(&["--json", "--gpu", "gfx906"], &[&file]);
-        assert_eq!((code(&json), &stdout(&json)[..]), (Some(1), "[]\n"));
-    }
-}
-
-#[test]
-fn damage_is_reported_and_fails() {
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("bad.so");
-    // The method of the second compressed bundle. Damage after its table is not looked for.
-    let mut bytes = fs::read(data("hip-two-units-ccob.so")).unwrap();
-    let starts: Vec<_> = (0..bytes.len() - 4).filter(|at| &bytes[*at..at + 4] == b"CCOB").collect();
-    bytes[starts[1] + 6] = 9;
-    fs::write(&file, bytes).unwrap();
-    let output = run(&["--gpu", "gfx1100"], &[&file]);
-    assert_eq!(code(&output), Some(1));
-    assert!(
-        stderr(&output).contains("section:.hip_fatbin at byte 0x2000: "),
-        "{}",
-        stderr(&output)
-    );
-    assert!(conclusion(&output).contains("has code for gfx1100"), "{}", stdout(&output));
-    let quiet = run(&["-q", "--gpu", "gfx1100"], &[&file]);
-    assert_eq!((code(&quiet), &stdout(&quiet)[..]), (Some(1), ""));
-    assert_eq!(stderr(&quiet), stderr(&output));
-}
-
-#[test]
-fn gpus_that_are_none_are_wrong_usage() {
-    for (gpu, words) in [
-        ("gfx90A", "did you mean gfx90a?"),
-        ("8.6", "did you mean sm_86?"),
-        ("gfx9-generic", "is not a GPU, it stands for several: gfx900, gfx902"),
-        ("gfx1100:xnack+", "which that processor does not have"),
-        ("", "expected a target ID such as gfx90a:xnack+ or sm_86"),
-        ("gfx906,,", "expected a target ID"),
-    ] {
-        let output = run(&["--gpu", gpu], &[&data("hip.o")]);
-        assert_eq!(code(&output), Some(2), "{gpu}");
-        assert!(stderr(&output).contains(words), "{gpu}: {}", stderr(&output));
-    }
-    assert_eq!(code(&run(&[], &[&data("hip.o")])), Some(2));
-    let unknown = run(&["--gpu", "gfx1155"], &[&data("hip.o")]);
-    assert_eq!(code(&unknown), Some(1));
-    assert!(stderr(&unknown).contains("warning: unknown processor gfx1155"));
-}
-
-#[test]
 fn what_can_be_tried_is_said_once() {
     let place = tempfile::tempdir().unwrap();
     let file = bundles(&place, &[&["gfx1030", "gfx1100"], &["gfx1030"]]);
@@ -539,20 +370,6 @@ fn what_can_be_tried_is_said_once() {
         let output = run(&["--gpu", gpu], &[&bundles(&place, all)]);
         assert!(!stderr(&output).contains("HSA_OVERRIDE"), "{gpu}");
     }
-}
-
-#[test]
-fn standard_input_is_a_file() {
-    let bytes = fs::read(data("hip.hipfb")).unwrap();
-    let place = tempfile::tempdir().unwrap();
-    let output = common::run_with(
-        env!("CARGO_BIN_EXE_offload"),
-        place.path(),
-        &["match", "--gpu", "gfx1100", "-"],
-        &bytes,
-    );
-    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
-    assert!(conclusion(&output).starts_with("<stdin>: has code"), "{}", stdout(&output));
 }
 
 /// Kind, triple and architecture of the images of a package; PTX where the last field says so.
