@@ -1,11 +1,11 @@
-//! The commands as users run them: good input, bad input, outputs, exit status.
+//! The commands on files whose rows and bytes are compared. More is in `cases/view`.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{Row, all_data, data, extract, ls, offload, run_with, stderr, stdout};
+use crate::common::{Row, all_data, data, extract, ls, offload, stderr, stdout};
 
 fn names_in(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(directory)
@@ -38,120 +38,6 @@ fn write(place: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = place.path().join(name);
     fs::write(&path, bytes).unwrap();
     path
-}
-
-#[test]
-fn ls_goes_on_after_a_bad_file() {
-    let place = tempfile::tempdir().unwrap();
-    let good = data("hip.o");
-    let bad = write(&place, "bad.hipfb", &fs::read(data("hip.hipfb")).unwrap()[..200]);
-    let missing = place.path().join("missing");
-    let output =
-        offload([OsStr::new("ls"), bad.as_os_str(), missing.as_os_str(), good.as_os_str()]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stdout(&output).contains("gfx90a:sramecc+:xnack-"));
-    let complaints = stderr(&output);
-    let lines: Vec<_> = complaints.lines().collect();
-    assert_eq!(lines.len(), 2, "{complaints}");
-    assert!(
-        lines[0].starts_with(&format!("offload: error: {}: at byte 0x0: ", bad.display())),
-        "{complaints}"
-    );
-    assert!(lines[1].contains("missing: No such file or directory"), "{complaints}");
-
-    let output =
-        offload([OsStr::new("ls"), OsStr::new("--json"), bad.as_os_str(), good.as_os_str()]);
-    assert_eq!(output.status.code(), Some(1));
-    let rows: Vec<Row> = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(rows.len(), 5);
-}
-
-/// Name, contents, words about them: files whose device code, if there is any, is not looked for.
-fn files_that_are_not_read() -> Vec<(&'static str, Vec<u8>, &'static str)> {
-    let mut tar = vec![0; 1024];
-    tar[..5].copy_from_slice(b"a.txt");
-    tar[257..262].copy_from_slice(b"ustar");
-    vec![
-        ("junk", b"\x01\x02\x03\x04".to_vec(), "expected an object, library, archive or container"),
-        ("notes.txt", b"hello".to_vec(), "unknown format"),
-        ("a.whl", b"PK\x03\x04\x14\0\0\0\x08\0".to_vec(), "is a zip archive (a wheel?)"),
-        ("a.tar", tar, "is a tar archive: packages are not read; unpack it first"),
-        (
-            "a.deb",
-            b"!<arch>\ndebian-binary   0           0     0     100644  4         `\n2.0\n".to_vec(),
-            "is a Debian package: packages are not read; unpack it first",
-        ),
-        ("a.rpm", b"\xed\xab\xee\xdb\x03\0".to_vec(), "is an RPM package"),
-        ("a.tar.gz", b"\x1f\x8b\x08\0\0\0".to_vec(), "is gzip data: not read; decompress it first"),
-        ("a.tar.bz2", b"BZh91AY&SY".to_vec(), "is bzip2 data"),
-        ("a.tar.xz", b"\xfd7zXZ\0\0\x04".to_vec(), "is xz data"),
-        ("a.tar.zst", b"\x28\xb5\x2f\xfd\0".to_vec(), "is zstd data"),
-    ]
-}
-
-#[test]
-fn what_is_not_read_is_an_error() {
-    let place = tempfile::tempdir().unwrap();
-    let directory = (place.path().to_owned(), "Is a directory");
-    let files = files_that_are_not_read().into_iter();
-    let files = files.map(|(name, bytes, words)| (write(&place, name, &bytes), words));
-    for (path, words) in files.chain([directory]) {
-        for args in [&["ls"][..], &["ls", "--json"], &["verify"], &["match", "--gpu=gfx906"]] {
-            let output = offload(args.iter().map(OsStr::new).chain([path.as_os_str()]));
-            let (out, err) = (stdout(&output), stderr(&output));
-            assert_eq!(output.status.code(), Some(1), "{args:?} {}: {out}{err}", path.display());
-            let expected = format!("offload: error: {}: ", path.display());
-            assert!(err.starts_with(&expected) && err.contains(words), "{args:?}: {err}");
-            assert!(!out.contains("ok"), "{args:?} {}: {out}", path.display());
-        }
-    }
-}
-
-#[test]
-fn verify_says_what_there_was_to_check() {
-    let place = tempfile::tempdir().unwrap();
-    let script = b"/* GNU ld script */\nOUTPUT_FORMAT(elf64-x86-64)\nINPUT ( libfoo.so.1 )\n";
-    for (name, bytes, words) in [
-        ("libfoo.so", &script[..], "no device code (linker script)"),
-        ("a.a", b"!<arch>\n", "no device code"),
-        ("host.o", &fs::read(data("host.o")).unwrap(), "no device code"),
-        ("empty.o", b"", "empty file"),
-    ] {
-        let path = write(&place, name, bytes);
-        let output = offload([OsStr::new("verify"), path.as_os_str()]);
-        assert_eq!(stdout(&output), format!("{}: ok, {words}\n", path.display()));
-        assert!(output.status.success() && stderr(&output).is_empty());
-        let args = ["verify", "--require-images"].map(OsStr::new);
-        let output = offload(args.into_iter().chain([path.as_os_str()]));
-        assert_eq!((output.status.code(), &*stdout(&output)), (Some(1), ""), "{name}");
-        assert!(stderr(&output).starts_with("offload: error: "), "{}", stderr(&output));
-    }
-}
-
-/// A guard at the end of a pipe whose start failed.
-#[test]
-fn verify_wants_something_on_standard_input() {
-    let program = env!("CARGO_BIN_EXE_offload");
-    let output = run_with(program, Path::new("."), &["verify", "-"], b"");
-    assert_eq!((output.status.code(), &*stdout(&output)), (Some(1), ""));
-    assert_eq!(stderr(&output), "offload: error: <stdin>: the file is empty\n");
-}
-
-#[test]
-fn verify_can_require_images() {
-    let place = tempfile::tempdir().unwrap();
-    let hip = data("hip.hipfb");
-    let host = place.path().join("host.hipfb");
-    let args = ["thin", "--drop", "gfx1100", "--allow-empty", "-o"];
-    let args = args.map(OsStr::new).into_iter().chain([host.as_os_str(), hip.as_os_str()]);
-    let output = offload(args);
-    assert!(output.status.success(), "{}", stderr(&output));
-    for (file, code) in [(&hip, 0), (&host, 1)] {
-        let args = ["verify", "--require-images"].map(OsStr::new);
-        let output = offload(args.into_iter().chain([file.as_os_str()]));
-        assert_eq!(output.status.code(), Some(code), "{}: {}", file.display(), stderr(&output));
-        assert!(offload([OsStr::new("verify"), file.as_os_str()]).status.success());
-    }
 }
 
 /// Magics of containers, at the places where the formats allow them.
@@ -188,28 +74,6 @@ fn verify_counts_each_container_once() {
         checked += 1;
     }
     assert!(checked > 15, "{checked}");
-}
-
-#[test]
-fn ls_says_why_a_file_lists_nothing() {
-    let place = tempfile::tempdir().unwrap();
-    for (name, bytes, words) in [
-        ("empty", &b""[..], "the file is empty"),
-        ("libfoo.so", b"INPUT(-lfoo)\n", "no device images: linker script"),
-        ("a.a", b"!<arch>\n", "no device images"),
-    ] {
-        let path = write(&place, name, bytes);
-        let output = offload([OsStr::new("ls"), path.as_os_str()]);
-        assert!(output.status.success(), "{name}: {}", stderr(&output));
-        assert!(stderr(&output).contains(words), "{name}: {}", stderr(&output));
-    }
-    let output = offload([
-        OsStr::new("ls"),
-        OsStr::new("--target"),
-        OsStr::new("gfx803"),
-        data("hip.o").as_os_str(),
-    ]);
-    assert!(stderr(&output).contains("none of its 5 images serves"), "{}", stderr(&output));
 }
 
 #[test]
@@ -293,35 +157,6 @@ fn free_form_ids_are_listed_chosen_and_warned_about() {
         assert_eq!(verified.status.code(), Some(i32::from(warnings > 0)), "{name}");
         assert_eq!(stdout(&verified).matches("bundle entry ID").count(), warnings, "{name}");
     }
-}
-
-#[test]
-fn wrong_usage_exits_with_2() {
-    for args in [
-        &["ls"][..],
-        &["ls", "--id", "", "x"],
-        &["ls", "--target", "gfx90a:nonsense+", "x"],
-        &["ls", "--tree", "--json", "x"],
-        &["nothing"],
-    ] {
-        let output = offload(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(stderr(&output).starts_with("error: "), "{args:?}");
-    }
-}
-
-#[test]
-fn standard_input_is_a_file_too() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_offload"))
-        .args(["ls", "--json", "-"])
-        .stdin(fs::File::open(data("hip-ccob-v3.hipfb")).unwrap())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let rows: Vec<Row> = serde_json::from_reader(child.stdout.take().unwrap()).unwrap();
-    assert!(child.wait().unwrap().success());
-    assert_eq!(rows.len(), 3);
-    assert_eq!(rows[0].file, "<stdin>");
 }
 
 #[test]

@@ -1,10 +1,9 @@
-//! `offload compress` and `offload decompress` as users run them.
+//! `offload compress` and `offload decompress` on files that are compared. More is in `cases/compress`.
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use crate::common::{data, ls, offload, stderr, stdout};
 use serde_json::Value;
@@ -101,54 +100,6 @@ fn in_place_leaves_alone_what_needs_nothing() {
 }
 
 #[test]
-fn copies_to_the_output_what_needs_nothing() {
-    let place = tempfile::tempdir().unwrap();
-    let out = place.path().join("out");
-    let plain = data("hip.hipfb");
-    let output = ok(&["decompress".as_ref(), plain.as_os_str(), "-o".as_ref(), out.as_os_str()]);
-    let words = "nothing to do, copied: its 1 bundle is not compressed";
-    assert!(stderr(&output).contains(words), "{}", stderr(&output));
-    assert!(fs::read(out).unwrap() == fs::read(plain).unwrap());
-}
-
-#[test]
-fn recompresses_when_asked() {
-    let place = tempfile::tempdir().unwrap();
-    let out = place.path().join("out");
-    let old = data("hip-ccob-v2.hipfb");
-    let args = [
-        "compress".as_ref(),
-        "--recompress".as_ref(),
-        old.as_os_str(),
-        "-o".as_ref(),
-        out.as_os_str(),
-    ];
-    let printed = stdout(&ok(&args));
-    assert!(printed.contains("recompressed"), "{printed}");
-    assert!(fs::read(out).unwrap().starts_with(b"CCOB\x03\0"));
-}
-
-#[test]
-fn pipes_in_and_out() {
-    let plain = fs::read(data("hip.hipfb")).unwrap();
-    let pipe = |command: &str, input: &[u8]| {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_offload"))
-            .args([command, "-", "-o", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(input).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success());
-        output.stdout
-    };
-    let compressed = pipe("compress", &plain);
-    assert!(compressed.starts_with(b"CCOB"));
-    assert!(pipe("decompress", &compressed) == plain);
-}
-
-#[test]
 fn failures_leave_everything_as_it_was() {
     let place = tempfile::tempdir().unwrap();
     let mut bytes = fs::read(data("hip-ccob-v3.hipfb")).unwrap();
@@ -199,58 +150,4 @@ fn failures_leave_everything_as_it_was() {
     ]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("no/such/place'"), "{}", stderr(&output));
-}
-
-#[test]
-fn limits_what_is_decompressed() {
-    let file = data("hip-ccob-v3.hipfb");
-    let args =
-        ["decompress".as_ref(), file.as_os_str(), "-o-".as_ref(), "--max-decompressed=1K".as_ref()];
-    let output = run(&args);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("more than the limit of 1024"), "{}", stderr(&output));
-    assert!(output.stdout.is_empty());
-}
-
-#[test]
-fn wrong_usage_exits_with_2() {
-    for args in [
-        &["compress", "x"][..],
-        &["compress", "-o", "y"],
-        &["compress", "x", "y", "-o", "z"],
-        &["compress", "x", "-o", "z", "--in-place"],
-        &["compress", "-", "--in-place"],
-        &["compress", "x", "-o", "-", "--json"],
-        &["compress", "x", "-o", "z", "-j", "0"],
-        &["compress", "x", "-o", "z", "--method", "lz4"],
-        &["compress", "x", "-o", "z", "--format-version", "1"],
-        &["decompress", "x", "-o", "z", "--level", "3"],
-    ] {
-        let output = offload(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(stderr(&output).starts_with("error: "), "{args:?}");
-    }
-}
-
-/// A length of 0 was taken for the wish to remove: the bundle vanished, and the exit status was 0.
-#[test]
-fn bundles_that_claim_to_hold_nothing_stay_and_are_named() {
-    for (name, size) in [("hip-ccob-v2.hipfb", 12..16), ("hip-ccob-v3.hipfb", 16..24)] {
-        let place = tempfile::tempdir().unwrap();
-        let mut bytes = fs::read(data(name)).unwrap();
-        bytes[size].fill(0);
-        let file = place.path().join("file");
-        for bytes in [bytes.clone(), [fs::read(data("hip.hipfb")).unwrap(), bytes].concat()] {
-            fs::write(&file, &bytes).unwrap();
-            for command in [&["decompress"][..], &["compress"], &["compress", "--recompress"]] {
-                let mut args: Vec<&OsStr> = command.iter().map(OsStr::new).collect();
-                args.extend(["--in-place".as_ref(), file.as_os_str()]);
-                let output = run(&args);
-                assert_eq!(output.status.code(), Some(1), "{args:?}");
-                let message = stderr(&output);
-                assert!(message.contains("claims an uncompressed size of 0 bytes"), "{message}");
-                assert!(fs::read(&file).unwrap() == bytes, "{args:?}");
-            }
-        }
-    }
 }

@@ -22,7 +22,6 @@ mod library;
 #[path = "../cases/runner.rs"]
 mod runner;
 
-mod archives;
 mod bare;
 mod bundler;
 mod cases;
