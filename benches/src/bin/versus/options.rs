@@ -80,7 +80,7 @@ pub(crate) fn help() {
   --max-size SIZE  leave larger inputs out (64K, 16M, 1G)
   --runs N         N runs of each command, instead of 3 to 21 as time allows
   --quick          one run, of inputs up to 1 MiB: do all commands work, and agree?
-  --write FILE     put the results into a page, docs/performance.md
+  --write FILE     put the results into a page, docs/details/performance.md
 
 Inputs lie where TMPDIR points: best on a tmpfs (TMPDIR=/dev/shm), for a disk adds its own noise. CODE_OBJECTS names a
 directory of real code objects, of which the ten largest are compressed in the place of generated ones.
