@@ -48,7 +48,6 @@ mod link;
 mod manual;
 mod r#match;
 mod misnamed;
-mod names;
 mod packager;
 mod roc_obj;
 mod shaders;
