@@ -33,7 +33,7 @@ pub struct DeviceCode {
 }
 
 impl DeviceCode {
-    /// Compiles so many translation units for each GPU, or finds that done in `cache`.
+    /// Compiles this many translation units for each GPU, or finds that done in `cache`.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl DeviceCode {
         &self.units
     }
 
-    /// Writes so many bytes of code for the `gpu`-th GPU.
+    /// Writes this many bytes of code for the `gpu`-th GPU.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl Random {
     }
 }
 
-/// The code objects of so many translation units, each for all GPUs. What lies in `cache` is not compiled again.
+/// Returns the code objects of `units` translation units, each for all GPUs. Code objects in `cache` are not compiled again.
 fn compile(clang: &Path, cache: &Path, units: usize) -> Result<Vec<Vec<PathBuf>>, Box<dyn Error>> {
     let version = Command::new(clang).arg("--version").output()?.stdout;
     let mut paths = Vec::new();

@@ -1,4 +1,4 @@
-//! What the benchmarks share: tools to measure, inputs to measure them with, and measuring.
+//! Code that the benchmarks share: tools, inputs, and measuring.
 #![forbid(unsafe_code)]
 
 pub mod hostile;

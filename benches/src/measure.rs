@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-/// What one run took: time in seconds, time of all cores in seconds, memory at its peak in KiB.
+/// Cost of one run: time in seconds, time of all cores in seconds, memory at its peak in KiB.
 pub type Sample = (f64, f64, f64);
 
 /// Runs the command that the arguments of this process name, if the first is an absolute path, and prints what it

@@ -15,7 +15,7 @@ pub fn build(tools: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
     let target = place.parent().ok_or("no target directory")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // As `cargo build` alone does: features as users get them, not those that other crates here want besides.
+    // As `cargo build` alone does: features as users get them, not those that other crates here also want.
     command
         .args(["build", "--release", "--quiet", "-p", "offload-cli", "--target-dir"])
         .arg(target);

@@ -1,4 +1,4 @@
-//! What the libraries take in memory, per entry or per byte: `cargo bench -p offload-benches`, two minutes.
+//! Times of the libraries in memory, per entry or per byte: `cargo bench -p offload-benches`, two minutes.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,
@@ -27,7 +27,7 @@ fn data(name: &str) -> Vec<u8> {
         .unwrap()
 }
 
-/// Real machine code, so many bytes: this very program, again and again.
+/// Returns `size` bytes of real machine code: this very program, repeated.
 fn machine_code(size: usize) -> Vec<u8> {
     let code = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     code.iter().copied().cycle().take(size).collect()

@@ -1,4 +1,4 @@
-//! What files cost that are made to cost much: `cargo run --release -p offload-benches --bin hostile`. With words behind
+//! The cost of files that are made to cost much: `cargo run --release -p offload-benches --bin hostile`. With words after
 //! `--`, only the inputs whose names contain one of them; `write NAME KIB PATH` writes one.
 //!
 //! Each input is made in sizes of N, 2 N, 4 N and 8 N, and read by a tool or, through this program, by a library. The
@@ -272,7 +272,7 @@ fn row(case: &Case, place: &Path) -> Result<String, Box<dyn Error>> {
     ))
 }
 
-/// How something grows over two doublings. What is too little to be measured does not grow.
+/// Returns the exponent of growth over two doublings, 0 for values too small to be measured.
 fn exponent(last: f64, before: f64) -> f64 {
     if last < 1e-3 { 0.0 } else { (last / before.max(1e-4)).log2() / 2.0 }
 }
@@ -305,7 +305,7 @@ impl Outcome {
 
 /// Runs a command once: what it took, and how it ended.
 fn sample(tool: &Path, args: &[OsString]) -> Result<(Sample, Outcome), Box<dyn Error>> {
-    // What grows without bound must not take the machine with it.
+    // A tool that grows without bound must not take the machine with it.
     let limited = format!("ulimit -v {MEMORY} -f {OUTPUT}; exec timeout {PATIENCE} \"$@\"");
     let output = Command::new(std::env::current_exe()?)
         .args([
@@ -329,7 +329,7 @@ fn sample(tool: &Path, args: &[OsString]) -> Result<(Sample, Outcome), Box<dyn E
     Ok(((time, cpu, memory), outcome))
 }
 
-/// Where a tool of ours is.
+/// Returns the path of a tool of ours.
 fn ours(tool: &str) -> Result<PathBuf, Box<dyn Error>> {
     let this = std::env::current_exe()?;
     Ok(if tool == "read" { this } else { this.with_file_name(tool) })

@@ -57,7 +57,7 @@ pub fn bundle_of_features(n: usize) -> Vec<u8> {
     })
 }
 
-/// Many entries that fit, and one behind them that fits best.
+/// Many entries that fit, and one after them that fits best.
 #[must_use]
 pub fn bundle_with_the_best_last(n: usize) -> Vec<u8> {
     let id = "hip-amdgcn-amd-amdhsa--gfx90a";
@@ -124,7 +124,7 @@ pub fn text_of_long_lines(n: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A text bundle of the first proposal, with a marker behind each entry.
+/// A text bundle of the first proposal, with a marker after each entry.
 #[must_use]
 pub fn text_ending_in_markers(n: usize) -> Vec<u8> {
     let entry = |i: usize| format!("x\n; __CLANG_OFFLOAD_BUNDLE____END__ any{i:07}\n");

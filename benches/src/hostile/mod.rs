@@ -23,7 +23,7 @@ pub use objects::{
     universal_of_slices, wasm_of_sections,
 };
 
-/// Makes an input of about so many bytes.
+/// Function that makes an input of about this many bytes.
 pub type Make = fn(usize) -> Vec<u8>;
 
 /// Every input, by name. Bombs, of which little is much, are not among them.

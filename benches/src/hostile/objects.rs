@@ -11,7 +11,7 @@ const LLVM_OFFLOADING: usize = 0x6fff_4c0b;
 
 struct Section {
     kind: usize,
-    /// Where its name starts.
+    /// Offset of its name.
     name: usize,
     offset: usize,
     size: usize,

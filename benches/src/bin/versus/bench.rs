@@ -1,4 +1,4 @@
-//! Where commands are run side by side.
+//! Runs of commands side by side.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -115,8 +115,8 @@ impl Bench {
     /// memory, others if they are not installed.
     ///
     /// The first time does not count, if there are others: memory that nobody used before is slow on virtual machines. It is
-    /// followed by `verify`. What it answers, usually a hash of the outputs, must be the same for all commands for which it
-    /// answers something.
+    /// followed by `verify`. Its answers, usually hashes of the outputs, must be the same for all commands for which
+    /// it has one.
     pub(crate) fn compare(
         &mut self,
         operation: &Operation,
@@ -228,7 +228,7 @@ impl Bench {
     }
 }
 
-/// What targets are about: the times of `cp`, how much faster than LLVM, MiB of memory.
+/// Figures that targets judge: the times of `cp`, how much faster than LLVM, MiB of memory.
 pub(crate) struct Judged {
     pub(crate) cp: Option<f64>,
     pub(crate) llvm: Option<f64>,
@@ -245,7 +245,7 @@ impl From<&Measurement> for Judged {
     }
 }
 
-/// Where `cp` and `zstd` are.
+/// Paths of `cp` and `zstd`.
 pub(crate) const CP: &str = "/bin/cp";
 pub(crate) const ZSTD: &str = "/usr/bin/zstd";
 
@@ -279,7 +279,7 @@ fn hash_into(path: &Path, hash: &mut XxHash3_64) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// An odd number of runs, fewer of what takes long, where one takes so many seconds and as much besides.
+/// Returns an odd number of runs, fewer for slow commands. One run takes `round` seconds and `overhead` more.
 fn runs(size: u64, round: f64, overhead: f64) -> usize {
     let most = match size {
         0..=0x1_0000 => 21,

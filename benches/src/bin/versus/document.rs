@@ -68,7 +68,7 @@ fn title(operation: &Operation, what: &str) -> String {
     }
 }
 
-/// What a plot is about; numbers of members are sizes.
+/// Returns the subject of a plot; numbers of members are sizes.
 fn kind(measurement: &Measurement) -> &str {
     match measurement.what.ends_with("members") {
         true => "",

@@ -1,4 +1,4 @@
-//! What the figures hold for: the machine and the tools.
+//! The machine and the tools that the figures are for.
 
 use std::error::Error;
 use std::fmt;
@@ -33,7 +33,7 @@ impl Machine {
         })
     }
 
-    /// Whether inputs lie in memory.
+    /// Returns whether inputs lie in memory.
     pub(crate) fn in_memory(&self) -> bool {
         self.file_system == "tmpfs"
     }

@@ -2,8 +2,8 @@
 //! `cargo run --release -p offload-benches --bin versus`. `--help` says what it can be asked for.
 //!
 //! Every figure is the median of runs; ratios are medians of the ratios of runs side by side. Compare ratios, not
-//! milliseconds. What the tools write is compared, once for each input, outside of the time that is measured. A target
-//! that is missed is told, and is no failure: the exit status tells only whether commands worked and outputs are right.
+//! milliseconds. Outputs are compared, once for each input, outside of the time that is measured. A missed target
+//! is reported and is not a failure: the exit status tells only whether commands worked and outputs are right.
 #![forbid(unsafe_code)]
 
 mod bench;

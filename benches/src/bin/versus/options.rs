@@ -11,7 +11,7 @@ const SMALL: u64 = 1 << 20;
 pub(crate) struct Options {
     operations: Vec<String>,
     pub(crate) max_size: u64,
-    /// Of each command, instead of as many as fit the time.
+    /// Number of runs of each command, instead of as many as fit the time.
     pub(crate) runs: Option<usize>,
     pub(crate) quick: bool,
     /// The page that gets the results.

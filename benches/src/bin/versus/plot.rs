@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::record::{Figures, Measurement, Who, size_name};
 
-/// Of a panel, in pixels of the picture.
+/// Width of a panel, in pixels of the picture.
 const WIDTH: f64 = 330.0;
 const HEIGHT: f64 = 230.0;
 const TOP: f64 = 56.0;
@@ -38,7 +38,7 @@ const STYLE: &str = "
   }
 ";
 
-/// What one command took, against sizes.
+/// Times of one command, by size.
 struct Series<'a> {
     name: &'a str,
     class: usize,

@@ -1,11 +1,11 @@
-//! What is measured, and what came out.
+//! Measurements and their results.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use offload_benches::{Sample, median};
 
-/// Whose tool it is.
+/// Maker of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     Ours,
@@ -25,7 +25,7 @@ pub(crate) struct Command {
     pub(crate) args: Vec<OsString>,
 }
 
-/// What runs of a command took.
+/// Times and memory of the runs of a command.
 #[derive(Debug)]
 pub(crate) struct Figures {
     pub(crate) who: Who,
@@ -51,7 +51,7 @@ impl Figures {
         median(self.samples.iter().map(|sample| sample.2)) / 1024.0
     }
 
-    /// How many times as long as `other` it takes: the median of runs side by side.
+    /// Returns the ratio of its time to that of `other`: the median of runs side by side.
     pub(crate) fn ratio(&self, other: &Self) -> f64 {
         median(self.samples.iter().zip(&other.samples).map(|(a, b)| a.0 / b.0))
     }
@@ -61,13 +61,13 @@ impl Figures {
 #[derive(Debug)]
 pub(crate) struct Measurement {
     pub(crate) operation: &'static str,
-    /// Which of the operation's inputs, where it has several.
+    /// Name of the input, if the operation has several.
     pub(crate) what: String,
     /// Bytes of input.
     pub(crate) size: u64,
-    /// Of each command; of ours first.
+    /// Figures of each command; of ours first.
     pub(crate) figures: Vec<Figures>,
-    /// Why a command is missing.
+    /// Reason why a command is missing.
     pub(crate) note: Option<String>,
 }
 
@@ -85,12 +85,12 @@ impl Measurement {
         self.figures.iter().find(|figures| figures.name == name)
     }
 
-    /// How many times as long as ours the other's tool takes.
+    /// Returns the ratio of the time of the other's tool to that of ours.
     pub(crate) fn faster_than(&self, who: Who) -> Option<f64> {
         Some(self.of(who)?.ratio(self.ours()?))
     }
 
-    /// How many times as long as the other's our tool takes.
+    /// Returns the ratio of the time of our tool to that of the other's.
     pub(crate) fn times(&self, who: Who) -> Option<f64> {
         Some(self.ours()?.ratio(self.of(who)?))
     }

@@ -34,7 +34,7 @@ pub(crate) fn table(measurement: &Measurement) -> String {
     text
 }
 
-/// Whether the size of what is written is a result.
+/// Returns whether the size of the output is a result.
 pub(crate) fn compresses(measurement: &Measurement) -> bool {
     matches!(measurement.operation, "compress" | "compress-library")
 }
@@ -56,6 +56,6 @@ pub(crate) fn summary(targets: &[Target]) -> String {
     }
     let missed = targets.iter().filter(|target| target.verdict() == MISSED).count();
     let measured = targets.iter().filter(|target| target.figure().is_some()).count();
-    let _ = write!(text, "\n\n{missed} missed of {measured}, of {} in all", targets.len());
+    let _ = write!(text, "\n\n{missed} missed of {measured}, of {} in total", targets.len());
     text
 }

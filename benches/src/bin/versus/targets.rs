@@ -1,4 +1,4 @@
-//! What was promised, and what came out of it.
+//! Promises and results.
 
 pub(crate) const MISSED: &str = "missed";
 
@@ -23,7 +23,7 @@ impl Target {
         Self { key, what, limit, unit, figure: None }
     }
 
-    /// What is promised.
+    /// Returns the promise as text.
     pub(crate) fn promise(&self) -> String {
         match self.limit {
             Limit::AtMost(limit) => format!("at most {limit}{}", self.unit),
@@ -31,7 +31,7 @@ impl Target {
         }
     }
 
-    /// What came out, if it was measured.
+    /// Returns the result as text, if it was measured.
     pub(crate) fn figure(&self) -> Option<String> {
         Some(format!("{:.2}{}", self.figure?, self.unit))
     }

@@ -67,7 +67,7 @@ pub(super) fn compressed(
     Ok(())
 }
 
-/// An archive of so many members, these in turn. The answer is the size of the largest, in MiB.
+/// Makes an archive of `count` members, these in turn. Returns the size of the largest, in MiB.
 fn take_apart(
     bench: &mut Bench,
     operation: &Operation,

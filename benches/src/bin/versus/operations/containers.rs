@@ -1,4 +1,4 @@
-//! What copies: listing, packing and bundling, and back.
+//! Operations that copy: listing, packing and bundling, and back.
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -11,7 +11,7 @@ use crate::bench::Bench;
 /// Bytes that the headers of containers take at most: inputs together with them are not larger than their size says.
 const HEADERS: u64 = 64 << 10;
 
-/// Ten images, one for each GPU, of so many bytes together.
+/// Makes ten images, one for each GPU, of `size` bytes together.
 pub(super) fn images(bench: &Bench, size: u64) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let size = if size >= 1 << 30 { size - HEADERS } else { size };
     let mut images = Vec::new();

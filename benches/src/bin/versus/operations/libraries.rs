@@ -82,7 +82,7 @@ pub(super) fn compress(
     Ok(())
 }
 
-/// A shared object of so many bytes: host code, and bundles of code for ten GPUs with a wrapper for each of them.
+/// Makes a shared object of `size` bytes: host code, and bundles of code for ten GPUs with a wrapper for each of them.
 fn library(bench: &Bench, size: u64, bundles: usize) -> Result<PathBuf, Box<dyn Error>> {
     let host = (size / 8).min(2_000_000);
     machine_code(&bench.path("host"), host, 5)?;

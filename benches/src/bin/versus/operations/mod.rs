@@ -1,4 +1,4 @@
-//! What is measured.
+//! The operations that are measured.
 
 mod archives;
 mod compression;
@@ -12,14 +12,14 @@ use std::error::Error;
 
 use crate::bench::Bench;
 
-/// That an operation was measured, or why not.
+/// Result of measuring an operation: an error says why it could not be measured.
 type Done = Result<(), Box<dyn Error>>;
 
 /// Something that tools do.
 #[derive(Debug)]
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
-    /// What, in a line.
+    /// Description in one line.
     pub(crate) about: &'static str,
     /// Bytes of inputs.
     pub(crate) sizes: &'static [u64],
@@ -44,11 +44,11 @@ impl Operation {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// Of libraries and of what is wrapped.
+/// Size of libraries and of wrapped images.
 const LIBRARY: u64 = 150_000_000;
-/// Of a bundle that is compressed.
+/// Size of a bundle that is compressed.
 const TEN_GPUS: u64 = 340 * MIB;
-/// Of archives: members of four pieces of code.
+/// Size of a member of an archive: four pieces of code.
 const ARCHIVE: u64 = archives::MEMBER;
 
 const COPIED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, 128 * MIB, GIB, 2 * GIB];

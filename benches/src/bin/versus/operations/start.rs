@@ -1,4 +1,4 @@
-//! What tools and libraries take before there is anything to do.
+//! Start-up times of tools and libraries.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -42,7 +42,7 @@ pub(super) fn parse(bench: &mut Bench, _: &Operation, _: u64) -> Result<(), Box<
     bench.judge("parse growth", Some(large / small))
 }
 
-/// Of version 2, where one binary holds all images.
+/// Parses an offload binary of version 2, which holds all images.
 fn nanoseconds_per_entry(size: u64) -> Result<f64, Box<dyn Error>> {
     const ENTRIES: u32 = 1000;
     const TIMES: u32 = 20;
