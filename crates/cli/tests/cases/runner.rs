@@ -254,6 +254,8 @@ fn ours(name: &str) -> Result<PathBuf, String> {
         "clang-offload-wrapper" => env!("CARGO_BIN_EXE_clang-offload-wrapper"),
         "llvm-offload-binary" => env!("CARGO_BIN_EXE_llvm-offload-binary"),
         "llvm-offload-wrapper" => env!("CARGO_BIN_EXE_llvm-offload-wrapper"),
+        "roc-obj-extract" => env!("CARGO_BIN_EXE_roc-obj-extract"),
+        "roc-obj-ls" => env!("CARGO_BIN_EXE_roc-obj-ls"),
         _ => return Err(format!("'{name}' is not one of our tools")),
     }))
 }
