@@ -258,7 +258,7 @@ fn every_truncation_is_one() {
         if let Err(found) = Bundle::parse_prefix(&sample()[..len], 165) {
             assert_eq!(found.kind(), ErrorKind::Incomplete, "{len} bytes: {found}");
         }
-        // The same behind another one.
+        // The same after another one.
         let two = [&sample(), &sample()[..len]].concat();
         if let Some(found) = bundles(&two).nth(1) {
             let found = found.unwrap_err();
@@ -481,7 +481,7 @@ fn needed_headers_are_exact() {
     assert_eq!(needed_rounds(&data), [0, 32, 82, 111, 139]);
     let bundle = Bundle::parse(&data).unwrap();
     assert_eq!(bundle.header_len(), 139);
-    // Of every prefix: the descriptors have as many bytes at least, and more only once more is known.
+    // For every prefix: the descriptors have as many bytes at least, and more only once more is known.
     let mut before = 0;
     for len in 0..data.len() {
         let needed = Bundle::header_needed(&data[..len]).unwrap();

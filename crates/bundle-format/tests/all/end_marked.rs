@@ -1,4 +1,4 @@
-//! The text form of the first proposal: one marker behind each code object.
+//! The text form of the first proposal: one marker after each code object.
 
 use crate::common::assert_error;
 use bundle_format::text::TextBundle;
@@ -200,7 +200,7 @@ fn a_start_marker_makes_it_another_form() {
         Some(1),
         "text bundle with end markers only has a start marker at 0x1",
     );
-    // Behind any leader, wherever it is.
+    // After any leader, at any place.
     let text = change("nop\n", "nop\n// __CLANG_OFFLOAD_BUNDLE____START__ host\n");
     assert_error(
         &error(&text),
@@ -229,7 +229,7 @@ fn today_s_reader_refuses_it() {
 }
 
 proptest! {
-    /// Whatever is written in the form is read back, if its contents end in newlines and have no
+    /// Text that is written in the form is read back, if its contents end in newlines and have no
     /// markers.
     #[test]
     fn reads_what_the_proposal_describes(

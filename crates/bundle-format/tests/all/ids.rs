@@ -45,7 +45,7 @@ fn fields() {
         ("openmp-nvptx64-nvidia-cuda-sm_70", ("nvptx64-nvidia-cuda", "sm_70", true)),
         ("openmp-nvptx64-nvidia-cuda-sm_70-", ("nvptx64-nvidia-cuda", "sm_70", true)),
         ("host-x86_64-unknown-linux", ("x86_64-unknown-linux", "", true)),
-        // not old: the environment is no processor
+        // not old: the environment is not a processor
         ("openmp-nvptx64-nvidia-cuda-sm_7", ("nvptx64-nvidia-cuda-sm_7", "", false)),
         ("hip-amdgcn-amd-amdhsa-gfx906-gfx908", ("amdgcn-amd-amdhsa-gfx906", "gfx908", false)),
     ] {
@@ -87,7 +87,7 @@ fn targets() {
     assert_eq!(target.id(), "gfx906:xnack+");
 }
 
-/// What clang-offload-bundler of LLVM 22 makes of its targets:
+/// IDs that clang-offload-bundler of LLVM 22 makes of its targets:
 /// `clang-offload-bundler --type=bc --targets=... --input=... --output=b` and `--list` of that.
 const WRITTEN_BY_LLVM: [(&str, &str); 25] = [
     ("host-x86_64-unknown-linux-gnu", "host-x86_64-unknown-linux-gnu-"),

@@ -1,4 +1,4 @@
-//! What holds for all bundles and entry IDs, and wherever the bytes lie in memory.
+//! Properties of all bundles and entry IDs, at any place in memory.
 
 use bundle_format::text::TextBundle;
 use bundle_format::text::{EndMarkedBundle, Leader, ends_in_marker, is_text_bundle, to_vec};

@@ -1,4 +1,4 @@
-//! Which entry of a bundle is handed out for a target.
+//! The entry of a bundle that is handed out for a target.
 
 use bundle_format::{EntryId, Request};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn best<'a>(id: &str, entries: &[&'a str]) -> Option<&'a str> {
     request(id).best_match(&targets(entries)).map(|index| entries[index])
 }
 
-/// With `hip-amdgcn-amd-amdhsa--` in front of every target ID.
+/// With `hip-amdgcn-amd-amdhsa--` before every target ID.
 fn best_hip(id: &str, entries: &[&str]) -> Option<String> {
     let full = |id: &str| format!("hip-amdgcn-amd-amdhsa--{id}");
     let entries: Vec<String> = entries.iter().map(|id| full(id)).collect();
@@ -226,7 +226,7 @@ fn hip_and_openmp_on_demand() {
 #[derive(Clone, Debug)]
 struct Id {
     kind: &'static str,
-    /// What it is spelled as, and which of them are compatible.
+    /// Spelling, and the group of compatible ones.
     triple: (&'static str, u8),
     /// As written, and which one it is; the empty one and those with faulty features are none.
     processor: (&'static str, u8),

@@ -119,7 +119,7 @@ fn sniffing_takes_the_first_line_that_is_not_empty() {
     assert!(!is_text_bundle(b"\n# __CLANG_OFFLOAD_BUNDLE____END__ host"));
     assert!(!is_text_bundle(b"\n# __CLANG_OFFLOAD_BUNDLE____START__"));
     assert!(!is_text_bundle(b""));
-    // What parsing finds no marker in: a carriage return alone ends no line.
+    // Text in which parsing finds no marker: a carriage return alone ends no line.
     let marker = b"\r\r# __CLANG_OFFLOAD_BUNDLE____START__ host\n";
     assert!(!is_text_bundle(marker));
     assert_error(&TextBundle::parse(marker).unwrap_err(), ErrorKind::NotABundle, None, NO_MARKERS);
@@ -280,7 +280,7 @@ fn writing_refuses_markers_in_contents() {
             None,
             &format!("text bundle entry 1 has a marker line in its content at {offset:#x}"),
         );
-        // Behind another leader it is text like any other.
+        // After another leader it is text like any other.
         assert!(to_vec(Leader::Slashes, &[(HOST, content.as_bytes())]).is_ok());
     }
 }

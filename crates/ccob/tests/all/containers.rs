@@ -449,7 +449,7 @@ fn threads_do_not_change_the_bytes() {
 }
 
 /// Clang's frames record the size, in a single segment and without a checksum; so do those of
-/// libzstd here. Behind that the bytes depend on the version of libzstd.
+/// libzstd here. After that the bytes depend on the version of libzstd.
 #[cfg(feature = "zstd")]
 #[test]
 fn libzstd_writes_frames_like_those_of_clang() {

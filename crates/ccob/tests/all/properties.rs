@@ -1,4 +1,4 @@
-//! What holds for all data, methods, versions and levels, and wherever the bytes lie in memory.
+//! Properties of all data, methods, versions and levels, at any place in memory.
 
 use ccob::{
     Error, ErrorKind, Header, Limits, Method, Version, WriteOptions, compress, decompress,
@@ -74,7 +74,7 @@ proptest! {
         let has_total = version != Version::V1;
         prop_assert_eq!(header.total_size(), has_total.then_some(container.len() as u64));
 
-        // What follows it is not its business.
+        // Trailing bytes are ignored.
         let file = [&container[..], &behind].concat();
         let limits = Limits::default().with_max_uncompressed(data.len() as u64);
         let found = decompress(&file, &limits).unwrap();
@@ -108,7 +108,7 @@ proptest! {
             prop_assert_eq!(decoder.consumed(), container.len() as u64);
         }
 
-        // What was read and is written again is the same file.
+        // The data that was read, compressed again, gives the same file.
         let again = options.clone().with_version(header.version()).with_method(header.method());
         prop_assert!(compress(&found.data, &again).unwrap() == container);
 

@@ -42,7 +42,7 @@ fn cuda(images: &[(&str, FileFormat)]) -> Unit {
     Unit::new(images.collect())
 }
 
-/// What a GPU gets, and what is said about each image.
+/// Returns the image that a GPU gets, with the verdict about each image.
 fn answer(unit: &Unit, gpu: &str) -> Answer {
     let gpu = Device::parse(gpu).unwrap();
     let selection = select(std::slice::from_ref(unit), &gpu);
@@ -170,7 +170,7 @@ fn cuda_takes_machine_code_before_ptx_and_the_nearest_of_each() {
     ] {
         assert_eq!(picked(&unit, gpu), [image], "{gpu}");
     }
-    // What is called like the GPU comes first; either runs there.
+    // Code with the name of the GPU comes first; either runs there.
     assert_eq!((picked(&unit, "sm_90"), picked(&unit, "sm_90a")), (vec![5], vec![4]));
     assert!(picked(&unit, "sm_70").is_empty());
     assert_eq!(
@@ -289,7 +289,7 @@ fn cuda_code_is_linked_from_ptx() {
         counted(&[part(), empty, linked()], "sm_90"),
         [(false, Given::Yes), (false, Given::No), (true, Given::Yes)]
     );
-    // Of another object, or not linked yet.
+    // Images of another object, or images that are not linked yet.
     let other = linked().in_section(8, ".nv_fatbin");
     assert_eq!(counted(&[part(), other], "sm_90"), [(true, Given::Yes), (true, Given::No)]);
     assert_eq!(counted(&[part()], "sm_75"), [(true, Given::No)]);

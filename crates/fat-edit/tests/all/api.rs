@@ -1,4 +1,4 @@
-//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+//! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
 use std::error::Error as StdError;
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! What the walk tells about the entries of bundles.
+//! Facts that the walk tells about the entries of bundles.
 
 use std::io::{self, Cursor, Read};
 use std::path::Path;

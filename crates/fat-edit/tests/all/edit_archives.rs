@@ -14,13 +14,13 @@ enum Style {
     Gnu,
     /// With offsets of 64 bits.
     Gnu64,
-    /// As LLVM writes it: all names in front of the data, which are aligned.
+    /// As LLVM writes it: all names before the data, which are aligned.
     Bsd,
     BsdSorted,
     Bsd64,
     /// In the other byte order.
     BsdBig,
-    /// As FreeBSD's `ar` writes it: only long names in front of the data, which are not aligned.
+    /// As FreeBSD's `ar` writes it: only long names before the data, which are not aligned.
     FreeBsd,
     /// As LLVM writes it for Apple's linker: data filled up to a multiple of 8.
     Darwin,

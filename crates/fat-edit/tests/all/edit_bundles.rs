@@ -89,7 +89,7 @@ fn the_alignment_is_that_of_before() {
 
 #[test]
 fn entries_may_lie_in_any_order_and_far_apart() {
-    // Two entries: the first lies behind the second, both far behind their descriptors.
+    // Two entries: the first lies after the second, both far after their descriptors.
     let mut file = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
     file.extend(2_u64.to_le_bytes());
     for (offset, size, id) in [(0x6000_u64, 3_u64, GFX906), (0x3000, 4, GFX90A)] {
@@ -188,7 +188,7 @@ fn a_bundle_with_a_malformed_id_is_edited_only_if_that_is_allowed() {
         assert_eq!(contents.findings().len(), 1);
         assert_eq!(contents.images().len(), 3);
     }
-    // What only breaks a rule of composition is a warning.
+    // A broken rule of composition is only a warning.
     let twice = bundle(&[(HOST, b""), (GFX906, &code), (GFX906, b"x"), (GFX90A, b"y")], 4096);
     assert_eq!(surveyed(&twice).findings().len(), 0);
     assert_eq!(images(&remove(&twice, &[GFX90A]).unwrap()).len(), 3);

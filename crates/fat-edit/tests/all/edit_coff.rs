@@ -24,9 +24,9 @@ struct Coff {
     /// Type of the relocations.
     kind: u16,
     width: usize,
-    /// Whether the pointers are to symbols of their own.
+    /// The pointers are to symbols of their own.
     symbols: bool,
-    /// Whether sections have checksums.
+    /// Sections have checksums.
     checksums: bool,
     bundles: [Vec<u8>; 3],
 }
@@ -147,7 +147,7 @@ fn contents(file: &[u8], name: &str) -> Vec<u8> {
     file.section_by_name(name).unwrap().data().unwrap().to_vec()
 }
 
-/// Where the pointers lead in the section of the bundles.
+/// Returns the offsets in the section of the bundles that the pointers lead to.
 fn pointed_to(file: &[u8], width: usize) -> Vec<u64> {
     let object = object::File::parse(file).unwrap();
     let wrappers = object.section_by_name(".hipFatB").unwrap();
@@ -254,7 +254,7 @@ fn there_and_back() {
     }
 }
 
-/// Takes new images that are no code objects.
+/// Allows new images that are not code objects.
 fn any_image() -> EditOptions {
     EditOptions::default().with_any_image(true)
 }

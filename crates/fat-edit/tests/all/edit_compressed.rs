@@ -68,7 +68,7 @@ fn decompress_error(file: &[u8]) -> Error {
     try_decompress(file).map(drop).unwrap_err()
 }
 
-/// What is true of every plan that compresses or decompresses.
+/// Checks the properties of every plan that compresses or decompresses.
 fn check(plan: &EditPlan) {
     for change in plan.containers() {
         match change.change {
@@ -121,7 +121,7 @@ fn every_version_and_method_there_and_back() {
 fn bundles_at_pages_come_back_byte_for_byte() {
     let one = plain(3, 4096 * 2);
     let mut extra = paged(&[plain(1, 9000), plain(2, 1)]);
-    // Pages of zeros in front of a bundle, and zeros behind the last.
+    // Pages of zeros before a bundle, and zeros after the last.
     extra.resize(extra.len().next_multiple_of(4096) + 3 * 4096, 0);
     extra.extend(&one);
     extra.resize(extra.len() + 77, 0);

@@ -81,7 +81,7 @@ fn images_of(file: &[u8], ids: &[&str]) -> Vec<(String, Vec<u8>)> {
     images(file).into_iter().filter(|(id, _)| wanted(id)).collect()
 }
 
-/// What the runtime finds behind the wrappers, as a walk over those bundles sees it.
+/// Returns the images that the runtime finds by the wrappers, as a walk over those bundles sees them.
 fn registered_images(file: &[u8]) -> Vec<(String, Vec<u8>)> {
     let loaded = Loaded::new(file);
     let section = |address: u64| -> Header {
@@ -356,7 +356,7 @@ fn device_code_grows_only_when_it_may() {
         let last = new.loads().pop().unwrap();
         let hip = new.section(".hip_fatbin");
         assert_eq!((last.flags, last.address, last.offset), (4, hip.address, hip.offset));
-        // What is edited again stays where it is now.
+        // Bundles that are edited again stay where they are now.
         let thinned = thin(&grown, GFX90A);
         check_same(&file, &thinned);
         assert_eq!(registered_images(&thinned), images_of(&grown, &[GFX90A]));
@@ -391,7 +391,7 @@ fn a_larger_image_closes_the_gap_again() {
     let (_, grown) = replace(&thinned, &huge, true).unwrap();
     assert_eq!(registered_images(&grown)[1].1, huge);
     check_same(&file, &grown);
-    // Of the same size: nothing else changes.
+    // An image of the same size: nothing else changes.
     let (plan, same) = replace(&file, &code(97, 9100), false).unwrap();
     assert_eq!(same.len(), file.len());
     let changed = same.iter().zip(&file).filter(|(a, b)| a != b).count();

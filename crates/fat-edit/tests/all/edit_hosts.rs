@@ -36,7 +36,7 @@ fn examples() -> Vec<(String, Vec<u8>, EditableFile)> {
     examples
 }
 
-/// Whether files like this are edited.
+/// Returns whether files like this are edited.
 fn is_edited(name: &str) -> bool {
     let left_alone = ["macos", "darwin", ".bc", "cuda-fatbin", "proposal"];
     name == "bundle.bc" || !left_alone.iter().any(|part| name.contains(part))
@@ -72,7 +72,7 @@ fn files_are_thinned_to_every_target_in_turn() {
             let all = images(&bytes);
             let expected: Vec<_> = kept.map(|image| all[image.index()].clone()).collect();
             assert!(images(&out) == expected, "{name} to {target}");
-            // What LLVM compressed with libzstd this may compress with less effort.
+            // This may compress with less effort than LLVM with libzstd.
             let is_compressed = contents.containers().iter().any(|c| c.compression().is_some());
             assert!(is_compressed || out.len() <= bytes.len(), "{name} to {target}");
             for (container, change) in contents.containers().iter().zip(plan.containers()) {

@@ -53,7 +53,7 @@ fn load(flags: u32, start: u64, end: u64) -> Segment {
 }
 
 /// A little-endian ELF file of 64 bits for x86-64. `body` has room for the headers at its start; the names and the
-/// section headers come behind it.
+/// section headers come after it.
 fn elf(
     e_type: u16,
     segments: &[Segment],
@@ -105,7 +105,7 @@ fn elf(
     file
 }
 
-/// Names behind each other, and where each starts.
+/// Returns names one after the other, and the offset of each.
 fn names<const N: usize>(names: [&str; N]) -> (Vec<u8>, [u32; N]) {
     let mut table = vec![0];
     let starts = names.map(|name| {
@@ -210,7 +210,7 @@ fn notes_that_each_push_the_next() {
     sections.push(section(0, PROGBITS, end - 16, end));
     let mut segments = vec![load(READ, 0, end)];
     while segments.len() < 72 {
-        // Of no known type.
+        // A segment of an unknown type.
         segments.push(Segment { kind: 0x6000_0000, flags: READ, start: 0, end: 0 });
     }
     let file = elf(DYN, &segments, &sections, &names, body);

@@ -1,4 +1,4 @@
-//! What holds for edits of any file made of containers, by a model of such files.
+//! Properties of edits of any file made of containers, by a model of such files.
 
 use std::io::{self, Cursor, Read as _};
 
@@ -17,7 +17,7 @@ struct Container {
     form: Form,
     /// The position of the processor, and the image.
     images: Vec<(usize, Vec<u8>)>,
-    /// Whether an empty entry for the host stands first.
+    /// An empty entry for the host is first.
     host: bool,
 }
 
@@ -61,7 +61,7 @@ impl Container {
         bundle(&entries, align)
     }
 
-    /// What a walk finds in it.
+    /// Returns the images that a walk finds in it.
     fn walked(&self) -> Vec<(String, Vec<u8>)> {
         let is_package = matches!(self.form, Form::Package { .. });
         let host = (HOST.to_owned(), Vec::new());
@@ -88,7 +88,7 @@ impl Container {
     }
 }
 
-/// Whether less, compressed as usual, takes more bytes than all did: then it is compressed harder, to fit.
+/// Returns whether less, compressed as usual, takes more bytes than all did: then it is compressed harder, to fit.
 fn grows(containers: &[Container], keep: &[usize]) -> bool {
     containers.iter().any(|container| {
         matches!(container.form, Form::Compressed { .. })
@@ -112,7 +112,7 @@ fn file(containers: &[Container], at_pages: bool) -> Vec<u8> {
     }
 }
 
-/// Whether a container behind another starts at a page although nothing put it there: then it does so again.
+/// Returns whether a container after another starts at a page by chance: then it does so again.
 fn at_pages_by_chance(containers: &[Container]) -> bool {
     let mut end = 0;
     containers.iter().any(|container| {
@@ -243,7 +243,7 @@ proptest! {
             Some(out) => {
                 let expected: Vec<_> = left.iter().flat_map(Container::walked).collect();
                 prop_assert!(walked(&out) == expected);
-                // What was not touched is not made anew: it may be compressed otherwise.
+                // Untouched containers keep their bytes: they may be compressed in another way.
                 let is_gone = left.len() < containers.len();
                 if (!is_gone || !at_pages) && !grows(&containers, &keep) {
                     prop_assert!(out == file(&left, at_pages));
@@ -267,7 +267,7 @@ proptest! {
         let both: Vec<usize> = first.iter().copied().filter(|p| second.contains(p)).collect();
         if let (Some(once), Some(at_once)) = (thin(&old, &first), thin(&old, &both)) {
             let twice = thin(&once, &both);
-            // The zeros behind an offload binary that is gone stay where containers are at pages.
+            // The zeros after an offload binary that is gone stay where containers are at pages.
             let is_gone = containers.iter().any(|container| container.thinned(&both).is_none());
             let grows = grows(&containers, &first)
                 || grows(&containers, &both)

@@ -15,7 +15,7 @@ const HOST: &str = editing::HOST;
 /// Names of sections that hold device code; all of it in real objects.
 const DEVICE: [&str; 3] = [".hip_fatbin", ".llvm.offloading", "__CLANG_OFFLOAD_BUNDLE__"];
 
-/// What a linker makes use of, but the contents of device code: name, flags, alignment, contents and relocations of
+/// Everything that a linker uses, except the contents of device code: name, flags, alignment, contents and relocations of
 /// sections, and symbols.
 fn host_part(file: &[u8]) -> Vec<String> {
     let file = object::File::parse(file).unwrap();
@@ -56,7 +56,7 @@ fn keep(file: &[u8], kept: &[usize]) -> Result<Vec<u8>, Error> {
     plan.map(|(_, out)| out)
 }
 
-/// Takes new images that are no code objects.
+/// Allows new images that are not code objects.
 fn any_image() -> EditOptions {
     EditOptions::default().with_any_image(true)
 }
@@ -224,10 +224,10 @@ fn bundles() -> [Vec<u8>; 3] {
 
 const BUNDLES: u16 = 1;
 const WRAPPERS: u16 = 2;
-/// Where pointers to the bundles are in the section of wrappers.
+/// Offsets of the pointers to the bundles in the section of wrappers.
 const POINTERS: [usize; 3] = [8, 32, 56];
 
-/// How the wrappers of the object built by hand point to bundles.
+/// Form of the pointers to bundles in the object built by hand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pointers {
     /// By the symbol of the section.
@@ -306,7 +306,7 @@ fn with_bundles(
     (form, starts)
 }
 
-/// Where the wrappers point to in the section of the bundles.
+/// Returns the offsets in the section of the bundles that the wrappers point to.
 fn pointed_to(file: &[u8]) -> Vec<u64> {
     let file = object::File::parse(file).unwrap();
     let segment = file.section_by_name(".hipFatBinSegment").unwrap();
@@ -584,7 +584,7 @@ fn sections_of_a_bundle_change_and_go() {
         assert_eq!(contents[..3], [new[1], new[0], HOST_PLACEHOLDER]);
         let starts = pointed_to(&out);
         assert!(fatbin(&out)[starts[2] as usize..].starts_with(b"__CLANG_OFFLOAD_BUNDLE__"));
-        // What is left is the host with its own device code edited.
+        // The rest is the host with its own device code edited.
         let alone = fat_edit::remove_bundle_sections(&out).unwrap();
         let expected = remove(&host, &[editing::GFX906]).unwrap();
         assert!(host_part(&alone) == host_part(&expected));
@@ -613,7 +613,7 @@ fn sections_behind_a_linked_file_change_and_go() {
     expected[count - 1].1 = b"new".to_vec();
     expected.remove(count - 2);
     assert_eq!(images(&out), expected);
-    // What is loaded is behind the header, and is what it was.
+    // The loaded bytes are after the header, and are unchanged.
     let end = object::File::parse(&*library).unwrap();
     let end = end.segments().map(|s| s.file_range().0 + s.file_range().1).max();
     assert!(out[64..end.unwrap() as usize] == library[64..end.unwrap() as usize]);

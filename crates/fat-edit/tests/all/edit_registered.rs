@@ -22,7 +22,7 @@ fn layouts(form: Form) -> Vec<Linked> {
     all
 }
 
-/// Processors and images behind each wrapper, up to where the next one leads, read from memory.
+/// Returns processors and images that each wrapper leads to, up to those of the next one, read from memory.
 fn registered(file: &[u8]) -> Vec<Unit> {
     let loaded = Loaded::new(file);
     let starts = loaded.registered();

@@ -123,7 +123,7 @@ fn real_objects_get_the_package_and_keep_the_rest() {
         expected.extend(added.iter().cloned());
         assert!(images(&twice) == expected, "{name}");
         assert!(twice.len() - once.len() < package.len() + 64 + 16, "{name}");
-        // The old table of names is left over where it is not at the end: behind it lies what objcopy added.
+        // The old table of names is left over where it is not at the end: the bytes that objcopy added follow.
         let left_over = if name == "bundle.o" { 0x242 } else { 0 };
         assert!(once.len() - object.len() < package.len() + 64 + 17 + 24 + left_over, "{name}");
         check(&object, b"");
@@ -240,7 +240,7 @@ struct Elf {
     names_index: u32,
     /// `.data` and then as many empty sections.
     empty: usize,
-    /// Whether numbers stand in the null section although they are small.
+    /// Numbers are in the null section although they are small.
     extended: bool,
     table_first: bool,
     trailing: Vec<u8>,
@@ -355,7 +355,7 @@ fn every_class_and_byte_order_of_elf() {
         let object = form.build();
         let result = check(&object, b"contents of the section!");
         assert_eq!(elf_type_and_flags(&result), (SHT_LLVM_OFFLOADING, 0x8000_0000));
-        // Header and .data; names and table are where they are in every such file: behind everything else.
+        // Header and .data; names and table are where they are in every such file: after everything else.
         let header_len = if form.wide { 64 } else { 52 };
         let start = result.windows(8).position(|w| w == b"contents").unwrap();
         assert_eq!(start, (header_len + 5usize).next_multiple_of(8));
@@ -428,7 +428,7 @@ fn elf_error(change: impl Fn(&mut Vec<u8>)) -> String {
     Embedding::new(&object, 8).unwrap_err().to_string()
 }
 
-/// Where the section headers of `elf(true, false)` start: header, 5 bytes, 17 of names, padding.
+/// Offset of the section headers of `elf(true, false)`: header, 5 bytes, 17 of names, padding.
 const TABLE: usize = 88;
 
 #[test]

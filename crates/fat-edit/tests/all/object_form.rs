@@ -170,7 +170,7 @@ fn linked_files_stay_where_they_are() {
     assert!(added[0x3e..library.len()] == library[0x3e..]);
 }
 
-/// A linked file: section 1 is in the segment, a bundle section is in it as well, another one behind it.
+/// A linked file: section 1 is in the segment, a bundle section is in it as well, another one after it.
 fn linked(form: Elf) -> Vec<u8> {
     let mut form = form;
     let (header_len, entry_len) = if form.wide { (64, 56) } else { (52, 32) };
@@ -327,7 +327,7 @@ fn section_numbers_follow() {
         let mut expected = symbols(&object);
         let gone = expected.iter_mut().find(|line| line.contains("__CLANG_")).unwrap();
         let mut found = symbols(&result);
-        // What is left of the symbol of a section that is gone has no section.
+        // The symbol of a removed section has no section.
         let index = found.iter().position(|line| line.contains("None 0x0")).unwrap();
         found.remove(index);
         gone.clear();
@@ -377,7 +377,7 @@ fn sections_in_use_are_not_removed() {
     assert_eq!(refused(|form| form.sections[5].link = 4), referenced(4, 6));
     let in_group = refused(|form| form.sections[1].contents = base.words(&[1, 3, 4]));
     assert_eq!(in_group, referenced(4, 2));
-    // Of the section symbol.
+    // A relocation of the section symbol.
     assert_eq!(refused(|form| form.sections[4].contents = base.rela(1)), referenced(4, 5));
     // A symbol with a name.
     let named = refused(|form| {

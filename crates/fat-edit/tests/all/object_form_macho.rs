@@ -82,7 +82,7 @@ impl MachO {
         }
     }
 
-    /// Of a section, or of a symbol, at address 0.
+    /// Returns a relocation of a section, or of a symbol, at address 0.
     fn relocation(&self, number: u32, external: bool) -> [u32; 2] {
         match self.big {
             true => [0, number << 8 | 2 << 5 | u32::from(external) << 4],

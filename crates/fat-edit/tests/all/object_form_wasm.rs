@@ -133,7 +133,7 @@ fn the_walk_says_what_is_cut_short() {
             "at byte 0x0: malformed WebAssembly file: no section that ends inside the file starts at 0x9d"
         ]
     );
-    // A component is no module.
+    // A component is not a module.
     let mut seen = Seen(0, Vec::new());
     walk(&mut Cursor::new(b"\0asm\x0d\0\x01\0junk"), &Options::default(), &mut seen).unwrap();
     assert_eq!((seen.0, seen.1.len()), (0, 0));

@@ -1,4 +1,4 @@
-//! What holds for any images in any objects, and wherever the bytes of a file lie in memory.
+//! Properties of any images in any objects, at any place in memory.
 
 use crate::elf_objects;
 #[path = "../images/mod.rs"]
@@ -74,7 +74,7 @@ fn answers(file: &[u8]) -> String {
     text
 }
 
-/// Of every example file, whatever its format: a reader that needs its numbers aligned fails on some.
+/// Every example file, of any format: a reader that needs its numbers aligned fails on some.
 #[test]
 fn the_place_of_a_file_in_memory_does_not_matter() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
@@ -115,7 +115,7 @@ fn the_place_of_an_object_in_a_file_does_not_matter() {
             archive.extend(header("b.o/", object.len()).bytes());
             archive.extend(&object);
             archive.resize(archive.len().next_multiple_of(2), b'\n');
-            assert!(found(&archive) == expected, "{name} behind {before}");
+            assert!(found(&archive) == expected, "{name} after {before}");
         }
     }
 }
@@ -190,7 +190,7 @@ proptest! {
             walked.iter().map(|(id, _, bytes)| (&id[..], &bytes[..])).collect();
         prop_assert_eq!(&read, &entries);
         prop_assert!(*remove_bundle_sections(&object).unwrap() == *host);
-        // What was read and is written again is the same object.
+        // The images that were read, written again, give the same object.
         prop_assert!(add(&host, &read) == object);
     }
 }

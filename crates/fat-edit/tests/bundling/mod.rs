@@ -1,4 +1,4 @@
-//! What the tests of the object form have in common.
+//! Helpers of the tests of the object form.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -6,7 +6,7 @@
     clippy::cast_possible_truncation,
     unreachable_pub,
     dead_code,
-    reason = "a panic is how a test says no; not every test uses all"
+    reason = "a test fails by panicking; not every test uses all"
 )]
 
 use std::io::{self, Cursor, Read};
@@ -115,7 +115,7 @@ pub fn walked(object: &[u8]) -> Vec<(String, FileFormat, Vec<u8>)> {
     entries.1
 }
 
-/// That the walker finds [`entries`] in a bundle of an object, whatever becomes of the empty one.
+/// Checks that the walker finds [`entries`] in a bundle of an object; the empty one may be gone.
 pub fn found(object: &[u8]) {
     let found = walked(&add(object, &entries()));
     let ids = found.iter().map(|(id, format, bytes)| (&**id, *format, &**bytes));

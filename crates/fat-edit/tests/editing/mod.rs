@@ -1,4 +1,4 @@
-//! What the tests of edits share: files made of bundles, an edit run over bytes, and a walk over the result.
+//! Helpers of the tests of edits: files made of bundles, an edit run over bytes, and a walk over the result.
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
 
 use std::io::{self, Cursor, Read};

@@ -9,7 +9,7 @@ pub const DYN: u16 = 3;
 pub const X86_64: u16 = 62;
 pub const AARCH64: u16 = 183;
 
-/// Where the device code lies.
+/// Place of the device code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// In the segment with the headers; segments share pages of the file: `ld.lld`.
@@ -18,7 +18,7 @@ pub enum Style {
     Third,
 }
 
-/// What the pointers of the wrappers are made of.
+/// Form of the pointers of the wrappers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointers {
     /// RELA, with the value in place, too.
@@ -31,7 +31,7 @@ pub enum Pointers {
     Plain,
 }
 
-/// What the file is like.
+/// Description of the file.
 #[derive(Clone, Debug)]
 pub struct Linked {
     pub style: Style,
@@ -43,21 +43,21 @@ pub struct Linked {
     /// Type of the relocations, if it is not the right one.
     pub relocation: Option<u32>,
     pub interpreter: bool,
-    /// Whether there is content behind the device code in its segment.
+    /// There is content after the device code in its segment.
     pub after: bool,
     /// Bytes of `.gnu.hash`.
     pub hash: usize,
-    /// Whether there is a dynamic section. Without one, `.rela.plt` cannot move.
+    /// There is a dynamic section. Without one, `.rela.plt` cannot move.
     pub dynamic: bool,
-    /// Whether there is a note; without one and [`dynamic`](Self::dynamic), the first segment has nothing but headers.
+    /// There is a note; without one and [`dynamic`](Self::dynamic), the first segment has nothing but headers.
     pub note: bool,
     /// Program headers that there is room for.
     pub free_headers: u64,
-    /// Whether there is a symbol table.
+    /// There is a symbol table.
     pub symbols: bool,
-    /// Whether code refers to this bundle.
+    /// Bundle that code refers to.
     pub reference: Option<usize>,
-    /// Zeros behind the last bundle in its section.
+    /// Zeros after the last bundle in its section.
     pub tail: usize,
     /// Addresses that instructions refer to.
     pub operands: Vec<u64>,
@@ -93,7 +93,7 @@ struct Section {
     flags: u64,
     align: u64,
     bytes: Vec<u8>,
-    /// Of NOBITS.
+    /// Size of NOBITS.
     size: u64,
     link: &'static str,
     info: u32,
@@ -363,7 +363,7 @@ impl Linked {
         file
     }
 
-    /// What depends on addresses.
+    /// Fills in everything that depends on addresses.
     fn fill(&self, sections: &mut [Section]) {
         let find = |sections: &[Section], name: &str| sections.iter().position(|s| s.name == name);
         let Some(device) = find(sections, ".hip_fatbin") else { return };
@@ -450,7 +450,7 @@ impl Linked {
     }
 }
 
-/// A file as a loader sees it, read anew and without the crate's help.
+/// A file as a loader sees it, read again without the crate's help.
 pub struct Loaded {
     pub bytes: Vec<u8>,
 }
@@ -596,7 +596,7 @@ impl Loaded {
     }
 }
 
-/// That headers go together, and that everything but device code is where and what it was.
+/// Checks that headers agree, and that everything except device code is unchanged and in its place.
 pub fn check_same(old: &[u8], new: &[u8]) {
     let (old, new) = (Loaded::new(old), Loaded::new(new));
     let mut last_end = 0;

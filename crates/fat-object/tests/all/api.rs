@@ -1,4 +1,4 @@
-//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+//! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
 use std::error::Error as StdError;
 use std::fmt::{Debug, Display};
@@ -13,7 +13,7 @@ use fat_object::{
 
 /// Sent to and shared by threads, printed for debugging, cloned, and owning all it has.
 fn owned<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
-/// Besides, compared.
+/// Types that are also compared.
 fn value<T: Clone + Debug + Eq + Send + Sync + Unpin + 'static>() {}
 fn copied<T: Copy>() {}
 fn displayed<T: Display>() {}

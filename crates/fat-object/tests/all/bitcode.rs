@@ -1,5 +1,5 @@
 //! Device code embedded in LLVM bitcode: a module that clang wrote, modules written here bit by bit, and
-//! damaged ones. That the bytes are those that LLVM extracts is shown by the tests of the tool.
+//! damaged ones. The tests of the tool show that the bytes are those that LLVM extracts.
 
 use std::io::{self, Cursor, Read};
 use std::path::Path;
@@ -12,7 +12,7 @@ use llvm_bitcode::ErrorKind;
 
 use crate::bits::{BLOCKINFO, Bits, module, wide};
 
-/// What a walk sees: images, sections and findings.
+/// Everything that a walk sees: images, sections and findings.
 #[derive(Default)]
 struct Collect {
     images: Vec<(String, Location, Vec<u8>)>,
@@ -146,7 +146,7 @@ fn every_truncation() {
     let bytes = example();
     for len in (0..bytes.len()).rev().step_by(if cfg!(debug_assertions) { 5 } else { 1 }) {
         let seen = collect(&bytes[..len]);
-        // What lies behind the module is not needed.
+        // The bytes after the module are not needed.
         assert!(seen.images.is_empty() || len > 7000, "{len}");
         assert!(!seen.images.is_empty() || !seen.errors.is_empty() || len < 4, "{len}");
     }
@@ -217,7 +217,7 @@ fn strings_with_abbreviations() {
 
 #[test]
 fn a_string_whose_last_zero_is_left_out() {
-    // With one zero at the very end this is no package, but contents that nobody knows.
+    // With one zero at the very end this is not a package, but unknown contents.
     let seen = collect(&embedding(|bits| {
         // [9, array, char6]: "ab"
         bits.fixed(2, 4).vbr(3, 5).fixed(1, 1).vbr(9, 8).fixed(0, 1).fixed(3, 3);

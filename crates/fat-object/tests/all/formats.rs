@@ -1,4 +1,4 @@
-//! What `device-code` takes for a container is what the crate of that format takes for one: it lies below some of them.
+//! `device-code` and the crates of the formats agree about what starts a container: it is below some of them.
 
 use bundle_format::text::{Leader, is_text_bundle};
 use fat_object::FileFormat;

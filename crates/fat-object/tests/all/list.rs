@@ -149,7 +149,7 @@ fn images_are_copied_by_their_index() {
     assert_eq!(error.kind(), io::ErrorKind::WriteZero);
 }
 
-/// Who says nothing else is told of errors, and not of warnings.
+/// By default a caller gets errors, and no warnings.
 #[test]
 fn visitors_end_at_errors() {
     struct Indifferent;

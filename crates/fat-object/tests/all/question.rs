@@ -191,7 +191,7 @@ fn images_are_lent() {
         let bytes = image.bytes_in(&library).unwrap();
         assert_eq!(bytes.len() as u64, image.size());
         assert!(bounds.start <= bytes.as_ptr() && bytes.as_ptr_range().end <= bounds.end);
-        // Of some other file.
+        // The bytes of another file.
         assert_eq!(image.bytes_in(&library[..10]), None);
     }
     let compressed = data("hip-ccob-v3.o");

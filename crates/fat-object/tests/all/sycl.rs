@@ -253,7 +253,7 @@ fn tables_that_contradict_themselves_are_found() {
     let [(ErrorKind::Image, text)] = &errors[..] else { panic!("{errors:?}") };
     assert!(text.starts_with("compressed SYCL image: "), "{text}");
     let (errors, _) = changed(file.images[1] + 12, &[0]);
-    assert!(matches!(errors[..], []), "a changed magic is no SPIR-V: {errors:?}");
+    assert!(matches!(errors[..], []), "a changed magic is not SPIR-V: {errors:?}");
     let (errors, _) = changed(file.images[1] + 12 + 7, &[9]);
     let [(ErrorKind::Image, text)] = &errors[..] else { panic!("{errors:?}") };
     assert!(text.starts_with("SPIR-V module of 28 bytes has a malformed header"), "{text}");

@@ -165,7 +165,7 @@ fn bundles_are_read_where_the_table_is_not_enough() {
     let text = text::to_vec(Leader::Hash, &[(GFX90A, &b"one\n"[..]), (GFX1100, b"two\n")]).unwrap();
     for (bundle, what) in [
         (bundle(&[(HOST, &object), (GFX90A, &code)]), "a host object with device code"),
-        (bundle(&[(GFX90A, &code), (HOST, &object)]), "the same behind other code"),
+        (bundle(&[(GFX90A, &code), (HOST, &object)]), "the same after other code"),
         (bundle(&[(GFX90A, &data("libhip.a")), (GFX1100, &code)]), "an archive"),
         (bundle(&[(NVIDIA, &code), (GFX90A, &code)]), "code for an NVIDIA GPU"),
         (bundle(&[("no ID at all", &code)]), "an entry without a known ID"),
@@ -257,7 +257,7 @@ fn images_that_are_not_read_have_no_bytes() {
         assert_eq!(error.kind(), io::ErrorKind::Unsupported);
         assert!(error.to_string().contains("tables only"), "{error}");
     }
-    // Who needs them has them.
+    // A caller that needs them gets them.
     let mut out = Vec::new();
     copy_image(Cursor::new(&file), &options, 1, &mut out).unwrap();
     assert_eq!(out, code);

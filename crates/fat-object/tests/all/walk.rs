@@ -187,7 +187,7 @@ fn thin_archives_open_their_members() {
         };
         assert_eq!(there, here);
     }
-    // With another size than the archive says: an error, and the file is walked all the same.
+    // With another size than the archive says: an error, and the file is still walked.
     let found = data("hip.o").len();
     let field = |size: usize| format!("{size:<10}`\n").into_bytes();
     let at = bytes.windows(12).position(|window| window == field(found)).unwrap();
@@ -714,7 +714,7 @@ fn members_with_absolute_names_are_no_tables() {
         let seen = collect(&archive);
         assert_eq!((seen.images.len(), seen.findings.len()), (count, 0));
     }
-    // BSD's form, where the name lies in front of the data.
+    // BSD's form, where the name lies before the data.
     let seen = collect(&archive_of(b"#1/8", &[b"/a.hipfb", &bundle[..]].concat()));
     assert_eq!((seen.images.len(), seen.findings.len()), (images, 0));
 }

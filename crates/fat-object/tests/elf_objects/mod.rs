@@ -5,7 +5,7 @@
     clippy::cast_possible_truncation,
     unreachable_pub,
     dead_code,
-    reason = "a panic is how a test says no; not every test uses all"
+    reason = "a test fails by panicking; not every test uses all"
 )]
 
 /// A section of an object built by hand.

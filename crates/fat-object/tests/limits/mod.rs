@@ -1,4 +1,4 @@
-//! What files made for it could cost: bytes read, bytes made, files opened.
+//! The cost of files that are made to cost much: bytes read, bytes made, files opened.
 
 mod inputs;
 
@@ -206,7 +206,7 @@ fn version_1_is_read_as_far_as_its_stream_goes() {
         assert!(seen.entered > 5000);
         assert!(seen.read.get() < 3 * len, "{} of {len}", seen.read.get());
     }
-    // Streams of any length around the steps, with something behind.
+    // Streams of any length around the steps, with something after them.
     let mut state = 1u32;
     for len in [200, 480, 512, 513, 1000, 1024, 5000, 100_000] {
         let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0".to_vec();
@@ -219,7 +219,7 @@ fn version_1_is_read_as_far_as_its_stream_goes() {
                 ccob::WriteOptions::default().with_version(ccob::Version::V1).with_method(method);
             let one = ccob::compress(&bundle, &options).unwrap();
             let seen = cost(one.repeat(3));
-            // The noise is no container.
+            // The noise is not a container.
             assert_eq!((seen.entered, seen.findings), (6, 3), "{len}");
             let seen = cost(one[..one.len() - 1].to_vec());
             assert!(seen.last_finding.contains("ends"), "{}", seen.last_finding);
@@ -269,7 +269,7 @@ fn paths_of_images_do_not_add_up_without_end() {
         }
         bundle.extend(id.bytes());
     }
-    // The name in front of the content, as BSD has it.
+    // The name before the content, as BSD has it.
     let mut content = vec![b'a'; n / 2];
     content.extend(&bundle);
     let mut bytes = b"!<arch>\n".to_vec();
@@ -320,7 +320,7 @@ fn names_of_sections_may_be_long() {
     for len in [4095, 4096, 4097, 5000, 8192, 8193, 100_000] {
         let mut name = format!("{}hip-amdgcn-amd-amdhsa--gfx1", "__CLANG_OFFLOAD_BUNDLE__");
         name.push_str(&"_".repeat(len - name.len()));
-        // Names start with an empty one; behind them lies the image.
+        // Names start with an empty one; the image follows them.
         let contents = format!("\0{name}\0x").into_bytes();
         let bytes = inputs::elf(&contents, &[(1, 64 + len + 2, 1, 1), (3, 64, len + 2, 0)]);
         struct Names(Vec<String>);
@@ -355,7 +355,7 @@ fn headers_in_many_sections_are_not_examined_without_end() {
     assert!(seen.read.get() < 5 * n as u64, "{}", seen.read.get());
 }
 
-/// Whoever takes the host's entry gets the object: once, however many of its sections claim to stand for it.
+/// The host's entry is the object: once, however many of its sections claim to stand for it.
 #[test]
 fn an_object_stands_for_itself_once() {
     let name = b"\0__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-\0\0";
@@ -401,7 +401,7 @@ fn an_object_stands_for_itself_once() {
     assert_eq!((hosts.0, hosts.1.len()), (3, 0));
 }
 
-/// What a terminal would obey is escaped in texts, and kept in names.
+/// Control characters are escaped in texts and kept in names.
 #[test]
 fn texts_have_no_control_characters() {
     struct Texts(Vec<String>, Vec<String>);

@@ -1,4 +1,4 @@
-//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+//! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
 use std::error::Error as StdError;
 use std::fmt::{Debug, Display};
@@ -14,7 +14,7 @@ use hda_archive::{
 
 /// Sent to and shared by threads, printed for debugging.
 fn shared<T: Debug + Send + Sync + Unpin>() {}
-/// Besides, cloned and compared.
+/// Types that are also cloned and compared.
 fn value<T: Clone + Debug + Eq + Send + Sync + Unpin + 'static>() {}
 fn displayed<T: Display>() {}
 fn error<T: StdError + Send + Sync + 'static>() {}

@@ -38,7 +38,7 @@ fn plan(input: &mut Stream) -> Result<Unbundling, Error> {
     Unbundling::plan(input, requests(&IDS), &Options::default(), no_thin_members)
 }
 
-/// What a plan makes of a file; every archive is as long as promised.
+/// Returns the archives that a plan makes of a file; each is as long as promised.
 fn write(rig: &Rig, plan: &Unbundling, input: &mut Stream) -> Result<Vec<Vec<u8>>, Error> {
     let mut outs = IDS.map(|_| rig.stream(b""));
     match plan.copies() {
@@ -114,7 +114,7 @@ fn writing_members_ends_with_the_error_of_the_stream() {
     });
 }
 
-/// What may have become of a file.
+/// Returns versions that a file may change to.
 fn versions(file: &[u8]) -> [Vec<u8>; 5] {
     let (half, mut flipped) = (file.len() / 2, file.to_vec());
     for byte in flipped.iter_mut().skip(half) {
@@ -137,7 +137,7 @@ fn a_file_that_changes_after_it_was_looked_at_is_noticed() {
                 &fault,
                 |rig| unbundled(rig, &file),
                 |call, result| match result {
-                    // What was read before the plan was made may be of both.
+                    // Bytes that were read before the plan was made may be of both.
                     Ok(archives) if call >= planned => assert!(archives == right, "call {call}"),
                     Ok(_) => {}
                     Err(error) if error.kind() == ErrorKind::Changed => {}

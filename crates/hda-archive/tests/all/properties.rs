@@ -1,4 +1,4 @@
-//! What holds for any library of bundles, and wherever its bytes lie in memory.
+//! Properties of any library of bundles, at any place in memory.
 
 use crate::common::{HOST, bundle, compressed, fat_object, unbundle};
 use faulty::at_each_address;
@@ -14,7 +14,7 @@ const TARGETS: [&str; 4] = [
     "openmp-nvptx64-nvidia-cuda-unknown-sm_99",
 ];
 
-/// How the entries of a member are stored.
+/// Form in which the entries of a member are stored.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Bundle,
@@ -85,7 +85,7 @@ proptest! {
         let mut archive = Vec::new();
         write_archive(&mut archive, members.iter().map(|(name, data)| Member::new(name, data.clone()))).unwrap();
         prop_assert_eq!(read(&archive), members.clone());
-        // What was read and is written again is the same.
+        // The library that was read, written again, is the same.
         let mut again = Vec::new();
         write_archive(&mut again, read(&archive).into_iter().map(|(name, data)| Member::new(name, data))).unwrap();
         prop_assert!(again == archive);

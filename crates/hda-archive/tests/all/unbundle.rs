@@ -175,7 +175,7 @@ fn what_is_no_archive_is_refused() {
 fn every_truncation_is_an_error() {
     let library = sample();
     let whole = unbundle(&library, &[GFX906, GFX908, HOST]).unwrap();
-    // Behind a member, an archive can end.
+    // An archive can end after a member.
     let mut ends = vec![8];
     for (name, size) in sizes(&library) {
         let data = library.windows(60).position(|w| *w == header(&format!("{name}/"), size));
@@ -184,7 +184,7 @@ fn every_truncation_is_an_error() {
     for len in 0..library.len() {
         let found = unbundle(&library[..len], &[GFX906, GFX908, HOST]);
         let at_end = ends.iter().any(|end| (*end..=end.next_multiple_of(2)).contains(&len));
-        // The last member is no bundle: what is missing of it is still an error.
+        // The last member is not a bundle; a cut is still an error.
         assert_eq!(found.is_ok(), at_end, "{len} of {}: {found:?}", library.len());
         if let Ok(found) = found {
             assert!(len == library.len() || found.names[0].len() <= whole.names[0].len());
@@ -235,7 +235,7 @@ fn an_input_that_changes_is_an_error() {
         let error = write(&after).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Changed, "{error}");
     }
-    // What no target wants may change.
+    // Bytes that no target needs may change.
     write(&archive(&[("a.o", &bundle(&[(GFX906, b"code"), (HOST, b"HOST")]))])).unwrap();
 }
 
@@ -275,7 +275,7 @@ fn archives_are_copied_from_what_lies_in_the_input() {
         let error = copies[0].write(&mut Cursor::new(&library[..len]), io::sink()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Changed, "{len}: {error}");
     }
-    // What is not there as it is to be written.
+    // Compressed entries, which are not stored as they are written.
     let packed = compressed(&bundle(&[(GFX906, b"packed"), (HOST, b"host")]));
     assert!(plan(&archive(&[("packed.o", &packed)]), &[GFX906]).copies().is_none());
     assert!(plan(&library, &[HOST]).copies().is_none());

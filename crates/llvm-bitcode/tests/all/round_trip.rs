@@ -1,5 +1,5 @@
-//! The reader reads what the writer writes: triple, symbols, processor, embedded objects. That LLVM reads such modules is
-//! shown by the tests of the tools (`llvm_wrapper_bitcode.rs`).
+//! The reader reads what the writer writes: triple, symbols, processor, embedded objects. The tests of the
+//! tools show that LLVM reads such modules (`llvm/wrapper_bitcode.rs`).
 
 use llvm_bitcode::{
     BlobAbbreviation, EmbeddedObject, ErrorKind, MAGIC, ReadAt, Reader, Unreadable, WRAPPER_MAGIC,
@@ -58,7 +58,7 @@ fn file(listed: &[u8], unlisted: &[u8]) -> Vec<u8> {
     [before, listed, after].concat()
 }
 
-/// What a reader finds in this range of the bytes.
+/// Returns the objects that a reader finds in this range of the bytes.
 fn objects(mut bytes: &[u8], window: std::ops::Range<u64>) -> Vec<EmbeddedObject> {
     let mut found = Vec::new();
     let mut reader = Reader::new(&mut bytes, window).unwrap();

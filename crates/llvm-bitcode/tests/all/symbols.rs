@@ -1,5 +1,5 @@
 //! The symbols of bitcode: modules that LLVM 22 wrote (`data/README.md`), modules written here bit by bit, and
-//! damaged ones. That the names are those of `llvm-ar` is shown by the tests of the tools.
+//! damaged ones. The tests of the tools show that the names are those of `llvm-ar`.
 
 #[path = "../bits/mod.rs"]
 mod bits;
@@ -48,7 +48,7 @@ const SYMBOLS: [&str; 11] = [
 /// The same for `assembly.bc`.
 const ASSEMBLY: [&str; 3] = ["in_c", "weak_in_assembly", "in_assembly"];
 
-/// Where the symbol table that LLVM writes for linkers starts.
+/// Returns the offset of the symbol table that LLVM writes for linkers.
 fn symtab(bytes: &[u8]) -> usize {
     // The header of block 25 with abbreviation IDs of three bits, its length, an abbreviation, a length.
     bytes.windows(4).rposition(|word| word == [0x65, 0x0c, 0, 0]).unwrap() + 16
@@ -112,7 +112,7 @@ fn a_symbol_table_that_does_not_count() {
     ] {
         assert_eq!(names(&with_word(table.clone(), word, value)), without, "{word} {value}");
     }
-    // What only the symbol table tells is missing then.
+    // Names that are only in the symbol table are missing then.
     assert_eq!(names(&with_word(data("assembly.bc"), 0, 9)), ["in_c"]);
 }
 

@@ -1,4 +1,4 @@
-//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+//! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
 use core::error::Error as StdError;
 use core::fmt::{Debug, Display};
@@ -13,7 +13,7 @@ use offload_binary::{
 
 /// Sent to and shared by threads, printed for debugging, cloned.
 fn view<T: Clone + Debug + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
-/// Besides, compared.
+/// Types that are also compared.
 fn value<T>()
 where
     T: Clone + Debug + Eq + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,

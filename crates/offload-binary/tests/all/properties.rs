@@ -1,5 +1,5 @@
-//! What holds wherever the bytes lie in memory, and for binaries one after the other. `write.rs` has what holds for
-//! what is written.
+//! Properties of binaries at any place in memory, and one after the other. `write.rs` has the properties of written
+//! binaries.
 
 use std::fmt::Write;
 

@@ -57,7 +57,7 @@ fn write(version: FormatVersion, images: &[(ImageEntry<'_>, &[u8])]) -> Vec<u8> 
     bytes
 }
 
-/// What is read: entries with their images, over all binaries.
+/// Returns the entries with their images, over all binaries.
 fn read(data: &[u8]) -> Vec<(ImageEntry<'_>, &[u8])> {
     binaries(data)
         .flat_map(|binary| binary.unwrap().1.entries())
@@ -180,7 +180,7 @@ fn entries_without_an_image() {
     assert_eq!(read(&hex(expected)), images);
     // Version 1 keeps the flag.
     assert_eq!(read(&convert(&hex(expected), V1).unwrap()), images);
-    // Alone, its image is behind everything.
+    // Alone, its image is after everything.
     let alone = write(V2, &images[..1]);
     assert_eq!(read(&alone), images[..1]);
 }
@@ -284,7 +284,7 @@ fn owned_and_borrowed_are_equal() {
 fn versions_convert_into_each_other() {
     assert_eq!(convert(&hex(TWO_V1), V2).unwrap(), hex(TWO_V2));
     assert_eq!(convert(&hex(TWO_V2), V1).unwrap(), hex(TWO_V1));
-    // What has the version already is written anew.
+    // A binary that has the version already is written again.
     assert_eq!(convert(&hex(TWO_V1), V1).unwrap(), hex(TWO_V1));
     assert_eq!(convert(&hex(TWO_V2), V2).unwrap(), hex(TWO_V2));
     // Mixtures and padding.
@@ -360,7 +360,7 @@ fn sizes_beyond_64_bits() {
             );
         }
     }
-    // The last size that fits: 80 bytes of headers, and a multiple of 8 in all.
+    // The last size that fits: 80 bytes of headers, and a multiple of 8 in total.
     let largest = u64::MAX - 7 - 80;
     let layout = Layout::new(V1, &sizes(&[largest])).unwrap();
     assert_eq!(layout.total_size(), u64::MAX - 7);

@@ -1,8 +1,8 @@
-//! What the tests share.
+//! Helpers of the tests.
 
 use offload_binary::{Error, ErrorKind};
 
-/// What an error tells: its kind, its offset and its text.
+/// Contents of an error: its kind, its offset and its text.
 pub(crate) type Told = (ErrorKind, Option<u64>, String);
 
 pub(crate) fn told(error: &Error) -> Told {

@@ -123,7 +123,7 @@ fn unterminated(data: Vec<u8>) -> (Vec<u8>, u64) {
     let data = data.tap(|data| {
         put(data, IMAGE_SIZE, 0);
         data[size - 8..].copy_from_slice(b"no nul..");
-        // Nothing behind the binary counts.
+        // Bytes after the binary are ignored.
         data.extend([0; 8]);
     });
     (data, u64::try_from(size).unwrap() - 8)

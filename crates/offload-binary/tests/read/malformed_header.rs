@@ -82,7 +82,7 @@ fn every_truncation_is_one() {
             if let Err(found) = OffloadBinary::parse_prefix(&data[..len], available) {
                 assert_eq!(found.kind(), ErrorKind::Incomplete, "{len} bytes: {found}");
             }
-            // The same behind another one.
+            // The same after another one.
             let two = [v1(), data[..len].to_vec()].concat();
             if let Some(found) = binaries(&two).nth(1) {
                 let found = found.unwrap_err();

@@ -38,7 +38,7 @@ fn a_prefix_is_enough() {
 
 #[test]
 fn strings_behind_the_images_are_asked_for() {
-    // Value 0 lies in the padding behind the image.
+    // Value 0 lies in the padding after the image.
     let data = with(v1(), VALUE, 0x9f);
     assert_eq!(rounds(&data), [0, 80, 104, 160]);
     assert_eq!(only(&data).arch(), Some(""));

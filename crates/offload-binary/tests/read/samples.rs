@@ -49,7 +49,7 @@ pub(crate) fn two() -> Vec<u8> {
 }
 
 /// Version 2 with two entries, built by hand: `a` = `x` and an image of 2 bytes; `a` = `y NUL z`
-/// and an image of 3 bytes right behind it.
+/// and an image of 3 bytes right after it.
 pub(crate) fn v2_two_entries() -> Vec<u8> {
     hex("10ff10ad02000000 b800000000000000 2000000000000000 0200000000000000
          0100040000000000 7000000000000000 0100000000000000 b000000000000000 0200000000000000

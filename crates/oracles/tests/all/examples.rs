@@ -68,7 +68,7 @@ fn package_samples() {
     over_samples(packages::check);
 }
 
-/// A length of 0 is no wish to remove.
+/// A length of 0 is not a request to remove.
 #[test]
 fn edits_of_bundles_that_claim_to_be_empty() {
     let mut claims = 0;

@@ -1,4 +1,4 @@
-//! What must hold for any input, asked of the example files and of damaged ones.
+//! Properties of any input, checked for the example files and for damaged ones.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]

@@ -61,7 +61,7 @@ pub(crate) fn spirv(number: u32) -> Vec<u8> {
     words.into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-/// How a file is made.
+/// Description of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// The version of the descriptors of images.
@@ -76,7 +76,7 @@ pub(crate) struct Form {
     pub(crate) per_table: usize,
     /// The name of all sections with images, if they are not named by targets.
     pub(crate) section: Option<&'static str>,
-    /// Other bytes in these sections, behind the images.
+    /// Other bytes in these sections, after the images.
     pub(crate) behind: &'static [u8],
 }
 

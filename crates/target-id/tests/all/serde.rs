@@ -1,4 +1,4 @@
-//! What values look like in JSON.
+//! Values in JSON.
 
 use serde_json::{json, to_value};
 use target_id::{OffloadKind, Target, TargetId, Triple, compatible};

@@ -158,7 +158,7 @@ fn all_pairs_of_processors() {
             }
         }
     }
-    // Who finds nothing compares nothing.
+    // Without answers nothing is compared.
     let enough = [2000, 900, 200_000].map(|all| all / if step == 1 { 1 } else { 20 });
     assert!(answers.iter().zip(enough).all(|(found, enough)| *found >= enough), "{answers:?}");
 }
@@ -379,7 +379,7 @@ proptest! {
                 canonical += &format!(":{feature}{sign}");
             }
             prop_assert_eq!(id.to_string(), canonical.clone());
-            // Canonical forms are their own, and as good as what they are of.
+            // Canonical forms are their own, and mean the same as the original.
             let again = target(Id { kind, triple, id: &canonical });
             prop_assert_eq!(again.target_id(), Ok(id));
             let words = check(Id { kind, triple, id: &canonical }, Id { kind, triple, id: &text }, false);

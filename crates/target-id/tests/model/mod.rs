@@ -191,7 +191,7 @@ fn intel_runs(code: &str, gpu: &str, kind: Option<&str>) -> bool {
     }
 }
 
-/// One side of a comparison. What is `None` is left open.
+/// One side of a comparison. `None` is left open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Id<'a> {
     pub(crate) kind: Option<&'a str>,
@@ -199,12 +199,12 @@ pub(crate) struct Id<'a> {
     pub(crate) id: &'a str,
 }
 
-/// What the rules say.
+/// Answer of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The bundler says yes, with these words.
     Yes(&'static str),
-    /// The bundler says no with these words, and yet a device that is the target runs the code.
+    /// The bundler refuses with these words, and yet a device that is the target runs the code.
     Runs(&'static str),
     /// No, with the bundler's words.
     No(&'static str),
@@ -308,7 +308,7 @@ pub(crate) fn parse(triple: Option<&str>, id: &str) -> Option<Parsed> {
     Some(Parsed { processor: processor.to_owned(), features })
 }
 
-/// Whether features after a known processor are each one of its own, there once.
+/// Returns whether each feature after a known processor is one of its own, and there once.
 fn is_v3_spelling(text: &str) -> bool {
     let mut words = text.split('+');
     let allowed = match words.next().map(look_up) {
@@ -324,7 +324,7 @@ fn is_v3_spelling(text: &str) -> bool {
     })
 }
 
-/// Whether a code object serves a target, as the Clang Offload Bundler documentation and the AMDGPU usage guide have
+/// Returns whether a code object serves a target, as the Clang Offload Bundler documentation and the AMDGPU usage guide have
 /// it, and what the bundler says about the two.
 pub(crate) fn compatible(code: Id<'_>, target: Id<'_>, hip_openmp: bool) -> Answer {
     let kinds_equal = both(code.kind, target.kind).is_none_or(|(a, b)| a == b);
@@ -388,7 +388,7 @@ fn kinds_fit(a: &str, b: &str, hip_openmp: bool) -> bool {
         || (hip_openmp && ((a == "openmp" && hip(b)) || (b == "openmp" && hip(a))))
 }
 
-/// A code object's features must be set alike in the target; what it leaves open is no matter.
+/// A code object's features must be set alike in the target; features that it leaves open do not matter.
 fn features(code: &Features, target: &Features) -> Result<(), &'static str> {
     if code.len() > target.len() {
         return Err(MORE_FEATURES);
@@ -434,7 +434,7 @@ fn is_portable(code: Id<'_>, target: Id<'_>) -> bool {
         && target.triple.is_none_or(other)
 }
 
-/// Whether a GPU runs code for a compute capability, both by name; no names but `sm_` and `compute_` ones.
+/// Returns whether a GPU runs code for a compute capability, both by name; no names but `sm_` and `compute_` ones.
 pub(crate) fn nvidia_runs(code: &str, gpu: &str) -> bool {
     let (Some((code, ptx)), Some((gpu, false))) = (capability(code), capability(gpu)) else {
         return false;
@@ -476,7 +476,7 @@ fn capability(name: &str) -> Option<((u32, u32, char), bool)> {
 /// twice.
 pub(crate) type Conflict = (usize, usize, Option<String>);
 
-/// What is wrong with a bundle of these entries. "Each entry ID must be unique"; "a target feature is set in all
+/// Returns the conflicts of a bundle of these entries. "Each entry ID must be unique"; "a target feature is set in all
 /// target IDs of a processor or in none": an entry is held against the first one of its processor.
 pub(crate) fn conflicts(entries: &[Id<'_>]) -> Vec<Conflict> {
     let mut found = Vec::new();
@@ -511,7 +511,7 @@ pub(crate) fn conflicts(entries: &[Id<'_>]) -> Vec<Conflict> {
     found
 }
 
-/// Whether two entries may meet on one device.
+/// Returns whether two entries may meet on one device.
 fn meet(a: Id<'_>, b: Id<'_>) -> bool {
     let kind = |id: Id<'_>| id.kind.map(|kind| kind.replace("hipv4", "hip"));
     let (first, second) = (parse(a.triple, a.id), parse(b.triple, b.id));

@@ -91,8 +91,8 @@ fn arch(triple: &str) -> (&'static str, &'static str, &'static str) {
     (arch, sub, format)
 }
 
-/// Whose target IDs its entries have: `amdgpu`, `r600`, `spirv`, `spir`, `other`, or nothing for what is no
-/// architecture.
+/// Returns the family of the target IDs of its entries: `amdgpu`, `r600`, `spirv`, `spir`, `other`, or nothing for an
+/// unknown architecture.
 pub(crate) fn arch_family(triple: &str) -> &'static str {
     match arch(triple).0 {
         "spirv64" | "spirv32" => "spirv",
@@ -124,7 +124,7 @@ fn environment(triple: &str) -> (&'static str, &'static str) {
     (environment, if format.is_empty() { default } else { format })
 }
 
-/// Whether code for one is code for the other.
+/// Returns whether code for one is code for the other.
 pub(crate) fn fit(a: &str, b: &str) -> bool {
     let subs = || {
         let (a, b) = (arch(a), arch(b));

@@ -1,4 +1,4 @@
-//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+//! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
 use std::error::Error as StdError;
 use std::fmt::{Debug, Display};
@@ -10,7 +10,7 @@ use wrapper_ir::{
 
 /// Sent to and shared by threads, printed for debugging, cloned.
 fn shared<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
-/// Besides, compared.
+/// Types that are also compared.
 fn compared<T: Clone + Debug + Eq + Send + Sync + Unpin + 'static>() {}
 fn copied<T: Copy>() {}
 fn text<T: Display>() {}

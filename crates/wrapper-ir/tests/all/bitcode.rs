@@ -1,4 +1,4 @@
-//! Modules as LLVM bitcode, without LLVM. What LLVM makes of them is tested in `offload-cli`, where
+//! Modules as LLVM bitcode, without LLVM. `offload-cli` tests what LLVM makes of them, where
 //! its tools are called.
 
 use std::io;

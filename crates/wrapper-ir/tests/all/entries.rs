@@ -103,7 +103,7 @@ fn sections_are_those_of_wrappers() {
                     text.lines().find(|line| line.starts_with('%')).map(str::to_owned).unwrap()
                 };
                 assert_eq!(structure(&wrapper), structure(&text));
-                // Of the first variable with such a name that is in a section.
+                // The first variable with such a name that is in a section.
                 let of = |text: &str, start: &str| {
                     text.lines().find_map(|line| {
                         let line = line.strip_prefix('@')?;

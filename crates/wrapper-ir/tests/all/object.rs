@@ -39,7 +39,7 @@ fn elf_section(file: &object::File<'_>, name: &str) -> Option<(u32, u64, u64)> {
     Some((sh_type.0, sh_flags.0, section.align()))
 }
 
-/// What is referred to: from which section and offset to which symbol, plus how much.
+/// Returns the references of a section: offset, symbol and addend.
 fn references(file: &object::File<'_>, name: &str) -> Vec<(u64, String, i64)> {
     let section = file.section_by_name(name).unwrap();
     section
@@ -81,7 +81,7 @@ fn everything_that_is_supported_can_be_written_and_read() {
     assert_eq!(written, 3 * (6 + 5 + 5 + 2) + 4 * (4 + 4 + 4 + 2));
 }
 
-/// What holds for every object.
+/// Checks the properties of every object.
 fn check(bytes: &[u8], what: &str) {
     let file = object::File::parse(bytes).unwrap();
     assert!(file.is_little_endian());

@@ -64,7 +64,7 @@ fn every_target() {
         assert_eq!(Triple::from_rustc(name).as_str(), llvm, "{name}");
         let written = written(name);
         if let Ok(target) = Target::new(name) {
-            // What LLVM knows stays as it is.
+            // Triples that LLVM knows stay as they are.
             assert!([name, llvm].contains(&target.triple()), "{name}: {target}");
         }
         writeln!(text, "{name:<38} {given:<32} {written}").unwrap();
@@ -78,7 +78,7 @@ fn every_target() {
     assert_eq!(counts, COUNTS);
 }
 
-/// How many of them there are of each. Nothing is written for GPUs, WebAssembly, AIX and small machines.
+/// Number of targets of each. Nothing is written for GPUs, WebAssembly, AIX and small machines.
 const COUNTS: &[(&str, u32)] = &[
     ("coff ir", 11),
     ("coff object", 13),
