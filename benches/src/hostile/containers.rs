@@ -1,4 +1,4 @@
-//! Bundles, packages, fatbinaries, archives.
+//! Bundles, offload binaries, fatbinaries, archives.
 
 use std::io::Write;
 
@@ -171,7 +171,7 @@ fn bomb(size: usize, method: ccob::Method) -> Vec<u8> {
     ccob::compress(&plain, &options).unwrap_or_default()
 }
 
-/// A package of version 1.
+/// An offload binary of version 1.
 fn package(strings: &[(&[u8], &[u8])], image: &[u8]) -> Vec<u8> {
     let names = 72 + 16 * strings.len();
     let text: Vec<u8> =
@@ -195,14 +195,14 @@ fn package(strings: &[(&[u8], &[u8])], image: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Packages of one image each.
+/// Offload binaries of one image each.
 #[must_use]
 pub fn packages_in_a_row(n: usize) -> Vec<u8> {
     let one = package(&[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")], b"image");
     one.repeat(n / one.len())
 }
 
-/// Packages each of which is the image of another.
+/// Offload binaries each of which is the image of another.
 #[must_use]
 pub fn packages_in_packages(n: usize) -> Vec<u8> {
     let inner = package(&[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")], b"image");
@@ -210,7 +210,7 @@ pub fn packages_in_packages(n: usize) -> Vec<u8> {
     one.repeat(n / one.len())
 }
 
-/// A package of version 1 with many strings.
+/// An offload binary of version 1 with many strings.
 #[must_use]
 pub fn package_of_strings(n: usize) -> Vec<u8> {
     let keys: Vec<String> = (0..n / 26).map(|i| format!("k{i:06}")).collect();
@@ -218,7 +218,7 @@ pub fn package_of_strings(n: usize) -> Vec<u8> {
     package(&strings, b"image")
 }
 
-/// A package of version 2 with entries that have neither strings nor an image.
+/// An offload binary of version 2 with entries that have neither strings nor an image.
 #[must_use]
 pub fn package_of_entries(n: usize) -> Vec<u8> {
     let count = n / 40;

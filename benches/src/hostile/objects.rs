@@ -72,7 +72,7 @@ fn elf_of(n: usize, kind: usize, name: &str, contents: &[u8]) -> Vec<u8> {
     elf(&contents.repeat(count), names.as_bytes(), &sections)
 }
 
-/// An ELF object with many sections for packages, each of which holds one that is empty.
+/// An ELF object with many sections for offload binaries, each of which holds one that is empty.
 #[must_use]
 pub fn elf_of_packages(n: usize) -> Vec<u8> {
     let mut package = vec![0x10, 0xff, 0x10, 0xad, 2, 0, 0, 0];

@@ -21,7 +21,7 @@ pub(crate) const MORE: More = More {
         ),
         (
             "offload add packages.offload hip-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco -o new.offload",
-            "add an image to a package",
+            "add an image to an offload binary",
         ),
         (
             "offload add libfoo.so hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in ccob:1 --grow -o libbar.so",
@@ -29,14 +29,14 @@ pub(crate) const MORE: More = More {
         ),
     ],
     notes: &[
-        "IDs are bundle entry IDs, also for packages, and are written in canonical form. If the file has several \
-         bundles, choose one with --in and a container from the column IN of `offload ls`.",
+        "IDs are bundle entry IDs, also for offload binaries, and are written in canonical form. If the file has \
+         several bundles, choose one with --in and a container from the column IN of `offload ls`.",
         "In a linked program or library, device code that no longer fits in its section is refused, unless --grow \
          allows moving it to the end of the file's memory.",
     ],
 };
 
-/// Add images to a bundle or a package, in any file
+/// Add images to a bundle or an offload binary, in any file
 ///
 /// New entries are appended; existing entries do not change. Compressed bundles are compressed again.
 #[derive(Debug, clap::Args)]

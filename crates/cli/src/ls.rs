@@ -40,8 +40,8 @@ pub(crate) const MORE: More = More {
 
 /// List every device image in any file: kind, triple, target, size
 ///
-/// Reads ELF, COFF, PE, Mach-O and WebAssembly files, archives, bundles, compressed bundles, packages and NVIDIA
-/// fatbinaries, at any depth, and lists images in file order with totals per target. Compressed bundles are
+/// Reads ELF, COFF, PE, Mach-O and WebAssembly files, archives, bundles, compressed bundles, offload binaries and
+/// NVIDIA fatbinaries, at any depth, and lists images in file order with totals per target. Compressed bundles are
 /// decompressed only as far as the list needs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]

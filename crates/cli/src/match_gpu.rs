@@ -23,7 +23,7 @@ pub(crate) const MORE: More = More {
             "offload match --gpu gfx1031 libfoo.so",
             "find out why a library does not run on a Radeon",
         ),
-        ("offload match --gpu sm_86 packages.offload", "check a package for a GeForce"),
+        ("offload match --gpu sm_86 packages.offload", "check an offload binary for a GeForce"),
         (
             "offload match --gpu gfx906,gfx942,gfx1100 *.so",
             "print a table of what each of these GPUs loads",
@@ -44,8 +44,8 @@ pub(crate) const MORE: More = More {
 
 /// Show which image a GPU loads, and why not the others
 ///
-/// A runtime chooses one image from each container: a bundle, a fatbinary, or all packages of a section. A library
-/// has one container for each source file and needs code in every container that holds kernels. Exits with 1 if
+/// A runtime chooses one image from each container: a bundle, a fatbinary, or all offload binaries of a section. A
+/// library has one container for each source file and needs code in every container that holds kernels. Exits with 1 if
 /// such a container has no image for the GPU, or if a file has no device code.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
@@ -64,8 +64,8 @@ pub(crate) struct Args {
     kinds: Vec<Runtime>,
     /// Decompress everything and compare each image with the name of its entry
     ///
-    /// Entries of bundles, packages and fatbinaries name the GPU of an image, and runtimes choose by that name. No
-    /// runtime loads an image for a GPU other than the one named. Without this option only uncompressed images are
+    /// Entries of bundles, offload binaries and fatbinaries name the GPU of an image, and runtimes choose by that name.
+    /// No runtime loads an image for a GPU other than the one named. Without this option only uncompressed images are
     /// compared.
     #[arg(long)]
     check: bool,

@@ -14,7 +14,7 @@ use crate::{
 
 /// See, extract, edit and verify the GPU code in any file
 ///
-/// Files are objects, libraries, programs and archives of any system, bundles and packages.
+/// Files are objects, libraries, programs and archives of any system, bundles and offload binaries.
 #[derive(Debug, Parser)]
 #[command(name = "offload", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = help::SHORT, after_long_help = help::more())]
@@ -41,15 +41,15 @@ enum Command {
     Unbundle(unbundle::Args),
     /// Bundle code objects, as clang-offload-bundler does
     Bundle(bundle::Args),
-    /// Package device images into a file that clang can embed
+    /// Pack device images into an offload binary, which clang can embed
     Pack(pack::Args),
     /// Remove device code for other GPUs from any file, linked or not
     Thin(thin::Args),
-    /// Remove entries of bundles and packages, in any file
+    /// Remove entries of bundles and offload binaries, in any file
     Remove(remove::Args),
     /// Replace images in any file
     Replace(replace::Args),
-    /// Add images to a bundle or a package, in any file
+    /// Add images to a bundle or an offload binary, in any file
     Add(add::Args),
     /// Compress bundles and offload binaries in any file
     Compress(compress::Args),

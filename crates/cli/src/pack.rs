@@ -1,4 +1,4 @@
-//! `offload pack`: device images into a package.
+//! `offload pack`: device images into an offload binary.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,20 +20,20 @@ pub(crate) const MORE: More = More {
     examples: &[
         (
             "offload pack -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc",
-            "package an image; clang embeds it with -Xclang -fembed-offload-object=out.bin",
+            "pack an image; clang embeds it with -Xclang -fembed-offload-object=out.bin",
         ),
         (
             "offload pack -o out.bin kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_70,file=a.cubin \\
                         kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_90,file=b.cubin",
-            "package two images, for two GPUs",
+            "pack two images, for two GPUs",
         ),
         (
             "offload pack --compress -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc",
-            "compress the package, for LLVM 24",
+            "compress the offload binary, for LLVM 24",
         ),
         (
             "offload pack -o - kind=openmp,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc | offload ls -",
-            "list the images of the new package",
+            "list the images of the new offload binary",
         ),
     ],
     notes: &[
@@ -42,14 +42,14 @@ pub(crate) const MORE: More = More {
     ],
 };
 
-/// Package device images into a file that clang can embed
+/// Pack device images into an offload binary, which clang can embed
 ///
 /// Each IMAGE describes an image and names its file. Linkers read kind, triple and arch; other keys are stored
 /// unchanged. Images are copied, not interpreted.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// Write the package to FILE; - is standard output
+    /// Write the offload binary to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Write this version of the format: 1, 2 or 3 [default: 1, with --compress 3]
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Every release of LLVM reads version 1; LLVM 23 and later read version 2; LLVM 24 reads version 3.
     #[arg(long, value_name = "N", value_parser = ["1", "2", "3"])]
     format_version: Option<String>,
-    /// Compress the package (version 3 only)
+    /// Compress the offload binary (version 3 only)
     #[arg(long)]
     compress: bool,
     /// Compress with METHOD: zstd (default) or zlib

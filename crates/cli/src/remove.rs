@@ -32,12 +32,12 @@ pub(crate) const MORE: More = More {
         ),
     ],
     notes: &[
-        "Entries of packages have no ID: name them by kind, triple and target ID in the form of a bundle entry ID. \
-         Removing the last device image of a bundle is refused (--allow-empty).",
+        "Entries of offload binaries have no ID: name them by kind, triple and target ID in the form of a bundle \
+         entry ID. Removing the last device image of a bundle is refused (--allow-empty).",
     ],
 };
 
-/// Remove entries of bundles and packages, in any file
+/// Remove entries of bundles and offload binaries, in any file
 ///
 /// --id removes every image with that bundle entry ID; --in restricts it to one container. --index removes one
 /// image. Retained images keep every byte. `offload thin` removes images by what a GPU could load.

@@ -36,12 +36,12 @@ pub(crate) const MORE: More = More {
 
 /// Remove device code for other GPUs from any file, linked or not
 ///
-/// Files are bundles, packages, objects, archives, libraries and programs. --keep retains every image that a device
-/// with one of these targets could load, by the rules of `offload match`: code for the processor with any setting
-/// of the features that are not given, code for the generic processor that covers it, code for earlier NVIDIA GPUs
-/// that it runs, and SPIR-V that the runtimes of its vendor compile. --exact retains only exact matches of the
-/// target IDs. --drop removes only images built for these targets. Entries of the host are always retained.
-/// Retained images keep every byte. The file gets smaller, loads as before, and strip and objcopy can process it.
+/// Files are bundles, offload binaries, objects, archives, libraries and programs. --keep retains every image that a
+/// device with one of these targets could load, by the rules of `offload match`: code for the processor with any
+/// setting of the features that are not given, code for the generic processor that covers it, code for earlier NVIDIA
+/// GPUs that it runs, and SPIR-V that the runtimes of its vendor compile. --exact retains only exact matches of the
+/// target IDs. --drop removes only images built for these targets. Entries of the host are always retained. Retained
+/// images keep every byte. The file gets smaller, loads as before, and strip and objcopy can process it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {

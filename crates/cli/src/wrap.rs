@@ -33,7 +33,8 @@ pub(crate) const MORE: More = More {
         ),
     ],
     notes: &[
-        "OpenMP takes any number of images or packages; other kinds take one fatbinary, bundle or package.",
+        "OpenMP takes any number of images or offload binaries; other kinds take one fatbinary, bundle or offload \
+         binary.",
     ],
 };
 

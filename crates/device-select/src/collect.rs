@@ -28,7 +28,8 @@ pub struct Collector {
     /// The containers around.
     around: Vec<Around>,
     containers: usize,
-    /// The offload binary in a section of registered ones that was entered last: the first of its unit, and where it ends.
+    /// The offload binary in a section of registered ones that was entered last: the first of its unit, and where it
+    /// ends.
     registered: Option<(Around, u64)>,
 }
 
@@ -56,8 +57,8 @@ struct Around {
 }
 
 impl Collector {
-    /// Returns the first offload binary of the unit that this one belongs to, if both are registered. Version 1 has one for each
-    /// image, one directly after the other.
+    /// Returns the first offload binary of the unit that this one belongs to, if both are registered. Version 1 has one
+    /// for each image, one directly after the other.
     fn registered(&mut self, container: &Container, new: &Around) -> Option<Around> {
         let section = self.around.last()?;
         let is_registered =
@@ -126,8 +127,8 @@ impl Visitor for Collector {
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        // Each package holds an image or some, and each section of the object form one, as does each place that a scan
-        // found: the runtime chooses among all of them.
+        // Each offload binary holds an image or some, and each section of the object form one, as does each place that
+        // a scan found: the runtime chooses among all of them.
         let loose = image.path().last().is_some_and(PathStep::is_found_by_scan);
         let parts = loose
             || matches!(

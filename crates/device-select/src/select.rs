@@ -32,7 +32,7 @@ pub fn select(units: &[Unit], device: &Device) -> Selection {
 ///
 /// - HIP: native code before generic code before SPIR-V; of equals the first in a plain bundle, and the one that leaves
 ///   the fewest features open in a compressed bundle (HIP's `ExtractFatBinaryUsingCOMGR`, Comgr's `lookUpCodeObject`).
-/// - OpenMP: the first that fits, in packages (`registerLib` of LLVM's libomptarget).
+/// - OpenMP: the first that fits, in offload binaries (`registerLib` of LLVM's libomptarget).
 /// - CUDA: machine code before PTX, each with the highest compute capability (NVIDIA's compatibility guides).
 /// - Otherwise what fits best.
 fn judge(unit: &Unit, gpu: &Device) -> Answer {

@@ -75,9 +75,9 @@ impl fmt::Display for Runtime {
     }
 }
 
-/// The images of which a device gets one: a bundle, a fatbinary, a registered offload binary, all packages of another
-/// section, all sections of a bundle in its object form, or all images that a scan found in no container; and of these,
-/// what one runtime loads.
+/// The images of which a device gets one: a bundle, a fatbinary, a registered offload binary, all offload binaries of
+/// another section, all sections of a bundle in its object form, or all images that a scan found in no container; and
+/// of these, what one runtime loads.
 #[derive(Clone, Debug)]
 pub struct Unit {
     /// The containers from outside in, each as `kind:name`.

@@ -13,7 +13,7 @@ use fat_object::decompress_offload_binary;
 use crate::fields::Fields;
 use crate::{assert_message, grow_prefix};
 
-/// The most that a compressed package may inflate to.
+/// The most that a compressed offload binary may inflate to.
 const LIMIT: u64 = 16 << 20;
 
 /// Checks an offload binary, and several in a row.
@@ -29,7 +29,7 @@ pub fn check(data: &[u8]) {
     check_compressed(data);
 }
 
-/// Packages of any entries, which are read as they were written; then damaged, if the fuzzer likes.
+/// Offload binaries of any entries, which are read as they were written; then damaged, if the fuzzer likes.
 pub fn check_layout(data: &[u8]) {
     let u = &mut Unstructured::new(data);
     let Ok((version, entries, images)) = described(u) else { return };
@@ -77,7 +77,7 @@ pub fn check_layout(data: &[u8]) {
     check_converted(&bytes);
 }
 
-/// A compressed package inflates to what its header says, or there is an error.
+/// A compressed offload binary inflates to what its header says, or there is an error.
 fn check_compressed(data: &[u8]) {
     let available = data.len() as u64;
     let Ok(Some(header)) = CompressedBinary::parse_prefix(data, available) else { return };

@@ -73,7 +73,7 @@ fn entries(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Checks data that is an image: raw, or a package.
+/// Checks data that is an image: raw, or an offload binary.
 pub fn check_image(data: &[u8]) {
     for kind in Kind::ALL {
         let target = Target::new("x86_64-unknown-linux-gnu").expect("known");
@@ -150,7 +150,7 @@ fn options(u: &mut Unstructured<'_>) -> Result<Box<Options>> {
     }))
 }
 
-/// Any bytes, or a package, damaged if the fuzzer likes.
+/// Any bytes, or an offload binary, damaged if the fuzzer likes.
 fn image(u: &mut Unstructured<'_>, kind: Kind) -> Result<Vec<u8>> {
     if u.arbitrary()? {
         let size = match u.ratio(1, 16)? {

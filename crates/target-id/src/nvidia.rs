@@ -92,7 +92,7 @@ impl NvidiaArch {
         self.ptx
     }
 
-    /// Returns the same architecture as PTX has it: `compute_90a` for `sm_90a`. Fatbinaries and packages name
+    /// Returns the same architecture as PTX has it: `compute_90a` for `sm_90a`. Fatbinaries and offload binaries name
     /// PTX by the architecture alone.
     #[must_use]
     pub const fn as_ptx(self) -> Self {

@@ -1,4 +1,4 @@
-//! The images that a linker takes for one another: LLVM 24's rule for images of packages.
+//! The images that a linker takes for one another: LLVM 24's rule for images of offload binaries.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};

@@ -23,7 +23,7 @@ use crate::target::{ObjectFormat, Target};
 use crate::wrapper::Wrapper;
 use body::Body;
 
-/// Returns the description of what `wrapper` says, which is checked but for packages.
+/// Returns the description of what `wrapper` says, which is checked but for offload binaries.
 pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Problem> {
     let source_name = match wrapper.abi {
         Abi::Aomp => "offload.wrapper.object",
@@ -67,7 +67,7 @@ fn parts(wrapper: &Wrapper<'_>, index: usize) -> Result<Vec<Range<u64>>, Problem
     }
 }
 
-/// Returns whether image `index` is a package that was checked.
+/// Returns whether image `index` is an offload binary that was checked.
 fn is_package(wrapper: &Wrapper<'_>, index: usize) -> bool {
     let image = wrapper.images.get(index);
     !wrapper.options.keep_packages && image.is_some_and(Image::is_package)

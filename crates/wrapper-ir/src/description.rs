@@ -54,7 +54,7 @@ pub(crate) struct Blob {
     pub(crate) offset: u64,
     /// The number of bytes.
     pub(crate) size: u64,
-    /// `true` if they are one valid package.
+    /// `true` if they are one valid offload binary.
     pub(crate) package: bool,
 }
 

@@ -38,7 +38,7 @@ pub enum ErrorKind {
     SingleImage,
     /// More of the first bytes of an image are needed: [`Error::head_needed`].
     HeadTooShort,
-    /// A package is malformed, compressed, empty or of another kind, or something follows it.
+    /// An offload binary is malformed, compressed, empty or of another kind, or something follows it.
     Package,
     /// Something is larger than its field or format can say.
     Limit,
@@ -114,8 +114,9 @@ impl Error {
         }
     }
 
-    /// Returns how many of the first bytes of the [`image`](Self::image) are needed to unwrap the package that it is; `None`
-    /// if there are enough. It is not a fault of the image: give its head again, with at least as many bytes.
+    /// Returns how many of the first bytes of the [`image`](Self::image) are needed to unwrap the offload binary that
+    /// it is; `None` if there are enough. It is not a fault of the image: give its head again, with at least as many
+    /// bytes.
     #[must_use]
     pub fn head_needed(&self) -> Option<u64> {
         match self.0 {
@@ -124,7 +125,8 @@ impl Error {
         }
     }
 
-    /// Returns what is wrong with the package that the [`image`](Self::image) is; `None` if it can be read, or is none.
+    /// Returns what is wrong with the offload binary that the [`image`](Self::image) is; `None` if it can be read, or
+    /// is none.
     #[must_use]
     pub fn package(&self) -> Option<&offload_binary::Error> {
         match &self.0 {
@@ -161,7 +163,7 @@ impl From<byte_parts::Error> for Error {
     }
 }
 
-/// [`InvalidData`](io::ErrorKind::InvalidData) if it is about what a package holds,
+/// [`InvalidData`](io::ErrorKind::InvalidData) if it is about what an offload binary holds,
 /// [`OutOfMemory`](io::ErrorKind::OutOfMemory), and else [`InvalidInput`](io::ErrorKind::InvalidInput). The error itself is
 /// inside.
 impl From<Error> for io::Error {
@@ -212,23 +214,23 @@ pub(crate) enum Problem {
     /// An image is larger than the target or the output format can hold.
     ImageTooLarge { image: usize, size: u64, limit: u64 },
 
-    /// More bytes of an image are needed to unwrap the package it is. The image may be valid: give at least this
+    /// More bytes of an image are needed to unwrap the offload binary it is. The image may be valid: give at least this
     /// many.
     HeadTooShort { image: usize, needed: u64 },
 
     /// The head given for an image is longer than the image.
     HeadTooLong { image: usize, size: u64, head: u64 },
 
-    /// An image starts as a package does, and is damaged.
+    /// An image starts as an offload binary does, and is damaged.
     Package { image: usize, error: offload_binary::Error },
 
-    /// A package has no images.
+    /// An offload binary has no images.
     EmptyPackage { image: usize },
 
-    /// Something follows a package. LLVM registers the first of several and drops the others.
+    /// Something follows an offload binary. LLVM registers the first of several and drops the others.
     AfterPackage { image: usize, package: u64, size: u64 },
 
-    /// A package has an image of another kind.
+    /// An offload binary has an image of another kind.
     PackageKind { image: usize, entry: usize, kind: Kind, found: offload_binary::OffloadKind },
 
     /// Some images have a target ID and some have none.

@@ -28,7 +28,7 @@ pub struct Image<'a> {
 
 impl<'a> Image<'a> {
     /// Creates an image of `size` bytes that starts with `head`, which has at least the first four bytes
-    /// of it, or all. They tell whether the image is a package: then `head` has to have its
+    /// of it, or all. They tell whether the image is an offload binary: then `head` has to have its
     /// tables and strings too, usually a few hundred bytes.
     #[must_use]
     pub fn new(size: u64, head: impl Into<Cow<'a, [u8]>>) -> Self {
@@ -70,12 +70,12 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Returns whether it starts as a package does.
+    /// Returns whether it starts as an offload binary does.
     pub(crate) fn is_package(&self) -> bool {
         self.head.starts_with(&offload_binary::MAGIC)
     }
 
-    /// Returns the registered parts of image `image`: each image of a package, or all of it.
+    /// Returns the registered parts of image `image`: each image of an offload binary, or all of it.
     pub(crate) fn parts(&self, image: usize, kind: Kind) -> Result<Vec<Range<u64>>, Problem> {
         if !self.is_package() {
             return Ok(iter::once(0..self.size).collect());
@@ -99,7 +99,7 @@ impl<'a> Image<'a> {
             if !is_of_kind(found, kind) {
                 return Err(Problem::PackageKind { image, entry: index, kind, found });
             }
-            // Inside the package, as was checked.
+            // Inside the offload binary, as was checked.
             let start = entry.image_offset();
             parts.push(start..start.saturating_add(entry.image_size()));
         }

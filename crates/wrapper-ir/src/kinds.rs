@@ -16,7 +16,7 @@ pub enum Kind {
     Cuda,
     /// HIP: one fatbinary or bundle, `libamdhip64`.
     Hip,
-    /// SYCL: one package of images, LLVM's SYCL runtime.
+    /// SYCL: one offload binary of images, LLVM's SYCL runtime.
     Sycl,
 }
 
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// The kind of a package's image; HIP by its number of today or that of LLVM 20 and older.
+/// The kind of an offload binary's image; HIP by its number of today or that of LLVM 20 and older.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ impl TryFrom<OffloadKind> for Kind {
     }
 }
 
-/// The kind in packages, in the numbers of LLVM 21 and later.
+/// The kind in offload binaries, in the numbers of LLVM 21 and later.
 impl From<Kind> for OffloadKind {
     fn from(kind: Kind) -> Self {
         match kind {

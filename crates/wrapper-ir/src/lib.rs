@@ -121,7 +121,7 @@
 //! # SYCL
 //!
 //! The constructor calls `__sycl_register_lib` with address and size of the image, which is a
-//! package; at the end of the program `__sycl_unregister_lib` is called with them.
+//! offload binary; at the end of the program `__sycl_unregister_lib` is called with them.
 //!
 //! # Generations
 //!
@@ -138,17 +138,18 @@
 //!
 //! CUDA and HIP unregister by `atexit` in all of them. Mach-O is for CUDA and HIP only.
 //!
-//! # Packages
+//! # Offload binaries
 //!
-//! An OpenMP image that is a package of [`offload_binary`] is stored unchanged; the images in it are registered,
-//! after the whole package was checked. A package with one CUDA or HIP image is replaced by that image. SYCL
-//! packages are checked only. Images of another kind are refused, and so are compressed packages: this crate has no
-//! codec, and no runtime has one for them. `fat_object::decompress_offload_binary` makes plain ones of them.
+//! An OpenMP image that is an offload binary of [`offload_binary`] is stored unchanged; the images in it are
+//! registered, after the whole offload binary was checked. An offload binary with one CUDA or HIP image is replaced by
+//! that image. SYCL offload binaries are checked only. Images of another kind are refused, and so are compressed
+//! offload binaries: this crate has no codec, and no runtime has one for them. `fat_object::decompress_offload_binary`
+//! makes plain ones of them.
 //!
 //! # Bounds
 //!
-//! Time grows with the images that are written, and with their number. Memory: the head of each package, as far as its
-//! tables reach, names, and the code; images are copied in pieces.
+//! Time grows with the images that are written, and with their number. Memory: the head of each offload binary, as far
+//! as its tables reach, names, and the code; images are copied in pieces.
 //!
 //! # Where the rules come from
 //!

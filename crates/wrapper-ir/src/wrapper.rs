@@ -146,7 +146,7 @@ impl<'a> Wrapper<'a> {
         self
     }
 
-    /// Registers packages as they are, unchecked, instead of the images in them.
+    /// Registers offload binaries as they are, unchecked, instead of the images in them.
     #[must_use]
     pub fn keep_packages(mut self, keep: bool) -> Self {
         self.options.keep_packages = keep;

@@ -38,7 +38,8 @@ fn compile(args: &[OsString]) -> Result<(), Error> {
 
     let host = Path::new(host);
     let object = host_object(host)?;
-    // The new object is parts of the old one, the package, and two tables: nothing is copied before it is written.
+    // The new object is parts of the old one, the offload binary, and two tables: nothing is copied before it is
+    // written.
     let embedding = Embedding::new(&object, package.len() as u64).map_err(about(host))?;
     write(Path::new(output), |file| Ok(embedding.write_to(file, &package[..])?))
 }
@@ -65,7 +66,7 @@ impl Image {
             // The end of the name tells the kind of files whose contents do not.
             image_kind: llvm::image_kind(Release::Llvm22, &bytes, &file.to_string_lossy()),
             offload_kind,
-            // Entry IDs spell out the empty environment, packages do not.
+            // Entry IDs spell out the empty environment, offload binaries do not.
             triple: Triple::parse(id.triple()).offload_binary_form().to_owned(),
             arch: id.target_id().to_owned(),
             bytes,
@@ -83,8 +84,8 @@ impl Image {
     }
 }
 
-/// Returns a package for each image, one after the other, as LLVM 22's `llvm-offload-binary` writes them. All linkers
-/// read version 1, those of LLVM 23 as well, although that release writes [`FormatVersion::V2`].
+/// Returns an offload binary for each image, one after the other, as LLVM 22's `llvm-offload-binary` writes them. All
+/// linkers read version 1, those of LLVM 23 as well, although that release writes [`FormatVersion::V2`].
 fn pack(images: &[Image]) -> Result<Vec<u8>, offload_binary::Error> {
     let entries: Vec<_> = images.iter().map(Image::entry).collect();
     let bytes: Vec<_> = images.iter().map(|image| &image.bytes[..]).collect();

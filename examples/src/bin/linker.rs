@@ -70,7 +70,7 @@ struct Input {
     file: PathBuf,
 }
 
-/// Takes the images out of the sections that compilers put packages into.
+/// Takes the images out of the sections that compilers put offload binaries into.
 struct Collector<'a> {
     directory: &'a Path,
     /// Thin archives name files that lie beside them.

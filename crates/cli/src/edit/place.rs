@@ -127,7 +127,7 @@ impl<'c> Numbered<'c> {
         format!("no image is '{typed}'{within}{there} is {}", self.list(self.images()))
     }
 
-    /// Returns the one container to add to: of packages that follow each other the last.
+    /// Returns the one container to add to: of offload binaries that follow each other the last.
     pub(crate) fn only_container(&self) -> Result<usize, String> {
         let mut found: Vec<(usize, &EditableContainer)> = Vec::new();
         for (index, container) in self.subject.contents.containers().iter().enumerate() {
@@ -167,7 +167,7 @@ impl<'c> Numbered<'c> {
     }
 }
 
-/// Returns the ID of the entry, or what stands for it in a package.
+/// Returns the ID of the entry, or what stands for it in an offload binary.
 pub(crate) fn name(image: &ImageInfo) -> String {
     match image.id() {
         Some(id) => id.to_owned(),

@@ -66,7 +66,7 @@ struct TargetRow {
     size_after: u64,
 }
 
-/// A bundle or package before and after.
+/// A bundle or offload binary before and after.
 #[derive(Debug, Serialize)]
 struct ContainerRow {
     /// From outside in, each as `kind:name`.

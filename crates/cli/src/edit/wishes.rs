@@ -99,7 +99,7 @@ pub(crate) struct Emptied {
     pub(crate) had: String,
 }
 
-/// Returns the place whose loss of all images is worth an error: a bundle; all packages that follow each other,
+/// Returns the place whose loss of all images is worth an error: a bundle; all offload binaries that follow each other,
 /// because each has one image; all sections of a host object that is a bundle.
 pub(super) fn place(container: &EditableContainer) -> String {
     let path = container.path();

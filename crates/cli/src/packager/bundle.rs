@@ -1,4 +1,4 @@
-//! Packing: from files and what is said of them to one package.
+//! Packing: from files and what is said of them to one offload binary.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::input;
 use crate::opened::MaxInput;
 use crate::payload::{Payload, Payloads, at};
 
-/// A package whose inputs were all found, and that only needs to be written.
+/// An offload binary whose inputs were all found, and that only needs to be written.
 #[derive(Debug)]
 pub(crate) struct Package {
     layout: Layout,
@@ -22,7 +22,7 @@ pub(crate) struct Package {
 }
 
 impl Package {
-    /// Looks at every input and lays out the package. Nothing is written yet.
+    /// Looks at every input and lays out the offload binary. Nothing is written yet.
     ///
     /// Strings are stored in the order of the LLVM release that writes this version of the format.
     pub(crate) fn new(
@@ -71,7 +71,7 @@ impl Package {
         Ok(Package { layout, inputs, compressed: None })
     }
 
-    /// Compresses the package, which is of version 3, in memory.
+    /// Compresses the offload binary, which is of version 3, in memory.
     pub(crate) fn compress(&mut self, how: &WriteOptions) -> io::Result<()> {
         let refused = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
         let version = self.layout.version();
@@ -99,7 +99,7 @@ impl Package {
         Ok(())
     }
 
-    /// Bytes of the package.
+    /// Bytes of the offload binary.
     pub(crate) fn size(&self) -> u64 {
         self.compressed.as_ref().map_or(self.layout.total_size(), |bytes| bytes.len() as u64)
     }
@@ -109,7 +109,7 @@ impl Package {
         self.inputs.iter().map(|input| (input.path(), input.size()))
     }
 
-    /// Writes the package. Images go from file to file; where both are files, the kernel copies.
+    /// Writes the offload binary. Images go from file to file; where both are files, the kernel copies.
     pub(crate) fn write_to<W: Write>(&mut self, out: &mut W) -> io::Result<()> {
         if let Some(bytes) = &self.compressed {
             out.write_all(bytes)?;

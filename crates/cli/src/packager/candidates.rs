@@ -1,4 +1,4 @@
-//! The candidates for extraction from a file: every image of every package that a linker would see.
+//! The candidates for extraction from a file: every image of every offload binary that a linker would see.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -15,7 +15,7 @@ use crate::output::copy_part;
 use crate::permissions::NewPermissions;
 use crate::{input, opened};
 
-/// An image of a package.
+/// An image of an offload binary.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) entry: OffloadBinaryEntry,
@@ -96,8 +96,9 @@ fn codec_words(error: &ccob::Error) -> &'static str {
 
 /// Collects candidates while a file is walked.
 ///
-/// The walk goes through everything that may hold device code. Packages of interest lie in the file itself, in
-/// sections, and in members of archives, not in bundles or images, except for packages that are images of packages.
+/// The walk goes through everything that may hold device code. Offload binaries of interest lie in the file itself, in
+/// sections, and in members of archives, not in bundles or images, except for offload binaries that are images of
+/// offload binaries.
 #[derive(Debug)]
 pub(super) struct Collector<'a> {
     input: &'a Path,
@@ -118,12 +119,12 @@ pub(super) struct Collector<'a> {
 /// A container that the walk is in.
 #[derive(Clone, Debug)]
 struct Frame {
-    /// `true` if packages in here count.
+    /// `true` if offload binaries in here count.
     of_interest: bool,
     parent: Option<usize>,
     source: String,
     thin_member: Option<PathBuf>,
-    /// `true` if what fills it is packages, so that anything else in it is an error.
+    /// `true` if what fills it is offload binaries, so that anything else in it is an error.
     of_packages: bool,
 }
 
@@ -189,7 +190,7 @@ impl Visitor for Collector<'_> {
             _ => frame.of_interest = false,
         }
         if container.kind() != ContainerKind::OffloadBinary && frame.parent.is_some() {
-            // Among containers inside an image, only packages in packages count.
+            // Among containers inside an image, only offload binaries in offload binaries count.
             frame.of_interest &= container.kind() == ContainerKind::Image;
         }
         frame.parent = parent.or(frame.parent);

@@ -36,7 +36,7 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     let mut found = Collector::new(&path, opened.permissions().of_part(), options.release);
     let mut file = opened.file;
     let stamp = Stamp::of(&file).map_err(named)?;
-    // Packages in compressed bundles do not count: no more of those is read than their tables.
+    // Offload binaries in compressed bundles do not count: no more of those is read than their tables.
     let walked = fat_object::Options::default().with_tables_only(true).with_scan(false);
     fat_object::walk(&mut file, &walked, &mut found).map_err(named)?;
 
@@ -76,7 +76,7 @@ struct Plan {
     stdout: Vec<Content>,
     /// Names that were made up, in order.
     generated: Vec<String>,
-    /// Images that are packages, of which the contents are extracted.
+    /// Images that are offload binaries, of which the contents are extracted.
     opened: BTreeSet<usize>,
     /// The candidates in each of them.
     inside: BTreeMap<usize, Vec<usize>>,
@@ -205,7 +205,7 @@ impl Plan {
         }
     }
 
-    /// Files with made-up names: for the image, or for what is in it when it is a package.
+    /// Files with made-up names: for the image, or for what is in it when it is an offload binary.
     fn generate(
         &mut self,
         options: &Options,

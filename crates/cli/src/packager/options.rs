@@ -95,7 +95,7 @@ pub(super) struct Options {
     pub(super) help: bool,
     pub(super) version: FormatVersion,
     pub(super) release: Release,
-    /// The compression options, if the package is to be compressed.
+    /// The compression options, if the offload binary is to be compressed.
     pub(super) compression: Option<WriteOptions>,
 }
 

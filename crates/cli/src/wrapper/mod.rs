@@ -16,13 +16,13 @@ use crate::payload::{self, Payload, Payloads};
 use crate::report::reason_first;
 use crate::{drop_in, input, report};
 
-/// Bytes of an image that are read to see what it is. A package that needs more is read again.
+/// Bytes of an image that are read to see what it is. An offload binary that needs more is read again.
 const HEAD: u64 = 4096;
 
-/// The largest part of a package that is held in memory: its tables and strings, which are small.
+/// The largest part of an offload binary that is held in memory: its tables and strings, which are small.
 const MAX_HEAD: u64 = 16 << 20;
 
-/// The largest package that comes out of a compressed one. Its size is a claim of the file.
+/// The largest offload binary that comes out of a compressed one. Its size is a claim of the file.
 const MAX_PLAIN: u64 = 2 << 30;
 
 /// The images to wrap, and the options.
@@ -164,8 +164,8 @@ fn read_more(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io
     Ok(true)
 }
 
-/// Puts the plain package in the place of a compressed one, which no runtime reads; false if the error is not about
-/// that.
+/// Puts the plain offload binary in the place of a compressed one, which no runtime reads; false if the error is not
+/// about that.
 fn decompress(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io::Result<bool> {
     let compressed = error.package().and_then(offload_binary::Error::compressed);
     let (Some(image), Some(_)) = (error.image(), compressed) else {

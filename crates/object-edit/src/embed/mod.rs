@@ -28,7 +28,7 @@ const SECTION_ALIGNMENT: u64 = 8;
 ///
 /// ```no_run
 /// let object = std::fs::read("host.o")?;
-/// let package = std::fs::read("images.offload")?; // one or several packages, one after the other
+/// let package = std::fs::read("images.offload")?; // one or several offload binaries, one after the other
 /// std::fs::write("fat.o", object_edit::embed(&object, &package)?)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -46,7 +46,7 @@ pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, Error> {
 /// to 8 bytes, of type `SHT_LLVM_OFFLOADING` with flag `SHF_EXCLUDE` in ELF, and with
 /// `IMAGE_SCN_LNK_REMOVE` and `IMAGE_SCN_MEM_DISCARDABLE` in COFF, so that a final link drops it. It is the last
 /// section and has no symbol. The contents are not interpreted; they are padded with zeros to a multiple of 8
-/// (packages are multiples of 8 anyway), so that a relocatable link puts those of several objects one after
+/// (offload binaries are multiples of 8 anyway), so that a relocatable link puts those of several objects one after
 /// the other without gaps.
 ///
 /// Everything else stays what it was, byte for byte: contents, symbols, relocations and the fields of all
@@ -66,7 +66,7 @@ pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, Error> {
 /// let embedding = Embedding::new(object, package.metadata()?.len())?;
 /// let out = std::fs::File::create("fat.o")?;
 /// out.set_len(embedding.total_size())?;
-/// embedding.write_to(out, package)?; // reads the package once; the kernel copies where it can
+/// embedding.write_to(out, package)?; // reads it once; the kernel copies where it can
 /// # Ok(())
 /// # }
 /// ```

@@ -1,4 +1,4 @@
-//! SYCL: one package of images, handed to the runtime as it is.
+//! SYCL: one offload binary of images, handed to the runtime as it is.
 
 use super::body::{Body, address, int};
 use super::{
@@ -11,7 +11,7 @@ const UNREGISTER: Name = Name::Borrowed("sycl.descriptor_unreg");
 const BINARY: Name = Name::Borrowed(".sycl_offloading.binary");
 
 pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Problem> {
-    // Checks a package; the runtime takes it apart.
+    // Checks an offload binary; the runtime takes it apart.
     parts(wrapper, 0)?;
     let size = wrapper.images.first().map_or(0, |image| image.size);
     let package = is_package(wrapper, 0);

@@ -28,14 +28,14 @@ impl Module {
     /// Lays out the module as a relocatable object, which a linker takes as it is: ELF for
     /// x86-64, AArch64 and RISC-V with 64 bits (all little-endian), COFF and Mach-O for x86-64 and AArch64.
     ///
-    /// The code works in programs and shared libraries, wherever they are loaded, and in those that demand landing
-    /// pads for indirect jumps (the object is marked for IBT and shadow stacks on x86-64, for BTI on AArch64);
-    /// RISC-V objects say that floating point arguments go in registers for `double` (`lp64d`), or in those for
-    /// integers (`lp64`) for targets of rustc without them, such as `riscv64imac-unknown-none-elf`. Sections are
-    /// those that LLVM's compiler makes of the module, with three differences: images that are not packages do not
-    /// get the type `SHT_LLVM_OFFLOADING`, nor do those of `.llvm.offloading.relocatable`, which tools would take
-    /// apart; target IDs are not merged, so that there is one for each image; and on x86-64 images of 1 GiB and
-    /// more are put where they do not keep code from data (`SHF_X86_64_LARGE`).
+    /// The code works in programs and shared libraries, wherever they are loaded, and in those that demand landing pads
+    /// for indirect jumps (the object is marked for IBT and shadow stacks on x86-64, for BTI on AArch64); RISC-V
+    /// objects say that floating point arguments go in registers for `double` (`lp64d`), or in those for integers
+    /// (`lp64`) for targets of rustc without them, such as `riscv64imac-unknown-none-elf`. Sections are those that
+    /// LLVM's compiler makes of the module, with three differences: images that are not offload binaries do not get the
+    /// type `SHT_LLVM_OFFLOADING`, nor do those of `.llvm.offloading.relocatable`, which tools would take apart; target
+    /// IDs are not merged, so that there is one for each image; and on x86-64 images of 1 GiB and more are put where
+    /// they do not keep code from data (`SHF_X86_64_LARGE`).
     ///
     /// ```
     /// use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};

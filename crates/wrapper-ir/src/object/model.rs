@@ -41,7 +41,7 @@ pub(super) enum Content {
     Data,
     /// Zeros, which take no room in the file.
     Zeros,
-    /// Packages of images, nothing else.
+    /// Offload binaries, nothing else.
     Packages,
     /// Pointers to functions to run at the start.
     Constructors,

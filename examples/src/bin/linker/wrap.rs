@@ -17,7 +17,7 @@ pub(super) fn wrap(
     host: &str,
 ) -> Result<Vec<u8>, Error> {
     let containers = match kind {
-        // Each image in a package of its own, which tells the runtime what it is for.
+        // Each image in an offload binary of its own, which tells the runtime what it is for.
         Kind::OpenMp => images
             .iter()
             .map(|image| package(FormatVersion::V1, offload_kind, &[image]))

@@ -1,4 +1,4 @@
-//! COFF: like one more section of a package, with several, and with a note that lets it be undone.
+//! COFF: like one more section of an offload binary, with several, and with a note that lets it be undone.
 //!
 //! ```text
 //! file header               number of sections, place of the symbol table
