@@ -151,7 +151,7 @@ pub fn places(len: u64, most: u64) -> impl Iterator<Item = u64> {
 }
 
 /// About how many calls of an operation fail, one in each run.
-const MOST_CALLS: u64 = 12;
+const MOST_CALLS: u64 = 8;
 
 /// Runs an operation once as it should go, and once for every call that it made, with that call going wrong, or
 /// for some of the calls if there are very many ([`places`]). `judge` gets the number of the call with what came of it.

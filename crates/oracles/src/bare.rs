@@ -445,14 +445,3 @@ impl Elf {
         file
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn noise_describes_images() {
-        let mut state = 1_u64;
-        for len in 0..1200 {
-            super::check(&crate::noise(&mut state, len % 200));
-        }
-    }
-}

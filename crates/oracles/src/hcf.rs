@@ -63,16 +63,3 @@ fn made(u: &mut Unstructured<'_>) -> Result<Vec<Sample>> {
     }
     Ok(images)
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn all_lengths_of_noise_are_survived() {
-        let mut state = 1_u64;
-        for len in 0..600 {
-            let noise = crate::noise(&mut state, len);
-            super::check(&noise);
-            super::check(&[&[1], &noise[..]].concat());
-        }
-    }
-}

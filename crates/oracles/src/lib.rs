@@ -57,16 +57,6 @@ fn grow_prefix(data: &[u8], parse: impl Fn(&[u8]) -> Option<u64>) -> (&[u8], usi
     unreachable!("each call has a longer prefix");
 }
 
-/// Returns bytes without any order, the same for the same state.
-#[cfg(test)]
-fn noise(state: &mut u64, len: usize) -> Vec<u8> {
-    let next = || {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        state.to_le_bytes()[6]
-    };
-    std::iter::repeat_with(next).take(len).collect()
-}
-
 /// Returns whether a message is one line that a terminal shows as it is.
 fn assert_message(error: &impl std::fmt::Display) {
     let text = error.to_string();

@@ -85,15 +85,3 @@ fn made(u: &mut Unstructured<'_>) -> Result<(Form, Vec<Sample>)> {
     }
     Ok((form, images))
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn all_lengths_of_noise_are_survived() {
-        let mut state = 1_u64;
-        for len in 0..600 {
-            let noise = crate::noise(&mut state, len);
-            super::check(&noise);
-        }
-    }
-}

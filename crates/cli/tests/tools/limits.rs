@@ -56,7 +56,7 @@ const COMMANDS: [&[&str]; 5] = [
 fn every_command_has_enough_of_little_memory() {
     let place = tempfile::tempdir().unwrap();
     for (name, make) in hostile::ALL {
-        let bytes = make(if faulty::is_thorough() { 128 << 10 } else { 16 << 10 });
+        let bytes = make(if faulty::is_thorough() { 128 << 10 } else { 8 << 10 });
         fs::write(place.path().join("input"), &bytes).unwrap();
         fs::write(place.path().join("member"), &bytes).unwrap();
         for args in COMMANDS {
@@ -131,7 +131,7 @@ fn names_that_share_bytes_do_not_add_up() {
 fn very_many_images_are_extracted_one_by_one() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
-    let size = if faulty::is_thorough() { 512 } else { 128 };
+    let size = if faulty::is_thorough() { 512 } else { 32 };
     fs::write(place.join("input"), hostile::bundle_of_unknown_processors(size << 10)).unwrap();
     offload(place, &["extract", "input", "-o", "images"]);
     assert!(fs::read_dir(place.join("images")).unwrap().count() > 17 * size);
@@ -148,16 +148,16 @@ fn what_is_decompressed_keeps_to_the_limit() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     for make in [hostile::zlib_bomb as hostile::Make, hostile::zstd_bomb] {
-        // 64 MB.
-        fs::write(place.join("input"), make(64 << 10)).unwrap();
+        // 16 MB.
+        fs::write(place.join("input"), make(16 << 10)).unwrap();
         let commands = if faulty::is_thorough() { &COMMANDS[..] } else { &COMMANDS[2..] };
         for args in commands.iter().copied() {
-            let args = [args, &["--max-decompressed", "16M"]].concat();
+            let args = [args, &["--max-decompressed", "4M"]].concat();
             let output = offload(place, &args);
             assert_eq!(output.status.code(), Some(1), "{args:?}");
             let errors = [output.stdout, output.stderr].concat();
             let errors = String::from_utf8_lossy(&errors);
-            assert!(errors.contains("more than the limit of 16777216"), "{args:?}: {errors}");
+            assert!(errors.contains("more than the limit of 4194304"), "{args:?}: {errors}");
         }
     }
 }

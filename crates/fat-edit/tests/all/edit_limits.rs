@@ -25,7 +25,7 @@ const PT_DYNAMIC: u32 = 2;
 const READ: u32 = 4;
 const READ_WRITE: u32 = 6;
 
-const MANY: usize = 40_000;
+const MANY: usize = 20_000;
 
 #[derive(Clone, Copy, Default)]
 struct Section {

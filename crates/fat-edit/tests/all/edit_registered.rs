@@ -67,7 +67,8 @@ fn one_target_is_kept_in_every_layout() {
             let file = linked.build();
             let before = registered(&file);
             assert_eq!(before.concat().len(), images(&file).len(), "{linked:?}");
-            for (_, kept) in TARGETS {
+            let count = if faulty::is_thorough() { TARGETS.len() } else { 1 };
+            for (_, kept) in TARGETS.into_iter().rev().take(count) {
                 let others: Vec<_> = TARGETS.map(|(_, arch)| arch).into();
                 let others: Vec<_> = others.into_iter().filter(|arch| *arch != kept).collect();
                 let thinned = without(&file, &others).unwrap();

@@ -86,7 +86,7 @@ fn code_that_seems_to_refer_to_where_compressed_bundles_lie() {
 #[test]
 fn any_code_before_any_bundles() {
     let mut numbers = Numbers(13);
-    for round in 0..60 {
+    for round in 0..if faulty::is_thorough() { 600 } else { 30 } {
         let style = if numbers.below(2) == 0 { Style::First } else { Style::Third };
         let count = 1 + numbers.below(9) as u32;
         let made = |operands: Vec<u64>| {

@@ -5,6 +5,8 @@
 
 mod damage;
 mod examples;
+mod fields;
+mod noise;
 
 /// Every example file, and what follows each container magic in it.
 fn samples() -> Vec<Vec<u8>> {

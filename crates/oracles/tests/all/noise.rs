@@ -1,0 +1,34 @@
+//! Bytes without any order are judged, too.
+
+use oracles::{bare, hcf, sycl};
+
+/// Returns bytes without any order, the same for the same state.
+fn noise(state: &mut u64, len: usize) -> Vec<u8> {
+    let next = || {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_le_bytes()[6]
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+#[test]
+fn noise_describes_bare_images() {
+    let mut state = 1;
+    (0..1200).for_each(|len| bare::check(&noise(&mut state, len % 200)));
+}
+
+#[test]
+fn noise_of_any_length_describes_sycl_tables() {
+    let mut state = 1;
+    (0..600).for_each(|len| sycl::check(&noise(&mut state, len)));
+}
+
+#[test]
+fn noise_of_any_length_describes_hcf_files() {
+    let mut state = 1;
+    for len in 0..600 {
+        let noise = noise(&mut state, len);
+        hcf::check(&noise);
+        hcf::check(&[&[1], &noise[..]].concat());
+    }
+}
