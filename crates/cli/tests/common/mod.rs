@@ -1,10 +1,10 @@
-//! What the tests of the tools share: running `offload`, and the shipped example files.
+//! Helpers for the tests of the tools: run `offload`, and find the shipped example files.
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(
     unreachable_pub,
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "included by tests; a panic is how a test says no"
+    reason = "included by tests; a panic fails the test"
 )]
 
 pub mod place;
@@ -151,16 +151,16 @@ pub fn extract(file: &Path, index: usize) -> Vec<u8> {
     output.stdout
 }
 
-/// Whether a file is an object with sections of a bundle: ELF, or COFF for x86-64.
+/// Returns whether a file is an object with sections of a bundle: ELF, or COFF for x86-64.
 pub fn is_object_form(bytes: &[u8]) -> bool {
     let magic = b"__CLANG_OFFLOAD_BUNDLE__";
     (bytes.starts_with(b"\x7fELF") || bytes.starts_with(b"\x64\x86"))
         && bytes.windows(magic.len()).any(|window| window == magic)
 }
 
-/// Sections with their contents, symbols and relocations of an object as `llvm-readobj` tells them, without where in
-/// the file they and their names are: `llvm-objcopy` lays an object out anew when it adds sections, ours leaves all that
-/// was there in its place.
+/// Returns sections with their contents, symbols and relocations of an object, as `llvm-readobj` prints them. Omits
+/// their places in the file and those of their names: `llvm-objcopy` lays out the whole object again when it adds
+/// sections, ours leaves everything in its place.
 pub fn object_facts(readobj: &Path, bytes: &[u8]) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
@@ -175,7 +175,7 @@ pub fn object_facts(readobj: &Path, bytes: &[u8]) -> String {
     for line in stdout(&output).lines() {
         let fact = line.trim_start();
         if let Some(named) = fact.strip_prefix("Name: ") {
-            // The name's place in the string table comes behind it.
+            // The name's place in the string table follows.
             name = named.split(" (").next().unwrap().to_owned();
             is_table = false;
             facts.push(name.clone());

@@ -2,7 +2,7 @@
 #![allow(
     unreachable_pub,
     clippy::unwrap_used,
-    reason = "included by tests; a panic is how a test says no"
+    reason = "included by tests; a panic fails the test"
 )]
 
 use wrapper_ir::Target;

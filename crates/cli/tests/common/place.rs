@@ -9,7 +9,7 @@ use wrapper_ir::Kind;
 
 use super::llvm;
 
-/// Where one test works.
+/// A temporary directory for one test.
 pub struct Place(TempDir);
 
 impl Place {

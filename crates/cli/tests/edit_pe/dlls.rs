@@ -214,7 +214,7 @@ impl Dlls {
     }
 }
 
-/// What the tools for such files say to it: nothing, if they understand it.
+/// Runs the tools for such files on it, and fails if one of them complains.
 pub fn accepted(file: &Path) {
     let tables = [
         "--file-headers",

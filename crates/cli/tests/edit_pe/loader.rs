@@ -92,7 +92,7 @@ pub fn load(file: &[u8]) -> (Vec<u8>, u64) {
     memory[..headers.headers_size].copy_from_slice(&file[..headers.headers_size]);
     let mut next = headers.headers_size.next_multiple_of(headers.section_alignment);
     for section in &headers.sections {
-        assert_eq!(section.memory.start, next, "a gap in front of {section:?}");
+        assert_eq!(section.memory.start, next, "a gap before {section:?}");
         next = section.memory.end.next_multiple_of(headers.section_alignment);
         assert!(section.raw.end <= file.len(), "{section:?} lies beyond the end");
         assert_eq!(section.raw.start % headers.file_alignment, 0, "{section:?}");
@@ -122,7 +122,7 @@ pub fn load(file: &[u8]) -> (Vec<u8>, u64) {
     (memory, base)
 }
 
-/// What the runtime gets from each wrapper: images by their IDs.
+/// Returns the images that the runtime gets from each wrapper, by their IDs.
 pub fn registered(file: &[u8]) -> Vec<BTreeMap<String, Vec<u8>>> {
     let (memory, base) = load(file);
     let headers = Headers::of(file);

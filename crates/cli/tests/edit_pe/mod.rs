@@ -5,7 +5,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "included by tests; a panic is how a test says no"
+    reason = "included by tests; a panic fails the test"
 )]
 
 pub mod dlls;

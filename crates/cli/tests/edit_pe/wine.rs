@@ -84,7 +84,7 @@ impl Wine {
         wine
     }
 
-    /// What the program prints for a file.
+    /// Returns the text that the program prints for a file.
     pub fn show(&self, file: &Path) -> String {
         let place = self.0.path();
         fs::copy(file, place.join("it.dll")).unwrap();

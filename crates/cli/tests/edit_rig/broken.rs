@@ -21,12 +21,12 @@ impl Breaker {
         self.bytes
     }
 
-    /// Where a section lies in the file.
+    /// Returns the offset of a section in the file.
     pub fn section(&self, name: &str) -> usize {
         Elf::new(&self.bytes).section(name).offset.try_into().unwrap()
     }
 
-    /// Where the header of a section lies in the file.
+    /// Returns the offset of a section's header in the file.
     pub fn section_header(&self, name: &str) -> usize {
         let elf = Elf::new(&self.bytes);
         let index = elf.sections.iter().position(|section| section.name == name).unwrap();
@@ -34,7 +34,7 @@ impl Breaker {
             + index * 64
     }
 
-    /// Where the program header of the segment that holds a section lies.
+    /// Returns the offset of the program header of the segment that holds a section.
     pub fn program_header(&self, kind: u32, section: &str) -> usize {
         let elf = Elf::new(&self.bytes);
         let address = elf.section(section).address;
@@ -45,7 +45,7 @@ impl Breaker {
         64 + elf.segments.iter().position(holds).unwrap() * 56
     }
 
-    /// Where some bytes lie, counted in occurrences behind an offset.
+    /// Returns the offset of the first occurrence of some bytes after `from`.
     pub fn find(&self, from: usize, bytes: &[u8]) -> usize {
         from + self.bytes[from..].windows(bytes.len()).position(|window| window == bytes).unwrap()
     }

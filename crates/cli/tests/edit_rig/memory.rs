@@ -158,7 +158,7 @@ impl<'a> Elf<'a> {
         self.segments.iter().filter(|segment| segment.kind == kind).count()
     }
 
-    /// What is in memory, if something is.
+    /// Returns the bytes in a range of memory, if the file loads any there.
     fn memory(&self, range: &Range<u64>) -> Option<Vec<u8>> {
         let load = self.loads().find(|load| {
             load.address <= range.start && range.end <= load.address + load.memory_size
@@ -198,7 +198,7 @@ fn is_device(section: &Section) -> bool {
     section.name == ".hip_fatbin"
 }
 
-/// What is wrong with the edited file.
+/// Returns the complaints about the edited file.
 pub fn compare(before: &[u8], after: &[u8]) -> Complaints {
     let (before, after) = (Elf::new(before), Elf::new(after));
     let mut complaints = Complaints::new();
@@ -269,7 +269,7 @@ fn check_segments(before: &Elf<'_>, after: &Elf<'_>, complaints: &mut Complaints
         segments.map(|segment| Segment { offset: 0, align: 0, ..segment.clone() }).collect()
     };
     if fixed(before) != fixed(after) {
-        complaints.push("segments besides those that are loaded differ".into());
+        complaints.push("segments that are not loaded differ".into());
     }
     for kind in movable {
         let (count, count_after) = (before.count(kind), after.count(kind));

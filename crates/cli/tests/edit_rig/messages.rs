@@ -1,4 +1,4 @@
-//! What the tools say that look at ELF files: an edited file must not give them more to say than the unedited one.
+//! Messages of tools that look at ELF files: an edited file must not cause more of them than the unedited one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::common::llvm;
 /// By tool: its exit status, and the lines it says, each without what is different from file to file.
 pub type Messages = BTreeMap<&'static str, (Option<i32>, BTreeSet<String>)>;
 
-/// What all tools say about a file. `like` is what it is or was.
+/// Returns the messages of all tools about a file. `like` is what it is or was.
 pub fn messages(like: &Linked, path: &Path) -> Messages {
     let mut messages = Messages::new();
     let mut say = |name: &'static str,
@@ -102,14 +102,14 @@ fn normal(line: &str, path: &Path) -> String {
     }
 }
 
-/// What may be said besides, both by eu-elflint only: a segment with code is in pieces, of which one has the code; and
-/// mold says of its sections without contents that they are at the start of the file, where a segment is shorter now.
+/// Additional messages that are allowed, both by eu-elflint only: a segment with code is in pieces, of which one has
+/// the code; and sections without contents, which mold places at the start of the file, where a segment is shorter now.
 const HARMLESS: [&str; 2] = [
     "loadable segment # is executable but contains no executable sections",
     "section # '.bss' not fully contained in segment of program header entry ",
 ];
 
-/// What is said about an edited file and not about the unedited one.
+/// Returns the messages about an edited file that there are not about the unedited one.
 pub fn compare(before: &Messages, after: &Messages) -> Complaints {
     let mut complaints = Complaints::new();
     for (tool, (status, lines)) in after {
@@ -121,7 +121,7 @@ pub fn compare(before: &Messages, after: &Messages) -> Complaints {
             lines.iter().filter(|line| !HARMLESS.contains(&line.as_str())).cloned().collect();
         let lines = &lines;
         complaints.extend(lines.difference(lines_before).map(|line| format!("{tool}: {line}")));
-        // What it says of functions is not only not more, but the same.
+        // Its messages about functions are the same, not only no more.
         if *tool == "gdb" || *tool == "ldd" {
             let gone = lines_before.difference(lines);
             complaints.extend(gone.map(|line| format!("{tool} does not say: {line}")));

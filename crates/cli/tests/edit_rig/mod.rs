@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a check has against a file; nothing, if it is right.
+/// Complaints of a check about a file; empty if it is right.
 pub type Complaints = Vec<String>;
 
 /// A program of the system.
@@ -51,7 +51,7 @@ pub fn must<A: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item =
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What a tool said, on either stream.
+/// Returns the text that a tool printed, on either stream.
 pub fn said(output: &Output) -> String {
     let text = [&output.stdout[..], &output.stderr].concat();
     String::from_utf8_lossy(&text).trim_end().to_owned()

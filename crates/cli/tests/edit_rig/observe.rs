@@ -11,14 +11,14 @@ use super::zoo::{Linked, Shape, World};
 use super::{Complaints, command, run, said, tool};
 use crate::common::llvm;
 
-/// What a file does.
+/// Behaviour of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// What its host code answers, and the build ID in its memory.
+    /// Answers of its host code, and the build ID in its memory.
     pub answers: String,
-    /// What it registered, in order.
+    /// Log of its registrations, in order.
     pub log: String,
-    /// What was found at each registered address.
+    /// Bytes found at each registered address.
     pub bundles: Vec<Vec<u8>>,
 }
 
@@ -100,7 +100,7 @@ impl Bundle {
         Bundle { compressed: version, entries: self.entries.clone() }
     }
 
-    /// What it holds, in words.
+    /// Describes the contents in words.
     pub fn summary(&self) -> String {
         let entries: Vec<_> = self
             .entries
@@ -195,7 +195,7 @@ pub fn bundles(seen: &Seen) -> Result<Vec<Bundle>, String> {
     seen.bundles.iter().enumerate().map(decode).collect()
 }
 
-/// What is wrong with what an edited file does, `before` being what the unedited one does.
+/// Returns the complaints about the behaviour of an edited file. `before` is the behaviour of the unedited one.
 pub fn compare(before: &Seen, after: &Seen, expected: &[Bundle]) -> Complaints {
     let mut complaints = compare_host(before, after);
     match bundles(after) {
@@ -205,7 +205,7 @@ pub fn compare(before: &Seen, after: &Seen, expected: &[Bundle]) -> Complaints {
     complaints
 }
 
-/// What is wrong with the host side of an edited file.
+/// Returns the complaints about the host side of an edited file.
 pub fn compare_host(before: &Seen, after: &Seen) -> Complaints {
     let mut complaints = Complaints::new();
     if before.answers != after.answers {

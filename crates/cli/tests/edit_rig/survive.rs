@@ -1,4 +1,4 @@
-//! Tools that change files, after which an edited file has to be as good as the unedited one.
+//! Tools that change files. An edited file must survive them where the unedited one does.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,14 +57,14 @@ fn apply(like: &Linked, name: &str, path: &Path) -> Output {
     run(&program, arguments.iter().map(AsRef::as_ref).chain([path.as_os_str()]))
 }
 
-/// What became of a file that went through all tools.
+/// Results of all tools for one file.
 pub type Survival = BTreeMap<&'static str, Result<Outcome, String>>;
 
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub seen: Seen,
     pub size: u64,
-    /// What the tool said.
+    /// Output of the tool.
     pub said: String,
 }
 
@@ -105,9 +105,8 @@ fn is_ruined_by_patchelf(like: &Linked, tool: &str) -> bool {
     like.shape == Shape::NoPie && ["patchelf --set-rpath", "patchelf --add-needed"].contains(&tool)
 }
 
-/// What is wrong with an edited file after the tools. `seen` is what it did before them, `before` what became of the
-/// unedited file.
-/// `change` is by how many bytes the edit changed the file's size.
+/// Returns the complaints about an edited file after the tools. `seen` is its behaviour before them, `before` the
+/// result of the unedited file. `change` is by how many bytes the edit changed the file's size.
 pub fn compare(
     like: &Linked,
     before: &Survival,
@@ -117,7 +116,7 @@ pub fn compare(
 ) -> Complaints {
     let mut complaints = Complaints::new();
     for (tool, outcome) in after {
-        // What ruins the unedited file may ruin the edited one; which these are is another test's matter.
+        // A tool that ruins the unedited file may ruin the edited one. Another test lists these tools.
         let Ok(outcome_before) = &before[tool] else { continue };
         match outcome {
             Err(_) if is_ruined_by_patchelf(like, tool) => {}

@@ -22,7 +22,7 @@ pub const FULL: [&str; 7] = [
 /// The GPUs of the other ones.
 pub const FEW: [&str; 3] = ["gfx1100", "gfx906", "gfx90a:xnack+"];
 
-/// How many translation units the largest files have.
+/// Number of translation units in the largest files.
 const MANY: usize = 50;
 
 /// For which system a file is, and how it is run.
@@ -34,7 +34,7 @@ pub enum World {
     AArch64,
 }
 
-/// What a file is.
+/// Shape of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Shared,
@@ -54,19 +54,19 @@ pub struct Linked {
     pub shape: Shape,
     /// For which GPUs it has code.
     pub targets: &'static [&'static str],
-    /// Whether its bundles are compressed.
+    /// True if its bundles are compressed.
     pub compressed: bool,
-    /// How many bundles it has.
+    /// Number of bundles.
     pub bundles: usize,
-    /// Whether its bundles are for the new driver, and by that not aligned, with `hip` for `hipv4`.
+    /// True if its bundles are for the new driver: they are not aligned, and have `hip` for `hipv4`.
     pub is_new: bool,
     /// The directory of the zoo.
     pub place: PathBuf,
 }
 
 impl Linked {
-    /// Whether its layout is not the one its linker would make again: segments that are aligned more than they need,
-    /// which an edit changes, or free space that patchelf left.
+    /// Returns whether its layout is not the one its linker would make again: segments that are aligned more than they
+    /// need, which an edit changes, or free space that patchelf left.
     pub fn has_odd_layout(&self) -> bool {
         ["so-bfd-64k", "so-lld-64k", "so-bfd-2m", "so-bfd-rpath"].contains(&self.name)
             || self.is_new
@@ -79,7 +79,7 @@ impl Linked {
     }
 }
 
-/// How a file is linked.
+/// Command line that links a file.
 struct Link {
     name: &'static str,
     linker: Linker,
@@ -87,7 +87,7 @@ struct Link {
     shape: Shape,
     units: Units,
     options: &'static [&'static str],
-    /// What is done to it then.
+    /// Commands that change it after the link.
     finish: &'static [&'static str],
 }
 
@@ -99,7 +99,7 @@ enum Linker {
     Mold,
 }
 
-/// What translation units a file has.
+/// Translation units of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Units {
     One,
@@ -479,7 +479,7 @@ impl Builder {
     }
 }
 
-/// What of the targets of a file a list keeps, in the file's order, as bundle entry IDs.
+/// Returns the targets of a file that a list keeps, in the file's order, as bundle entry IDs.
 pub fn ids(file: &Linked, keep: &[&str]) -> Vec<String> {
     let id = |target: &&str| match *target {
         "amdgcnspirv" => "hipv4-spirv64-amd-amdhsa--amdgcnspirv".to_owned(),

@@ -1,10 +1,11 @@
-//! What the tests of the commands share that edit device code in files: places full of files, and what becomes of them.
+//! Helpers for the tests of the commands that edit device code in files: places full of files, and checks of the
+//! results.
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(
     unreachable_pub,
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "included by tests; a panic is how a test says no"
+    reason = "included by tests; a panic fails the test"
 )]
 
 use std::collections::BTreeMap;
@@ -75,7 +76,7 @@ impl Place {
         self.path(name)
     }
 
-    /// Such a bundle, and a page-aligned one for gfx1100 behind it.
+    /// Returns such a bundle, and a page-aligned one for gfx1100 after it.
     pub fn two_bundles(&self, name: &str) -> PathBuf {
         let mut bytes = fs::read(self.bundle(name)).unwrap();
         bytes.resize(bytes.len().next_multiple_of(4096), 0);

@@ -36,7 +36,7 @@ pub fn sample() -> (Vec<u8>, Vec<Held>) {
     (bytes, [first, second].concat())
 }
 
-/// What is hostile in the headers: the same for all archives.
+/// Adds archives with hostile headers, the same for all kinds of archives.
 fn damage(family: &mut Family, base: &[u8], images: &[Held]) {
     let size_at = 8 + 48;
     let size = std::str::from_utf8(&base[size_at..size_at + 10]).unwrap().trim().to_owned();
@@ -79,9 +79,13 @@ fn damage(family: &mut Family, base: &[u8], images: &[Held]) {
     family.holds("mode that is none", with(base, 8 + 40, b"rwxrwxrw"), images);
     for junk in [&b"x"[..], b"\n", b"\0", b"junk of some length", &[b'\n'; 59], &[b' '; 60]] {
         let name: String = junk.escape_ascii().to_string().chars().take(20).collect();
-        family.add(format!("{name} behind"), joined(&[base, junk]), Truth::Part(images.to_vec()));
+        family.add(
+            format!("{name} after the end"),
+            joined(&[base, junk]),
+            Truth::Part(images.to_vec()),
+        );
     }
-    family.refused("a header alone behind", joined(&[base, &header("x.o/", "100")]));
+    family.refused("a header alone after the end", joined(&[base, &header("x.o/", "100")]));
 }
 
 pub fn archives() -> Family {
@@ -135,7 +139,7 @@ pub fn archives() -> Family {
     let whole = content.len().to_string();
     family.holds("BSD name that is the whole member", bsd(&whole, content.len(), &content), &[]);
 
-    // Symbol indexes are no members.
+    // Symbol indexes are not members.
     for (name, size) in
         [("/", "5000"), ("/SYM64/", "9999999999"), ("__.SYMDEF", "5000"), ("#1/12", "5000")]
     {

@@ -174,7 +174,11 @@ pub fn sequences() -> Family {
     family.holds("two", joined(&[&first, &second]), &both);
     for zeros in [1, 7, 4096] {
         let zeros = vec![0; zeros];
-        family.holds(format!("{} zeros behind", zeros.len()), joined(&[&first, &zeros]), &images);
+        family.holds(
+            format!("{} zeros after the end", zeros.len()),
+            joined(&[&first, &zeros]),
+            &images,
+        );
         family.holds(
             format!("{} zeros between", zeros.len()),
             joined(&[&first, &zeros, &second]),
@@ -184,7 +188,7 @@ pub fn sequences() -> Family {
     for junk in
         [&b"x"[..], b"\n", b"__CLANG_OFFLOAD_BUNDLE", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB", b"ELF"]
     {
-        family.refused(format!("{} behind", junk.escape_ascii()), joined(&[&first, junk]));
+        family.refused(format!("{} after the end", junk.escape_ascii()), joined(&[&first, junk]));
         family
             .refused(format!("{} between", junk.escape_ascii()), joined(&[&first, junk, &second]));
     }

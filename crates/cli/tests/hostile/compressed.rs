@@ -7,7 +7,8 @@ use super::{Family, Form, GFX906, Held, Truth, held, joined, with, words};
 
 const VERSIONS: [Version; 3] = [Version::V1, Version::V2, Version::V3];
 
-/// Where a version has the total size, the size uncompressed, the hash and the stream, and how wide sizes are.
+/// Returns the offsets of the total size, the uncompressed size, the hash and the stream in a version, and the width of
+/// sizes.
 fn places(version: Version) -> (Option<usize>, usize, usize, usize, usize) {
     match version {
         Version::V1 => (None, 8, 12, 20, 4),
@@ -92,7 +93,7 @@ pub fn headers() -> Family {
     family
 }
 
-/// A zstd frame with this many bytes of content, of blocks that say "so many zeros".
+/// Returns a zstd frame with this many bytes of content, of blocks that repeat a zero.
 fn zeros(len: u64, content_size: Option<u64>) -> Vec<u8> {
     const BLOCK: u64 = 128 << 10;
     let mut frame = 0xfd2f_b528_u32.to_le_bytes().to_vec();
@@ -140,7 +141,7 @@ pub fn streams() -> Family {
         let (total_at, .., stream_at, width) = places(version);
         for what in [&b"x"[..], b"CCOB", &[0xff; 40]] {
             let junk = what.escape_ascii();
-            family.refused(format!("{name}{junk} behind"), joined(&[&base, what]));
+            family.refused(format!("{name}{junk} after the end"), joined(&[&base, what]));
             if let Some(at) = total_at {
                 // Counted as a part of it.
                 let mut inside = joined(&[&base, what]);
@@ -151,7 +152,7 @@ pub fn streams() -> Family {
         }
         for zeros in [1, 4096] {
             let behind = joined(&[&base, &vec![0; zeros]]);
-            family.holds(format!("{name}{zeros} zeros behind"), behind, &images);
+            family.holds(format!("{name}{zeros} zeros after the end"), behind, &images);
         }
         let twice = joined(&[&base, &[0; 64], &base]);
         family.holds(format!("{name}twice"), twice, &[&images[..], &images].concat());

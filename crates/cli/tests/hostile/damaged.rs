@@ -10,7 +10,7 @@ pub fn example(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What a sound file holds, as the library reads it.
+/// Returns the images of a sound file, as the library reads them.
 pub fn images_of(name: &str) -> Vec<Held> {
     let (images, errors) = crate::library::walked(&example(name), &[]);
     assert!(errors.is_empty(), "{name}: {errors:?}");
@@ -25,7 +25,7 @@ struct Whole {
     images: Vec<Held>,
     /// Shorter ones are not what the file is.
     recognised: usize,
-    /// Where it may end, and how many images are left of it then.
+    /// Places where it may end, and the number of images before each.
     sound: Vec<(usize, usize)>,
 }
 
@@ -153,7 +153,7 @@ pub fn mutants(scale: Scale) -> Family {
             };
             let compressed = matches!(form, Form::CompressedBundle | Form::CompressedElf);
             let truth = match compressed {
-                // What the hash does not vouch for is no image of it.
+                // An image that the hash does not cover is not one of the file.
                 true => Truth::Part(images.clone()),
                 false => Truth::Any,
             };
@@ -177,7 +177,7 @@ pub fn mutants(scale: Scale) -> Family {
     family
 }
 
-/// Where containers and tables start.
+/// Returns the offsets of containers and tables.
 fn headers_of(bytes: &[u8]) -> Vec<usize> {
     let magics: [&[u8]; 5] = [
         b"__CLANG_OFFLOAD_BUNDLE__",

@@ -7,7 +7,7 @@ use super::{Family, Form, GFX90A, GFX906, HOST, Held, Truth, WILD, held, joined,
 const OFFLOADING: u32 = 0x6fff_4c0b;
 const IMAGE: &[u8] = b"an image in a package in an object";
 
-/// Where the fields of a section's header are.
+/// Offsets of the fields in a section's header.
 const NAME: usize = 0;
 const TYPE: usize = 4;
 const FLAGS: usize = 8;
@@ -67,7 +67,7 @@ fn object_with_bundles(contents: &[u8]) -> Vec<u8> {
     object(&[(".text", 1, 6, b"\xc3"), (".hip_fatbin", 1, 2, contents)])
 }
 
-/// What is hostile in ELF's headers, whatever is in section 2 of 4.
+/// Adds files with hostile ELF headers, whatever is in section 2 of 4.
 fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
     let len = base.len() as u64;
     let table = u64::from_le_bytes(base[40..48].try_into().unwrap());
@@ -182,7 +182,7 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
     family.holds("program headers at 2^64-1", with(base, 32, &words(&[u64::MAX])), images);
     let programs = with(&with(base, 32, &words(&[u64::MAX])), 54, &[56, 0, 0xff, 0xff]);
     family.add("65535 program headers at 2^64-1", programs, unknown());
-    family.holds("junk behind the file", joined(&[base, b"junk"]), images);
+    family.holds("junk after the file", joined(&[base, b"junk"]), images);
 }
 
 pub fn packages() -> Family {
@@ -206,9 +206,9 @@ pub fn packages() -> Family {
     family.refused("no package", section(b"this is not a package"));
     family.refused("a byte", section(b"x"));
     let sound = v1(IMAGE, &[("arch", "gfx906")]);
-    family.refused("junk behind the package", section(&joined(&[&sound, b"junk"])));
-    family.holds("zeros behind the package", section(&joined(&[&sound, &[0; 64]])), &images);
-    family.holds("zeros in front of the package", section(&joined(&[&[0; 64], &sound])), &images);
+    family.refused("junk after the package", section(&joined(&[&sound, b"junk"])));
+    family.holds("zeros after the package", section(&joined(&[&sound, &[0; 64]])), &images);
+    family.holds("zeros before the package", section(&joined(&[&[0; 64], &sound])), &images);
     let progbits = object(&[(".llvm.offloading", 1, 0x8000_0000, &sound)]);
     family.holds("in a section of another type", progbits, &images);
     let both: Vec<Section<'_>> = vec![(".llvm.offloading", OFFLOADING, 0, &sound); 300];
@@ -244,8 +244,8 @@ pub fn bundles() -> Family {
     family.field("last entry reaches into the next section: size", &base, last + 8, &[100]);
     family.field("last entry is the next section: at", &base, last, &[contents.len() as u64 + 16]);
     let padded = joined(&[&contents, &[0; 4000]]);
-    family.holds("zeros behind", object_with_bundles(&padded), &images);
-    family.refused("junk behind", object_with_bundles(&joined(&[&contents, b"junk"])));
+    family.holds("zeros after the end", object_with_bundles(&padded), &images);
+    family.refused("junk after the end", object_with_bundles(&joined(&[&contents, b"junk"])));
     family.refused("no bundle", object_with_bundles(b"this is not a bundle"));
     let two = joined(&[&contents, &[0; 100], &contents]);
     family.holds("two bundles", object_with_bundles(&two), &[&images[..], &images].concat());

@@ -1,13 +1,13 @@
-//! What a run says about a file, and whether that is true.
+//! Claims of a run about a file, and whether they are true.
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic fails the test")]
 
 use std::collections::BTreeSet;
 
 use crate::hostile::{Form, Held, Hostile, Truth};
 use crate::runs::{End, Run};
 
-/// What comes of asking a tool about a file.
+/// Verdict on one run of a tool on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// It gave the images that there are, or said nothing that is not so.
@@ -35,7 +35,7 @@ pub const VERDICTS: [Verdict; 7] = [
     Verdict::Memory,
 ];
 
-/// What a run that succeeded says about the images of a file.
+/// Claim of a successful run about the images of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// Nothing that can be compared.
@@ -48,7 +48,7 @@ pub enum Claim {
     Some(Vec<(String, Vec<u8>)>),
     /// The very images, in order, also those in images.
     All(Vec<Held>),
-    /// What cannot be so.
+    /// A claim that contradicts itself.
     Nonsense(String),
 }
 
@@ -80,7 +80,7 @@ pub fn verdict(file: &Hostile, run: &Run, claim: impl FnOnce() -> Claim) -> Verd
                 false => Verdict::Wrong,
             },
         },
-        // To fail without a word is no better than to be wrong without one.
+        // A failure without a message is as bad as a wrong answer without one.
         End::Exit(_) if run.stderr.is_empty() && run.stdout.is_empty() => Verdict::Wrong,
         End::Exit(_) => match file.truth {
             Truth::Holds(_) => Verdict::RefusedLegal,
@@ -89,7 +89,7 @@ pub fn verdict(file: &Hostile, run: &Run, claim: impl FnOnce() -> Claim) -> Verd
     }
 }
 
-/// Whether what is said of a file that need not be refused can be so.
+/// Returns whether a claim about a file that need not be refused can be true.
 fn is_true(file: &Hostile, claim: &Claim) -> bool {
     let outer = |images: &[Held]| -> Vec<Held> {
         images.iter().filter(|image| !image.inner).cloned().collect()
@@ -107,7 +107,7 @@ fn is_true(file: &Hostile, claim: &Claim) -> bool {
         (Truth::Holds(held), Claim::Bytes(bytes)) => {
             let bytes = set(bytes);
             let of = |images: &[Held]| images.iter().map(|image| image.bytes.clone()).collect();
-            // As files, images in images may be there besides or instead.
+            // As files, images in images may be listed in addition or instead.
             let inner: Vec<Held> = held.iter().filter(|image| image.inner).cloned().collect();
             bytes == of(&outer(held)) || bytes == of(held) || bytes == of(&inner)
         }
@@ -157,7 +157,7 @@ fn escaped(text: &str) -> String {
 }
 
 fn lies_in(file: &Hostile, bytes: &[u8]) -> bool {
-    // What bitcode holds need not start at a whole byte, and what is compressed is nowhere.
+    // Images in bitcode need not start at a whole byte, and compressed ones are not in the file.
     let is_plain = file.form != Form::Bitcode && crate::hostile::count(&file.bytes, b"CCOB") == 0;
     !is_plain
         || bytes.is_empty()

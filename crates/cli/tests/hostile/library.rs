@@ -1,6 +1,6 @@
-//! What the libraries say of a hostile file.
+//! Results of the libraries for a hostile file.
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic fails the test")]
 
 use std::io::{self, Cursor, Read};
 
@@ -10,7 +10,7 @@ use crate::hostile::{Form, Held, Hostile, Truth};
 
 pub struct Found {
     pub held: Held,
-    /// Whether these are the bytes of the file that the image is said to be.
+    /// True if these are the bytes of the file at the stated place.
     pub in_place: bool,
 }
 
@@ -73,7 +73,7 @@ pub fn walked(data: &[u8], beside: &[(String, Vec<u8>)]) -> (Vec<Found>, Vec<Str
     (collect.images, collect.errors)
 }
 
-/// Whether the libraries read a file as they must.
+/// Checks that the libraries read a file as they must.
 pub fn check(file: &Hostile) -> Result<(), String> {
     if file.form == Form::Targets {
         return Ok(());
@@ -86,7 +86,7 @@ pub fn check(file: &Hostile) -> Result<(), String> {
     judge(&file.truth, &images, &errors)
 }
 
-/// Whether these images and errors are what a file with this truth has.
+/// Checks that a file with this truth may have these images and errors.
 pub fn judge(truth: &Truth, images: &[Held], errors: &[String]) -> Result<(), String> {
     match (truth, errors) {
         (Truth::Refused, []) => Err(format!(

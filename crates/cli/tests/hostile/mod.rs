@@ -6,7 +6,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
-    reason = "small files, made for tests; a panic is how a test says no"
+    reason = "small files, made for tests; a panic fails the test"
 )]
 
 mod archives;
@@ -26,7 +26,7 @@ pub struct Held {
     /// The bundle entry ID, or `arch` of a package.
     pub id: String,
     pub bytes: Vec<u8>,
-    /// Whether it lies in another image, into which LLVM's tools do not look.
+    /// True if it lies in another image, into which LLVM's tools do not look.
     pub inner: bool,
 }
 
@@ -34,7 +34,7 @@ pub fn held(id: &str, bytes: &[u8]) -> Held {
     Held { id: id.to_owned(), bytes: bytes.to_vec(), inner: false }
 }
 
-/// What is true of a file.
+/// Truth about a file.
 #[derive(Clone, Debug)]
 pub enum Truth {
     /// It is malformed: whoever gives an answer without a complaint is wrong.
@@ -47,7 +47,7 @@ pub enum Truth {
     Any,
 }
 
-/// What a file is, which decides who is asked about it.
+/// Form of a file, which decides which tools read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Package,
@@ -76,24 +76,24 @@ pub enum Form {
 #[derive(Clone, Debug)]
 pub struct Hostile {
     pub family: &'static str,
-    /// What is hostile about it.
+    /// Name of the damage.
     pub name: String,
     pub form: Form,
     pub bytes: Vec<u8>,
     /// Files that lie beside it.
     pub beside: Vec<(String, Vec<u8>)>,
     pub truth: Truth,
-    /// Whether what is malformed lies in a member of a sound archive, or in an image of a sound bundle, and tools that
-    /// do not look into those have nothing to complain about.
+    /// True if the damage lies in a member of a sound archive or in an image of a sound bundle: tools that do not look
+    /// into those have nothing to complain about.
     pub sound_outside: bool,
 }
 
-/// How many parts and damaged copies there are.
+/// Number of parts and damaged copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     Short,
     Long,
-    /// What a library has time for.
+    /// As much as a library has time for.
     Full,
 }
 

@@ -184,8 +184,8 @@ pub fn wasm() -> Family {
         let bytes = custom(&leb128((name.len() + contents.len()) as u64), &name);
         family.refused(format!("name of length {}", name_len.escape_ascii()), bytes);
     }
-    family.refused("half a section behind", joined(&[&base, b"\0\x7f"]));
-    family.refused("a byte behind", joined(&[&base, b"\0"]));
+    family.refused("half a section after the end", joined(&[&base, b"\0\x7f"]));
+    family.refused("a byte after the end", joined(&[&base, b"\0"]));
     family.refused("malformed bundle", with(&base, 8 + 3 + 12 + 24, &words(&[1 << 32])));
     let many = module(&[0, 1, 0].repeat(20_000));
     family.holds("twenty thousand sections", many, &[]);
@@ -219,7 +219,7 @@ pub fn pe() -> Family {
         let bytes = with(&base, header + 20, &size.to_le_bytes());
         family.refused(format!("optional header of {size} bytes"), bytes);
     }
-    // What is in memory is the smaller of its two sizes.
+    // The smaller of its two sizes is in memory.
     for size in [len, 1 << 31, u32::MAX] {
         let bytes = with(&base, section + 16, &size.to_le_bytes());
         family.add(format!("section of size {size:#x}"), bytes, Truth::Part(images.clone()));

@@ -9,7 +9,7 @@ const OTHERS: &[(&str, &str)] = &[("arch", "gfx90a"), ("triple", "amdgcn-amd-amd
 
 /// Object, HIP, no flags.
 const KINDS: u64 = 0x0004_0001;
-/// Where a package has the fields of its first entry.
+/// Offset of the first entry's fields in a package.
 const ENTRY: usize = 32;
 
 fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
@@ -78,7 +78,8 @@ pub fn sample_2() -> (Vec<u8>, Vec<Held>) {
     (v2(&[(IMAGE, STRINGS), (OTHER, OTHERS)]), vec![held("gfx906", IMAGE), held("gfx90a", OTHER)])
 }
 
-/// What is hostile in the same way in both versions. Strings start at `strings_at`, images at `image_at`.
+/// Adds packages that are hostile in the same way in both versions. Strings start at `strings_at`, images at
+/// `image_at`.
 fn common(family: &mut Family, base: &[u8], strings_at: usize, image_at: usize, images: &[Held]) {
     let size = base.len() as u64;
     family.refused("magic alone", base[..4].to_vec());
@@ -238,7 +239,7 @@ pub fn sequences() -> Family {
     }
     for junk in [&b"x"[..], b"\n", b"\x10\xff\x10", b"\x10\xff\x10\xad", b"CCOB", &[0xff; 72]] {
         let name = junk.escape_ascii();
-        family.refused(format!("{name} behind"), joined(&[&first, junk]));
+        family.refused(format!("{name} after the end"), joined(&[&first, junk]));
         family.refused(format!("{name} between"), joined(&[&first, junk, &other]));
     }
     let lies = with(&first, 8, &words(&[first.len() as u64 + 8]));

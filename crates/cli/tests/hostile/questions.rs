@@ -1,6 +1,6 @@
-//! What the tools are asked about a file: LLVM's and ours the same.
+//! Questions to the tools about a file: the same for LLVM's and ours.
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic fails the test")]
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub enum Side {
     Ours,
 }
 
-/// How an answer is read.
+/// Way to read an answer.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// Success or not.
@@ -179,13 +179,13 @@ fn wanted(file: &Hostile) -> Vec<String> {
         Truth::Holds(held) => held.iter().any(|image| !image.inner && image.id == **id),
         _ => true,
     };
-    // The host of an object is the object without the sections, which is no image.
+    // The host of an object is the object without the sections: not an image.
     let known = if file.form == Form::ObjectSections { &known[1..] } else { &known[..] };
     known.iter().filter(|id| there(id)).map(|&id| id.to_owned()).collect()
 }
 
 impl Question {
-    /// What a successful run says.
+    /// Returns the claim of a successful run.
     pub fn claim(&self, file: &Hostile, run: &Run) -> Claim {
         let stdout = String::from_utf8_lossy(&run.stdout);
         match &self.answer {
@@ -217,7 +217,7 @@ impl Question {
                 None => Claim::Nonsense("no file".into()),
                 Some(thinned) => {
                     let (images, errors) = crate::library::walked(thinned, &file.beside);
-                    // What was malformed before, in an image that stays, is so now.
+                    // An image that stays is malformed afterwards if it was before.
                     let before = crate::library::walked(&file.bytes, &file.beside).1;
                     match (&file.truth, errors.first()) {
                         (_, Some(error)) if before.is_empty() => Claim::Nonsense(error.clone()),
@@ -237,7 +237,8 @@ impl Question {
         }
     }
 
-    /// Whether a complaint is one line for each problem that names the file and a place in it; if not, why.
+    /// Checks that a complaint is one line for each problem, which names the file and a place in it; returns the reason
+    /// if not.
     pub fn complaint(&self, run: &Run) -> Result<(), String> {
         let both = format!("{}{}", run.stderr, String::from_utf8_lossy(&run.stdout));
         let stated = if self.name == "offload verify" { &both } else { &run.stderr };
@@ -254,7 +255,7 @@ impl Question {
             }
         }
         let places = ["byte 0x", "byte ", "entry ", "0x"];
-        // What cannot be edited need not be malformed.
+        // A file that cannot be edited need not be malformed.
         let anywhere = self.name == "offload thin";
         let at_a_place = |line: &str| anywhere || places.iter().any(|place| line.contains(place));
         let good = |line: &str| line.contains("input") && at_a_place(line);
@@ -282,7 +283,7 @@ fn places(file: &Hostile, stdout: &str, are_of_file: bool) -> Claim {
             None => {}
         }
     }
-    // That all are there is what lists are for.
+    // Lists must show all images.
     let complete = match &file.truth {
         Truth::Holds(held) => held.iter().filter(|image| !image.inner).count() == ids.len(),
         _ => true,

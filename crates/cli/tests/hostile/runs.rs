@@ -1,6 +1,6 @@
 //! Running a tool that may crash, never end, or take all memory.
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic fails the test")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,27 +9,27 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a run may take.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Processor time in seconds.
     pub seconds: u64,
     /// Address space in MiB.
     pub memory: u64,
-    /// What is written into one file in MiB.
+    /// Size of one written file, in MiB.
     pub file: u64,
 }
 
 pub const LIMITS: Limits = Limits { seconds: 10, memory: 4096, file: 64 };
 
-/// How long it may do nothing, on a machine with other work.
+/// Time for which it may do nothing, on a machine with other work.
 const WALL: Duration = Duration::from_secs(60);
 
 const SIGKILL: i32 = 9;
 const SIGXCPU: i32 = 24;
 const SIGXFSZ: i32 = 25;
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Exit(i32),

@@ -27,11 +27,11 @@ pub fn texts() -> Family {
         |name: &str, parts: &[&str]| family.refused(name, parts.concat().into_bytes());
     let (s, e, s2, e2) = (start(HOST), end(HOST), start(GFX906), end(GFX906));
     refused("no END", &[&s, "host\n"]);
-    refused("no END behind nothing", &[&s]);
+    refused("no END after nothing", &[&s]);
     refused("no END of the second", &[&s, "host\n", &e, &s2, "device\n"]);
     refused("no END of the second, which is empty", &[&s, "host\n", &e, &s2]);
     refused("START in START", &[&s, "host\n", &s2, "device\n", &e2, &e]);
-    refused("END without START behind an entry", &[&s, "host\n", &e, &e2]);
+    refused("END without START after an entry", &[&s, "host\n", &e, &e2]);
     refused("END twice", &[&s, "host\n", &e, &e]);
     refused("END of another ID", &[&s, "host\n", &e2]);
     refused("END with a part of the ID", &[&s, "host\n", &e[..e.len() - 4], "\n"]);
@@ -40,28 +40,28 @@ pub fn texts() -> Family {
     refused("START with another leader", &[&text.replacen('#', ";", 1)]);
     refused("END on the line of START", &[s.trim_end(), " ", e.trim_start(), "x\n"]);
 
-    // What lies outside of entries is no part of the bundle, and what looks like a START inside is.
+    // Text outside of entries does not belong to the bundle; text inside that looks like a START does.
     let half = [&s, "host\n", &e, "\n", MARKER, "START__"];
-    family.holds("half a START behind", half.concat().into_bytes(), &images[..1]);
+    family.holds("half a START after the end", half.concat().into_bytes(), &images[..1]);
     let start_inside = [&s, "host\n\n", MARKER, "START__ x\n", &e].concat();
     let inside = format!("host\n\n{MARKER}START__ x\n");
     family.holds("START in an entry", start_inside.into_bytes(), &[held(HOST, inside.as_bytes())]);
     let between = [&s, "host\n", &e, "text\n", &s2, "device\n", &e2].concat();
     family.holds("text between entries", between.into_bytes(), &images);
-    family.holds("text behind", [&text, "text\n"].concat().into_bytes(), &images);
+    family.holds("text after the end", [&text, "text\n"].concat().into_bytes(), &images);
     let other = [&s, "host\n", &e, &s2.replace('#', "//"), "device\n", &e2.replace('#', "//")];
     family.holds("the second with another leader", other.concat().into_bytes(), &images[..1]);
     family.holds("as it should be", base, &images);
     family.holds("START on the first line", text.as_bytes()[1..].to_vec(), &images);
     let empty = [start(GFX906), e2[1..].to_owned()].concat();
-    family.holds("END directly behind START", empty.into_bytes(), &[held(GFX906, b"")]);
+    family.holds("END directly after START", empty.into_bytes(), &[held(GFX906, b"")]);
     let crlf = text.replace('\n', "\r\n");
     let lines = [held(HOST, b"host\r\n"), held(GFX906, b"device\r\n")];
     family.holds("CR LF", crlf.into_bytes(), &lines);
     let binary = [start(GFX906).as_bytes(), b"\0\xff\x80\0\n", end(GFX906).as_bytes()].concat();
-    family.holds("bytes that are no text", binary, &[held(GFX906, b"\0\xff\x80\0\n")]);
+    family.holds("bytes that are not text", binary, &[held(GFX906, b"\0\xff\x80\0\n")]);
     let blank = [&text, "\n\n   \n"].concat();
-    family.holds("blank lines behind", blank.into_bytes(), &images);
+    family.holds("blank lines after the end", blank.into_bytes(), &images);
     let marker = [
         &s,
         "x = \"__CLANG_OFFLOAD_BUNDLE____START__ \" # __CLANG_OFFLOAD_BUNDLE____END__ y\n",

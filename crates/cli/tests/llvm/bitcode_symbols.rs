@@ -58,7 +58,7 @@ impl Place {
         names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
     }
 
-    /// Compares, and returns the names. At least so many there must be.
+    /// Compares, and returns the names, of which there must be at least `at_least`.
     fn check(&self, file: &Path, at_least: usize) -> Vec<String> {
         let bytes = std::fs::read(file).unwrap();
         let ours = names(&bytes);
@@ -301,7 +301,7 @@ fn several_modules() {
         assert_eq!(count_modules(&output), 3);
         place.check(&output, 36);
     }
-    // A file behind a file, each with a symbol table of its own.
+    // A file after a file, each with a symbol table of its own.
     let mut bytes = std::fs::read(&split).unwrap();
     bytes.extend(&std::fs::read(&plain).unwrap()[4..]);
     std::fs::write(&output, bytes).unwrap();

@@ -1,6 +1,5 @@
 //! `clang-offload-bundler` of LLVM 22 and ours, with the same arguments in the same places: the same words, files,
-//! bytes and exit status. What is different on purpose stands in
-//! [`harness::DIFFERENCES`] and [`ODDITIES`], with the reason.
+//! bytes and exit status. [`harness::DIFFERENCES`] and [`ODDITIES`] list the intended differences, with reasons.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 

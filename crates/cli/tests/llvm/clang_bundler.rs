@@ -48,14 +48,14 @@ const SOURCES: [(&str, &str); 5] = [
     ),
 ];
 
-/// What is done, in one directory.
+/// Steps in one directory.
 struct Scenario {
     /// Commands: `HIP` stands for clang with what all compilations share, `LINK` for linking device code as well; `ar`
     /// and `clang` are tools of LLVM.
     steps: &'static [&'static str],
-    /// How often clang calls the bundler in all steps together.
+    /// Number of times that clang calls the bundler, in all steps together.
     runs: usize,
-    /// Whether there is compressed data in the results, which is compared decompressed.
+    /// True if there is compressed data in the results, which is compared decompressed.
     compressed: bool,
 }
 
@@ -122,7 +122,7 @@ const SCENARIOS: &[Scenario] = &[
     plain(1, &["HIP TWO -c -emit-llvm --cuda-device-only --gpu-bundle-output one.hip"]),
     plain(1, &["HIP TWO -S -emit-llvm --cuda-device-only --gpu-bundle-output one.hip"]),
     plain(1, &["HIP TWO -fgpu-rdc -c --cuda-device-only --gpu-bundle-output a.hip"]),
-    // What was bundled is taken apart again.
+    // The bundle is taken apart again.
     plain(3, &["HIP TWO -E one.hip -o one.hipi", "HIP TWO -c one.hipi"]),
     plain(
         5,
@@ -266,7 +266,7 @@ fn without_temporary_names(text: &[u8]) -> String {
     plain + rest
 }
 
-/// What every step says and makes: its exit status, what it prints, and at last the files.
+/// Results of all steps: the exit status and the output of each, and the files at the end.
 #[derive(PartialEq)]
 struct Outcome {
     said: Vec<(Option<i32>, String, String)>,
@@ -301,7 +301,7 @@ fn perform(scenario: &Scenario, bundler: &Path, place: &Path) -> Outcome {
     Outcome { said, files: files(&at) }
 }
 
-/// How often clang would run our bundler: as `-###` says, after the steps were done and all files are there.
+/// Returns how often clang would run our bundler: as `-###` prints, after the steps were done and all files are there.
 fn runs(scenario: &Scenario, place: &Path) -> usize {
     let (tools, at) = (place.join("tools"), place.join("work"));
     let start = format!(" \"{}\" ", tools.join("clang-offload-bundler").display());

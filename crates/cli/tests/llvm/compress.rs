@@ -1,4 +1,4 @@
-//! What `offload compress` writes is read by LLVM 22's `clang-offload-bundler`, and the other way round.
+//! LLVM 22's `clang-offload-bundler` reads the output of `offload compress`, and `offload` reads the bundler's.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 
@@ -35,7 +35,7 @@ fn code(place: &Path, mib: u64) -> [PathBuf; 2] {
     code_from(place, 4 << 20, mib << 20)
 }
 
-/// The same, of so many bytes from an offset in LLVM's library on.
+/// The same, with this many bytes of LLVM's library, from an offset on.
 fn code_from(place: &Path, offset: u64, size: u64) -> [PathBuf; 2] {
     let mut first = Vec::new();
     let mut library = File::open(llvm_library()).unwrap();

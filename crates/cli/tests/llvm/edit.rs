@@ -23,7 +23,7 @@ use edit_rig::survive::{self, Survival};
 use edit_rig::zoo::{Linked, PerFile, Shape, World, chosen, file, ids};
 use edit_rig::{Complaints, each, memory, must, run, said, settle, tool};
 
-/// What an unedited file does.
+/// Behaviour of an unedited file.
 struct Before {
     seen: Seen,
     bundles: Vec<Bundle>,
@@ -50,18 +50,18 @@ fn survival_before(file: &Linked) -> &'static Survival {
     BEFORE.get(file, || survive::survival(file, &file.path))
 }
 
-/// How thoroughly a file is looked at.
+/// Depth of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Depth {
-    /// What it does, what is in it, how large it is.
+    /// Its behaviour, its contents and its size.
     Itself,
-    /// What tools say about it, too.
+    /// In addition, the messages of tools about it.
     Messages,
-    /// What becomes of it by further tools, too.
+    /// In addition, the results of further tools.
     Survival,
 }
 
-/// What is wrong with an edited file that should hold these bundles.
+/// Returns the complaints about an edited file that should hold these bundles.
 fn check(file: &Linked, edited: &Path, expected: &[Bundle], depth: Depth) -> Complaints {
     let before = before(file);
     let seen = match observe::observe(file, edited) {
@@ -92,8 +92,7 @@ fn check_size(file: &Linked, seen: &Seen, size: u64, size_edited: u64) -> Compla
     let slack = 0x1000 * (file.bundles as u64 + 1) + file.page() * 2;
     let mut most = (size + device_edited + slack).saturating_sub(device);
     match file.shape {
-        // Nothing can move that is behind the program headers, so that there may be no room for another one, which
-        // `offload` tells.
+        // Nothing after the program headers can move, so a further one may have no room. `offload` reports this.
         Shape::Static => most = most.max(size),
         // Little can: what bundles leave that get a new place may stay.
         Shape::StaticPie if device_edited > device => most += device,
@@ -169,7 +168,7 @@ fn unedited_files_are_what_they_were_made_to_be() {
     }));
 }
 
-/// What ruins unedited files does not count for edited ones; these are all such tools.
+/// Tools that ruin unedited files do not count for edited ones; these are all such tools.
 #[test]
 fn tools_that_ruin_unedited_files_are_known() {
     settle(&each(&chosen(), |file| {
@@ -192,7 +191,7 @@ fn tools_that_ruin_unedited_files_are_known() {
     }));
 }
 
-/// What the checks say against a file with these bytes in the place of `file`.
+/// Returns the complaints about a file with these bytes in the place of `file`.
 fn against(file: &Linked, bytes: &[u8], depth: Depth) -> String {
     use std::os::unix::fs::PermissionsExt;
     let place = tempfile::tempdir().unwrap();
@@ -239,7 +238,7 @@ fn broken_pointers_are_seen() {
         file.add(at, 0x1000)
     });
     is_rejected("so-lld", Depth::Itself, "bundle 1: hipv4", |file| {
-        // To the bundle behind.
+        // To the next bundle.
         let at = file.relocation_of_wrapper(1);
         let next = file.relocation_of_wrapper(2);
         let bytes = file.bytes()[next..next + 8].to_vec();
@@ -306,7 +305,7 @@ fn broken_layouts_are_seen() {
         let at = file.program_header(LOAD, ".data");
         file.add(at + 32, 0x1000_0000)
     });
-    rejected("segments besides those that are loaded differ", |file| {
+    rejected("segments that are not loaded differ", |file| {
         let at = file.program_header(0x6474_e552, ".dynamic");
         file.add(at + 40, 0x1000)
     });
@@ -437,7 +436,7 @@ fn what_does_not_survive_tools_is_seen() {
 struct Edited {
     place: tempfile::TempDir,
     name: &'static str,
-    /// What `offload` said besides.
+    /// Other output of `offload`.
     said: String,
 }
 
@@ -493,7 +492,7 @@ fn only(file: &Linked, targets: &[&str]) -> Vec<Bundle> {
     bundles.map(|bundle| bundle.filtered(|id| keep.iter().any(|kept| kept == id))).collect()
 }
 
-/// That a further edit does nothing.
+/// Checks that a further edit does nothing.
 fn does_nothing(file: &Linked, edited: &Edited, words: &[&str]) -> Result<Complaints, String> {
     let again = edit(file, &edited.path(), words)?;
     let mut complaints = Complaints::new();
@@ -525,7 +524,7 @@ fn files_thinned_to_one_target_are_right() {
 #[ignore = "slow: .ci/run llvm_slow"]
 fn files_thinned_a_little_are_right() {
     settle(&each(&chosen(), |file| {
-        // What could be loaded, generic code and SPIR-V included.
+        // Everything that could be loaded, generic code and SPIR-V included.
         let kept = ["amdgcnspirv", "gfx90a:xnack+", "gfx90a:xnack-"];
         let mut complaints = edit_and_check(
             file,
@@ -658,7 +657,7 @@ fn image(file: &Linked, bundle: usize, target: &str) -> Vec<u8> {
     entries.iter().find(|(found, _)| found == id).unwrap().1.clone()
 }
 
-/// What `ID=IMAGE` is about in a bundle: the number that `offload ls` has for the image.
+/// Returns the number of an image in `offload ls`, as `ID=IMAGE` needs it.
 fn number(path: &Path, id: &str, bundle: usize) -> String {
     let rows = common::ls(path);
     let row = rows.iter().filter(|row| row.id.as_deref() == Some(id)).nth(bundle).unwrap();
@@ -741,7 +740,7 @@ fn replace_by_one_as_large(
     file: &Linked,
     replaced: impl Fn(&[Bundle], &[u8]) -> Vec<Bundle>,
 ) -> Complaints {
-    // Bundles that the linker wrapper of the new driver packs closely are laid out anew.
+    // Bundles that the linker wrapper of the new driver packs closely get a new layout.
     if file.compressed || file.is_new {
         return Complaints::new();
     }
@@ -809,7 +808,7 @@ fn files_with_removed_and_added_images_are_right() {
             };
             let mut complaints =
                 of("added again", check(file, &added.path(), &expected, Depth::Messages));
-            // What was the last entry is it again.
+            // The entry that was the last one is so again.
             let was_last = before(file).bundles[0].entries.last().unwrap().0 == *id;
             let is_whole =
                 file.bundles == 1 && was_last && !file.compressed && !file.has_odd_layout();
@@ -821,8 +820,8 @@ fn files_with_removed_and_added_images_are_right() {
     }));
 }
 
-/// Whether a bundle cannot move because something may refer to it: where something does, and where numbers in the code
-/// of programs at fixed addresses happen to be an address.
+/// Returns whether a bundle cannot move because something may refer to it: a real reference, or a number in the code of
+/// a program at fixed addresses that happens to be an address.
 fn may_be_pinned(file: &Linked, said: &str) -> bool {
     let files = ["exe-mold-many", "static-mold", "pie-lld-rdc-new"];
     let may = file.name.ends_with("referred") || files.contains(&file.name);
@@ -862,7 +861,7 @@ fn debug_files_fit_edited_files() {
     }
 }
 
-/// What cannot be edited is refused with a reason, and nothing is written.
+/// Files that cannot be edited are refused with a reason, and nothing is written.
 #[test]
 fn files_that_cannot_be_edited_are_refused() {
     let place = tempfile::tempdir().unwrap();

@@ -85,7 +85,7 @@ impl Place {
         output
     }
 
-    /// What the tool prints.
+    /// Returns the output of the tool.
     fn llvm(&self, tool: &str, args: &[&str]) -> String {
         common::stdout(&self.run(&llvm(tool), args))
     }
@@ -158,7 +158,7 @@ impl Place {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// What `readelf` and `llvm-readelf` have to say against a file, without its name.
+    /// Returns the complaints of `readelf` and `llvm-readelf` about a file, without its name.
     fn complaints(&self, name: &str) -> BTreeSet<String> {
         let mut complaints = BTreeSet::new();
         let llvm_readelf = llvm("llvm-readelf");
@@ -234,7 +234,7 @@ fn programs_find_the_images_that_are_left() {
     }
 }
 
-/// What a relocatable link makes of edited objects is what the edit makes of the linked one.
+/// A relocatable link of edited objects makes the same file as an edit of the linked one.
 #[test]
 fn edits_and_relocatable_links_can_change_places() {
     let place = Place::new();
@@ -543,7 +543,7 @@ fn section(place: &Place, file: &str, name: &str) -> (u64, Vec<u8>) {
     (u64::from_str_radix(address, 16).unwrap(), place.bytes("section"))
 }
 
-/// Where bundles start, in memory.
+/// Returns the addresses of bundles in memory.
 fn bundle_addresses(place: &Place, file: &str) -> Vec<u64> {
     let (address, contents) = section(place, file, ".hip_fat");
     let starts = (0..contents.len()).step_by(4096).filter(|&start| {

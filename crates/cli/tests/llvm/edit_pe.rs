@@ -1,7 +1,8 @@
-//! Editing device code in PE files as LLVM's and GNU's linkers make them, and what loaders and tools then say.
+//! Editing device code in PE files as LLVM's and GNU's linkers make them, and the answers of loaders and tools after
+//! that.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points, and Debian's `binutils-mingw-w64-x86-64`; fails without
-//! them. What needs Wine, in `/usr/lib/wine/wine64` or where `WINE` points, is asked for by `--ignored`.
+//! them. `--ignored` runs the tests that need Wine, in `/usr/lib/wine/wine64` or where `WINE` points.
 
 #[path = "../edit_pe/mod.rs"]
 mod rig;
@@ -16,7 +17,7 @@ use rig::dlls::{Dlls, PACKED, PLAIN, SIGNED, TARGETS, accepted, mingw, quiet};
 use rig::loader::{Headers, load, registered};
 use rig::wine::Wine;
 
-/// What each wrapper leads to.
+/// Images of each wrapper.
 type Registered = Vec<BTreeMap<String, Vec<u8>>>;
 
 fn keep(all: &Registered, targets: &[&str]) -> Registered {
@@ -38,7 +39,7 @@ fn ok(args: &[&str]) -> Output {
     output
 }
 
-/// Where the outputs of a test go.
+/// Directory for the outputs of a test.
 struct Outputs(tempfile::TempDir);
 
 impl Outputs {

@@ -13,7 +13,7 @@ use crate::common::{llvm, offload, run_with, stderr};
 struct Case {
     name: &'static str,
     text: &'static str,
-    /// Whether a shared object may hold it, and a program at fixed addresses.
+    /// True if a shared object may hold it, as well as a program at fixed addresses.
     shared: bool,
     fixed: bool,
 }
@@ -73,7 +73,7 @@ const AARCH64: &[Case] = &[
     ),
 ];
 
-/// What refers to no bundle, or to what comes after them.
+/// References to none of the bundles, or to places after them.
 const NONE: &[Case] = &[
     case("none", "nop\nnop", true, true),
     case("end", ".data\n.balign 8\n.quad after\n.text", true, true),
@@ -182,7 +182,7 @@ impl Lab {
         assert!(size("thinned") < size("linked"), "{what}");
     }
 
-    /// What the wrappers of a file point to.
+    /// Returns the pointers in the wrappers of a file.
     fn pointers(&self, file: &str) -> Vec<u64> {
         let place = self.place.path();
         let dump = "--dump-section=.hipFatBinSegment=section";

@@ -75,7 +75,7 @@ fn embed(from: &Path, to: &Path) {
     assert_eq!(std::fs::metadata(to).unwrap().len(), embedding.total_size());
 }
 
-/// How many images `llvm-objdump --offloading` finds.
+/// Returns the number of images that `llvm-objdump --offloading` finds.
 fn count_images(file: &Path) -> usize {
     run(llvm("llvm-objdump").arg("--offloading").arg(file)).matches("OFFLOADING IMAGE").count()
 }
@@ -245,7 +245,7 @@ fn compare_coff(plain: &Path, ours: &Path, what: &str) {
         printed.lines().filter(kept).map(str::to_owned).collect::<Vec<_>>()
     };
     let (before, after) = (printed(plain), printed(ours));
-    // What is added is in one place: the new section.
+    // All new bytes are in one place: the new section.
     let same = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
     let (left, right) = (&before[same..], &after[same..]);
     let added = right.len() - left.len();

@@ -20,7 +20,7 @@ const WINDOWS: &str = "x86_64-pc-windows-msvc";
 /// As many bytes as the stub looks at.
 const IMAGE: &[u8] = b"a fatbinary that nobody runs";
 
-/// Where one test works.
+/// A directory for one test.
 struct Place(TempDir);
 
 impl Place {
@@ -397,7 +397,7 @@ int mainCRTStartup(void) { return bounds[0] != 0; }
     }
 }
 
-/// How many bytes there are between the two pointers that `bounds` of the program has.
+/// Returns the number of bytes between the two pointers in `bounds` of the program.
 fn between_bounds(program: &[u8]) -> u64 {
     let long = |at: usize| u64::from_le_bytes(program[at..at + 8].try_into().unwrap());
     let base = 0x1_4000_0000..0x1_4100_0000_u64;

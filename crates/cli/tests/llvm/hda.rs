@@ -87,7 +87,7 @@ impl Place {
         self.ok("clang-offload-bundler", &args.iter().map(String::as_str).collect::<Vec<_>>());
     }
 
-    /// What LLVM makes of an archive, target by target.
+    /// Returns the output of LLVM for an archive, target by target.
     fn theirs(
         &self,
         library: &str,
@@ -97,7 +97,7 @@ impl Place {
         self.tool(&llvm("clang-offload-bundler"), library, targets, flags)
     }
 
-    /// What a tool makes of it, or what it complains of.
+    /// Returns the output of a tool, or its complaint.
     fn tool(
         &self,
         tool: &Path,
@@ -124,7 +124,7 @@ impl Place {
         }
     }
 
-    /// What our library makes of it.
+    /// Returns the output of our library.
     fn ours(&self, library: &str, targets: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
         let targets = targets.iter().map(|id| Request::new(&EntryId::parse(id).unwrap()));
         let mut input = File::open(self.at(library)).unwrap();
@@ -191,7 +191,7 @@ fn library(place: &Place, format: &str, name: &str) {
         place.bundle(member, file_type, &entries, flags);
         files.push(member);
     }
-    // Kinds, an empty entry, data that is no code, and members that are no bundles.
+    // Kinds, an empty entry, data that is not code, and members that are not bundles.
     let hip = [(HOST, "empty"), ("hipv4-amdgcn-amd-amdhsa--gfx906:xnack-", "one.c")];
     place.bundle("hip.o", "bc", &hip, &[]);
     place.bundle("hipcompressed.o", "bc", &hip, &["-compress"]);
@@ -228,7 +228,7 @@ fn archives_of_every_format_give_the_same_bytes() {
             assert!(place.compare("library.a", &[target])[0] == *archive, "{format} {target}");
         }
     }
-    // What LLVM cannot read.
+    // Archives that LLVM cannot read.
     place.ok("llvm-ar", &["--format=darwin", "rcS", "darwin.a", "hip.o", "hipcompressed.o"]);
     place.ok("llvm-ar", &["rcS", "gnu.a", "hip.o", "hipcompressed.o"]);
     assert!(place.theirs("darwin.a", &TARGETS[..1], &[]).is_err());

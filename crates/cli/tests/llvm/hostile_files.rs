@@ -1,8 +1,8 @@
 //! Hostile files, read by LLVM 22's tools and by ours.
 //!
-//! Ours must refuse what is malformed, with a line that says where, and give exactly what odd files hold. What LLVM's
-//! do is counted, not asserted. `HOSTILE=full` has more files (minutes), `HOSTILE_ONLY=words` only those whose
-//! family or name contains the words, `HOSTILE_SIDE=ours` asks ours only; what came of each run is in
+//! Ours must refuse malformed files, with a line that names the place, and read odd files exactly. The results of
+//! LLVM's tools are counted, not asserted. `HOSTILE=full` has more files (minutes), `HOSTILE_ONLY=words` only those
+//! whose family or name contains the words, `HOSTILE_SIDE=ours` asks ours only; the result of each run is in
 //! `target/tmp/hostile.txt`.
 
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ use crate::library;
 use crate::questions::{Question, Side, questions};
 use crate::runs::{End, LIMITS, Limits, Run, run};
 
-/// What came of one question about one file.
+/// Result of one question about one file.
 struct Asked {
     file: usize,
     side: Side,
     name: &'static str,
     verdict: Verdict,
-    /// What was said, shortly; of ours, what is wrong with the complaint.
+    /// A short form of the output; for ours, the fault of the complaint.
     said: String,
     bad_complaint: Option<String>,
 }
@@ -86,7 +86,7 @@ fn ours_by_its_own_rules(file: &Hostile, question: &Question, run: &Run, v: Verd
         "offload thin" if v == Verdict::Refused && run.files.contains_key("thinned") => {
             Verdict::Wrong
         }
-        // A warning is enough for IDs that are unknown, and for bytes behind a bundle.
+        // A warning is enough for IDs that are unknown, and for bytes after a bundle.
         _ if file.form == Form::Targets => v,
         _ if question.name.starts_with("clang-offload-bundler")
             && run.stderr.contains("at byte 0x") =>

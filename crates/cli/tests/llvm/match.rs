@@ -1,5 +1,5 @@
-//! What `offload match` says a GPU gets is what `clang-offload-bundler` of LLVM 22 hands out for it, wherever that tool
-//! knows the rule: generic and portable code it hands out for nothing but itself.
+//! `offload match` and `clang-offload-bundler` of LLVM 22 choose the same image for a GPU, wherever that tool knows the
+//! rule: it hands out generic and portable code for nothing but itself.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 
@@ -21,7 +21,7 @@ fn ours(file: &Path, gpu: &str) -> Option<(usize, String)> {
     })
 }
 
-/// What the bundler hands out.
+/// Returns the bytes that the bundler hands out.
 fn theirs(file: &Path, kind: &str, gpu: &str) -> Option<Vec<u8>> {
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("out");

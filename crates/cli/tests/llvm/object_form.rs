@@ -18,7 +18,7 @@ fn run(tool: &str, directory: &Path, args: &[&str]) {
     output(tool, directory, args);
 }
 
-/// What the tool prints.
+/// Returns the output of the tool.
 fn output(tool: &str, directory: &Path, args: &[&str]) -> String {
     let output =
         Command::new(common::llvm(tool)).args(args).current_dir(directory).output().unwrap();
@@ -183,7 +183,7 @@ fn macho() {
             let list = ["--type=bc", "--list", "--input=bundle"];
             let list = output("clang-offload-bundler", place.path(), &list);
             assert_eq!(list.lines().count(), 3, "{list}");
-            // After other tools have written the objects anew.
+            // After other tools have rewritten the objects.
             for tool in ["llvm-strip", "llvm-objcopy"] {
                 for name in ["host", "ours"] {
                     let to = format!("{name}.new");

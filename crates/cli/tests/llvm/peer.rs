@@ -22,7 +22,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Whether a row is an entry of a bundle directly in a section: what readobj looks at.
+/// Returns whether a row is an entry of a bundle directly in a section, which readobj lists.
 fn is_section_bundle(row: &&Row) -> bool {
     ["bundle", "ccob"].contains(&row.container.as_str())
         && row.path.iter().any(|p| p.starts_with("section:"))
@@ -245,7 +245,7 @@ fn archives_member_by_member() {
                 .unwrap();
             let alone = place.path().join("member");
             std::fs::write(&alone, &bytes.stdout).unwrap();
-            // What a member holds by itself is what the archive holds under the member's name.
+            // A member holds the same by itself as the archive holds under the member's name.
             let segment =
                 format!("member:{}", Path::new(member).file_name().unwrap().to_string_lossy());
             let inside: Vec<_> = rows.iter().filter(|row| row.path[0] == segment).collect();
@@ -316,7 +316,7 @@ fn freshly_compiled_bitcode() {
     compile(&openmp, &[&args[..], &["-Xclang", &remap]].concat(), "sum.c");
     compare_embedded(&openmp, &["gfx908", "gfx942"]);
 
-    // What other tools write of these: linked, with less or more in it, in the wrapper, as an archive's member.
+    // Outputs of other tools: linked, with less or more in it, in the wrapper, as an archive's member.
     let linked = at("linked.bc");
     run(llvm("llvm-link").args([&full, &openmp]).arg("-o").arg(&linked));
     let all = [&sorted[..], &["gfx908", "gfx942"]].concat();

@@ -23,10 +23,10 @@ const TRIPLES: [&str; 7] = [
     "x86_64-apple-darwin",
 ];
 
-/// The size of an image that padding comes in front of.
+/// The size of an image that needs padding before it.
 const LARGE: u32 = 0x10_0001;
 
-/// What a tool of LLVM 22 writes to standard output.
+/// Returns the output of a tool of LLVM 22.
 fn run(tool: &str, directory: &Path, args: &[&str]) -> String {
     let output =
         Command::new(common::llvm(tool)).args(args).current_dir(directory).output().unwrap();
@@ -54,13 +54,13 @@ fn package(kind: Kind) -> Vec<u8> {
     layout.to_vec(&[&[0x7F; 300]]).unwrap()
 }
 
-/// So many bytes, all values in turn.
+/// Returns this many bytes, all values in turn.
 fn pattern(size: u32) -> Vec<u8> {
     (0..size).map(|number| number.to_le_bytes()[0]).collect()
 }
 
-/// Images that bitcode has its own ways for: all bytes, none, only zeros, characters, a final zero, a package, one so
-/// large that padding comes in front of it.
+/// Returns images that bitcode stores in different ways: all bytes, none, only zeros, characters, a final zero, a
+/// package, one so large that padding comes before it.
 fn images(kind: Kind) -> Vec<Vec<Vec<u8>>> {
     let (all, large) = (pattern(256), pattern(LARGE));
     let one: [Vec<u8>; 7] =
@@ -147,7 +147,7 @@ fn with_our_alignments(line: &str) -> String {
     }
 }
 
-/// Where the description is the same, `llc` makes the same bytes of our bitcode and of LLVM's.
+/// `llc` makes the same bytes of our bitcode and of LLVM's, where the description is the same.
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
 fn objects_are_those_of_llvm() {

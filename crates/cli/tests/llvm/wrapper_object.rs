@@ -37,7 +37,7 @@ fn package(kind: OffloadKind, image: &[u8]) -> Vec<u8> {
 /// A fatbinary as the stub looks at it: 16 bytes.
 const FATBIN: &[u8] = b"\x50\xed\x55\xba\x01\x00\x10\x00fatbin\x00\xff";
 
-/// How a program is linked.
+/// Way to link a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Link {
     Pie,
@@ -72,7 +72,7 @@ fn linkers() -> [PathBuf; 2] {
     ["/usr/bin/ld.bfd".into(), llvm("ld.lld")]
 }
 
-/// Compiles what a program for this machine needs besides a wrapper.
+/// Compiles the parts of a program for this machine other than the wrapper.
 fn compile_host(place: &Place, kind: u32, runtime: &[&str]) {
     let clang = llvm("clang");
     place.compile(&clang, "entries.c", "entries.o", &[&format!("-DKIND={kind}")]);
@@ -301,7 +301,7 @@ fn unused_sections_are_dropped() {
         let kept = link(&lld, &[gc, "-Wl,-z,nostart-stop-gc"]);
         assert!(kept.contains(&format!("{registered}1 entries")), "{object}: {kept}");
     }
-    // What documentation warns of: entries are not retained, although the module says so.
+    // A case that documentation warns of: entries are not retained, although the module says so.
     let ld = format!("--ld-path={}", lld.display());
     let link = ["runtime.o", "main.o", "entries.o", &ld, gc, "-o", "linked"];
     for object in ["plain.o", "theirs.o"] {

@@ -109,7 +109,7 @@ fn target_code_runs_on_the_host_device() {
     let place = place.path();
     llvm("lib/libomptarget.so");
     compile(place);
-    // What clang makes of it.
+    // Output of clang for it.
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrapper/openmp.c");
     let whole = ["-O1", "-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu", "-o", "whole"];
     run(place, llvm("bin/clang"), &[&whole[..], &[source.to_str().unwrap()]].concat());

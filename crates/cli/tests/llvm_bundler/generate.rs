@@ -98,7 +98,7 @@ pub const OTHER_DEVICES: [&str; 8] = [
     "x86_64-unknown-linux-gnu",
     "spirv64-intel-unknown-unknown",
 ];
-/// What a name can be mistyped as.
+/// Mistyped names.
 pub const WRONG: [&str; 8] = [
     "hip-amdgcn-amd-amdhsa",
     "hip",
@@ -135,7 +135,7 @@ pub fn spell(random: &mut Random, args: &mut Vec<Vec<String>>, name: &str, value
 
 /// The options of a run in any order, now and then in a response file.
 pub fn shuffled(random: &mut Random, mut args: Vec<Vec<String>>, case: &mut Case) {
-    // What may be repeated is in order.
+    // Repeated options are in order.
     let repeated = |arg: &Vec<String>| {
         let name = arg[0].trim_start_matches('-');
         ["input", "output", "targets"].iter().any(|start| name.starts_with(start))
@@ -214,7 +214,7 @@ pub fn device(random: &mut Random, hip: bool) -> String {
     format!("{kind}-{}{target_id}", random.pick(&AMD))
 }
 
-/// What a target comes to: the kind, three fields of the triple, the target ID.
+/// Returns the meaning of a target: the kind, three fields of the triple, the target ID.
 pub fn meaning(target: &str) -> String {
     let fields: Vec<_> = target.splitn(6, '-').collect();
     let or_unknown = |nth: usize| match fields.get(nth) {

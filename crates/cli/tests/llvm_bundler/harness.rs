@@ -40,7 +40,7 @@ pub struct Case {
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// What came of it.
+/// Outcome of a case.
 #[derive(Clone, PartialEq)]
 pub struct Outcome {
     /// `None` where a signal ended it.
@@ -53,7 +53,7 @@ pub struct Outcome {
 }
 
 impl Case {
-    /// Whether an option is given, in either spelling.
+    /// Returns whether an option is given, in either spelling.
     pub fn has(&self, option: &str) -> bool {
         self.words().iter().any(|word| {
             word.strip_prefix('-')
@@ -63,7 +63,7 @@ impl Case {
         })
     }
 
-    /// How many inputs have this name.
+    /// Returns the number of inputs with this name.
     pub fn inputs(&self, name: &str) -> usize {
         let words = self.words();
         let mut count = 0;
@@ -114,7 +114,7 @@ impl Outcome {
         &self.files.get(name).unwrap_or_else(|| panic!("no {name}: {self:?}")).1
     }
 
-    /// The files besides those that were there.
+    /// Returns the files that were not there before.
     pub fn new_files(&self, case: &Case) -> BTreeMap<&str, &(u32, Vec<u8>)> {
         self.files
             .iter()
@@ -200,11 +200,11 @@ pub fn both(case: &Case) -> (Outcome, Outcome) {
     (run(&theirs(), case), run(&ours(), case))
 }
 
-/// Both do the same, or one of [`DIFFERENCES`] says why not.
+/// Checks that both do the same, or that one of [`DIFFERENCES`] explains why not.
 ///
-/// Not compared: what a failing run leaves behind (LLVM's what it had written so far, ours nothing); the order of lists
-/// (of a hash table there, of the file here); the bytes of compressed bundles, whose contents are compared; where in
-/// an object its sections lie; which of equally near options a complaint suggests; warnings that only ours gives, those
+/// Does not compare: files of a failing run (LLVM leaves what it had written so far, ours nothing); the order of lists
+/// (of a hash table there, of the file here); the bytes of compressed bundles, whose contents are compared; the places
+/// of sections in an object; the choice among equally near options in a complaint; warnings that only ours gives, those
 /// of [`WARNINGS`].
 pub fn compare(case: &Case) -> Result<(Outcome, Outcome), String> {
     let (their, our) = both(case);
@@ -266,7 +266,7 @@ pub fn comparable(case: &Case, outcome: &Outcome) -> Outcome {
     outcome
 }
 
-/// What counts of a file's bytes.
+/// Returns the part of a file's bytes that is compared.
 pub fn facts(bytes: Vec<u8>) -> Vec<u8> {
     if bytes.starts_with(b"CCOB") {
         uncompressed_facts(&bytes)
@@ -277,7 +277,7 @@ pub fn facts(bytes: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// What two runs do not have in common.
+/// Describes the differences between two runs.
 pub fn unlike(their: &Outcome, our: &Outcome) -> String {
     let start = |bytes: &[u8]| {
         let hash = bytes.iter().fold(0u32, |hash, &b| hash.wrapping_mul(31).wrapping_add(b.into()));
@@ -313,8 +313,8 @@ pub fn sorted(lines: &[u8]) -> Vec<u8> {
     lines.concat()
 }
 
-/// The header of a compressed bundle without its own size: version, method, size and hash of what is inside. Together
-/// with both tools reading both files this is as good as comparing what is inside.
+/// Returns the header of a compressed bundle without its own size: version, method, size and hash of the contents. As
+/// both tools read both files, this compares the contents.
 pub fn uncompressed_facts(bundle: &[u8]) -> Vec<u8> {
     let version = bundle[4];
     let (total, rest) = match version {
@@ -326,12 +326,12 @@ pub fn uncompressed_facts(bundle: &[u8]) -> Vec<u8> {
     [&bundle[..8], rest].concat()
 }
 
-/// What ours does on purpose in another way than LLVM 22, where generated runs and the lines below meet it.
+/// An intended difference from LLVM 22, where generated runs and the lines below meet it.
 pub struct Difference {
     pub reason: &'static str,
-    /// Whether this is a case of it: theirs, ours.
+    /// Returns whether this is a case of it: theirs, ours.
     pub applies: fn(&Case, &Outcome, &Outcome) -> bool,
-    /// What must be true instead of equality.
+    /// Returns what must be true instead of equality.
     pub holds: fn(&Case, &Outcome, &Outcome) -> bool,
 }
 
@@ -339,7 +339,7 @@ pub fn succeeds(outcome: &Outcome) -> bool {
     outcome.status == Some(0)
 }
 
-/// Whether a run ends with an error of these words and leaves nothing.
+/// Returns whether a run ends with an error of these words and leaves nothing.
 pub fn refuses(case: &Case, outcome: &Outcome, words: &str) -> bool {
     outcome.status == Some(1)
         && outcome.new_files(case).is_empty()

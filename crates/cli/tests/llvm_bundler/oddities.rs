@@ -2,7 +2,7 @@
 
 use super::harness::Outcome;
 
-/// What a run comes to: its exit status, and words on standard error or output; or a crash.
+/// Expected end of a run: its exit status, and words on standard error or output; or a crash.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
     Succeeds(&'static str),
@@ -87,7 +87,7 @@ pub const ODDITIES: &[(&str, End, End, &str)] = &[
         "-type=bc -list -input=packed-and-zeros",
         Fails("Src size is incorrect"),
         Succeeds("host-"),
-        "zeros behind a compressed bundle",
+        "zeros after a compressed bundle",
     ),
     (
         "-type=s -list -input=first-line",
@@ -105,7 +105,7 @@ pub const ODDITIES: &[(&str, End, End, &str)] = &[
         "-type=s -targets=H,hip-nvptx64-nvidia-cuda-sm_70 -input=in/text0 -input=in/text1 -output=-",
         Succeeds("hip-nvptx64-nvidia-cuda-sm_70-\n"),
         Succeeds("hip-nvptx64-nvidia-cuda-unknown-sm_70\n"),
-        "LLVM takes the target ID behind three fields for an environment",
+        "LLVM takes the target ID after three fields for an environment",
     ),
     (
         "-type=s -targets=host-x86_64-unknown-linux-gnu-foo -input=in/text0 -output=-",
