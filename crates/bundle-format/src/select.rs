@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_entry_wins_wherever_it_stands() {
+    fn the_best_entry_wins_in_any_order() {
         let any = "hip-amdgcn-amd-amdhsa--gfx90a";
         let on = "hip-amdgcn-amd-amdhsa--gfx90a:xnack+";
         let both = "hip-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack+";
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn of_twins_the_text_asked_for_wins_then_the_first() {
+    fn equal_text_wins_among_equivalent_entries_then_the_first() {
         let (hip, v4) = ("hip-amdgcn-amd-amdhsa--gfx906", "hipv4-amdgcn-amd-amdhsa--gfx906");
         assert_eq!(best(v4, &[hip, v4]), Some(1));
         assert_eq!(best(hip, &[v4, hip]), Some(1));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn hip_serves_openmp_on_demand() {
+    fn hip_serves_openmp_on_request() {
         let entries = [EntryId::parse("hip-amdgcn-amd-amdhsa--gfx906").unwrap().target()];
         let request = Request::new(&EntryId::parse("openmp-amdgcn-amd-amdhsa--gfx906").unwrap());
         assert_eq!(request.best_match(&entries), None);

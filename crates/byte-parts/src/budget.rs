@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_the_limit_is_taken() {
+    fn a_budget_never_exceeds_its_limit() {
         let mut budget = Budget::new(10);
         assert!(budget.take(7));
         assert!(!budget.take(4));

@@ -182,7 +182,7 @@ mod tests {
     use super::hash;
 
     #[test]
-    fn is_the_head_of_the_md5_digest() {
+    fn the_hash_starts_the_md5_digest() {
         // RFC 1321, appendix A.5: d41d8cd98f00b204... and 900150983cd24fb0...
         assert_eq!(hash(b"").to_le_bytes(), [0xd4, 0x1d, 0x8c, 0xd9, 0x8f, 0x00, 0xb2, 0x04]);
         assert_eq!(hash(b"abc"), 0xb04f_d23c_9850_0190);

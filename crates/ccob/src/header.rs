@@ -198,7 +198,7 @@ mod tests {
     const FOUR_GIB: u64 = 1 << 32;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_headers_are_read_back() {
         for version in [Version::V1, Version::V2, Version::V3] {
             for method in [Method::ZLIB, Method::ZSTD] {
                 let bytes = header_bytes(version, method, 100, 5000, 0x0123_4567_89AB_CDEF);

@@ -159,7 +159,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn numbers_and_versions_go_back_and_forth() {
+    fn numbers_and_versions_convert_in_both_directions() {
         for number in (0..=u16::MAX).take(if cfg!(miri) { 100 } else { usize::MAX }) {
             match Version::from_number(number) {
                 Some(version) => assert_eq!(version.number(), number),

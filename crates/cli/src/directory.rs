@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_looked_at_without_following_links() {
+    fn entries_are_inspected_without_following_links() {
         let place = tempfile::tempdir().unwrap();
         let directory = Directory::open(place.path()).unwrap();
         let kind = |name: &str| directory.look(OsStr::new(name)).unwrap().map(|entry| entry.kind);
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_directory_stays_the_same_whatever_has_its_name() {
+    fn a_renamed_directory_stays_open() {
         let place = tempfile::tempdir().unwrap();
         let [one, two, aside] = ["one", "two", "aside"].map(|name| place.path().join(name));
         fs::create_dir(&one).unwrap();
@@ -83,7 +83,7 @@ mod tests {
     /// Files from before 1970 have negative times.
     #[test]
     #[cfg(unix)]
-    fn stamps_agree_for_old_files() {
+    fn stamps_are_equal_for_files_before_1970() {
         use std::time::{Duration, SystemTime};
         let place = tempfile::tempdir().unwrap();
         let file = fs::File::create(place.path().join("file")).unwrap();

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_come_back_and_cannot_deceive() {
+    fn texts_are_kept_and_escaped() {
         for text in [
             "plain \"text\" \\ ä 語 😀",
             "\u{7f}\u{80}\u{9b}31m\u{9f}\u{a0}",
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_the_usual_one() {
+    fn the_layout_is_that_of_serde_json() {
         let value = serde_json::json!({"a": [1, {"b": null}], "c": [], "d": {}});
         let mut out = Vec::new();
         write_pretty(&mut out, &value).unwrap();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_say_the_same_of_themselves_and_in_the_list() {
+    fn commands_have_the_same_description_in_the_list() {
         let listed = super::Cli::command();
         let mut built = listed.clone();
         built.build();

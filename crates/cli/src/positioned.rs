@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_are_apart() {
+    fn positions_are_independent() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"0123456789").unwrap();
         let (mut one, mut two) = (Positioned::new(&file), Positioned::new(&file));

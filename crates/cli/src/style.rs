@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stay_lines() {
+    fn line_breaks_are_kept() {
         assert_eq!(printable_lines("a\nb\n"), "a\nb\n");
         assert_eq!(printable_lines("a\u{9b}\n\nb\u{202e}"), "a\\u{9b}\n\nb\\u{202e}");
     }

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_near_is_meant() {
+    fn only_near_names_are_suggested() {
         assert_eq!(nearest("zstdd", ["zlib", "zstd"]), ["zstd"]);
         assert_eq!(nearest("hpi", ["hip", "hipv4", "host"]), ["hip"]);
         assert_eq!(nearest("hip", ["hip", "hipv4"]), ["hipv4"; 0]);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn other_devices_are_no_slips() {
+    fn ids_of_other_devices_are_not_suggested() {
         let ids = ["hipv4-amdgcn-amd-amdhsa--gfx1100", "hipv4-amdgcn-amd-amdhsa--gfx906:xnack+"];
         for (typed, meant) in [
             ("hip-amdgcn-amd-amdhsa--gfx1100", &ids[..1]),

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extensions_choose_what_is_not_named() {
+    fn the_extension_chooses_the_output_by_default() {
         for (named, output, expected) in [
             (None, "a.ll", Emit::Text),
             (None, "a.bc", Emit::Bitcode),

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_does_not_tell_is_unknown() {
+    fn code_is_unknown_without_a_sound_table() {
         let sound = elf(&EMPTY);
         for cut in 0..sound.len() {
             assert_eq!(holds_code(&sound[..cut]), None, "{cut}");

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_not_of_a_gpu() {
+    fn names_that_are_not_of_a_gpu_are_errors() {
         for (text, words) in [
             ("", "expected a target ID such as gfx90a:xnack+ or sm_86"),
             ("gfx9-generic", "is not a GPU, it stands for several: gfx900, "),
@@ -361,13 +361,13 @@ mod tests {
     }
 
     #[test]
-    fn processors_may_be_newer_than_this_crate() {
+    fn unknown_processors_are_accepted() {
         assert!(Device::parse("gfx1155").unwrap().is_unknown());
         assert!(Device::parse("sm_140").unwrap().is_unknown());
     }
 
     #[test]
-    fn states_are_all_ways_to_set_what_is_open() {
+    fn states_are_all_settings_of_open_features() {
         let states = |text| -> Vec<_> {
             Device::parse(text).unwrap().states().iter().map(|t| t.id().to_owned()).collect()
         };
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_as_short_as_can_be() {
+    fn conditions_are_minimal() {
         let gpu = Device::parse("gfx90a").unwrap();
         for (states, words) in [
             (0b0011, "xnack is off"),

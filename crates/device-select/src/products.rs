@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_sound() {
+    fn every_product_in_the_table_is_found() {
         let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
         let all: Vec<_> = Product::all().collect();
         assert_eq!(all.len(), lines);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_nothing_stay() {
+    fn unknown_names_are_unchanged() {
         for typed in [
             "gfx90a:xnack+",
             "gfx9-generic",
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn doubtful_names_are_errors() {
+    fn ambiguous_names_are_errors() {
         for (typed, words) in [
             (
                 "RX 7900",

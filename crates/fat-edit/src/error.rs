@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_about_the_file_itself_start_with_what_is_wrong() {
+    fn messages_about_the_whole_file_start_with_the_problem() {
         let path = || Vec::new();
         let finding = bundle_format::composition(["x"]).remove(0);
         for error in [
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_reading_are_that_wherever_they_come_from() {
+    fn read_errors_get_no_path() {
         let path = path_of_a_bundle();
         let error = Problem::Read(io::ErrorKind::HostUnreachable.into()).within(&path);
         assert!(matches!(error, Problem::Read(_)), "{error}");

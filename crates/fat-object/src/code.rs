@@ -112,7 +112,7 @@ mod tests {
     const EMPTY: [(u64, u64); 4] = [(0, 0), (2, 32), (6, 0), (3, 64)];
 
     #[test]
-    fn compressed_images_of_some_kilobytes_are_looked_into() {
+    fn compressed_images_of_some_kilobytes_are_inspected() {
         let told = |method, stored: &[u8], size, budget: &mut Budget| {
             let own = Compression { method, stored_size: 0, uncompressed_size: size };
             let mut source = Source::of_bytes(stored, Origin::File);

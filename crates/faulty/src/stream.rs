@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_strike_once() {
+    fn errors_occur_once() {
         let rig = Rig::failing(1, Fault::Error(ErrorKind::TimedOut));
         let mut stream = rig.stream(b"abc");
         let mut buf = [0; 1];
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_stay() {
+    fn ends_are_permanent() {
         let mut stream = Rig::failing(1, Fault::End).stream(b"abc");
         let mut buf = [0; 1];
         assert_eq!(stream.read(&mut buf).unwrap(), 1);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_change_under_those_who_read() {
+    fn contents_change_during_reading() {
         let (old, new): (Arc<[u8]>, Arc<[u8]>) = ((*b"abcd").into(), (*b"xy").into());
         let rig = Rig::failing(1, Fault::Change(old.clone(), new));
         let (mut stream, mut other) = (rig.stream(&old), rig.stream(b"abc"));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn short_calls_move_all_in_the_end() {
+    fn short_calls_move_all_bytes() {
         let bytes: Vec<u8> = (0..=255).cycle().take(5000).collect();
         for seed in 0..20 {
             let rig = Rig::short(seed);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn every_call_gets_its_turn() {
+    fn every_call_fails_once() {
         let mut seen = Vec::new();
         let read = |rig: &Rig| io::copy(&mut rig.stream(b"abc"), &mut io::sink());
         let calls = at_each_call(&Fault::Error(ErrorKind::Other), read, |call, result| {

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_make_no_difference() {
+    fn pieces_do_not_change_the_fingerprint() {
         let bytes: Vec<u8> = (0..5000u32).map(|n| (n % 253) as u8).collect();
         for len in [0, 1, 16, 239, 240, 241, 1024, 5000] {
             let mut fingerprint = Fingerprint::default();

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wide_index_starts_at_the_very_offset() {
+    fn the_wide_index_starts_at_exactly_4_gib() {
         let mut builder = LayoutBuilder::new();
         builder.push(b"a", 10, Some(&symbols(&["f"]))).unwrap();
         builder.push(b"b", 10, Some(&symbols(&["g"]))).unwrap();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_header_cannot_say_is_refused() {
+    fn members_that_do_not_fit_a_header_are_refused() {
         let mut builder = LayoutBuilder::new();
         for name in [&b""[..], b"a\nb", b"a\0"] {
             assert_eq!(builder.push(name, 0, None).unwrap_err().kind(), ErrorKind::Usage);

@@ -182,7 +182,7 @@ mod tests {
     use crate::ErrorKind;
 
     #[test]
-    fn what_is_no_object_has_none() {
+    fn other_files_have_no_symbols() {
         for data in [&b""[..], b"text", b"!<arch>\n", b"__CLANG_OFFLOAD_BUNDLE__"] {
             assert!(Symbols::read(data).unwrap().is_none());
         }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn names_may_share_bytes_but_not_without_end() {
+    fn names_may_share_bytes_up_to_a_limit() {
         let symbols = Symbols::read(&symbols_of_one_name(100, 100)).unwrap().unwrap();
         assert_eq!((symbols.len(), symbols.as_bytes().len()), (100, 100 * 101));
         // 20,000 times 500 KB.

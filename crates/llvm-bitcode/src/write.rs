@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing() {
+    fn an_empty_stream_has_no_bytes() {
         assert_eq!(bits(|_| ()), []);
     }
 
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn records() {
+    fn records_are_written_without_abbreviations() {
         let bytes = bits(|stream| {
             stream.block.width = 4;
             stream.record(1, &[2, 33]);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_know_their_length() {
+    fn blocks_start_with_their_length() {
         let bytes = bits(|stream| {
             stream.enter_block(8, 3);
             stream.enter_block(17, 4);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_longer_than_its_length_can_say() {
+    fn a_block_too_long_for_its_length_is_an_error() {
         let mut stream = Writer::new(*b"BC\xC0\xDE");
         stream.enter_block(8, 4);
         let abbreviation = stream.define_blob(8);
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_of_chunks() {
+    fn vbr_bits_counts_the_bits_of_all_chunks() {
         for (value, bits) in [(0, 6), (31, 6), (32, 12), (1023, 12), (1024, 18), (u64::MAX, 78)] {
             assert_eq!(vbr_bits(value, 6), bits, "{value}");
         }

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_follow_what_they_are_at() {
+    fn symbols_move_with_their_bundles() {
         let moves = moved(300);
         for (old, new) in [
             (0, 0),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn references_follow_or_are_lost() {
+    fn references_move_or_are_lost() {
         let reference = |symbol, of_section, addend: i64, known: bool| {
             let addend = if known { Addend::Known(addend) } else { Addend::About(addend) };
             moved(300).addend(Reference { symbol, of_section, addend })

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn small_parts_are_read_at_once() {
+    fn one_read_spans_small_parts() {
         let output = sample();
         let (mut input, mut images) = (Cursor::new(b"0123456789"), Letters);
         let mut parts = reader(&output, &mut input, &mut images);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_of_an_edit_keeps_what_it_copies() {
+    fn an_edit_of_an_edit_keeps_copied_parts() {
         let (mut input, mut buf) = (Cursor::new(b"0123456789"), [0; 3]);
         let mut source = Source::new(&mut input).unwrap();
         let twice = edited(&sample(), &mut source, |source, window| {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_is_copied() {
+    fn copied_ranges_are_known() {
         let output = sample();
         assert!(copies(&output, &(0..4), 1) && copies(&output, &(2..4), 3));
         assert!(!copies(&output, &(2..4), 2) && !copies(&output, &(2..5), 3));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_is_unchanged() {
+    fn unchanged_ranges_are_known() {
         assert!(is_copy_of(&copy_of(&(3..9)), &(3..9)));
         assert!(is_copy_of(&Output::new(), &(3..3)));
         assert!(!is_copy_of(&copy_of(&(3..9)), &(3..10)));

@@ -58,7 +58,7 @@ mod tests {
     use object::U32;
 
     #[test]
-    fn any_place_and_any_rest() {
+    fn entries_may_be_unaligned_and_end_short() {
         let bytes = [9, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0];
         let words: &[U32<LittleEndian>] = entries(&bytes[1..]);
         assert_eq!(words.iter().map(|word| word.get(LE)).collect::<Vec<_>>(), [1, 2]);

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_change_moves_with_its_alignment() {
+    fn parts_after_a_change_keep_their_alignment() {
         assert_eq!(laid_out("h.11..2233.tail", 2, &[]), "h.11..2233.tail");
         // As long as before: only there.
         assert_eq!(laid_out("h.11..2233.tail", 2, &[('1', Some("ab"))]), "h.ab..2233.tail");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back() {
+    fn a_reversed_change_restores_the_layout() {
         let input = "header..1111....22......33333.......4...5.end";
         let old = ["1111", "22", "33333", "4", "5"];
         for (digit, old) in ('1'..='5').zip(old) {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back_from_anywhere() {
+    fn a_reversed_change_restores_any_layout() {
         let mut number = 17_usize;
         let mut below = |end| {
             number = number.wrapping_mul(0x5851_f42d).wrapping_add(0x14d5_7f2d) & 0x7fff_ffff;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_takes_its_padding_along() {
+    fn removed_parts_take_their_padding_along() {
         assert_eq!(laid_out("hhhh1...2...3.t", 4, &[('2', None)]), "hhhh1...3.t");
         assert_eq!(laid_out("hhhh1...2...3.t", 4, &[('1', None)]), "hhhh2...3.t");
         assert_eq!(laid_out("hhhh1...2...3.t", 4, &[('3', None)]), "hhhh1...2.t");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_overlap() {
+    fn overlapping_parts_are_errors() {
         let changed = |range: Range<u64>| Piece { new: Some(bytes("x")), ..Piece::kept(range, 1) };
         let overlap = |pieces: &[Piece]| lay_out(&(0..10), pieces).map(|l| l.splices.size());
         assert_eq!(
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_go_into_what_stays() {
+    fn patches_go_into_kept_parts() {
         let mut splices = output::copy_of(&(0..4));
         splices.push_bytes(b"new");
         splices.push_input(Input::File, 6..10);

@@ -350,7 +350,7 @@ mod tests {
     const TEXT: u64 = 0x5000;
 
     #[test]
-    fn windows_that_lie_in_two_blocks() {
+    fn references_across_two_blocks_are_found() {
         for (n, at) in (0xfff0..0x10010).zip(0xfff0..) {
             let displacement = 0x3000_u64.wrapping_sub(TEXT + at + 10).to_le_bytes();
             let bytes = [&[0x81, 0x3d][..], &displacement[..4]].concat();
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn x86_64_offsets_of_the_large_model() {
+    fn x86_64_offsets_of_the_large_model_are_found() {
         // movabs $offset, %rax
         let bytes = [&[0x48, 0xb8][..], &0x2000_u64.wrapping_sub(0x1234).to_le_bytes()].concat();
         let bytes = [&[0; 16][..], &bytes, &[0; 16]].concat();
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn aarch64_addresses_in_parts() {
+    fn aarch64_addresses_in_parts_are_found() {
         let starts = [0x40_3000, 0x40_6000];
         let found = |relocated: bool, words: &[u32]| {
             let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_that_have_few_bits_in_common() {
+    fn starts_with_few_common_bits_are_found() {
         let (starts, slot) = ([0x1008, 0x2110, 0x2999], 0x1000..0x4000);
         let mut targets = Targets::new(&starts, &slot, true);
         for start in starts {

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_share_bytes_and_the_order_is_from_the_last_byte() {
+    fn suffixes_share_bytes_and_strings_are_sorted_from_the_last_byte() {
         let mut strings = Strings::default();
         for string in [&b"text"[..], b"", b".rela.text", b".text", b"x", b"a"] {
             strings.add(string);

@@ -65,7 +65,7 @@ mod tests {
     use std::io::Cursor;
 
     #[test]
-    fn every_entry_once() {
+    fn every_entry_is_visited_once() {
         let data: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
         let mut reader = Cursor::new(data);
         let mut source = Source::new(&mut reader).unwrap();

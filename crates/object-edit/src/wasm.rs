@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leb128_there_and_back() {
+    fn leb128_is_written_and_read() {
         for (value, min, bytes) in [
             (0, 1, &b"\0"[..]),
             (0x7f, 1, b"\x7f"),

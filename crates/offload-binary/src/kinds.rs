@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_flags_survive() {
+    fn unknown_flags_are_kept() {
         let flags = Flags(0x8000_0000) | Flags::METADATA;
         assert!(flags.contains(Flags::METADATA) && !Flags::METADATA.contains(flags));
         assert_eq!((flags.0, Flags::default()), (0x8000_0001, Flags::NONE));

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn no_strings_make_one_nul() {
+    fn an_empty_table_is_one_nul() {
         assert_eq!(table(&[]), (b"\0".to_vec(), Vec::new()));
         assert_eq!(table(&["", ""]), (b"\0".to_vec(), [0, 0].to_vec()));
     }
@@ -88,21 +88,21 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_shared() {
+    fn suffixes_are_shared() {
         let (bytes, offsets) = table(&["arch", "ch", "h", "march", "a", "cha"]);
         assert_eq!(bytes, b"\0march\0cha\0");
         assert_eq!(offsets, [2, 4, 5, 1, 9, 7]);
     }
 
     #[test]
-    fn only_the_end_of_the_last_string_is_shared() {
+    fn only_suffixes_of_the_last_string_are_shared() {
         let (bytes, offsets) = table(&["xab", "ab", "yb", "b"]);
         assert_eq!(bytes, b"\0yb\0xab\0");
         assert_eq!(offsets, [4, 5, 1, 6]);
     }
 
     #[test]
-    fn long_ends_are_shared() {
+    fn long_suffixes_are_shared() {
         let (bytes, offsets) =
             table(&["amdgcn-amd-amdhsa", "mdgcn-amd-amdhsa", "amd-amdhsa", "xmdgcn-amd-amdhsa"]);
         assert_eq!(bytes, b"\0xmdgcn-amd-amdhsa\0amdgcn-amd-amdhsa\0");

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_and_back() {
+    fn kinds_convert_in_both_directions() {
         for number in 0..20 {
             let kind = OffloadKind(number);
             let text = kind.to_target_id();

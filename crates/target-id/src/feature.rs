@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_survive_and_sort() {
+    fn names_are_kept_and_sorted() {
         let mut features = ["xnack", "zeta", "sramecc", "alpha", "tea"].map(Feature::parse);
         features.sort();
         assert_eq!(

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names() {
+    fn other_names_are_unknown() {
         for name in [
             "",
             "intel_gpu_",
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_where() {
+    fn code_runs_on_these_gpus_only() {
         for (code, gpus) in [
             ("dg2-g10", &["acm-g10", "acm-g11", "acm-g12"][..]),
             ("acm-g11", &["acm-g11"]),

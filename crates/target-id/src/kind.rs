@@ -98,7 +98,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn every_name_survives() {
+    fn every_name_is_kept() {
         for name in ["host", "openmp", "hip", "hipv4", "cuda", "sycl", "HIP", "", "hip v5", "é"] {
             assert_eq!(OffloadKind::parse(name).as_str(), name);
             assert_eq!(OffloadKind::parse(name).to_string(), name);

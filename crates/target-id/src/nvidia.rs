@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn names_are_read_and_written() {
         for name in ["sm_20", "sm_86", "sm_90a", "sm_100f", "compute_90", "compute_121a"] {
             assert_eq!(arch(name).to_string(), name);
         }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_where() {
+    fn code_runs_on_these_gpus_only() {
         for (code, gpus) in [
             ("sm_80", &["sm_80", "sm_86", "sm_87", "sm_88", "sm_89"][..]),
             ("sm_86", &["sm_86", "sm_87", "sm_88", "sm_89"]),

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn covered_processors_exist_once() {
+    fn each_covered_processor_has_one_generic_processor() {
         let mut seen = BTreeSet::new();
         for generic in amdgpu_processors().filter(|processor| processor.is_generic()) {
             assert!(generic.name().ends_with("-generic"));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_bundler_drops() {
+    fn the_bundler_accepts_all_but_these_names() {
         for name in [
             "tahiti",
             "gfx940",

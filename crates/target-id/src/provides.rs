@@ -242,7 +242,7 @@ mod tests {
 
     /// As `clang-linker-wrapper` of LLVM 24 takes members of static libraries.
     #[test]
-    fn what_the_linker_takes() {
+    fn answers_are_those_of_the_linker_wrapper() {
         for (provided, requested, is_provided, is_equivalent) in [
             ((AMD, "gfx906"), (AMD, "gfx906"), true, true),
             ((AMD, "gfx906"), (AMD, "gfx906:xnack+"), true, false),
@@ -301,7 +301,7 @@ mod tests {
 
     /// Every generic processor provides for its members and for nobody else.
     #[test]
-    fn generic_processors() {
+    fn generic_processors_provide_for_their_members_only() {
         for generic in crate::amdgpu_processors().filter(|one| one.is_generic()) {
             for one in crate::amdgpu_processors().filter(|one| one.family() == generic.family()) {
                 let found = answer((AMD, generic.name()), (AMD, one.name())).is_provided();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn words() {
+    fn answers_print_their_reason() {
         for (provided, requested, words) in [
             ("gfx9-generic", "gfx906", "is generic code, gfx9-generic covers gfx906"),
             ("gfx900", "gfx906", "is for gfx900, not for gfx906"),

@@ -112,7 +112,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn displays_the_parts_there_are() {
+    fn present_parts_are_displayed() {
         let kind = || Some(OffloadKind::Hip);
         let triple = || Some(Triple::parse("amdgcn-amd-amdhsa"));
         assert_eq!(

@@ -115,7 +115,7 @@ fn many_returns_on_arm64_windows() {
 }
 
 #[test]
-fn changed_modules() {
+fn changed_modules_are_refused() {
     let module = module(Kind::Cuda, LINUX, Image::from_bytes(b"i"));
     let mut changed = module.clone();
     changed.functions.retain(|function| function.name != "atexit");
@@ -138,7 +138,7 @@ fn changed_modules() {
 }
 
 #[test]
-fn what_needs_other_code() {
+fn modules_that_need_other_code_are_refused() {
     let module = module(Kind::Cuda, "aarch64-apple-darwin", Image::from_bytes(b"image"));
     let mut changed = module.clone();
     changed.destructors = changed.constructors.clone();

@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_old() {
+    fn old_entries_have_five_fields() {
         let entry = |triple| layout(Kind::OpenMp, Abi::Legacy, triple, "__tgt_offload_entry");
         assert_eq!(entry("x86_64-unknown-linux-gnu"), (vec![0, 8, 16, 24, 28], 32));
         assert_eq!(entry("i386-unknown-linux-gnu"), (vec![0, 4, 8, 12, 16], 20));
@@ -544,7 +544,7 @@ mod tests {
 
     /// Checks the conditions that every emitter relies on.
     #[test]
-    fn sound() {
+    fn descriptions_meet_the_conditions_of_emitters() {
         let triples = ["x86_64-unknown-linux-gnu", "i686-pc-windows-msvc", "aarch64-apple-darwin"];
         for kind in Kind::ALL {
             for abi in Abi::ALL {

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn package_kept() {
+    fn packages_are_kept_on_request() {
         let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
         let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, target)
             .image(Image::new(4, &offload_binary::MAGIC))
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn package_with_something_behind() {
+    fn bytes_after_a_package_are_refused() {
         let one = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
         let two = [one.clone(), one].concat();
         assert_eq!(
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn head_without_the_tables() {
+    fn heads_must_include_the_tables() {
         let package = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
         let size = to_u64(package.len());
         let mut head = 4;

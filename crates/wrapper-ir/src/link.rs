@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn where_bounds_are_defined_by_elf_linkers() {
+    fn elf_linkers_define_the_bounds() {
         for triple in ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"] {
             for abi in [Abi::Legacy, Abi::Llvm18, Abi::Llvm19, Abi::Current, Abi::Llvm24] {
                 for kind in [Kind::OpenMp, Kind::Cuda, Kind::Hip] {

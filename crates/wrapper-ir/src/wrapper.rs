@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported() {
+    fn unsupported_combinations_are_errors() {
         use ObjectFormat::{Coff, Elf, MachO};
         for (kind, abi, triple, format) in [
             (Kind::OpenMp, Abi::Current, "aarch64-apple-darwin", MachO),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn heads() {
+    fn heads_must_match_their_images() {
         let short = openmp(Image::new(100, b"abc"));
         assert_eq!(error(&short), Problem::HeadTooShort { image: 0, needed: 4 });
         let long = openmp(Image::new(2, b"abc"));

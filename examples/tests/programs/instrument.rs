@@ -54,7 +54,7 @@ fn one_image_changes_and_nothing_else() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_and_leaves_no_output() {
+fn impossible_changes_are_errors_without_output() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let instrument = |name: &str, image: &str, change: &[&str]| {

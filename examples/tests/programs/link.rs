@@ -32,7 +32,7 @@ fn a_compiler_embeds_images() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_leaves_no_output() {
+fn errors_leave_no_output() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let (host, source) = (data("host.o"), data("src/scale.hip"));
@@ -124,7 +124,7 @@ fn a_program_finds_its_kernel_by_our_entries() {
 }
 
 #[test]
-fn entries_that_cannot_be() {
+fn impossible_entries_are_errors() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let entries = |args: &[Arg<'_>]| fails(place, ENTRIES, &[&[&"o" as Arg<'_>], args].concat());
@@ -200,7 +200,7 @@ fn code_is_linked_for_every_target_that_objects_have() {
 
 /// CUDA's runtime takes fatbinaries, which NVIDIA's tool makes.
 #[test]
-fn code_for_cuda_is_no_fatbinary() {
+fn code_for_cuda_is_not_a_fatbinary() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let cubins = images(&data("packages.offload")).into_iter();

@@ -50,7 +50,7 @@ fn object(place: &Path, name: &str, ids: &[&str]) {
 }
 
 #[test]
-fn what_the_compiler_embeds_is_what_llvm_packs_and_sees() {
+fn embedded_packages_are_those_of_llvm() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let triple = "amdgcn-amd-amdhsa";

@@ -9,7 +9,7 @@ use crate::common::data;
 use crate::wheels::wheel;
 
 #[test]
-fn sessions_are_real() {
+fn sessions_in_the_readme_are_current() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -3,7 +3,7 @@
 use crate::common::{Arg, data, run};
 
 #[test]
-fn gpus() {
+fn gpus_lists_the_gpus_of_each_file() {
     let files = [&"hip.o" as Arg<'_>, &"openmp-packager.o", &"host.o"];
     assert_eq!(
         run(&data(""), env!("CARGO_BIN_EXE_gpus"), &files),
@@ -14,7 +14,7 @@ fn gpus() {
 }
 
 #[test]
-fn why_not() {
+fn why_not_prints_the_reasons() {
     let ids = ["hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-", "hipv4-amdgcn-amd-amdhsa--gfx90a"];
     let args = [&"gfx90a:xnack+" as Arg<'_>, &ids[0], &ids[1]];
     let printed = run(&data(""), env!("CARGO_BIN_EXE_why_not"), &args);
@@ -26,7 +26,7 @@ fn why_not() {
 }
 
 #[test]
-fn inputs() {
+fn inputs_lists_the_linker_inputs() {
     let files = [&"host.o" as Arg<'_>, &"openmp-packager.o", &"hip-ccob-v3.o"];
     let printed = run(&data(""), env!("CARGO_BIN_EXE_inputs"), &files);
     assert!(!printed.contains("host.o"));

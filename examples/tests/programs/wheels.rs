@@ -58,7 +58,7 @@ wheels/pure-1.0-py3-none-any.whl: no device code
 }
 
 #[test]
-fn damaged_and_hostile_wheels_are_told_and_others_listed() {
+fn damaged_wheels_are_reported_and_others_listed() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let zeros = [b"\x7fELF".to_vec(), vec![0; 17 << 20]].concat();
@@ -94,7 +94,7 @@ fn damaged_and_hostile_wheels_are_told_and_others_listed() {
 }
 
 #[test]
-fn wheels_are_asked_for_a_gpu() {
+fn wheels_are_checked_for_a_gpu() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let members = ["hip.o", "cuda-fatbin.o"].map(|name| (name, read(name)));

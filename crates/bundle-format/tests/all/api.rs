@@ -65,7 +65,7 @@ fn views_outlive_their_parser() {
 }
 
 #[test]
-fn text_entries_go_both_ways() {
+fn text_entries_iterate_from_both_ends() {
     let contents: [(&str, &[u8]); 3] = [("a", b"1"), ("b", b"22"), ("c", b"333")];
     let data = text::to_vec(Leader::Hash, &contents).unwrap();
     let bundle = TextBundle::parse(&data).unwrap();

@@ -100,7 +100,7 @@ fn empty_code_objects_have_offsets_and_padding() {
 }
 
 #[test]
-fn any_alignment_will_do() {
+fn any_alignment_is_allowed() {
     let layout = Layout::new([("a", 1), ("b", 1)], 7).unwrap();
     assert_eq!((layout.offset(0), layout.offset(1)), (Some(84), Some(91)));
     let layout = Layout::new([("a", 1), ("b", 1)], 1).unwrap();
@@ -139,7 +139,7 @@ fn writing_refuses_empty_ids() {
 }
 
 #[test]
-fn writing_refuses_what_64_bits_cannot_say() {
+fn writing_refuses_offsets_beyond_64_bits() {
     for (sizes, align, entry) in [
         ([u64::MAX, 0], 1, 0),
         ([u64::MAX - 82, 1], 1, 1),
@@ -177,7 +177,7 @@ fn writing_refuses_other_payloads_than_laid_out() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri ends where it should refuse memory")]
-fn writing_to_memory_refuses_what_does_not_fit() {
+fn writing_to_memory_refuses_bundles_that_do_not_fit() {
     let layout = Layout::new([("a", 0)], 1 << 62).unwrap();
     assert_error(
         &layout.to_vec(&[b""]).unwrap_err(),
@@ -189,7 +189,7 @@ fn writing_to_memory_refuses_what_does_not_fit() {
 
 #[cfg(feature = "std")]
 #[test]
-fn streams() {
+fn bundles_are_written_to_streams() {
     let payloads: [&[u8]; 2] = [b"host\n", b"dev1\n"];
     let layout = Layout::new([(HOST, 5), (DEVICE, 5)], 16).unwrap();
     let mut bytes = Vec::new();
@@ -238,7 +238,7 @@ fn bad_magic() {
 }
 
 #[test]
-fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
+fn a_wrong_magic_is_an_error_from_its_first_wrong_byte() {
     for len in 0..MAGIC.len() {
         for byte in (0..=255).filter(|&byte| byte != MAGIC[len]) {
             let bytes = [&MAGIC[..len], &[byte]].concat();
@@ -250,7 +250,7 @@ fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
 }
 
 #[test]
-fn every_truncation_is_one() {
+fn every_truncation_is_reported_as_such() {
     for len in 0..165 {
         let found = error(&sample()[..len]);
         assert_eq!(found.kind(), ErrorKind::Truncated, "{len} bytes: {found}");
@@ -270,7 +270,7 @@ fn every_truncation_is_one() {
 }
 
 #[test]
-fn no_other_fault_is_a_truncation_or_another_format() {
+fn other_faults_are_not_reported_as_truncation_or_another_format() {
     for (at, value) in [(LEN_0, 0), (OFFSET_0, 1), (OFFSET_0, 0xa0)] {
         let found = error(&with(sample(), at, value));
         assert!(matches!(found.kind(), ErrorKind::Id | ErrorKind::Malformed), "{found}");
@@ -546,7 +546,7 @@ fn every_truncation_is_an_error() {
 }
 
 #[test]
-fn concatenated_bundles() {
+fn concatenated_bundles_are_all_found() {
     let data = [sample(), vec![0; 4096 - 165], sample(), sample(), vec![0; 3]].concat();
     let found: Vec<_> = bundles(&data).map(|result| result.unwrap().0).collect();
     assert_eq!(found, [0, 4096, 4096 + 165]);
@@ -555,7 +555,7 @@ fn concatenated_bundles() {
 }
 
 #[test]
-fn a_bundle_in_a_payload_is_no_bundle_of_its_own() {
+fn a_bundle_in_a_payload_is_not_listed() {
     let inner = sample();
     let outer =
         Layout::new([(HOST, 0), (DEVICE, 165)], 4096).unwrap().to_vec(&[b"", &inner]).unwrap();
@@ -581,7 +581,7 @@ fn other_data_without_any_bundle() {
 }
 
 #[test]
-fn other_data_behind_a_bundle() {
+fn other_data_after_a_bundle_is_an_error() {
     let data = [&sample()[..], b"\0\0CCOB"].concat();
     let mut iter = bundles(&data);
     assert!(iter.next().unwrap().is_ok());
@@ -619,7 +619,7 @@ fn messages_are_one_line() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(
+    fn written_bundles_are_read_back(
         entries in prop::collection::vec(("[a-z-]{1,40}", prop::collection::vec(any::<u8>(), 0..50)), 0..6),
         align in 1_u64..70,
     ) {
@@ -645,7 +645,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_fine(rest in prop::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 0..200)) {
+    fn any_bytes_are_read_without_panic(rest in prop::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 0..200)) {
         let data = [&MAGIC[..], &rest].concat();
         if let Ok(bundle) = Bundle::parse(&data) {
             prop_assert!(bundle.entries().all(|entry| entry.payload().is_some()));

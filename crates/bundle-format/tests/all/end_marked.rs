@@ -67,7 +67,7 @@ fn content_reaches_up_to_its_marker() {
 }
 
 #[test]
-fn the_spelling_of_the_proposal_is_read_too() {
+fn the_spelling_of_the_proposal_is_accepted() {
     let text = SAMPLE.replace("__CLANG_OFFLOAD_BUNDLE____", "OFFLOAD_BUNDLER_MAGIC_STR__");
     assert!(ends_in_marker(text.as_bytes()));
     assert_eq!(read(&text), sample_entries());
@@ -84,7 +84,7 @@ fn every_leader_is_found() {
 }
 
 #[test]
-fn markers_behind_other_leaders_are_content() {
+fn markers_after_other_leaders_are_content() {
     let text = change("nop\n", "; __CLANG_OFFLOAD_BUNDLE____END__ inner\n");
     assert_eq!(read(&text)[0].1, "; __CLANG_OFFLOAD_BUNDLE____END__ inner\n");
 }
@@ -123,7 +123,7 @@ fn an_id_can_be_there_twice_and_need_not_be_utf_8() {
 }
 
 #[test]
-fn only_the_end_of_a_text_tells_the_form() {
+fn the_form_is_recognised_by_the_end_of_the_text() {
     let long = format!("{}{SAMPLE}", "x\n".repeat(TAIL_LEN));
     assert!(ends_in_marker(&long.as_bytes()[long.len() - TAIL_LEN..]));
     assert!(!is_text_bundle(SAMPLE.as_bytes()));
@@ -180,7 +180,7 @@ fn empty_id() {
 }
 
 #[test]
-fn content_behind_the_last_marker() {
+fn content_after_the_last_marker_is_an_error() {
     let text = format!("{SAMPLE}\nnop\n");
     let found = error(&text);
     assert_error(
@@ -218,7 +218,7 @@ fn a_start_marker_makes_it_another_form() {
 }
 
 #[test]
-fn today_s_reader_refuses_it() {
+fn the_reader_of_the_current_form_refuses_it() {
     let found = TextBundle::parse(SAMPLE.as_bytes()).unwrap_err();
     assert_error(
         &found,

@@ -178,7 +178,7 @@ fn canonical() {
 }
 
 #[test]
-fn good_bundles_have_no_findings() {
+fn valid_bundles_have_no_findings() {
     assert_eq!(composition([]), []);
     let ids = [
         "host-x86_64-unknown-linux-gnu-",
@@ -305,7 +305,7 @@ fn findings_are_one_line_whatever_the_ids() {
 }
 
 #[test]
-fn control_characters_are_found_wrong() {
+fn control_characters_are_invalid() {
     for control in ['\0', '\n', '\x7f', '\u{9b}'] {
         let id = format!("hipv4-amdgc{control}-amd-amdhsa--gfx90a");
         assert!(EntryId::parse(&id).is_ok());
@@ -323,7 +323,7 @@ fn control_characters_are_found_wrong() {
 
 /// One long ID in the findings of many short ones would make them a multiple of the bundle.
 #[test]
-fn long_ids_are_found_wrong_and_not_compared() {
+fn long_ids_are_invalid_and_not_compared() {
     let id = |len: usize| {
         let start = "hip-amdgcn-amd-amdhsa--gfy1:";
         format!("{start}{}+", "a".repeat(len - start.len() - 1))

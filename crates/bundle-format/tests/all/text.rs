@@ -72,7 +72,7 @@ fn writes_what_the_bundler_writes() {
 
 #[cfg(feature = "std")]
 #[test]
-fn streams() {
+fn text_is_written_to_streams() {
     use bundle_format::text::write_to;
     let entries: [(&str, &[u8]); 2] = [(HOST, b"host\n"), (DEVICE, b"")];
     let mut bytes = Vec::new();
@@ -141,7 +141,7 @@ fn a_start_in_the_first_line_counts() {
 }
 
 #[test]
-fn an_end_right_behind_its_start_is_an_empty_entry() {
+fn an_end_directly_after_its_start_is_an_empty_entry() {
     let text = change("gfx906\n\n#", "gfx906\n#");
     assert_eq!(read(&text), read(SAMPLE));
 }
@@ -158,7 +158,7 @@ fn lines_may_end_in_cr_lf() {
 }
 
 #[test]
-fn what_lies_outside_of_entries_is_ignored() {
+fn text_outside_of_entries_is_ignored() {
     let text = format!("one\n{}two\n{SAMPLE}three", change("# __CLANG", "# other\n# __CLANG"));
     assert_eq!(read(&text), [read(SAMPLE), read(SAMPLE)].concat());
 }
@@ -302,7 +302,7 @@ fn writing_refuses_odd_ids() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(
+    fn written_text_is_read_back(
         entries in prop::collection::vec(
             ("[a-z+:-]{1,20}", "([a\r\n#]|# __CLANG_OFFLOAD_BUNDLE____|END__ |START__ ){0,12}"),
             1..4,

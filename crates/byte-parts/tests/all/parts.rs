@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn slices_are_that_part((parts, expected) in any_parts(), a in 0..40_usize, b in 0..40_usize) {
+    fn slices_have_the_bytes_of_their_range((parts, expected) in any_parts(), a in 0..40_usize, b in 0..40_usize) {
         let slice = bytes(&parts.slice(a as u64..b as u64));
         let end = b.min(expected.len());
         prop_assert_eq!(&slice, expected.get(a..end).unwrap_or_default());
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn an_edit_of_an_edit((first, before) in any_parts(), (edit, _) in any_parts()) {
+    fn an_edit_of_an_edit_resolves_to_the_first_input((first, before) in any_parts(), (edit, _) in any_parts()) {
         // Input 0 of the second edit is the output of the first.
         let resolved = edit.resolved(|out, &input, range| match input {
             0 => out.append_range(&first, range),
@@ -169,7 +169,7 @@ fn plan() -> Plan {
 const PLANNED: [&[u8]; 4] = [b"abc", b"defg", b"", b"hi"];
 
 #[test]
-fn plans() {
+fn plans_are_written_with_their_inputs() {
     assert_eq!(plan().to_vec(&PLANNED).unwrap(), b"<abc\0\0i>");
     let mut written = Vec::new();
     plan().write_to(&mut written, PLANNED).unwrap();
@@ -187,7 +187,7 @@ fn refused(inputs: &[&[u8]]) -> Error {
 }
 
 #[test]
-fn other_inputs_than_planned() {
+fn other_inputs_than_planned_are_refused() {
     assert_eq!(refused(&PLANNED[..3]), Error::InputCount { expected: 4, found: 3 });
     let five = [&PLANNED[..], &[b""]].concat();
     assert_eq!(refused(&five), Error::InputCount { expected: 4, found: 5 });
@@ -208,7 +208,7 @@ fn other_inputs_than_planned() {
 }
 
 #[test]
-fn files_that_end_early() {
+fn files_that_end_early_are_errors() {
     let parts = Parts::from_input(0, 4..11);
     let mut files = INPUTS.map(Cursor::new);
     let error = parts.write_to(&mut files[..], &mut io::sink()).unwrap_err();

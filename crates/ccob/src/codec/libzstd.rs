@@ -264,7 +264,7 @@ mod tests {
     /// Left to itself libzstd takes 8 GiB for nothing at all, when it is to look rarely for what is far away.
     #[test]
     #[cfg_attr(miri, ignore = "Miri cannot call C")]
-    fn little_data_takes_little_memory_at_any_level() {
+    fn little_data_needs_little_memory_at_any_level() {
         for level in -7..=12 {
             for data in [&b""[..], b"a", &[7; 100_000]] {
                 let options = WriteOptions::default().with_level(level);

@@ -238,7 +238,7 @@ mod tests {
     use super::drop_checksum;
 
     #[test]
-    fn checksums_go() {
+    fn checksums_are_removed() {
         // `printf abc | zstd -c` of zstd 1.5.4, after one other byte.
         let mut out = alloc::vec![
             0xEE, // not ours

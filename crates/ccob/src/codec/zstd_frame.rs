@@ -361,7 +361,7 @@ mod tests {
     use super::window_descriptor;
 
     #[test]
-    fn windows_cover_what_is_asked() {
+    fn windows_cover_the_requested_size() {
         assert_eq!(window_descriptor(0), (0, 1 << 10));
         assert_eq!(window_descriptor(1024), (0, 1 << 10));
         assert_eq!(window_descriptor(1025), (1, 1024 + 128));

@@ -78,7 +78,7 @@ fn text<T>(result: Result<T, Error>) -> Option<String> {
 }
 
 #[test]
-fn every_truncation_of_what_records_its_size_is_one() {
+fn every_truncation_of_a_recorded_size_is_reported_as_such() {
     for (data, _) in readable() {
         let header = Header::parse(&data, data.len() as u64).unwrap();
         let end = header.total_size().map_or(header.header_len(), |_| data.len());
@@ -95,7 +95,7 @@ fn every_truncation_of_what_records_its_size_is_one() {
 }
 
 #[test]
-fn no_other_fault_is_a_truncation_or_another_format() {
+fn other_faults_are_not_reported_as_truncation_or_another_format() {
     for (data, _) in readable() {
         // The hash.
         let mut other = data.clone();
@@ -123,7 +123,7 @@ fn samples_decompress() {
 }
 
 #[test]
-fn next_container_is_found_behind_padding() {
+fn the_next_container_is_found_after_padding() {
     for (first, content) in readable() {
         for padding in [0, 1, 138] {
             for (second, second_content) in readable() {
@@ -217,7 +217,7 @@ fn readers_fail_before_the_end() {
 #[cfg(feature = "std")]
 #[test]
 #[cfg_attr(miri, ignore = "megabytes of data would take Miri hours")]
-fn a_prefix_costs_the_first_blocks() {
+fn reading_a_prefix_decodes_only_the_first_blocks() {
     use std::io::Read;
 
     let mut state = 1_u32;
@@ -245,7 +245,7 @@ fn a_prefix_costs_the_first_blocks() {
 }
 
 #[test]
-fn memory_of_another_size() {
+fn memory_of_another_size_is_refused() {
     for (data, content) in readable() {
         let mut out = vec![0; content.len() + 1];
         let (expected, found) = (content.len(), content.len() + 1);
@@ -404,7 +404,7 @@ fn missing_codec() {
     miri,
     ignore = "megabytes of data would take Miri hours; small data takes the same ways"
 )]
-fn what_is_written_is_read() {
+fn written_containers_are_read_back() {
     let large: Vec<u8> =
         (0..200_000_u32).flat_map(|i| (i / 7).wrapping_mul(i).to_le_bytes()).collect();
     for method in writable() {
@@ -484,7 +484,7 @@ fn large_data_is_verified() {
 }
 
 #[test]
-fn the_whole_is_seen_once_and_only_of_a_stream_without_fault() {
+fn the_content_is_handed_out_once_and_only_from_a_sound_stream() {
     let limits = Limits::default();
     for (data, method) in samples_of_every_codec() {
         let mut container = compress(&data, &WriteOptions::default().with_method(method)).unwrap();

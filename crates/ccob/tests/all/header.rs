@@ -73,7 +73,7 @@ fn wrong_magic() {
 }
 
 #[test]
-fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
+fn a_wrong_magic_is_an_error_from_its_first_wrong_byte() {
     for len in 0..4 {
         for byte in (0..=255).filter(|&byte| byte != b"CCOB"[len]) {
             let bytes = [&b"CCOB"[..len], &[byte]].concat();

@@ -53,7 +53,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
-    fn what_is_written_is_read(
+    fn written_containers_are_read_back(
         data in data(),
         (options, version) in options(),
         behind in prop::collection::vec(any::<u8>(), 0..40),

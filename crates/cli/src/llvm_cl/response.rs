@@ -180,7 +180,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn quoted_words_come_back(
+            fn quoted_words_are_read_back(
                 words in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..12), 0..6),
             ) {
                 let escaped = |word: &Vec<u8>| word.iter().flat_map(|&byte| [b'\\', byte]).collect::<Vec<u8>>();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_and_floods_are_errors() {
+    fn loops_and_too_many_words_are_errors() {
         let place = tempfile::tempdir().unwrap();
         let name = |n: usize| format!("@{}", place.path().join(n.to_string()).display());
         fs::write(place.path().join("0"), name(0)).unwrap();

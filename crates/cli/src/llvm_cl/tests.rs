@@ -102,7 +102,7 @@ fn two_dashes_end_options_and_one_is_a_name() {
 }
 
 #[test]
-fn complaints_are_in_llvms_words() {
+fn errors_have_the_words_of_llvm() {
     for (args, text) in [
         (&["-o"][..], "tool: for the -o option: requires a value!\n"),
         (&["--image"], "tool: for the --image option: requires a value!\n"),
@@ -163,7 +163,7 @@ fn lists_have_commas_and_may_be_repeated() {
 }
 
 #[test]
-fn numbers_and_switches_tell_whether_they_were_given() {
+fn given_numbers_and_switches_are_known() {
     let matches = run_tool(&STRICT, &["-type="]).unwrap();
     assert_eq!((matches.unsigned("size"), matches.signed("level")), (None, None));
     assert_eq!(matches.switch("###"), None);
@@ -174,7 +174,7 @@ fn numbers_and_switches_tell_whether_they_were_given() {
 }
 
 #[test]
-fn all_complaints_come_at_once_with_required_options_last() {
+fn all_errors_are_printed_with_missing_options_last() {
     let args = ["--size=-1", "x", "--level", "1.5", "-", "--type"];
     assert_eq!(
         run_tool(&STRICT, &args).unwrap_err().stderr,
@@ -226,7 +226,7 @@ static WRAPPER: Tool = Tool {
 };
 
 #[test]
-fn arguments_can_be_needed() {
+fn missing_arguments_are_errors() {
     let stderr = run_tool(&WRAPPER, &[]).unwrap_err().stderr;
     assert_eq!(
         stderr,
@@ -289,7 +289,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn every_command_line_is_taken_or_complained_of(args in args()) {
+        fn every_command_line_is_accepted_or_refused(args in args()) {
             for tool in [&TOOL, &STRICT, &WRAPPER] {
                 let invocation = Invocation::new("bin/tool".to_owned());
                 match parse(tool, &invocation, args.clone()) {
@@ -331,7 +331,7 @@ mod properties {
         }
 
         #[test]
-        fn numbers_come_back_in_every_base(number: u32, signed: i32) {
+        fn numbers_are_read_in_every_base(number: u32, signed: i32) {
             for text in [
                 format!("{number}"), format!("{number:#x}"), format!("{number:#b}"), format!("{number:#o}"),
                 format!("0{number:o}"),

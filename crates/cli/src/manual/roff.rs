@@ -178,14 +178,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_taken_for_a_request() {
+    fn text_never_becomes_a_request() {
         assert_eq!(escaped(".hip_fatbin"), "\\&.hip_fatbin");
         assert_eq!(escaped("'a'"), "\\(aqa\\(aq");
         assert_eq!(escaped("a\\b -c ~"), "a\\eb \\-c \\(ti");
     }
 
     #[test]
-    fn what_is_typed_is_bold() {
+    fn quoted_commands_are_bold() {
         assert_eq!(text("see `offload ls`."), "see \\fBoffload ls\\fR.");
     }
 }

@@ -10,7 +10,7 @@ fn names_cannot_leave_the_directory() {
 }
 
 #[test]
-fn names_are_plain_files_everywhere() {
+fn names_are_plain_files_on_every_system() {
     for (name, extension, plain) in [
         ("a", "o", "a.o"),
         (".a", "o", "_.a.o"),
@@ -76,7 +76,7 @@ fn there_may_be_more_outputs_than_open_files() {
 
 #[test]
 #[cfg(unix)]
-fn links_to_what_is_not_there_stay_links() {
+fn dangling_links_stay_links() {
     use std::os::unix::fs::symlink;
     let place = tempfile::tempdir().unwrap();
     fs::create_dir(place.path().join("in")).unwrap();
@@ -101,7 +101,7 @@ fn links_to_what_is_not_there_stay_links() {
 
 #[test]
 #[cfg(unix)]
-fn links_and_permissions_survive() {
+fn links_and_permissions_are_kept() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let place = tempfile::tempdir().unwrap();
     let (file, link) = (place.path().join("file"), place.path().join("link"));
@@ -154,7 +154,7 @@ fn the_mode_is_set_when_the_contents_are_there() {
 
 #[test]
 #[cfg(unix)]
-fn a_directory_that_is_swapped_leads_nowhere_else() {
+fn a_replaced_directory_gets_no_files() {
     use std::os::unix::fs::symlink;
     let place = tempfile::tempdir().unwrap();
     let [images, aside, other] = ["images", "aside", "other"].map(|n| place.path().join(n));

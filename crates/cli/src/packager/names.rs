@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_cannot_lead_elsewhere() {
+    fn parts_cannot_leave_the_directory() {
         let part = |text: &[u8]| part(Some(text));
         assert_eq!(part(b"../../x\\y\n\0\x1b[31m"), ".._.._x_y___[31m");
         assert_eq!(part(b"\xff\xfe"), "__");

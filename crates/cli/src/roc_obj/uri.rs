@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn any_name_comes_back() {
+    fn any_name_is_read_back() {
         for name in ["a", "/a/b-c_d.so.1", "a b", "50%,#1?&x=+'", "ü\n"] {
             let uri = format!("1  x  file://{}", of_file(Path::new(name), 1, 2));
             assert_eq!(Uri::parse(uri.as_bytes()), Ok(file(name, 1, Some(2))), "{name}");

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_in_entry_ids() {
+    fn typing_errors_in_entry_ids_are_corrected() {
         for (typed, meant) in [
             ("hpi-amdgcn-amd-amdhsa--gfx90a", "hip-amdgcn-amd-amdhsa--gfx90a"),
             ("hip4-amdgcn-amd-amdhsa--gfx90a", "hip-amdgcn-amd-amdhsa--gfx90a"),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fine_or_unknown_stays() {
+    fn valid_and_unknown_ids_are_unchanged() {
         for typed in [
             "hip-amdgcn-amd-amdhsa--gfx90a",
             "hip-amdgcn-amd-amdhsa-gfx90a",

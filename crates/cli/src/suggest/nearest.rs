@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_count_slips() {
+    fn distances_count_typing_errors() {
         for (a, b, expected) in [
             ("", "", 0),
             ("abc", "", 3),

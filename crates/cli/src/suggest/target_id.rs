@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn generic_processors_serve() {
+    fn generic_processors_are_suggested() {
         assert_eq!(generic("gfx1101"), Some("gfx11-generic"));
         assert_eq!(generic("gfx906:xnack+"), Some("gfx9-generic"));
         assert_eq!(generic("gfx90a"), None);

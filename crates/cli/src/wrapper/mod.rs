@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_can_be_wrapped_for() {
+    fn the_triple_of_the_host_is_supported() {
         let target = Target::new(&host_triple()).unwrap();
         assert_eq!(u32::from(target.pointer_bits()), usize::BITS);
     }

@@ -249,7 +249,7 @@ fn fixtures() {
 }
 
 #[test]
-fn what_other_tools_write() {
+fn outputs_of_other_tools_have_the_same_symbols() {
     let place = Place::new();
     let source = place.write("cxx.cpp", CXX);
     let file = place.compile("plain.bc", &source, &["-O1"]);

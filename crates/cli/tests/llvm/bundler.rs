@@ -116,17 +116,17 @@ fn lines(text: &str) {
 }
 
 #[test]
-fn misuse_is_told_in_the_same_words() {
+fn errors_have_the_same_words() {
     lines(include_str!("../llvm_bundler/misuse.txt"));
 }
 
 #[test]
-fn right_use_in_its_corners() {
+fn corner_cases_end_alike() {
     lines(include_str!("../llvm_bundler/corners.txt"));
 }
 
 #[test]
-fn archives_are_taken_apart_alike() {
+fn archives_are_unbundled_alike() {
     lines(include_str!("../llvm_bundler/archives.txt"));
 }
 
@@ -241,7 +241,7 @@ fn help_is_laid_out_alike() {
 }
 
 #[test]
-fn oddities_end_as_they_should() {
+fn oddities_end_as_listed() {
     all(0..ODDITIES.len(), |nth| {
         let (text, theirs, ours, reason) = ODDITIES[nth];
         let case = line(text);
@@ -260,7 +260,7 @@ fn oddities_end_as_they_should() {
 }
 
 #[test]
-fn entries_are_chosen_with_care() {
+fn one_entry_serves_several_requests() {
     // LLVM hands out what it meets first, and each entry once.
     let any = "hip-amdgcn-amd-amdhsa--gfx906";
     let exact = "hip-amdgcn-amd-amdhsa--gfx906:xnack+";
@@ -279,7 +279,7 @@ fn entries_are_chosen_with_care() {
 }
 
 #[test]
-fn one_zero_byte_for_a_device_is_no_host() {
+fn one_zero_byte_for_a_device_is_not_a_host() {
     let bundle =
         run(&theirs(), &line("-type=o -targets=H,D -input=in/host.o -input=in/zero -output=out"));
     let mut asked = line("-type=o -unbundle -targets=H,D -input=bundle -output=a -output=b");

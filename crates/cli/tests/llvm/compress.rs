@@ -142,7 +142,7 @@ fn payloads_of_several_frames_are_read_as_llvm_reads_them() {
 }
 
 #[test]
-fn what_llvm_compresses_comes_back_and_ours_is_no_larger() {
+fn bundles_of_llvm_are_decompressed_and_ours_are_not_larger() {
     let place = tempfile::tempdir().unwrap();
     let codes = code(place.path(), 8);
     let path = |name: &str| place.path().join(name);

@@ -113,7 +113,7 @@ fn of(name: &str, complaints: Complaints) -> Complaints {
 
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
-fn unedited_files_are_what_they_were_made_to_be() {
+fn unedited_files_have_their_intended_shape() {
     settle(&each(&chosen(), |file| {
         let Before { seen, bundles } = before(file);
         let mut complaints = Complaints::new();
@@ -387,7 +387,7 @@ fn a_file_that_stays_as_large_is_seen() {
 }
 
 #[test]
-fn what_tools_say_is_seen() {
+fn new_messages_of_tools_are_seen() {
     let section_size = |name: &'static str| {
         move |file: Breaker| {
             let at = file.section_header(name);
@@ -421,7 +421,7 @@ fn what_tools_say_is_seen() {
 }
 
 #[test]
-fn what_does_not_survive_tools_is_seen() {
+fn damage_by_later_tools_is_seen() {
     // It loads, and is right but for the place of its headers; GNU strip and objcopy put them back over what is there.
     let file = file("so-bfd");
     let moved = Breaker::new(file).move_program_headers().finish();
@@ -522,7 +522,7 @@ fn files_thinned_to_one_target_are_right() {
 
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
-fn files_thinned_a_little_are_right() {
+fn files_thinned_to_several_targets_are_right() {
     settle(&each(&chosen(), |file| {
         // Everything that could be loaded, generic code and SPIR-V included.
         let kept = ["amdgcnspirv", "gfx90a:xnack+", "gfx90a:xnack-"];

@@ -90,7 +90,7 @@ fn checksum(file: &[u8]) -> usize {
 }
 
 #[test]
-fn thinned_files_have_what_was_kept() {
+fn thinned_files_have_the_kept_images() {
     let (dlls, outputs) = (Dlls::shared(), Outputs::new());
     for name in PLAIN {
         let old = dlls.read(name);
@@ -156,7 +156,7 @@ fn compressing_is_undone_by_decompressing() {
 }
 
 #[test]
-fn what_the_compiler_compressed_grows_if_it_may() {
+fn bundles_compressed_by_the_compiler_grow_on_request() {
     let outputs = Outputs::new();
     let input = input(PACKED);
     let old = fs::read(&input).unwrap();
@@ -184,7 +184,7 @@ fn what_the_compiler_compressed_grows_if_it_may() {
 }
 
 #[test]
-fn replaced_images_come_back_larger_and_smaller() {
+fn images_are_replaced_by_larger_and_smaller_ones() {
     let (dlls, outputs) = (Dlls::shared(), Outputs::new());
     let image = outputs.path("image");
     for name in PLAIN {
@@ -272,7 +272,7 @@ fn edited_files_survive_other_tools() {
 }
 
 #[test]
-fn extracting_gives_what_it_gave() {
+fn extracted_images_are_unchanged() {
     let (dlls, outputs) = (Dlls::shared(), Outputs::new());
     for name in ["plain.dll", "gnu.dll", PACKED] {
         let all = common::ls(&dlls.path(name));

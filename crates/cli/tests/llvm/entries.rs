@@ -190,7 +190,7 @@ char pool_host[] = \"pool_host\", pool_pointer[] = \"pool_pointer\", picture_hos
 
 /// Text, bitcode and object are registered alike, whatever links them and drops what is not used.
 #[test]
-fn runtimes_get_them() {
+fn runtimes_get_the_entries() {
     for kind in [Kind::OpenMp, Kind::Cuda, Kind::Hip] {
         for abi in Abi::ALL {
             let target = || Target::new(LINUX).unwrap();
@@ -253,7 +253,7 @@ fn runtimes_get_them() {
 }
 
 #[test]
-fn tools_read_them() {
+fn tools_read_the_entries() {
     let place = Place::new();
     let mut count = 0;
     for kind in [Kind::OpenMp, Kind::Cuda, Kind::Hip] {

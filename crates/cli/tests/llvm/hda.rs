@@ -240,7 +240,7 @@ fn archives_of_every_format_give_the_same_bytes() {
 }
 
 #[test]
-fn what_clang_makes_of_hip_gives_the_same_bytes() {
+fn archives_of_hip_objects_give_the_same_bytes() {
     let place = Place::new();
     place.put(
         "code.hip",
@@ -267,7 +267,7 @@ fn what_clang_makes_of_hip_gives_the_same_bytes() {
 
 /// LLVM walks the entries of a binary bundle in the order of a hash table, we in the order of the file.
 #[test]
-fn several_fitting_entries_of_one_bundle_are_all_there() {
+fn all_matching_entries_of_a_bundle_are_unbundled() {
     let place = Place::new();
     let entries = [(HOST, "empty"), (GFX906, "one.bc")];
     place.put("empty", b"");
@@ -296,7 +296,7 @@ fn several_fitting_entries_of_one_bundle_are_all_there() {
 }
 
 #[test]
-fn conflicts_are_those_that_llvm_sees() {
+fn conflicts_are_those_of_llvm() {
     let place = Place::new();
     let check = |member: &str| {
         let _ = fs::remove_file(place.at("library.a"));
@@ -364,7 +364,7 @@ fn complaints_are_those_of_llvm() {
 
 /// Line by line, but for the time it took.
 #[test]
-fn verbose_tells_how_members_are_stored() {
+fn verbose_prints_how_members_are_stored() {
     let place = Place::new();
     place.put("tiny", b"1234567");
     place.put("small", b"12345678");

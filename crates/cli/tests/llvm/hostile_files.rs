@@ -229,7 +229,7 @@ fn ours_refuse_or_are_right_where_llvm_crashes() {
 
 /// Tools that crash, hang, lie and take memory are told apart.
 #[test]
-fn bad_tools_are_found_out() {
+fn faulty_tools_are_detected() {
     let place = tempfile::tempdir().unwrap();
     let (bytes, images) = (b"some image, and more".to_vec(), [held("x", b"image")]);
     let file = |truth| Hostile {

@@ -136,7 +136,7 @@ fn filter(random: &mut Random, name: &str) -> String {
 }
 
 #[test]
-fn packs_and_extracts_what_llvm_does() {
+fn packages_and_extracted_files_are_those_of_llvm() {
     let place = tempfile::tempdir().unwrap();
     let mut random = Random::new(7);
     let inputs = inputs(place.path(), &mut random);
@@ -193,7 +193,7 @@ fn packs_and_extracts_what_llvm_does() {
 }
 
 #[test]
-fn finds_what_llvm_finds_in_host_files() {
+fn images_found_in_host_files_are_those_of_llvm() {
     let place = tempfile::tempdir().unwrap();
     let archive = place.path().join("libpackages.a");
     let members = ["hip-packager.o", "openmp-packager.o", "packages.offload", "merged-packager.o"];
@@ -234,7 +234,7 @@ fn complaint(output: &Output, tool: &Path) -> String {
 }
 
 #[test]
-fn misuse_is_told_in_the_same_words() {
+fn errors_have_the_same_words() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("a.o"), "an image").unwrap();
     fs::write(place.path().join("response"), "--archiv 'a b'").unwrap();
@@ -318,7 +318,7 @@ fn help_is_laid_out_alike() {
 
 #[test]
 #[cfg(unix)]
-fn the_old_name_is_told_by_the_same_rule() {
+fn the_old_name_is_recognised_by_the_same_rule() {
     let place = tempfile::tempdir().unwrap();
     for name in [
         "clang-offload-packager",

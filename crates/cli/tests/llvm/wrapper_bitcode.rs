@@ -196,7 +196,7 @@ fn objects_are_those_of_llvm() {
 
 /// All that reads bitcode between a compiler and a program.
 #[test]
-fn every_reader_takes_it() {
+fn every_reader_accepts_it() {
     let place = tempfile::tempdir().unwrap();
     let images = Kind::ALL.into_iter().flat_map(|kind| [(kind, 256_u32), (kind, LARGE)]);
     for (kind, size) in images {

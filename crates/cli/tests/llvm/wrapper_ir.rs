@@ -173,7 +173,7 @@ fn verified() {
 
 /// Optimisation does not decide whether there are entries.
 #[test]
-fn entries_are_looked_for() {
+fn optimisation_keeps_the_check_for_entries() {
     let place = Place::new();
     for triple in [LINUX, WINDOWS] {
         for kind in [Kind::Hip, Kind::Cuda] {

@@ -107,7 +107,7 @@ fn edited_packages_are_read() {
 }
 
 #[test]
-fn compressed_packages_are_read_and_come_back() {
+fn compressed_packages_are_read_and_restored() {
     let place = Place::new();
     place.pack("plain", &[]);
     for how in METHODS {

@@ -124,7 +124,7 @@ impl Linker {
 }
 
 #[test]
-fn the_linker_takes_what_is_provided() {
+fn the_linker_wrapper_takes_provided_code() {
     let linker = Linker::new();
     let mut pairs: Vec<_> = IDS
         .iter()

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_of_one_line() {
+    fn modules_may_be_one_line() {
         for text in [
             ".version 3.2.target sm_35.address_size 64 .entry f{exit;}",
             ".version 2.2.target sm_20.entry f{exit;}",
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_module() {
+    fn incomplete_modules_have_no_end() {
         for body in [
             "",
             "// .func f() { }",
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn versions() {
+    fn versions_are_two_numbers() {
         for head in [".version 7.0\n", ".version\t10.12 "] {
             assert!(has_version(head.as_bytes()), "{head}");
         }

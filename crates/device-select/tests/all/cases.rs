@@ -100,7 +100,7 @@ fn hip_takes_native_then_generic_then_portable_code() {
 }
 
 #[test]
-fn of_equals_the_first_in_a_plain_bundle() {
+fn a_plain_bundle_gives_the_first_of_equal_entries() {
     // Entries that must not be in one bundle together.
     let targets = ["gfx90a", "gfx90a:sramecc+:xnack+"];
     let gpu = "gfx90a:sramecc+:xnack+";
@@ -116,7 +116,7 @@ fn of_equals_the_first_in_a_plain_bundle() {
 }
 
 #[test]
-fn features_that_the_gpu_leaves_open() {
+fn open_features_become_conditions() {
     let one = hip(ContainerKind::Bundle, &["gfx90a:xnack-"]);
     assert_eq!(given(&one, "gfx90a"), "xnack is off");
     assert_eq!(word(&answer(&one, "gfx90a").images[0].given), "xnack is off");
@@ -134,7 +134,7 @@ fn features_that_the_gpu_leaves_open() {
 }
 
 #[test]
-fn the_reason_is_what_was_asked_for() {
+fn the_reason_names_a_feature_that_the_gpu_states() {
     let unit = hip(ContainerKind::Bundle, &["gfx90a:sramecc+:xnack-"]);
     for gpu in ["gfx90a:xnack+", "gfx90a:sramecc+:xnack+", "gfx90a:sramecc-:xnack+"] {
         let expected = match gpu {
@@ -204,7 +204,7 @@ fn openmp_takes_the_first_package_that_fits() {
 }
 
 #[test]
-fn code_for_any_processor() {
+fn generic_code_in_a_package_is_for_any_processor() {
     let id = "openmp-amdgcn-amd-amdhsa--generic";
     let package = container_of(ContainerKind::OffloadBinary, &[(id, Bitcode)]);
     assert_eq!(given(&package, "gfx90a"), "yes");
@@ -214,7 +214,7 @@ fn code_for_any_processor() {
 }
 
 #[test]
-fn what_no_gpu_gets() {
+fn hosts_and_unusable_entries_are_for_no_gpu() {
     let bundled = |id: &str, format| image(ContainerKind::Bundle, id, format);
     let unit = Unit::new(vec![
         bundled("host-x86_64-unknown-linux-gnu-", CODE),
@@ -264,7 +264,7 @@ fn counted(units: &[Unit], gpu: &str) -> Vec<(bool, Given)> {
 }
 
 #[test]
-fn containers_of_other_vendors_count_if_there_are_no_others() {
+fn containers_of_other_vendors_are_used_if_there_are_no_others() {
     let units = [hip(ContainerKind::Bundle, &["gfx906"]), cuda(&[("sm_80", Cubin)])];
     assert_eq!(counted(&units, "gfx906"), [(true, Given::Yes), (false, Given::No)]);
     assert_eq!(counted(&units, "sm_90"), [(false, Given::No), (true, Given::No)]);

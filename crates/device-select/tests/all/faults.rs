@@ -19,7 +19,7 @@ fn units_end_with_the_error_of_the_file() {
 
 /// A container with one bit changed has another hash, or is none: nothing of it is loaded that was not in it.
 #[test]
-fn damaged_compressed_bundles_give_nothing_else() {
+fn damaged_compressed_bundles_give_no_other_image() {
     let whole = data("hip-ccob-v3.hipfb");
     let gpu = Device::parse("gfx1100").unwrap();
     let image = load(&whole, &gpu).unwrap();

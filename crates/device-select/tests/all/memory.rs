@@ -15,7 +15,7 @@ fn gpu(id: &str) -> Device {
 }
 
 #[test]
-fn a_bundle_is_borrowed_from() {
+fn images_of_a_plain_bundle_are_borrowed() {
     let bundle = data("hip.hipfb");
     let Some(Cow::Borrowed(image)) = load(&bundle, &gpu("gfx1100")).unwrap() else {
         panic!("expected a slice")
@@ -40,7 +40,7 @@ fn compressed_bundles_give_the_same_images() {
 }
 
 #[test]
-fn offload_binaries_are_chosen_from_together() {
+fn images_are_chosen_across_offload_binaries() {
     let packages = data("packages.offload");
     let image = load(&packages, &gpu("gfx90a:sramecc+:xnack-")).unwrap().unwrap();
     assert!(matches!(image, Cow::Borrowed(_)));
@@ -80,7 +80,7 @@ fn cubins_come_before_ptx() {
 }
 
 #[test]
-fn what_the_hardware_decides_is_asked_for() {
+fn open_features_that_decide_are_an_error() {
     let object = data("hip.o");
     let at = object.windows(24).position(|bytes| bytes == b"__CLANG_OFFLOAD_BUNDLE__");
     let bundle = &object[at.unwrap()..];

@@ -42,7 +42,7 @@ fn forms(bytes: Vec<u8>, options: &Options) -> Vec<(Option<BundleForm>, Option<V
 }
 
 #[test]
-fn entries_tell_how_they_are_stored() {
+fn entries_report_how_they_are_stored() {
     for (name, form) in [
         ("bundle.bc", BundleForm::Binary),
         ("hip-ccob-v3.hipfb", BundleForm::Binary),
@@ -62,7 +62,7 @@ fn entries_tell_how_they_are_stored() {
 }
 
 #[test]
-fn the_placeholder_leads_to_the_host_object() {
+fn the_placeholder_stands_for_the_host_object() {
     let host = data("host.o");
     let entries = [("host-x86_64-unknown-linux-gnu-", 1), ("hip-amdgcn-amd-amdhsa--gfx906", 4)];
     let bundle = object_bundle(&host, &entries).unwrap();
@@ -79,7 +79,7 @@ fn the_placeholder_leads_to_the_host_object() {
 }
 
 #[test]
-fn images_are_entered_unless_told_otherwise() {
+fn images_are_entered_by_default() {
     // A bundle whose entries are an object with sections of device code, and a bundle.
     let entries =
         [("host-x86_64-unknown-linux-gnu-", data("hip.o")), ("hip-a-b-c-", data("bundle.bc"))];

@@ -200,7 +200,7 @@ const SIZES: [[u32; 3]; 5] =
     [[100, 200, 300], [101, 200, 301], [99, 1, 3], [8000, 33_001, 9], [1, 2, 4]];
 
 #[test]
-fn the_same_as_an_archive_of_the_edited_members() {
+fn an_edited_archive_is_the_archive_of_the_edited_members() {
     for style in STYLES {
         for sizes in SIZES {
             let file = archive(style, &members(sizes, true));
@@ -239,7 +239,7 @@ fn other_readers_agree_about_the_index() {
 }
 
 #[test]
-fn there_and_back() {
+fn decompressing_restores_archives() {
     for style in STYLES {
         let compressible = |members: &[Member]| {
             let mut members = members.to_vec();
@@ -265,7 +265,7 @@ fn there_and_back() {
 }
 
 #[test]
-fn real_archives() {
+fn real_archives_are_edited() {
     for name in ["libhip.a", "libbundles.a", "hip.lib"] {
         let file = data(name);
         let all = images(&file);
@@ -296,7 +296,7 @@ fn real_archives() {
 }
 
 #[test]
-fn archives_in_archives() {
+fn archives_in_archives_are_edited() {
     let inner = |with| archive(Style::Gnu, &members(SIZES[2], with));
     let around = |with| {
         let mut members = members(SIZES[1], with);
@@ -307,7 +307,7 @@ fn archives_in_archives() {
 }
 
 #[test]
-fn what_cannot_be_edited() {
+fn uneditable_archives_are_refused() {
     let message = |file: &[u8]| remove(file, &[GFX906]).unwrap_err().to_string();
     // An index that does not know its members.
     let members = members(SIZES[0], true);
@@ -333,7 +333,7 @@ fn what_cannot_be_edited() {
 }
 
 #[test]
-fn damaged_archives() {
+fn damaged_archives_cause_no_panic() {
     for style in [Style::Gnu, Style::Bsd, Style::Microsoft, Style::Darwin] {
         judge(&archive(style, &members(SIZES[4], true)), oracles::edits::check);
     }

@@ -17,14 +17,14 @@ fn sample() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_left_is_laid_out_as_if_nothing_else_had_been() {
+fn a_thinned_bundle_is_laid_out_as_a_new_one() {
     let out = remove(&sample(), &[GFX906]).unwrap();
     let expected = bundle(&[(HOST, b""), (GFX90A, &code(5, 4096)), (GFX1100, &code(7, 100))], 4096);
     assert_eq!(out, expected);
 }
 
 #[test]
-fn nothing_wished_nothing_changed() {
+fn removing_nothing_changes_nothing() {
     let file = paged(&[sample(), sample()]);
     assert_eq!(remove(&file, &[]).unwrap(), file);
     assert_eq!(remove(&file, &["hip-amdgcn-amd-amdhsa--gfx600"]).unwrap(), file);
@@ -38,7 +38,7 @@ fn the_last_image_stays() {
 }
 
 #[test]
-fn bundles_start_at_pages_again() {
+fn bundles_still_start_at_pages() {
     let file = paged(&[sample(), sample(), sample()]);
     let out = remove(&file, &[GFX906, GFX1100]).unwrap();
     let thin = bundle(&[(HOST, b""), (GFX90A, &code(5, 4096))], 4096);
@@ -75,7 +75,7 @@ fn ids_keep_every_byte() {
 }
 
 #[test]
-fn the_alignment_is_that_of_before() {
+fn the_alignment_is_kept() {
     let (a, b, c) = (code(3, 5000), code(5, 4097), code(7, 100));
     let all: [(&str, &[u8]); 3] = [(GFX906, &a), (GFX90A, &b), (GFX1100, &c)];
     // Tight, at powers of two, and at numbers that are none.
@@ -114,7 +114,7 @@ fn entries_may_lie_in_any_order_and_far_apart() {
 }
 
 #[test]
-fn a_page_is_left_where_nothing_else_is() {
+fn an_emptied_bundle_keeps_its_page() {
     let options = EditOptions::default().with_allow_empty(true);
     let all = |contents: &EditableFile, edit: &mut Edit| {
         let device = contents.images().iter().filter(|image| image.id() != Some(HOST));
@@ -147,7 +147,7 @@ fn pages_of_zeros_and_odd_gaps_stay() {
 }
 
 #[test]
-fn empty_images_are_as_close_as_others_were() {
+fn empty_images_keep_the_alignment() {
     for align in [1, 4096] {
         let all: [(&str, &[u8]); 3] = [(GFX906, b""), (GFX90A, b""), (GFX1100, b"code")];
         let once = remove(&bundle(&all, align), &[GFX1100]).unwrap();

@@ -233,7 +233,7 @@ fn pointers_follow_offload_binaries() {
 }
 
 #[test]
-fn there_and_back() {
+fn decompressing_restores_compressed_objects() {
     for mut form in forms() {
         form.bundles = [1, 2, 3].map(|seed| {
             let image = [code(seed, 700), vec![seed as u8; 3000]].concat();
@@ -260,7 +260,7 @@ fn any_image() -> EditOptions {
 }
 
 #[test]
-fn a_checksum_of_new_images_is_left_out() {
+fn checksums_of_new_images_are_omitted() {
     let file = Coff::new(false, AMD64, 1, 8, false).build();
     let replace = |_: &_, edit: &mut fat_edit::Edit| edit.replace(1, 0);
     let new = [&b"an image"[..]];
@@ -271,7 +271,7 @@ fn a_checksum_of_new_images_is_left_out() {
 }
 
 #[test]
-fn what_cannot_follow_is_refused() {
+fn references_that_cannot_be_adjusted_are_refused() {
     let refused = |form: &Coff| remove(&form.build(), &[GFX906]).unwrap_err();
     // IMAGE_REL_AMD64_REL32: fine for the symbol of a bundle, not for that of the section.
     let by_symbols = Coff::new(false, AMD64, 4, 4, true);
@@ -309,7 +309,7 @@ fn other_symbols_keep_their_values() {
 }
 
 #[test]
-fn sections_of_a_bundle_change_and_go() {
+fn sections_of_a_bundle_are_changed_and_removed() {
     for big in [false, true] {
         let host = Coff::new(big, AMD64, 1, 8, false).build();
         let ids = ["hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx90a", "hip-x---y"];
@@ -338,7 +338,7 @@ fn sections_of_a_bundle_change_and_go() {
 }
 
 #[test]
-fn damaged_objects() {
+fn damaged_objects_cause_no_panic() {
     for big in [false, true] {
         judge(&Coff::new(big, AMD64, 1, 8, big).build(), oracles::edits::check);
     }

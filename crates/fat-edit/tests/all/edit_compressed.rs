@@ -85,7 +85,7 @@ fn changes(plan: &EditPlan) -> Vec<Change> {
 }
 
 #[test]
-fn one_bundle_there_and_back() {
+fn decompressing_restores_one_bundle() {
     let plain = plain(1, 10_000);
     let (compressed, plan) = compress(&plain);
     assert_eq!(changes(&plan), [Change::Compressed]);
@@ -100,7 +100,7 @@ fn one_bundle_there_and_back() {
 }
 
 #[test]
-fn every_version_and_method_there_and_back() {
+fn decompressing_restores_every_version_and_method() {
     let plain = paged(&[plain(1, 10_000), plain(2, 5000)]);
     for version in [Version::V1, Version::V2, Version::V3] {
         for method in [Method::ZLIB, Method::ZSTD] {
@@ -118,7 +118,7 @@ fn every_version_and_method_there_and_back() {
 }
 
 #[test]
-fn bundles_at_pages_come_back_byte_for_byte() {
+fn decompressing_restores_bundles_at_pages_byte_for_byte() {
     let one = plain(3, 4096 * 2);
     let mut extra = paged(&[plain(1, 9000), plain(2, 1)]);
     // Pages of zeros before a bundle, and zeros after the last.
@@ -135,7 +135,7 @@ fn bundles_at_pages_come_back_byte_for_byte() {
 }
 
 #[test]
-fn bundles_off_pages_keep_the_zeros_in_front() {
+fn bundles_off_pages_keep_the_zeros_before_them() {
     let mut file = plain(1, 3000);
     file.extend([0; 24]);
     file.extend(plain(2, 3000));
@@ -146,7 +146,7 @@ fn bundles_off_pages_keep_the_zeros_in_front() {
 }
 
 #[test]
-fn mixed_files_change_only_what_is_to_change() {
+fn mixed_files_change_only_where_they_must() {
     let (one, two, three) = (plain(1, 9000), plain(2, 5000), plain(3, 200));
     let mixed = paged(&[
         ccob(&one, Version::V2, Method::ZLIB),
@@ -171,7 +171,7 @@ fn mixed_files_change_only_what_is_to_change() {
 }
 
 #[test]
-fn nothing_to_do_is_the_same_file() {
+fn an_edit_without_effect_is_unchanged() {
     let plain = paged(&[plain(1, 9000), plain(2, 5000)]);
     assert!(decompress(&plain).1.is_unchanged());
     let (compressed, _) = compress(&plain);
@@ -183,7 +183,7 @@ fn nothing_to_do_is_the_same_file() {
 }
 
 #[test]
-fn what_would_not_get_smaller_stays() {
+fn incompressible_bundles_stay() {
     let incompressible: Vec<u8> = {
         let mut state = 1_u32;
         let mut next = || {
@@ -211,7 +211,7 @@ fn threads_make_no_difference() {
 }
 
 #[test]
-fn version_1_is_kept_by_the_end_of_its_stream() {
+fn version_1_containers_are_kept_and_decompressed() {
     let (one, two) = (plain(1, 90_000), plain(2, 5000));
     let old = paged(&[
         ccob(&one, Version::V1, Method::ZSTD),
@@ -224,7 +224,7 @@ fn version_1_is_kept_by_the_end_of_its_stream() {
 }
 
 #[test]
-fn text_bundles_stand_alone() {
+fn a_file_with_a_text_bundle_holds_nothing_else() {
     let text = bundle_format::text::to_vec(
         Leader::Hash,
         &[(HOST, &code(1, 500)[..]), ("hip-amdgcn-amd-amdhsa--gfx906", b"nop\n")],
@@ -247,7 +247,7 @@ fn text_bundles_stand_alone() {
 }
 
 #[test]
-fn what_holds_no_bundle_is_named() {
+fn contents_other_than_a_bundle_are_named() {
     let nested = ccob(&ccob(&plain(1, 1), Version::V3, Method::ZSTD), Version::V3, Method::ZLIB);
     let error = decompress_error(&nested);
     let expected = format!("expected a bundle inside, found {}", FileFormat::CompressedBundle);
@@ -271,7 +271,7 @@ fn damage_is_reported_where_it_is() {
 }
 
 #[test]
-fn limits_hold() {
+fn limits_are_enforced() {
     let plain = plain(1, 9000);
     let file = ccob(&plain, Version::V3, Method::ZSTD);
     let walk = Options::default().with_max_decompressed(plain.len() as u64 - 1);
@@ -284,7 +284,7 @@ fn limits_hold() {
 }
 
 #[test]
-fn images_leave_compressed_bundles() {
+fn images_are_removed_from_compressed_bundles() {
     for version in [Version::V1, Version::V2, Version::V3] {
         for method in [Method::ZLIB, Method::ZSTD] {
             let whole = plain(3, 50_000);
@@ -298,7 +298,7 @@ fn images_leave_compressed_bundles() {
 }
 
 #[test]
-fn edited_and_decompressed_or_compressed_at_once() {
+fn one_edit_may_also_compress_or_decompress() {
     let whole = plain(3, 50_000);
     let thin = bundle(&[(HOST, b""), (GFX1100, &code(3, 50_000))], 4096);
     let file = paged(&[ccob(&whole, Version::V2, Method::ZSTD), whole]);
@@ -332,7 +332,7 @@ fn compressed_text_is_edited() {
 }
 
 #[test]
-fn compressed_bundles_in_compressed_bundles() {
+fn compressed_bundles_in_compressed_bundles_are_edited() {
     let inner = ccob(&plain(3, 5000), Version::V2, Method::ZLIB);
     let file = ccob(&inner, Version::V3, Method::ZSTD);
     let out = remove(&file, &[GFX90A]).unwrap();
@@ -445,7 +445,7 @@ fn unsound() -> [(Vec<u8>, bool); 3] {
 }
 
 #[test]
-fn compressed_bundles_that_nobody_opened_are_checked_before_they_change() {
+fn unread_compressed_bundles_are_checked_before_they_change() {
     let recompress = |edit: &mut Edit| {
         edit.compress(CompressOptions::default().with_recompress(true));
     };

@@ -64,7 +64,7 @@ fn edited(
 }
 
 #[test]
-fn images_leave_compressed_offload_binaries_and_join_them() {
+fn images_are_removed_from_and_added_to_compressed_offload_binaries() {
     let sizes = [5000, 333, 40];
     for how in methods() {
         let (before, after) = (plain(&[900]), compressed(&[70, 7000], &how));
@@ -103,7 +103,7 @@ fn images_leave_compressed_offload_binaries_and_join_them() {
 }
 
 #[test]
-fn offload_binaries_come_back_from_compression_byte_for_byte() {
+fn decompressing_restores_offload_binaries_byte_for_byte() {
     for how in methods() {
         let device = bundle(
             &[("host-x86_64-unknown-linux-gnu-", b""), (editing::GFX906, &code(4, 6000))],
@@ -169,7 +169,7 @@ fn older_offload_binaries_stay_unless_they_may_become_version_3() {
 }
 
 #[test]
-fn the_reader_of_an_offload_binary_decides() {
+fn the_section_decides_whether_offload_binaries_are_compressed() {
     const ALLOC: u64 = 2;
     const EXCLUDE: u64 = 0x8000_0000;
     for mut form in all_elf() {
@@ -287,7 +287,7 @@ fn offload_binaries_with_a_gap_after_the_header_stay_plain() {
 }
 
 #[test]
-fn padding_may_lack_at_the_end() {
+fn final_padding_may_be_missing() {
     for how in methods() {
         let whole = compressed(&[5000, 300], &how);
         let header = CompressedBinary::parse_prefix(&whole, whole.len() as u64).unwrap().unwrap();

@@ -181,7 +181,7 @@ fn one_target_is_kept_in_every_layout() {
 }
 
 #[test]
-fn removing_step_by_step_is_removing_at_once() {
+fn removing_in_two_steps_is_removing_at_once() {
     for linked in layouts() {
         let file = linked.build();
         let twice = remove(&remove(&file, &[GFX90A]).unwrap(), &[GFX1100]).unwrap();
@@ -219,7 +219,7 @@ fn a_hole_at_the_end_needs_no_program_header() {
 }
 
 #[test]
-fn bundles_close_up_and_leave_one_section() {
+fn bundles_are_packed_into_one_section() {
     for style in [Style::First, Style::Third] {
         let file = Linked::new(style, bundles(3)).build();
         let thinned = Loaded::new(&thin(&file, GFX906));
@@ -266,7 +266,7 @@ fn free_room_for_headers_is_used_first() {
 }
 
 #[test]
-fn what_cannot_leave_a_static_program_becomes_zeros() {
+fn unremovable_bytes_of_a_static_program_become_zeros() {
     let linked = Linked {
         e_type: EXEC,
         dynamic: false,
@@ -399,7 +399,7 @@ fn a_larger_image_closes_the_gap_again() {
 }
 
 #[test]
-fn without_a_wish_nothing_changes() {
+fn an_empty_edit_changes_nothing() {
     for linked in layouts() {
         let file = linked.build();
         let (plan, out) = plan_with(&file, EditOptions::default(), &[], |_, _| ()).unwrap();
@@ -423,7 +423,7 @@ fn a_member_of_an_archive_is_edited_as_a_file() {
 }
 
 #[test]
-fn bytes_behind_the_section_headers_stay() {
+fn bytes_after_the_section_headers_stay() {
     let linked = Linked::new(Style::Third, bundles(1));
     let mut file = linked.build();
     file.extend(b"appended");
@@ -473,7 +473,7 @@ fn the_other_byte_order_and_class_are_refused() {
 }
 
 #[test]
-fn the_escape_for_many_program_headers_is_refused() {
+fn an_extended_program_header_count_is_refused() {
     let error = refused(&sample(), |file| file[56..58].fill(0xff));
     assert!(error.to_string().contains("unsupported ELF: "), "{error}");
 }
@@ -549,7 +549,7 @@ fn a_wrapper_to_no_bundle_is_refused() {
 }
 
 #[test]
-fn device_code_that_was_moved_out_is_left_alone() {
+fn device_code_outside_the_file_is_not_edited() {
     let file = sample();
     let wrappers = Loaded::new(&file).section(".hipFatBinSegment");
     let error = refused(&file, |file| file[wrappers.offset as usize] = b'K');

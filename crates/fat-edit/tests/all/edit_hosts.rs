@@ -88,7 +88,7 @@ fn files_are_thinned_to_every_target_in_turn() {
 }
 
 #[test]
-fn files_are_compressed_and_come_back() {
+fn decompressing_restores_compressed_files() {
     for (name, bytes, contents) in examples() {
         let mut compress = Edit::default();
         compress.compress(CompressOptions::default());
@@ -136,7 +136,7 @@ fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn archives_in_archives_and_in_compressed_bundles() {
+fn archives_in_archives_and_in_compressed_bundles_are_edited() {
     let whole = bundle(&[(HOST, b""), (GFX90A, &code(3, 5000)), (GFX1100, &code(4, 5001))], 4096);
     let thin = bundle(&[(HOST, b""), (GFX1100, &code(4, 5001))], 4096);
     let nested = |bundle: &[u8]| {
@@ -152,7 +152,7 @@ fn archives_in_archives_and_in_compressed_bundles() {
 }
 
 #[test]
-fn what_is_not_looked_into_has_no_form_of_its_neighbours() {
+fn files_that_are_not_read_do_not_take_the_form_of_others() {
     let whole = bundle(&[(HOST, b""), (GFX90A, &code(3, 5000))], 4096);
     let text = b"one\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx1\n";
     let with = |bundle: &[u8]| archive(&[("bundle", bundle), ("text", text)]);
@@ -165,7 +165,7 @@ fn what_is_not_looked_into_has_no_form_of_its_neighbours() {
 }
 
 #[test]
-fn the_host_stays_unless_it_is_meant() {
+fn the_host_is_removed_only_on_request() {
     let file = bundle(&[(HOST, b"host code"), (GFX906, b"one"), (GFX1100, b"other")], 1);
     let thin = |options: EditOptions, is_wanted: fn(&ImageInfo) -> bool| {
         plan_with(&file, options, &[], |contents, edit| {

@@ -182,7 +182,7 @@ fn pointers_that_may_be_to_any_bundle() {
 }
 
 #[test]
-fn notes_that_each_push_the_next() {
+fn notes_that_each_move_the_next() {
     let (names, [fatbin, note]) = names([".hip_fatbin", ".note"]);
     // The program headers fill the first page.
     let mut body = vec![0; 4096];
@@ -373,7 +373,7 @@ fn objects_of_many_bundles_and_symbols() {
 }
 
 #[test]
-fn coff_sections_that_are_defined_often() {
+fn coff_sections_that_are_defined_many_times() {
     let bundle = two(1, 500_000);
     let start = 20 + 40;
     let count = 2 * MANY as u32;

@@ -228,7 +228,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn a_thin_file_is_the_file_made_of_what_is_left(
+    fn a_thin_file_is_the_file_made_of_the_kept_entries(
         containers in containers(),
         at_pages in any::<bool>(),
         keep in prop::collection::vec(0..PROCESSORS.len(), 1..5),
@@ -254,7 +254,7 @@ proptest! {
     }
 
     #[test]
-    fn thin_twice_is_thin_at_once(
+    fn thinning_twice_is_thinning_once(
         containers in containers(),
         at_pages in any::<bool>(),
         first in prop::collection::vec(0..PROCESSORS.len(), 2..6),
@@ -281,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn compressed_and_back_is_the_same_file(
+    fn decompressing_restores_the_compressed_file(
         mut containers in containers(),
         pages in prop::collection::vec(0..3_usize, 5),
         zeros in 0..5000_usize,
@@ -343,7 +343,7 @@ proptest! {
     }
 
     #[test]
-    fn images_are_what_they_were_replaced_by(
+    fn replaced_images_are_the_new_ones(
         containers in containers(),
         at_pages in any::<bool>(),
         new in prop::collection::vec(image(), 3),

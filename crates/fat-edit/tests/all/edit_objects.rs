@@ -72,7 +72,7 @@ fn decompress(file: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn real_objects_keep_any_image() {
+fn any_image_of_a_real_object_can_be_kept() {
     for name in
         ["hip.o", "hip-ccob-v3.o", "hip.obj", "openmp-packager.o", "merged-packager.o", "bundle.o"]
     {
@@ -111,7 +111,7 @@ fn real_objects_keep_any_image() {
 }
 
 #[test]
-fn one_image_of_each_merged_offload_binary() {
+fn images_of_merged_offload_binaries_are_removed() {
     let file = data("merged-packager.o");
     let all = images(&file);
     assert_eq!(all.len(), 3);
@@ -121,7 +121,7 @@ fn one_image_of_each_merged_offload_binary() {
 }
 
 #[test]
-fn real_objects_come_back_from_compression() {
+fn decompressing_restores_real_objects() {
     for name in ["hip.o", "hip.obj"] {
         let file = decompress(&data(name));
         let compressed = compress(&file);
@@ -185,7 +185,7 @@ fn most_of_an_object_is_copied() {
 }
 
 #[test]
-fn an_offload_binary_that_goes_leaves_the_others() {
+fn removing_an_offload_binary_keeps_the_others() {
     let file = data("merged-packager.o");
     let options = EditOptions::default().with_allow_empty(true);
     let (_, out) = plan_with(&file, options, &[], |_, edit| edit.remove(0)).unwrap();
@@ -193,10 +193,10 @@ fn an_offload_binary_that_goes_leaves_the_others() {
     assert!(host_part(&out) == host_part(&file));
 }
 
-/// The three bundles of the object built by hand.
-/// A section that only its start gives away: what follows takes the place of what goes, without zeros in front.
+/// Only its start shows what the section holds: bytes after a removed offload binary take its place, without zeros before
+/// them.
 #[test]
-fn what_comes_first_then_is_found_in_sections_of_any_name() {
+fn a_first_offload_binary_that_is_removed_leaves_no_zeros() {
     let package = |arch: &str| {
         let entry = ImageEntry::new(5).offload_kind(OffloadKind::HIP).string("arch", arch);
         Layout::new(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b"image"]).unwrap()
@@ -431,7 +431,7 @@ fn symbol_cut() -> u64 {
 }
 
 #[test]
-fn objects_come_back_from_compression_in_every_form() {
+fn decompressing_restores_objects_of_every_form() {
     for form in all_elf() {
         for pointers in [Pointers::Section, Pointers::Symbols, Pointers::Last] {
             for explicit in [true, false] {
@@ -467,7 +467,7 @@ fn refused(change: impl Fn(&mut Elf)) -> Error {
 }
 
 #[test]
-fn what_cannot_follow_is_refused() {
+fn references_that_cannot_be_adjusted_are_refused() {
     let base = elf(true, false);
     let starts = wrapped(&base, Pointers::Section, true).1;
     let relocation = |addend: i64, kind| base.relocation(8, 1, kind, Some(addend));
@@ -502,7 +502,7 @@ fn what_cannot_follow_is_refused() {
 }
 
 #[test]
-fn what_need_not_follow_is_no_trouble() {
+fn references_that_need_no_adjustment_are_allowed() {
     let base = elf(true, false);
     let starts = wrapped(&base, Pointers::Section, true).1;
     for relocation in [
@@ -530,7 +530,7 @@ fn what_need_not_follow_is_no_trouble() {
 }
 
 #[test]
-fn sections_beyond_the_end_and_shared_bytes() {
+fn sections_beyond_the_end_and_shared_bytes_are_refused() {
     let error = refused(|form| {
         form.sections[0].contents.pop();
     });
@@ -552,7 +552,7 @@ fn sections_beyond_the_end_and_shared_bytes() {
 }
 
 #[test]
-fn sections_of_a_bundle_change_and_go() {
+fn sections_of_a_bundle_are_changed_and_removed() {
     for form in all_elf() {
         let host = wrapped(&form, Pointers::Section, true).0.build();
         let file = bundling::add(
@@ -593,7 +593,7 @@ fn sections_of_a_bundle_change_and_go() {
 }
 
 #[test]
-fn sections_behind_a_linked_file_change_and_go() {
+fn sections_after_a_linked_file_are_changed_and_removed() {
     let library = data("hip-two-units.so");
     let entries: [(&str, &[u8]); 3] =
         [(HOST, HOST_PLACEHOLDER), ("hip-a--b-c", b"one"), ("hip-x---y", b"")];
@@ -647,7 +647,7 @@ fn sections_behind_a_linked_file_change_and_go() {
 }
 
 #[test]
-fn damaged_objects() {
+fn damaged_objects_cause_no_panic() {
     let mut samples = Vec::new();
     for (wide, big) in [(false, true), (true, false)] {
         samples.push(wrapped(&elf(wide, big), Pointers::Last, big).0.build());

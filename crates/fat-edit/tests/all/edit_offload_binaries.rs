@@ -55,7 +55,7 @@ fn refused(file: &[u8], images: &[&[u8]], edit: impl FnOnce(&EditableFile, &mut 
 }
 
 #[test]
-fn images_leave_offload_binaries() {
+fn images_are_removed_from_offload_binaries() {
     let images = [bitcode(1, 100), bitcode(2, 33), bitcode(3, 7)];
     let all: Vec<_> = ARCHS.into_iter().zip(images.iter().map(Vec::as_slice)).collect();
     for version in [FormatVersion::V1, FormatVersion::V2] {
@@ -139,7 +139,7 @@ fn text_bundles_are_edited() {
 }
 
 #[test]
-fn texts_with_markers_behind_entries_only_are_left_alone() {
+fn texts_with_end_markers_only_are_not_edited() {
     let text = b"one\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx1\ntwo\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx2\n";
     let error = refused(text, &[], |_, edit| edit.remove(0));
     assert!(error.kind() == ErrorKind::Unsupported, "{error}");
@@ -153,7 +153,7 @@ fn texts_with_markers_behind_entries_only_are_left_alone() {
 }
 
 #[test]
-fn images_have_to_be_what_their_ids_say() {
+fn new_images_must_match_their_ids() {
     let file = bundle(&[(HOST, b""), (GFX90A, &code_object(0x53f, 900))], 4096);
     let (gfx90a, xnack) = (code_object(0x53f, 70), code_object(0x73f, 70));
     let replaced =
@@ -171,7 +171,7 @@ fn images_have_to_be_what_their_ids_say() {
 }
 
 #[test]
-fn entries_are_added_behind_the_others() {
+fn entries_are_added_after_the_others() {
     let (old, new) = (code_object(0x53f, 900), code_object(0x41, 5000));
     let file = bundle(&[(HOST, b""), (GFX90A, &old)], 4096);
     let edit = |contents: &EditableFile, edit: &mut Edit| {
@@ -199,7 +199,7 @@ fn entries_are_added_behind_the_others() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn missing_images_are_named() {
     let file = bundle(&[(HOST, b""), (GFX90A, &bitcode(1, 100))], 4096);
     let of = |edit: fn(&mut Edit)| refused(&file, &[], |_, wishes| edit(wishes)).to_string();
     assert_eq!(of(|edit| edit.remove(2)), "no image 2: the file has 2");
@@ -226,7 +226,7 @@ fn fatbin() -> Vec<u8> {
 }
 
 #[test]
-fn fatbinaries_are_left_alone() {
+fn fatbinaries_are_not_edited() {
     let fatbin = fatbin();
     let device = bundle(&[(HOST, b""), (GFX906, b"x"), (GFX90A, b"y")], 8);
     let file = [device, vec![0; 40], fatbin.clone()].concat();

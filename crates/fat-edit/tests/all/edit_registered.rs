@@ -112,7 +112,7 @@ fn images_are_replaced_and_added() {
 }
 
 #[test]
-fn a_wrapper_keeps_something_to_lead_to() {
+fn a_wrapper_keeps_at_least_one_image() {
     for form in Form::ALL {
         let file = Linked::new(Style::Third, form.units(2)).build();
         let all: Vec<_> = TARGETS.map(|(_, arch)| arch).into();

@@ -65,7 +65,7 @@ fn starts(file: &[u8]) -> Vec<u64> {
 }
 
 #[test]
-fn code_that_seems_to_refer_to_where_compressed_bundles_lie() {
+fn files_whose_code_seems_to_refer_to_compressed_bundles_are_restored() {
     for style in [Style::First, Style::Third] {
         let count = 130;
         // Their offsets when nothing keeps them from closing up.
@@ -84,7 +84,7 @@ fn code_that_seems_to_refer_to_where_compressed_bundles_lie() {
 }
 
 #[test]
-fn any_code_before_any_bundles() {
+fn files_with_any_code_before_any_bundles_are_restored() {
     let mut numbers = Numbers(13);
     for round in 0..if faulty::is_thorough() { 600 } else { 30 } {
         let style = if numbers.below(2) == 0 { Style::First } else { Style::Third };

@@ -350,7 +350,7 @@ fn elf_type_and_flags(bytes: &[u8]) -> (u32, u64) {
 }
 
 #[test]
-fn every_class_and_byte_order_of_elf() {
+fn every_class_and_byte_order_of_elf_is_supported() {
     for form in all_elf() {
         let object = form.build();
         let result = check(&object, b"contents of the section!");
@@ -366,7 +366,7 @@ fn every_class_and_byte_order_of_elf() {
 }
 
 #[test]
-fn names_that_exist_are_used() {
+fn existing_names_are_used() {
     for name in
         ["\0.shstrtab\0.data\0.llvm.offloading\0", "\0.shstrtab\0.data\0.rela.llvm.offloading\0"]
     {
@@ -468,7 +468,7 @@ fn malformed_elf_headers() {
 }
 
 #[test]
-fn elf_parts_beyond_the_end() {
+fn elf_parts_beyond_the_end_are_refused() {
     let beyond = |part, start: u64, end: u64, available: u64| {
         format!(
             "ELF {part} lies at {start:#x}..{end:#x}, beyond the end of the object at {available:#x}"
@@ -630,7 +630,7 @@ fn coff_objects_with_and_without_tables() {
 }
 
 #[test]
-fn coff_moves_everything_behind_the_headers_by_one_header() {
+fn coff_contents_move_by_one_header() {
     let object = coff(false).build();
     let result = check(&object, b"contents");
     let raw = result.windows(6).position(|w| w == b"\x90\x90\x90\x90\x90\xc3").unwrap();
@@ -754,7 +754,7 @@ fn malformed_coff_objects() {
 }
 
 #[test]
-fn damaged_objects() {
+fn damaged_objects_cause_no_panic() {
     let mut objects: Vec<Vec<u8>> = all_elf().map(|form| form.build()).collect();
     objects.extend(all_elf().map(|form| Elf { extended: true, ..form }.build()));
     objects.extend([coff(false).build(), coff(true).build(), data("host.o"), data("hip.obj")]);
@@ -776,7 +776,7 @@ fn damaged_objects() {
 }
 
 #[test]
-fn what_is_accepted_can_be_embedded_into_again() {
+fn accepted_objects_accept_another_section() {
     let mut objects: Vec<Vec<u8>> = all_elf().map(|form| form.build()).collect();
     objects.extend(all_elf().map(|form| Elf { extended: true, ..form }.build()));
     objects.extend([coff(false).build(), coff(true).build(), data("hip.obj")]);

@@ -254,7 +254,7 @@ fn a_file_may_change_while_it_is_walked() {
 }
 
 #[test]
-fn a_file_that_changes_after_an_edit_was_planned_makes_no_other_file() {
+fn a_file_that_changes_after_planning_gives_no_other_output() {
     for (name, doing) in [
         ("hip.hipfb", Doing::Remove),
         ("hip-ccob-v3.hipfb", Doing::Decompress),
@@ -307,7 +307,7 @@ impl Seek for Bad {
 }
 
 #[test]
-fn an_edit_tells_which_file_is_bad() {
+fn an_error_names_the_bad_file() {
     let file = bundle(&[(HOST, b""), (GFX906, &code(3, 9000)), (GFX90A, &code(5, 9000))], 4096);
     let contents = surveyed(&file);
     let rig = Rig::sound();

@@ -43,7 +43,7 @@ fn symbols(bytes: &[u8]) -> Vec<String> {
 const OBJECTS: [&str; 4] = ["host.o", "hip.o", "hip-packager.o", "hip.obj"];
 
 #[test]
-fn real_objects_get_the_sections_and_give_them_back() {
+fn sections_are_added_to_and_removed_from_real_objects() {
     for name in OBJECTS {
         let object = data(name);
         there_and_back(&object);
@@ -115,7 +115,7 @@ fn coff_sections_are_those_of_the_bundler() {
 }
 
 #[test]
-fn every_form_of_elf_comes_back() {
+fn removing_restores_every_form_of_elf() {
     for mut form in all_elf() {
         for (extended, table_first, trailing) in [
             (false, false, &b""[..]),
@@ -132,7 +132,7 @@ fn every_form_of_elf_comes_back() {
 }
 
 #[test]
-fn as_many_sections_as_the_elf_header_can_count() {
+fn sections_may_exceed_the_count_in_the_elf_header() {
     let mut form = elf(true, false);
     form.sections = vec![progbits(".data", b""); 0xfefa];
     for _ in 0..4 {
@@ -235,7 +235,7 @@ fn there_and_back_with_others(object: &[u8]) {
 }
 
 #[test]
-fn every_form_of_coff_comes_back() {
+fn removing_restores_every_form_of_coff() {
     let object = coff();
     there_and_back(&object);
     there_and_back(&[&object[..], b"trailing"].concat());
@@ -422,7 +422,7 @@ fn coff_sections_in_use_are_not_removed_and_numbers_follow() {
 }
 
 #[test]
-fn contents_must_be_those_laid_out() {
+fn contents_must_match_the_layout() {
     let object = data("host.o");
     let bundle = object_bundle(&object, &[(HOST, 1), (GFX906, 100)]).unwrap();
     let inner = |error: io::Error| {
@@ -461,7 +461,7 @@ fn contents_must_be_those_laid_out() {
 }
 
 #[test]
-fn what_cannot_be_laid_out() {
+fn impossible_layouts_are_refused() {
     let object = data("host.o");
     let error = object_bundle(&object, &[(HOST, 1), ("hip\0", 1)]).unwrap_err().to_string();
     assert_eq!(error, "bundle entry ID 1 has a zero byte at 3, which a section name cannot hold");
@@ -497,7 +497,7 @@ fn other_files_are_refused() {
 }
 
 #[test]
-fn damaged_objects() {
+fn damaged_objects_cause_no_panic() {
     let mut samples = vec![add(&coff(), &entries())];
     for form in all_elf() {
         samples.push(add(&form.build(), &entries()));

@@ -199,7 +199,7 @@ fn symbols(bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn every_form_comes_back() {
+fn removing_restores_objects_of_every_form() {
     for form in all() {
         let object = form.build();
         there_and_back(&object);
@@ -218,7 +218,7 @@ fn every_form_comes_back() {
 }
 
 #[test]
-fn real_objects_come_back() {
+fn removing_restores_real_objects() {
     let mut objects = vec![data("hip-macos.o")];
     let universal = data("hip-macos-universal.o");
     let slices = object::read::macho::MachOFatFile32::parse(&*universal).unwrap();
@@ -308,7 +308,7 @@ fn section_numbers_follow() {
 }
 
 #[test]
-fn addends_are_no_section_numbers() {
+fn addends_are_not_section_numbers() {
     let mut form = interleaved(&macho(true, false));
     form.cputype = 0x0100_000c;
     form.sections[0].relocations = vec![[0, 10 << 28 | 3]];
@@ -360,7 +360,7 @@ fn field(field: &'static str, offset: u64, found: u64, expected: &'static str) -
 }
 
 #[test]
-fn what_is_wrong_with_load_commands() {
+fn malformed_load_commands_are_errors() {
     assert_eq!(
         refused(12, 2),
         "cannot change sections: Mach-O file of type 2, only relocatable objects (type 1) qualify"
@@ -403,7 +403,7 @@ fn what_is_wrong_with_load_commands() {
 }
 
 #[test]
-fn what_is_wrong_with_places() {
+fn parts_beyond_the_end_are_errors() {
     let object = macho(true, false).build();
     let available = object.len() as u64;
     let start = COMMANDS as u64 + 24 + 24 + 80 + 16;
@@ -440,7 +440,7 @@ fn what_is_wrong_with_places() {
 }
 
 #[test]
-fn what_cannot_be_laid_out() {
+fn impossible_layouts_are_refused() {
     let object = macho(true, false).build();
     let error = object_bundle(&object, &[(HOST, 1), ("", 1)]).unwrap_err().to_string();
     assert_eq!(
@@ -473,7 +473,7 @@ fn there_and_back_once(object: &[u8]) {
 }
 
 #[test]
-fn damaged_objects() {
+fn damaged_objects_cause_no_panic() {
     for form in all() {
         bundling::judge_damaged(&add(&form.build(), &entries()));
         bundling::judge_damaged(&interleaved(&form).build());

@@ -21,7 +21,7 @@ fn module(custom: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn modules_come_back() {
+fn removing_restores_modules() {
     for module in [
         b"\0asm\x01\0\0\0".to_vec(),
         module(&[]),
@@ -46,7 +46,7 @@ fn the_bytes_are_those_of_objcopy() {
 
 /// Relocations of `.debug_info`, and symbols, have section numbers.
 #[test]
-fn sections_in_the_middle_leave_their_number() {
+fn removed_sections_leave_their_numbers() {
     let entry = ("__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx90a", &b"one"[..]);
     let linking = ("linking", &b"\x02"[..]);
     let reloc = ("reloc.CODE", &b"\x02\0"[..]);
@@ -73,7 +73,7 @@ fn refused(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_wrong() {
+fn malformed_modules_are_errors() {
     let field = |field, offset: u64, found: u64, expected| {
         format!(
             "WebAssembly header field {field} at {offset:#x} is {found:#x}, expected {expected}"
@@ -109,7 +109,7 @@ fn what_is_wrong() {
 }
 
 #[test]
-fn the_walk_says_what_is_cut_short() {
+fn the_walk_reports_truncated_modules() {
     struct Seen(usize, Vec<String>);
     impl Visitor for Seen {
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
@@ -140,6 +140,6 @@ fn the_walk_says_what_is_cut_short() {
 }
 
 #[test]
-fn damaged_modules() {
+fn damaged_modules_cause_no_panic() {
     bundling::judge_damaged(&add(&module(&[("linking", b"\x02")]), &entries()));
 }

@@ -15,7 +15,7 @@ use hcf_sample::hcf;
 use sycl_sample::{Form, file, spirv, strip};
 
 #[test]
-fn hcf_containers() {
+fn hcf_containers_are_not_edited() {
     let file = hcf(&[hcf_sample::Sample::bitcode(&["kernel"])]);
     let contents = survey(Cursor::new(&file), &Options::default()).unwrap();
     assert_eq!(contents.containers()[0].uneditable(), Some("HCF containers"));
@@ -26,7 +26,7 @@ fn hcf_containers() {
 }
 
 #[test]
-fn registered_sycl_images() {
+fn registered_sycl_images_are_not_edited() {
     for is_stripped in [false, true] {
         let mut file =
             file(Form::default(), &[sycl_sample::Sample::plain("spir64", &spirv(1), &["one"])]);

@@ -89,7 +89,7 @@ fn code_for_another_processor_is_marked_and_found() {
 }
 
 #[test]
-fn features_count() {
+fn features_are_compared() {
     for (target, flags, agrees) in [
         ("gfx90a", 0x53f, true),
         ("gfx90a:xnack+", 0x73f, true),
@@ -103,7 +103,7 @@ fn features_count() {
 }
 
 #[test]
-fn what_is_not_known_is_not_found_wrong() {
+fn unknown_targets_are_not_reported() {
     for (target, image) in [
         ("gfx906", amd(0x500)),                 // no processor
         ("gfx906", amd(0x5fe)),                 // newer than the table
@@ -124,7 +124,7 @@ fn what_is_not_known_is_not_found_wrong() {
 }
 
 #[test]
-fn formats_count_that_are_for_devices() {
+fn formats_for_other_devices_are_reported() {
     for (id, image, says) in [
         ("hip-amdgcn-amd-amdhsa--gfx906", new_cubin(80), "cubin where an AMD"),
         ("hip-amdgcn-amd-amdhsa--gfx906", b"\x03\x02\x23\x07".to_vec(), "SPIR-V where"),

@@ -101,7 +101,7 @@ fn crates_in_the_api_are_here() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn what_is_listed_can_be_serialized() {
+fn listings_can_be_serialized() {
     fn serialized<T: serde::Serialize>() {}
     serialized::<Compression>();
     serialized::<ContainerKind>();

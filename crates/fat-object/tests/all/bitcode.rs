@@ -118,7 +118,7 @@ fn error(bytes: &[u8]) -> llvm_bitcode::Error {
 }
 
 #[test]
-fn what_clang_writes() {
+fn bitcode_of_clang_has_its_image() {
     let bytes = example();
     let seen = collect(&bytes);
     assert_eq!(seen.errors, [""; 0]);
@@ -216,7 +216,7 @@ fn strings_with_abbreviations() {
 }
 
 #[test]
-fn a_string_whose_last_zero_is_left_out() {
+fn a_string_may_lack_its_last_zero() {
     // With one zero at the very end this is not a package, but unknown contents.
     let seen = collect(&embedding(|bits| {
         // [9, array, char6]: "ab"
@@ -305,7 +305,7 @@ fn globals_with_equal_contents_are_walked_once() {
 }
 
 #[test]
-fn what_is_no_device_code_is_passed_over() {
+fn other_globals_are_skipped() {
     let cases: [(&str, &[u64], u64); 5] = [
         ("another section", &[3, 1], 4),
         ("one operand", &[3], 4),
@@ -464,7 +464,7 @@ fn no_more_is_held_than_allowed() {
 }
 
 #[test]
-fn constants_that_are_no_bytes() {
+fn constants_that_are_not_bytes_are_errors() {
     // an aggregate, and 32-bit numbers
     for code in [7, 22] {
         let found = error(&embedding(|bits| bits.record(code, &[1, 2]).done()));
@@ -500,7 +500,7 @@ fn references_to_nothing() {
 }
 
 #[test]
-fn lists_of_strings_that_are_none() {
+fn malformed_lists_of_strings_are_errors() {
     // without a blob; with an offset beyond it; with lengths that reach into the characters, or beyond the end
     for (chars, blob) in
         [(4, None), (9, Some(*b"\0\0\0\0abcd")), (0, Some([0; 8])), (4, Some([9; 8]))]
@@ -588,7 +588,7 @@ fn malformed_abbreviations() {
 }
 
 #[test]
-fn floods_of_small_things() {
+fn counts_have_limits() {
     // Abbreviations, operands of the list: no more than a limit is held of either.
     let found = error(&module(|bits| {
         for _ in 0..70_000 {
@@ -624,7 +624,7 @@ fn floods_of_small_things() {
 }
 
 #[test]
-fn literals_cost_time_but_no_bits() {
+fn literals_without_bits_are_read_in_bounded_time() {
     // Records of four bits, each with as many operands as there may be without taking a bit.
     let records = 250_000;
     let bytes = module(|bits| {

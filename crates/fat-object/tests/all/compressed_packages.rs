@@ -155,7 +155,7 @@ fn nested_packages_share_the_limits() {
 }
 
 #[test]
-fn a_size_that_is_not_true_reserves_nothing() {
+fn a_false_size_reserves_no_memory() {
     for (size, expected) in [
         (1 << 50, "expands to 1125899906842624 bytes, more than the limit of 2147483648"),
         (u64::MAX - 7, "more than the limit of 2147483648"),
@@ -230,7 +230,7 @@ fn damage_is_found_with_its_place() {
 }
 
 #[test]
-fn a_linker_sees_it() {
+fn linkers_see_device_code_in_compressed_packages() {
     let file = compressed(b"code");
     assert!(has_device_code(&file).unwrap());
     assert!(has_device_code(&file[..file.len() / 2]).is_err());
@@ -251,7 +251,7 @@ fn skippable_frames_are_zstandard() {
 }
 
 #[test]
-fn it_can_be_passed_over() {
+fn compressed_packages_can_be_skipped() {
     let file = [compressed(b"one"), plain(b"two")].concat();
     let mut walk = Walk::new(Cursor::new(&file), &Options::default()).unwrap();
     let mut sizes = Vec::new();

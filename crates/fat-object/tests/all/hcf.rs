@@ -70,7 +70,7 @@ fn host_files_are_scanned_for_containers() {
 }
 
 #[test]
-fn a_magic_alone_is_no_container() {
+fn a_magic_alone_is_not_a_container() {
     let container = hcf(&[Sample::bitcode(&["kernel"])]);
     let cut = &container[..container.len() - 1];
     let empty = [text(&[]).as_bytes(), MARKER.as_bytes()].concat();

@@ -174,7 +174,7 @@ fn compressed_ptx_states_its_own() {
 
 /// HIP compiled with `-flto`: no metadata lists the global with the bundle.
 #[test]
-fn bundles_in_plain_globals_of_bitcode() {
+fn bundles_in_plain_globals_of_bitcode_are_found() {
     const CONSTANTS: u64 = 11;
     let layout = bundle_format::Layout::new([("hipv4-amdgcn-amd-amdhsa--gfx906", 4)], 1).unwrap();
     let bundle = layout.to_vec(&[b"code"]).unwrap();

@@ -42,7 +42,7 @@ fn an_object_with_a_bundle() {
 }
 
 #[test]
-fn by_reference_and_by_value() {
+fn listings_iterate_by_reference_and_by_value() {
     let mut file = File::open(data("hip.o")).unwrap();
     let listing = list(&mut file, &Options::default()).unwrap();
     let borrowed: Vec<_> = (&listing).into_iter().cloned().collect();
@@ -70,7 +70,7 @@ fn packages_keep_their_strings() {
 }
 
 #[test]
-fn names_that_say_nothing_or_too_much() {
+fn odd_ids_are_escaped() {
     let layout = bundle_format::Layout::new([("hip-\u{1b}[31m-a-b-c-\n", 4)], 1).unwrap();
     let bundle = layout.to_vec(&[b"BC\xc0\xde"]).unwrap();
     let listing = list(Cursor::new(bundle), &Options::default()).unwrap();
@@ -85,7 +85,7 @@ fn names_that_say_nothing_or_too_much() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn damage_is_listed_with_its_place() {
     let mut bytes = std::fs::read(data("hip.hipfb")).unwrap();
     // The size of the second image.
     let end = bytes.len() as u64;
@@ -101,7 +101,7 @@ fn what_is_wrong_is_told() {
 }
 
 #[test]
-fn thin_archives_need_somebody_who_opens_files() {
+fn thin_archives_need_an_opener() {
     let name = "libhip-thin.a";
     let listing = listed(name);
     assert!(!listing.is_complete() && listing.images().is_empty());

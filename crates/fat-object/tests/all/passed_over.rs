@@ -28,7 +28,7 @@ fn member(name: &str, size: usize) -> Vec<u8> {
 }
 
 #[test]
-fn tables_of_archives_beyond_the_end() {
+fn tables_beyond_the_end_of_an_archive_are_reported() {
     for (name, start) in [("/", 0x44), ("/SYM64/", 0x44), ("__.SYMDEF", 0x44), ("#1/12", 0x44)] {
         let archive = [b"!<arch>\n", &member(name, 5000)[..], b"__.SYMDEF\0\0\0"].concat();
         let expected = format!(
@@ -48,7 +48,7 @@ fn tables_of_archives_beyond_the_end() {
 }
 
 #[test]
-fn names_of_members_that_are_none() {
+fn malformed_names_of_members_are_reported() {
     for (name, text) in
         [("/-1", "/-1"), ("/x", "/x"), ("#1/x", "#1/x"), ("#1/-1", "#1/-1"), ("#1/ 8", "#1/ 8")]
     {
@@ -76,7 +76,7 @@ fn mach_o(commands: u32, commands_len: u32, command_len: u32) -> Vec<u8> {
 }
 
 #[test]
-fn load_commands_that_are_malformed() {
+fn malformed_load_commands_are_reported() {
     assert!(findings(&mach_o(1, 72, 72)).is_empty());
     for (file, detail) in [
         (mach_o(2, 72, 72), "load command header"),

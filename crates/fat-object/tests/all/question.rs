@@ -128,7 +128,7 @@ fn a_section_is_known_by_name_type_or_start() {
 }
 
 #[test]
-fn what_hides_device_code_is_an_error() {
+fn damage_that_hides_device_code_is_an_error() {
     // A section beyond the end, without any device code; of a file with device code that is enough.
     let host = data("host.o");
     let cut = |bytes: &[u8]| {
@@ -179,7 +179,7 @@ fn a_member_is_damaged_as_a_file_is() {
 }
 
 #[test]
-fn images_are_lent() {
+fn images_are_iterated_by_reference() {
     let library = data("libhip.a");
     let listing = list_slice(&library, &Options::default()).unwrap();
     assert_eq!(

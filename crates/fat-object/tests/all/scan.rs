@@ -178,7 +178,7 @@ fn containers_in_sections_for_other_data_are_found_once() {
 }
 
 #[test]
-fn sections_in_front_of_others_and_bytes_between_and_after_them() {
+fn containers_are_found_among_other_sections_and_bytes() {
     let mut host = elf(true, false);
     let several: Vec<u8> = containers().into_iter().flat_map(|(_, bytes, _)| bytes).collect();
     let count: usize = containers().iter().map(|(_, _, images)| images).sum();
@@ -351,7 +351,7 @@ fn modules_of_spirv_declare_aliases() {
 }
 
 #[test]
-fn what_only_looks_like_spirv_is_not_listed() {
+fn data_that_only_resembles_spirv_is_not_listed() {
     let module = spirv(false, 6, &[]);
     let with = |at: usize, word: u32| {
         let mut module = module.clone();
@@ -491,7 +491,7 @@ fn other_host_files_are_scanned() {
 }
 
 #[test]
-fn containers_that_leave_their_section_are_none() {
+fn containers_that_exceed_their_section_are_ignored() {
     for (kind, container, _) in containers() {
         for cut in [1, container.len() / 2] {
             let mut host = elf(true, false);

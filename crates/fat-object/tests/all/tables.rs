@@ -96,7 +96,7 @@ fn assert_same(file: &[u8]) -> usize {
 }
 
 #[test]
-fn tables_of_real_files_say_the_same() {
+fn tables_of_real_files_match_their_bundles() {
     let mut not_read = 0;
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -192,7 +192,7 @@ fn bundles_are_read_where_the_table_is_not_enough() {
 }
 
 #[test]
-fn damage_after_the_table_is_for_others_to_find() {
+fn damage_after_the_table_is_not_reported() {
     let code = noise(300_000);
     let file = compressed(&bundle(&[(HOST, b""), (GFX90A, &code)]));
     let mut wrong_hash = file.clone();

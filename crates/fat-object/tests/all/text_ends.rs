@@ -63,7 +63,7 @@ fn old_images() -> Vec<(Option<BundleForm>, String, String)> {
 }
 
 #[test]
-fn the_form_of_the_first_proposal() {
+fn the_form_of_the_first_proposal_is_read() {
     let (found, format) = seen(OLD.as_bytes());
     assert_eq!((found.images, found.findings), (old_images(), Vec::new()));
     assert_eq!(format, FileFormat::Bundle);
@@ -74,7 +74,7 @@ fn the_form_of_the_first_proposal() {
 }
 
 #[test]
-fn in_an_archive() {
+fn archives_of_such_texts_are_read() {
     let mut archive = b"!<arch>\n".to_vec();
     for name in ["a.s/", "b.s/"] {
         archive.extend(format!("{name:16}{:32}{:<10}`\n", "", OLD.len()).bytes());
@@ -105,7 +105,7 @@ fn a_start_marker_anywhere_makes_it_a_text_bundle() {
 }
 
 #[test]
-fn what_is_wrong_with_it() {
+fn malformed_texts_are_errors() {
     let (found, _) = seen(b"nop\n# __CLANG_OFFLOAD_BUNDLE____END__ \n");
     assert!(found.images.is_empty());
     let [(Severity::Error, message)] = &found.findings[..] else { panic!("{:?}", found.findings) };
@@ -121,7 +121,7 @@ fn what_is_wrong_with_it() {
 }
 
 #[test]
-fn other_texts_are_left_alone() {
+fn other_texts_are_ignored() {
     for text in [
         "text\n",
         // A marker that is not in the last line is quoted, or the rest is: nobody can tell.
@@ -157,7 +157,7 @@ impl Seek for Counting {
 }
 
 #[test]
-fn unknown_files_cost_two_small_readings() {
+fn unknown_files_cost_two_small_reads() {
     for byte in *b"x\0" {
         let mut file = Counting { inner: Cursor::new(vec![byte; 8 << 20]), read: 0 };
         walk(&mut file, &Options::default(), &mut Seen::default()).unwrap();
@@ -190,7 +190,7 @@ fn free_form_ids_are_listed_with_warnings() {
 }
 
 #[test]
-fn its_errors_are_those_of_the_format() {
+fn errors_are_those_of_the_format() {
     struct First(Option<bool>);
     impl Visitor for First {
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {

@@ -87,7 +87,7 @@ fn compare(bytes: &[u8], options: &Options, log: impl Fn() -> Log) {
 }
 
 #[test]
-fn all_is_the_same_in_the_same_order() {
+fn threads_give_the_same_results_in_the_same_order() {
     let all = bundles().concat();
     compare(&all, &Options::default(), Log::default);
     let unverified = Options::default().with_verify_hash(false);

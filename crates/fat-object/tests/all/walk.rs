@@ -152,7 +152,7 @@ fn the_same_bundle_in_every_wrapping() {
 }
 
 #[test]
-fn slices_of_a_universal_file() {
+fn slices_of_a_universal_file_are_walked() {
     let seen = collect(&data("hip-macos-universal.o"));
     let slices: Vec<_> =
         seen.images.iter().map(|image| image.path.split('/').next().unwrap()).collect();
@@ -592,7 +592,7 @@ fn fatbinary_entries_for_one_architecture_or_family() {
 }
 
 #[test]
-fn host_placeholders_are_told_by_kind() {
+fn host_placeholders_are_recognised_by_kind() {
     let seen = collect(&data("bundle.o"));
     let facts: Vec<_> = seen
         .images
@@ -627,7 +627,7 @@ fn package_entries_keep_what_they_record() {
 }
 
 #[test]
-fn error_is_matchable() {
+fn errors_can_be_matched() {
     struct Kinds(Vec<bool>);
     impl Visitor for Kinds {
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
@@ -689,7 +689,7 @@ fn archive_of(name: &[u8], member: &[u8]) -> Vec<u8> {
 
 /// Archives for Apple's linker fill members up to a multiple of 8, and count the padding.
 #[test]
-fn padding_of_members_is_no_damage() {
+fn padding_of_members_is_not_damage() {
     let bundle = data("bundle.bc");
     for (padding, findings) in
         [(&b""[..], 0), (b"\n", 0), (b"\n\n\n\n\n\n\n", 0), (b"\n\n\n\n\n\n\n\n", 1), (b"\n\nx", 1)]
@@ -704,7 +704,7 @@ fn padding_of_members_is_no_damage() {
 
 /// As `ar rcP` of GNU stores it: only short names that a slash starts are tables.
 #[test]
-fn members_with_absolute_names_are_no_tables() {
+fn members_with_absolute_names_are_not_tables() {
     let bundle = data("hip.hipfb");
     let images = collect(&bundle).images.len();
     let name = b"/usr/lib/a.hipfb/\n";
@@ -720,7 +720,7 @@ fn members_with_absolute_names_are_no_tables() {
 }
 
 #[test]
-fn names_of_members_are_told_as_stored() {
+fn names_of_members_are_reported_as_stored() {
     struct Names(Vec<(String, Vec<u8>)>);
     impl Visitor for Names {
         fn enter(&mut self, container: &Container) -> io::Result<()> {
@@ -744,7 +744,7 @@ fn names_of_members_are_told_as_stored() {
 }
 
 #[test]
-fn hashes_are_verified_unless_told_otherwise() {
+fn hashes_are_verified_by_default() {
     let mut bytes = ccob::compress(&data("bundle.bc"), &ccob::WriteOptions::default()).unwrap();
     assert!(collect(&bytes).findings.is_empty());
     // The hash in the header.
@@ -799,7 +799,7 @@ fn images_may_be_seen_before_their_hash_is_known() {
 }
 
 #[test]
-fn containers_of_no_interest_are_passed_over() {
+fn containers_can_be_skipped() {
     struct Shallow(usize, usize);
     impl Visitor for Shallow {
         fn enter(&mut self, _: &Container) -> io::Result<()> {

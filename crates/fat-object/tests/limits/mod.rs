@@ -135,7 +135,7 @@ fn a_thin_archive_in_a_thin_member_is_not_opened() {
 }
 
 #[test]
-fn thin_members_have_a_limit_in_all() {
+fn thin_members_have_a_total_limit() {
     let thin = inputs::thin_archive(1000 * 60);
     let mut options = Options::default().with_max_thin_bytes(10 * thin.len() as u64 + 1);
     let seen = cost_with(thin, &options);
@@ -155,7 +155,7 @@ fn thin_members_have_a_limit_in_all() {
 }
 
 #[test]
-fn what_is_decompressed_has_a_limit_in_all() {
+fn decompressed_bytes_have_a_total_limit() {
     let size = 1 << 16;
     let bytes = inputs::nested_compressed_bundles(size);
     let options = Options::default().with_max_decompressed(1 << 20).with_max_expansion(16);
@@ -228,7 +228,7 @@ fn version_1_is_read_as_far_as_its_stream_goes() {
 }
 
 #[test]
-fn strings_of_a_package_may_share_bytes_but_not_without_end() {
+fn strings_of_a_package_may_share_bytes_up_to_a_limit() {
     // 16,384 times 256 KiB.
     let seen = cost(inputs::package_with_a_shared_string(512 << 10));
     assert_eq!((seen.images, seen.findings), (0, 1));
@@ -243,7 +243,7 @@ fn strings_of_a_package_may_share_bytes_but_not_without_end() {
 }
 
 #[test]
-fn names_of_members_may_share_bytes_but_not_without_end() {
+fn names_of_members_may_share_bytes_up_to_a_limit() {
     let n = 1 << 20;
     let bytes = inputs::archive_with_a_shared_name(n);
     let limit = (64 << 20) + 4 * bytes.len() as u64;
@@ -257,7 +257,7 @@ fn names_of_members_may_share_bytes_but_not_without_end() {
 
 /// A long name above many images, or findings.
 #[test]
-fn paths_of_images_do_not_add_up_without_end() {
+fn paths_of_images_have_a_total_limit() {
     let n = 1 << 20;
     let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
     let count = n / 2 / 64;
@@ -285,7 +285,7 @@ fn paths_of_images_do_not_add_up_without_end() {
 
 /// A long name above many containers in which there is nothing.
 #[test]
-fn paths_of_containers_do_not_add_up_without_end() {
+fn paths_of_containers_have_a_total_limit() {
     let n = 1 << 20;
     let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
     bundle.extend([0; 8]);
@@ -302,7 +302,7 @@ fn paths_of_containers_do_not_add_up_without_end() {
 }
 
 #[test]
-fn names_of_sections_may_share_bytes_but_not_without_end() {
+fn names_of_sections_may_share_bytes_up_to_a_limit() {
     // Four times the bytes of an honest file's headers, and a block of the file for each.
     let n = 1 << 20;
     for bytes in
@@ -341,7 +341,7 @@ fn names_of_sections_may_be_long() {
 }
 
 #[test]
-fn headers_in_many_sections_are_not_examined_without_end() {
+fn headers_in_many_sections_are_examined_up_to_a_limit() {
     let n = 1 << 20;
     let seen = cost(inputs::sections_at_a_faulty_package(n));
     assert_eq!(seen.entered, 0);
@@ -357,7 +357,7 @@ fn headers_in_many_sections_are_not_examined_without_end() {
 
 /// The host's entry is the object: once, however many of its sections claim to stand for it.
 #[test]
-fn an_object_stands_for_itself_once() {
+fn an_object_is_its_own_host_once() {
     let name = b"\0__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-\0\0";
     let mut sections = vec![(1, 64, 1, 1)];
     sections.extend((0..100).map(|_| (1, 64 + name.len() - 1, 1, 1)));

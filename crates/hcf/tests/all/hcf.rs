@@ -51,7 +51,7 @@ fn the_text_is_found_in_any_prefix_that_has_it() {
 }
 
 #[test]
-fn damage_is_told_with_its_place() {
+fn errors_name_the_place_of_the_damage() {
     let deep = |count: usize| (0..count).map(|n| format!("{{.{n}\n")).collect::<String>();
     let binary = |lines: &str| format!("{{.a\n{{.__binary\n{lines}}}.__binary\n}}.a\n");
     for (lines, says) in [

@@ -77,7 +77,7 @@ fn unbundling_ends_with_the_error_of_the_stream() {
 }
 
 #[test]
-fn looking_ends_with_the_error_of_the_stream() {
+fn inspecting_ends_with_the_error_of_the_stream() {
     for file in [plain(), packed()] {
         check(|rig| {
             let mut seen = Vec::new();
@@ -125,7 +125,7 @@ fn versions(file: &[u8]) -> [Vec<u8>; 5] {
 }
 
 #[test]
-fn a_file_that_changes_after_it_was_looked_at_is_noticed() {
+fn a_file_that_changes_after_inspection_is_noticed() {
     for file in [plain(), packed()] {
         let right = unbundled(&Rig::sound(), &file).unwrap();
         let rig = Rig::sound();

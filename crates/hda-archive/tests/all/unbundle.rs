@@ -20,7 +20,7 @@ fn sample() -> Vec<u8> {
 }
 
 #[test]
-fn every_target_gets_what_fits() {
+fn every_target_gets_its_matching_entries() {
     let on = "hip-amdgcn-amd-amdhsa--gfx906:xnack+";
     let found = unbundle(&sample(), &[on, GFX908, HOST, "hip-amdgcn-amd-amdhsa--gfx1100"]).unwrap();
     let amd = |stem: &str, id: &str| format!("{stem}-{id}{stem}.bc");
@@ -121,7 +121,7 @@ fn thin_archives_name_their_members() {
 }
 
 #[test]
-fn names_need_not_be_text() {
+fn member_names_need_not_be_utf_8() {
     let member = bundle(&[(GFX906, b"code")]);
     let mut library = archive(&[("aXb.o", &member)]);
     let place = library.iter().position(|&byte| byte == b'X').unwrap();
@@ -135,7 +135,7 @@ fn names_need_not_be_text() {
 }
 
 #[test]
-fn entries_that_are_for_nothing_are_told() {
+fn unmatchable_entries_cause_a_warning() {
     let library = archive(&[("a.o", &bundle(&[("odd", b"x"), (GFX906, b"code")]))]);
     let found = unbundle(&library, &[GFX906]).unwrap();
     assert_eq!(found.names[0].len(), 1);
@@ -144,7 +144,7 @@ fn entries_that_are_for_nothing_are_told() {
 }
 
 #[test]
-fn damaged_code_is_not_archived_silently() {
+fn damaged_code_is_an_error() {
     let object = &HOST_OBJECT[..HOST_OBJECT.len() - 70];
     let library = archive(&[("a.o", &bundle(&[(GFX906, object)]))]);
     let error = unbundle(&library, &[GFX906]).unwrap_err();
@@ -159,7 +159,7 @@ fn damaged_code_is_not_archived_silently() {
 }
 
 #[test]
-fn what_is_no_archive_is_refused() {
+fn other_files_are_refused() {
     for (data, kind) in [
         (&b""[..], ErrorKind::Truncated),
         (b"!<arch>", ErrorKind::Truncated),
@@ -283,7 +283,7 @@ fn archives_are_copied_from_what_lies_in_the_input() {
 }
 
 #[test]
-fn ids_that_are_not_text_are_for_nothing() {
+fn ids_that_are_not_utf_8_match_nothing() {
     let mut made = bundle(&[("hip-amdgcn-amd-amdhsa--gfx90X", b"odd"), (GFX906, b"code")]);
     let place = made.iter().position(|&byte| byte == b'X').unwrap();
     made[place] = 0xff;

@@ -74,7 +74,7 @@ fn objects(mut bytes: &[u8], window: std::ops::Range<u64>) -> Vec<EmbeddedObject
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_bitcode_is_read_back() {
     // The sizes are those at which the writer pads.
     for size in [1, 7, (1 << 20) - 1, 1 << 20, (1 << 24) + 3] {
         let listed: Vec<u8> = (0..size).map(|i: u32| i.to_le_bytes()[0] ^ 0x5a).collect();
@@ -96,7 +96,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn in_a_wrapper_in_something_larger() {
+fn bitcode_in_a_wrapper_in_a_larger_file_is_read() {
     let bytes = file(b"device code", b"__CLANG");
     let mut larger = b"before".to_vec();
     let size = u32::try_from(bytes.len()).unwrap();
@@ -126,7 +126,7 @@ impl ReadAt for Broken<'_> {
 }
 
 #[test]
-fn a_source_that_cannot_be_read() {
+fn read_errors_are_passed_on() {
     let bytes = file(&[7; 100_000], b"__CLANG");
     let len = bytes.len() as u64;
     let mut broken = Broken(&bytes[..40_000]);

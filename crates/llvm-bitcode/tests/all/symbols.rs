@@ -62,7 +62,7 @@ fn with_word(mut bytes: Vec<u8>, index: usize, value: u32) -> Vec<u8> {
 }
 
 #[test]
-fn no_bitcode() {
+fn other_data_has_no_symbols() {
     for bytes in [&b""[..], b"BC", b"BC\xc0\xdf", b"\x7fELF", b"\xde\xc0\x17", b"!<arch>\n"] {
         assert_eq!(symbols(bytes), Ok(None));
     }
@@ -75,7 +75,7 @@ fn with_the_symbol_table() {
 }
 
 #[test]
-fn the_wrapper() {
+fn the_wrapper_is_skipped() {
     let raw = data("symbols.bc");
     let mut bytes = Vec::new();
     for word in [0x0b17_c0de, 0, 21, u32::try_from(raw.len()).unwrap(), 7] {
@@ -93,7 +93,7 @@ fn the_wrapper() {
 }
 
 #[test]
-fn a_symbol_table_that_does_not_count() {
+fn invalid_symbol_tables_are_ignored() {
     let table = data("symbols.bc");
     let without =
         SYMBOLS.map(|name| name.strip_suffix("@12").unwrap_or(name).replace('@', "_").to_string());

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_are_too_short() {
+    fn numbers_too_large_for_a_field_are_errors() {
         let (four, eight) = (b"\0\0\0\x01____b\0", b"\0\0\0\0\0\0\0\x01________b\0");
         let before = 8 + 60 + 10 + 60;
         // An even offset.

@@ -79,7 +79,7 @@ mod tests {
     use std::io::Cursor;
 
     #[test]
-    fn of_parts() {
+    fn the_sizes_of_pieces_do_not_matter() {
         // The lengths of the pieces do not matter.
         let bytes: Vec<u8> = (0..50).map(|n| n * 5 + 3).collect();
         let one_by_one = bytes.chunks(1).fold(0, update);

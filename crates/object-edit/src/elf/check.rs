@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_file() {
+    fn an_unchanged_file_passes() {
         let bytes = sample().build();
         compare(&bytes, &bytes).unwrap();
         let copy = output::copy_of(&(0..bytes.len() as u64));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_bundles_and_a_gap() {
+    fn packed_bundles_and_a_gap_pass() {
         let (old, new) = (sample().build(), packed());
         assert_eq!(new.len(), old.len() - 0x1000);
         compare(&old, &new).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_bytes() {
+    fn changed_bytes_are_found() {
         let (old, new) = (sample().build(), packed());
         let at = |address: u64| index(if address < 0x3000 { address } else { address - 0x1000 });
         let headers = index(with(&new, |_, file| file.header.e_shoff.get(LE)).unwrap());
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_beyond_what_may_change_are_compared() {
+    fn parts_that_must_not_change_are_compared() {
         let bytes = sample().build();
         let all = bytes.len() as u64;
         for allowed in [0x100..0x200, 0x1000..0x4000] {

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn wrappers_are_none() {
+    fn wrappers_are_not_foreign_references() {
         assert_eq!(found(&Sample::default()), []);
         assert_eq!(found(&Sample::bare(EXEC)), []);
         assert_eq!(
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn relocations_to_any_byte_of_a_bundle() {
+    fn relocations_to_any_byte_of_a_bundle_are_found() {
         let mut sample = Sample::default();
         sample.rela.extend([
             (DATA, 8, 0, 0x2fff),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_move_along() {
+    fn symbols_move_with_their_bundles() {
         let symbols = vec![(HIP_FATBIN, 0x2000, 0), (6, 0x4000, 0), (0, 0x2000, 0), (4, 0x2000, 0)];
         let mut sample = Sample { symbols, ..Sample::default() };
         let count = sample.rela.len();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn x86_64_displacements() {
+    fn x86_64_displacements_are_found() {
         for at in [0_usize, 1, 5, 0x7f0] {
             for (opcode, immediate, expected) in [
                 // lea, movdqu, vmovdqu
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn aarch64_instructions() {
+    fn aarch64_instructions_are_found() {
         let at = TEXT + 8;
         // adrp x3 of the page of 0x2000, 3 pages before; add x3, x3, #0
         assert_eq!(found(&aarch64(&[0xb0ff_ffe3, 0x9100_0063])), [(1, at)]);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_where_nothing_is_relocated() {
+    fn numbers_are_references_in_files_without_relocations() {
         let number = |at: usize, bytes: &[u8]| {
             let mut data = vec![0; 64];
             data[at..at + bytes.len()].copy_from_slice(bytes);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_that_are_not_read_may_name_all() {
+    fn unread_tables_may_refer_to_every_bundle() {
         let mut bytes = Sample::default().build();
         // DT_RELA becomes DT_ANDROID_RELA.
         bytes[0x6010..0x6018].copy_from_slice(&0x6000_0011_u64.to_le_bytes());

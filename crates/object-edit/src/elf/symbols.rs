@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_what_is_left() {
+    fn sizes_shrink_with_the_bundles() {
         let symbols = vec![
             (HIP_FATBIN, 0x1000, 0x1000),
             (HIP_FATBIN, 0x1000, 0x800),

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn addends_with_and_without_the_value_in_place() {
+    fn addends_are_read_with_and_without_the_value_in_place() {
         for (machine, kind) in [(62, 8), (AARCH64, 1027)] {
             let mut sample = Sample { machine, ..Sample::default() };
             sample.wrappers[2].2 = 0;
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_relr_names_singly_and_by_bits() {
+    fn relr_names_words_by_address_and_by_bit() {
         let mut sample = Sample::bare(DYN);
         // The first pointer, and then every third word.
         sample.relr = vec![pointer(0), 0b1_0010_0001];
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_with_and_without_addends() {
+    fn pointers_may_use_symbols_with_and_without_addends() {
         let mut sample = Sample::bare(DYN);
         sample.wrappers[2].2 = 0;
         sample.symbols =
@@ -370,14 +370,14 @@ mod tests {
     }
 
     #[test]
-    fn plain_values_where_nothing_is_relocated() {
+    fn pointers_are_plain_values_in_files_without_relocations() {
         let sample = Sample::bare(EXEC);
         assert_eq!(forms(&sample), STARTS.map(|start| (start, PointerForm::Plain)));
         assert_eq!(repointed(&sample), [pointer(1), pointer(2)]);
     }
 
     #[test]
-    fn one_bundle_of_several_wrappers() {
+    fn several_wrappers_may_share_a_bundle() {
         let mut sample = Sample::default();
         for n in 0..3 {
             (sample.wrappers[n].2, sample.rela[n].3) = (STARTS[1], STARTS[1]);
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn wrappers_of_moved_code_and_of_other_forms() {
+    fn wrappers_of_moved_code_and_of_other_forms_are_refused() {
         let mut sample = Sample::default();
         sample.wrappers[1].0 = 0x4849_504b;
         assert!(matches!(resolve(&sample), Err(Problem::MovedOut { .. })));
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_of_parts_of_wrappers() {
+    fn a_part_of_a_wrapper_is_an_error() {
         let mut bytes = Sample::default().build();
         let at = with(&bytes, |_, file| {
             let index = file.sections.iter().position(|section| file.name(section) == SECTION);
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_and_tables_that_are_not_understood() {
+    fn unsupported_machines_and_misplaced_tables_are_errors() {
         let sample = Sample { machine: 243, ..Sample::default() };
         assert!(matches!(resolve(&sample), Err(Problem::UnsupportedElf { .. })));
         let mut bytes = Sample::default().build();

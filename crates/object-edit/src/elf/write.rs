@@ -198,7 +198,7 @@ mod tests {
     use crate::output::Input;
 
     #[test]
-    fn patches_in_any_order() {
+    fn patches_may_come_in_any_order() {
         let patch = |offset, bytes: &[u8]| Patch { offset, bytes: bytes.to_vec() };
         // Tables may stand in another order than their headers, and share bytes.
         let patches = vec![patch(6, b"dd"), patch(2, b"aaa"), patch(4, b"abb"), patch(9, b"e")];

@@ -248,7 +248,7 @@ mod tests {
     use object::{BigEndian, LittleEndian};
 
     #[test]
-    fn symbol_and_type_of_a_relocation() {
+    fn relocations_have_a_symbol_and_a_type() {
         let entry = [0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 18];
         let little = decode::<FileHeader64<LittleEndian>>(&entry, EM_MIPS);
         assert_eq!(little, Some((0, 5, R_MIPS_64)));

@@ -94,7 +94,7 @@ fn several_wrappers_may_share_a_bundle() {
 }
 
 #[test]
-fn an_edit_of_nothing_changes_nothing() {
+fn an_edit_to_the_same_sizes_changes_nothing() {
     let file = Sample { certificate: vec![1; 64], ..Sample::default() }.build();
     let (same, notes) = resize(&file, plain(), &[0x2345, 0x1800, 0x4321]).unwrap();
     assert!(same == file && notes.is_empty());
@@ -143,7 +143,7 @@ fn exports_pin_bundles() {
 }
 
 #[test]
-fn without_base_relocations_any_such_value_pins() {
+fn without_base_relocations_any_value_in_a_bundle_pins_it() {
     let mut sample = Sample { relocations: false, ..Sample::default() };
     assert_eq!(raw_sizes(&edited(&sample, &[0x345, 0x800, 0x1321]).0, ".hip_fat"), [0x3400]);
     // Not aligned, between other code
@@ -160,7 +160,7 @@ fn a_bundle_without_a_wrapper_stays() {
 }
 
 #[test]
-fn without_room_for_a_header_zeros_stay() {
+fn without_room_for_a_header_zeros_remain() {
     let mut old = Sample::default().with_lea(1).build();
     // Something lies after the table, such as bound imports.
     let table_end = 0x98 + 240 + 40 * sections(&old).len();
@@ -223,7 +223,7 @@ fn long_names_of_mingw_are_known() {
 }
 
 #[test]
-fn what_follows_the_sections_moves() {
+fn bytes_after_the_sections_move() {
     let sample = Sample { overlay: b"overlay".to_vec(), symbols: true, ..Sample::default() };
     let (new, _) = edited(&sample, &[0x345, 0x800, 0x1321]);
     assert!(new.ends_with(b".hip_fatbin\0overlay"));
@@ -248,7 +248,7 @@ fn signed_files_are_refused() {
 }
 
 #[test]
-fn signatures_are_dropped_if_wished() {
+fn signatures_are_dropped_on_request() {
     let signed = Sample { certificate: vec![0xce; 64], checksum: true, ..Sample::default() };
     let options = Options { drop_signature: true, ..Options::default() };
     let sizes = [0x345, 0x800, 0x1321];
@@ -259,7 +259,7 @@ fn signatures_are_dropped_if_wished() {
 }
 
 #[test]
-fn certificates_must_lie_behind_the_sections() {
+fn certificates_must_lie_after_the_sections() {
     let options = Options { drop_signature: true, ..Options::default() };
     let mut file = Sample { certificate: vec![0xce; 64], ..Sample::default() }.build();
     let directory = 0x98 + 112 + 4 * 8;
@@ -273,7 +273,7 @@ fn certificates_must_lie_behind_the_sections() {
 }
 
 #[test]
-fn a_bundle_may_grow_into_the_room_of_others_and_to_the_end_of_the_page() {
+fn a_bundle_may_grow_into_freed_room_and_to_the_end_of_the_page() {
     let (new, _) = edited(&Sample::default(), &[0x4000, 0x800, 0x4321]);
     assert_eq!(sections(&new)[4].size, 0x9321);
     let old = Sample::default().build();
@@ -284,7 +284,7 @@ fn a_bundle_may_grow_into_the_room_of_others_and_to_the_end_of_the_page() {
 }
 
 #[test]
-fn there_is_no_room_for_more() {
+fn growth_past_the_end_of_the_page_is_refused() {
     let result = resize(&Sample::default().build(), plain(), &[0x2345, 0x1800, 0x5001]);
     assert!(matches!(result, Err(Problem::NoRoom { needed: 0xa001, available: 0xa000 })));
 }
@@ -343,7 +343,7 @@ fn growth_needs_room_for_a_header() {
 }
 
 #[test]
-fn what_something_else_refers_to_does_not_move() {
+fn bundles_with_foreign_references_do_not_move() {
     let file = Sample::default().with_lea(1).build();
     let result = resize(&file, grow(), &[0x6345, 0x1800, 0x5001]);
     let at = BASE + 0x1000 + 0x24;
@@ -360,7 +360,7 @@ fn what_something_else_refers_to_does_not_move() {
 }
 
 #[test]
-fn bundles_that_wrappers_lead_to_do_not_go() {
+fn bundles_with_a_wrapper_are_not_removed() {
     let result = resize(&Sample::default().build(), plain(), &[0x345, 0, 0x1321]);
     assert!(matches!(result, Err(Problem::NothingLeft)));
     let sample = Sample { wrappers: vec![0, 2], ..Sample::default() };
@@ -373,7 +373,7 @@ fn bundles_that_wrappers_lead_to_do_not_go() {
 }
 
 #[test]
-fn device_code_that_was_moved_out_is_refused() {
+fn device_code_outside_the_file_is_refused() {
     let mut file = Sample::default().build();
     let wrappers = sections(&file)[3].raw.start;
     file[wrappers + 24] = 0x4b;
@@ -382,7 +382,7 @@ fn device_code_that_was_moved_out_is_refused() {
 }
 
 #[test]
-fn wrappers_must_lead_to_bundles() {
+fn wrappers_must_point_to_bundles() {
     let mut file = Sample::default().build();
     let wrappers = sections(&file)[3].raw.start;
     file[wrappers + 24 + 8] = 0x10;

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_in_the_middle_of_another_one() {
+    fn an_instruction_inside_another_one_does_not_count() {
         // movabs, with the last byte of its operand after bytes that read as `lea`
         let code = lea_after(&[0x48, 0xb8]);
         let at = TEXT + 2 + 3;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_of_the_function() {
+    fn an_instruction_of_a_function_counts() {
         let code = lea_after(&[0x55, 0xb8, 1, 0, 0, 0]);
         let at = TEXT + 6 + 3;
         assert_eq!(found(&code, Some((0, 15))), [(0, at)]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn more_of_them_than_are_kept() {
+    fn candidates_past_the_limit_count() {
         let mut code = Vec::new();
         for _ in 0..100 {
             code = lea_after(&[&code[..], &[0x48, 0xb8]].concat());

@@ -209,19 +209,19 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_keys_for_a_bucket_has_it() {
+    fn the_first_of_two_keys_gets_the_bucket() {
         // Both belong into bucket 2 with LLVM 22.
         assert_eq!(string_order(Release::Llvm22, &["feature", ""]), [0, 1]);
         assert_eq!(string_order(Release::Llvm22, &["", "feature"]), [0, 1]);
     }
 
     #[test]
-    fn repeated_keys_are_passed_over() {
+    fn repeated_keys_are_skipped() {
         assert_eq!(string_order(Release::Llvm23, &["triple", "arch", "triple"]), [1, 0]);
     }
 
     #[test]
-    fn many_keys_are_all_there() {
+    fn all_of_many_keys_are_kept() {
         let count = if cfg!(miri) { 20 } else { 1000 };
         let keys: Vec<_> = (0_u32..).take(count).map(u32::to_le_bytes).collect();
         for release in [Release::Llvm22, Release::Llvm23, Release::Llvm24] {

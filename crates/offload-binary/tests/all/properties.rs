@@ -80,7 +80,7 @@ proptest! {
 
     /// Binaries of all versions, with zeros between them.
     #[test]
-    fn binaries_in_a_row_are_read_and_written(
+    fn concatenated_binaries_are_read_and_written(
         files in prop::collection::vec((prop::collection::vec(image(), 1..4), prop::sample::select(vec![V1, V2, V3]), 0..20_usize), 0..4),
     ) {
         let mut data = Vec::new();

@@ -117,7 +117,7 @@ fn each_version_becomes_each_other() {
 }
 
 #[test]
-fn a_compressed_binary_is_told_by_its_header() {
+fn a_compressed_binary_is_recognised_by_its_header() {
     let data = compressed();
     let binary = *OffloadBinary::parse(&data).unwrap_err().compressed().unwrap();
     assert_eq!(CompressedBinary::parse_prefix(&data[..40], 0x90), Ok(Some(binary)));

@@ -249,7 +249,7 @@ fn hip_has_two_numbers() {
 }
 
 #[test]
-fn unknown_kinds_and_flags_survive() {
+fn unknown_kinds_and_flags_are_kept() {
     let entry = ImageEntry::new(0)
         .image_kind(ImageKind(0x1234))
         .offload_kind(OffloadKind(0x5678))
@@ -260,7 +260,7 @@ fn unknown_kinds_and_flags_survive() {
 }
 
 #[test]
-fn repeated_and_odd_keys_survive() {
+fn repeated_and_odd_keys_are_kept() {
     let entry =
         ImageEntry::new(0).string("a", "1").string("a", "2").string("", "").string(b"\xff", "x");
     for version in [V1, V2] {
@@ -493,7 +493,7 @@ fn other_images_than_were_laid_out() {
 
 #[cfg(feature = "std")]
 #[test]
-fn one_byte_tells_an_image_that_is_much_too_long() {
+fn one_extra_byte_reveals_an_image_that_is_too_long() {
     let layout = Layout::new(V2, &[ImageEntry::new(2), ImageEntry::new(3)]).unwrap();
     let images = [&b"12"[..], &[0; 100]];
     let error = layout.write_to(io::sink(), images).unwrap_err();
@@ -553,7 +553,7 @@ fn borrowed<'a>(images: &'a [(ImageEntry<'static>, Vec<u8>)]) -> Vec<(ImageEntry
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(images in images()) {
+    fn written_binaries_are_read_back(images in images()) {
         let images = borrowed(&images);
         for version in [V1, V2] {
             let bytes = write(version, &images);
@@ -578,7 +578,7 @@ proptest! {
     }
 
     #[test]
-    fn converting_there_and_back_changes_nothing(images in images()) {
+    fn converting_in_both_directions_changes_nothing(images in images()) {
         let images = borrowed(&images);
         let (v1, v2) = (write(V1, &images), write(V2, &images));
         prop_assert_eq!(&convert(&v1, V2).unwrap(), &v2);

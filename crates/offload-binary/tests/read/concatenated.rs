@@ -63,7 +63,7 @@ fn other_data_without_any_binary() {
 }
 
 #[test]
-fn few_bytes_of_other_data_behind_a_binary() {
+fn short_other_data_after_a_binary_is_an_error() {
     let data = v1().tap(|data| data.extend(b"\0\x10y"));
     assert_eq!(
         told(&binaries(&data).nth(1).unwrap().unwrap_err()),
@@ -76,7 +76,7 @@ fn few_bytes_of_other_data_behind_a_binary() {
 }
 
 #[test]
-fn other_data_behind_a_binary() {
+fn other_data_after_a_binary_is_an_error() {
     let data = v1().tap(|data| data.extend(b"\0\0junk"));
     let mut iter = binaries(&data);
     assert!(iter.next().unwrap().is_ok());

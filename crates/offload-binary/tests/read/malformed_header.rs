@@ -49,7 +49,7 @@ fn bad_magic() {
 }
 
 #[test]
-fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
+fn a_wrong_magic_is_an_error_from_its_first_wrong_byte() {
     for len in 0..4 {
         for byte in (0..=255).filter(|&byte| byte != MAGIC[len]) {
             let bytes = [&MAGIC[..len], &[byte]].concat();
@@ -72,7 +72,7 @@ fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
 }
 
 #[test]
-fn every_truncation_is_one() {
+fn every_truncation_is_reported_as_such() {
     for data in [v1(), v2(), v2_two_entries()] {
         for len in (0..data.len()).step_by(if cfg!(miri) { 29 } else { 1 }) {
             let found = error(&data[..len]);
@@ -98,7 +98,7 @@ fn every_truncation_is_one() {
 }
 
 #[test]
-fn no_other_fault_is_a_truncation_or_another_format() {
+fn other_faults_are_not_reported_as_truncation_or_another_format() {
     for (at, value) in [(ENTRIES, 0), (ENTRIES, 1 << 40), (IMAGE_SIZE, 1 << 40), (SIZE, 8)] {
         let found = error(&with(v1(), at, value));
         assert_eq!(found.0, ErrorKind::Malformed, "{found:?}");

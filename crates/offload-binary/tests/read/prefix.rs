@@ -37,7 +37,7 @@ fn a_prefix_is_enough() {
 }
 
 #[test]
-fn strings_behind_the_images_are_asked_for() {
+fn strings_after_the_images_are_requested() {
     // Value 0 lies in the padding after the image.
     let data = with(v1(), VALUE, 0x9f);
     assert_eq!(rounds(&data), [0, 80, 104, 160]);
@@ -45,7 +45,7 @@ fn strings_behind_the_images_are_asked_for() {
 }
 
 #[test]
-fn every_prefix_asks_for_more_or_is_enough() {
+fn every_prefix_is_enough_or_requests_more() {
     for data in [v1(), v2(), v2_two_entries()] {
         let available = u64::try_from(data.len()).unwrap();
         for len in (0..data.len()).step_by(if cfg!(miri) { 29 } else { 1 }) {

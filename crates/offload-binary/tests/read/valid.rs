@@ -8,7 +8,7 @@ use super::samples::{
 };
 
 #[test]
-fn versions_1_and_2_say_the_same() {
+fn versions_1_and_2_are_read_alike() {
     for (version, size, image_offset, data) in [(1, 160, 0x90, v1()), (2, 176, 0xa0, v2())] {
         let binary = OffloadBinary::parse(&data).unwrap();
         assert_eq!((binary.version().number(), binary.size()), (version, size));
@@ -32,7 +32,7 @@ fn versions_1_and_2_say_the_same() {
 }
 
 #[test]
-fn what_follows_the_binary_is_not_looked_at() {
+fn bytes_after_the_binary_are_ignored() {
     let data = v1().tap(|data| data.extend(b"anything"));
     assert_eq!(only(&data).image(), Some(&b"hello image"[..]));
 }
@@ -86,7 +86,7 @@ fn the_last_of_equal_keys_counts() {
 }
 
 #[test]
-fn unknown_kinds_and_flags_survive() {
+fn unknown_kinds_and_flags_are_kept() {
     let data = v1().tap(|data| data[32..40].copy_from_slice(&[9, 1, 5, 2, 2, 0, 0, 0x80]));
     let entry = only(&data);
     assert_eq!(entry.image_kind(), ImageKind(0x109));
@@ -118,7 +118,7 @@ fn an_empty_image_may_lie_anywhere_inside() {
 }
 
 #[test]
-fn many_strings_in_one_long_text_are_quick() {
+fn many_strings_in_one_long_text_are_read_quickly() {
     // 20,000 keys that all start in the same text without any NUL but its last: checking them
     // one by one would look at 10^10 bytes.
     let (count, text) = if cfg!(miri) { (20, 5000) } else { (20_000_usize, 500_000_usize) };
@@ -142,7 +142,7 @@ fn many_strings_in_one_long_text_are_quick() {
 }
 
 #[test]
-fn iterators_go_both_ways() {
+fn entries_and_strings_iterate_from_both_ends() {
     let data = v2();
     let binary = OffloadBinary::parse(&data).unwrap();
     let indexes = |entries: Vec<Entry<'_>>| entries.iter().map(Entry::index).collect::<Vec<_>>();

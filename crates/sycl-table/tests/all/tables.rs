@@ -81,7 +81,7 @@ fn images_are_described() {
 }
 
 #[test]
-fn damage_is_told_with_its_place() {
+fn errors_name_the_place_of_the_damage() {
     let file = file(Form::default(), &samples());
     let changed = |at: usize, new: &[u8]| {
         let mut bytes = file.bytes.clone();
@@ -128,7 +128,7 @@ fn names_are_bounded() {
 }
 
 #[test]
-fn files_cut_short_are_read_as_far_as_they_go() {
+fn truncated_files_are_read_up_to_their_end() {
     for is_pe in [false, true] {
         let file = file(Form { is_pe, ..Form::default() }, &samples());
         for len in (0..file.bytes.len()).step_by(7) {

@@ -149,7 +149,7 @@ fn the_triple_decides_the_family() {
 }
 
 #[test]
-fn accessors() {
+fn accessors_return_the_parts() {
     let id = TargetId::parse("gfx90a:xnack+").unwrap();
     assert_eq!(id.processor_info(), Processor::amdgpu("gfx90a"));
     assert_eq!(id.setting(&Feature::Xnack), Some(Setting::On));
@@ -214,7 +214,7 @@ fn messages_are_one_line_whatever_the_names() {
 }
 
 #[test]
-fn many_features_are_no_trouble() {
+fn many_features_are_read_quickly() {
     let count = if cfg!(miri) { 100 } else { 50_000 };
     let mut text = String::from("unknown");
     for number in 0..count {

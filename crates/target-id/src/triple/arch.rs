@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_none() {
+    fn unknown_names_have_no_architecture() {
         for text in [
             "",
             "unknown",

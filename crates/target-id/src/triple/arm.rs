@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_names_are_taken_as_llvm_takes_them() {
+    fn odd_names_are_read_as_by_llvm() {
         assert_eq!(name("armv7foo"), Some(("arm", "")));
         assert_eq!(name("armv"), Some(("arm", "")));
         assert_eq!(name("armfoo"), None);

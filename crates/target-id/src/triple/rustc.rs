@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn names_become_triples_of_llvm() {
         for (name, expected) in [
             ("x86_64-unknown-linux-gnu", "x86_64-unknown-linux-gnu"),
             ("riscv64gc-unknown-linux-gnu", "riscv64-unknown-linux-gnu"),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 /// Goldens: `clang-offload-bundler --type=bc --targets=<given> …` of LLVM 22.1.8, the ID it
 /// wrote. Kind and target ID are cut off.
 #[test]
-fn bundle_form_is_what_the_bundler_writes() {
+fn bundle_form_is_that_of_the_bundler() {
     for (given, written) in [
         ("x86_64-unknown-linux-gnu", "x86_64-unknown-linux-gnu"),
         ("x86_64-unknown-linux-", "x86_64-unknown-linux-unknown"),
@@ -55,7 +55,7 @@ fn fewer_fields_are_triples_too() {
 }
 
 #[test]
-fn fields_as_written() {
+fn fields_are_kept_as_written() {
     let triple = Triple::parse("x86_64-pc-linux-gnu-elf");
     let fields = [triple.arch(), triple.vendor(), triple.os(), triple.environment()];
     assert_eq!(fields, ["x86_64", "pc", "linux", "gnu-elf"]);

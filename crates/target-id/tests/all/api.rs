@@ -53,7 +53,7 @@ fn public_types_keep_their_promises() {
 }
 
 #[test]
-fn what_is_displayed_is_read_back() {
+fn displayed_text_is_read_back() {
     for kind in ["host", "openmp", "hip", "hipv4", "cuda", "sycl", "", "HIP", "level zero"] {
         assert_eq!(OffloadKind::parse(kind).to_string(), kind);
     }

@@ -23,7 +23,7 @@ fn verdict(code_object: &str, device: &str) -> Verdict {
 }
 
 #[test]
-fn exact() {
+fn equal_ids_match_exactly() {
     for id in ["gfx906", "gfx906:xnack+", "", "gfx999", "gfx906:broken", "gfx906+xnack"] {
         assert_eq!(verdict(id, id), Verdict::Exact, "{id}");
         assert_eq!(compatible(&hip(id), &open(id)), Verdict::Exact, "{id}");
@@ -52,7 +52,7 @@ fn same_processor() {
 }
 
 #[test]
-fn features_left_open() {
+fn open_features_match_any_setting() {
     let any = |names: &[&str]| Verdict::FeaturesCompatible {
         any: names.iter().map(|name| Feature::parse(name)).collect(),
     };
@@ -174,7 +174,7 @@ fn nvidia_architectures() {
 }
 
 #[test]
-fn words_about_processors() {
+fn reasons_name_the_processors() {
     let said = |code: &str, device: &str| {
         let code = match code.contains('_') {
             true => target("cuda", "nvptx64-nvidia-cuda", code),
@@ -269,7 +269,7 @@ fn best_match_first() {
 }
 
 #[test]
-fn sentences_and_debug_texts() {
+fn verdicts_have_a_sentence_and_a_debug_text() {
     let not =
         "Incompatible: Value of CodeObject's non-ANY feature is not matching with Target feature's";
     for (code_object, device, sentence, debug) in [

@@ -28,7 +28,7 @@ fn duplicate(first: usize, second: usize) -> Conflict {
 }
 
 #[test]
-fn what_may_be_together() {
+fn compatible_entries_have_no_conflicts() {
     for ids in [
         &[][..],
         &["gfx906"],
@@ -44,7 +44,7 @@ fn what_may_be_together() {
 }
 
 #[test]
-fn a_feature_in_one_only_counts_both_ways() {
+fn a_feature_in_one_entry_only_conflicts_in_either_order() {
     assert_eq!(hip(&["gfx906", "gfx906:xnack+"]), [one_only(0, 1, "xnack")]);
     assert_eq!(hip(&["gfx906:xnack+", "gfx906"]), [one_only(0, 1, "xnack")]);
     // LLVM lets these pass.
@@ -53,7 +53,7 @@ fn a_feature_in_one_only_counts_both_ways() {
 }
 
 #[test]
-fn one_conflict_for_each_offender() {
+fn each_conflicting_entry_is_reported_once() {
     let found = hip(&["gfx906", "gfx908", "gfx906:xnack+", "gfx906:xnack-", "gfx906:xnack+"]);
     assert_eq!(found, [one_only(0, 2, "xnack"), one_only(0, 3, "xnack"), duplicate(2, 4)]);
 }
@@ -77,7 +77,7 @@ fn duplicates_in_other_spellings() {
 }
 
 #[test]
-fn conflicts_are_told_in_words() {
+fn conflicts_are_printed_as_sentences() {
     let targets =
         ["gfx906", "gfx906", "gfx906:xnack+"].map(|id| target("hip", "amdgcn-amd-amdhsa-", id));
     let texts: Vec<String> =

@@ -4,7 +4,7 @@ use serde_json::{json, to_value};
 use target_id::{OffloadKind, Target, TargetId, Triple, compatible};
 
 #[test]
-fn text_is_a_string_known_or_not() {
+fn known_and_unknown_names_are_strings() {
     for kind in ["host", "hipv4", "level zero", "HIP", "", "é\"\\"] {
         assert_eq!(to_value(OffloadKind::parse(kind)).unwrap(), json!(kind));
     }
@@ -17,7 +17,7 @@ fn text_is_a_string_known_or_not() {
 }
 
 #[test]
-fn targets_are_what_offload_ls_prints() {
+fn targets_are_those_of_offload_ls() {
     let target = |kind: Option<&str>, triple: Option<&str>, id: &str| {
         Target::new(kind.map(OffloadKind::parse), triple.map(Triple::parse), id)
     };
@@ -30,7 +30,7 @@ fn targets_are_what_offload_ls_prints() {
 }
 
 #[test]
-fn verdicts_are_answers() {
+fn verdicts_are_objects_with_a_reason() {
     let code = Target::new(None, None, "gfx9-generic");
     let device = Target::new(None, None, "gfx906");
     assert_eq!(

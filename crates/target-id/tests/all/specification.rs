@@ -105,7 +105,7 @@ fn settings(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_tables_are_the_same() {
+fn the_tables_agree_with_the_documentation() {
     let ours: BTreeSet<&str> = amdgpu_processors().map(Processor::name).collect();
     let theirs = AMDGCN.iter().map(|row| row.0).chain(R600.iter().map(|row| row.0));
     assert_eq!(ours, theirs.collect());
@@ -224,7 +224,7 @@ fn all_names_for_generic_processors() {
 /// Every compute capability with a name, with all suffixes, as machine code and as PTX, on every GPU.
 #[test]
 #[cfg_attr(miri, ignore = "many thousand pairs, and no unsafe code in all that they run through")]
-fn all_pairs_of_nvidia_s() {
+fn all_pairs_of_nvidia_architectures() {
     let mut names = Vec::new();
     for (major, minor, _) in NVIDIA {
         for suffix in ["", "a", "f"] {
@@ -253,7 +253,7 @@ fn all_pairs_of_nvidia_s() {
 
 #[test]
 #[cfg_attr(miri, ignore = "many hundred pairs, and no unsafe code in all that they run through")]
-fn kinds_all_with_all() {
+fn all_pairs_of_kinds() {
     let kinds =
         ["host", "hip", "hipv4", "openmp", "cuda", "sycl", "HIP", "hipv5", "hipfoo", "", "OpenMP"];
     for a in kinds {
@@ -367,7 +367,7 @@ proptest! {
     }
 
     #[test]
-    fn target_ids_are_what_the_guide_says((kind, triple, text) in id()) {
+    fn target_ids_follow_the_guide((kind, triple, text) in id()) {
         let given = borrowed(&(kind, triple, text.clone())).id.to_owned();
         let parsed = target(Id { kind, triple, id: &given }).target_id();
         let expected = model::parse(triple, &text);
@@ -388,7 +388,7 @@ proptest! {
     }
 
     #[test]
-    fn conflicts_are_what_the_documentation_forbids(mut entries in prop::collection::vec(id(), 0..10), few in any::<bool>()) {
+    fn conflicts_follow_the_documentation(mut entries in prop::collection::vec(id(), 0..10), few in any::<bool>()) {
         if few {
             for entry in &mut entries {
                 entry.0 = Some("hip");
@@ -413,7 +413,7 @@ proptest! {
 
     /// Code object V2 and V3 named what is on, and what they left out is off.
     #[test]
-    fn old_spellings_say_all(name in prop::sample::select(names()), features in "(\\+(xnack|sram-ecc|sramecc|foo|)){0,3}") {
+    fn old_spellings_set_every_feature(name in prop::sample::select(names()), features in "(\\+(xnack|sram-ecc|sramecc|foo|)){0,3}") {
         let text = format!("{name}{features}");
         let named: Vec<String> = features.split('+').skip(1).map(|f| f.replace("sram-ecc", "sramecc")).collect();
         let row = model::parse(None, &name).and_then(|id| AMDGCN.iter().find(|row| row.0 == id.processor));

@@ -115,7 +115,7 @@ fn images_that_are_too_large_together() {
 }
 
 #[test]
-fn too_few_and_other_images_than_laid_out() {
+fn images_must_match_the_layout() {
     let layout = module_of(&[5, 6]).bitcode().unwrap();
     let invalid = |images: &[&[u8]]| {
         let error = layout.write_to(io::sink(), images.iter().copied()).unwrap_err();

@@ -64,7 +64,7 @@ fn check(name: &str, entries: &Entries<'_>) {
 }
 
 #[test]
-fn text() {
+fn text_is_that_of_the_golden_files() {
     let hip_of = |abi, triple| entries(Kind::Hip, abi, triple).entries(hip());
     let openmp_of = |abi, triple| entries(Kind::OpenMp, abi, triple);
     check("entries-hip.ll", &hip_of(Abi::Current, LINUX));
@@ -227,7 +227,7 @@ fn error(entries: &Entries<'_>) -> Error {
 }
 
 #[test]
-fn what_is_wrong_with_all() {
+fn unsupported_kinds_are_errors() {
     let (kind, abi) = (Kind::Sycl, Abi::Current);
     let found = error(&entries(kind, abi, LINUX));
     assert_eq!(found.kind(), ErrorKind::Unsupported);
@@ -249,7 +249,7 @@ fn what_is_wrong_with_all() {
 }
 
 #[test]
-fn what_is_wrong_with_names() {
+fn malformed_names_are_errors() {
     let some = || entries(Kind::Hip, Abi::Current, LINUX).entries(plain());
     for name in ["", "a\0b"] {
         let found = error(&some().entry(OffloadEntry::kernel(name, "a")));
@@ -276,7 +276,7 @@ fn what_is_wrong_with_names() {
 }
 
 #[test]
-fn what_would_not_be_registered() {
+fn entries_that_no_runtime_registers_are_errors() {
     let found = |kind, abi, entry| entries(kind, abi, LINUX).entry(entry).module().err();
     let variable = |flags| OffloadEntry::variable("a", "a", 4).flags(EntryFlags(flags));
     let managed = || OffloadEntry::managed("a", "a", "b", 4, 4);

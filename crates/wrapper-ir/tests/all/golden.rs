@@ -84,7 +84,7 @@ fn target_ids() {
 
 /// The same, whether the images are in memory or streamed.
 #[test]
-fn streamed() {
+fn streamed_images_give_the_same_text() {
     let images: [&[u8]; 3] = [IMAGE, b"", b"x"];
     let sizes = images.map(|image| Image::new(image.len() as u64, &image[..image.len().min(4)]));
     let module = wrapper(Kind::OpenMp, Abi::Current, LINUX).images(sizes).module().unwrap();
