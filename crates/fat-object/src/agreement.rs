@@ -85,7 +85,7 @@ pub fn check_agreement(target: &Target, head: &[u8]) -> Result<(), Disagreement>
     agreement(target, FileFormat::sniff(head), head)
 }
 
-/// As [`check_agreement`], of a format that is known.
+/// Checks the agreement as [`check_agreement`] does, given the format.
 fn agreement(target: &Target, found: FileFormat, head: &[u8]) -> Result<(), Disagreement> {
     let Some(triple) = target.triple() else { return Ok(()) };
     if target.is_host() || found == FileFormat::Bitcode {
@@ -109,7 +109,7 @@ fn agreement(target: &Target, found: FileFormat, head: &[u8]) -> Result<(), Disa
     }
 }
 
-/// Returns the contradiction between an image and what its container says of it, as a walk finds it. `head` has its
+/// Returns the contradiction between an image and its container's description of it, as a walk finds it. `head` has its
 /// first bytes.
 ///
 /// Formats that no device loads are not looked at: sources and precompiled headers, which text bundles hold above all, and
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(amd("my gpu", 0x53f), Ok(()), "nobody knows");
     }
 
-    /// The processor of a code object of version 2 is in a note, which a segment near the start holds.
+    /// A note has the processor of a code object of version 2; a segment near the start holds it.
     #[test]
     fn version_2_is_compared() {
         let mut head = code_object(0);

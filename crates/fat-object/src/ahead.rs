@@ -20,9 +20,9 @@ pub(crate) type Outcome = Result<ccob::Decompressed, ccob::Error>;
 /// Less data than this in all is not worth starting threads for.
 const WORTHWHILE: u64 = 1 << 20;
 
-/// Walks as [`walk`](crate::walk()) does, and has compressed bundles decompressed by up to `threads` threads at the same time, one for
-/// each core if there is no number: those of the file itself and of what lies in it, not those of files that thin archives name. The visitor sees and hears the
-/// same in the same order.
+/// Walks as [`walk`](crate::walk()) does, with up to `threads` threads that decompress compressed bundles at the same
+/// time; one thread for each core if there is no number. They decompress bundles in the file itself and in its
+/// contents, not in files that thin archives name. The visitor sees the same in the same order.
 ///
 /// `input` is cloned for each thread; a clone has a position of its own. As many bundles as there are threads are
 /// held beside those that are walked, but never more than [`Options::with_max_decompressed`] bytes in all of them. For
@@ -113,8 +113,8 @@ impl<'s> Ahead<'s> {
         Ahead { jobs, results: Box::new(in_order(scope, bounds, sized, worker)) }
     }
 
-    /// Outcome for the bundle at this offset; `None` if it was not found or could not be read. Bundles before it are not
-    /// needed any more.
+    /// Returns the outcome for the bundle at this offset; `None` if it was not found or could not be read. Drops the
+    /// outcomes of earlier bundles, which are not needed any more.
     fn take(&mut self, offset: u64) -> Option<Outcome> {
         while let Some(&job) = self.jobs.front().filter(|job| job.offset <= offset) {
             self.jobs.pop_front();

@@ -176,7 +176,8 @@ fn members(
     })
 }
 
-/// `object` skips indexes of symbols and tables of names, even if no bytes follow them.
+/// Returns the problem of a symbol index or name table that exceeds the archive. `object` skips these even if no bytes
+/// follow them.
 fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Problem> {
     const HEADER_LEN: u64 = size_of::<Header>() as u64;
     let available = data.len().ok()?;
@@ -202,8 +203,8 @@ fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Problem
     None
 }
 
-/// Names in tables start with `/` and their offset, names before contents with `#1/` and their length. `object`
-/// takes what has no number there for a name.
+/// Returns the problem of a malformed name. A reference to a name table is `/` and an offset, one to a name before the
+/// contents `#1/` and a length. `object` takes a reference without a number for a name.
 fn not_a_name(member: &ArchiveMember<'_>) -> Option<Problem> {
     let name = &member.header()?.name;
     let sound = match name.split_at_checked(3) {
@@ -218,8 +219,8 @@ fn not_a_name(member: &ArchiveMember<'_>) -> Option<Problem> {
     (!sound).then(|| Problem::MemberName { name: lossy(name.trim_ascii_end()), offset })
 }
 
-/// Returns whether a slash starts the name in the header, and no digit follows, which would lead to a long name.
-/// Such a name may be a path from the root: `ar` stores such with its modifier `P`.
+/// Returns whether the name in the header starts with a slash and no digit follows, so that it does not refer to a long
+/// name. Such a name may be an absolute path: `ar` stores such with its modifier `P`.
 fn is_table(member: &ArchiveMember<'_>) -> bool {
     let name = member.header().map(|header| &header.name[..]);
     matches!(name, Some([b'/', second, ..]) if !second.is_ascii_digit())

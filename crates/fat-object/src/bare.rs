@@ -26,7 +26,7 @@ pub(crate) fn is_device_elf(format: FileFormat) -> bool {
     matches!(format, FileFormat::Cubin | FileFormat::Elf { machine: EM_AMDGPU | EM_INTELGT })
 }
 
-/// Adds the file or member in `window` as an image, if that is what it is.
+/// Adds the file or member in `window` as an image, if it is one.
 pub(crate) fn image(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -61,7 +61,7 @@ fn len(window: &Range<u64>) -> usize {
     usize::try_from(window.end - window.start).unwrap_or(usize::MAX)
 }
 
-/// Returns what is wrong with a SPIR-V module.
+/// Returns the fault of a SPIR-V module, if it has one.
 fn spirv(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Problem>> {
     let fault = lend(source, |source| check_spirv(source, window))?;
     Ok(fault.map(|fault| Problem::SpirV {

@@ -51,7 +51,7 @@ pub(crate) fn opened(
     Opened::here(step, start..start + bundle.end(), entries)
 }
 
-/// An entry of a compressed bundle is said to lie in the compressed bundle.
+/// Returns the container that an entry reports: the compressed bundle, for an entry of one.
 pub(crate) fn container_of(is_compressed: bool) -> ContainerKind {
     match is_compressed {
         true => ContainerKind::Ccob,
@@ -148,7 +148,7 @@ impl Description {
     }
 }
 
-/// Completes what is known of an entry of a bundle in the object form.
+/// Completes the description of an entry of a bundle in the object form.
 fn in_object(
     source: &mut Source<'_>,
     object: &Object,
@@ -208,7 +208,7 @@ impl Text {
         Text { window, ends_in_marker: false }
     }
 
-    /// Returns a text whose last line is a marker: of the first proposal's form, or a text bundle like any other with
+    /// Returns a text whose last line is a marker: one of the first proposal's form, or an ordinary text bundle with
     /// something before its first marker.
     pub(crate) fn ending_in_marker(window: Range<u64>) -> Self {
         Text { window, ends_in_marker: true }
@@ -266,7 +266,7 @@ pub(crate) fn prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result
     })
 }
 
-/// Returns whether a bundle of any entries starts here, and counts what is read of `headers`.
+/// Returns whether a bundle of any entries starts here. Counts the bytes that it reads against `headers`.
 pub(crate) fn is_start(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -279,8 +279,8 @@ pub(crate) fn is_start(
     Ok(bundle.is_ok_and(|bundle| !bundle.is_empty()))
 }
 
-/// Returns whether the window holds a text, of which `head` is the start, whose last line is the marker of a text bundle.
-/// Costs one reading of a few kilobytes, whatever the window holds.
+/// Returns whether the window, whose first bytes are `head`, holds a text whose last line is the marker of a text
+/// bundle. Reads a few kilobytes once, whatever the window holds.
 pub(crate) fn is_text_ending_in_marker(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -293,7 +293,7 @@ pub(crate) fn is_text_ending_in_marker(
     Ok(ends_in_marker(&source.read_range(&(start..window.end))?))
 }
 
-/// Returns these bytes as text, with others in place of what is not UTF-8.
+/// Returns these bytes as text, with a replacement character for each that is not UTF-8.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -13,13 +13,13 @@ use crate::source::{Origin, Source, lend};
 /// The size of compressed images that are decompressed. Those without code have a few kilobytes.
 pub(crate) const MOST_DECOMPRESSED: u64 = 64 << 10;
 
-/// Returns whether the sections of such an image tell.
+/// Returns whether the sections of an image in this format show if it has code.
 pub(crate) fn is_told(format: FileFormat) -> bool {
     matches!(format, FileFormat::Cubin | FileFormat::Elf { machine: EM_AMDGPU })
 }
 
-/// Returns whether the ELF file in `window` has code in an executable section; `None` if its last section headers do not
-/// tell.
+/// Returns whether the ELF file in `window` has code in an executable section; `None` if its last section headers do
+/// not show it.
 pub(crate) fn in_elf(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<bool>> {
     lend(source, |source| device_code::elf_holds_code(source, window))
 }
@@ -37,7 +37,7 @@ pub(crate) fn in_compressed(
     in_elf(&mut Source::of_bytes(&image, Origin::Decompressed), &(0..image.len() as u64))
 }
 
-/// Returns the first bytes of an image that is compressed by itself, as many as tell what it is; `None` where it cannot be
+/// Returns enough first bytes of an image that is compressed by itself to recognise it; `None` where it cannot be
 /// decompressed, or has more than `most` bytes.
 pub(crate) fn decompressed_head(
     source: &mut Source<'_>,

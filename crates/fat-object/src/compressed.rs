@@ -239,7 +239,7 @@ pub(crate) fn read_and(
     }
 }
 
-/// Counts what was decompressed before an error, at most: the work was done, as far as the data went.
+/// Counts the most that can have been decompressed before an error: the work was done, as far as the data went.
 fn spend_on_failure(
     cx: &mut Context<'_>,
     error: &ccob::Error,

@@ -61,7 +61,7 @@ pub fn decompress_offload_binary(data: &[u8], max: u64) -> Result<Vec<u8>, Error
     Ok(plain)
 }
 
-/// Decompresses the offload binary at the start of the window, whose header is known. Returns its method with it.
+/// Decompresses the offload binary at the start of the window, whose header is known. Returns its method too.
 pub(crate) fn read_plain(
     source: &mut Source<'_>,
     window: &Range<u64>,

@@ -95,7 +95,7 @@ impl<'r> Context<'r> {
         self.shared_path = None;
     }
 
-    /// Counts the names of all containers around, as whoever keeps their path has to keep them, too.
+    /// Counts the names of all containers around, because a visitor that keeps their path keeps these names too.
     pub(crate) fn take_path(&mut self) -> Result<(), Problem> {
         self.take_names(self.path.iter().map(|step| step.name().len() as u64).sum())
     }
@@ -112,13 +112,13 @@ impl<'r> Context<'r> {
         self.path.last().is_some_and(|step| step.kind() == kind)
     }
 
-    /// Returns whether nothing but archives and universal files lies around.
+    /// Returns whether all containers around are archives and universal files.
     pub(crate) fn is_outside(&self) -> bool {
         let is_file = |kind| matches!(kind, ContainerKind::Member | ContainerKind::Slice);
         self.path.iter().all(|step| is_file(step.kind()))
     }
 
-    /// Allows for what a file costs that is not made of other data.
+    /// Raises the limits for a file that is not made of other data.
     pub(crate) fn add_file(&mut self, source: &Source<'_>) {
         self.decompressed.grow(source.len().saturating_mul(self.options.max_expansion));
         self.add_bytes(source.len());
@@ -129,7 +129,7 @@ impl<'r> Context<'r> {
         self.names.grow(len.saturating_mul(NAMES_FOR_EACH_BYTE));
     }
 
-    /// Returns how many bytes may be held on top of what is held already.
+    /// Returns how many further bytes may be held.
     pub(crate) fn room(&self) -> u64 {
         self.options.max_decompressed.saturating_sub(self.held)
     }
@@ -150,7 +150,7 @@ impl<'r> Context<'r> {
         Ok(room)
     }
 
-    /// Counts bytes that are held until they are [released](Self::release), with the compression of what holds them.
+    /// Counts bytes that are held until they are [released](Self::release), with the compression of their holder.
     pub(crate) fn hold(&mut self, bytes: u64, compression: Option<Compression>) {
         self.held = self.held.saturating_add(bytes);
         self.compressions.extend(compression);
@@ -168,12 +168,14 @@ impl<'r> Context<'r> {
         self.compressions.last().copied()
     }
 
-    /// Returns whether the bytes of the file itself are walked, with nothing held: what threads work on ahead of the walk.
+    /// Returns whether the walk is in the bytes of the file itself and holds nothing: threads work ahead on these
+    /// bytes.
     pub(crate) fn is_in_file(&self, source: &Source<'_>) -> bool {
         source.origin() == Origin::File && self.held == 0
     }
 
-    /// Returns what breaks the rules of composition in a bundle of these IDs. The bundles of a library are all of a kind.
+    /// Returns the violations of the rules of composition in a bundle of these IDs. Remembers the last sound IDs, as
+    /// most bundles of a library have the same.
     pub(crate) fn composition(&mut self, ids: &[String]) -> Vec<bundle_format::CompositionFinding> {
         if self.sound_ids == ids {
             return Vec::new();
@@ -185,7 +187,7 @@ impl<'r> Context<'r> {
         found
     }
 
-    /// Returns what an ID says. The same few come again and again.
+    /// Returns the target of an ID. Remembers it, as a file has few different IDs.
     pub(crate) fn target_of(&mut self, id: &str) -> Arc<Target> {
         if let Some(target) = self.targets.get(id) {
             return Arc::clone(target);

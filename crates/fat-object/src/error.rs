@@ -135,8 +135,9 @@ impl Error {
         })
     }
 
-    /// Returns what the crate `ccob` says of a compressed bundle, or of the stream of a compressed offload binary. Offsets and sizes
-    /// of the latter are those of what follows the header of the uncompressed offload binary, but for the limit.
+    /// Returns the error of the crate `ccob` about a compressed bundle, or about the stream of a compressed offload
+    /// binary. Offsets and sizes of the latter count from the end of the header of the uncompressed offload binary,
+    /// except for the limit.
     #[must_use]
     pub fn ccob(&self) -> Option<&ccob::Error> {
         match &self.0 {
@@ -145,7 +146,7 @@ impl Error {
         }
     }
 
-    /// Returns what the crate `offload_binary` says of an offload binary.
+    /// Returns the error of the crate `offload_binary` about an offload binary.
     #[must_use]
     pub fn offload_binary(&self) -> Option<&offload_binary::Error> {
         match &self.0 {
@@ -154,7 +155,7 @@ impl Error {
         }
     }
 
-    /// Returns what the crate `llvm_bitcode` says of bitcode for the host.
+    /// Returns the error of the crate `llvm_bitcode` about bitcode for the host.
     #[must_use]
     pub fn bitcode(&self) -> Option<&llvm_bitcode::Error> {
         match &self.0 {
@@ -194,7 +195,8 @@ impl Error {
         }
     }
 
-    /// Returns the error for the stream of a compressed offload binary, whose header is not a compressed bundle's.
+    /// Returns the error about the stream of a compressed offload binary, which lacks the header of a compressed
+    /// bundle.
     #[must_use]
     pub fn of_offload_binary_stream(error: ccob::Error) -> Self {
         Error(Problem::PackageStream(error))

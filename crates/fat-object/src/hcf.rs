@@ -36,8 +36,8 @@ fn text(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Vec<u
     }
 }
 
-/// Returns the size of the container at the start of the window; `None` if it is malformed or holds nothing. Adds what is
-/// read to `read`.
+/// Returns the size of the container at the start of the window; `None` if it is malformed or empty. Adds the bytes it
+/// reads to `read`.
 pub(crate) fn size(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -56,7 +56,7 @@ pub(crate) fn size(
     Ok(sound.map(|hcf| hcf.end))
 }
 
-/// Opens the container at the start of the window. Its end is not known if an image in it is damaged.
+/// Opens the container at the start of the window. Its end is unknown if an image in it is damaged.
 pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -74,7 +74,7 @@ pub(crate) fn open(
     Ok(Ok((Opened::here(step, start..start + end, images), sound_end)))
 }
 
-/// Bytes of all names of an image.
+/// Returns the number of bytes in all names of an image.
 fn names_of(image: &HcfImage) -> u64 {
     let kernels = image.kernels().map(|name| name.len() as u64).sum::<u64>();
     kernels + (image.node().len() + image.format().map_or(0, str::len)) as u64

@@ -179,7 +179,7 @@ pub(crate) fn with_object_reader<'s, T>(
     }
 }
 
-/// Reads the headers of a host file, and hands out one section after the other, until it is told to stop.
+/// Reads the headers of a host file, and hands out one section after the other until `each` stops it.
 pub(crate) fn parts<'d>(
     data: impl ReadRef<'d>,
     names: &mut Budget,
@@ -225,7 +225,7 @@ fn slice(arch: &impl FatArch) -> Slice {
     Slice { name, start: arch.offset().into(), size: arch.size().into() }
 }
 
-/// ELF by its section headers alone: symbol tables, which the general reader loads, can be large.
+/// Reads ELF files by their section headers alone: symbol tables, which the general reader loads, can be large.
 fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
     data: impl ReadRef<'d>,
     names: &mut Budget,
@@ -259,7 +259,7 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
     Ok(Parts::Sections)
 }
 
-/// Load commands up to the first malformed one are all that [`object::File`] knows of.
+/// Fails at the first malformed load command, where [`object::File`] silently ends the list.
 fn check_commands<'d, Mach: MachHeader>(data: impl ReadRef<'d>) -> object::read::Result<()> {
     let header = Mach::parse(data, 0)?;
     let mut commands = header.load_commands(header.endian()?, data, 0)?;

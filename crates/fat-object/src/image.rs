@@ -27,7 +27,7 @@ pub struct OffloadBinaryEntry {
 }
 
 impl OffloadBinaryEntry {
-    /// Returns the recorded kind of image; [`ImageInfo::format`] tells what the bytes are.
+    /// Returns the recorded kind of image; [`ImageInfo::format`] is the kind of its bytes.
     #[must_use]
     pub fn image_kind(&self) -> offload_binary::ImageKind {
         self.image_kind
@@ -198,13 +198,13 @@ impl ImageInfo {
         self.offset_in_container
     }
 
-    /// Bytes of the image, decompressed.
+    /// Returns the number of bytes in the image, decompressed.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes that it takes in the file; `None` where it is compressed together with others.
+    /// Returns the number of its bytes in the file; `None` where it is compressed together with others.
     #[must_use]
     pub fn stored_size(&self) -> Option<u64> {
         match (self.compression_around, self.compression) {
@@ -249,9 +249,9 @@ impl ImageInfo {
         self.format
     }
 
-    /// Returns the contradiction between the image and its [target](Self::target), if there is one: an image for
-    /// other devices than the container says. No device loads it, because runtimes choose by what the container
-    /// says.
+    /// Returns the contradiction between the image and its [target](Self::target), if there is one: the image is for
+    /// other devices than its container states. No device loads it, because runtimes choose by the container's
+    /// statement.
     ///
     /// `None` where nothing is known, as of images that were [not read](FileFormat::NotRead), and of those that are
     /// [compressed](Self::compression) by themselves unless
@@ -322,7 +322,7 @@ impl Description {
         Description { info, format: None, object: None }
     }
 
-    /// Returns an image in no container, of which nothing is known but what it says itself.
+    /// Returns an image in no container, known only by its own bytes.
     pub(crate) fn of_loose(container: ContainerKind, target: Option<Target>) -> Self {
         let target = target.unwrap_or_else(|| Target::new(None, None, ""));
         Self::new(container, target.into())
@@ -341,7 +341,7 @@ impl ImageInfo {
     }
 }
 
-/// Returns the target of PTX by the name that NVIDIA's compiler has for it; that of everything else as it is.
+/// Returns the target of PTX by the name that NVIDIA's compiler has for it; other targets unchanged.
 pub(crate) fn loaded_as(target: &Target, format: FileFormat) -> Cow<'_, Target> {
     match NvidiaArch::parse(target.id()) {
         Ok(arch) if format == FileFormat::Ptx => {
@@ -426,8 +426,8 @@ impl<'e, 's> Image<'e, 's> {
         }
     }
 
-    /// Returns the target that the image states about itself, as [`image_target`](crate::image_target) has it, whatever
-    /// the [container](ImageInfo::target) says; `None` if it states none.
+    /// Returns the target that the image states about itself, as [`image_target`](crate::image_target) does, whatever
+    /// its [container](ImageInfo::target) states; `None` if it states none.
     ///
     /// The first kilobytes are read; of LLVM bitcode the triple and the attributes of functions. Images [compressed](ImageInfo::compression) by
     /// themselves are decompressed for that as for [`holds_code`](Self::holds_code); of larger ones, and of those that

@@ -12,8 +12,8 @@ use crate::options::Options;
 use crate::source::ReadSeek;
 use crate::walker::{Summary, Walk};
 
-/// Lists every image in a file: those of sections, archives, bundles, offload binaries and fatbinaries, at any depth, in file
-/// order, and what is wrong with the file.
+/// Lists every image in a file, and all findings: images of sections, archives, bundles, offload binaries and
+/// fatbinaries, at any depth, in file order.
 ///
 /// It is one [walk](Walk); what that finds is kept. Use the walk itself to read images, or to see the
 /// containers around them. The members of thin archives are files of their own, which nobody opens here: each of them
@@ -108,8 +108,8 @@ impl Listing {
         &self.findings
     }
 
-    /// Returns whether nothing in the file is malformed, so that no image is missing for that reason. This says nothing of
-    /// formats that are not [read](FileFormat::is_read).
+    /// Returns whether nothing in the file is malformed, so that no image is missing for that reason. Formats that are
+    /// not [read](FileFormat::is_read) do not count.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity() == Severity::Warning)
@@ -122,13 +122,13 @@ impl Listing {
         self.format
     }
 
-    /// Bytes of the file.
+    /// Returns the size of the file in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the images as they are.
+    /// Returns an iterator over the images.
     pub fn iter(&self) -> slice::Iter<'_, ImageInfo> {
         self.images.iter()
     }

@@ -126,8 +126,8 @@ impl PathStep {
         &self.name
     }
 
-    /// Returns the name of a member as its archive stores it, which may not be UTF-8; [`name`](Self::name) for
-    /// others.
+    /// Returns the name of a member as its archive stores it, which may not be UTF-8; the [`name`](Self::name) of other
+    /// segments.
     #[must_use]
     pub fn name_bytes(&self) -> &[u8] {
         self.name_bytes.as_deref().unwrap_or_else(|| self.name.as_bytes())
@@ -191,7 +191,7 @@ impl Location {
         }
     }
 
-    /// Returns the byte offset in what it counts from.
+    /// Returns the byte offset from its origin.
     #[must_use]
     pub fn offset(self) -> u64 {
         match self {
@@ -202,7 +202,7 @@ impl Location {
         }
     }
 
-    /// Returns the byte offset in the walked file; `None` for what lies elsewhere.
+    /// Returns the byte offset in the walked file; `None` for places elsewhere.
     #[must_use]
     pub fn file_offset(self) -> Option<u64> {
         match self {
@@ -245,13 +245,13 @@ impl Compression {
         self.method
     }
 
-    /// Bytes it takes in the file, headers of the compressed container included.
+    /// Returns the number of its bytes in the file, headers of the compressed container included.
     #[must_use]
     pub fn stored_size(&self) -> u64 {
         self.stored_size
     }
 
-    /// Bytes it decompresses to.
+    /// Returns the number of its bytes when it is decompressed.
     #[must_use]
     pub fn uncompressed_size(&self) -> u64 {
         self.uncompressed_size
@@ -287,13 +287,13 @@ impl Container {
         self.location
     }
 
-    /// Bytes from its start to its end, as stored.
+    /// Returns the number of bytes from its start to its end, as stored.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Its compression, for a [`ContainerKind::Ccob`], and for a compressed [`ContainerKind::OffloadBinary`].
+    /// Returns the compression of a [`ContainerKind::Ccob`] or of a compressed [`ContainerKind::OffloadBinary`].
     #[must_use]
     pub fn compression(&self) -> Option<Compression> {
         self.compression
@@ -375,7 +375,8 @@ impl Finding {
         self.error.severity()
     }
 
-    /// An error of [`InvalidData`](io::ErrorKind::InvalidData) with the finding inside, unless it is a warning.
+    /// Fails with an error of [`InvalidData`](io::ErrorKind::InvalidData) with the finding inside, unless it is a
+    /// warning.
     pub(crate) fn error_only(&self) -> io::Result<()> {
         match self.severity() {
             Severity::Warning => Ok(()),
@@ -395,7 +396,7 @@ impl fmt::Display for Finding {
 /// The error with which [`Visitor::finding`] ends a walk by default.
 impl std::error::Error for Finding {}
 
-/// `section:.hip_fatbin/ccob:1`
+/// Writes a path like `section:.hip_fatbin/ccob:1`.
 pub(crate) fn write_path(f: &mut fmt::Formatter<'_>, path: &[PathStep]) -> fmt::Result {
     for (i, segment) in path.iter().enumerate() {
         let separator = if i == 0 { "" } else { "/" };
@@ -415,23 +416,23 @@ pub trait Visitor {
         Enter::Open
     }
 
-    /// A container is entered; [`leave`](Visitor::leave) follows when all in it was visited. Not called for one that
-    /// cannot be opened, which is a finding.
+    /// Enters a container; [`leave`](Visitor::leave) follows when all of its contents were visited. Not called for one
+    /// that cannot be opened, which is a finding.
     #[allow(unused_variables, reason = "the names document the parameters")]
     fn enter(&mut self, container: &Container) -> io::Result<()> {
         Ok(())
     }
 
-    /// An image.
+    /// Visits an image.
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()>;
 
-    /// Something wrong. Default: a warning is passed over, an error ends the walk, as
+    /// Receives a finding. Default: ignores a warning; ends the walk at an error, as
     /// [`InvalidData`](io::ErrorKind::InvalidData) with the [`Finding`] inside.
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         finding.error_only()
     }
 
-    /// The container entered last is left.
+    /// Leaves the container that was entered last.
     fn leave(&mut self) -> io::Result<()> {
         Ok(())
     }

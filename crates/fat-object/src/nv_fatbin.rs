@@ -110,7 +110,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Returns whether it is code for some NVIDIA GPU: it may be anything where only a magic tells of a fatbinary.
+    /// Returns whether it is code for some NVIDIA GPU. Where only a magic hints at a fatbinary, an entry may be
+    /// anything.
     pub(crate) fn is_plausible(&self) -> bool {
         self.kind != EntryKind::Other && (10..1000).contains(&self.sm) && self.stored_size > 0
     }
@@ -135,8 +136,8 @@ pub(crate) fn parse_header(prefix: &[u8], available: u64) -> Result<u64, Error> 
     Ok(HEADER_LEN + size)
 }
 
-/// Reads the entry whose header starts `offset` bytes into a fatbinary of `len` bytes. `bytes` are the first
-/// bytes at that offset, 64 if there are as many.
+/// Reads the entry whose header starts `offset` bytes into a fatbinary of `len` bytes. `bytes` are the first bytes at
+/// that offset, 64 if there are that many.
 pub(crate) fn parse_entry(
     bytes: &[u8],
     index: usize,

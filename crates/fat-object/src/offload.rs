@@ -116,7 +116,7 @@ pub(crate) fn prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result
     })
 }
 
-/// Returns whether an offload binary whose headers are in order starts here, and counts what is read of `headers`.
+/// Returns whether an offload binary with valid headers starts here. Counts the bytes that it reads against `headers`.
 pub(crate) fn is_start(
     source: &mut Source<'_>,
     window: &Range<u64>,

@@ -58,7 +58,7 @@ pub(crate) struct Inner {
 }
 
 impl Opened {
-    /// Returns a container whose bytes are where it is.
+    /// Returns a container whose contents lie in its own source.
     pub(crate) fn here(
         step: PathStep,
         window: Range<u64>,
@@ -89,7 +89,7 @@ impl Found {
         self.0.push_back(Child::ThinMember(member));
     }
 
-    /// Puts something before all others.
+    /// Puts a child before all others.
     pub(crate) fn first(&mut self, child: Child) {
         self.0.push_front(child);
     }
@@ -101,7 +101,7 @@ impl Found {
 
 /// The contents of a container, one after the other.
 pub(crate) trait Children {
-    /// Adds what comes next to `found`, which may be nothing yet. Returns `false` if it was the last.
+    /// Adds the next children to `found`, perhaps none yet. Returns `false` after the last one.
     fn next(
         &mut self,
         cx: &mut Context<'_>,
@@ -109,10 +109,10 @@ pub(crate) trait Children {
         found: &mut Found,
     ) -> io::Result<bool>;
 
-    /// Takes what is known of the container that was left, the last of these children that was one.
+    /// Receives the result of the container that was left: the last of these children that was one.
     fn left(&mut self, _: Walked) {}
 
-    /// Returns what was learnt on the way, for [`left`](Self::left) of those around.
+    /// Returns the result of the walk through these children, for [`left`](Self::left) of the containers around.
     fn walked(&mut self) -> Walked {
         Walked::default()
     }

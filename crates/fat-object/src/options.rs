@@ -55,9 +55,10 @@ impl Options {
         self.max_decompressed
     }
 
-    /// Sets how many bytes of such data each byte of the file stands for, over the whole walk: in all it is no more than
-    /// [at one time](Self::with_max_decompressed) and this many times the size of the file, with the files that thin archives
-    /// name. Compressed bundles expand to 20 times their size at most, unless they hold next to nothing. Default: 256.
+    /// Sets how many bytes of such data each byte of the file may give, over the whole walk: the total is limited to
+    /// the limit [at one time](Self::with_max_decompressed) plus this many times the size of the file, with the files
+    /// that thin archives name. Compressed bundles expand to at most 20 times their size, unless they hold next to
+    /// nothing. Default: 256.
     #[must_use]
     pub fn with_max_expansion(self, max_expansion: u64) -> Self {
         Options { max_expansion, ..self }
@@ -75,8 +76,8 @@ impl Options {
         Options { max_depth, ..self }
     }
 
-    /// Sets whether what compressed bundles hold is compared with their hash. It takes as long as decompressing: a second
-    /// walk of the same file can do without. Default: `true`.
+    /// Sets whether the contents of compressed bundles are compared with their hash. It takes as long as decompressing:
+    /// a second walk of the same file can do without. Default: `true`.
     #[must_use]
     pub fn with_verify_hash(self, verify_hash: bool) -> Self {
         Options { verify_hash, ..self }
@@ -88,7 +89,8 @@ impl Options {
         self.verify_hash
     }
 
-    /// Sets whether images that can hold further images are looked into: host objects, bundles in bundles. Default: `true`.
+    /// Sets whether the walk enters images that can hold further images: host objects, bundles in bundles. Default:
+    /// `true`.
     ///
     /// [Indices](crate::ImageInfo::index) of images depend on it.
     #[must_use]
@@ -110,8 +112,8 @@ impl Options {
         Options { tables_only, ..self }
     }
 
-    /// Sets whether images that are compressed by themselves, in NVIDIA's fatbinaries, are decompressed to be compared with
-    /// what their entries say ([`ImageInfo::disagreement`](crate::ImageInfo::disagreement)). It takes as long as
+    /// Sets whether images that are compressed by themselves, in NVIDIA's fatbinaries, are decompressed and compared
+    /// with their entries ([`ImageInfo::disagreement`](crate::ImageInfo::disagreement)). It takes as long as
     /// decompressing. Default: `false`.
     #[must_use]
     pub fn with_check_compressed(self, check_compressed: bool) -> Self {
@@ -136,8 +138,8 @@ impl Options {
         self.scan
     }
 
-    /// Sets whether a container at the start of a section for other data has to be the only thing there, as for whoever
-    /// edits that section. Default: `false`.
+    /// Sets whether a container at the start of a section for other data must be alone there, as an editor of that
+    /// section requires. Default: `false`.
     #[must_use]
     pub fn with_whole_sections(self, whole_sections: bool) -> Self {
         Options { whole_sections, ..self }

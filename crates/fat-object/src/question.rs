@@ -16,7 +16,7 @@ use crate::sequence::{Start, starts_with};
 use crate::source::{Origin, Source};
 use crate::walker::{Event, Walk};
 
-/// Tells whether a file has device code in it, by its headers: the question of a linker to each of its inputs.
+/// Returns whether a file has device code in it, according to its headers: linkers ask this about each of their inputs.
 ///
 /// It reads section headers, section names and the first bytes of sections of an ELF, COFF, PE or Mach-O file, at about
 /// the cost of reading the headers with the `object` crate. It reads bitcode without its functions, and the members of an

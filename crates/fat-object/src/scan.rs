@@ -113,7 +113,7 @@ impl Scan {
         section.range.contains(&at).then_some(section)
     }
 
-    /// The next gap; `false` if there is none.
+    /// Goes to the next gap; returns `false` if there is none.
     fn next_gap(&mut self) -> bool {
         let Some(gap) = self.gaps.next() else { return false };
         self.gap = self.window.start + gap.start..self.window.start + gap.end;
@@ -198,7 +198,7 @@ impl Children for Scan {
 }
 
 /// Returns the end of a compressed bundle. Version 1 records no size: its stream is decoded here to find its end, and
-/// again by the walk, which counts what it comes to. If it has no end, only its header is certain.
+/// again by the walk, which counts the result. If it has no end, only its header is certain.
 fn stored_end(cx: &Context<'_>, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<u64> {
     let head = source.peek(window, HEAD_LEN)?;
     let Ok(header) = ccob::Header::parse(&head, window.end - window.start) else {
@@ -250,7 +250,7 @@ enum Verdict {
     Unknown,
 }
 
-/// Tells whether what starts with a magic is a container, by all of its headers.
+/// Returns whether bytes that start with a magic are a container, according to all of its headers.
 fn sound(
     source: &mut Source<'_>,
     candidate: &Candidate,
@@ -306,7 +306,7 @@ fn sound(
     Ok(verdict(size.map(|size| (format, place(size))), rejected, read))
 }
 
-/// Returns the place of a device image, whose end nothing but its own bytes tells.
+/// Returns the place of a device image whose end only its own bytes show.
 fn image(
     source: &mut Source<'_>,
     candidate: &Candidate,
@@ -327,7 +327,7 @@ fn verdict(found: Option<(FileFormat, Range<u64>)>, rejected: &mut Budget, read:
     Verdict::Sound(format, range)
 }
 
-/// Returns the size of a bundle, each of whose entries has an ID.
+/// Returns the size of a bundle in which each entry has an ID.
 fn bundle_size(prefix: &[u8], available: u64) -> Option<u64> {
     let bundle = Bundle::parse_prefix(prefix, available).ok()?;
     let is_sound = !bundle.is_empty()
@@ -335,8 +335,8 @@ fn bundle_size(prefix: &[u8], available: u64) -> Option<u64> {
     is_sound.then(|| bundle.end())
 }
 
-/// Returns the size of a compressed bundle, after whose header a stream of its method starts. One of version 1,
-/// which records no size, takes what there is.
+/// Returns the size of a compressed bundle whose header a stream of its method follows. One of version 1, which records
+/// no size, takes all available bytes.
 fn compressed_bundle(head: &[u8], available: u64) -> Option<u64> {
     let header = ccob::Header::parse(head, available).ok()?;
     let is_sound = is_stream_of(header.method(), head.get(header.header_len()..)?)
@@ -344,7 +344,7 @@ fn compressed_bundle(head: &[u8], available: u64) -> Option<u64> {
     is_sound.then(|| header.total_size().unwrap_or(available))
 }
 
-/// Returns the size of a compressed offload binary of at least one entry, after whose header a stream starts.
+/// Returns the size of a compressed offload binary of at least one entry, whose header a stream follows.
 fn compressed_package(head: &[u8], header: &CompressedBinary) -> Option<u64> {
     let stream = head.get(usize::try_from(header.stream().start).ok()?..)?;
     let is_sound = header.entry_count() > 0
@@ -368,7 +368,7 @@ fn is_stream_of(method: Method, stream: &[u8]) -> bool {
     }
 }
 
-/// Returns the size of a fatbinary, whose first entry is code for a GPU.
+/// Returns the size of a fatbinary whose first entry is code for a GPU.
 fn fatbinary(head: &[u8], available: u64) -> Option<u64> {
     let len = nv_fatbin::parse_header(head, available).ok()?;
     let entry = head.get(usize::try_from(nv_fatbin::HEADER_LEN).ok()?..)?;

@@ -82,7 +82,7 @@ impl Sections {
         Sections { fault, ..self }
     }
 
-    /// Adds what is in a section.
+    /// Adds the contents of a section.
     fn section(
         &mut self,
         cx: &Context<'_>,
@@ -233,7 +233,7 @@ impl Children for Sections {
     }
 }
 
-/// Returns whether the file is a device image, which holds no others.
+/// Returns whether the file is a device image, which holds no other images.
 fn is_image(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<bool> {
     Ok(bare::is_device_elf(FileFormat::sniff(&source.peek(window, 64)?)))
 }

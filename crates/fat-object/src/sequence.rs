@@ -156,7 +156,7 @@ impl Children for One {
         Ok(false)
     }
 
-    /// It is damaged after all, or of a size that only decompression tells, if there is no end.
+    /// Returns the end. Without one, the container is damaged after all, or only decompression shows its size.
     fn walked(&mut self) -> Walked {
         Walked { end: Some(self.end.unwrap_or(self.window.start)), ..Walked::default() }
     }
@@ -173,7 +173,7 @@ pub(crate) enum Start {
     Unknown,
 }
 
-/// Tells whether a container starts here whose header is in order.
+/// Returns whether a container with a valid header starts here.
 ///
 /// For sections that nothing but their first bytes give away: programs that deal with these formats, LLVM's own
 /// among them, have the magics in their string constants. `headers` counts the bytes of headers that were read.

@@ -43,12 +43,12 @@ impl<'r> Source<'r> {
         Source { bytes, origin, is_start: true }
     }
 
-    /// Bytes in memory.
+    /// Returns a source of bytes in memory.
     pub(crate) fn of_bytes(bytes: &'r [u8], origin: Origin) -> Self {
         Source { bytes: byte_parts::Source::of_bytes(bytes), origin, is_start: false }
     }
 
-    /// Bytes in memory that the source keeps.
+    /// Returns a source of bytes in memory that it keeps.
     pub(crate) fn of_shared(bytes: Arc<Vec<u8>>, origin: Origin) -> Self {
         Source { bytes: byte_parts::Source::of_shared(bytes), origin, is_start: false }
     }
@@ -92,8 +92,8 @@ impl ReadAt for Lent<'_, '_> {
     }
 }
 
-/// Lends a source to what reads it by offsets. Faults of the source are errors, whatever `read` makes of them; without any,
-/// memory lacked.
+/// Lends a source to a reader that reads by offsets. A fault of the source is the error, whatever `read` returns; if
+/// there is none, a failure of `read` is a lack of memory.
 pub(crate) fn lend<T>(
     source: &mut Source<'_>,
     read: impl FnOnce(&mut Lent<'_, '_>) -> Result<T, Unreadable>,

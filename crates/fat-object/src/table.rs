@@ -19,7 +19,7 @@ const LARGEST: u64 = 1 << 20;
 /// Largest distance between the table and the first image of a bundle for the image to be read.
 const NEAR: u64 = 64 << 10;
 
-/// Opens a compressed bundle by its table of entries; `None` if that does not tell everything: then the whole has to be
+/// Opens a compressed bundle by its table of entries; `None` if the table is not enough and the whole bundle must be
 /// read.
 pub(crate) fn open(
     cx: &mut Context<'_>,

@@ -51,8 +51,8 @@ pub fn walk<R: Read + Seek>(
     Walk::new(input, options)?.visit(visitor)
 }
 
-/// Walks through `data` as [`walk`] does, without copying the bytes that it looks at: faster for what is in memory, read
-/// or mapped. [`ImageInfo::bytes_in`] gives the images that lie in `data`.
+/// Walks through `data` as [`walk`] does, without copying the bytes: faster for data in memory, read or mapped.
+/// [`ImageInfo::bytes_in`] returns the images that lie in `data`.
 ///
 /// # Errors
 ///
@@ -271,7 +271,7 @@ impl<'r> Walk<'r> {
         self.thin_member = Some(file);
     }
 
-    /// Returns what the walk has seen so far.
+    /// Returns the summary of the walk so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let Walk { format, size, images, findings, .. } = *self;
@@ -452,12 +452,12 @@ impl<'r> Walk<'r> {
         Step::Leave
     }
 
-    /// Notes something wrong in the container that starts at `at`.
+    /// Reports a problem in the container that starts at `at`.
     fn find(&mut self, at: u64, error: Problem) -> Step {
         self.find_at(Location::new(self.origin(), at), error)
     }
 
-    /// Returns what offsets count from.
+    /// Returns the origin of offsets.
     fn origin(&self) -> Origin {
         self.sources.last().map_or(Origin::File, Source::origin)
     }
@@ -469,7 +469,7 @@ impl<'r> Walk<'r> {
         Step::Finding
     }
 
-    /// Completes what is known of an image by its first bytes.
+    /// Completes the description of an image by its first bytes.
     fn see_image(&mut self, window: Range<u64>, description: Description) -> io::Result<Step> {
         // Visitors keep the path of each image.
         if let Err(error) = self.cx.take_path() {
@@ -526,7 +526,8 @@ impl<'r> Walk<'r> {
         })
     }
 
-    /// Notes what follows the image that was shown: what contradicts its name, and what lies in it.
+    /// Queues the findings and the container that follow the image just shown: its disagreement with its name, and its
+    /// contents.
     fn behind_image(&mut self, seen: Seen) {
         let Seen { info, window, is_entered, .. } = seen;
         let Some(level) = self.levels.last_mut() else { return };

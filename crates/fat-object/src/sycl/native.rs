@@ -2,8 +2,8 @@
 
 use object::read::archive::ArchiveFile;
 
-/// Names of the members of an `ocloc` archive without the word size before and padding between them: IP versions such as
-/// `12.60.7`, and `generic_ir` for SPIR-V. `None` for other bytes.
+/// Returns the names of the members of an `ocloc` archive, without the word size before them and the padding between
+/// them: IP versions such as `12.60.7`, and `generic_ir` for SPIR-V. `None` for other bytes.
 pub(crate) fn gpus(image: &[u8]) -> Option<Vec<String>> {
     let archive = ArchiveFile::parse(image).ok()?;
     let mut names = Vec::new();

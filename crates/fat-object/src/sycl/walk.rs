@@ -47,7 +47,7 @@ impl Images {
         self.0.is_empty()
     }
 
-    /// Returns the part of this part of the source from the first image in it to the end of the last.
+    /// Returns the range from the first image in this part of the source to the end of the last one.
     pub(crate) fn extent(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let inside = self.inside(range);
         Some(inside.first()?.range().start..inside.last()?.range().end.min(range.end))
@@ -90,7 +90,7 @@ pub(crate) fn is_in_section(
     Ok(is_compressed || name.as_bytes() == PE_SECTION || rest < window.end)
 }
 
-/// Reads the tables of SYCL images of a host file, if it may have any. Nothing tells of one without sections.
+/// Reads the tables of SYCL images of a host file, if it may have any. Without section headers, any file may.
 pub(crate) fn tables(
     cx: &mut Context<'_>,
     source: &mut Source<'_>,
@@ -249,8 +249,7 @@ fn sycl_target(target: &str, compile_target: &str) -> Target {
     Target::new(Some(OffloadKind::Sycl), triple, compile_target)
 }
 
-/// Returns the format of a compressed image. Unless only tables are read, it is decompressed to its end, to find
-/// what is wrong.
+/// Returns the format of a compressed image. Decompresses it to its end to find faults, unless only tables are read.
 fn inflated_format(
     cx: &mut Context<'_>,
     source: &mut Source<'_>,
