@@ -91,7 +91,7 @@ fn entry<'e>(id: &'e str, new: &Incoming) -> Result<ImageEntry<'e>, RebuildError
     Ok(entry)
 }
 
-/// Returns the kind of an image, as far as its first bytes tell it.
+/// Returns the kind of an image according to its first bytes, if they show it.
 fn image_kind(new: &Incoming) -> Option<ImageKind> {
     Some(match new.format {
         FileFormat::Elf { .. } => ImageKind::OBJECT,

@@ -14,7 +14,7 @@ use crate::wishes::{Wish, Wishes};
 /// Alignment of code objects in HIP's fat binaries: the runtime maps them by the page.
 const PAGE: u64 = 4096;
 
-/// Returns the bundle at `range` with its entries as wished. `empty` says that no device image is left.
+/// Returns the bundle at `range` with the wished entries. `empty` is true if no device image is left.
 ///
 /// Entries keep their order and the exact bytes of their IDs. They lie as close together as the alignment allows that
 /// the bundle had, nothing follows the last one. Where only images of the same size are replaced, everything stays in
@@ -66,14 +66,14 @@ pub(super) fn rebuild(
     Ok(splices)
 }
 
-/// Place of an entry in the source.
+/// Returns the place of an entry in the source.
 fn place(range: &Range<u64>, offset: u64, size: u64) -> Range<u64> {
     // An empty entry may claim to be anywhere.
     let start = range.start.saturating_add(offset).min(range.end);
     start..start.saturating_add(size).min(range.end)
 }
 
-/// Returns the container with images in the places of others of the same size, if that is all that is wished.
+/// Returns the container with images replaced by others of the same size, if nothing else is wished.
 pub(super) fn patched(
     range: &Range<u64>,
     places: &[Range<u64>],
@@ -104,8 +104,8 @@ pub(super) fn patched(
     Some(splices)
 }
 
-/// Returns the alignment of the code objects of a bundle: whole pages, or else nothing if they lie close together, or else
-/// as much as all of them are. Where empty ones lie counts only if there are no others.
+/// Returns the alignment of the code objects of a bundle: whole pages, 1 if they lie close together, or else the
+/// largest that all of them have. Empty code objects count only if there are no others.
 fn alignment(bundle: &Bundle<'_>) -> u64 {
     let mut places: Vec<(u64, u64)> =
         bundle.entries().map(|entry| (entry.offset(), entry.size())).collect();

@@ -54,7 +54,7 @@ impl Otherwise {
 }
 
 impl Planner<'_> {
-    /// Works out a container. `alone` says that it lies in no section and has no neighbours.
+    /// Plans the edit of a container. `alone` means that it lies in no section and has no neighbours.
     pub(super) fn container(
         &mut self,
         source: &mut Source<'_>,
@@ -346,7 +346,7 @@ fn changed(new: &Output, node: &Node) -> Change {
     }
 }
 
-/// Version 1 does not tell where a compressed bundle ends: runtimes want to know.
+/// Returns these options with version 2 in the place of version 1, which does not record the end that runtimes need.
 fn written(options: WriteOptions) -> WriteOptions {
     match options.version() {
         Version::V1 => options.with_version(Version::V2),
@@ -354,7 +354,7 @@ fn written(options: WriteOptions) -> WriteOptions {
     }
 }
 
-/// Layout over the decompressed data, with its parts decompressed when they are written.
+/// Returns the layout over the decompressed data, with its parts decompressed when they are written.
 fn decompressed_later(data: Input, new: &Output) -> Output {
     new.resolved(|out, input, range| {
         out.push_input(if *input == Input::File { data } else { *input }, range);

@@ -34,12 +34,12 @@ pub(crate) struct Decompress {
 }
 
 impl Decompress {
-    /// Everything it holds: a bundle that has the recorded hash.
+    /// Decompresses all contents and verifies their hash.
     pub(crate) fn read(&self, input: &mut (impl ReadSeek + ?Sized)) -> io::Result<Vec<u8>> {
         self.read_growing(input, &mut |_| {})
     }
 
-    /// The same; `grown` sees what there is of it while it grows, which is not verified by then.
+    /// Decompresses all contents. Calls `grown` with the data that exist so far, which are not verified yet.
     pub(crate) fn read_growing(
         &self,
         input: &mut (impl ReadSeek + ?Sized),
@@ -87,7 +87,7 @@ impl Decompress {
         Problem::Damaged { path, location, error: Box::new(error) }
     }
 
-    /// Checks that what it holds is as sound as files must be that are edited.
+    /// Checks that the contents are as sound as an edited file must be.
     pub(crate) fn check_contents(&self, data: &[u8]) -> Result<(), Problem> {
         let options = Options::default().with_max_decompressed(self.max);
         let found = survey_with(Cursor::new(data), &options, false).and_then(|contents| {
@@ -117,7 +117,7 @@ impl Decompress {
         })
     }
 
-    /// Checks that what it holds may take its place, as its first bytes tell.
+    /// Checks by their first bytes that the contents may replace the container.
     pub(crate) fn check_kind(&self, data: &[u8]) -> Result<(), Problem> {
         let head = data.get(..SNIFF_LEN).unwrap_or(data);
         match FileFormat::sniff(head) {

@@ -18,7 +18,7 @@ use crate::survey::Node;
 use crate::wishes::Wish;
 use crate::{SNIFF_LEN, sequence};
 
-/// Returns a file of the source, or a member: what it becomes.
+/// Plans the edit of a file in the source, or of a member.
 pub(super) fn file(
     planner: &mut Planner<'_>,
     source: &mut Source<'_>,
@@ -120,7 +120,7 @@ impl Host {
     }
 }
 
-/// `e_type`, in the byte order that byte 5 names.
+/// Returns `e_type`, in the byte order that byte 5 names.
 fn elf_type(head: &[u8]) -> u16 {
     match (head.get(5), head.get(16..18)) {
         (Some(2), Some(&[high, low])) => u16::from_be_bytes([high, low]),

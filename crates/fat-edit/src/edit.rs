@@ -40,7 +40,7 @@ impl NewImage {
         NewImage(Arc::new(Mutex::new(reader)))
     }
 
-    /// Nobody relies on the place where a reader stands.
+    /// Locks the reader. Its position is arbitrary: every user seeks first.
     pub(crate) fn reader(&self) -> MutexGuard<'_, dyn ReadSeek + Send + 'static> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,9 +168,9 @@ impl Edit {
         Edit { options, ..Edit::default() }
     }
 
-    /// This edit with these new images, which [`replace`](Self::replace) and [`add`](Self::add) name by number, from 0. One
-    /// can be put in several places. [`EditableFile::plan`] reads the size and the first bytes of each, and all of those that
-    /// are compressed with others; [`EditPlan::write`] reads the rest.
+    /// Returns this edit with these new images, which [`replace`](Self::replace) and [`add`](Self::add) name by number,
+    /// from 0. One image can be used in several places. [`EditableFile::plan`] reads the size and the first bytes of
+    /// each image, and all bytes of those that are compressed together with others; [`EditPlan::write`] reads the rest.
     ///
     /// ```
     /// use std::io::Cursor;
@@ -198,7 +198,8 @@ impl Edit {
     }
 
     /// Removes the image with this index among [`EditableFile::images`]. A [listing](fat_object::list()) may count
-    /// [otherwise](ImageInfo::index). The host's entry of a bundle goes only with [`EditOptions::with_remove_host`].
+    /// [otherwise](ImageInfo::index). The host's entry of a bundle is removed only with
+    /// [`EditOptions::with_remove_host`].
     pub fn remove(&mut self, index: usize) {
         self.images.insert(index, ImageEdit::Remove);
     }

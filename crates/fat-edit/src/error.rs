@@ -88,7 +88,7 @@ impl Error {
         }
     }
 
-    /// Returns the place of what is at fault: the containers around it, from outside in. Empty for the file itself.
+    /// Returns the place of the fault: the containers around it, from outside in. Empty for the file itself.
     #[must_use]
     pub fn path(&self) -> &[PathStep] {
         match &self.0 {
@@ -254,7 +254,7 @@ impl Problem {
         }
     }
 
-    /// Returns the problem itself, wherever it is.
+    /// Returns the innermost problem, without the containers around it.
     fn cause(&self) -> &Self {
         match self {
             Problem::Within { error, .. } => error.cause(),
@@ -402,7 +402,7 @@ impl fmt::Display for Prefix<'_> {
     }
 }
 
-/// `section:.hip_fatbin/ccob:1`
+/// Writes a path like `section:.hip_fatbin/ccob:1`.
 fn write_path(f: &mut fmt::Formatter<'_>, path: &[PathStep]) -> fmt::Result {
     path.iter().enumerate().try_for_each(|(index, segment)| {
         write!(f, "{}{segment}", if index == 0 { "" } else { "/" })

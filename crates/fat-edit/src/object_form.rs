@@ -19,7 +19,7 @@ pub const BUNDLE_SECTIONS: SectionNames<'static> = SectionNames::new(MAGIC_TEXT,
 /// Segment and section.
 const MACH_O: &str = "__LLVM,__offload_bundle";
 
-/// Lays out `object` with the entries of a bundle in sections of it: each entry has an ID and a size in bytes.
+/// Lays out `object` with the entries of a bundle in its sections: each entry has an ID and a size in bytes.
 ///
 /// This is what `clang-offload-bundler --type=o` makes of a host object, in the *Clang Offload Bundler* documentation's terms the
 /// object form. Sections are named `__CLANG_OFFLOAD_BUNDLE__` and the bundle entry ID, in the order given. The host's own entry
@@ -84,8 +84,8 @@ pub fn object_bundle<'a>(
     Ok(sections.map_err(Problem::from)?)
 }
 
-/// Returns the host object of a bundle in the object form: `object` without the sections of the bundle. [`remove_sections`] says
-/// what is left.
+/// Returns the host object of a bundle in the object form: `object` without the sections of the bundle.
+/// [`remove_sections`] describes the result.
 ///
 /// ```
 /// assert!(fat_edit::remove_bundle_sections(b"!<arch>\n").is_err());

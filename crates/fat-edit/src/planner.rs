@@ -229,13 +229,13 @@ impl<'a> Planner<'a> {
         }))
     }
 
-    /// Returns the wishes for a container that images lie in directly.
+    /// Returns the wishes for the images directly in a container.
     pub(super) fn wishes(&self, node: &Node) -> Wishes<'a> {
         let wishes = node.container.and_then(|container| self.wishes.get(&container));
         wishes.cloned().unwrap_or_default()
     }
 
-    /// Returns whether anything is wished of images in or under the node.
+    /// Returns whether there are wishes for images in or under the node.
     pub(super) fn is_wished(&self, node: &Node) -> bool {
         let wished = |c| self.wishes.get(&c).is_some_and(|wishes| !wishes.are_none());
         node.container.is_some_and(wished) || node.children.iter().any(|c| self.is_wished(c))
@@ -252,7 +252,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Returns the form of a bundle, as far as there are images that tell it.
+    /// Returns the form of a bundle, if it has images that show it.
     pub(super) fn form(&self, node: &Node) -> Option<BundleForm> {
         let container = self.contents.containers.get(node.container?)?;
         self.contents.images.get(container.images.clone())?.first()?.bundle_form()
@@ -265,7 +265,7 @@ impl<'a> Planner<'a> {
             || node.children.iter().any(|child| self.touches(child))
     }
 
-    /// Returns the container that a node is, if images lie in it directly.
+    /// Returns the container of a node, if images lie directly in it.
     pub(super) fn editable(&self, node: &Node) -> Option<&'a EditableContainer> {
         self.contents.containers.get(node.container?)
     }
@@ -303,7 +303,7 @@ impl<'a> Planner<'a> {
         NonZeroU32::new(threads).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Works out all containers under the nodes that lie in the source. `path` leads to the nodes.
+    /// Plans all containers under the nodes that lie in the source. `path` is the path to the nodes.
     pub(super) fn containers(
         &mut self,
         source: &mut Source<'_>,
@@ -358,7 +358,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Checks that all wishes came true: a file can hold containers in places where nobody changes them.
+    /// Checks that all wishes are fulfilled: a file can hold containers in places that no edit reaches.
     fn check_done(&self) -> Result<(), Problem> {
         let left = self.wishes.iter().find(|(index, wishes)| {
             let change = self.changes.get(**index).map(|change| change.change);
@@ -373,7 +373,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Tells what became of offload binaries when the file was compressed.
+    /// Notes the treatment of offload binaries when the file was compressed.
     fn note_offload_binaries(&mut self) {
         let BundleEdit::Compress(options) = &self.edit.bundles else { return };
         let (mut older, mut registered, mut upgraded) = (0, 0, 0);

@@ -62,7 +62,7 @@ impl OffloadBinaryForm {
 }
 
 impl EditableFile {
-    /// Finds out what reads the offload binaries that are not compressed.
+    /// Finds the readers of the offload binaries that are not compressed.
     pub(super) fn find_readers(&mut self, source: &mut Source<'_>) -> Result<(), Problem> {
         let mut found = Vec::new();
         in_file(source, &(0..self.size), &self.root, &mut found)?;
@@ -134,7 +134,7 @@ fn form(
     Ok(())
 }
 
-/// Returns whether HIP's runtime is handed what sections of this name hold.
+/// Returns whether HIP's runtime reads sections of this name.
 fn is_hip_section(name: &str) -> bool {
     matches!(name, ".hip_fatbin" | ".hip_fat" | "__hip_fatbin")
 }

@@ -141,7 +141,7 @@ fn decompressed(
     }
 }
 
-/// Decompresses the new file, as far as headers and sizes tell, and compares what comes of it.
+/// Decompresses the new file, as far as headers and sizes allow, and compares the result with the old one.
 fn way_back(
     planner: &mut Planner<'_>,
     source: &mut Source<'_>,
@@ -202,7 +202,8 @@ struct Skeleton {
 }
 
 impl Skeleton {
-    /// `starts`: where compressed bundles lie, with their indices, in ascending order. `copy` takes parts of the file.
+    /// Returns the skeleton of a file. `starts` has the offsets of compressed bundles with their indices, in ascending
+    /// order. `copy` takes parts of the file.
     fn of(
         (parts, derived): &Plain,
         starts: &[(u64, usize)],

@@ -9,7 +9,7 @@ use object_edit::{Input, Item, Output};
 /// The HIP runtime maps bundles by the page: where linkers put one after another, each starts at a multiple of this.
 const PAGE: u64 = 4096;
 
-/// Returns the window with other containers in it.
+/// Returns the window with its containers replaced.
 ///
 /// A container that starts at a multiple of 4096, counted from the start of the window, starts at one again. The zeros
 /// before it are those that this takes, and whole pages of zeros that were there. Before any other container there are as
@@ -63,8 +63,8 @@ fn gap(out: &mut Output, window: &Range<u64>, gap: &Range<u64>) {
     }
 }
 
-/// Returns whether two containers are offload binaries, one directly after the other: nothing but the place of the second
-/// tells where it is.
+/// Returns whether two containers are offload binaries, one directly after the other: only the end of the first shows
+/// the place of the second.
 pub(crate) fn follows(
     source: &mut Source<'_>,
     before: &Range<u64>,

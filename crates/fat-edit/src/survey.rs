@@ -53,8 +53,9 @@ impl EditableFile {
         &self.images
     }
 
-    /// Returns all containers that images lie in directly, or could: bundles, offload binaries, fatbinaries, and sections that are an
-    /// entry of a bundle each. In the order of the walk. A compressed bundle counts as one with the bundle in it.
+    /// Returns all containers that directly hold images, or could: bundles, offload binaries, fatbinaries, and sections
+    /// that are an entry of a bundle each. In the order of the walk. A compressed bundle counts as one with the bundle
+    /// in it.
     #[must_use]
     pub fn containers(&self) -> &[EditableContainer] {
         &self.containers
@@ -100,7 +101,7 @@ impl EditableContainer {
         }
     }
 
-    /// Returns what compression makes of it, for a plain offload binary.
+    /// Returns how compression treats it; `None` if it is not a plain offload binary.
     pub(super) fn treatment(&self, options: &CompressOptions) -> Option<Treatment> {
         self.binary.map(|binary| binary.treatment(options))
     }
@@ -209,9 +210,9 @@ pub fn survey<R: Read + Seek>(input: R, options: &Options) -> Result<EditableFil
     Ok(survey_with(input, options, false)?)
 }
 
-/// Surveys a file without opening compressed bundles, which is enough to compress or decompress bundles: their images are
-/// not listed. Only bundles of version 1, whose end nothing else tells, are decompressed. Others are checked when they are
-/// decompressed, those that an edit leaves alone never.
+/// Surveys a file without opening compressed bundles, which is enough to compress or decompress bundles: their images
+/// are not listed. Only bundles of version 1, which do not record their end, are decompressed. Others are checked when
+/// they are decompressed; those that an edit leaves alone are never checked.
 ///
 /// # Errors
 ///
@@ -252,8 +253,8 @@ pub(crate) fn survey_with<R: Read + Seek>(
     Ok(contents)
 }
 
-/// Counts the padding after compressed offload binaries, which no size in the file counts, as a part of them. `end`: where what
-/// is around them ends.
+/// Counts the padding after compressed offload binaries, which no size in the file includes, as a part of them. `end`
+/// is the end of the container around them.
 fn pad(nodes: &mut [Node], end: u64) {
     for node in nodes {
         let is_offload_binary = node.kind() == ContainerKind::OffloadBinary;

@@ -91,8 +91,8 @@ fn in_node(node: &Node, kind: Option<&'static str>, found: &mut Vec<(usize, &'st
 }
 
 impl Planner<'_> {
-    /// Refuses, before any work is done, containers that cannot be edited and would have to be; or leaves them as they
-    /// are if that is allowed.
+    /// Refuses containers that would have to be edited and cannot be, before any work is done; keeps them as they are
+    /// if that is allowed.
     pub(super) fn leave_uneditable(&mut self) -> Result<(), Problem> {
         let contents = self.contents;
         let mut left: BTreeMap<&'static str, Vec<usize>> = BTreeMap::new();

@@ -37,12 +37,12 @@ pub(super) struct Wishes<'e> {
 }
 
 impl Wishes<'_> {
-    /// Returns whether everything is to stay as it is.
+    /// Returns whether there are no wishes.
     pub(super) fn are_none(&self) -> bool {
         self.added.is_empty() && self.entries.iter().all(|wish| *wish == Wish::Keep)
     }
 
-    /// Returns whether they cannot come true and leave everything as it is. An empty image can replace an empty one.
+    /// Returns whether they are certain to change something. An empty image can replace an empty one.
     pub(super) fn change_something(&self) -> bool {
         let changes = |wish: &Wish| match wish {
             Wish::Keep => false,

@@ -88,7 +88,7 @@ impl From<WriteError> for Problem {
     }
 }
 
-/// Writes what there is of a bundle while the rest is decompressed, and all of it hashed.
+/// Writes the decompressed bytes of a bundle while the rest is decompressed, and hashes all of them.
 fn decompress<R, W>(bundle: &Decompress, input: &mut R, out: &mut W) -> Result<(), Problem>
 where
     R: ReadSeek + ?Sized,
@@ -116,7 +116,7 @@ fn write_range(
     out.write_all(part).map_err(Problem::Write)
 }
 
-/// Returns the error that a compressed bundle was refused with, if that is what this is.
+/// Returns the problem with which a compressed bundle was refused, or a read error.
 pub(super) fn refused(error: io::Error) -> Problem {
     match error.downcast::<Problem>() {
         Ok(refused) => refused,
