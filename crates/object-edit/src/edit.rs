@@ -72,7 +72,7 @@ pub fn uneditable(format: Format, section: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns why no device code was found in a linked ELF file, if it tells.
+/// Returns the reason why no device code was found in a linked ELF file, if the file shows it.
 ///
 /// # Errors
 ///

@@ -52,7 +52,7 @@ pub(crate) trait ElfHeader: FileHeader {
     /// Makes a section header; `None` when a number does not fit.
     fn section_header(fields: &ElfSection) -> Option<Self::SectionHeader>;
 
-    /// Sets what the file header says of the section headers; `None` when the offset does not fit.
+    /// Sets the fields of the file header about the section headers; `None` when the offset does not fit.
     fn set_table(&mut self, shoff: u64, shnum: u16, shstrndx: SymbolSection) -> Option<()>;
 
     /// Gives a symbol another name and section.

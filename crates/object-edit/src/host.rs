@@ -16,7 +16,7 @@ pub struct SectionEdit {
 }
 
 impl SectionEdit {
-    /// Returns whether anything is different afterwards.
+    /// Returns whether the edit changes anything.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         match &self.change {
@@ -51,7 +51,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Returns whether anything is different afterwards.
+    /// Returns whether the edit changes anything.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         self.new.as_ref().is_none_or(|new| !output::is_copy_of(new, &self.old))

@@ -19,8 +19,8 @@ pub(super) struct Changed {
 }
 
 impl Changed {
-    /// Works out the contents of the section at `range` with this alignment; `None` when they stay what they are.
-    /// `change` is not that it goes.
+    /// Plans the contents of the section at `range` with this alignment; `None` when they do not change. `change` is
+    /// not [`SectionChange::Removed`].
     pub(super) fn new(
         range: &Range<u64>,
         align: u64,
@@ -199,7 +199,7 @@ impl Moves {
         self.first_moved.is_none()
     }
 
-    /// Returns the addend that keeps the target of the reference; `None` when it is what it was.
+    /// Returns the addend that keeps the target of the reference; `None` when it does not change.
     pub(super) fn addend(&self, reference: Reference) -> Result<Option<i64>, Lost> {
         let Reference { symbol, of_section, addend } = reference;
         let first_moved = self.first_moved();
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
     use crate::host::Item;
 
-    /// Three bundles of the section at 1000..1640: one as it is, one of other length, one as it is.
+    /// Returns three bundles of the section at 1000..1640: one unchanged, one of another length, one unchanged.
     fn moved(new: u64) -> Moves {
         let zeros = |n| {
             let mut zeros = Output::new();

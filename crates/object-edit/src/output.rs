@@ -88,8 +88,8 @@ pub(crate) fn copies(output: &Output, range: &Range<u64>, from: u64) -> bool {
     }
 }
 
-/// Returns what `edit` makes of an output, as if it were a file already; the output itself if it returns `None`. New
-/// images cannot be read.
+/// Edits an output as if it were a file already; returns the output itself if `edit` returns `None`. New images cannot
+/// be read.
 pub(crate) fn edited<E: From<io::Error>>(
     output: &Output,
     source: &mut Source<'_>,
@@ -124,7 +124,7 @@ pub struct OutputReader<'a> {
 }
 
 impl OutputReader<'_> {
-    /// Returns whether the next part is at hand: the others are read only where they are wanted.
+    /// Returns whether the next part is cheap to read: new and derived inputs are read only on demand.
     fn is_cheap(&self) -> bool {
         let part = self.output.at(self.position);
         !matches!(part, Some((_, Part::Input(Input::New(_) | Input::Derived(_), _))))
@@ -158,7 +158,7 @@ impl OutputReader<'_> {
 }
 
 impl Read for OutputReader<'_> {
-    /// Parts may be a few bytes each: as many as there is room for are read at once.
+    /// Reads as many parts as there is room for, because parts may be a few bytes each.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let mut done = self.read_part(buf)?;
         while done < buf.len() && self.is_cheap() {

@@ -44,7 +44,7 @@ pub(super) struct Relayout {
     pub(super) places: Vec<Range<u64>>,
 }
 
-/// Lays out the parts of what lies in `window` of the edited file.
+/// Lays out the parts of the bytes in `window` of the edited file.
 ///
 /// Parts before the first change stay. From there on each part follows the one that it followed, with the padding
 /// that its alignment asks for and with what else was between them. So a part that gets its old length back puts

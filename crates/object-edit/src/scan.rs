@@ -71,7 +71,7 @@ impl<'a> Targets<'a> {
         Targets { starts, slot, absolute, suspects, suspected, wrapped, mask, low, found, left }
     }
 
-    /// Tells that a wrapper leads to this address.
+    /// Notes that a wrapper points to this address.
     pub(super) fn wrapped(&mut self, address: u64) {
         let bundle = self.starts.binary_search(&address).ok();
         if let Some(wrapped) = bundle.and_then(|bundle| self.wrapped.get_mut(bundle)) {
@@ -176,7 +176,7 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    /// `got`: what offsets of x86-64's large code model may count from.
+    /// Returns a scanner. `got` has the possible bases of offsets in x86-64's large code model.
     pub(super) fn new(machine: Machine, relocated: bool, got: Vec<u64>) -> Self {
         Scanner { machine, relocated, got, registers: [0; 32] }
     }
@@ -189,8 +189,8 @@ impl Scanner {
         }
     }
 
-    /// Operands of instructions with a displacement from the next one, or, where nothing is relocated, with an address;
-    /// and what `movabs` adds to the address of the global offset table.
+    /// Visits operands of instructions: displacements from the next instruction, or, where nothing is relocated,
+    /// addresses; and numbers that `movabs` adds to the address of the global offset table.
     fn x86_64(&self, address: u64, bytes: &[u8], targets: &mut Targets<'_>) {
         let count = bytes.len().saturating_sub(2 * BEFORE);
         for (window, at) in bytes.windows(BEFORE + FIELD).take(count).zip(address..) {
@@ -222,8 +222,8 @@ impl Scanner {
         }
     }
 
-    /// Arm's Architecture Reference Manual, A64: ADRP, ADR, LDR (literal); MOVZ, MOVN and MOVK where addresses are
-    /// known to the linker.
+    /// Visits addresses in Arm code (Architecture Reference Manual, A64): ADRP, ADR, LDR (literal); MOVZ, MOVN and MOVK
+    /// where the linker knows addresses.
     fn aarch64(&mut self, address: u64, bytes: &[u8], targets: &mut Targets<'_>) {
         let code = bytes.get(BEFORE..bytes.len().saturating_sub(BEFORE)).unwrap_or_default();
         for (word, at) in code.as_chunks::<4>().0.iter().zip((address..).step_by(4)) {
@@ -267,8 +267,8 @@ fn operand(window: &[u8], at: u64, targets: &mut Targets<'_>) {
     }
 }
 
-/// Returns the addresses that an instruction, the first of the bytes, at `address`, may have as its operand at this
-/// place in it.
+/// Returns the addresses that an instruction may have as its operand at this offset in it. `bytes` start with the
+/// instruction, which lies at `address`.
 fn target(
     instruction: &Instruction,
     address: u64,
@@ -311,9 +311,9 @@ pub(super) fn absolute(
     }
 }
 
-/// Calls a function with a part of the file, which is loaded to this address, in blocks, each with [`MARGIN`] bytes
-/// before and after it: those of the part, and zeros at its ends. The address is that of the block without its
-/// margins. It goes on as long as `visit` says so.
+/// Visits a part of the file, which is loaded to this address, in blocks. Each block has [`MARGIN`] bytes before and
+/// after it: bytes of the part, or zeros at its ends. The address is that of the block without its margins. Stops when
+/// `visit` returns `false`.
 pub(super) fn blocks(
     source: &mut Source<'_>,
     part: &Range<u64>,

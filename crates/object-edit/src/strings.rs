@@ -17,7 +17,7 @@ pub(crate) fn string_at(table: &[u8], offset: u64) -> Option<&[u8]> {
 pub(super) struct Limit(u64);
 
 impl Limit {
-    /// For the strings in a table of this length.
+    /// Returns the limit for the strings in this table.
     pub(super) fn of(table: &[u8]) -> Self {
         Limit((table.len() as u64).saturating_mul(MAX_SHARED))
     }

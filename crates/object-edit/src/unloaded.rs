@@ -10,9 +10,9 @@ use object::read::elf::{FileHeader, SectionHeader};
 use object::read::{FileKind, ReadCache, ReadRef};
 use object::{Endianness, elf, pe};
 
-/// Returns where in the source sections of the ELF file or COFF object in the window start that no linked file
-/// loads: they are not part of its memory, or a linker drops them. Returns nothing for other files, and for files
-/// whose headers cannot be read.
+/// Returns the starts, in the source, of those sections of the ELF file or COFF object in the window that no linked
+/// file loads: they are not part of its memory, or a linker drops them. Returns nothing for other files, and for files
+/// with unreadable headers.
 ///
 /// # Errors
 ///

@@ -22,7 +22,7 @@ struct Offsets {
     big_endian: bool,
 }
 
-/// Changes the offsets of members that have moved: `moved` tells from where to where.
+/// Updates the offsets of moved members. `moved` maps old offsets to new ones.
 pub(super) fn update(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -140,8 +140,8 @@ fn microsoft(index: &[u8]) -> Option<Offsets> {
     fits(index, Offsets { start: 4, count, stride: 4, width: 4, big_endian: false })
 }
 
-/// Size in bytes of a table of pairs, the place of a name and an offset each; that table; size of the names; names.
-/// In the byte order of the machine that wrote it.
+/// Finds the offsets in an index of BSD: the size in bytes of a table of pairs, each the place of a name and an offset;
+/// that table; the size of the names; the names. All in the byte order of the machine that wrote it.
 fn bsd(index: &[u8], width: usize) -> Option<Offsets> {
     if index.is_empty() {
         return Some(Offsets { start: 0, count: 0, stride: width, width, big_endian: false });
@@ -162,7 +162,7 @@ fn bsd(index: &[u8], width: usize) -> Option<Offsets> {
     })
 }
 
-/// None where the table is longer than the index.
+/// Returns these offsets; `None` if the table is longer than the index.
 fn fits(index: &[u8], offsets: Offsets) -> Option<Offsets> {
     let len = offsets.count.checked_mul(offsets.stride as u64)?;
     (len.checked_add(offsets.start as u64)? <= index.len() as u64).then_some(offsets)

@@ -260,7 +260,7 @@ fn decimal(field: &[u8]) -> Option<u64> {
     std::str::from_utf8(field).ok()?.trim_end_matches(' ').parse().ok()
 }
 
-/// For what no reader looked at.
+/// Returns the error about a part of the archive that only this module reads.
 fn damaged(window: &Range<u64>, what: &'static str) -> Problem {
     Problem::Archive { offset: window.start, what }
 }

@@ -6,8 +6,8 @@ use byte_parts::Source;
 
 use crate::output::{self, Input, NewInputs, Output, Part};
 
-/// CRC-32 in its usual bit order, from 0, without inversion at the end. `None` when some of the bytes are of another
-/// file.
+/// Computes the CRC-32 in its usual bit order, from 0, without inversion at the end. `None` when some of the bytes are
+/// of another file.
 pub(super) fn of(
     source: &mut Source<'_>,
     inputs: &mut dyn NewInputs,

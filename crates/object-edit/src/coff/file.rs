@@ -87,7 +87,7 @@ impl Object {
         Ok(Object { window, header, headers_end, sections, parts, symbols, strings_end, strings })
     }
 
-    /// Returns the sections that are somewhere in the file.
+    /// Returns the sections that have bytes in the file.
     pub(super) fn places(&self) -> impl Iterator<Item = Place<'_>> {
         let sections = self.sections.iter().zip(&self.parts).enumerate();
         let in_file = |section: &Section| {
@@ -141,7 +141,7 @@ impl Parts {
         Ok(Parts { contents, relocations, lines })
     }
 
-    /// Bytes of all of them.
+    /// Returns the number of bytes in all parts.
     fn size(&self) -> u64 {
         let ranges = [&self.contents, &self.relocations, &self.lines];
         ranges.into_iter().map(|range| range.end - range.start).sum()

@@ -93,7 +93,7 @@ impl Header {
         }
     }
 
-    /// Returns whether it is that of a large object, whose symbols are larger, too.
+    /// Returns whether it is the header of a large object, which has larger symbols too.
     pub(super) fn is_big(&self) -> bool {
         matches!(self, Header::Big(_))
     }

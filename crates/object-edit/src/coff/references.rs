@@ -53,7 +53,7 @@ struct Symbols<'c> {
     definitions: Vec<Definition>,
 }
 
-/// Changes symbols and relocated places so that they are about what they were about.
+/// Changes symbols and relocated places so that they keep their targets.
 pub(super) fn follow(
     source: &mut Source<'_>,
     inputs: &mut dyn NewInputs,

@@ -51,8 +51,8 @@ impl Cuts {
     }
 }
 
-/// The object in the window without the sections that `goes` says, given their indices and the names
-/// from theirs on; `None` when there is nothing to remove.
+/// Returns the object in the window without the sections for which `goes` is true, given their indices and their names;
+/// `None` when there is nothing to remove. A name is passed with the bytes after it.
 pub(crate) fn remove(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -267,7 +267,7 @@ fn long_named(symbols: &mut [u8], record_len: usize) -> impl Iterator<Item = &mu
     })
 }
 
-/// Renumbers the section that an auxiliary symbol of a section associates with it.
+/// Renumbers the section in the auxiliary symbol of an associated section.
 fn definition(
     record: &mut [u8],
     big: bool,

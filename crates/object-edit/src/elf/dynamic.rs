@@ -69,7 +69,7 @@ impl Dynamic {
         found.next().is_none().then_some(value)
     }
 
-    /// Another value for a tag.
+    /// Returns the patch that gives a tag another value.
     pub(super) fn patch(&self, tag: DynamicTag, value: u64) -> Option<Patch> {
         let entry = self.tags.iter().find(|entry| entry.tag == tag)?;
         Some(Patch::word(entry.offset, value))

@@ -64,7 +64,7 @@ pub(super) fn has_bytes(section: &SectionHeader) -> bool {
     !matches!(section.sh_type.get(LE), SHT_NULL | SHT_NOBITS)
 }
 
-/// Returns whether it only describes what each thread gets: it takes up no addresses.
+/// Returns whether it only describes the data of each thread: it takes up no addresses.
 pub(super) fn is_thread_nobits(section: &SectionHeader) -> bool {
     section.sh_type.get(LE) == SHT_NOBITS && section.sh_flags.get(LE).contains(SHF_TLS)
 }
@@ -147,7 +147,7 @@ impl File {
         self.loads.iter().skip(first)
     }
 
-    /// Bytes of the file.
+    /// Returns the number of bytes in the file.
     pub(super) fn len(&self) -> u64 {
         self.window.end - self.window.start
     }
@@ -163,7 +163,7 @@ impl File {
         self.loads.iter()
     }
 
-    /// Returns the offset in the ELF file of what is loaded to this address; none where no byte of the file is.
+    /// Returns the offset in the ELF file of the byte at this address; `None` if no byte of the file is loaded there.
     pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
         let load = self.load_at(address)?;
         let into = address - load.p_vaddr.get(LE);

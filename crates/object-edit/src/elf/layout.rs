@@ -186,7 +186,7 @@ impl Task<'_> {
         Some(Layout { starts, holes, end, zone, far, align, lowered, raised, zeroed, grown, moved })
     }
 
-    /// Returns the end of a segment whose last content ends there.
+    /// Returns the end of a segment, given the end of its last content.
     fn end(&self, content: u64) -> u64 {
         let kept = self.bundles.last().is_some_and(|bundle| bundle.old.end == content);
         if kept && !self.grown { self.slot.segment().end } else { content }
@@ -209,7 +209,7 @@ impl Task<'_> {
             .map(|(n, (_, next))| (n, next))
     }
 
-    /// Places for sections one after the other.
+    /// Returns places for sections one after the other.
     fn place(&self, sections: &[usize], at: &mut u64, limit: u64) -> Option<Vec<(usize, u64)>> {
         let mut places = Vec::new();
         for &index in sections {

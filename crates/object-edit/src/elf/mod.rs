@@ -96,7 +96,7 @@ pub(crate) fn edit(
     editor.write(source, &bundles, contents, &layout)
 }
 
-/// Says why no device code was found in an ELF file, if it tells.
+/// Returns the reason why no device code was found in an ELF file, if the file shows it.
 pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Problem> {
     let mut source = Source::new(input)?;
     let window = 0..source.len();
@@ -214,7 +214,7 @@ fn address(
     }
 }
 
-/// Every wrapper must point to a bundle, and that may not go altogether.
+/// Checks that every wrapper points to a bundle which is not removed altogether.
 fn check_wrappers(wrappers: &[Wrapper], bundles: &[Bundle]) -> Result<(), Problem> {
     for (number, wrapper) in wrappers.iter().enumerate() {
         if matches!(wrapper.form, PointerForm::Unknown { .. }) {
@@ -314,7 +314,7 @@ fn allowed(file: &File, slot: &Slot, layout: &Layout, headers: Option<Range<u64>
     Addresses::new(addresses)
 }
 
-/// Returns the new address of what lies at an address.
+/// Returns the new address of the byte at an address.
 fn moved(bundles: &[Bundle], starts: &[u64], address: u64) -> u64 {
     let n = bundles.partition_point(|bundle| bundle.old.end <= address);
     match (bundles.get(n), starts.get(n)) {

@@ -152,8 +152,7 @@ fn in_relocations(
     })
 }
 
-/// Returns the value of every dynamic symbol that is an address in this file, and whether it moves with what lies
-/// there.
+/// Returns the value of every dynamic symbol that is an address in this file, and whether it moves with the byte there.
 fn symbol_values(
     source: &mut Source<'_>,
     file: &File,
@@ -288,7 +287,7 @@ mod tests {
         u32::try_from(word & 0xffff_ffff).unwrap()
     }
 
-    /// Displacement from the end of an instruction.
+    /// Returns the displacement from the end of an instruction.
     fn displacement(from: u64, to: u64) -> [u8; 4] {
         low(to.wrapping_sub(from)).to_le_bytes()
     }

@@ -100,7 +100,7 @@ impl Relocations {
         Ok(all)
     }
 
-    /// Takes in what the dynamic section names. For the symbols only the start is known.
+    /// Adds the tables that the dynamic section names. Only the start of the symbols is known.
     fn by_tags(&mut self, source: &mut Source<'_>, file: &File) -> Result<(), Problem> {
         let Some(dynamic) =
             file.segments.iter().find(|segment| segment.p_type.get(LE) == PT_DYNAMIC)
@@ -159,7 +159,7 @@ impl Relocations {
         Ok(())
     }
 
-    /// Every entry of the RELA tables, with its offset in the ELF file.
+    /// Visits every entry of the RELA tables, with its offset in the ELF file.
     pub(super) fn rela(
         &self,
         source: &mut Source<'_>,
@@ -169,7 +169,7 @@ impl Relocations {
         self.rela.iter().try_for_each(|table| entries(source, file, table, visit))
     }
 
-    /// Every entry of the REL tables.
+    /// Visits every entry of the REL tables.
     pub(super) fn rel(
         &self,
         source: &mut Source<'_>,
@@ -179,7 +179,7 @@ impl Relocations {
         self.rel.iter().try_for_each(|table| entries(source, file, table, visit))
     }
 
-    /// The address of every word that a RELR table names.
+    /// Visits the address of every word that a RELR table names.
     pub(super) fn relr(
         &self,
         source: &mut Source<'_>,
@@ -208,7 +208,7 @@ impl Relocations {
     }
 }
 
-/// Sorts tables of entries of this size, and cuts what another covers.
+/// Sorts tables of entries of this size, and merges those that overlap.
 fn join(tables: &mut Vec<Range<u64>>, entry: u64) -> Result<(), Problem> {
     tables.sort_by_key(|table| (table.start, table.end));
     let mut apart: Vec<Range<u64>> = Vec::new();
@@ -228,7 +228,7 @@ fn join(tables: &mut Vec<Range<u64>>, entry: u64) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Every whole entry of a table in `range` of the ELF file, with its offset there. The table is read in blocks.
+/// Visits every whole entry of a table in `range` of the ELF file, with its offset there. Reads the table in blocks.
 pub(super) fn entries<T: Pod>(
     source: &mut Source<'_>,
     file: &File,

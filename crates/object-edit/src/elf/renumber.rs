@@ -18,7 +18,7 @@ use crate::pod::LE;
 /// Changed symbols with fewer bytes between them become one patch.
 const NEAR: u64 = 512;
 
-/// Returns the patches of the symbol tables. `moved`: the new address of what lies at an address in a bundle.
+/// Returns the patches of the symbol tables. `moved` returns the new address of a byte in a bundle.
 pub(super) fn renumber(
     source: &mut Source<'_>,
     file: &File,

@@ -39,7 +39,7 @@ impl Unit {
         self.place.saturating_add(self.size)
     }
 
-    /// Returns the next place for it, as well aligned as it is.
+    /// Returns the next place for it with the same alignment.
     fn fit(&self, at: u64) -> u64 {
         at.saturating_add(self.place.wrapping_sub(at) & (self.align - 1))
     }
@@ -223,7 +223,7 @@ fn note_segments<'f>(file: &'f File, range: &Range<u64>) -> impl Iterator<Item =
     })
 }
 
-/// Sections, sorted by offset, as units: all that one segment of notes covers are one.
+/// Groups sections, sorted by offset, into units: all sections in one segment of notes are one unit.
 fn units(file: &File, sections: &[usize], is_near: &dyn Fn(usize) -> bool) -> Vec<Unit> {
     let mut groups: Vec<(Vec<usize>, u64)> = Vec::new();
     for &index in sections {

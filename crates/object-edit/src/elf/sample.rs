@@ -91,7 +91,7 @@ pub(super) fn pointer(n: usize) -> u64 {
 }
 
 impl Sample {
-    /// One in which each wrapper points to its bundle by this means alone.
+    /// Returns a sample in which each wrapper points to its bundle by this means alone.
     pub(super) fn bare(e_type: u16) -> Self {
         Sample { e_type, rela: Vec::new(), ..Sample::default() }
     }

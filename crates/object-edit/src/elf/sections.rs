@@ -25,7 +25,7 @@ pub(super) struct Sections {
 }
 
 impl Sections {
-    /// `groups`: the new addresses of the sections with bundles.
+    /// Returns the new sections. `groups` has the new addresses of the sections with bundles.
     pub(super) fn new(
         file: &File,
         slot: &Slot,
@@ -88,7 +88,7 @@ impl Sections {
         (0..).zip(&self.indices).any(|(old, &new): (u32, &u32)| old != new) || self.groups.len() > 1
     }
 
-    /// Returns the new index of a section, for what lies at this new address in it.
+    /// Returns the new index of a section, for a symbol at this new address in it.
     pub(super) fn index(&self, old: SymbolSection, address: u64) -> SymbolSection {
         let Some(&new) = self.indices.get(usize::from(old.0)) else { return old };
         let mut new = u64::from(new);

@@ -196,7 +196,7 @@ pub(super) fn segments(
     Ok(headers)
 }
 
-/// Aligns segments to what they were aligned to, if all of them are.
+/// Raises the alignment of all segments to the old one, if all of them still have it.
 fn raise(headers: &mut [ProgramHeader], layout: &Layout) {
     let Some(align) = layout.raised else { return };
     let mut loads = headers.iter_mut().filter(|header| header.p_type.get(LE) == PT_LOAD);
@@ -247,7 +247,7 @@ fn load_offset(load: &ProgramHeader, map: &Map) -> u64 {
     }
 }
 
-/// Another segment than a loadable one.
+/// Updates the header of a segment that is not loadable.
 fn others(
     file: &File,
     layout: &Layout,
@@ -309,8 +309,8 @@ impl<'f> Loads<'f> {
         Some(load.p_offset.get(LE).wrapping_add(address - load.p_vaddr.get(LE)))
     }
 
-    /// By how much the offset of what lies at an address grows, modulo 2^64. Something empty may also lie at the end
-    /// of a segment, rather of one that is writable if it is.
+    /// Returns the growth of the offset at an address, modulo 2^64. An empty section may also lie at the end of a
+    /// segment, preferably of a writable one if it is writable itself.
     pub(super) fn shift(&self, address: u64, writable: bool) -> Option<u64> {
         let old = find(self.old.iter().copied(), address, writable)?;
         let new = find(self.new.iter(), address, writable)?;

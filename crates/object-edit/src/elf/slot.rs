@@ -43,7 +43,7 @@ struct Run {
 }
 
 impl Slot {
-    /// `sections`: those with bundles. `start`: the address of the first bundle.
+    /// Finds the slot. `sections` are those with bundles, `start` is the address of the first bundle.
     pub(super) fn find(
         file: &File,
         dynamic: &Dynamic,
@@ -134,7 +134,7 @@ impl Slot {
         fixed.map(|(_, section)| section)
     }
 
-    /// Bundles must lie in the file where they lie in memory.
+    /// Checks that bundles lie at the same places in the file and in memory.
     fn check_sections(&self, file: &File) -> Result<(), Problem> {
         let headers = || self.sections.iter().filter_map(|&index| file.sections.get(index));
         let mut end = 0;
@@ -233,7 +233,7 @@ impl Slot {
         start..self.runs.last().map_or(start, |run| run.addresses.end)
     }
 
-    /// Returns the offsets of the segment, with what lies between pieces.
+    /// Returns the offsets of the segment, including the bytes between pieces.
     pub(super) fn file_range(&self) -> Range<u64> {
         let start = self.runs.first().map_or(0, |run| run.offset);
         let end = self.runs.last().map_or(start, |run| {

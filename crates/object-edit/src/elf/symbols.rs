@@ -56,8 +56,8 @@ pub(super) fn repoint(
     Ok(patches)
 }
 
-/// Returns new sizes for the symbols that are a whole bundle, or reach beyond what is left of one. `left`: where
-/// each bundle lay, and how many bytes it has now, by address.
+/// Returns new sizes for the symbols that are a whole bundle, or exceed the rest of one. `left` has the old range of
+/// each bundle and its new size, by address.
 pub(super) fn resize(
     source: &mut Source<'_>,
     file: &File,

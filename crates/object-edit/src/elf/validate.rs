@@ -29,7 +29,7 @@ pub(super) fn is_x86_64(file: &File) -> bool {
     file.header.e_machine.get(LE) == EM_X86_64
 }
 
-/// Checks headers: that the file is of a supported kind and that what they say of it goes together.
+/// Checks that the file is of a supported kind and that its headers are consistent.
 pub(super) fn validate(file: &File) -> Result<(), Problem> {
     if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get(LE)) {
         return Err(Problem::UnsupportedElf { what: "neither executable nor shared object" });

@@ -31,7 +31,7 @@ impl Wrapper {
         self.address.saturating_add(POINTER)
     }
 
-    /// Returns whether it is known what it points to.
+    /// Returns whether its target is known.
     pub(super) fn is_known(&self) -> bool {
         !matches!(self.form, PointerForm::Unknown { .. })
     }
@@ -78,7 +78,7 @@ impl Patch {
     }
 }
 
-/// Returns all wrappers, by address. Returns whether bundles start where they point to is for the caller to say.
+/// Returns all wrappers, by address. Does not check that bundles start at their targets.
 pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
     let mut wrappers = in_place(source, file)?;
     if wrappers.is_empty() {
@@ -134,7 +134,7 @@ pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapp
     Ok(wrappers)
 }
 
-/// Returns the wrappers with what lies in place.
+/// Returns the wrappers with their values in the file, before relocations.
 fn in_place(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
     let mut sections: Vec<_> = (file.sections.iter())
         .filter(|section| {
@@ -165,7 +165,7 @@ fn in_place(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Proble
     Ok(wrappers)
 }
 
-/// Returns the wrapper whose pointer has bytes of the word at `address`, and whether it lies just there.
+/// Returns the wrapper whose pointer shares bytes with the word at `address`, and whether it starts there.
 fn pointer_at(wrappers: &[Wrapper], address: u64) -> Option<(usize, bool)> {
     let end = address.saturating_add(8);
     let n = wrappers.partition_point(|wrapper| wrapper.pointer().saturating_add(8) <= address);
@@ -192,8 +192,8 @@ fn defined(
     Ok(symbol.map(|symbol| (at, symbol.st_value.get(LE))))
 }
 
-/// Returns the patches that make the wrappers, and the symbols, point to the new places of bundles. `moved` answers
-/// the new address of what lies at an address: another one for every address in a bundle that moves.
+/// Returns the patches that make the wrappers, and the symbols, point to the new places of bundles. `moved` returns the
+/// new address of a byte: a different one for every address in a bundle that moves.
 pub(super) fn repoint(
     source: &mut Source<'_>,
     file: &File,
@@ -285,12 +285,12 @@ mod tests {
         wrappers.into_iter().map(|wrapper| (wrapper.bundle, wrapper.form)).collect()
     }
 
-    /// The second bundle moves to 0x1800, the third to 0x2800.
+    /// Returns the new address: the second bundle moves to 0x1800, the third to 0x2800.
     fn moved(address: u64) -> u64 {
         if (STARTS[1]..0x4000).contains(&address) { address - 0x800 } else { address }
     }
 
-    /// Repoints, reads again, and compares; answers where bytes changed.
+    /// Repoints, reads again, and compares. Returns the offsets of changed bytes.
     fn repointed(sample: &Sample) -> Vec<u64> {
         let bytes = sample.build();
         let patches = with(&bytes, |source, file| {

@@ -114,7 +114,7 @@ impl<H: ElfHeader> Object<H> {
         Ok((shoff..shoff.saturating_add(len), table.iter().map(H::section).collect()))
     }
 
-    /// Returns the sections that are somewhere in the file.
+    /// Returns the sections that have bytes in the file.
     pub(super) fn places(&self) -> impl Iterator<Item = Place<'_>> {
         let sections = self.sections.iter().enumerate().skip(1);
         sections.filter(|(_, section)| section.kind != SHT_NOBITS).map(|(index, section)| {

@@ -48,8 +48,8 @@ pub(crate) fn edit(
     Ok(Edited { parts: splices, notes: Vec::new() })
 }
 
-/// The file in the window, which may be linked, without the sections that `goes` says, given their indices and the names
-/// from theirs on; `None` when there is nothing to remove.
+/// Returns the file in the window, which may be linked, without the sections for which `goes` is true, given their
+/// indices and their names; `None` when there is nothing to remove. A name is passed with the bytes after it.
 pub(super) fn without(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -171,7 +171,7 @@ fn rewrite<H: ElfHeader>(
     patches.apply(layout.splices).ok_or(all)
 }
 
-/// Returns an alignment as it is meant: 0 is none.
+/// Returns the alignment that a header field means: 0 means none.
 fn power_of_two(align: u64) -> u64 {
     if align.is_power_of_two() { align } else { 1 }
 }

@@ -33,7 +33,7 @@ struct Target<'c> {
 /// Symbols by their number.
 type Targets<'c> = BTreeMap<u64, Target<'c>>;
 
-/// Changes symbols and relocations so that they are about what they were about.
+/// Changes symbols and relocations so that they keep their targets.
 pub(super) fn follow<H: ElfHeader>(
     source: &mut Source<'_>,
     object: &Object<H>,
@@ -124,7 +124,7 @@ fn symbols<'c, H: ElfHeader>(
     Ok(targets)
 }
 
-/// Changes what is added to symbols.
+/// Changes the addends of relocations.
 fn relocations<H: ElfHeader>(
     source: &mut Source<'_>,
     object: &Object<H>,

@@ -87,7 +87,7 @@ impl Part {
 struct Numbers(Vec<Option<u32>>);
 
 impl Numbers {
-    /// `None` when no section is to be removed.
+    /// Numbers the sections that stay; `None` when no section is to be removed.
     fn of<H: ElfHeader>(
         object: &Object<H>,
         goes: &dyn Fn(usize, &[u8]) -> bool,
@@ -180,7 +180,7 @@ impl Loaded {
         self.end > 0 && (section.flags.contains(SHF_ALLOC) || section.offset < self.end)
     }
 
-    /// Returns whether a section is in one of them. An empty one is where its byte would be.
+    /// Returns whether a section is in one of them. An empty section counts as one byte.
     fn contains(&self, section: &ElfSection) -> bool {
         if section.kind == SHT_NOBITS && section.flags.contains(SHF_ALLOC) {
             return self.end != 0;
@@ -193,9 +193,8 @@ impl Loaded {
     }
 }
 
-/// The file in the window without the sections that `goes` says, given their indices and the names
-/// from theirs on; `None` when there is
-/// nothing to remove.
+/// Returns the file in the window without the sections for which `goes` is true, given their indices and their names;
+/// `None` when there is nothing to remove. A name is passed with the bytes after it.
 pub(super) fn remove<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -276,7 +275,7 @@ pub(super) fn remove<H: ElfHeader>(
     Ok(Some(splices))
 }
 
-/// Returns the file header, with the numbers that have no room in it in the null section's.
+/// Returns the file header. Numbers that do not fit are stored in the null section's header.
 fn new_header<H: ElfHeader>(
     object: &Object<H>,
     parts: &mut [Part],
@@ -457,7 +456,8 @@ fn rebuild_tables<H: ElfHeader>(
     Ok(())
 }
 
-/// `symbols`: those that refer to the table, by the part that holds them. `None` if it cannot be rebuilt.
+/// Rebuilds a string table; `None` if it cannot be rebuilt. `symbols` has the symbols that refer to the table, by the
+/// part that holds them.
 fn rebuild_strings<H: ElfHeader>(
     parts: &mut [Part],
     symbols: &mut BTreeMap<usize, Vec<u8>>,

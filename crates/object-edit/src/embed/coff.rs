@@ -55,8 +55,7 @@ impl Moves {
         u32::try_from(to).map_err(|_| too_large(to))
     }
 
-    /// Changes an offset in a header. Zero stands for nothing; what lies in the headers or beyond the end is
-    /// empty.
+    /// Adjusts an offset in a header. Zero means nothing; a part in the headers or past the end is empty.
     pub(super) fn adjust(&self, offset: &mut U32<LittleEndian>) -> Result<(), ObjectProblem> {
         if offset.get(LE) != 0 && u64::from(offset.get(LE)) <= self.end {
             *offset = U32::new(LE, self.apply(offset.get(LE).into())?);
@@ -126,7 +125,7 @@ pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<Embedding<'_>,
         .ok_or_else(|| too_large(contents_at.saturating_add(size)))
 }
 
-/// The header of a section with these contents, which has neither addresses nor relocations.
+/// Returns the header of a section with these contents, without addresses and relocations.
 pub(super) fn new_section(
     name: [u8; 8],
     size: u64,

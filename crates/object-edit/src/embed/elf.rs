@@ -121,8 +121,8 @@ pub(super) fn headers<H: ElfHeader>(
     Some((header, table))
 }
 
-/// Up to where the object stays as it is: to its end, or without the section header table and the names if
-/// nothing but them is there.
+/// Returns the end of the bytes that stay as they are: the end of the object, or the start of the section header table
+/// and the names if nothing follows them.
 fn kept<H: ElfHeader>(object: &[u8], elf: &Object<H>, keep_names: bool) -> u64 {
     let mut kept = size_of::<H>() as u64;
     let mut names = 0..0;

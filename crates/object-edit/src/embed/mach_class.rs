@@ -74,7 +74,7 @@ pub(super) trait MachClass: MachHeader {
         }
     }
 
-    /// Sets what the file header says of the length of the load commands.
+    /// Sets the length of the load commands in the file header.
     fn set_sizeofcmds(&mut self, size: u32);
 
     /// Sets all these fields of a segment command; `None` when a number does not fit.

@@ -246,7 +246,8 @@ impl Kind {
     }
 }
 
-/// COFF has no magic, only a machine number; a plausible section count and the absence of an optional header tell.
+/// Returns whether the object is COFF. It has no magic, only a machine number; plausible objects have no optional
+/// header.
 fn is_coff(object: &[u8]) -> bool {
     use object::pe;
     let machines = [
@@ -287,12 +288,12 @@ impl<'a> Pieces<'a> {
         self.0.push(Cow::Owned(bytes.into()));
     }
 
-    /// Zeros from `from` to `to`, which are less than [`SECTION_ALIGNMENT`] apart.
+    /// Adds zeros from `from` to `to`, which are less than [`SECTION_ALIGNMENT`] apart.
     fn pad(&mut self, from: u64, to: u64) {
         self.put((from..to).map(|_| 0).collect::<Vec<_>>());
     }
 
-    /// `None` when it does not fit 64 bits.
+    /// Returns the total number of bytes; `None` when it does not fit 64 bits.
     fn len(&self) -> Option<u64> {
         self.0.iter().try_fold(0_u64, |sum, piece| sum.checked_add(piece.len() as u64))
     }

@@ -96,7 +96,7 @@ pub(crate) enum ObjectProblem {
 }
 
 impl ObjectProblem {
-    /// For a part that should lie in `range` of the object.
+    /// Returns the error about a part that should lie in `range` of the object.
     pub(crate) fn beyond_end(
         format: &'static str,
         object: &[u8],

@@ -65,7 +65,7 @@ impl Check<'_> {
         Problem::SelfCheck { address, what }
     }
 
-    /// Each section starts where the one before ends, if the old ones do, and none is empty in the file that was not.
+    /// Checks that each section starts at the end of the one before, if the old ones do, and that none becomes empty.
     fn sections(&self, new: &File) -> Result<(), Problem> {
         let gap = |file: &File| {
             let pairs = file.sections.iter().zip(file.sections.iter().skip(1));
@@ -131,7 +131,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Memory is as it was but for headers, sections of device code, and what says where something lies in the file.
+    /// Checks that memory is unchanged except for headers, sections of device code, and offsets into the file.
     fn memory(
         &self,
         source: &mut Source<'_>,

@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
-/// Returns the checksum of a file whose field CheckSum is 0: its 16-bit words, added with the carry going round,
-/// and its length.
+/// Returns the checksum of a file whose field CheckSum is 0: the sum of its 16-bit words, with the carry added back,
+/// plus its length.
 pub(super) fn checksum(mut file: impl Read, len: u64) -> io::Result<u32> {
     let mut sum = 0_u64;
     let mut buf = vec![0; 64 * 1024];

@@ -174,8 +174,8 @@ impl File {
             .then_some(section)
     }
 
-    /// Returns the offset of what is loaded to these addresses; none where not all of it comes from one section in
-    /// the file.
+    /// Returns the file offset of the bytes at these addresses; `None` unless all of them come from one section in the
+    /// file.
     pub(super) fn offset_of(&self, addresses: &Range<u64>) -> Option<u64> {
         let section = self.section_at(addresses.start)?;
         let into = addresses.start - u64::from(section.virtual_address.get(LE));
@@ -238,7 +238,7 @@ const LONGEST_NAME: usize = 64;
 /// A symbol is 18 bytes.
 pub(super) const SYMBOL_SIZE: u64 = size_of::<object::pe::ImageSymbol>() as u64;
 
-/// Bytes that a section takes in memory.
+/// Returns the number of bytes of a section in memory.
 pub(super) fn memory_size(section: &Section) -> u64 {
     match section.virtual_size.get(LE) {
         0 => section.size_of_raw_data.get(LE).into(),
@@ -260,7 +260,7 @@ fn beyond_end(what: &'static str, start: u64, end: u64, available: u64) -> Probl
     Problem::BeyondEnd { what, start, end, available }
 }
 
-/// Bytes of the headers.
+/// Reads bytes of the headers.
 pub(super) fn bytes(
     source: &mut Source<'_>,
     window: &Range<u64>,

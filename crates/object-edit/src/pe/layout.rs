@@ -43,8 +43,7 @@ impl Replacements {
         Replacements(replacements)
     }
 
-    /// Returns the new place of the byte at an offset: after bytes inserted there. `None` in the middle of what is
-    /// replaced.
+    /// Returns the new offset of the byte at an offset, after bytes inserted there. `None` inside a replaced range.
     fn map(&self, offset: u64) -> Option<u64> {
         let mut new = offset;
         for Replacement { old, new: with } in &self.0 {
@@ -56,7 +55,7 @@ impl Replacements {
         Some(new)
     }
 
-    /// [`map`](Self::map) of a number of 32 bits that is 0 where there is nothing.
+    /// Applies [`map`](Self::map) to a 32-bit field in which 0 means nothing.
     fn map_field(&self, field: u32) -> Result<u32, Problem> {
         match (field, self.map(field.into())) {
             (0, _) => Ok(0),
@@ -65,7 +64,7 @@ impl Replacements {
         }
     }
 
-    /// Returns the file with everything replaced, and these bytes of the old file by as many others.
+    /// Returns the file with everything replaced, and with these patches of the old file, which keep its length.
     fn apply(mut self, window: &Range<u64>, patches: Vec<Patch>) -> Result<Output, Problem> {
         self.0.extend(patches.into_iter().map(|(offset, bytes)| {
             let old = offset..offset + bytes.len() as u64;
@@ -198,8 +197,8 @@ pub(super) fn lay_out(
     Ok(Layout { splices, checksum_at: file.optional_at() + CHECKSUM_AT })
 }
 
-/// Returns the section for these addresses, and its contents after the others. Where it starts counts from their
-/// start.
+/// Returns the section for these addresses, and appends its contents. The offset of the section counts from the start
+/// of the contents.
 fn part(
     file: &File,
     section: &Section,
@@ -299,7 +298,7 @@ struct Moved {
     new_section: Option<u16>,
 }
 
-/// In the order of the old addresses.
+/// Returns the moved bundles in the order of the old addresses.
 fn moved(file: &File, slots: &[Slot], placements: &[Placement]) -> Vec<Moved> {
     let mut moved = Vec::new();
     let mut sections = u16::try_from(file.sections.len()).unwrap_or(u16::MAX);
@@ -330,7 +329,7 @@ fn wrapper_pointers(file: &File, wrappers: &[Wrapper], moved: &[Moved]) -> Vec<P
     wrappers.iter().filter_map(patch).collect()
 }
 
-/// Symbols of bundles that move. Their values count from the start of their section.
+/// Returns the patches of the symbols of bundles that move. Their values count from the start of their section.
 fn symbols(source: &mut Source<'_>, file: &File, moved: &[Moved]) -> Result<Vec<Patch>, Problem> {
     let mut patches = Vec::new();
     if moved.is_empty() || !file.has_symbols() {
@@ -371,7 +370,7 @@ fn symbols(source: &mut Source<'_>, file: &File, moved: &[Moved]) -> Result<Vec<
     Ok(patches)
 }
 
-/// Entries of the debug directory, as far as their data lies elsewhere now.
+/// Returns the patches of the entries of the debug directory whose data moved.
 fn debug_entries(
     source: &mut Source<'_>,
     file: &File,
@@ -400,7 +399,7 @@ fn debug_entries(
     Ok(patches)
 }
 
-/// Addresses of the offsets in the debug directory.
+/// Returns the addresses of the offsets in the debug directory.
 pub(super) fn debug_offsets(file: &File) -> Vec<Range<u64>> {
     let size = size_of::<ImageDebugDirectory>() as u64;
     let field = std::mem::offset_of!(ImageDebugDirectory, pointer_to_raw_data) as u64;

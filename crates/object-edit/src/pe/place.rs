@@ -47,7 +47,7 @@ impl Pins {
     }
 }
 
-/// Places all bundles: one after the other, if nothing but wrappers refers to those that move.
+/// Places all bundles, one after the other where only wrappers refer to those that move.
 pub(super) fn place(
     source: &mut Source<'_>,
     file: &File,
@@ -131,7 +131,7 @@ fn moves(slot: &Slot, placement: &Placement) -> bool {
     bundles.any(|(bundle, &address)| bundle.new.size() > 0 && bundle.old.start != address)
 }
 
-/// Places bundles one after the other from a new start of their section on, except for those that cannot move.
+/// Places bundles one after the other, from a new start of their section on, except for those that cannot move.
 fn pack(
     slot: &Slot,
     start: u64,
@@ -168,7 +168,7 @@ fn pack(
 /// Addresses are numbers of 32 bits.
 pub(super) const TOO_LARGE: Problem = Problem::UnsupportedPe { what: "4 GiB or more" };
 
-/// Returns the alignment of the starts of bundles. They are aligned to pages by clang, and less by others.
+/// Returns the alignment of the starts of bundles. Clang aligns them to pages, other tools to less.
 fn alignment(slot: &Slot) -> u64 {
     let aligned = |to: &u64| slot.bundles.iter().all(|bundle| bundle.old.start % to == 0);
     [PAGE, 16].into_iter().find(aligned).unwrap_or(1)
@@ -192,7 +192,7 @@ impl Placement {
         holes
     }
 
-    /// Bytes between bundles that are not needed, and stay in the file as zeros.
+    /// Returns the number of unneeded bytes between bundles that stay in the file as zeros.
     pub(super) fn zeroed(&self, slot: &Slot) -> u64 {
         let holes = self.holes(slot).into_iter();
         holes.filter(|(_, address)| !self.cuts.contains(address)).map(|(hole, _)| hole).sum()

@@ -76,8 +76,8 @@ pub(super) fn find(
     Ok(found.filter_map(|(n, at)| Some((from_base(*starts.get(n)?), from_base(at)))).collect())
 }
 
-/// Returns the function at an address, or the part of one, as the exception directory tells: a table of functions
-/// of x86-64 ("PE Format", "The .pdata Section").
+/// Returns the function at an address, or a part of one, from the exception directory: a table of functions of x86-64
+/// ("PE Format", "The .pdata Section").
 fn function(source: &mut Source<'_>, file: &File, address: u64) -> io::Result<Option<Function>> {
     let at = address.wrapping_sub(file.image_base());
     let table = file
@@ -169,7 +169,7 @@ impl Search<'_> {
         source.read_range(&(start + into.min(end)..start + end))
     }
 
-    /// A pointer into device code, to wherever in it.
+    /// Notes a pointer to any place in device code.
     fn pointer(&mut self, at: u64, value: u64) {
         let base = self.file.image_base();
         let target = value.wrapping_sub(base);

@@ -74,7 +74,7 @@ fn put(file: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     file[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Offsets and sizes as headers have them.
+/// Converts an offset or a size to the width of header fields.
 fn narrow(n: usize) -> u32 {
     u32::try_from(n).unwrap()
 }
@@ -93,7 +93,7 @@ impl Sample {
         BASE + u64::from(SLOT_AT + self.bundles[bundle].0)
     }
 
-    /// Code that takes the address of a bundle: `lea rax, [rip + ...]`.
+    /// Adds code that takes the address of a bundle: `lea rax, [rip + ...]`.
     pub(super) fn with_lea(mut self, bundle: usize) -> Self {
         let target = SLOT_AT + self.bundles[bundle].0;
         self.code = vec![0x90; 0x21];
@@ -104,7 +104,7 @@ impl Sample {
         self
     }
 
-    /// The same for ARM64: `adrp x0, ...`.
+    /// Adds the same code for ARM64: `adrp x0, ...`.
     pub(super) fn with_adrp(mut self, bundle: usize) -> Self {
         self.machine = 0xaa64;
         let pages = (SLOT_AT + self.bundles[bundle].0 - CODE_AT) >> 12;
@@ -320,7 +320,7 @@ pub(super) fn load(file: &[u8], base: u64) -> Vec<u8> {
     memory
 }
 
-/// Returns the bundles that the wrappers lead to: number and size.
+/// Returns the bundles that the wrappers point to: number and size.
 pub(super) fn registered(file: &[u8]) -> Vec<(u8, usize)> {
     let base = if u32_at(file, 0x98 + 112 + 40) == 0 { BASE } else { 0x7_1234_0000 };
     let memory = load(file, base);
@@ -358,7 +358,7 @@ pub(super) fn bundles(file: &[u8]) -> Vec<(Section, Vec<Range<usize>>)> {
     all
 }
 
-/// Edits a file: each bundle gets another size; with 0 it goes.
+/// Edits a file: gives each bundle another size, and removes those of size 0.
 pub(super) fn resize(
     file: &[u8],
     options: Options,

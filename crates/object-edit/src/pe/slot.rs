@@ -154,7 +154,7 @@ impl Slot {
         self.bundles.extend(other.bundles);
     }
 
-    /// Makes one of offload binaries that wrappers lead to as one. `led_to`: addresses that wrappers lead to, in order.
+    /// Joins offload binaries that wrappers use as one. `led_to` has the targets of wrappers, in order.
     pub(super) fn join(&mut self, led_to: &[u64]) {
         let mut joined: Vec<Bundle> = Vec::new();
         for bundle in self.bundles.drain(..) {

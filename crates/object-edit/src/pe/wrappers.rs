@@ -68,7 +68,7 @@ pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>,
     Ok(wrappers)
 }
 
-/// Returns whether every wrapper leads to a bundle. Those that lead to other sections are none of this edit's.
+/// Checks that every wrapper points to a bundle. Wrappers may also point to other sections, which this edit ignores.
 pub(super) fn check(file: &File, wrappers: &[Wrapper], slots: &[Slot]) -> Result<(), Problem> {
     for (number, wrapper) in wrappers.iter().enumerate() {
         let leads_to_bundle = match slots.iter().find(|slot| slot.memory.contains(&wrapper.target))
@@ -88,7 +88,7 @@ pub(super) fn check(file: &File, wrappers: &[Wrapper], slots: &[Slot]) -> Result
     Ok(())
 }
 
-/// Ranges of addresses that wrappers' pointers have.
+/// Returns the ranges of addresses of the wrappers' pointers.
 pub(super) fn pointers(wrappers: &[Wrapper]) -> Vec<Range<u64>> {
     wrappers.iter().map(|wrapper| wrapper.pointer()..wrapper.pointer() + 8).collect()
 }

@@ -22,8 +22,9 @@ pub(crate) struct Function {
     pub(crate) offset: u64,
 }
 
-/// Decides on what x86-64 code seems to refer to: it does if the instruction is one of its function, or if that cannot
-/// be told. `function` answers the function around an address, as far as the file has a table that tells.
+/// Settles which suspected references of x86-64 code count: those whose instruction belongs to its function, and those
+/// where this is unknown. `function` returns the function around an address, as far as the file has a table of
+/// functions.
 pub(crate) fn settle(
     source: &mut Source<'_>,
     targets: &mut Targets<'_>,

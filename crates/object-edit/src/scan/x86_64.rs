@@ -20,8 +20,8 @@ pub(super) struct Instruction {
 }
 
 impl Instruction {
-    /// Returns the address that a displacement at this place leads to. `bytes` start with the instruction, which
-    /// lies at `address`.
+    /// Returns the target of a displacement at this offset. `bytes` start with the instruction, which lies at
+    /// `address`.
     pub(super) fn relative(&self, at: usize, address: u64, bytes: &[u8]) -> Option<u64> {
         self.displacement.filter(|&place| self.relative && place == at)?;
         let displacement = i32::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
@@ -187,7 +187,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Instruction> {
     Some(Instruction { len: reader.at, displacement, relative, immediate })
 }
 
-/// Returns the instructions whose opcode is this byte.
+/// Returns the form of the instructions whose opcode is this byte.
 fn one_byte(opcode: u8) -> Option<Form> {
     Some(match opcode {
         0x00..=0x3f => match opcode & 7 {
@@ -226,7 +226,7 @@ fn one_byte(opcode: u8) -> Option<Form> {
     })
 }
 
-/// Returns those whose opcode follows the byte 0x0f.
+/// Returns the form of the instructions whose opcode follows the byte 0x0f.
 fn two_byte(opcode: u8) -> Option<Form> {
     Some(match opcode {
         0x04 | 0x0a | 0x0c | 0x24..=0x27 | 0x36 | 0x39 | 0x3b..=0x3f => return None,
@@ -245,7 +245,7 @@ fn two_byte(opcode: u8) -> Option<Form> {
     })
 }
 
-/// Returns those of VEX and EVEX.
+/// Returns the form of instructions of VEX and EVEX.
 fn vector(map: u8, opcode: u8) -> Option<Form> {
     Some(match (map, opcode) {
         (1, 0x77) => Form::Plain(NONE),
@@ -256,7 +256,7 @@ fn vector(map: u8, opcode: u8) -> Option<Form> {
     })
 }
 
-/// Returns those of map 4 of EVEX, which APX took over from others.
+/// Returns the form of the instructions in map 4 of EVEX, which APX took over from other maps.
 fn extended(opcode: u8) -> Form {
     Form::Operand(match opcode {
         0x24 | 0x2c | 0x6b | 0x80 | 0x83 | 0xc0 | 0xc1 | 0xc6 => BYTE,

@@ -84,7 +84,7 @@ pub(super) fn is_device_code(
     Ok(DEVICE_CODE.iter().any(|magic| bytes.starts_with(magic)))
 }
 
-/// Bytes of the new file; fewer where it ends before, or holds what is not read here.
+/// Returns bytes of the new file; fewer where it ends earlier, or where parts of other files follow.
 fn read(source: &mut Source<'_>, splices: &Output, range: &Range<u64>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for part in splices.slice(range.clone()).iter() {

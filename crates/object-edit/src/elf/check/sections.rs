@@ -42,7 +42,7 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Pr
     Ok(())
 }
 
-/// Checks that sections lie where their headers say, in a segment if they are loaded, and do not overlap.
+/// Checks that sections lie at the places in their headers, in a segment if they are loaded, and do not overlap.
 fn places(file: &File) -> Result<(), Problem> {
     let len = file.window.end - file.window.start;
     let table = |start: u64, size: u64| start..start.saturating_add(size);

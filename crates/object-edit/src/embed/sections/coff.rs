@@ -173,7 +173,7 @@ pub(super) fn undo(object: &[u8], prefix: &[u8]) -> Option<Vec<u8>> {
     same.then_some(old)
 }
 
-/// The other way round than [`Moves::apply`].
+/// Changes a new offset back to the old one: the inverse of [`Moves::apply`].
 fn restore(moves: &Moves, offset: &mut U32<LittleEndian>) -> Option<()> {
     let new = u64::from(offset.get(LE));
     if new == 0 {

@@ -181,7 +181,7 @@ fn is_layout<H: ElfHeader>(front: &[u8], ends: &Ends, prefix: &[u8]) -> bool {
     lay_out::<H>(&old, &entries).is_ok_and(|again| again.is_layout_of(front, &ends.tail))
 }
 
-/// These bytes of the window; `None` if some are not there.
+/// Reads these bytes of the window; `None` if some are missing.
 fn read(
     source: &mut Source<'_>,
     window: &Range<u64>,

@@ -233,7 +233,7 @@ pub(super) fn put_changed<C: MachClass>(
     Some(())
 }
 
-/// Kind and end of the load command at `at`.
+/// Returns kind and end of the load command at `at`.
 fn command<C: MachClass>(
     object: &[u8],
     at: u64,
@@ -336,7 +336,7 @@ impl Moves {
         }
     }
 
-    /// The other way round than [`apply`](Moves::apply).
+    /// Returns the old offset for a new one: the inverse of [`apply`](Moves::apply).
     fn restore(&self, new: u64) -> Option<u64> {
         let candidates = [
             new.checked_sub(self.header.checked_add(self.contents)?),

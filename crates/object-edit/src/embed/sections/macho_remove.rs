@@ -14,7 +14,7 @@ use super::macho::{FORMAT, MachO, RELOCATION_LEN, contents, is_named, put_change
 use super::with_capacity;
 use crate::error::{ObjectPart, ObjectProblem};
 
-/// `None` when there is nothing to remove.
+/// Removes the section of this name; `None` when there is nothing to remove.
 pub(super) fn remove<C: MachClass>(
     object: &[u8],
     name: &str,
@@ -132,7 +132,7 @@ impl Cuts {
     }
 }
 
-/// Returns the header and load commands of what is left.
+/// Returns the header and load commands without the removed sections.
 fn headers<C: MachClass>(
     object: &[u8],
     macho: &MachO<'_, C>,

@@ -35,8 +35,8 @@ pub struct SectionNames<'n> {
 }
 
 impl<'n> SectionNames<'n> {
-    /// Names of sections in any format: all names that start with `prefix`, and in Mach-O, where names are short, the one that is
-    /// `mach_o`: the segment and the section, with a comma between them.
+    /// Returns names of sections in any format: all names that start with `prefix`, and in Mach-O, where names are
+    /// short, the name `mach_o`: the segment and the section, with a comma between them.
     #[must_use]
     pub const fn new(prefix: &'n str, mach_o: &'n str) -> Self {
         SectionNames { prefix, mach_o }
@@ -145,7 +145,7 @@ impl<'a> NewSections<'a> {
         Self::with_heads(before, vec![Vec::new(); sizes.len()], sizes, after)
     }
 
-    /// There are as many `heads` as sizes.
+    /// Returns new sections with a head before the contents of each. There are as many `heads` as sizes.
     fn with_heads(
         before: Pieces<'a>,
         heads: Vec<Vec<u8>>,
@@ -269,8 +269,7 @@ impl<'a> NewSections<'a> {
         writer.flush()
     }
 
-    /// Returns whether this is what comes before and after the contents of the new sections, which have nothing before
-    /// each.
+    /// Returns whether these are the bytes before and after the contents of the new sections, which have no heads.
     fn is_layout_of(&self, front: &[u8], tail: &[u8]) -> bool {
         let is = |pieces: &Pieces<'_>, mut bytes: &[u8]| {
             pieces.0.iter().all(|piece| match bytes.strip_prefix(&**piece) {
@@ -284,7 +283,7 @@ impl<'a> NewSections<'a> {
         is(&self.before, front) && is(&self.after, tail)
     }
 
-    /// As [`is_layout_of`](Self::is_layout_of), given the whole object.
+    /// Returns the same as [`is_layout_of`](Self::is_layout_of), given the whole object.
     fn is_whole_layout_of(&self, object: &[u8]) -> bool {
         let front = self.before.len();
         let contents = self.sizes.iter().try_fold(0_u64, |sum, &size| sum.checked_add(size));
@@ -383,7 +382,7 @@ fn remove_from_elf<'a>(
     Ok(host.map_or(Cow::Borrowed(object), Cow::Owned))
 }
 
-/// Carries out what is planned for an object in memory.
+/// Applies a plan to an object in memory.
 fn in_memory(
     object: &[u8],
     plan: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Output>, Problem>,

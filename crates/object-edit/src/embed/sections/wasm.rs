@@ -62,7 +62,7 @@ impl Section<'_> {
     }
 }
 
-/// `None` when there is nothing to remove.
+/// Removes the sections whose names start with `prefix`; `None` when there is nothing to remove.
 pub(super) fn remove(object: &[u8], prefix: &[u8]) -> Result<Option<Vec<u8>>, ObjectProblem> {
     // Where the last section ends that stays.
     let mut kept_end = HEADER.len() as u64;
