@@ -15,7 +15,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Machine code for GPUs that nothing names has to be for the device.
+    /// Returns the condition of machine code for GPUs that nothing names: it must be for the device.
     pub(crate) fn machine_code() -> Self {
         Condition { states: None, text: "its machine code is for this very GPU".into() }
     }

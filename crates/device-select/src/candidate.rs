@@ -33,7 +33,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Describes an image in a container by the target that its entry names: one byte, not looked into.
+    /// Describes an image in a container by the target that its entry names: one byte, whose contents are unknown.
     ///
     /// PTX is loaded as code for `compute_80` where its entry says `sm_80`: name the former.
     #[must_use]
@@ -138,7 +138,7 @@ impl Candidate {
         self.container
     }
 
-    /// Returns whether it holds machine code; `None` if it was not looked into.
+    /// Returns whether it holds machine code; `None` if its contents were not read.
     #[must_use]
     pub fn holds_code(&self) -> Option<bool> {
         self.holds_code
@@ -148,7 +148,7 @@ impl Candidate {
         self.kernels.as_deref()
     }
 
-    /// Returns what there is code for: its [label](Self::label), and what it holds instead.
+    /// Returns the target of its code: its [label](Self::label), and the target it really holds if that differs.
     pub(crate) fn code_for(&self) -> Cow<'_, str> {
         match &self.disagreement {
             Some(other) => Cow::Owned(format!("{} (holds {})", self.label(), other.found())),
@@ -177,7 +177,7 @@ impl Candidate {
         }
     }
 
-    /// Returns the vendor whose runtimes load it, as far as the container tells.
+    /// Returns the vendor whose runtimes load it, if the container shows it.
     pub(crate) fn vendor(&self) -> Option<Vendor> {
         self.code().vendor()
     }

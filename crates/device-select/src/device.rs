@@ -39,7 +39,7 @@ impl Vendor {
         }
     }
 
-    /// Returns the vendor of a processor, as far as its name tells.
+    /// Returns the vendor of a processor, if its name shows it.
     #[must_use]
     pub(crate) fn of_processor(name: &str) -> Option<Vendor> {
         match processor_family(name) {
@@ -240,7 +240,7 @@ impl Device {
         &self.states
     }
 
-    /// Returns the set of all states: bit `n` stands for `states()[n]`.
+    /// Returns the set of all states: bit `n` is `states()[n]`.
     #[must_use]
     pub(crate) fn all_states(&self) -> States {
         (0..self.states.len()).fold(0, |all, n| all | 1 << n)

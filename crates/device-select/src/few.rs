@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-/// Returns the first five names, with a comma between, and the number of the others.
+/// Returns the first five names, separated by commas, and the number of the others.
 pub(crate) fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     const MOST: usize = 5;
     let mut names = names.into_iter();

@@ -46,7 +46,7 @@ impl<'a> From<&'a ImageInfo> for Code<'a> {
 }
 
 impl Code<'_> {
-    /// Returns the vendor whose runtimes load the image, as far as the container tells.
+    /// Returns the vendor whose runtimes load the image, if the container shows it.
     pub(crate) fn vendor(&self) -> Option<Vendor> {
         match self.target.triple() {
             Some(triple) if triple.is_amdgpu() => Some(Vendor::Amd),
@@ -73,7 +73,7 @@ impl Code<'_> {
         self.target.triple().is_some_and(|triple| triple.os() == VULKAN)
     }
 
-    /// Returns whether the triple stands for portable code.
+    /// Returns whether the triple is one of portable code.
     fn is_spirv(&self) -> bool {
         self.target.triple().is_some_and(|triple| triple.is_spirv() || triple.is_spir())
     }
@@ -84,7 +84,8 @@ impl Code<'_> {
         triple.is_some_and(|triple| triple.starts_with("spir64_gen")) && self.target.id().is_empty()
     }
 
-    /// Returns the verdict about machine code for several GPUs of Intel, if it says for which. SPIR-V among it is for all.
+    /// Returns the verdict about machine code for several GPUs of Intel, if it names them. SPIR-V among it is for all
+    /// GPUs.
     fn of_archive(&self, device: &Device) -> Option<Verdict> {
         let gpus = self.gpus.filter(|_| self.is_unnamed_machine_code())?;
         let processor = device.id().processor();
@@ -219,7 +220,7 @@ impl Fit {
         Fit { never: None, verdicts, misnamed, states, may_fit }
     }
 
-    /// Returns whether the device could load the image in some state, as far as the container tells.
+    /// Returns whether the device could load the image in some state, according to the container.
     pub(crate) fn could_load(&self) -> bool {
         self.states != 0 || self.may_fit
     }

@@ -122,7 +122,7 @@ fn malformed(error: &impl ToString) -> LoadError {
     LoadError::new(LoadErrorKind::Malformed, error)
 }
 
-/// Returns the offload binary that a compressed one stands for.
+/// Decompresses an offload binary.
 fn inflate(data: &[u8], header: &CompressedBinary) -> Result<Vec<u8>, LoadError> {
     let Range { start, end } = header.stream();
     let stream = usize::try_from(start).ok().zip(usize::try_from(end).ok());

@@ -51,7 +51,8 @@ pub fn best<'t>(
     pick(order, device, verdicts.len(), verdict).into_iter().collect()
 }
 
-/// Returns what is loaded in some state, by position. `verdict` is of an image in a state; `None` if it does not fit.
+/// Returns the images that are loaded in some state, by position. `verdict` returns the verdict about an image in a
+/// state; `None` if it does not fit.
 pub(crate) fn pick<'v>(
     order: Order,
     device: &Device,

@@ -98,8 +98,8 @@ fn processor_by_name(text: &str) -> Option<&'static str> {
     intel.or_else(|| Processor::from_architecture(&text).map(Processor::name))
 }
 
-/// Replaces the name of a product, its PCI ID, or another name of its processor by the processor: `MI300X:xnack+` is
-/// `gfx942:xnack+`, `xe-pvc` is `intel_gpu_pvc`. All else stays as it is.
+/// Replaces the name of a product, its PCI ID, or another name of its processor by the processor: `MI300X:xnack+`
+/// becomes `gfx942:xnack+`, `xe-pvc` becomes `intel_gpu_pvc`. Returns other texts unchanged.
 ///
 /// # Errors
 ///
@@ -224,7 +224,7 @@ fn key(name: &str) -> String {
     key.to_owned()
 }
 
-/// `80gb`, `sxm5`
+/// Returns whether a word is a size or a form, such as `80gb` or `sxm5`.
 fn is_size(word: &str) -> bool {
     let number = word.strip_suffix("gb").or(word.strip_prefix("sxm"));
     number.is_some_and(|number| number.bytes().all(|c| c.is_ascii_digit()))
@@ -274,7 +274,7 @@ mod tests {
         (vendor, digits, product.processor.to_owned(), natural(product.name))
     }
 
-    /// Returns a text whose order is that of the numbers in it.
+    /// Returns a sort key: texts sort by the numbers in them.
     fn natural(name: &str) -> String {
         let mut padded = String::new();
         let mut digits = String::new();

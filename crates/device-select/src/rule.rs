@@ -58,7 +58,7 @@ impl Wanted {
         self.device.as_ref()
     }
 
-    /// Returns whether a target is just what is asked for: the same target ID, and kinds and triples that go together.
+    /// Returns whether a target is exactly the wanted one: the same target ID, and matching kinds and triples.
     #[must_use]
     pub fn names(&self, target: &Target) -> bool {
         agree(target, &self.target)
@@ -68,14 +68,14 @@ impl Wanted {
             }
     }
 
-    /// Returns whether an image is for [just](Self::names) what is asked for, and not in name only.
+    /// Returns whether an image is for [exactly](Self::names) the wanted target, and not in name only.
     #[must_use]
     pub fn is_just_for(&self, target: &Target, disagreement: Option<&Disagreement>) -> bool {
         !is_for_others(disagreement) && self.names(target)
     }
 
-    /// Returns whether an image serves what is asked for in every state that is left open. `loaded_as` is the target [as it
-    /// is loaded](ImageInfo::loaded_as).
+    /// Returns whether an image serves the wanted target in every state that it leaves open. `loaded_as` is the target
+    /// [as it is loaded](ImageInfo::loaded_as).
     #[must_use]
     pub fn is_served_by(&self, loaded_as: &Target, disagreement: Option<&Disagreement>) -> bool {
         compatible(loaded_as, &self.target).is_compatible()
@@ -87,7 +87,8 @@ impl Wanted {
             }
     }
 
-    /// Returns whether a target is for what is asked for: a processor without features means all settings of them.
+    /// Returns whether a target is one of the wanted ones: a wanted processor without features means all settings of
+    /// them.
     fn is_for(&self, image: &Target) -> bool {
         match (image.target_id(), self.target.target_id()) {
             (Ok(id), Ok(wanted)) if wanted.features().len() == 0 => {
@@ -114,8 +115,8 @@ impl Wanted {
         self.fit(image).is_some_and(|fit| fit.could_load())
     }
 
-    /// Returns whether an image without a target ID may be for the device: neither its triple nor its format tells
-    /// otherwise.
+    /// Returns whether an image without a target ID may be for the device: neither its triple nor its format rules it
+    /// out.
     fn may_load(&self, image: &ImageInfo) -> bool {
         let for_gpu =
             |triple: &Triple| triple.is_amdgpu() || triple.is_nvptx() || !triple.is_known_arch();
@@ -227,7 +228,7 @@ fn is_loose_shader(image: &ImageInfo) -> bool {
     image.path().last().is_some_and(PathStep::is_found_by_scan) && Code::from(image).is_shader()
 }
 
-/// Returns whether an image is for other devices than its entry says.
+/// Returns whether an image is for other devices than its entry states.
 #[must_use]
 pub fn is_misnamed(image: &ImageInfo) -> bool {
     is_for_others(image.disagreement())

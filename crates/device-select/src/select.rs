@@ -16,7 +16,7 @@ use crate::order::{Order, pick};
 use crate::reason::{Before, Why};
 use crate::unit::{Runtime, Unit};
 
-/// Returns what a device loads of each unit of one file, and which units it needs.
+/// Returns the images that a device loads from each unit of one file, and the units it needs.
 ///
 /// Units for other vendors do not count if there are any others; neither do units without kernels, relocatable CUDA code
 /// that was linked, and code for the features of other NVIDIA GPUs (`sm_90a`) if another unit has code for this one.
@@ -28,7 +28,7 @@ pub fn select(units: &[Unit], device: &Device) -> Selection {
     Selection::new(answers)
 }
 
-/// Returns what a device gets of a unit.
+/// Returns the images that a device gets from a unit.
 ///
 /// - HIP: native code before generic code before SPIR-V; of equals the first in a plain bundle, and the one that leaves
 ///   the fewest features open in a compressed bundle (HIP's `ExtractFatBinaryUsingCOMGR`, Comgr's `lookUpCodeObject`).
@@ -108,7 +108,7 @@ fn behind(order: Order, fit: &Fit, first: Option<(&Candidate, &Fit)>) -> Why {
     Why::Behind { label: first.label().to_owned(), why }
 }
 
-/// Adds what only the other units of the file tell: CUDA code that was linked, or is when it is loaded.
+/// Adds results that depend on the other units of the file: CUDA code that was linked, or is linked when it is loaded.
 fn link(units: &[Unit], answers: &mut [Answer]) {
     let linked: HashSet<usize> = units.iter().filter_map(Unit::linked_in).collect();
     let mut parts: HashMap<usize, bool> = HashMap::new();
@@ -127,7 +127,7 @@ fn link(units: &[Unit], answers: &mut [Answer]) {
     }
 }
 
-/// Units for GPUs of other vendors and of graphics shaders do not count, if there are any others.
+/// Leaves out units for GPUs of other vendors and for graphics shaders, if there are any others.
 fn leave_out_foreign(units: &[Unit], gpu: &Device, answers: &mut [Answer]) {
     let is_foreign = |unit: &Unit| unit.is_foreign(gpu);
     if units.iter().all(is_foreign) {
@@ -140,8 +140,8 @@ fn leave_out_foreign(units: &[Unit], gpu: &Device, answers: &mut [Answer]) {
     }
 }
 
-/// Units that use features of other GPUs do not count, if another unit has code for this one: what needs them is chosen
-/// by the program, by the GPU that it finds.
+/// Leaves out units that use features of other GPUs, if another unit has code for this one: the program chooses between
+/// them by the GPU that it finds.
 fn leave_out_specific(units: &[Unit], answers: &mut [Answer]) {
     if !answers.iter().any(|answer| answer.counts() && answer.given != Given::No) {
         return;

@@ -119,7 +119,8 @@ impl Unit {
         }
     }
 
-    /// Places it in a section of an object: CUDA links code of some sections of the same object when it is loaded.
+    /// Puts the unit into a section of an object: CUDA links code of some sections of the same object when it is
+    /// loaded.
     #[must_use]
     pub fn in_section(mut self, object: usize, section: &str) -> Self {
         self.host = object;
@@ -177,7 +178,7 @@ impl Unit {
         matches!(&*self.section, ".nv_fatbin" | ".nv_fatb").then_some(self.host)
     }
 
-    /// Returns the vendor whose GPUs it is for, if all its images say so and agree.
+    /// Returns the vendor whose GPUs it is for, if all its images show it and agree.
     #[must_use]
     pub fn vendor(&self) -> Option<Vendor> {
         let mut devices = self.candidates.iter().filter(|candidate| !candidate.is_host());
@@ -185,12 +186,12 @@ impl Unit {
         first.filter(|_| devices.all(|candidate| candidate.vendor() == first))
     }
 
-    /// Returns whether other units say what runs on a GPU: it is for GPUs of another vendor, or for graphics.
+    /// Returns whether it is for GPUs of another vendor, or for graphics, so that other units decide about this GPU.
     pub(crate) fn is_foreign(&self, gpu: &Device) -> bool {
         self.shaders || self.vendor().is_some_and(|vendor| vendor != gpu.vendor())
     }
 
-    /// Returns what there is code for, each once, in file order: `gfx906`, `gfx906 (holds gfx1250)`.
+    /// Returns the targets that it has code for, each once, in file order: `gfx906`, `gfx906 (holds gfx1250)`.
     #[must_use]
     pub fn built_for(&self) -> Vec<Cow<'_, str>> {
         let mut seen = HashSet::new();
