@@ -138,7 +138,8 @@ impl<W: Write> Copier<'_, W> {
         }
     }
 
-    /// So much of the buffer that is free, [`CHUNK`] at most. Its contents are written if need be.
+    /// Returns `size` free bytes of the buffer, at most [`CHUNK`]. Writes its contents first if there is too little
+    /// room.
     fn room(&mut self, size: usize) -> Result<&mut [u8], Error> {
         if self.chunk.len() - self.filled < size {
             self.flush()?;

@@ -74,7 +74,7 @@ impl Entry<'_, '_, '_> {
         self.format() == FileFormat::HostPlaceholder
     }
 
-    /// The bytes, handed out in pieces. Only host objects that have to be restored are held in memory.
+    /// Hands out the bytes in pieces. Only host objects that must be restored are held in memory.
     pub(crate) fn pieces(
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
@@ -95,7 +95,7 @@ impl Entry<'_, '_, '_> {
         }
     }
 
-    /// Returns all bytes, in `data`: of a placeholder the host object without what was bundled into it.
+    /// Reads all bytes into `data`. For a placeholder, reads the host object without the sections of the bundle.
     pub(crate) fn read_into<'d>(&mut self, data: &'d mut Vec<u8>) -> Result<&'d [u8], Error> {
         if self.is_placeholder() {
             *data = self.host_object()?;
@@ -190,7 +190,7 @@ pub(crate) enum Hashes {
     Known,
 }
 
-/// As [`entries`].
+/// Visits the entries as [`entries`] does, and compares hashes when `hashes` demands it.
 pub(crate) fn entries_of(
     input: &mut dyn ReadSeek,
     options: &Options,
@@ -204,7 +204,7 @@ pub(crate) fn entries_of(
     visitor.walk(options, |options, visitor| walk(input, options, visitor))
 }
 
-/// As [`entries_of`], with compressed bundles decompressed by several threads.
+/// Visits the entries as [`entries_of`] does, with several threads that decompress bundles.
 pub(crate) fn entries_with_threads<R: ReadSeek + Clone + Send>(
     input: &R,
     threads: Option<NonZeroUsize>,
@@ -360,7 +360,7 @@ impl Visitor for TopLevel<'_> {
     }
 }
 
-/// Returns whether the steps lead from a member to a bundle, compressed or not.
+/// Returns whether these steps from a member end in a bundle, compressed or not.
 fn is_bundle(inside: &[PathStep]) -> bool {
     let mut kinds = inside.iter().map(PathStep::kind);
     let first = kinds.next();

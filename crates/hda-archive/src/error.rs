@@ -39,7 +39,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// Returns the kind of the error, of an error about a member the kind of what is wrong with it.
+    /// Returns the kind of the error; for an error about a member, the kind of its cause.
     ///
     /// ```
     /// use hda_archive::{ErrorKind, Member, create};
@@ -85,8 +85,8 @@ impl Error {
         }
     }
 
-    /// Returns the name of the member that is wrong; bytes that are not UTF-8 are replaced. `None` where no single member
-    /// of the archive written, or of an entry read, is at fault; [`finding`](Self::finding) says where damage lies.
+    /// Returns the name of the member at fault; bytes that are not UTF-8 are replaced. `None` where no single member of
+    /// the archive written, or of an entry read, is at fault; [`finding`](Self::finding) has the place of damage.
     pub fn member(&self) -> Option<&str> {
         match &self.0 {
             Problem::Member { member, .. } => Some(member),
@@ -94,7 +94,7 @@ impl Error {
         }
     }
 
-    /// Returns what [`fat_object`] found in the input, if that is the error.
+    /// Returns the finding of [`fat_object`] about the input, if that is the error.
     pub fn finding(&self) -> Option<&Finding> {
         match &self.0 {
             Problem::Damaged { finding } => Some(finding),
@@ -111,7 +111,7 @@ impl Error {
         }
     }
 
-    /// Returns what reading or writing returned, of errors of the kinds [`Read`](ErrorKind::Read) and
+    /// Returns the error of reading or writing, for the kinds [`Read`](ErrorKind::Read) and
     /// [`Write`](ErrorKind::Write).
     pub fn io_error(&self) -> Option<&io::Error> {
         match &self.0 {
@@ -129,7 +129,7 @@ impl Error {
         }
     }
 
-    /// The same, saying in which member.
+    /// Returns the same error with the name of the member.
     pub(crate) fn in_member(self, name: &[u8]) -> Self {
         let member = String::from_utf8_lossy(name).into_owned();
         Error(Problem::Member { member, source: Box::new(self) })

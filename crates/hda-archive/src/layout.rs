@@ -140,7 +140,8 @@ impl LayoutBuilder {
         self.finish_with(1 << 32)
     }
 
-    /// As [`finish`](Self::finish), with 64-bit offsets from this offset of the last member's header.
+    /// Finishes as [`finish`](Self::finish) does, with 64-bit offsets if the last member's header is at this offset or
+    /// later.
     fn finish_with(mut self, wide_from: u64) -> Result<Layout, Error> {
         let mut head = MAGIC.to_vec();
         let names = self.name_table()?;
@@ -195,7 +196,7 @@ impl LayoutBuilder {
         Ok([&header[..], &self.long_names, padding].concat())
     }
 
-    /// The count of symbols, and for each the offset of its member's header.
+    /// Writes the count of symbols, and for each the offset of its member's header.
     fn write_index(&self, head: &mut Vec<u8>, narrow: bool, first: u64) -> Result<(), Error> {
         let count = self.counts.iter().sum();
         let mut number = |number: u64| {
@@ -288,7 +289,7 @@ mod tests {
         assert_eq!(name(&builder.finish_with(last_header + 1).unwrap()), b"/       ");
     }
 
-    /// LLVM 22: `SYM64_THRESHOLD=1 llvm-ar qcD OUT abcdefghijklmnop.o abcdefghijklmnop.o`.
+    /// Output of LLVM 22: `SYM64_THRESHOLD=1 llvm-ar qcD OUT abcdefghijklmnop.o abcdefghijklmnop.o`.
     #[test]
     fn the_wide_index_is_that_of_llvm() {
         let mut builder = LayoutBuilder::new();

@@ -1,6 +1,6 @@
 //! LLVM's names of the members of device archives.
 
-/// `<stem>-<ID><stem><extension>` with `_` for `:`, as `clang-offload-bundler` 22 names a member.
+/// Returns `<stem>-<ID><stem><extension>` with `_` for `:`, as `clang-offload-bundler` 22 names a member.
 ///
 /// `target_id` is the target ID in `id`: code for AMD gets the extension `.bc`, code for NVIDIA `.cubin`, whatever
 /// its format.

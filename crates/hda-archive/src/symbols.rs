@@ -94,7 +94,7 @@ impl Symbols {
         &self.names
     }
 
-    /// As [`push`](Self::push), if the names do not get longer than `limit` by it.
+    /// Adds a name as [`push`](Self::push) does, unless the names would then exceed `limit` bytes.
     fn push_within(&mut self, name: &[u8], limit: usize) -> Result<(), Failed> {
         if self.names.len().saturating_add(name.len()) > limit {
             return Err(Failed::TooManyNames);
@@ -103,7 +103,7 @@ impl Symbols {
         Ok(())
     }
 
-    /// A name ends at its first NUL, as it does in an index: names of bitcode can have one, and would be two there.
+    /// Adds a name up to its first NUL. Names of bitcode can hold a NUL, and would become two names in an index.
     fn push(&mut self, name: &[u8]) {
         self.names.extend_from_slice(name.split(|&byte| byte == 0).next().unwrap_or_default());
         self.names.push(0);
@@ -146,7 +146,7 @@ impl From<ObjectError> for Failed {
     }
 }
 
-/// ELF by its symbol table alone: the general reader also wants the dynamic one to be in order.
+/// Reads the symbols of ELF by its symbol table alone: the general reader also requires a valid dynamic one.
 fn elf_symbols<Elf: FileHeader<Endian = Endianness>>(
     data: &[u8],
     limit: usize,

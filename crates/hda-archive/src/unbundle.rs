@@ -84,7 +84,7 @@ impl DeviceArchive {
         &self.target
     }
 
-    /// Names and sizes of the members, in order. Names can repeat.
+    /// Returns names and sizes of the members, in order. Names can repeat.
     pub fn members(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> {
         self.names.iter().map(|name| &**name).zip(self.layout.sizes().iter().copied())
     }
@@ -141,7 +141,7 @@ pub struct Unbundling {
 }
 
 impl Unbundling {
-    /// Finds out what goes into the archive for each target.
+    /// Plans the archive for each target.
     ///
     /// An entry becomes a member for every target that it is compatible with ([`Request::verdict`], strictly), in
     /// the order of the file, with LLVM's name for it: `<stem>-<ID><stem><extension>`.
@@ -455,7 +455,7 @@ fn may_have_symbols(format: FileFormat) -> bool {
     )
 }
 
-/// Returns whether an ID is what is stored: what is not UTF-8 was replaced. Nobody asks for U+FFFD itself.
+/// Returns whether an ID is the stored text. Bytes that are not UTF-8 were replaced by U+FFFD, which no valid ID has.
 pub(crate) fn is_text(id: &str) -> bool {
     !id.contains(char::REPLACEMENT_CHARACTER)
 }
@@ -507,7 +507,7 @@ struct Out<W: Write, P> {
 }
 
 impl<'p, W: Write, P: Iterator<Item = Part<'p>>> Out<W, P> {
-    /// Writes what comes before the next member, or at the end.
+    /// Writes the bytes before the next member, or at the end.
     fn go_on(&mut self) -> Result<(), Error> {
         while let Some(Part::Bytes(bytes)) = self.parts.next() {
             self.write(bytes)?;

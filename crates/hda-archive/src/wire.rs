@@ -10,7 +10,7 @@ pub(crate) const MAX_SIZE: u64 = 9_999_999_999;
 /// two bytes that end it. Fields are padded with spaces.
 pub(crate) type Header = [u8; 60];
 
-/// Returns the header of a member: readable by all, of nobody and no time.
+/// Returns the header of a member: readable by everyone, without owner and time.
 pub(crate) fn member_header(name: &[u8], size: u64) -> Header {
     header([name, b"0", b"0", b"0", b"644"], size)
 }
