@@ -23,7 +23,7 @@ use crate::target::{ObjectFormat, Target};
 use crate::wrapper::Wrapper;
 use body::Body;
 
-/// Returns the description of what `wrapper` says, which is checked but for offload binaries.
+/// Returns the module for `wrapper`, which is checked except for offload binaries.
 pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Problem> {
     let source_name = match wrapper.abi {
         Abi::Aomp => "offload.wrapper.object",
@@ -39,7 +39,7 @@ pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Problem> {
     Ok(module)
 }
 
-/// Returns a module with nothing in it.
+/// Returns an empty module.
 fn empty(source_name: &'static str, kind: Kind, abi: Abi, target: Target) -> Module {
     Module {
         source_name,

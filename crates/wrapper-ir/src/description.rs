@@ -451,8 +451,7 @@ impl Module {
         }
     }
 
-    /// Size of a type in bytes on the target, 0 for [`Type::Void`] and what has no end below
-    /// 2⁶⁴.
+    /// Returns the size of a type in bytes on the target: 0 for [`Type::Void`], and for sizes of 2⁶⁴ or more.
     pub(crate) fn size_of(&self, ty: &Type) -> u64 {
         match ty {
             Type::Void => 0,
@@ -496,7 +495,7 @@ mod tests {
     use super::*;
     use crate::{Entries, Image, OffloadEntry, Wrapper};
 
-    /// Offsets and size of a structure, as clang 22 lays it out (`-fdump-record-layouts`).
+    /// Returns offsets and size of a structure, as clang 22 lays it out (`-fdump-record-layouts`).
     fn layout(kind: Kind, abi: Abi, triple: &str, name: &str) -> (Vec<u64>, u64) {
         let mut image = Image::from_bytes(b"x");
         if abi == Abi::Aomp {

@@ -125,8 +125,8 @@ impl Error {
         }
     }
 
-    /// Returns what is wrong with the offload binary that the [`image`](Self::image) is; `None` if it can be read, or
-    /// is none.
+    /// Returns the error about the offload binary in the [`image`](Self::image); `None` if it can be read, or is not a
+    /// offload binary.
     #[must_use]
     pub fn package(&self) -> Option<&offload_binary::Error> {
         match &self.0 {

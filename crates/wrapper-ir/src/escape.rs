@@ -60,7 +60,7 @@ impl<W: Write> Escape<W> {
         Self { writer, buffer: Vec::with_capacity(CHUNK * 3) }
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.drain()
     }

@@ -27,9 +27,9 @@ pub struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// Creates an image of `size` bytes that starts with `head`, which has at least the first four bytes
-    /// of it, or all. They tell whether the image is an offload binary: then `head` has to have its
-    /// tables and strings too, usually a few hundred bytes.
+    /// Creates an image of `size` bytes that starts with `head`: at least its first four bytes, or all. They show
+    /// whether the image is an offload binary: then `head` must include its tables and strings too, usually a few hundred
+    /// bytes.
     #[must_use]
     pub fn new(size: u64, head: impl Into<Cow<'a, [u8]>>) -> Self {
         Self { size, head: head.into(), target_id: None }
@@ -41,7 +41,7 @@ impl<'a> Image<'a> {
         Self::new(to_u64(bytes.len()), bytes)
     }
 
-    /// Says what the image was compiled for, as `--offload-arch=` of AOMP's `clang-offload-wrapper` does:
+    /// Sets the target that the image was compiled for, as `--offload-arch=` of AOMP's `clang-offload-wrapper` does:
     /// `gfx90a:xnack+`. The text is not checked.
     #[must_use]
     pub fn target_id(mut self, target_id: impl Into<Cow<'a, str>>) -> Self {
@@ -49,7 +49,7 @@ impl<'a> Image<'a> {
         self
     }
 
-    /// Checks what was given for image `image`.
+    /// Checks the size and the head of image `image`.
     pub(crate) fn check(&self, image: usize, pointer_bits: u16) -> Result<(), Problem> {
         let head = to_u64(self.head.len());
         if head > self.size {
@@ -110,7 +110,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Returns whether an image that says it is of kind `found` may be registered with `kind`.
+/// Returns whether an image whose entry has the kind `found` may be registered with `kind`.
 fn is_of_kind(found: OffloadKind, kind: Kind) -> bool {
     found == OffloadKind::NONE || found.current() == OffloadKind::from(kind)
 }

@@ -306,7 +306,7 @@ impl<'a> InstructionText<'a> {
         Named(self.function.blocks.get(index).map_or("", |block| block.name))
     }
 
-    /// An instruction of two operands of one type.
+    /// Writes an instruction of two operands of one type.
     fn binary(
         &self,
         f: &mut fmt::Formatter<'_>,

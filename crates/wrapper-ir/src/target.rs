@@ -179,7 +179,7 @@ impl Target {
         self.soft_float
     }
 
-    /// Order of bytes.
+    /// Returns the byte order.
     #[must_use]
     pub(crate) fn endian(&self) -> Endian {
         self.endian
@@ -191,7 +191,7 @@ impl Target {
         self.pointer_bits
     }
 
-    /// Width and alignment of pointers in bytes, 4 or 8.
+    /// Returns width and alignment of pointers in bytes, 4 or 8.
     #[must_use]
     pub(crate) fn pointer_bytes(&self) -> u64 {
         u64::from(self.pointer_bits / 8)

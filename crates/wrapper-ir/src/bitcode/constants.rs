@@ -29,7 +29,7 @@ pub(crate) struct Constants<'m> {
 type Record = (u64, u64, Vec<u64>);
 
 impl<'m> Constants<'m> {
-    /// Creates the symbols and images of a module; other constants are added as they are met.
+    /// Creates the symbols and images of a module; other constants are added at their first use.
     pub(crate) fn new(module: &'m Module, types: &mut Types<'m>) -> Result<Self, Problem> {
         let variables = module.globals.iter().map(|global| global.name.as_ref());
         let functions = module.functions.iter().map(|function| function.name.as_ref());

@@ -31,7 +31,7 @@ enum Entry<'m> {
 }
 
 impl<'m> Types<'m> {
-    /// Creates the table of the named structures of a module; further types are added as they are met.
+    /// Creates the table of the named structures of a module; further types are added at their first use.
     pub(crate) fn new(module: &'m Module) -> Result<Self, Problem> {
         let mut types = Self::default();
         for structure in &module.structs {

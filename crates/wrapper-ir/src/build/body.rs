@@ -49,7 +49,7 @@ impl Body {
         self.value("", ty, Operation::Call { function: function.clone(), arguments })
     }
 
-    /// Returns.
+    /// Adds a return.
     pub(super) fn ret(mut self) -> Self {
         self.run(Operation::Return);
         self

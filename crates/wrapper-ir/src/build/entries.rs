@@ -16,7 +16,7 @@ pub(super) struct Entries {
     pub(super) stop: Constant,
 }
 
-/// Declares the entries and what makes the linker define their bounds.
+/// Declares the entries, and the symbols that make the linker define their bounds.
 pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
     let format = module.target.format();
     let ty = entry_struct(module);
@@ -154,7 +154,7 @@ pub(super) fn entry_struct(module: &mut Module) -> Type {
     Type::Struct(name)
 }
 
-/// Returns the section that the compiler puts entries into, but for what the object format adds.
+/// Returns the section that the compiler puts entries into, without the parts that depend on the object format.
 pub(super) fn section(abi: Abi, kind: Kind, suffix: Option<&str>) -> Name {
     let name = match (abi, kind) {
         (Abi::Current | Abi::Llvm24, _) => "llvm_offload_entries",

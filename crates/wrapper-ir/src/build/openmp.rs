@@ -65,7 +65,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Pr
     Ok(())
 }
 
-/// The functions that register and unregister the descriptor.
+/// Adds the functions that register and unregister the descriptor.
 fn add_functions(module: &mut Module, wrapper: &Wrapper<'_>, infos: &[Name], at_exit: bool) {
     let register_lib = Name::Borrowed("__tgt_register_lib");
     let unregister_lib = Name::Borrowed("__tgt_unregister_lib");

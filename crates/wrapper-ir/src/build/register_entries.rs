@@ -116,7 +116,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>, names: &Names, ent
     module.define(&names.register_entries, Role::RegisterEntries, body.ret());
 }
 
-/// The blocks of the four types of variables.
+/// Adds the blocks for the four types of variables.
 fn add_variables(
     body: &mut Body,
     handle: &Value,
@@ -263,7 +263,7 @@ struct Flags {
     normalized: Value,
 }
 
-/// Takes the flags of an entry apart.
+/// Adds the instructions that split the flags of an entry.
 fn decode(body: &mut Body, flags: &Value) -> Flags {
     let word = || Type::Int(32);
     let ty = body.value("type", word(), Operation::And(flags.clone(), int32(7)));

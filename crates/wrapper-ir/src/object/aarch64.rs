@@ -77,7 +77,7 @@ fn number(register: Register) -> u32 {
     }
 }
 
-/// Bytes to take from the stack, a multiple of 16 always.
+/// Returns the number of bytes to take from the stack, always a multiple of 16.
 fn frame_bytes(least: u32) -> u32 {
     least.next_multiple_of(16)
 }

@@ -42,7 +42,7 @@ pub(super) enum Arithmetic {
 pub(super) trait Assembler {
     /// Returns the number of arguments in registers; the others go on the stack, 8 bytes each.
     fn argument_registers(&self) -> usize;
-    /// Bytes between the stack pointer and the first argument on the stack.
+    /// Returns the number of bytes between the stack pointer and the first argument on the stack.
     fn home_bytes(&self) -> u64;
     /// Returns the alignment of functions in bytes.
     fn function_align(&self) -> u64;
@@ -53,7 +53,7 @@ pub(super) trait Assembler {
     fn enter(&mut self, frame: u32);
     /// Ends it.
     fn leave(&mut self, frame: u32);
-    /// Reads a slot. An argument of `bits` bits is extended as the calling convention says.
+    /// Reads a slot. An argument of `bits` bits is extended as the calling convention demands.
     fn load_slot(&mut self, to: Register, slot: u32, bits: u16);
     /// Writes a slot.
     fn store_slot(&mut self, from: Register, slot: u32);
@@ -67,7 +67,7 @@ pub(super) trait Assembler {
     fn load(&mut self, bits: u16);
     /// Writes `bits` bits of the first register to the address in the second.
     fn store(&mut self, bits: u16);
-    /// The first register becomes the result of an operation on it and the second.
+    /// Computes an operation on the first register and the second, into the first.
     fn arithmetic(&mut self, what: Arithmetic);
     /// Calls a function.
     fn call(&mut self, symbol: &Name);
@@ -75,7 +75,7 @@ pub(super) trait Assembler {
     fn jump(&mut self, block: usize);
     /// Goes to a block if the first register, which holds 0 or 1, holds 1.
     fn jump_if(&mut self, block: usize);
-    /// Fills in a jump at `at` that goes `distance` bytes from there.
+    /// Fills in a jump at `at` over `distance` bytes.
     fn resolve(&mut self, at: usize, distance: i32) -> Option<()>;
 }
 
@@ -318,8 +318,8 @@ impl<A: Assembler> Lowering<'_, A> {
         Ok(())
     }
 
-    /// Leaves for every phi what comes to it from a block. They take it when they are reached, so
-    /// that one that feeds another gives what it was before.
+    /// Stores the values that a block passes to each phi. A phi takes its value when it is reached, so that a phi which
+    /// feeds another one passes its old value.
     fn feed_phis(&mut self, from: usize) -> Result<(), Problem> {
         let function = self.function;
         for instruction in function.blocks.iter().flat_map(|block| &block.instructions) {
@@ -485,7 +485,7 @@ impl<A: Assembler> Lowering<'_, A> {
         Ok(())
     }
 
-    /// First and second register from two values, the first the result.
+    /// Loads two values into the first and the second register, and computes an operation into the first.
     fn two(&mut self, first: &Value, second: &Value, what: Arithmetic) -> Result<(), Problem> {
         self.value(Register::First, first, WHOLE)?;
         self.value(Register::Second, second, WHOLE)?;

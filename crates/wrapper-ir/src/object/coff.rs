@@ -60,7 +60,7 @@ pub(super) fn lay_out(
     write(module, machine, &object)
 }
 
-/// Tells GNU's linker not to export what is not seen outside, when it exports everything.
+/// Adds directives that keep GNU's linker from exporting hidden symbols when it exports everything.
 fn add_directives(object: &mut Object) -> Result<(), Problem> {
     let hidden = object.symbols.iter().filter(|symbol| symbol.hidden && symbol.section.is_some());
     let text: String = hidden.map(|symbol| format!(" -exclude-symbols:{}", symbol.name)).collect();
@@ -283,8 +283,8 @@ impl Symbols {
         self.push(&symbol.name, symbol, section, class, 0, strings)
     }
 
-    /// Says that of the sections of this name any may be taken, and the others be left. It applies to the next
-    /// symbol.
+    /// Adds the symbol of a section, which makes the linker take any one of the sections of this name. It applies to
+    /// the next symbol.
     fn add_section(
         &mut self,
         section: &Section,

@@ -17,8 +17,8 @@ pub(super) struct PlacedFunction {
     pub(super) lowered: Lowered,
 }
 
-/// Sections and symbols of a module, all that do not depend on the format. `pointer` is the type
-/// of the relocation that fills in an address.
+/// Builds the sections and symbols of a module, without the parts that depend on the format. `pointer` is the type of
+/// the relocation that fills in an address.
 pub(super) fn build(
     module: &Module,
     mut assembler: impl Assembler,

@@ -111,7 +111,7 @@ pub(super) fn lay_out(
     Writer::new(module, machine, &object)?.write()
 }
 
-/// Adds the note that says what the code keeps to, so that the program may as well.
+/// Adds the note about the protections that the code supports, so that the linker can enable them for the program.
 fn add_property(object: &mut Object, machine: &Machine) -> Result<(), Problem> {
     let Some((kind, bits)) = machine.property else { return Ok(()) };
     let index = object.section(&Name::Borrowed(".note.gnu.property"), Content::Notes);
@@ -267,7 +267,7 @@ impl<'a> Writer<'a> {
         self.push_all(&headers, end, count16)
     }
 
-    /// Puts everything where the headers say.
+    /// Writes all parts at the places in the headers.
     fn push_all(&self, headers: &[SectionHeader], end: u64, count: u16) -> Result<Layout, Problem> {
         let mut layout = Layout::new(&self.module.inputs);
         layout.push_bytes(bytes_of(&self.file_header(end, count)))?;

@@ -117,7 +117,7 @@ impl Object {
         })
     }
 
-    /// Adds a symbol, or says more about the one of that name. Returns its index.
+    /// Adds a symbol, or completes the one of that name. Returns its index.
     pub(super) fn define(&mut self, symbol: Symbol) -> usize {
         let end = self.symbols.len();
         let index = *self.names.entry(symbol.name.clone()).or_insert(end);

@@ -74,7 +74,7 @@ fn size_of_function(function: &PlacedFunction) -> usize {
     function.lowered.end.saturating_sub(function.lowered.start)
 }
 
-/// `UNWIND_INFO`: the only thing a prologue does is to take bytes from the stack.
+/// Returns the `UNWIND_INFO` of a function whose prologue only takes bytes from the stack.
 fn unwind_info(function: &PlacedFunction) -> Vec<u8> {
     const ALLOCATE_LARGE: u8 = 1;
     const ALLOCATE_SMALL: u8 = 2;
@@ -95,8 +95,9 @@ fn unwind_info(function: &PlacedFunction) -> Vec<u8> {
     }
 }
 
-/// `IMAGE_ARM64_RUNTIME_FUNCTION_ENTRY_XDATA`: a header, where the epilogues are, and what the instructions of prologue and
-/// epilogues do, a code for each; the prologue backwards. `None` if the function has more epilogues than the header can count.
+/// Returns the `IMAGE_ARM64_RUNTIME_FUNCTION_ENTRY_XDATA` of a function: a header, the places of the epilogues, and a
+/// code for each instruction of prologue and epilogues; the prologue backwards. `None` if the function has more
+/// epilogues than the header can count.
 fn exception_record(function: &PlacedFunction) -> Option<Vec<u8>> {
     const SET_FRAME_POINTER: u8 = 0xe1;
     const NOTHING: u8 = 0xe3;

@@ -42,7 +42,7 @@ fn number(register: Register) -> u32 {
     }
 }
 
-/// Bytes to take from the stack: the return address is at the top.
+/// Returns the number of bytes to take from the stack: the return address is at the top.
 fn frame_bytes(least: u32) -> u32 {
     least.saturating_add(8).next_multiple_of(16)
 }
@@ -61,7 +61,7 @@ fn store_type(funct3: u32, from: u32, base: u32, offset: u32) -> u32 {
         | STORE
 }
 
-/// `t0 = t0 op t1`
+/// Returns the instruction `t0 = t0 op t1`.
 fn operation(funct3: u32) -> u32 {
     T1 << 20 | T0 << 15 | funct3 << 12 | T0 << 7 | OPERATION
 }
@@ -91,7 +91,7 @@ impl Riscv64 {
         }
     }
 
-    /// `auipc` with an instruction that adds the lower bits.
+    /// Adds `auipc` and an instruction that adds the lower bits.
     fn relative(
         &mut self,
         kind: elf::RelocationType,

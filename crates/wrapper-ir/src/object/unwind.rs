@@ -47,7 +47,7 @@ pub(super) fn frame_of(length: usize, frame: u32) -> Vec<u8> {
     bytes
 }
 
-/// `bti c`, `stp x29, x30, [sp, #-16]!`, `mov x29, sp`
+/// Returns the frame of `bti c`, `stp x29, x30, [sp, #-16]!`, `mov x29, sp`.
 pub(super) fn frame_of_aarch64() -> Vec<u8> {
     let mut bytes = frame_of(8, 16);
     bytes.extend([OFFSET | 29, 2, OFFSET | 30, 1]);
@@ -56,7 +56,7 @@ pub(super) fn frame_of_aarch64() -> Vec<u8> {
     bytes
 }
 
-/// `addi sp, sp, -frame`, `sd ra, frame - 8(sp)`
+/// Returns the frame of `addi sp, sp, -frame`, `sd ra, frame - 8(sp)`.
 pub(super) fn frame_of_riscv64(frame: u32) -> Vec<u8> {
     let mut bytes = frame_of(4, frame);
     bytes.extend(advance(4));
@@ -124,7 +124,7 @@ pub(super) fn add_eh_frame(
     }
 }
 
-/// A record with its length in front, padded with instructions that do nothing.
+/// Adds a record with its length before it, padded with instructions that do nothing.
 fn push_record(frames: &mut Vec<u8>, record: &[u8]) {
     let length = record.len().saturating_add(4).next_multiple_of(8);
     let body = length.saturating_sub(4);
@@ -134,7 +134,7 @@ fn push_record(frames: &mut Vec<u8>, record: &[u8]) {
     frames.resize(end, 0);
 }
 
-/// Registration code is nowhere near 4 GiB.
+/// Converts a size. Registration code is far smaller than 4 GiB.
 fn u32_of(size: usize) -> u32 {
     u32::try_from(size).unwrap_or(u32::MAX)
 }

@@ -84,7 +84,7 @@ impl X86 {
         }
     }
 
-    /// `opcode` with a 64-bit register and a place on the stack.
+    /// Adds `opcode` with a 64-bit register and a place on the stack.
     fn on_stack(&mut self, opcode: u8, register: u8, slot: u32) {
         let rex = 0x48 | (register >> 3) << 2;
         let modrm = (register & 7) << 3 | 0b100;
@@ -97,7 +97,7 @@ impl X86 {
         }
     }
 
-    /// `opcode` with a 64-bit register and a place the linker knows.
+    /// Adds `opcode` with a 64-bit register and a place that the linker fills in.
     fn on_symbol(&mut self, opcode: u8, register: u8, kind: u32, symbol: &Name, addend: i64) {
         let rex = 0x48 | (register >> 3) << 2;
         self.code.push(&[rex, opcode, (register & 7) << 3 | 0b101]);
@@ -105,13 +105,13 @@ impl X86 {
         self.code.push(&[0; 4]);
     }
 
-    /// Bytes to take from the stack, so that it is aligned to 16 at calls.
+    /// Returns the number of bytes to take from the stack, which is then aligned to 16 at calls.
     fn frame(least: u32) -> u32 {
         // The return address is there already.
         least.saturating_add(8).next_multiple_of(16).saturating_sub(8)
     }
 
-    /// `add` (0xC4) or `sub` (0xEC) of the stack pointer.
+    /// Adds an `add` (0xC4) or `sub` (0xEC) of the stack pointer.
     fn stack_pointer(&mut self, modrm: u8, by: u32) {
         match i8::try_from(by) {
             Ok(by) => self.code.push(&[0x48, 0x83, modrm, by.cast_unsigned()]),

@@ -91,7 +91,7 @@ pub(super) fn lay_out(
     Writer::new(module, &object)?.write(machine)
 }
 
-/// Refuses what needs other code.
+/// Refuses modules that need other code.
 fn check(module: &Module, machine: &Machine, assembler: &impl Assembler) -> Result<(), Problem> {
     let not_native =
         |symbol: &Name, what| Err(Problem::NotNative { symbol: symbol.as_ref().into(), what });
@@ -110,7 +110,7 @@ fn check(module: &Module, machine: &Machine, assembler: &impl Assembler) -> Resu
     Ok(())
 }
 
-/// Adds what linkers make `__TEXT,__unwind_info` of.
+/// Adds the section from which linkers make `__TEXT,__unwind_info`.
 fn add_unwind(
     object: &mut Object,
     machine: &Machine,
@@ -377,7 +377,7 @@ impl<'a> Writer<'a> {
         command.into_iter().collect()
     }
 
-    /// Adds the commands that say where symbols are.
+    /// Adds the commands with the places of the symbol tables.
     fn push_tables(
         &self,
         layout: &mut Layout,
