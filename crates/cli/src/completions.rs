@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, command: Command, pages: &[&'static str]) -> io::
     Ok(Outcome::Clean)
 }
 
-/// Returns the commands, with known values of options that also take others.
+/// Returns the commands, with known values of options that also accept other values.
 fn with_values(mut command: Command, pages: &[&'static str]) -> Command {
     // The options of the commands are there only then.
     command.build();
@@ -113,7 +113,7 @@ fn processors() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Returns the names of products, each once, as short as they are understood: `rx7600xt`.
+/// Returns the shortest accepted names of products, each once: `rx7600xt`.
 fn products() -> impl Iterator<Item = &'static str> {
     let keys: BTreeSet<String> = Product::all().map(|product| product.key()).collect();
     // The definitions of options live as long as the process.

@@ -253,13 +253,13 @@ impl Visitor for Extractor<'_> {
     }
 }
 
-/// Returns whether the image is compressed by itself, and written as it is before: SYCL's. Tools for CUDA take images of
+/// Returns whether the image is compressed by itself and written decompressed: SYCL's. Tools for CUDA take images of
 /// fatbinaries as they are stored.
 pub(crate) fn is_decompressed(image: &Image<'_, '_>) -> bool {
     image.compression().is_some() && image.container() != ContainerKind::NvFatbin
 }
 
-/// Writes an image; what lies in the input goes from file to file.
+/// Writes an image. Bytes that lie in the input are copied from file to file.
 fn copy(image: &mut Image<'_, '_>, input: &File, out: &mut File) -> io::Result<u64> {
     if is_decompressed(image) {
         let bytes = image.decompress()?.unwrap_or_default();
@@ -275,7 +275,7 @@ fn copy(image: &mut Image<'_, '_>, input: &File, out: &mut File) -> io::Result<u
     }
 }
 
-/// Returns the bundle entry ID, or what stands for it elsewhere, with what the image holds instead.
+/// Returns the bundle entry ID, or the target elsewhere, and the target that the image really holds if that differs.
 fn describe(image: &Image<'_, '_>) -> String {
     let name = image.id().map_or_else(|| identity(image), str::to_owned);
     marked(&name, image.disagreement())

@@ -14,7 +14,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Returns a failure to print what was found.
+    /// Returns the failure to print results.
     pub(crate) fn printing(error: &io::Error) -> Self {
         Failure::of(error, |reason| format!("<stdout>: {reason}"))
     }
@@ -27,7 +27,7 @@ impl Failure {
         }
     }
 
-    /// Says what is wrong, with what there is to say of each line.
+    /// Reports each complaint by `say`.
     pub(crate) fn report(self, say: impl Fn(&str)) -> io::Result<Outcome> {
         match self {
             Failure::ReaderLeft => Err(io::ErrorKind::BrokenPipe.into()),

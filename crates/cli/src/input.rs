@@ -23,7 +23,7 @@ pub(crate) fn walk(
     walk_open(&open_sized(path, max)?, options, threads, visitor)
 }
 
-/// Walks a file that the visitor may read as well, wherever that leaves it.
+/// Walks a file that the visitor may read as well, at any position.
 pub(crate) fn walk_open(
     file: &File,
     options: &fat_object::Options,
@@ -36,8 +36,8 @@ pub(crate) fn walk_open(
     Ok(summary)
 }
 
-/// Opens a file that can be read from any place and has a size: as it is, or, when it is a pipe or `-`, standard
-/// input, copied to a temporary file.
+/// Opens a file that can be read from any offset and has a size: the file itself, or a temporary copy of a pipe or of
+/// standard input (`-`).
 pub(crate) fn open_sized(path: &Path, max: MaxInput) -> io::Result<File> {
     Opened::new(path, max).map(|opened| opened.file)
 }
@@ -55,7 +55,7 @@ pub(crate) fn open_thin_member(archive: &Path, name: &[u8]) -> io::Result<Box<dy
     Ok(Box::new(open_thin_file(archive, name)?))
 }
 
-/// As [`open_thin_member`], as the file that it is.
+/// Opens the same file as [`open_thin_member`], with its own type.
 pub(crate) fn open_thin_file(archive: &Path, name: &[u8]) -> io::Result<File> {
     open_regular(&thin_member_path(archive, name))
 }

@@ -26,7 +26,7 @@ pub(crate) enum Kept {
 }
 
 impl Kept {
-    /// Bytes of the image.
+    /// Returns the size of the image in bytes.
     pub(crate) fn size(&self) -> u64 {
         match self {
             Kept::Input(_, size) | Kept::Written(size) | Kept::Copy(_, size) => *size,
@@ -107,7 +107,7 @@ impl<'o> Keeper<'o> {
         Ok(Kept::Copy(offset, copies.stream_position()?.saturating_sub(offset)))
     }
 
-    /// Writes what was kept for each output, as [`write`](Self::write), with several threads.
+    /// Writes the kept image of each output as [`write`](Self::write) does, with several threads.
     pub(crate) fn write_all(
         &mut self,
         threads: Threads,
@@ -127,7 +127,7 @@ impl<'o> Keeper<'o> {
         others.into_iter().try_for_each(|(kept, output)| self.write(kept, input, output))
     }
 
-    /// Writes what was kept to its output; nothing kept makes an empty file. `input` is the walked file.
+    /// Writes the kept image to its output; without one, writes an empty file. `input` is the walked file.
     ///
     /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) is about the input.
     fn write(&mut self, kept: Option<Kept>, input: &mut File, output: &Path) -> io::Result<()> {

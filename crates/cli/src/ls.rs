@@ -202,7 +202,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Prints what was wrong with a file; true if something was.
+/// Prints the faults of a file; returns `true` if there were any.
 fn complain(
     file: &str,
     listing: &Listing<'_>,

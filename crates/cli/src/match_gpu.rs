@@ -185,7 +185,7 @@ struct File {
 }
 
 impl File {
-    /// Walks a file; `None` if it could not be read. With what is to be complained about.
+    /// Walks a file; returns `None` if it could not be read, and all complaints.
     fn read(args: &Args, path: &Path, threads: Threads) -> (Option<File>, Vec<report::Complaint>) {
         let name = input::display(path);
         let mut walk = Walk::new(path, &name);

@@ -3,7 +3,7 @@
 use fat_object::{Disagreement, FileFormat};
 use target_id::{OffloadKind, Target};
 
-/// Returns the name of what an image is for, as `offload ls` counts by it.
+/// Returns the name of an image's target by which `offload ls` counts it.
 pub(crate) fn group(target: &Target, id: Option<&str>) -> String {
     let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let kind = target.kind();
@@ -15,7 +15,7 @@ pub(crate) fn group(target: &Target, id: Option<&str>) -> String {
         .unwrap_or_else(|| "(unnamed)".to_owned())
 }
 
-/// Returns the name of an image's target, with what the image holds instead: `gfx906 (holds gfx1250)`.
+/// Returns the name of an image's target, and the one that it really holds if that differs: `gfx906 (holds gfx1250)`.
 pub(crate) fn marked(name: &str, disagreement: Option<&Disagreement>) -> String {
     match disagreement {
         Some(disagreement) => format!("{name} (holds {})", disagreement.found()),

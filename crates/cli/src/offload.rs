@@ -147,7 +147,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the command line, which may come from names of files.
+/// Reports an error of the command line, which may contain names of files.
 fn usage(error: &clap::Error) -> ExitCode {
     match style::printable_lines(&error.render().to_string()) {
         // With its colours.

@@ -28,14 +28,14 @@ pub(crate) struct MaxInput {
 }
 
 impl Default for MaxInput {
-    /// As without the option: the limit of tools that do not have it.
+    /// Returns the default of the option, which is the limit of tools without it.
     fn default() -> Self {
         MaxInput { max_input: 4 << 30 }
     }
 }
 
 impl Opened {
-    /// Opens a file as it is, and copies a pipe. `-` is standard input. Devices are refused: they may have no end.
+    /// Opens a file, and copies a pipe. `-` is standard input. Refuses devices, which may have no end.
     pub(crate) fn new(path: &Path, max: MaxInput) -> io::Result<Self> {
         if path.as_os_str() == "-" {
             return stdin(max);
@@ -78,7 +78,7 @@ impl Opened {
         self.permissions
     }
 
-    /// Returns whether the path leads to the file again, so that it need not stay open.
+    /// Returns whether the path can open the same file again, so that it need not stay open.
     pub(crate) fn has_path(&self) -> bool {
         self.has_path
     }

@@ -109,7 +109,7 @@ struct Place {
 }
 
 impl Place {
-    /// Returns the place that a typed path leads to.
+    /// Resolves a typed path to the place of its file.
     fn find(path: &Path) -> io::Result<Self> {
         let is_there = match fs::metadata(path) {
             Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -181,7 +181,7 @@ impl Name {
         }
     }
 
-    /// Permissions of what is there, if the user asked for it to be replaced.
+    /// Returns the existing file, whose permissions are kept, if the user asked for it to be replaced.
     fn keeps(&self, place: &Place) -> Option<Entry> {
         let is_typed = matches!(self, Name::Typed(_));
         place.existing.filter(|existing| is_typed && existing.kind == Kind::File)
@@ -189,7 +189,7 @@ impl Name {
 }
 
 impl OutputDirectory {
-    /// Returns a file in it.
+    /// Returns a file in the directory.
     pub(crate) fn file(&self, name: impl Into<PathBuf>) -> Name {
         Name::Generated(self.clone(), name.into())
     }
@@ -202,7 +202,7 @@ impl From<NewPermissions> for How {
 }
 
 impl Outputs {
-    /// Opens a directory for generated names, made if it does not exist. Without a commit it goes again.
+    /// Opens a directory for generated names, and makes it if it does not exist. Without a commit, it is removed again.
     pub(crate) fn make_directory(&mut self, path: &Path) -> io::Result<OutputDirectory> {
         let directory = self.open_or_make(path).map_err(|error| at(path, &error))?;
         Ok(OutputDirectory { directory, path: path.to_owned() })
@@ -230,8 +230,8 @@ impl Outputs {
         Ok(directory)
     }
 
-    /// Returns whether what is written to the path has its name only on [commit](Self::commit); a device or a pipe
-    /// gets it at once.
+    /// Returns whether output to the path gets its name only on [commit](Self::commit); a device or a pipe gets its
+    /// bytes at once.
     pub(crate) fn appears_late(path: &Path) -> bool {
         !is_stdout(path)
             && !special::is_null(path)
@@ -323,8 +323,8 @@ impl Outputs {
         self.write(&Name::Typed(path.to_owned()), NewPermissions::PLAIN.into(), fill)
     }
 
-    /// Writes files that each are this part of `input`, several at the same time. They have to be such that
-    /// [appear late](Self::appears_late).
+    /// Writes files that are each this part of `input`, several at the same time. All of them must [appear
+    /// late](Self::appears_late).
     ///
     /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) is about the input.
     pub(crate) fn write_parts(
@@ -363,7 +363,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// As [`write_with`](Self::write_with), where `-` is standard output, which is written to at once.
+    /// Writes as [`write_with`](Self::write_with) does, or at once to standard output if the path is `-`.
     pub(crate) fn write_or_print<T>(
         &mut self,
         path: &Path,
@@ -372,8 +372,7 @@ impl Outputs {
         self.write_new_or_print(path, NewPermissions::PLAIN.into(), fill)
     }
 
-    /// As [`write`](Self::write) for a path that the user typed, where `-` is standard output, which is written to at
-    /// once.
+    /// Writes as [`write`](Self::write) does to a path that the user typed, or at once to standard output if it is `-`.
     pub(crate) fn write_new_or_print<T>(
         &mut self,
         path: &Path,
@@ -480,8 +479,8 @@ fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-" || is_stdout_device(path)
 }
 
-/// Returns whether it names what standard output is: that may be a file, but one that others write to as well. It
-/// is not to be replaced, nor written to from its start.
+/// Returns whether the path names standard output itself. It may be a file, but others write to it as well: it must not
+/// be replaced or written from its start.
 fn is_stdout_device(path: &Path) -> bool {
     ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|device| path == Path::new(device))
 }
@@ -500,7 +499,7 @@ pub(crate) fn copy_part<W: Write + ?Sized>(
     }
 }
 
-/// Returns whether two paths lead to one name of one file, so that writing one replaces the other.
+/// Returns whether two paths name one file, so that writing one replaces the other.
 pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
     if a == b {
         return a.as_os_str() != "-";
@@ -508,8 +507,8 @@ pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
     matches!((Place::find(a), Place::find(b)), (Ok(a), Ok(b)) if a.key() == b.key())
 }
 
-/// Returns the first path that names the same file as one before it, however it is spelled. Standard output and
-/// devices take anything any number of times.
+/// Returns the first path that names the same file as one before it, in any spelling. Standard output and devices may
+/// be named several times.
 pub(crate) fn named_twice<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Option<&'p Path> {
     let mut seen = BTreeSet::new();
     // A missing path is a separate error later.
@@ -542,8 +541,8 @@ pub(crate) fn safe_name(text: &str) -> String {
         .collect()
 }
 
-/// Makes a file name one that every system takes for a plain file: not hidden, no option, no device, not too long,
-/// with nothing at its end that Windows drops.
+/// Makes a file name one that is plain on every system: not hidden, not an option, not a device, not too long, with
+/// nothing at its end that Windows drops.
 pub(crate) fn plain_name(name: &str, extension: &str) -> String {
     const LONGEST: usize = 180;
     let mut end = name.len().min(LONGEST);

@@ -142,7 +142,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     Ok(Outcome::Clean)
 }
 
-/// Returns a warning about a value that looks mistyped.
+/// Returns warnings about values that look mistyped.
 fn doubts(spec: &ImageSpec) -> Vec<String> {
     const KEYS: [&str; 4] = ["kind", "triple", "arch", "file"];
     let mut doubts = Vec::new();

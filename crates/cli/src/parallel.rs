@@ -20,7 +20,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// As it was given: asking how many cores there are takes a while.
+    /// Returns the number that was given, without counting the cores, which takes a while.
     pub(crate) fn given(self) -> Option<NonZeroUsize> {
         let number = usize::try_from(self.threads?.get()).ok();
         Some(number.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX))
@@ -30,17 +30,17 @@ impl Threads {
         self.given().or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// For the walk of a file: one where several cannot read it at the same time.
+    /// Returns the number of threads for the walk of a file: one where several cannot read it at the same time.
     pub(crate) fn for_walks(self) -> Option<NonZeroUsize> {
         if Positioned::shares() { self.given() } else { Some(NonZeroUsize::MIN) }
     }
 
-    /// As [`count`](Self::count).
+    /// Returns [`count`](Self::count) as a `u32`.
     pub(crate) fn number(self) -> u32 {
         u32::try_from(self.count().get()).unwrap_or(u32::MAX)
     }
 
-    /// For files that are read at the same time: how many at once, and threads for each of them.
+    /// Returns how many files to read at the same time, and the threads for each of them.
     pub(crate) fn for_files(self, files: &[PathBuf]) -> (NonZeroUsize, Threads) {
         // The first reader gets all of standard input.
         let stdin = files.iter().filter(|file| file.as_os_str() == "-").count();

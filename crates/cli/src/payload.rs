@@ -51,7 +51,7 @@ impl Payload {
         &self.path
     }
 
-    /// Bytes of the file when it was opened.
+    /// Returns the size of the file in bytes when it was opened.
     pub(crate) fn size(&self) -> u64 {
         self.stamp.size()
     }

@@ -23,7 +23,7 @@ impl NewPermissions {
         NewPermissions { mode: input.mode() & 0o777, group: Some(input.gid()) }
     }
 
-    /// Returns the usual permissions: there are no others here.
+    /// Returns the usual permissions, the only ones on these systems.
     #[cfg(not(unix))]
     pub(crate) fn of_input(_input: &Metadata) -> Self {
         NewPermissions::PLAIN
@@ -49,7 +49,7 @@ impl NewPermissions {
         Ok(NewPermissions { mode: self.mode & (mode | 0o600), group: Some(group) })
     }
 
-    /// Returns the usual permissions: there are no others here.
+    /// Returns the usual permissions, the only ones on these systems.
     #[cfg(not(unix))]
     pub(crate) fn and_of(self, _other: &File) -> io::Result<Self> {
         Ok(self)
@@ -60,7 +60,7 @@ impl NewPermissions {
         self.mode
     }
 
-    /// Takes from a new, empty file what its group should not have.
+    /// Takes those permissions from a new, empty file that its group should not have.
     #[cfg(unix)]
     pub(crate) fn narrow(self, new: &File) -> io::Result<()> {
         use std::os::unix::fs::MetadataExt;
@@ -104,13 +104,13 @@ impl Permissions {
         (self.owner, self.group)
     }
 
-    /// Returns the mode of the new file while it is written: of the old one's what its owner has.
+    /// Returns the mode of the new file while it is written: only the owner's permissions of the old one.
     pub(crate) fn while_written(self) -> u32 {
         self.mode & 0o600
     }
 
-    /// Returns the mode that the new file may have. Set-user-ID and the sticky bit need the old owner, set-group-ID
-    /// the old owner and group: otherwise whoever runs it would become somebody who did not allow that.
+    /// Returns the mode that the new file may have. Set-user-ID and the sticky bit need the old owner, set-group-ID the
+    /// old owner and group: otherwise the program would run as a user who did not allow that.
     pub(crate) fn kept_by(self, new: &Metadata) -> u32 {
         use std::os::unix::fs::MetadataExt;
         let owner = if new.uid() == self.owner { 0o5000 } else { 0 };
@@ -118,13 +118,13 @@ impl Permissions {
         self.mode & (0o777 | owner | group)
     }
 
-    /// Set-user-ID and set-group-ID that the new file may not have.
+    /// Returns whether the new file must lose set-user-ID or set-group-ID.
     pub(crate) fn loses_set_id(self, new: &Metadata) -> bool {
         (self.mode & !self.kept_by(new)) & 0o6000 != 0
     }
 
-    /// Gives the new file its mode. It must have its contents and its owner by then: both may be given to it by means
-    /// that take bits away, and nobody may write into a program that is set-user-ID.
+    /// Gives the new file its mode. It must already have its contents and its owner: setting these may clear bits of
+    /// the mode, and nobody may write into a program that is set-user-ID.
     pub(crate) fn hand_over(self, new: &File) -> io::Result<()> {
         let metadata = new.metadata()?;
         set_mode(new, &metadata, self.kept_by(&metadata))

@@ -65,7 +65,7 @@ pub(crate) fn reopen(file: &File) -> Option<File> {
     File::open(crate::directory::in_proc(file)).ok()
 }
 
-/// None here.
+/// Returns `None`: other systems cannot reopen a file.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn reopen(_file: &File) -> Option<File> {
     None

@@ -23,7 +23,7 @@ pub(crate) fn note(message: &dyn Display) {
     line(OFFLOAD, NOTE, "note", message);
 }
 
-/// Names in a message: `A, B, C`, the first five, `and 12 more`.
+/// Joins names for a message: `A, B, C`, the first five, `and 12 more`.
 pub(crate) fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     const MOST: usize = 5;
     let mut names = names.into_iter();
@@ -145,7 +145,7 @@ pub(crate) fn no_images(summary: &Summary) -> Result<String, String> {
     }
 }
 
-/// Returns why files of a format are not read, and what helps.
+/// Returns the reason why files of a format are not read, and a remedy.
 fn not_read(format: FileFormat) -> String {
     match format {
         FileFormat::Unknown => {

@@ -168,7 +168,7 @@ impl Selection {
             || id.is_some_and(|id| self.ids.iter().any(|wanted| wanted == id))
     }
 
-    /// Returns what a selected image does.
+    /// Describes the images that are selected.
     pub(crate) fn condition(&self) -> String {
         let serves = if self.exact { "is for the given target" } else { "serves the given target" };
         let what = match (&self.requests[..], &self.ids[..]) {
@@ -181,7 +181,7 @@ impl Selection {
         if has_more { format!("is of the given kind and {what}") } else { what }
     }
 
-    /// Warns of processors that there cannot be, where it is plain which is meant: others may be new.
+    /// Warns of impossible processors if there is a near name: others may be new.
     pub(crate) fn warn(&self) {
         for request in &self.requests {
             let name = request.processor();
@@ -228,7 +228,7 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// `; it has A, B`, or nothing.
+    /// Returns a text like `; it has A, B`, or nothing.
     pub(crate) fn listed(&self) -> String {
         match self.names[..] {
             [] => String::new(),

@@ -3,8 +3,8 @@
 use std::fs::Metadata;
 use std::path::Path;
 
-/// Returns whether it names what is empty and takes everything: `/dev/null`, and `NUL` on Windows, where files are
-/// asked what devices do not know.
+/// Returns whether the path names the null device, which is empty and accepts everything: `/dev/null`, and `NUL` on
+/// Windows, where devices lack some properties of files.
 pub(crate) fn is_null(path: &Path) -> bool {
     path == Path::new("/dev/null") || cfg!(windows) && path.as_os_str().eq_ignore_ascii_case("nul")
 }

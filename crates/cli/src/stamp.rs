@@ -29,7 +29,7 @@ impl Stamp {
         )
     }
 
-    /// From numbers as the system has them: their types differ, and some systems take negative ones for large ones.
+    /// Returns a stamp of the system's numbers: their types differ, and some systems return large ones as negative.
     #[cfg(unix)]
     pub(crate) fn from_parts<T: Into<i128>, N: Into<i128>>(
         size: impl Into<i128>,
@@ -58,7 +58,7 @@ impl Stamp {
         }
     }
 
-    /// Bytes of the file.
+    /// Returns the size of the file in bytes.
     pub(crate) fn size(self) -> u64 {
         self.size
     }

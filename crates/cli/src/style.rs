@@ -24,8 +24,8 @@ pub(crate) fn choose_colors(choice: Option<bool>) {
     }
 }
 
-/// Standard output for text with colours, which stay if it is a terminal. Written to in large pieces: whoever is done,
-/// or about to say something on standard error, has to flush it.
+/// Returns standard output for text with colours, which are kept if it is a terminal. Writes in large pieces: flush it
+/// at the end, and before writing to standard error.
 pub(crate) fn stdout() -> Box<dyn Write> {
     match AutoStream::choice(&io::stdout()) {
         // `anstream` writes what lies between colours piece by piece.
@@ -42,7 +42,7 @@ pub(crate) fn plain_stdout() -> impl Write {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
-/// `1.4 MiB`: three digits at most, binary units, exact below 1024.
+/// Returns a size like `1.4 MiB`: three digits at most, binary units, exact below 1024.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -76,7 +76,7 @@ pub(crate) fn bar(part: u64, whole: u64) -> String {
     bar
 }
 
-/// `12.3 %`; empty for a part of nothing.
+/// Returns a share like `12.3 %`; empty for a part of nothing.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     match whole {
         0 => String::new(),
@@ -96,8 +96,8 @@ pub(crate) fn terminal_height() -> usize {
     size.map_or(usize::MAX, |(_, height)| usize::from(height.0))
 }
 
-/// Returns text from a file, without characters that deceive: those that move a terminal's cursor or fake a line,
-/// and those that cannot be seen or change the order of others, with which one name looks like another.
+/// Returns text from a file without deceptive characters: those that move a terminal's cursor or fake a line, and those
+/// that are invisible or change the order of others, so that one name looks like another.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(deceives) {
         return Cow::Borrowed(text);
@@ -110,7 +110,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped.collect())
 }
 
-/// As [`printable`], for text of several lines, which stay.
+/// Returns the same as [`printable`] for text of several lines, and keeps the line breaks.
 pub(crate) fn printable_lines(text: &str) -> Cow<'_, str> {
     if !text.contains(|c| c != '\n' && deceives(c)) {
         return Cow::Borrowed(text);

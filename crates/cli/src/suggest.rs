@@ -15,8 +15,8 @@ pub(crate) use entry_id::{entry_id, triple};
 pub(crate) use nearest::{distance, nearest};
 pub(crate) use target_id::{generic, gpus, processor, target_id};
 
-/// Returns the IDs of a file that are nearest to what was typed: those for other devices than one that is known are
-/// not meant.
+/// Returns the IDs of a file that are nearest to the typed one. If that is for a known device, IDs for other devices
+/// are left out.
 pub(crate) fn stored<'n>(typed: &str, ids: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let wanted = device(typed);
     let is_other = |id: &str| {
@@ -32,7 +32,7 @@ fn device(id: &str) -> Option<TargetId> {
     TargetId::parse(entry.unwrap_or(id)).ok()
 }
 
-/// `; did you mean A or B?`, or nothing.
+/// Returns a text like `; did you mean A or B?`, or nothing.
 pub(crate) fn did_you_mean<T: AsRef<str>>(names: &[T]) -> String {
     match names {
         [] => String::new(),
@@ -54,7 +54,7 @@ pub(crate) fn why_not(reason: &NotADevice) -> String {
     }
 }
 
-/// Returns the reason why a text does not name a device, and what may have been meant.
+/// Returns the reason why a text does not name a device, with suggestions.
 pub(crate) fn not_a_device(typed: &str, reason: &NotADevice) -> String {
     let near = match reason {
         NotADevice::Malformed(_) => target_id(Device::target_id_in(typed)),
@@ -64,7 +64,7 @@ pub(crate) fn not_a_device(typed: &str, reason: &NotADevice) -> String {
     format!("{}{}", why_not(reason), did_you_mean(&near))
 }
 
-/// Returns the doubt about a device that this program does not know, and what may have been meant.
+/// Returns the doubt about a device that this program does not know, with suggestions.
 pub(crate) fn doubt(device: &Device) -> Option<String> {
     let name = device.id().processor();
     device.is_unknown().then(|| {

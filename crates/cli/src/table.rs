@@ -161,7 +161,7 @@ fn cut(cell: &str, widest: usize) -> Cow<'_, str> {
     format!("…{}", cell.chars().skip(skipped + 1).collect::<String>()).into()
 }
 
-/// Terminal cells, good enough for IDs, sizes and bars: one for each character.
+/// Returns the width in terminal cells, one for each character: enough for IDs, sizes and bars.
 fn width(text: &str) -> usize {
     text.chars().count()
 }

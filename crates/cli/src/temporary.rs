@@ -51,7 +51,7 @@ impl Name {
 }
 
 impl Temporary {
-    /// Makes a file, which is private as far as `mode` says.
+    /// Makes a file with the permissions in `mode`.
     pub(crate) fn file(directory: &Arc<Directory>, mode: u32) -> io::Result<(Self, File)> {
         Temporary::with_free_name(directory, |name| directory.create(name, mode))
     }
@@ -190,7 +190,8 @@ mod signals {
         }
     }
 
-    /// Safe code cannot tell here which ones are ignored. SIGHUP, which `nohup` has ignored, is left alone.
+    /// Returns the signals that end the program. Safe code cannot find out here which ones are ignored, so SIGHUP,
+    /// which `nohup` ignores, is left out.
     #[cfg(not(target_os = "linux"))]
     fn that_end_us() -> Vec<i32> {
         let _ = SIGHUP;

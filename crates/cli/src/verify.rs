@@ -120,7 +120,7 @@ fn nothing(format: FileFormat) -> String {
     }
 }
 
-/// Returns whether it is a file that may well be empty. An empty pipe is one whose writer failed.
+/// Returns whether it is a regular file, which may be empty. An empty pipe is one whose writer failed.
 fn is_file(path: &Path) -> bool {
     path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }

@@ -28,7 +28,7 @@ struct Entry<'j> {
     format: FileFormat,
 }
 
-/// Makes a bundle. Every input is opened, and looked at, before the output is.
+/// Makes a bundle. Opens and reads every input before it opens the output.
 pub(crate) fn bundle(
     job: &BundleJob,
     outputs: &mut Outputs,
@@ -147,7 +147,7 @@ fn write_binary<W: Write>(
     layout.parts().write_to(&mut Payloads(payloads), out)
 }
 
-/// Writes a bundle that is in memory, compressed if the job says so.
+/// Writes a bundle that is in memory, compressed if the job demands it.
 fn write(
     job: &BundleJob,
     bundle: &[u8],

@@ -116,7 +116,7 @@ pub(super) fn for_each(
     Ok(summary)
 }
 
-/// Compressed bundles one after the other are decompressed by all cores.
+/// Walks the file. All cores decompress consecutive compressed bundles.
 fn walk(
     file: &File,
     limits: &fat_object::Options,
@@ -203,8 +203,8 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Returns the way to something from what counts as the file: the file, or the member of an archive. `None` for
-    /// what is in neither.
+    /// Returns the path from the file, or from a member of an archive: whichever counts as the file. `None` for places
+    /// in neither.
     fn way<'p>(&self, path: &'p [PathStep]) -> Option<(Option<&'p str>, &'p [PathStep])> {
         match (self.file_type, path) {
             (FileType::Archive, [member, way @ ..]) if member.kind() == ContainerKind::Member => {
@@ -226,7 +226,7 @@ fn is_section(way: &[PathStep]) -> bool {
     matches!(way, [step] if step.kind() == ContainerKind::Section) || is_bundle_section(way)
 }
 
-/// Returns whether this way leads into the section for the bundle of a Mach-O object.
+/// Returns whether this path ends in the section for the bundle of a Mach-O object.
 fn is_bundle_section(way: &[PathStep]) -> bool {
     matches!(way, [step, inside @ ..] if step.kind() == ContainerKind::Section
         && step.name() == MACH_O_BUNDLE_SECTION

@@ -8,9 +8,9 @@ use crate::failure::Failure;
 use crate::input;
 use crate::opened::MaxInput;
 
-/// Lists the IDs of all entries in the order of the file, as stored; those of an archive with the member before
-/// each. In a damaged file those that can be read are listed. With `tables_only` compressed bundles are read to the
-/// end of their tables of entries, and what is wrong after them is not found.
+/// Lists the IDs of all entries in the order of the file, as stored; those of an archive after the name of the member.
+/// In a damaged file, lists those that can be read. With `tables_only`, compressed bundles are read to the end of their
+/// tables of entries, and faults after them are not found.
 pub(super) fn list(
     path: &Path,
     file_type: FileType,

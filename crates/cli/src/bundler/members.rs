@@ -17,7 +17,7 @@ use crate::positioned::Positioned;
 /// LLVM's tool says nothing of shorter members.
 const SHORTEST: u64 = 8;
 
-/// Tells of each member what the reading of it came to, as far as the archive is sound.
+/// Adds a line on each member about how it is stored, as far as the archive is sound.
 pub(super) fn tell(
     path: &Path,
     file: &File,
@@ -93,7 +93,7 @@ impl Visitor for Teller<'_> {
         Ok(())
     }
 
-    /// Compressed bundles are read, to measure that.
+    /// Opens members, and compressed bundles, whose decompression is measured.
     fn opens(&mut self, container: &Container) -> Enter {
         let depth = container.path().len();
         let opens = depth < 2 || depth == 2 && container.compression().is_some();

@@ -23,7 +23,7 @@ pub(crate) struct Directory {
 /// Device and number of a directory: the same for all its names.
 pub(crate) type Id = (u64, u64);
 
-/// On Linux a directory need not be readable to be worked in.
+/// Returns the flags that open a directory. On Linux it need not be readable.
 fn flags() -> OFlags {
     #[cfg(target_os = "linux")]
     let access = OFlags::PATH;
@@ -82,7 +82,7 @@ impl Directory {
         Ok(rustix::fs::openat(&self.handle, name, flags, raw(mode))?.into())
     }
 
-    /// Makes a file without a name, which goes with the process, whatever ends that. `None` where the system or the
+    /// Makes a file without a name, which disappears when the process ends in any way. `None` where the system or the
     /// file system has no such files, or could not give one a name later.
     #[cfg(target_os = "linux")]
     pub(crate) fn create_unnamed(&self, mode: u32) -> Option<File> {
@@ -91,7 +91,7 @@ impl Directory {
         std::fs::symlink_metadata(in_proc(&file)).is_ok().then_some(file)
     }
 
-    /// None here.
+    /// Returns `None`: other systems have no files without a name.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn create_unnamed(&self, _mode: u32) -> Option<File> {
         None
@@ -105,7 +105,7 @@ impl Directory {
         Ok(rustix::fs::linkat(CWD, in_proc(file), &self.handle, name, follow)?)
     }
 
-    /// There are no such files here.
+    /// Fails: other systems have no files without a name.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn link(&self, _file: &File, _name: &OsStr) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
@@ -131,7 +131,7 @@ fn raw(mode: u32) -> Mode {
     Mode::from_raw_mode(as_wide(mode))
 }
 
-/// Returns a number as wide as it is needed: modes have 16 bits on some systems.
+/// Converts a number to the width that the system needs: modes have 16 bits on some.
 fn as_wide<T: TryInto<U>, U: Default>(number: T) -> U {
     number.try_into().unwrap_or_default()
 }

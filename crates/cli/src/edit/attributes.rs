@@ -41,8 +41,8 @@ pub(super) fn other_names(_metadata: &Metadata) -> Option<String> {
     None
 }
 
-/// Gives a file that is written the owner and the extended attributes of the one it replaces. Returns what was not
-/// permitted. Its mode comes when it is complete.
+/// Gives a file that is being written the owner and the extended attributes of the one it replaces. Returns the ones
+/// that were not permitted. Its mode is set when it is complete.
 #[cfg(unix)]
 pub(super) fn hand_over(
     old: &File,

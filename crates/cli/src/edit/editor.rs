@@ -37,7 +37,7 @@ pub(crate) struct Editor<'a> {
 }
 
 impl Editor<'_> {
-    /// Edits each file by itself, as `decide` says.
+    /// Edits each file by itself, with the wishes that `decide` returns.
     pub(crate) fn run(
         mut self,
         decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
@@ -148,7 +148,7 @@ impl Editor<'_> {
         Ok(row.written(self.options.output.dry_run, replaces))
     }
 
-    /// Returns the error of a plan, with the option that leaves what cannot be edited.
+    /// Returns the error of a plan, and names the option that leaves uneditable containers alone.
     fn refused(&self, error: &Error, contents: &EditableFile, wishes: &Wishes) -> Failure {
         let can_leave = self.images.files.is_empty();
         let uneditable = || contents.containers().iter().filter(|c| c.uneditable().is_some());
@@ -170,7 +170,7 @@ impl Editor<'_> {
         }
     }
 
-    /// Returns the contents of the file, and its findings as far as they are allowed.
+    /// Returns the contents of the file, and those of its findings that are allowed.
     fn survey(&self, input: &mut File) -> Result<(EditableFile, Vec<String>), Failure> {
         let allow_findings = self.options.host.allow_findings;
         let walk = self.options.limits.options();
@@ -224,7 +224,8 @@ impl Editor<'_> {
         }
     }
 
-    /// Writes the new file, which has no name yet, and says what could not be kept of the old one's attributes.
+    /// Writes the new file, which has no name yet. Returns warnings about attributes of the old one that could not be
+    /// kept.
     fn write(
         &mut self,
         plan: &EditPlan,

@@ -26,7 +26,7 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Edits a file with the images that arguments `ID=IMAGE` name, as `decide` says.
+    /// Edits a file with the images that arguments `ID=IMAGE` name, with the wishes that `decide` makes.
     pub(crate) fn run(
         &self,
         file: &PathBuf,

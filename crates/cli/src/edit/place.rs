@@ -79,7 +79,7 @@ impl<'c> Numbered<'c> {
         self.images().filter(|image| name(image) == id).collect()
     }
 
-    /// Returns the image with this number, wherever it lies.
+    /// Returns the image with this number, in any container.
     pub(crate) fn with_number(&self, number: usize) -> Result<&'c ImageInfo, String> {
         let images = self.subject.contents.images();
         images.iter().find(|image| self.number(image) == number).ok_or_else(|| {
@@ -88,7 +88,7 @@ impl<'c> Numbered<'c> {
         })
     }
 
-    /// Returns the one image that is meant: by its ID, by a target ID that no other image has, or by its number.
+    /// Returns the one image with this ID, with a target ID that no other image has, or with this number.
     pub(crate) fn only(&self, typed: &str) -> Result<&'c ImageInfo, String> {
         let mut found = self.with_id(typed);
         if found.is_empty()
@@ -167,7 +167,7 @@ impl<'c> Numbered<'c> {
     }
 }
 
-/// Returns the ID of the entry, or what stands for it in an offload binary.
+/// Returns the ID of the entry, or the target of an image in an offload binary.
 pub(crate) fn name(image: &ImageInfo) -> String {
     match image.id() {
         Some(id) => id.to_owned(),
@@ -176,8 +176,8 @@ pub(crate) fn name(image: &ImageInfo) -> String {
     }
 }
 
-/// Returns the numbers of `offload ls`, by the index of the image: those count what lies in images, too. Empty if
-/// nothing does.
+/// Returns the numbers of `offload ls`, by the index of the image: `ls` also counts images in images. Empty if there
+/// are none of these.
 fn numbers(subject: &Subject<'_>) -> io::Result<Vec<usize>> {
     let may_hold = |image: &ImageInfo| {
         image.format().may_hold_images() || image.format() == FileFormat::Bitcode

@@ -134,7 +134,7 @@ impl FileRow {
         self.changed && !self.dry_run
     }
 
-    /// Prints what is worth knowing to standard error.
+    /// Prints notes and warnings to standard error.
     pub(super) fn messages(&self, file: &str, work: Work) {
         if !self.changed {
             let left = match (self.dry_run, self.in_place) {
@@ -181,7 +181,7 @@ impl FileRow {
     }
 }
 
-/// Returns the number of offload binaries of which a note says that they stay plain.
+/// Returns the number of offload binaries that stay plain according to a note.
 fn staying(note: &EditNote) -> usize {
     match note {
         EditNote::OlderOffloadBinaries { count }

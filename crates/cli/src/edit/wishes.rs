@@ -24,7 +24,7 @@ impl Wishes {
         Wishes { edit, removed: BTreeSet::new(), notes: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Returns the edit itself, for what concerns no single image.
+    /// Returns the edit itself, for wishes about no single image.
     pub(crate) fn edit(&mut self) -> &mut Edit {
         &mut self.edit
     }
@@ -99,8 +99,8 @@ pub(crate) struct Emptied {
     pub(crate) had: String,
 }
 
-/// Returns the place whose loss of all images is worth an error: a bundle; all offload binaries that follow each other,
-/// because each has one image; all sections of a host object that is a bundle.
+/// Returns the place in which the loss of all images is an error: a bundle; consecutive offload binaries, because each has one
+/// image; all sections of a host object that is a bundle.
 pub(super) fn place(container: &EditableContainer) -> String {
     let path = container.path();
     let path = match container.kind() {
@@ -112,7 +112,7 @@ pub(super) fn place(container: &EditableContainer) -> String {
     if path.is_empty() { "the file".to_owned() } else { path_text(path) }
 }
 
-/// `section:.hip_fatbin/bundle:1`
+/// Returns a path like `section:.hip_fatbin/bundle:1`.
 pub(super) fn path_text(path: &[PathStep]) -> String {
     path.iter().map(ToString::to_string).collect::<Vec<_>>().join("/")
 }

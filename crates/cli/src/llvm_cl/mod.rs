@@ -83,7 +83,7 @@ pub(crate) struct Stop {
     pub(crate) success: bool,
 }
 
-/// Reads the arguments after the first. Response files are expanded, whatever they stand for.
+/// Reads the arguments after the first. Response files are expanded at any place, even as values.
 pub(crate) fn parse(
     tool: &'static Tool,
     invocation: &Invocation,

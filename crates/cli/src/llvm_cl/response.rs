@@ -92,7 +92,8 @@ impl Expansion {
     }
 }
 
-/// Opens a regular file, or what the caller has opened. [`Other`](io::ErrorKind::Other) is about other files.
+/// Opens a regular file, or one that the caller has opened. The error for other files is
+/// [`Other`](io::ErrorKind::Other).
 fn open(path: &Path) -> io::Result<File> {
     let is_in = |place| path.parent() == Some(Path::new(place));
     let is_opened = is_in("/dev/fd")
@@ -120,8 +121,9 @@ fn utf16(bytes: &[u8]) -> Option<String> {
     char::decode_utf16(units).collect::<Result<_, _>>().ok()
 }
 
-/// GNU quoting: words end at whitespace, quotes of both kinds keep it, a backslash keeps any character, in quotes
-/// too. Empty words are dropped, quoted ones as well. `None` if there are more than a command line has.
+/// Splits a text into words by GNU's rules: words end at whitespace, quotes of both kinds keep it, a backslash keeps
+/// any character, even in quotes. Empty words are dropped, even quoted ones. `None` if there are more than a command
+/// line has.
 fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut word = Vec::new();

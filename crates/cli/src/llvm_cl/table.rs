@@ -58,7 +58,7 @@ pub(crate) struct Opt {
 }
 
 impl Opt {
-    /// Creates an option that everybody sees and nobody needs.
+    /// Creates an option that is always visible and never required.
     pub(crate) const fn new(
         name: &'static str,
         kind: Kind,
@@ -149,7 +149,7 @@ const fn generic(
 }
 
 impl Tool {
-    /// Its own options, and those that every tool has.
+    /// Returns its own options, and those that every tool has.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Opt> {
         self.options.iter().chain(&GENERIC)
     }

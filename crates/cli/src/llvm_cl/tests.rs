@@ -255,7 +255,7 @@ mod properties {
 
     use super::*;
 
-    /// Something like a command line: options of the tools with and without values, and anything.
+    /// Generates something like a command line: options of the tools with and without values, and anything.
     fn args() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let known = prop::sample::select(vec![
             "archive",

@@ -22,7 +22,7 @@ pub(super) struct Row<'a> {
     pub(super) hash: Option<&'a str>,
 }
 
-/// Bytes in the file that this image stands for: exact, or its part of the compressed bundle around it.
+/// Returns the number of bytes in the file for this image: exact, or its part of the compressed bundle around it.
 pub(super) fn stored(image: &ImageInfo) -> u64 {
     match (image.stored_size(), image.compression_around()) {
         (Some(stored), _) => stored,
@@ -35,7 +35,7 @@ pub(super) fn stored(image: &ImageInfo) -> u64 {
     }
 }
 
-/// Returns the text of the STORED column: empty when stored as it is.
+/// Returns the text of the STORED column: empty for an image that is not compressed.
 pub(super) fn stored_text(image: &ImageInfo) -> String {
     match (image.compression_around().or(image.compression()), image.stored_size()) {
         (None, _) => String::new(),
@@ -52,8 +52,8 @@ pub(super) fn path(image: &ImageInfo) -> String {
     texts.join(" ")
 }
 
-/// Returns the name that totals are counted by: the target ID, else the kind or triple, with what the image holds
-/// instead.
+/// Returns the name by which totals are counted: the target ID, else the kind or triple, and the target that the image
+/// really holds if that differs.
 pub(super) fn group(image: &ImageInfo) -> String {
     crate::naming::marked(&name(image), image.disagreement())
 }
@@ -103,8 +103,8 @@ pub(super) struct Hashed {
     pub(super) hash: Option<String>,
 }
 
-/// Hashes the bytes that `offload extract` writes of an image: XXH3 with 64 bits, as `xxhsum -H3` prints it. `None` for an
-/// image that is not decompressed: a finding tells why.
+/// Hashes the bytes that `offload extract` writes of an image: XXH3 with 64 bits, as `xxhsum -H3` prints it. `None` for
+/// an image that cannot be decompressed: a finding has the reason.
 pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<Option<String>> {
     let mut hasher = XxHash3_64::new();
     if is_decompressed(image) {

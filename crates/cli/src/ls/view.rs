@@ -54,7 +54,7 @@ impl Item {
     }
 }
 
-/// `libfoo.so  1.2 MiB, ELF`; `thin` is the size of the files that a thin archive names.
+/// Prints a heading like `libfoo.so  1.2 MiB, ELF`; `thin` is the size of the files that a thin archive names.
 pub(crate) fn heading(
     out: &mut dyn Write,
     file: &str,

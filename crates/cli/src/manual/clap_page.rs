@@ -29,7 +29,7 @@ pub(super) fn root(root: &Command, groups: &[Group]) -> String {
     page.finish()
 }
 
-/// Returns the page of a command, which has others in its group.
+/// Returns the page of a command, with links to the others of its group.
 pub(super) fn command(
     name: &str,
     command: &Command,

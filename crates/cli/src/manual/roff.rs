@@ -14,7 +14,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Creates a page of section 1, with what the command is for.
+    /// Creates a page of section 1, with the purpose of the command.
     pub(super) fn new(name: &str, about: &str) -> Self {
         let version = concat!("offload ", env!("CARGO_PKG_VERSION"));
         let title = name.to_uppercase();
@@ -62,7 +62,7 @@ impl Page {
         }
     }
 
-    /// Lines as they are, in the face of what is typed.
+    /// Adds lines unchanged, in the font of typed text.
     pub(super) fn literal<'t>(&mut self, lines: impl IntoIterator<Item = &'t str>) {
         self.paragraph();
         self.line(".RS 4");
@@ -99,7 +99,7 @@ impl Page {
         }
     }
 
-    /// Text that is filled; what ends a sentence ends a line here.
+    /// Adds text that is filled; each sentence ends a line of the source.
     fn sentences(&mut self, paragraph: &str) {
         const WIDTH: usize = 80;
         let mut line = String::new();
@@ -121,7 +121,7 @@ impl Page {
     }
 }
 
-/// Returns text with what is to be typed in bold.
+/// Returns text with its quoted commands in bold.
 pub(super) fn text(prose: &str) -> String {
     let mut parts = prose.split('`');
     let mut formatted = escaped(parts.next().unwrap_or_default());

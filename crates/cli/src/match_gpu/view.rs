@@ -12,7 +12,7 @@ use crate::report;
 use crate::style::{self, COLUMN, ERROR, HEADING, PLAIN, TARGET, WARNING};
 use crate::table::{Align, Table};
 
-/// Units that look alike, in file order: libraries have one for each of their many source files.
+/// Groups units that look alike, in file order: libraries have one for each of their many source files.
 fn groups<K: Eq + std::hash::Hash>(units: &[Unit], key: impl Fn(usize) -> K) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut by_key: HashMap<K, usize> = HashMap::new();
@@ -26,7 +26,7 @@ fn groups<K: Eq + std::hash::Hash>(units: &[Unit], key: impl Fn(usize) -> K) -> 
     groups
 }
 
-/// `section:.hip_fatbin/bundle:0 and 3 more like it`
+/// Returns a text like `section:.hip_fatbin/bundle:0 and 3 more like it`.
 fn places(units: &[Unit], group: &[usize]) -> String {
     let first = group.first().and_then(|n| units.get(*n)).map(Unit::place).unwrap_or_default();
     match group.len() {
@@ -154,7 +154,8 @@ fn cell(unit: &Unit, answer: &Answer) -> String {
     }
 }
 
-/// `libfoo.so: 2 of 3 containers have code for gfx1100; section:.hip_fatbin/bundle:1 has none: built for gfx906`
+/// Prints a conclusion like `libfoo.so: 2 of 3 containers have code for gfx1100; section:.hip_fatbin/bundle:1 has none:
+/// built for gfx906`.
 pub(super) fn conclusion(
     out: &mut dyn Write,
     file: &str,
@@ -233,7 +234,8 @@ fn instead(counted: &[(&Unit, &Answer)], name: &str) -> String {
 /// Most lists of containers without code that a conclusion names.
 const MOST_NAMED: usize = 3;
 
-/// Units by what they are built for: the first of each list, and how many more there are. No more lists than are named.
+/// Groups units by their lists of targets: the first unit of each list, and the number of the others. Returns at most
+/// as many lists as a conclusion names.
 fn by_labels<'u>(units: &[&'u Unit]) -> Vec<(Vec<Cow<'u, str>>, &'u Unit, usize)> {
     let mut groups: Vec<(Vec<Cow<'_, str>>, &Unit, usize)> = Vec::new();
     for unit in units {
@@ -248,7 +250,7 @@ fn by_labels<'u>(units: &[&'u Unit]) -> Vec<(Vec<Cow<'u, str>>, &'u Unit, usize)
     groups
 }
 
-/// `; 9 are for sm_120a only`
+/// Returns a text like `; 9 are for sm_120a only`.
 fn only(elsewhere: &[&Unit]) -> String {
     let mut words = String::new();
     let mut named = 0;

@@ -117,14 +117,14 @@ fn links_and_permissions_are_kept() {
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
 }
 
-/// Names of files that are not complete.
+/// Returns the names of files that are not complete.
 #[cfg(unix)]
 fn hidden(place: &Path) -> Vec<PathBuf> {
     let names = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
     names.filter(|path| path.to_str().unwrap().contains("/.offload-")).collect()
 }
 
-/// Nobody can run or open what is not complete, and set-user-ID comes last.
+/// Nobody can run or open an incomplete file, and set-user-ID is set last.
 #[test]
 #[cfg(unix)]
 fn the_mode_is_set_when_the_contents_are_there() {

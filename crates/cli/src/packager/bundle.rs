@@ -99,7 +99,7 @@ impl Package {
         Ok(())
     }
 
-    /// Bytes of the offload binary.
+    /// Returns the size of the offload binary in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.compressed.as_ref().map_or(self.layout.total_size(), |bytes| bytes.len() as u64)
     }

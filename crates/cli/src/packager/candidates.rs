@@ -79,7 +79,7 @@ fn llvm_words(error: &Error, release: Release) -> Option<&'static str> {
     }
 }
 
-/// Returns the words for an error in a stream: LLVM 24 says what the codec says, and nothing else.
+/// Returns the words for an error in a stream: LLVM 24 prints only the words of the codec.
 fn codec_words(error: &ccob::Error) -> &'static str {
     use ccob::{ErrorKind as Kind, Method};
 

@@ -26,7 +26,7 @@ pub(super) struct Report {
     pub(super) errors: Vec<String>,
 }
 
-/// Extracts what the options ask for. Without an error all files appear, else none.
+/// Extracts the images that the options select. Without an error all files appear, else none.
 pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> {
     let path = input::path(&options.input);
     let name = input::display(&path);
@@ -139,7 +139,7 @@ impl Plan {
         true
     }
 
-    /// Adds what one `--image` matches.
+    /// Adds the images that one `--image` selects.
     fn add(
         &mut self,
         options: &Options,
@@ -176,7 +176,7 @@ impl Plan {
         }
     }
 
-    /// A file whose name is on the command line. A later one replaces an earlier one.
+    /// Adds a file whose name is on the command line. A later one replaces an earlier one.
     fn explicit(
         &mut self,
         file: &[u8],
@@ -205,7 +205,7 @@ impl Plan {
         }
     }
 
-    /// Files with made-up names: for the image, or for what is in it when it is an offload binary.
+    /// Adds files with generated names: the image, or the images in it when it is an offload binary.
     fn generate(
         &mut self,
         options: &Options,
@@ -300,8 +300,7 @@ fn clash(name: &str) -> String {
     format!("different images would be written to '{name}': give them names with 'file'")
 }
 
-/// Returns whether an image is what `--image` asks for: all keys but `file` must agree, and one that is not there
-/// counts as empty.
+/// Returns whether `--image` selects an image: all keys but `file` must agree, and a missing one counts as empty.
 fn matches(release: Release, spec: &ImageSpec, candidate: &Candidate) -> bool {
     spec.pairs().all(|(key, value)| match key {
         b"file" => true,

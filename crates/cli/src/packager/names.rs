@@ -33,7 +33,7 @@ fn extension(release: Release, kind: ImageKind) -> &'static str {
     }
 }
 
-/// Returns the file name without what follows its last dot; `.o` has an empty one.
+/// Returns the file name up to its last dot; that of `.o` is empty.
 fn stem(input: &[u8]) -> String {
     let path = crate::input::path(input);
     let name = path.file_name().unwrap_or(path.as_os_str());

@@ -35,7 +35,7 @@ const fn tool(options: &'static [Opt]) -> Tool {
     }
 }
 
-/// Returns all options; `since_24` says who sees those that came with LLVM 24, and `h` what -h does.
+/// Returns all options; `since_24` is the visibility of those that came with LLVM 24, and `h` the kind of -h.
 const fn options(since_24: Visibility, h: Kind) -> [Opt; 9] {
     [
         Opt::new("archive", Kind::Bool, "", "Write extracted files to a static archive"),

@@ -94,7 +94,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(failed)
 }
 
-/// Returns the lines of standard input that should hold URIs: not what `roc-obj-ls -v` prints around bundles.
+/// Returns the lines of standard input that should hold URIs: not the text that `roc-obj-ls -v` prints around bundles.
 fn lines() -> io::Result<Vec<Vec<u8>>> {
     let file = standard::input()?;
     if file.is_terminal() {
@@ -109,7 +109,7 @@ fn lines() -> io::Result<Vec<Vec<u8>>> {
     Ok(lines.map(<[u8]>::to_vec).collect())
 }
 
-/// Extracts the bytes of a URI, and returns what there is to say of it. Nothing is written for no bytes.
+/// Extracts the bytes of a URI, and returns a message about it. Writes nothing for a URI of no bytes.
 fn extract(uri: &Uri, output: &Path) -> io::Result<String> {
     let (path, mut name) = match &uri.place {
         Place::File(path) => (path.clone(), path.file_name().unwrap_or_default().to_owned()),
@@ -148,7 +148,7 @@ fn extract(uri: &Uri, output: &Path) -> io::Result<String> {
     Ok(format!("{what} to {}", shown.display()))
 }
 
-/// Prints what was extracted: on standard error, where the data goes to standard output.
+/// Prints a message about the extracted data: on standard error, where the data goes to standard output.
 fn tell(what: &str, output: &Path) -> io::Result<()> {
     let what = style::printable(what);
     if output.as_os_str() == "-" {

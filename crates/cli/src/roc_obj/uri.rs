@@ -93,7 +93,7 @@ fn number(text: &str) -> Option<u64> {
     is_digit.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
 }
 
-/// Returns the bytes of a name in which `%41` stands for `A`.
+/// Returns the bytes of a name in which `%41` means `A`.
 fn decoded(name: &[u8]) -> Result<Vec<u8>, String> {
     let mut parts = name.split(|&byte| byte == b'%');
     let mut bytes = parts.next().unwrap_or_default().to_vec();

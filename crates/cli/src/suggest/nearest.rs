@@ -6,7 +6,7 @@ pub(crate) fn distance(a: &str, b: &str) -> usize {
     strsim::osa_distance(&a.to_lowercase(), &b.to_lowercase())
 }
 
-/// Returns the names that are nearest to what was typed, if they are near enough for a slip; two at most.
+/// Returns at most two of the names nearest to the typed one, if they are near enough for a typing error.
 pub(crate) fn nearest<'n>(typed: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let most = 2.min(typed.chars().count() / 3);
     let mut near: Vec<_> = names

@@ -10,7 +10,7 @@ fn processors(typed: &str) -> Vec<String> {
     processors_of(typed, |_| true)
 }
 
-/// As [`processors`], of hardware only.
+/// Returns the same as [`processors`], of hardware only.
 pub(crate) fn gpus(typed: &str) -> Vec<String> {
     processors_of(typed, |known| {
         let generic = Processor::amdgpu(known).is_some_and(Processor::is_generic);
@@ -59,14 +59,14 @@ pub(crate) fn target_id(typed: &str) -> Vec<String> {
     fine(ids.collect(), typed)
 }
 
-/// Suggest neither an invalid ID nor the one that was typed. Two at most.
+/// Returns at most two of these IDs: neither invalid ones nor the typed one.
 fn fine(mut ids: Vec<String>, typed: &str) -> Vec<String> {
     ids.retain(|id| id != typed && TargetId::parse(id).is_ok());
     ids.truncate(2);
     ids
 }
 
-/// Target features with slips put right: `:sramecc+:xnack-`, in all ways that are meant.
+/// Returns target features with typing errors corrected, in all possible ways: `:sramecc+:xnack-`.
 fn features(typed: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     for feature in typed.split(':') {
@@ -87,7 +87,7 @@ fn features(typed: &str) -> Vec<String> {
     all
 }
 
-/// Returns the generic processor that stands for one: code for it would run, too.
+/// Returns the generic processor that covers this one: code for it would run, too.
 pub(crate) fn generic(target_id: &str) -> Option<&'static str> {
     Some(Processor::amdgpu(processor(target_id))?.covered_by()?.name())
 }

@@ -147,7 +147,7 @@ impl Wrapped {
     }
 }
 
-/// Reads as much of an image as the error says is needed; false if that is not what is wrong.
+/// Reads as much of an image as the error demands; returns `false` if that is not the cause.
 fn read_more(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io::Result<bool> {
     let (Some(image), Some(needed)) = (error.image(), error.head_needed()) else {
         return Ok(false);
