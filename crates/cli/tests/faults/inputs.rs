@@ -36,7 +36,7 @@ pub(crate) const READERS: [(&str, &str); 19] = [
 ];
 
 #[test]
-fn what_cannot_be_read_is_an_error() {
+fn unreadable_inputs_are_errors() {
     let inputs = Inputs::new();
     fs::create_dir(inputs.path("directory")).unwrap();
     symlink("nowhere", inputs.path("dangling")).unwrap();
@@ -129,7 +129,7 @@ fn standard_input_that_ends_early_is_an_error() {
     let packed = fs::read(inputs.path("four.ccob")).unwrap();
     let archive = fs::read(inputs.path("libbundles.a")).unwrap();
     for (tool, args) in READERS {
-        // What is not looked into is as long as it is.
+        // These commands copy the input without reading its contents: any length is right.
         if ["bundle -o", "pack", "-o out --image", "replace"]
             .iter()
             .any(|start| args.starts_with(start))
@@ -169,7 +169,7 @@ fn start(inputs: &Inputs, tool: &str, args: &str) -> Child {
         .unwrap()
 }
 
-/// The tool has looked at `subject`, and waits at a pipe that is named behind it, while that changes.
+/// The tool has looked at `subject`, and waits at a pipe that is named after it, while that changes.
 #[test]
 fn an_input_that_changes_before_it_is_copied_is_an_error() {
     for (tool, args) in [

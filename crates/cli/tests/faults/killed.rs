@@ -106,7 +106,7 @@ fn outputs_are_old_or_new_whenever_a_tool_is_ended() {
                     if before.get(&path) == Some(&bytes) {
                         continue;
                     }
-                    // Between its completion and its name, a file can be left behind under another one.
+                    // After its completion and before it gets its name, a file can remain under another name.
                     assert_eq!(signal, "KILL", "{writer:?}: {}", path.display());
                     let name = path.file_name().unwrap().to_str().unwrap();
                     assert!(name.starts_with(".offload-"), "{writer:?}: {name}");
@@ -116,6 +116,6 @@ fn outputs_are_old_or_new_whenever_a_tool_is_ended() {
             }
         }
     }
-    println!("{ended} were ended, {leftovers} files were left behind");
+    println!("{ended} were ended, {leftovers} files were left over");
     assert!(ended > 3 * tries, "{ended}");
 }

@@ -1,5 +1,5 @@
-//! What becomes of files, of messages and of the exit status when inputs and outputs are not as they should be: for every
-//! command and tool that writes files. Edits in place have more to keep: `edit_faults.rs`.
+//! Files, messages and exit statuses when inputs and outputs have faults: for every command and tool that writes files.
+//! Edits in place have more to keep: `edit_faults.rs`.
 
 mod endless;
 mod inputs;
@@ -62,7 +62,7 @@ fn refuses(output: &Output, words: &[&str], what: &str) {
     assert!(text.lines().all(is_plain), "{what}: {text}");
 }
 
-/// Whether this process may do what only the administrator may.
+/// Returns whether this process has the administrator's permissions.
 fn is_root() -> bool {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::metadata(file.path()).unwrap().uid() == 0

@@ -61,7 +61,7 @@ fn run_odd(inputs: &Inputs, args: &str) -> Output {
     run(inputs.root(), &with_odd_names(inputs, &words("offload", args, ["", ""])))
 }
 
-/// Whatever is printed is text without control characters, and each message is one line.
+/// Checks that all output is text without control characters, and that each message is one line.
 #[track_caller]
 fn is_plain(output: &Output, what: &dyn std::fmt::Debug) {
     for text in [stdout(output), stderr(output)] {
@@ -78,7 +78,7 @@ fn works(output: &Output, what: &dyn std::fmt::Debug) {
     is_plain(output, what);
 }
 
-/// What a writer makes of files with odd names, under odd names.
+/// Returns the outputs of a writer that has files with odd names, under odd names.
 fn written(inputs: &Inputs, writer: &Writer) -> Vec<Vec<u8>> {
     let names = &["out.bin", "out2.bin"][..1 + usize::from(writer.has_two_outputs())];
     let take = |name: &&str| {
@@ -124,7 +124,7 @@ fn every_writer_takes_and_makes_files_of_any_name() {
 }
 
 #[test]
-fn what_is_not_there_or_in_the_way_is_named_on_one_line() {
+fn missing_files_and_obstacles_are_named_on_one_line() {
     let inputs = odd_inputs();
     for writer in &WRITERS {
         let line = with_odd_names(&inputs, &writer.words(["out.bin", "out2.bin"]));
@@ -132,7 +132,7 @@ fn what_is_not_there_or_in_the_way_is_named_on_one_line() {
         let aside = inputs.path("aside");
         fs::rename(&input, &aside).unwrap();
         let missing = run(inputs.root(), &line);
-        fs::write(&input, b"!<arch>\nand then something that is no archive").unwrap();
+        fs::write(&input, b"!<arch>\nand then something that is not an archive").unwrap();
         let damaged = run(inputs.root(), &line);
         fs::remove_file(&input).unwrap();
         fs::create_dir(&input).unwrap();
@@ -261,7 +261,7 @@ fn deceives(c: char) -> bool {
 }
 
 #[test]
-fn texts_from_files_cannot_deceive() {
+fn texts_from_files_are_escaped() {
     let inputs = Inputs::new();
     let odd = "\u{7f}\u{9b}31m\u{9d}\u{202e}\u{2066}\u{200b}\u{feff}\u{61c}\u{fe0f}\u{e0041}";
     let ids = [

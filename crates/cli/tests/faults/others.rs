@@ -234,7 +234,7 @@ fn a_newer_file_is_not_replaced_by_an_edit() {
 
 /// Somebody who may write to the directory makes the link lead to a file that only the user of the tool may replace.
 #[test]
-fn a_link_that_changes_during_an_edit_leads_nowhere_else() {
+fn a_link_that_changes_during_an_edit_is_not_followed() {
     for args in ["compress --in-place link", "compress -o link link"] {
         let inputs = Inputs::new();
         fs::create_dir(inputs.path("home")).unwrap();

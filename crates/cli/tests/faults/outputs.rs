@@ -19,7 +19,7 @@ fn a_full_device_is_an_error() {
     fs::write(inputs.path("old"), OLD).unwrap();
     let before = snapshot(inputs.root());
     for writer in some_writers() {
-        // Written behind the other output, which has to wait for it.
+        // The other output is written first, and has to wait for this one.
         for outputs in [["/dev/full", "old"], ["old", "/dev/full"]] {
             if outputs[0] == "old" && !writer.has_two_outputs() {
                 continue;
@@ -210,7 +210,7 @@ fn links_stay_links() {
         ok("other");
         assert!(fs::read(inputs.path("hard")).unwrap() == OLD, "{what}");
         assert!(fs::read(inputs.path("other")).unwrap() == right[0], "{what}");
-        // What is not there is made.
+        // A missing file is made.
         symlink("in/new", inputs.path("dangling")).unwrap();
         ok("dangling");
         assert!(is_link("dangling"), "{what}");
@@ -279,7 +279,7 @@ fn a_program_that_runs_can_be_replaced() {
         let sleep =
             ["/bin/sleep", "/usr/bin/sleep"].into_iter().find(|sleep| Path::new(sleep).exists());
         fs::copy(sleep.unwrap(), inputs.path("program")).unwrap();
-        // What another test starts at the same time holds the copy open for writing until it is a program of its own.
+        // A program that another test starts at the same time holds the copy open for writing until it is running.
         let mut child = loop {
             match Command::new(inputs.path("program")).arg("60").spawn() {
                 Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {}

@@ -1,4 +1,4 @@
-//! Whoever reads the output leaves, or has no room for it.
+//! Readers of the output that leave early, and outputs without room.
 
 use std::fs::File;
 use std::io::pipe;
@@ -84,7 +84,7 @@ fn output_that_cannot_be_printed_is_an_error() {
 }
 
 #[test]
-fn complaints_that_nobody_hears_leave_the_exit_status() {
+fn unprinted_errors_keep_the_exit_status() {
     let inputs = Inputs::new();
     for (tool, args, code) in [
         ("offload", "ls none", 1),

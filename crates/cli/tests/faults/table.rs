@@ -210,7 +210,7 @@ impl Inputs {
             // Fails as long as nobody reads.
             options.write(true).custom_flags(O_NONBLOCK);
             match options.open(self.path("fifo")) {
-                // What is written fits into a pipe.
+                // All bytes fit into a pipe.
                 Ok(mut fifo) => return write(&mut fifo),
                 Err(_) => thread::sleep(Duration::from_millis(1)),
             }
@@ -219,7 +219,7 @@ impl Inputs {
         panic!("the tool does not read the pipe");
     }
 
-    /// What a writer makes, in an ordinary place.
+    /// Returns the outputs of a writer in an ordinary place.
     pub fn right(&self, writer: &Writer) -> Vec<Vec<u8>> {
         let names = ["right", "right2"];
         let done = self.run(&writer.words(names));
@@ -245,7 +245,7 @@ pub fn thin_archive(member: &[u8], size: u64) -> Vec<u8> {
     archive
 }
 
-/// A bundle with one image of so many bytes, all holes.
+/// Writes a bundle with one image of this many bytes, all holes.
 pub fn large_bundle(inputs: &Inputs, size: u64) {
     let id = "hipv4-amdgcn-amd-amdhsa--gfx1100";
     let mut header = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How our error relates to LLVM's.
+/// Relation of our error to LLVM's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Words {
     /// LLVM's words, then perhaps ours.
@@ -271,7 +271,7 @@ pub fn bundler_cases() -> Vec<(String, Words)> {
     for (file, unbundle, list) in BUNDLES {
         let args = format!("-unbundle -type=bc T -output=o -output=p -input={file}");
         all.push((args, *unbundle));
-        // LLVM lists nothing of a file that is no bundle, and succeeds.
+        // LLVM lists nothing of a file that is not a bundle, and succeeds.
         if !matches!(*file, "empty" | "text") {
             all.push((format!("-list -type=bc -input={file}"), *list));
         }
