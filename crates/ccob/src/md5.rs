@@ -214,7 +214,7 @@ mod tests {
 
     /// RFC 1321, appendix A.5.
     #[test]
-    fn digests_of_the_specification() {
+    fn digests_are_those_of_the_specification() {
         for (data, digest) in [
             ("", 0xd41d_8cd9_8f00_b204_e980_0998_ecf8_427e_u128),
             ("a", 0x0cc1_75b9_c0f1_b6a8_31c3_99e2_6977_2661),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_and_memory_model() {
+    fn capabilities_and_memory_model_are_read() {
         const CAPABILITY: u32 = 2 << 16 | 17;
         const MEMORY_MODEL: u32 = 3 << 16 | 14;
         let import = [4 << 16 | 11, 1, 0x6e65_704f, 0];

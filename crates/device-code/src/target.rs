@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn amd_by_flags() {
+    fn flags_name_processors_of_amd() {
         let amd = |abi, version, flags| named(&elf(224, abi, version, flags)).unwrap();
         assert_eq!(amd(0x40, 4, 0x73f), "amdgcn-amd-amdhsa gfx90a:xnack+");
         assert_eq!(amd(0x40, 1, 0x33f), "amdgcn-amd-amdhsa gfx90a", "V3 has no settings");
@@ -403,7 +403,7 @@ mod tests {
 
     /// As in libraries of ROCm 1 to 3: compilers before LLVM 6 have no processor in the flags.
     #[test]
-    fn amd_version_2_by_note() {
+    fn a_note_names_processors_of_amd_in_version_2() {
         let version = note("AMD", 1, &[2, 0, 0, 0, 1, 0, 0, 0]);
         let amd = |flags, isa: &[u8]| {
             let notes = [&version[..], isa].concat();
@@ -432,7 +432,7 @@ mod tests {
 
     /// As `ocloc` writes them.
     #[test]
-    fn intel_by_notes() {
+    fn notes_name_gpus_of_intel() {
         let number = |kind, number: u32| note("IntelGT", kind, &number.to_le_bytes());
         let metrics = b"metrics".to_vec();
         for (notes, name) in [
@@ -478,7 +478,7 @@ mod tests {
 
     /// Flags of cubins of published libraries.
     #[test]
-    fn nvidia_by_flags() {
+    fn flags_name_architectures_of_nvidia() {
         for (abi_version, flags, name) in [
             (7, 0x3c_053c, "sm_60"),
             (7, 0x50_0550, "sm_80"),
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn nvidia_suffix_by_section() {
+    fn a_section_names_the_suffix_of_nvidia() {
         let with = |records: &[u8]| {
             let mut file = elf(190, 0x41, 8, 0x600_5a04);
             file[40] = 64;
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn ptx_by_directives() {
+    fn directives_name_the_target_of_ptx() {
         for (text, name) in [
             (".version 7.0\n.target sm_70\n", "nvptx64-nvidia-cuda sm_70"),
             (

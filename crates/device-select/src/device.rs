@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_in_all_spellings() {
+    fn ids_are_read_in_all_spellings() {
         for (text, id) in [
             ("gfx1100", "gfx1100"),
             ("gfx90a:xnack+:sramecc-", "gfx90a:sramecc-:xnack+"),

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_all_spellings() {
+    fn names_are_read_in_all_spellings() {
         for (typed, expected) in [
             ("RX 7600", "gfx1102"),
             ("rx7600", "gfx1102"),

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_32_bits() {
+    fn numbers_of_32_bits_are_read() {
         for (bytes, value) in [
             (&b"\0"[..], 0),
             (b"\x7f", 0x7f),

@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_variable_width() {
+    fn numbers_of_variable_width_are_read() {
         // 4-bit chunks of 27: 011 with more to come, then 011.
         with_cursor(&[0b0011_1011], |cursor| assert_eq!(cursor.vbr(4).unwrap(), 27));
         // 64 bits in 10 chunks of 8, and one bit too many
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_at_any_bit() {
+    fn bytes_are_read_at_any_bit() {
         let bytes = noise();
         for (start, count) in [(0, 39_000), (3, 39_999), (9, 20_000), (7, 1), (8, 2), (5, 0)] {
             with_cursor(&bytes, |cursor| {
@@ -625,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_of_six_bits() {
+    fn characters_of_six_bits_are_read() {
         let text: Vec<u8> = (0..64).map(|i| u8::try_from(char6(i)).unwrap()).collect();
         assert_eq!(text, b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._");
     }

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn vbr_chunks() {
+    fn numbers_are_written_in_chunks() {
         // 31 fits the five bits of a vbr6, 32 does not.
         assert_eq!(bits(|stream| stream.vbr(31, 6)), [31, 0, 0, 0]);
         assert_eq!(bits(|stream| stream.vbr(32, 6)), [0b0110_0000, 0, 0, 0]);
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn signed_values() {
+    fn signed_values_have_their_sign_in_the_lowest_bit() {
         assert_eq!(signed(0), 0);
         assert_eq!(signed(5), 10);
         assert_eq!(signed(-1), 3);

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_in_every_spelling() {
+    fn every_name_is_read_in_every_spelling() {
         let mut seen = BTreeSet::new();
         for gpu in IntelGpu::all() {
             assert_eq!(IntelGpu::find(&gpu.to_string()), Some(gpu));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn ip_versions() {
+    fn ip_versions_name_gpus() {
         for (name, ip_version) in [
             ("bdw", 0x0200_0000),
             ("skl", 0x0240_0009),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn families_of_products() {
+    fn product_families_name_gpus() {
         let named = |number| IntelGpu::from_product_family(number).map(IntelGpu::short_name);
         for (number, name) in [(1210, "dg1"), (1270, "dg2"), (1271, "pvc"), (1300, "ptl")] {
             assert_eq!(named(number), Some(name), "{number}");

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bundler_knows_four() {
+    fn the_bundler_accepts_four_kinds() {
         let known: alloc::vec::Vec<bool> =
             ["host", "openmp", "hip", "hipv4", "cuda", "sycl", "Host", ""]
                 .iter()

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn features_of_some_processors() {
+    fn features_of_some_processors_are_known() {
         let features = |name| Processor::amdgpu(name).unwrap().features();
         assert_eq!(features("gfx906"), Features::ALL);
         assert_eq!(features("gfx940"), Features::ALL);

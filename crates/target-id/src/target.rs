@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_code_objects() {
+    fn texts_of_code_objects_are_read() {
         for (text, triple, id) in [
             ("amdgcn-amd-amdhsa--gfx906", "amdgcn-amd-amdhsa-", "gfx906"),
             ("amdgcn-amd-amdhsa--gfx9-4-generic", "amdgcn-amd-amdhsa-", "gfx9-4-generic"),

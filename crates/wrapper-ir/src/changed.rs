@@ -30,7 +30,7 @@ fn unknown(name: &str) -> String {
 }
 
 #[test]
-fn a_variable_that_is_not_there() {
+fn a_missing_variable_is_an_error() {
     let name = ".omp_offloading.device_images";
     let error = changed(Kind::OpenMp, |module| {
         module.globals.retain(|global| global.name != name);
@@ -40,7 +40,7 @@ fn a_variable_that_is_not_there() {
 }
 
 #[test]
-fn a_function_that_is_not_there() {
+fn a_missing_function_is_an_error() {
     let error = changed(Kind::Hip, |module| {
         module.functions.retain(|function| function.name != "atexit");
     });
@@ -48,7 +48,7 @@ fn a_function_that_is_not_there() {
 }
 
 #[test]
-fn a_structure_that_is_not_there() {
+fn a_missing_structure_is_an_error() {
     let error = changed(Kind::Cuda, |module| {
         module.structs.retain(|structure| structure.name != "fatbin_wrapper");
     });
@@ -56,7 +56,7 @@ fn a_structure_that_is_not_there() {
 }
 
 #[test]
-fn a_blob_that_is_not_there() {
+fn a_missing_blob_is_an_error() {
     let error = changed(Kind::OpenMp, |module| {
         for global in &mut module.globals {
             if let Some(Constant::Image { blob, .. }) = &mut global.init {
@@ -72,7 +72,7 @@ fn register_of(module: &mut Module) -> &mut Function {
 }
 
 #[test]
-fn a_local_before_its_definition() {
+fn a_local_before_its_definition_is_an_error() {
     let error = changed(Kind::Hip, |module| {
         let instructions = &mut register_of(module).blocks[0].instructions;
         let Operation::Call { arguments, .. } = &mut instructions[0].operation else {
@@ -87,7 +87,7 @@ fn a_local_before_its_definition() {
 }
 
 #[test]
-fn a_result_out_of_order() {
+fn a_result_out_of_order_is_an_error() {
     let error = changed(Kind::Hip, |module| {
         register_of(module).blocks[0].instructions[0].result = Some(7);
     });

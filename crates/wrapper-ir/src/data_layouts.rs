@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats() {
+    fn data_layouts_name_the_object_format() {
         let mangling = |triple: &str| data_layout(triple).and_then(|layout| layout.get(2..5));
         for (triple, expected) in [
             ("x86_64-pc-linux-gnu", "m:e"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn no_hosts() {
+    fn targets_that_are_not_hosts_have_no_layout() {
         for triple in [
             "nvptx64-nvidia-cuda",
             "amdgcn-amd-amdhsa",

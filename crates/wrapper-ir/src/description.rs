@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn entries() {
+    fn entries_are_laid_out_as_by_clang() {
         let entry =
             |triple| layout(Kind::OpenMp, Abi::Current, triple, "struct.__tgt_offload_entry");
         let narrow = vec![0, 8, 10, 12, 16, 20, 24, 32, 40];
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn tables() {
+    fn tables_are_laid_out_as_by_clang() {
         let wide = |kind, name| layout(kind, Abi::Current, "aarch64-unknown-linux-gnu", name);
         let narrow = |kind, name| layout(kind, Abi::Current, "powerpc-unknown-linux-gnu", name);
         assert_eq!(wide(Kind::OpenMp, "__tgt_device_image"), (vec![0, 8, 16, 24], 32));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_any_amount() {
+    fn a_stream_may_have_any_length() {
         for size in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK + 7] {
             let bytes: Vec<u8> = (0..size).map(|i| i.to_le_bytes()[0].wrapping_mul(7)).collect();
             let mut output = Vec::new();

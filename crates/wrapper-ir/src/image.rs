@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn package_of_one() {
+    fn the_image_of_a_package_is_registered() {
         let package = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
         let module = wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap();
         // Header, entry, strings of nothing: the image starts at 80.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn package_of_several() {
+    fn all_images_of_a_package_are_registered() {
         let package =
             package(FormatVersion::V2, OffloadKind::OPENMP, &[b"first image", b"second", b""]);
         let module = wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn package_with_a_fatbinary() {
+    fn a_fatbinary_in_a_package_is_registered() {
         for kind in [OffloadKind::HIP, OffloadKind::HIP_LEGACY, OffloadKind::NONE] {
             let package = package(FormatVersion::V1, kind, &[b"image"]);
             let module = wrap(Kind::Hip, Image::from_bytes(&package)).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn package_of_another_kind() {
+    fn a_package_of_another_kind_is_refused() {
         let package = package(FormatVersion::V1, OffloadKind::HIP, &[b"image"]);
         assert_eq!(
             wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap_err(),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn package_without_images() {
+    fn a_package_without_images_is_refused() {
         let package = package(FormatVersion::V2, OffloadKind::OPENMP, &[]);
         assert_eq!(
             wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap_err(),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_package() {
+    fn a_damaged_package_is_refused() {
         let package = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
         assert!(matches!(
             wrap(Kind::OpenMp, Image::from_bytes(&package[..60])).unwrap_err(),

@@ -147,7 +147,7 @@ mod tests {
     const IMAGES: [&[u8]; 3] = [b"abc", b"defg", b"hi"];
 
     #[test]
-    fn places() {
+    fn images_have_offsets_in_the_layout() {
         let layout = layout();
         assert_eq!(layout.size(), 9);
         assert_eq!(layout.image_offset(0), Some(1));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn too_large() {
+    fn an_output_too_large_is_an_error() {
         let mut layout = Layout::new(&[]);
         layout.push_zeros(u64::MAX).unwrap();
         assert_eq!(layout.push_bytes(b"x"), Err(Problem::OutputTooLarge));

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_of_triples() {
+    fn facts_follow_the_triple() {
         use Endian::{Big, Little};
         use ObjectFormat::{Coff, Elf, MachO};
         assert_eq!(facts("x86_64-unknown-linux-gnu"), (Elf, Little, 64, 8));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_triple() {
+    fn an_unknown_triple_is_an_error() {
         for triple in ["", "foo-bar", "x86_64", "m68k-unknown-linux-gnu"] {
             assert_eq!(
                 Target::new(triple).unwrap_err(),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn given_data_layouts() {
+    fn given_data_layouts_are_checked() {
         let layout = "E-m:e-p:32:32-i64:64-n32";
         let target = Target::with_data_layout("m88k-unknown-openbsd", layout).unwrap();
         assert_eq!((target.endian(), target.pointer_bits()), (Endian::Big, 32));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_would_end_a_string() {
+    fn text_that_would_end_a_string_is_refused() {
         for text in ["x86_64-\"", "x86_64 linux", "x86_64-\n", "x86_64-\u{e4}"] {
             assert_eq!(
                 Target::with_data_layout(text, "e-m:e").unwrap_err(),

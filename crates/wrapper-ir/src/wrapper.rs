@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn no_image() {
+    fn a_wrapper_without_images_is_an_error() {
         for kind in Kind::ALL {
             let wrapper = wrapper(kind, Abi::Current, LINUX);
             assert_eq!(error(&wrapper), Problem::NoImage { kind });
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn several_images() {
+    fn several_images_are_an_error_except_for_openmp() {
         for kind in [Kind::Cuda, Kind::Hip, Kind::Sycl] {
             let image = Image::from_bytes(b"x");
             let wrapper = wrapper(kind, Abi::Current, LINUX).images([image.clone(), image]);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn too_large_for_the_address_space() {
+    fn an_image_too_large_for_the_address_space_is_an_error() {
         let target = Target::new("i386-unknown-linux-gnu").unwrap();
         let image = Image::new(0x8000_0000, b"abcd");
         let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, target).image(image);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn target_ids() {
+    fn target_ids_are_checked() {
         let image = Image::from_bytes(b"x");
         let named = image.clone().target_id("gfx90a");
         assert_eq!(
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn alignments() {
+    fn malformed_alignments_are_errors() {
         let image = Image::from_bytes(b"x");
         for align in [0, 3, 1 << 33] {
             let wrapper = openmp(image.clone()).image_align(align);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn retained_entries() {
+    fn entries_are_retained_on_request() {
         let image = Image::from_bytes(b"x");
         let module = openmp(image.clone()).retain(true).module().unwrap();
         assert!(module.retain && module.global("llvm.used").is_some());

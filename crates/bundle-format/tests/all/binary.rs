@@ -230,7 +230,7 @@ fn bundles_are_written_to_streams() {
 }
 
 #[test]
-fn bad_magic() {
+fn a_wrong_magic_is_refused() {
     let mut data = sample();
     data[23] = b'-';
     assert_error(&error(&data), ErrorKind::NotABundle, Some(0), NO_MAGIC);
@@ -278,7 +278,7 @@ fn other_faults_are_not_reported_as_truncation_or_another_format() {
 }
 
 #[test]
-fn truncated_header() {
+fn a_truncated_header_is_an_error() {
     assert_error(
         &error(&sample()[..31]),
         ErrorKind::Truncated,
@@ -294,7 +294,7 @@ fn truncated_header() {
 }
 
 #[test]
-fn too_many_entries() {
+fn too_many_entries_are_an_error() {
     for count in [6, u64::MAX] {
         assert_error(
             &error(&with(sample(), COUNT, count)),
@@ -306,7 +306,7 @@ fn too_many_entries() {
 }
 
 #[test]
-fn truncated_descriptor() {
+fn a_truncated_descriptor_is_an_error() {
     // The ID of the first entry is said to leave 23 bytes.
     let data = with(sample(), LEN_0, 165 - 56 - 23);
     assert_error(
@@ -318,7 +318,7 @@ fn truncated_descriptor() {
 }
 
 #[test]
-fn empty_id() {
+fn an_empty_id_is_an_error() {
     assert_error(
         &error(&with(sample(), LEN_0, 0)),
         ErrorKind::Id,
@@ -334,7 +334,7 @@ fn empty_id() {
 }
 
 #[test]
-fn id_beyond_end() {
+fn an_id_beyond_the_end_is_an_error() {
     for len in [165 - 110 + 1, u64::MAX] {
         assert_error(
             &error(&with(sample(), LEN_1, len)),
@@ -348,7 +348,7 @@ fn id_beyond_end() {
 }
 
 #[test]
-fn entry_beyond_end() {
+fn an_entry_beyond_the_end_is_an_error() {
     for (offset, size) in [(0xa0, 6), (166, 0), (0xa0, u64::MAX), (u64::MAX, u64::MAX)] {
         let data = with(with(sample(), OFFSET_1, offset), SIZE_1, size);
         assert_error(
@@ -364,7 +364,7 @@ fn entry_beyond_end() {
 }
 
 #[test]
-fn entry_inside_descriptors() {
+fn an_entry_inside_the_descriptors_is_an_error() {
     for offset in [0, 32, HEADER_LEN - 1] {
         assert_error(
             &error(&with(sample(), OFFSET_1, offset)),
@@ -378,7 +378,7 @@ fn entry_inside_descriptors() {
 }
 
 #[test]
-fn overlapping_entries() {
+fn overlapping_entries_are_an_error() {
     assert_error(
         &error(&with(sample(), OFFSET_1, 0x94)),
         ErrorKind::Malformed,
@@ -565,7 +565,7 @@ fn a_bundle_in_a_payload_is_not_listed() {
 }
 
 #[test]
-fn other_data_without_any_bundle() {
+fn other_data_is_refused() {
     let mut iter = bundles(b"xyzzy");
     let error = iter.next().unwrap().unwrap_err();
     assert_error(&error, ErrorKind::NotABundle, Some(0), NO_MAGIC);

@@ -147,7 +147,7 @@ fn the_form_is_recognised_by_the_end_of_the_text() {
 }
 
 #[test]
-fn no_markers() {
+fn a_text_without_markers_is_refused() {
     for text in ["", "text", "# __CLANG_OFFLOAD_BUNDLE____END__", "__END__ "] {
         assert_error(&error(text), ErrorKind::NotABundle, None, NO_END_MARKERS);
     }
@@ -160,7 +160,7 @@ fn no_markers() {
 }
 
 #[test]
-fn wrong_leader() {
+fn another_leader_is_refused() {
     let found = EndMarkedBundle::parse_with(SAMPLE.as_bytes(), Leader::Slashes).unwrap_err();
     assert_error(
         &found,
@@ -171,7 +171,7 @@ fn wrong_leader() {
 }
 
 #[test]
-fn empty_id() {
+fn an_empty_id_is_an_error() {
     let text = change("END__ host", "END__ ");
     assert_error(&error(&text), ErrorKind::Id, Some(4), "bundle entry 0 at 0x4 has an empty ID");
     let text = change("END__ host", "END__ \r");

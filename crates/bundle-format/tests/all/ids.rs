@@ -12,7 +12,7 @@ fn parts(text: &str) -> (&str, &str, bool) {
 }
 
 #[test]
-fn fields() {
+fn ids_are_split_into_fields() {
     for (text, expected) in [
         ("hip-amdgcn-amd-amdhsa--gfx906", ("amdgcn-amd-amdhsa-", "gfx906", false)),
         ("hip-amdgcn-amd-amdhsa--gfx906:xnack-", ("amdgcn-amd-amdhsa-", "gfx906:xnack-", false)),
@@ -54,7 +54,7 @@ fn fields() {
 }
 
 #[test]
-fn too_few_fields() {
+fn too_few_fields_are_an_error() {
     for (id, fields) in [
         ("", 1),
         ("gfx906", 1),
@@ -71,7 +71,7 @@ fn too_few_fields() {
 }
 
 #[test]
-fn kinds() {
+fn kinds_are_read() {
     let kind = |text| EntryId::parse(text).unwrap().kind();
     assert_eq!(kind("hipv4-amdgcn-amd-amdhsa--gfx906"), OffloadKind::HipV4);
     assert_eq!(kind("Hip-amdgcn-amd-amdhsa--gfx906"), OffloadKind::Other("Hip".to_owned()));
@@ -80,7 +80,7 @@ fn kinds() {
 }
 
 #[test]
-fn targets() {
+fn targets_have_the_fields_of_the_id() {
     let target = EntryId::parse("hip-amdgcn-amd-amdhsa--gfx906:xnack+").unwrap().target();
     assert_eq!(target.kind(), Some(&OffloadKind::Hip));
     assert_eq!(target.triple().unwrap().as_str(), "amdgcn-amd-amdhsa-");
@@ -119,7 +119,7 @@ const WRITTEN_BY_LLVM: [(&str, &str); 25] = [
 ];
 
 #[test]
-fn standardized() {
+fn standardized_ids_are_those_of_llvm() {
     let as_typed = "hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-";
     for (given, written) in WRITTEN_BY_LLVM.into_iter().chain([(as_typed, as_typed)]) {
         assert_eq!(EntryId::parse(given).unwrap().standardized(), written);
@@ -142,7 +142,7 @@ fn standardizing_loses_no_target_id() {
 
 /// The IDs that are written are those of LLVM, except where that loses something.
 #[test]
-fn canonical() {
+fn canonical_ids_are_those_of_llvm_where_nothing_is_lost() {
     for (given, written) in WRITTEN_BY_LLVM.into_iter().chain([
         // as typed by LLVM 22
         (
@@ -195,7 +195,7 @@ fn valid_bundles_have_no_findings() {
 }
 
 #[test]
-fn duplicates() {
+fn duplicates_are_findings() {
     let ids = [
         "hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-",
         "hip-amdgcn-amd-amdhsa-unknown-gfx906:sramecc-:xnack+",
@@ -222,7 +222,7 @@ fn duplicates() {
 }
 
 #[test]
-fn features_in_some_entries_only() {
+fn features_in_some_entries_only_are_findings() {
     // Found in both directions; the bundler of LLVM 22 lets the second pass.
     for ids in [
         ["odd", "hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx906:xnack+"],
@@ -244,7 +244,7 @@ fn features_in_some_entries_only() {
 }
 
 #[test]
-fn invalid_ids() {
+fn invalid_ids_are_findings() {
     let findings = composition(["hip-gfx906", "hip-amdgcn-amd-amdhsa--gfx906:xnack", "hip-gfx906"]);
     let error = EntryId::parse("hip-gfx906").unwrap_err();
     assert_eq!(findings.len(), 4);
@@ -276,7 +276,7 @@ fn invalid_ids() {
 
 /// As found in the section names of a library linked by Intel's SYCL compiler (oneAPI 2025).
 #[test]
-fn short_sycl_ids() {
+fn short_sycl_ids_are_read() {
     for (text, triple) in [("sycl-spir64", "spir64"), ("sycl-spir64_gen", "spir64_gen")] {
         let id = EntryId::parse(text).unwrap();
         assert_eq!((id.triple(), id.target_id()), (triple, ""));

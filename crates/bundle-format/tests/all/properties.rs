@@ -148,7 +148,7 @@ proptest! {
     /// IDs whose fields are in their places: standard and canonical forms are forms of themselves, and mean what the
     /// ID means.
     #[test]
-    fn forms_of_ids(
+    fn other_forms_of_an_id_have_its_meaning(
         kind in "host|hip|hipv4|openmp|sycl|cuda|[a-z]{1,6}",
         triple in prop::sample::select(vec![
             "amdgcn-amd-amdhsa-", "amdgcn-amd-amdhsa-unknown", "amdgcn--amdhsa-", "amdgcn-amd-amdpal-",

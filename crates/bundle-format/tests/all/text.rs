@@ -175,7 +175,7 @@ fn markers_count_at_the_start_of_a_line_only() {
 }
 
 #[test]
-fn no_markers() {
+fn a_text_without_markers_is_refused() {
     assert_error(&error(""), ErrorKind::NotABundle, None, NO_MARKERS);
     assert_error(&error("__CLANG_OFFLOAD_BUNDLE__"), ErrorKind::NotABundle, None, NO_MARKERS);
     assert_error(
@@ -189,7 +189,7 @@ fn no_markers() {
 }
 
 #[test]
-fn wrong_leader() {
+fn another_leader_is_refused() {
     let found = TextBundle::parse_with(SAMPLE.as_bytes(), Leader::Slashes).unwrap_err();
     assert_error(
         &found,
@@ -200,7 +200,7 @@ fn wrong_leader() {
 }
 
 #[test]
-fn missing_end() {
+fn a_missing_end_is_an_error() {
     let at = SAMPLE.rfind("\n#").unwrap();
     assert_error(
         &error(&SAMPLE[..at]),
@@ -217,7 +217,7 @@ fn missing_end() {
 }
 
 #[test]
-fn end_of_another_entry() {
+fn the_end_of_another_entry_is_an_error() {
     // The end of the first entry is missing, so the one of the second is met.
     let text = change("# __CLANG_OFFLOAD_BUNDLE____END__", "# END");
     let error = error(&text);
@@ -232,7 +232,7 @@ fn end_of_another_entry() {
 }
 
 #[test]
-fn end_without_start() {
+fn an_end_without_a_start_is_an_error() {
     // The form of the first proposal, which was never written.
     let text = "text\n# __CLANG_OFFLOAD_BUNDLE____END__ host\n";
     assert_error(
@@ -250,7 +250,7 @@ fn end_without_start() {
 }
 
 #[test]
-fn start_without_newline() {
+fn a_start_without_a_newline_is_an_error() {
     let text = &SAMPLE[..205];
     assert!(text.ends_with("gfx906"));
     assert_error(
@@ -262,7 +262,7 @@ fn start_without_newline() {
 }
 
 #[test]
-fn empty_id() {
+fn an_empty_id_is_an_error() {
     let text = "# __CLANG_OFFLOAD_BUNDLE____START__ \n# __CLANG_OFFLOAD_BUNDLE____END__ \n";
     assert_error(&error(text), ErrorKind::Id, Some(0), "bundle entry 0 at 0x0 has an empty ID");
 }

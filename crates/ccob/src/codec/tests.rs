@@ -195,7 +195,7 @@ fn faulty(stream: &[u8], uncompressed_size: u64, position: u64, fault: Fault) {
 }
 
 #[test]
-fn zstd_frames_of_all_shapes() {
+fn zstd_frames_of_all_shapes_are_read() {
     good(ZSTD, ABC, b"abc");
     good(ZSTD, ABC_CHECKED, b"abc");
     good(ZSTD, TWENTY, &b"abc".repeat(20));
@@ -223,7 +223,7 @@ fn zstd_window_beyond_the_usual_limit_of_streaming() {
     miri,
     ignore = "megabytes of data would take Miri hours; small data takes the same ways"
 )]
-fn zstd_blocks_of_the_largest_size() {
+fn zstd_blocks_of_the_largest_size_are_read() {
     let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x58];
     // 128 KiB twice, by one byte each.
     frame.extend([0x02, 0x00, 0x10, b'x', 0x03, 0x00, 0x10, b'y']);
@@ -235,13 +235,13 @@ fn zstd_blocks_of_the_largest_size() {
 }
 
 #[test]
-fn zstd_wrong_magic() {
+fn a_wrong_zstd_magic_is_an_error() {
     faulty(&patched(ABC, 0, &[0x27]), 3, 0, Fault::BadMagic);
 }
 
 /// As LLVM reads them: it hands the whole payload to `ZSTD_decompress`.
 #[test]
-fn zstd_several_frames() {
+fn several_zstd_frames_are_read_as_one() {
     const SKIPPABLE: &[u8] = &[0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];
     const EMPTY_SKIPPABLE: &[u8] = &[0x5F, 0x2A, 0x4D, 0x18, 0, 0, 0, 0];
     good(ZSTD, &[ABC, ABC_CHECKED].concat(), b"abcabc");
@@ -352,7 +352,7 @@ fn zstd_several_frames_without_a_recorded_end() {
     miri,
     ignore = "megabytes of data would take Miri hours; small data takes the same ways"
 )]
-fn zstd_content_larger_than_the_window() {
+fn zstd_content_may_be_larger_than_the_window() {
     // Blocks of noise.
     let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38]; // window 128 KiB
     let mut data = Vec::new();
@@ -393,29 +393,29 @@ fn zstd_content_larger_than_the_window() {
 }
 
 #[test]
-fn zstd_reserved_bit() {
+fn a_reserved_zstd_bit_is_an_error() {
     faulty(&patched(ABC, 4, &[0x28]), 3, 5, Fault::ReservedBit);
 }
 
 #[test]
-fn zstd_dictionary() {
+fn a_zstd_dictionary_is_an_error() {
     let frame = [0x28, 0xB5, 0x2F, 0xFD, 0x21, 0x07, 0x03, 0x19, 0x00, 0x00, b'a', b'b', b'c'];
     faulty(&frame, 3, 6, Fault::Dictionary);
 }
 
 #[test]
-fn zstd_reserved_block() {
+fn a_reserved_zstd_block_is_an_error() {
     faulty(&patched(ABC, 6, &[0x1F]), 3, 6, Fault::ReservedBlock);
 }
 
 #[test]
-fn zstd_block_larger_than_its_window() {
+fn a_zstd_block_larger_than_its_window_is_an_error() {
     let frame = patched(ABC, 6, &[0x21]);
     faulty(&frame, 3, 6, Fault::BlockTooLarge);
 }
 
 #[test]
-fn zstd_ends_early() {
+fn a_zstd_frame_that_ends_early_is_an_error() {
     for frame in [ABC, ABC_CHECKED] {
         for len in 0..frame.len() {
             faulty(&frame[..len], 3, to_u64(len), Fault::EndsEarly);
@@ -424,18 +424,18 @@ fn zstd_ends_early() {
 }
 
 #[test]
-fn zstd_wrong_checksum() {
+fn a_wrong_zstd_checksum_is_an_error() {
     faulty(&patched(ABC_CHECKED, 12, &[0]), 3, 12, Fault::Checksum);
 }
 
 #[test]
-fn zstd_damaged_block() {
+fn a_damaged_zstd_block_is_an_error() {
     // The bits of the sequences have to end with a one.
     faulty(&patched(TWENTY, 17, &[0]), 60, 0, Fault::Damaged);
 }
 
 #[test]
-fn zstd_more_bytes_than_the_frame() {
+fn bytes_after_a_zstd_frame_are_an_error() {
     for more in [&[0][..], b"CCOB"] {
         let stream = [ABC, more].concat();
         let error = Problem::TrailingBytes {
@@ -453,7 +453,7 @@ fn zstd_more_bytes_than_the_frame() {
 }
 
 #[test]
-fn zstd_frame_of_another_size() {
+fn a_zstd_frame_of_another_size_is_an_error() {
     for uncompressed_size in [0, 2, 4, u64::MAX] {
         let error = Problem::FrameSizeMismatch { uncompressed_size, frame_size: 3 };
         bad(ZSTD, ABC, uncompressed_size, &error);
@@ -469,7 +469,7 @@ fn zstd_size_that_no_block_can_hold() {
 }
 
 #[test]
-fn zstd_output_too_short_or_long() {
+fn zstd_output_of_another_length_is_an_error() {
     let error = Problem::OutputTooShort { expected: 61, found: 60 };
     bad(ZSTD, TWENTY, 61, &error);
     for expected in [0, 3, 59] {
@@ -483,7 +483,7 @@ fn zstd_output_too_short_or_long() {
     miri,
     ignore = "megabytes of data would take Miri hours; small data takes the same ways"
 )]
-fn zstd_large_output() {
+fn large_zstd_output_is_read() {
     let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x58];
     let mut data = Vec::new();
     for byte in 1..=48 {
@@ -510,14 +510,14 @@ fn zstd_large_output() {
 }
 
 #[test]
-fn zlib_stream() {
+fn zlib_streams_are_read() {
     good(ZLIB, ABC_ZLIB, b"abc");
     // Nothing, in a block of fixed codes.
     good(ZLIB, &[0x78, 0x9C, 0x03, 0x00, 0x00, 0x00, 0x00, 0x01], b"");
 }
 
 #[test]
-fn zlib_faults() {
+fn zlib_faults_are_errors() {
     let faulty = |stream: &[u8], position, fault| {
         let error = Problem::BadStream { method: Method::ZLIB, offset: OFFSET + position, fault };
         bad(ZLIB, stream, 3, &error);
@@ -544,7 +544,7 @@ fn zlib_more_bytes_than_the_stream() {
 }
 
 #[test]
-fn zlib_output_too_short_or_long() {
+fn zlib_output_of_another_length_is_an_error() {
     // Also where the header promises more than there is memory: it grows with the data only.
     let most = u64::try_from(usize::MAX).unwrap().min(1 << 50);
     for expected in if cfg!(miri) { [4, 5, 6] } else { [4, 1_900_000_000, most] } {

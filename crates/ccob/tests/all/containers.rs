@@ -281,7 +281,7 @@ fn needed_headers_are_all_that_parsing_needs() {
 }
 
 #[test]
-fn wrong_hash() {
+fn a_wrong_hash_is_an_error() {
     for (mut container, content) in readable() {
         let stored = hash(&content) ^ 1;
         let header = Header::parse(&container, 1000).unwrap();
@@ -384,7 +384,7 @@ fn an_uncompressed_size_of_0_is_refused_where_there_is_content() {
 }
 
 #[test]
-fn missing_codec() {
+fn a_missing_codec_is_an_error() {
     for (container, method) in [(container(V2), Method::ZSTD), (bytes(ABC_V2), Method::ZLIB)] {
         if method.codec().is_none() {
             let error = decompress(&container, &Limits::default()).unwrap_err();

@@ -26,7 +26,7 @@ fn with(header: &[u8], at: usize, byte: u8) -> Vec<u8> {
 }
 
 #[test]
-fn fields_of_all_versions() {
+fn fields_of_all_versions_are_read() {
     let header = Header::parse(V1, 1000).unwrap();
     assert_eq!(header.version(), Version::V1);
     assert_eq!(header.method(), Method::ZLIB);
@@ -62,7 +62,7 @@ fn wrong_magic_text(found: &[u8]) -> String {
 }
 
 #[test]
-fn wrong_magic() {
+fn a_wrong_magic_is_refused() {
     for at in 0..4 {
         let bytes = with(V2, at, b'x');
         let text = wrong_magic_text(&bytes[..4]);
@@ -86,7 +86,7 @@ fn a_wrong_magic_is_an_error_from_its_first_wrong_byte() {
 }
 
 #[test]
-fn truncated_header() {
+fn a_truncated_header_is_an_error() {
     for header in [V1, V2, V3] {
         for len in 0..header.len() {
             let needed = if len < 8 { 8 } else { header.len() };
@@ -104,7 +104,7 @@ fn truncated_header() {
 }
 
 #[test]
-fn unknown_version() {
+fn an_unknown_version_is_an_error() {
     for (at, byte, version) in [(4, 0, 0), (4, 4, 4), (4, 255, 255), (5, 1, 0x102)] {
         let text = format!("compressed bundle version {version} is unknown, expected 1, 2 or 3");
         assert_eq!(error(&with(V2, at, byte), 1000), Some((ErrorKind::Version, text)));
@@ -112,7 +112,7 @@ fn unknown_version() {
 }
 
 #[test]
-fn unknown_method() {
+fn an_unknown_method_is_an_error() {
     for (header, at, byte, method) in [(V2, 6, 2, 2), (V1, 7, 1, 0x100)] {
         let error = Header::parse(&with(header, at, byte), 1000).unwrap_err();
         assert_eq!((error.kind(), error.method()), (ErrorKind::Method, Some(Method(method))));
@@ -120,7 +120,7 @@ fn unknown_method() {
 }
 
 #[test]
-fn total_size_less_than_the_header() {
+fn a_total_size_less_than_the_header_is_an_error() {
     let text = |size, header_len| {
         format!(
             "compressed bundle has a total size of {size} bytes, less than its header of {header_len}"
@@ -135,7 +135,7 @@ fn total_size_less_than_the_header() {
 }
 
 #[test]
-fn total_size_beyond_the_data() {
+fn a_total_size_beyond_the_data_is_an_error() {
     let text = |size: u64, available: u64| {
         format!("compressed bundle is truncated: total size of {size} bytes, {available} there")
     };

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn uris_and_lines_with_uris() {
+    fn uris_and_lines_with_uris_are_read() {
         for (line, expected) in [
             ("file://a#offset=133&size=14472", Ok(file("a", 133, Some(14472)))),
             ("file:///a/b?offset=0x20&size=010", Ok(file("/a/b", 32, Some(8)))),

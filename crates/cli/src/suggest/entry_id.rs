@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn triples() {
+    fn typing_errors_in_triples_are_corrected() {
         assert_eq!(triple("amdgcn-amd-amdhas").as_deref(), Some("amdgcn-amd-amdhsa"));
         assert_eq!(triple("amdgpu-amd-amdhsa"), None);
         assert_eq!(triple("nvptx64-nvida-cuda").as_deref(), Some("nvptx64-nvidia-cuda"));

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn target_ids() {
+    fn typing_errors_in_target_ids_are_corrected() {
         for (typed, meant) in [
             ("gfx1103x", &["gfx1103"][..]),
             ("gfx90A", &["gfx90a"]),

@@ -126,7 +126,7 @@ int both() { return inlined() + per_thread.get(); }
 ";
 
 #[test]
-fn c_for_many_targets() {
+fn symbols_of_c_are_those_of_llvm_for_many_targets() {
     let place = Place::new();
     let source = place.write("c.c", C);
     for target in [
@@ -155,7 +155,7 @@ fn c_for_many_targets() {
 }
 
 #[test]
-fn cxx_and_how_it_is_optimised() {
+fn symbols_of_cxx_are_those_of_llvm_at_every_optimisation() {
     let place = Place::new();
     let source = place.write("cxx.cpp", CXX);
     for args in [
@@ -175,7 +175,7 @@ fn cxx_and_how_it_is_optimised() {
 }
 
 #[test]
-fn device_code() {
+fn symbols_of_device_code_are_those_of_llvm() {
     let place = Place::new();
     let hip = place.write(
         "kernel.hip",
@@ -237,7 +237,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 #[test]
-fn fixtures() {
+fn fixtures_are_current() {
     let place = Place::new();
     place.check(&fixture("symbols.bc"), 11);
     place.check(&fixture("assembly.bc"), 3);
@@ -281,7 +281,7 @@ fn outputs_of_other_tools_have_the_same_symbols() {
 }
 
 #[test]
-fn several_modules() {
+fn symbols_of_several_modules_are_those_of_llvm() {
     let place = Place::new();
     let source = place.write("cxx.cpp", CXX);
     let split =
@@ -315,7 +315,7 @@ fn count_modules(file: &Path) -> usize {
 }
 
 #[test]
-fn inline_assembly() {
+fn symbols_of_inline_assembly_are_those_of_llvm() {
     let place = Place::new();
     let source = place.write(
         "assembly.c",

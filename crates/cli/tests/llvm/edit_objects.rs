@@ -554,7 +554,7 @@ fn bundle_addresses(place: &Place, file: &str) -> Vec<u64> {
 }
 
 #[test]
-fn a_thousand_members() {
+fn an_archive_of_a_thousand_members_is_edited() {
     let place = Place::new();
     let names: Vec<_> = (0..1000).map(|number| format!("member_{number}.o")).collect();
     for name in &names {

@@ -89,7 +89,7 @@ const SEEMING: &[Case] = &[
 ];
 
 #[test]
-fn x86_64() {
+fn references_of_x86_64_are_found() {
     let lab = Lab::new("x86_64-unknown-linux-gnu");
     for case in SEEMING {
         lab.try_both(case, false, &[]);
@@ -104,7 +104,7 @@ fn x86_64() {
 }
 
 #[test]
-fn aarch64() {
+fn references_of_aarch64_are_found() {
     let lab = Lab::new("aarch64-unknown-linux-gnu");
     for case in AARCH64 {
         lab.try_both(case, true, &["-Wl,-z,max-page-size=4096"]);

@@ -126,7 +126,7 @@ fn section_fields(file: &Path, name: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn elf_of_every_kind() {
+fn every_kind_of_elf_takes_a_package() {
     for (target, args) in [
         ("x86_64-linux-gnu", &[][..]),
         ("x86_64-linux-gnu", &["-g", "-ffunction-sections", "-fdata-sections"]),
@@ -188,7 +188,7 @@ fn elf_of_every_kind() {
 
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
-fn elf_with_more_sections_than_the_header_counts() {
+fn elf_may_have_more_sections_than_the_header_counts() {
     let place = tempfile::tempdir().unwrap();
     // The null section, .strtab, .text and .symtab come with them; the header counts up to 0xfeff sections.
     for count in [0xfeff_u32 - 5, 0xfeff - 4, 70_000] {
@@ -217,7 +217,7 @@ fn elf_with_more_sections_than_the_header_counts() {
 }
 
 #[test]
-fn coff_of_every_kind() {
+fn every_kind_of_coff_takes_a_package() {
     for (target, args) in [
         ("x86_64-pc-windows-msvc", &[][..]),
         ("x86_64-pc-windows-msvc", &["-g", "-gcodeview", "-ffunction-sections"]),
@@ -257,7 +257,7 @@ fn compare_coff(plain: &Path, ours: &Path, what: &str) {
 
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
-fn coff_with_many_sections() {
+fn coff_may_have_many_sections() {
     let place = tempfile::tempdir().unwrap();
     // .text, .data and .bss come with them.
     for (count, big) in [(65_279 - 4, false), (65_279 - 2, true), (70_000, true)] {

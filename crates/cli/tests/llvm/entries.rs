@@ -355,7 +355,7 @@ fn openmp_target_regions_run() {
 
 /// The bounds of a wrapper for Windows have the entries between them.
 #[test]
-fn windows() {
+fn bounds_on_windows_enclose_the_entries() {
     const PROGRAM: &str = "
 char kernel_host, variable_host, table_host, pool_host, pool_pointer, picture_host;
 int atexit(void (*f)(void)) { return 0; }

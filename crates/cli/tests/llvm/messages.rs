@@ -15,18 +15,18 @@ fn compare(tool: &str, ours: &str, cases: &[(String, Words)]) {
 }
 
 #[test]
-fn bundler() {
+fn errors_of_the_bundler_have_the_listed_words() {
     let ours = env!("CARGO_BIN_EXE_clang-offload-bundler");
     compare("clang-offload-bundler", ours, &bundler_cases());
 }
 
 #[test]
-fn packager() {
+fn errors_of_the_packager_have_the_listed_words() {
     let all = [cases(PACKAGER), extractions(PACKAGES)].concat();
     compare("llvm-offload-binary", env!("CARGO_BIN_EXE_llvm-offload-binary"), &all);
 }
 
 #[test]
-fn wrapper() {
+fn errors_of_the_wrapper_have_the_listed_words() {
     compare("llvm-offload-wrapper", env!("CARGO_BIN_EXE_llvm-offload-wrapper"), &cases(WRAPPER));
 }

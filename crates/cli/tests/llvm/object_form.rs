@@ -75,7 +75,7 @@ fn compare(flags: &[&str]) {
 }
 
 #[test]
-fn elf() {
+fn elf_objects_with_bundles_are_those_of_llvm() {
     for target in
         ["x86_64-pc-linux-gnu", "aarch64-linux-gnu", "i386-linux-gnu", "powerpc64-linux-gnu"]
     {
@@ -88,7 +88,7 @@ fn elf() {
 
 /// LLVM does not give a COFF host back as it was, and neither can we when LLVM made the bundle.
 #[test]
-fn coff() {
+fn coff_objects_with_bundles_are_read_by_both() {
     compare(&["--target=x86_64-pc-windows-msvc", "-O2", "-mno-incremental-linker-compatible"]);
     compare(&["--target=x86_64-w64-mingw32", "-O0", "-g"]);
 }
@@ -151,7 +151,7 @@ fn linked_elf_files_run_with_their_bundle() {
 }
 
 #[test]
-fn macho() {
+fn mach_o_objects_with_bundles_are_read_by_both() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);
     for (target, arch) in [
@@ -217,7 +217,7 @@ fn macho() {
 }
 
 #[test]
-fn wasm() {
+fn wasm_objects_with_bundles_are_those_of_llvm() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);
     for flags in [&["-O0", "-g"][..], &["-O2"]] {

@@ -179,7 +179,7 @@ impl ConcatOs for [&OsStr; 2] {
 }
 
 #[test]
-fn shipped_sections() {
+fn shipped_sections_are_listed_as_by_llvm() {
     for (name, entries) in [
         ("hip.o", 5),
         ("hip-ccob-v3.o", 5),
@@ -197,7 +197,7 @@ fn shipped_sections() {
 }
 
 #[test]
-fn shipped_packages() {
+fn shipped_packages_are_listed_as_by_llvm() {
     for (name, entries) in [
         ("hip-packager.o", 1),
         ("openmp-packager.o", 2),
@@ -212,7 +212,7 @@ fn shipped_packages() {
 }
 
 #[test]
-fn shipped_bundles() {
+fn shipped_bundles_are_listed_as_by_llvm() {
     for (name, kind, entries) in [
         ("hip.hipfb", "o", 2),
         ("hip-ccob-v2.hipfb", "o", 3),
@@ -229,7 +229,7 @@ fn shipped_bundles() {
 }
 
 #[test]
-fn archives_member_by_member() {
+fn archives_are_listed_as_their_members() {
     for name in ["libhip.a", "libbundles.a", "libhip-thin.a"] {
         let file = data(name);
         let place = tempfile::tempdir().unwrap();
@@ -279,12 +279,12 @@ fn compare_embedded(file: &Path, archs: &[&str]) {
 }
 
 #[test]
-fn shipped_bitcode() {
+fn shipped_bitcode_is_listed_as_by_llvm() {
     compare_embedded(&data("hip-embedded.bc"), &["gfx90a"]);
 }
 
 #[test]
-fn freshly_compiled_bitcode() {
+fn compiled_bitcode_is_listed_as_by_llvm() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);
     let hip = ["-x", "hip", "--offload-new-driver", "-fgpu-rdc"];
@@ -351,7 +351,7 @@ fn freshly_compiled_bitcode() {
 
 /// `-fsplit-lto-unit` puts what has type metadata (here a vtable) into a second module.
 #[test]
-fn bitcode_split_in_two_modules() {
+fn bitcode_of_two_modules_is_listed() {
     let place = tempfile::tempdir().unwrap();
     let (source, file) = (place.path().join("split.hip"), place.path().join("split.bc"));
     let text = "struct A { virtual int f(); }; int A::f() { return 1; } A *make() { return new A; }\n\
@@ -393,7 +393,7 @@ const ARCHS: [&str; 6] =
     ["gfx803", "gfx908:xnack-", "gfx908:xnack+", "gfx942", "gfx1030", "gfx1201"];
 
 #[test]
-fn freshly_compiled_hip() {
+fn compiled_hip_is_listed_as_by_llvm() {
     let place = tempfile::tempdir().unwrap();
     let archs: Vec<String> = ARCHS.iter().map(|arch| format!("--offload-arch={arch}")).collect();
     let mut objects = Vec::new();
@@ -431,7 +431,7 @@ fn freshly_compiled_hip() {
 }
 
 #[test]
-fn freshly_compiled_packages() {
+fn compiled_packages_are_listed_as_by_llvm() {
     let place = tempfile::tempdir().unwrap();
     let hip = place.path().join("hip.o");
     let mut args = vec!["-x", "hip", "--offload-new-driver", "-fgpu-rdc"];
@@ -473,7 +473,7 @@ fn freshly_compiled_packages() {
 }
 
 #[test]
-fn random_bundles() {
+fn random_bundles_are_listed_as_by_llvm() {
     // Sizes, alignments and IDs as they come; a fixed seed, so that a failure can be repeated.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = |below: u64| {

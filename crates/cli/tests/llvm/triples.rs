@@ -38,7 +38,7 @@ fn targets() -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn triples_and_data_layouts_of_rustc() {
+fn triples_and_data_layouts_are_those_of_rustc() {
     let targets = targets();
     let listed = printed(rustc().args(["--print", "target-list"]));
     assert_eq!(listed.lines().count(), targets.len());
@@ -64,7 +64,7 @@ fn triples_and_data_layouts_of_rustc() {
 
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
-fn data_layouts_of_clang() {
+fn data_layouts_are_those_of_clang() {
     let place = tempfile::tempdir().unwrap();
     let source = place.path().join("empty.c");
     std::fs::write(&source, "int empty;\n").unwrap();

@@ -184,7 +184,7 @@ int mainCRTStartup(void) { return 0; }
 
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
-fn windows() {
+fn objects_for_windows_are_linked_and_agree_with_clang() {
     let place = Place::new();
     place.put("program.c", WINDOWS_PROGRAM);
     let images: [&[u8]; 1] = [FATBIN];
@@ -269,7 +269,7 @@ fn descriptor(program: &[u8]) -> (u32, u64, u64) {
 
 /// `llvm-readobj` reads the instructions of prologue and epilogue out of the unwinding codes.
 #[test]
-fn unwinding_on_arm64_windows() {
+fn unwinding_codes_of_arm64_windows_match_the_code() {
     let place = Place::new();
     let triple = "aarch64-pc-windows-msvc";
     let wrapper = wrapper(Kind::Hip, Abi::Current, triple, &[FATBIN]);
@@ -333,7 +333,7 @@ fn unwinding_on_arm64_windows() {
 const MACH_O: [&str; 2] = ["x86_64-apple-macosx11", "arm64-apple-macosx11"];
 
 #[test]
-fn mach_o() {
+fn mach_o_objects_register_as_with_clang() {
     let place = Place::new();
     for triple in MACH_O {
         for kind in [Kind::Cuda, Kind::Hip] {
@@ -500,7 +500,7 @@ fn system(place: &Place, object: &str) -> Option<(String, String, String)> {
 
 /// Systems and their lowest versions are those of clang, for all targets of rustc.
 #[test]
-fn systems_of_mach_o() {
+fn systems_of_mach_o_are_those_of_clang() {
     let place = Place::new();
     place.put("empty.ll", b"define void @f() {\n ret void\n}\n");
     let golden = include_str!("../../../wrapper-ir/tests/golden/rustc-targets.txt");

@@ -78,7 +78,7 @@ const SANITIZERS: (&str, &str) = (
     "FatBinSegment\", no_sanitize_address, no_sanitize_hwaddress, align 8",
 );
 
-/// Without something in the section COFF linkers drop it, and its bounds; see `links_without_entries`.
+/// Without something in the section COFF linkers drop it, and its bounds; see `programs_without_entries_link`.
 const COFF: (&str, &str) = (
     ", section \"llvm_offload_entries$OZ\"\n",
     ", section \"llvm_offload_entries$OZ\"\n\
@@ -87,7 +87,7 @@ const COFF: (&str, &str) = (
 );
 
 #[test]
-fn openmp() {
+fn openmp_modules_are_those_of_llvm() {
     let place = Place::new();
     let sets: [&[&[u8]]; 4] = [&[IMAGE], &[b"\x7fELF", b"", b"x"], &[b""], &[IMAGE; 12]];
     for images in sets {
@@ -103,7 +103,7 @@ fn openmp() {
 }
 
 #[test]
-fn hip_and_cuda() {
+fn hip_and_cuda_modules_are_those_of_llvm() {
     let place = Place::new();
     for triple in [LINUX, "riscv64-unknown-linux-gnu", WINDOWS] {
         for kind in [Kind::Hip, Kind::Cuda] {
@@ -127,7 +127,7 @@ fn hip_and_cuda() {
 
 /// A package is put in as a whole, and what is registered is the image in it.
 #[test]
-fn package() {
+fn a_package_is_included_whole_and_its_image_registered() {
     let place = Place::new();
     let package = place.path("package");
     let file = place.file("image", IMAGE);
@@ -142,7 +142,7 @@ fn package() {
 
 /// Every module there is goes through LLVM's verifier, and comes back from it as it was.
 #[test]
-fn verified() {
+fn modules_pass_the_verifier_unchanged() {
     let place = Place::new();
     let mut count = 0;
     for triple in [
@@ -209,7 +209,7 @@ fn target_id_list() {
 
 /// COFF: programs link whether they have entries or not, and the bounds are right.
 #[test]
-fn links_without_entries() {
+fn programs_without_entries_link() {
     const RUNTIME: &str = "
         int atexit(void (*function)(void)) { return 0; }
         void __tgt_register_lib(void *library) {}
@@ -258,7 +258,7 @@ fn links_without_entries() {
 
 /// Mach-O: the linker defines the bounds of a section that no object has.
 #[test]
-fn links_mach_o() {
+fn mach_o_linkers_define_the_bounds() {
     let place = Place::new();
     for (kind, arch) in [(Kind::Hip, "arm64"), (Kind::Cuda, "x86_64")] {
         let triple = format!("{arch}-apple-macos11");
@@ -278,7 +278,7 @@ fn links_mach_o() {
 
 /// The data layouts are those of clang 22.
 #[test]
-fn data_layouts() {
+fn data_layouts_are_those_of_clang() {
     let place = Place::new();
     let source = place.file("empty.c", "int empty;\n");
     for triple in TRIPLES {

@@ -109,7 +109,7 @@ fn compare(kind: Kind, number: u32, images: &[&[u8]]) -> String {
 }
 
 #[test]
-fn openmp() {
+fn openmp_programs_register_as_with_llvm() {
     let seen = compare(Kind::OpenMp, 1, &[b"an image"]);
     let expected = "\
 __tgt_register_lib 1 images, 11 entries
@@ -121,7 +121,7 @@ __tgt_register_lib 1 images, 11 entries
 }
 
 #[test]
-fn openmp_with_packages() {
+fn openmp_programs_register_images_of_packages() {
     let package = package(OffloadKind::OPENMP, b"the inner image");
     let seen = compare(Kind::OpenMp, 1, &[b"first", &package, b"", b"last one"]);
     assert!(seen.contains("  image 74686520696e6e657220696d616765, "), "{seen}");
@@ -129,7 +129,7 @@ fn openmp_with_packages() {
 }
 
 #[test]
-fn cuda() {
+fn cuda_programs_register_as_with_llvm() {
     let seen = compare(Kind::Cuda, 2, &[FATBIN]);
     let expected = "\
 __cudaRegisterFatBinary 466243b1 1 50ed55ba0100100066617462696e00ff null
@@ -148,7 +148,7 @@ __cudaUnregisterFatBinary handle
 }
 
 #[test]
-fn hip() {
+fn hip_programs_register_as_with_llvm() {
     let seen = compare(Kind::Hip, 4, &[FATBIN]);
     let surface = "__hipRegisterSurface handle surface_host surface surface 77 1\n";
     assert!(seen.contains(surface), "{seen}");
@@ -159,7 +159,7 @@ fn hip() {
 }
 
 #[test]
-fn cuda_managed_variables_as_in_its_headers() {
+fn cuda_managed_variables_are_registered() {
     let place = Place::new();
     compile_host(&place, 2, &["-DCUDA_MANAGED"]);
     let wrapper = wrapper(Kind::Cuda, Abi::Current, X86_64, &[FATBIN]);
@@ -213,7 +213,7 @@ fn objects_text_and_bitcode_agree() {
 }
 
 #[test]
-fn without_entries() {
+fn programs_without_entries_run() {
     for (kind, image) in [(Kind::OpenMp, &b"image"[..]), (Kind::Cuda, FATBIN), (Kind::Hip, FATBIN)]
     {
         let place = Place::new();
@@ -229,7 +229,7 @@ fn without_entries() {
 }
 
 #[test]
-fn several_wrappers_in_one_program() {
+fn one_program_may_have_several_wrappers() {
     let place = Place::new();
     compile_host(&place, 1, &[]);
     for (name, image) in [("one.o", b"1"), ("two.o", b"2")] {
@@ -314,7 +314,7 @@ fn unused_sections_are_dropped() {
 }
 
 #[test]
-fn generations() {
+fn old_generations_register_their_images() {
     let images: [&[u8]; 2] = [b"one", b"two"];
     for (abi, has_exit) in
         [(Abi::Aomp, false), (Abi::Legacy, false), (Abi::Llvm18, false), (Abi::Llvm19, true)]
@@ -380,7 +380,7 @@ fn generations() {
 }
 
 #[test]
-fn sycl() {
+fn sycl_programs_register_their_package() {
     let package = package(OffloadKind::SYCL, b"spirv");
     let images: [&[u8]; 1] = [&package];
     let hex: String = package.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -413,7 +413,7 @@ fn tools_find_packages_only() {
 }
 
 #[test]
-fn landing_pads_and_shadow_stacks() {
+fn objects_support_landing_pads_and_shadow_stacks() {
     let place = Place::new();
     place.put("ours.o", &object(&wrapper(Kind::OpenMp, Abi::Current, X86_64, &[b"i"]), &[b"i"]));
     place.run(
@@ -487,12 +487,12 @@ fn cross(machine: &str, sysroot: &str) {
 }
 
 #[test]
-fn aarch64() {
+fn programs_for_aarch64_run() {
     cross("aarch64", "/usr/aarch64-linux-gnu");
 }
 
 #[test]
-fn riscv64() {
+fn programs_for_riscv64_run() {
     cross("riscv64", "/usr/riscv64-linux-gnu");
 }
 
@@ -554,7 +554,7 @@ fn the_stack_can_be_unwound() {
 }
 
 #[test]
-fn private_entries() {
+fn private_entries_are_registered_by_their_own_wrapper() {
     let place = Place::new();
     compile_host(&place, 1, &[]);
     let clang = llvm("clang");

@@ -83,7 +83,7 @@ const OPERANDS: [&str; 7] = [
 ];
 
 #[test]
-fn forms_of_the_assembler() {
+fn lengths_of_all_forms_are_those_of_the_assembler() {
     let place = tempfile::tempdir().unwrap();
     let mut source = String::from(".globl f, target\nf:\n");
     let forms =
@@ -118,7 +118,7 @@ fn forms_of_the_assembler() {
 
 /// Four million bytes of LLVM's own library.
 #[test]
-fn published_library() {
+fn lengths_in_a_published_library_are_those_of_llvm() {
     let library = llvm_library();
     let (start, size) = text(&library);
     let range = [

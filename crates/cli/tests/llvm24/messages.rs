@@ -141,7 +141,7 @@ fn compare(tool: &str, ours: &str, options: &str, cases: &[(String, Words)]) {
 }
 
 #[test]
-fn bundler() {
+fn errors_of_the_bundler_have_the_listed_words() {
     let ours = env!("CARGO_BIN_EXE_clang-offload-bundler");
     // There is no `--release`: the first words are those of LLVM 22 and 23.
     let older = Ours("LLVM 24 starts the words of a codec with a small letter");
@@ -153,7 +153,7 @@ fn bundler() {
 }
 
 #[test]
-fn packager() {
+fn errors_of_the_packager_have_the_listed_words() {
     let packages = except(extractions(PACKAGES), &[("package-strings", Llvm)]);
     let all = [cases(PACKAGER), packages, extractions(VERSION_3)].concat();
     let ours = env!("CARGO_BIN_EXE_llvm-offload-binary");
@@ -161,7 +161,7 @@ fn packager() {
 }
 
 #[test]
-fn packager_on_compressed_packages() {
+fn errors_about_compressed_packages_have_the_listed_words() {
     let mut all = Vec::new();
     for method in ["zstd", "zlib"] {
         for (case, words) in COMPRESSED {
@@ -175,7 +175,7 @@ fn packager_on_compressed_packages() {
 }
 
 #[test]
-fn wrapper() {
+fn errors_of_the_wrapper_have_the_listed_words() {
     let ours = env!("CARGO_BIN_EXE_llvm-offload-wrapper");
     compare("llvm-offload-wrapper", ours, "--release=24", &cases(WRAPPER));
 }

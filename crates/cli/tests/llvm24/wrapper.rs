@@ -62,7 +62,7 @@ const CUDA_MACH_O: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn openmp() {
+fn openmp_modules_are_those_of_llvm() {
     let place = tempdir().unwrap();
     let sets: [&[&[u8]]; 4] = [&[IMAGE], &[b"\x7fELF", b"", b"x"], &[b""], &[IMAGE; 12]];
     for images in sets {
@@ -87,7 +87,7 @@ fn openmp() {
 }
 
 #[test]
-fn cuda_hip_and_sycl() {
+fn cuda_hip_and_sycl_modules_are_those_of_llvm() {
     let place = tempdir().unwrap();
     fs::write(place.path().join("image"), IMAGE).unwrap();
     for triple in [LINUX, "riscv64-unknown-linux-gnu", WINDOWS, MAC] {
@@ -113,7 +113,7 @@ fn cuda_hip_and_sycl() {
 
 /// LLVM 24 describes the first image of a package; with a compressed one it takes bytes of the stream for a table.
 #[test]
-fn packages() {
+fn plain_packages_are_described_as_by_llvm() {
     let place = tempdir().unwrap();
     let triple = format!("--triple={LINUX}");
     fs::write(place.path().join("image"), [7; 5000]).unwrap();

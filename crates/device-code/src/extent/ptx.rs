@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_before_the_first_directive() {
+    fn comments_before_the_first_directive_belong_to_the_module() {
         for (before, is_start, len) in [
             ("", true, 0),
             ("\n", true, 1),

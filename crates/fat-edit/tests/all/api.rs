@@ -37,7 +37,7 @@ fn public_types_keep_their_promises() {
 
 /// Readers and writers are taken by value, of which `&mut` of one is one.
 #[test]
-fn readers_and_writers_of_any_kind() {
+fn readers_and_writers_may_be_of_any_kind() {
     fn in_generic_code<R: Read + Seek, W: Write>(mut input: R, out: &mut W) {
         let options = Options::default();
         let contents = survey(&mut input, &options).unwrap();

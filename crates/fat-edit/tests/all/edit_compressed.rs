@@ -341,7 +341,7 @@ fn compressed_bundles_in_compressed_bundles_are_edited() {
 }
 
 #[test]
-fn damaged_bundles() {
+fn damaged_bundles_cause_no_panic() {
     let sample = paged(&[
         ccob(&plain(1, 100), Version::V1, Method::ZLIB),
         plain(2, 10),

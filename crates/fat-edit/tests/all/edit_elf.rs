@@ -582,7 +582,7 @@ fn a_program_header_without_room_is_refused() {
 }
 
 #[test]
-fn no_truncation_panics() {
+fn truncated_files_cause_no_panic() {
     let file = Linked { interpreter: true, ..Linked::new(Style::First, bundles(1)) }.build();
     let tables = Loaded::new(&file).long(40) as usize;
     for len in (0..1024).chain((1024..tables).step_by(509)).chain(tables - 64..file.len()) {
@@ -603,7 +603,7 @@ fn owned(file: &[u8]) -> impl Iterator<Item = usize> {
 }
 
 #[test]
-fn damaged_libraries() {
+fn damaged_libraries_cause_no_panic() {
     let code = code(5, 3 * 4096);
     let bundles =
         [GFX906, GFX90A].map(|id| bundle(&[(HOST, b""), (GFX1100, &code), (id, &code)], 4096));

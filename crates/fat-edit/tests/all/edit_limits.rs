@@ -1,5 +1,5 @@
-//! Files made so that an editor that does something for every pair of two things would not come to an end, or need more
-//! memory than there is: each has tens of thousands of both.
+//! Files that take too much time or memory in an editor that visits every pair of two things: each file has tens of
+//! thousands of both.
 
 use crate::editing::{GFX90A, GFX906, bundle, code, images, plan_with};
 use fat_edit::{EditNote, EditOptions, Error};
@@ -142,7 +142,7 @@ fn padded(body: &mut Vec<u8>, to: usize) -> u64 {
 }
 
 #[test]
-fn pointers_that_may_be_to_any_bundle() {
+fn pointers_to_any_bundle_are_refused_in_bounded_time() {
     let (names, [fatbin, wrappers]) = names([".hip_fatbin", ".hipFatBinSegment"]);
     let mut body = vec![0; 4096];
     for _ in 0..MANY {
@@ -182,7 +182,7 @@ fn pointers_that_may_be_to_any_bundle() {
 }
 
 #[test]
-fn notes_that_each_move_the_next() {
+fn notes_that_each_move_the_next_are_placed_in_bounded_time() {
     let (names, [fatbin, note]) = names([".hip_fatbin", ".note"]);
     // The program headers fill the first page.
     let mut body = vec![0; 4096];
@@ -224,7 +224,7 @@ fn notes_that_each_move_the_next() {
 
 /// A program with two bundles, many wrappers, many sections of one long name, and a long dynamic section.
 #[test]
-fn many_sections_wrappers_and_tags() {
+fn many_sections_wrappers_and_tags_are_read_in_bounded_time() {
     let long = format!(".hip_fatbin{}", "x".repeat(1 << 20));
     let (names, [fatbin, wrappers, dynamic, long]) =
         names([".hip_fatbin", ".hipFatBinSegment", ".dynamic", &long]);
@@ -267,7 +267,7 @@ fn many_sections_wrappers_and_tags() {
 }
 
 #[test]
-fn sections_that_are_the_whole_file() {
+fn sections_of_the_whole_file_are_refused() {
     let (names, [fatbin]) = names([".hip_fatbin"]);
     let mut body = vec![0; 4096];
     body.extend(two(1, 500_000));
@@ -290,7 +290,7 @@ fn sections_that_are_the_whole_file() {
 }
 
 #[test]
-fn objects_of_many_sections() {
+fn objects_of_many_sections_are_edited_in_bounded_time() {
     let (names, ids) = names([
         "__CLANG_OFFLOAD_BUNDLE__hipv4-amdgcn-amd-amdhsa--gfx906",
         "__CLANG_OFFLOAD_BUNDLE__hipv4-amdgcn-amd-amdhsa--gfx90a",
@@ -316,7 +316,7 @@ fn objects_of_many_sections() {
 }
 
 #[test]
-fn objects_of_many_bundles_and_symbols() {
+fn objects_of_many_bundles_and_symbols_are_edited_in_bounded_time() {
     let (names, [fatbin, _]) = names([".hip_fatbin", ""]);
     let mut body = vec![0; 64];
     let mut sections = Vec::new();
@@ -373,7 +373,7 @@ fn objects_of_many_bundles_and_symbols() {
 }
 
 #[test]
-fn coff_sections_that_are_defined_many_times() {
+fn coff_sections_with_many_definitions_are_edited_in_bounded_time() {
     let bundle = two(1, 500_000);
     let start = 20 + 40;
     let count = 2 * MANY as u32;

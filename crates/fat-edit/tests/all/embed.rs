@@ -403,7 +403,7 @@ fn headers_elsewhere_and_trailing_bytes_stay() {
 }
 
 #[test]
-fn numbers_that_do_not_fit_the_elf_header() {
+fn numbers_may_exceed_the_elf_header() {
     for mut form in all_elf() {
         form.extended = true;
         check(&form.build(), b"12345678");
@@ -432,7 +432,7 @@ fn elf_error(change: impl Fn(&mut Vec<u8>)) -> String {
 const TABLE: usize = 88;
 
 #[test]
-fn malformed_elf_headers() {
+fn malformed_elf_headers_are_errors() {
     let field = |field, offset: u64, found: u64, expected| {
         format!("ELF header field {field} at {offset:#x} is {found:#x}, expected {expected}")
     };
@@ -602,7 +602,7 @@ fn coff_flags(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn coff_objects_with_and_without_tables() {
+fn coff_objects_may_lack_tables() {
     for big in [false, true] {
         let result = check(&coff(big).build(), b"contents");
         assert_eq!(coff_flags(&result), 0x0240_0800);
@@ -675,7 +675,7 @@ fn coff_error(big: bool, change: impl Fn(&mut Vec<u8>)) -> String {
 }
 
 #[test]
-fn malformed_coff_objects() {
+fn malformed_coff_objects_are_errors() {
     let beyond = |part, start: u64, end: u64, available: u64| {
         format!(
             "COFF {part} lies at {start:#x}..{end:#x}, beyond the end of the object at {available:#x}"

@@ -149,7 +149,7 @@ fn formats_for_other_devices_are_reported() {
 }
 
 #[test]
-fn text_bundles_hold_sources() {
+fn text_bundles_may_hold_sources() {
     let text = "# __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx906\n//\n.version 7.0\n\
                 # __CLANG_OFFLOAD_BUNDLE____END__ hip-amdgcn-amd-amdhsa--gfx906\n";
     let listing = listed(text.as_bytes());
@@ -157,7 +157,7 @@ fn text_bundles_hold_sources() {
 }
 
 #[test]
-fn compressed_bundles_where_they_are_read() {
+fn compressed_bundles_are_compared_where_they_are_read() {
     if ccob::Method::default().codec().is_none() {
         return;
     }
@@ -178,7 +178,7 @@ fn packaged(arch: &str, triple: &str, kind: ImageKind, image: &[u8]) -> Vec<u8> 
 }
 
 #[test]
-fn offload_binaries_by_arch_and_by_kind() {
+fn offload_binaries_are_compared_by_arch_and_kind() {
     let (amdgcn, nvptx) = ("amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda");
     let object = ImageKind::OBJECT;
     assert_eq!(said(&packaged("gfx906", amdgcn, object, &amd(0x52f))), None);
@@ -226,7 +226,7 @@ fn fatbinary(entries: &[(u16, u32, u64, &[u8], u64)]) -> Vec<u8> {
 }
 
 #[test]
-fn entries_of_fatbinaries_by_their_numbers() {
+fn entries_of_fatbinaries_are_compared_by_their_numbers() {
     const SPECIFIC: u64 = 0x10_0000;
     const FAMILY: u64 = 0x20_0000;
     let ptx = |target: &str| format!("//\n.version 7.0\n.target {target}, debug\n").into_bytes();
@@ -255,7 +255,7 @@ fn entries_of_fatbinaries_by_their_numbers() {
 }
 
 #[test]
-fn compressed_entries_where_that_is_asked_for() {
+fn compressed_entries_are_compared_on_request() {
     const LZ4: u64 = 0x2000;
     let image = new_cubin(90);
     // One sequence of literals.

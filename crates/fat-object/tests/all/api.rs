@@ -78,7 +78,7 @@ fn visitors_are_objects() {
 
 /// Readers are taken by value, of which `&mut` of one is one.
 #[test]
-fn readers_of_any_kind() {
+fn readers_may_be_of_any_kind() {
     fn in_generic_code<R: Read + Seek>(mut input: R) {
         assert!(list(&mut input, &Options::default()).unwrap().is_complete());
     }

@@ -142,7 +142,7 @@ fn bitcode_of_clang_has_its_image() {
 }
 
 #[test]
-fn every_truncation() {
+fn truncated_bitcode_has_images_or_errors() {
     let bytes = example();
     for len in (0..bytes.len()).rev().step_by(if cfg!(debug_assertions) { 5 } else { 1 }) {
         let seen = collect(&bytes[..len]);
@@ -153,7 +153,7 @@ fn every_truncation() {
 }
 
 #[test]
-fn a_string_without_abbreviation() {
+fn strings_may_lack_an_abbreviation() {
     let package = package(b"image");
     let seen = collect(&embedding(|bits| {
         bits.record(8, &wide(&package));
@@ -165,7 +165,7 @@ fn a_string_without_abbreviation() {
 }
 
 #[test]
-fn strings_with_abbreviations() {
+fn strings_may_have_abbreviations() {
     // The abbreviations: one of BLOCKINFO's, one of the block's own, one with the code as operand.
     for (id, own) in [(4, false), (5, true), (6, true)] {
         let package = package(b"image");
@@ -231,7 +231,7 @@ fn a_string_may_lack_its_last_zero() {
 }
 
 #[test]
-fn strings_of_metadata_in_one_record() {
+fn strings_of_metadata_may_be_in_one_record() {
     let package = package(b"image");
     let bytes = module(|bits| {
         globals(bits, 2);
@@ -262,7 +262,7 @@ fn strings_of_metadata_in_one_record() {
 }
 
 #[test]
-fn any_order_of_blocks_and_records() {
+fn blocks_and_records_may_be_in_any_order() {
     let (first, second) = (package(b"first"), package(b"second"));
     let bytes = module(|bits| {
         bits.block(4, METADATA, |bits| {
@@ -349,7 +349,7 @@ fn other_globals_are_skipped() {
 }
 
 #[test]
-fn several_modules_and_padding() {
+fn several_modules_and_padding_are_read() {
     let bytes = embedding(|bits| bits.record(8, &wide(&package(b"image"))).done());
     // what other blocks lie around modules is skipped
     let mut other = Bits::default();
@@ -378,7 +378,7 @@ fn wrapper(offset: u32, size: u32) -> Vec<u8> {
 }
 
 #[test]
-fn in_the_wrapper() {
+fn bitcode_in_the_wrapper_is_read() {
     let raw = embedding(|bits| bits.record(8, &wide(&package(b"image"))).done());
     let size = u32::try_from(raw.len()).unwrap();
     let mut file = wrapper(22, size);
@@ -416,7 +416,7 @@ fn in_the_wrapper() {
 }
 
 #[test]
-fn in_archives_and_for_the_host() {
+fn bitcode_in_archives_and_for_the_host_is_read() {
     let host = embedding(|bits| bits.record(8, &wide(&package(b"image"))).done());
     let mut archive = ar::Builder::new(Vec::new());
     let header = ar::Header::new(b"host.bc".to_vec(), host.len() as u64);
@@ -476,7 +476,7 @@ fn constants_that_are_not_bytes_are_errors() {
 }
 
 #[test]
-fn references_to_nothing() {
+fn dangling_references_are_errors() {
     let damaged = |node: u64, value: u64, initialiser: u64, listed: u64| {
         error(&module(|bits| {
             globals(bits, initialiser);
@@ -528,7 +528,7 @@ fn malformed_lists_of_strings_are_errors() {
 }
 
 #[test]
-fn malformed_streams() {
+fn malformed_streams_are_errors() {
     let found = error(b"BC\xc0\xde\0\0\0");
     assert_eq!((found.kind(), found.offset()), (ErrorKind::NotBitcode, Some(4)));
     assert_eq!(found.to_string(), "bitcode ends at byte 0x4 without a module");
@@ -556,7 +556,7 @@ fn malformed_streams() {
 }
 
 #[test]
-fn malformed_abbreviations() {
+fn malformed_abbreviations_are_errors() {
     type Write = fn(&mut Bits);
     let literal: Write = |bits| bits.fixed(1, 1).vbr(1, 8).done();
     let array: Write = |bits| bits.fixed(0, 1).fixed(3, 3).done();

@@ -18,7 +18,7 @@ fn listed(name: &str) -> Listing {
 }
 
 #[test]
-fn an_object_with_a_bundle() {
+fn an_object_with_a_bundle_is_listed() {
     let listing = listed("hip.o");
     assert_eq!(listing.size(), std::fs::metadata(data("hip.o")).unwrap().len());
     assert_eq!(listing.format(), FileFormat::Elf { machine: 62 });

@@ -81,7 +81,7 @@ fn ask(data: &[u8]) -> Result<bool, Error> {
 }
 
 #[test]
-fn example_files() {
+fn example_files_are_answered_right() {
     for (name, bytes) in examples() {
         let answer = ask(&bytes);
         match Path::new(&name).file_name().unwrap().to_str().unwrap() {

@@ -128,7 +128,7 @@ fn compressed_bundles_are_read_one_after_the_other() {
 }
 
 #[test]
-fn the_same_bundle_in_every_wrapping() {
+fn a_bundle_has_the_same_images_in_every_container() {
     // Plain and compressed forms of one compilation hold the same images.
     let plain = collect(&data("hip.o"));
     let compressed = collect(&data("hip-ccob-v3.o"));
@@ -292,7 +292,7 @@ fn nesting_has_a_limit() {
 }
 
 #[test]
-fn archives_cut_short_and_malformed() {
+fn truncated_and_malformed_archives_are_reported() {
     let whole = archive("a.hipfb/", &data("hip.hipfb"));
     let seen = collect(&whole[..whole.len() - 100]);
     assert!(
@@ -327,7 +327,7 @@ fn section_header(bytes: &[u8], sh_offset: u64) -> usize {
 }
 
 #[test]
-fn sections_beyond_the_end_and_overlapping_ones() {
+fn sections_beyond_the_end_and_overlapping_ones_are_reported() {
     let bytes = data("hip-two-units.so");
     let fatbin = section_header(&bytes, 4096);
     let mut long = bytes.clone();
@@ -406,7 +406,7 @@ fn bytes_between_containers_are_reported() {
 
 /// A compressed bundle, a package and a fatbinary, one after the other: all containers may follow each other.
 #[test]
-fn containers_of_different_kinds_in_a_row() {
+fn containers_of_different_kinds_may_follow_each_other() {
     let mut bytes = data("hip-ccob-v3.hipfb");
     bytes.extend(data("packages.offload"));
     bytes.extend([0; 16]);
@@ -418,7 +418,7 @@ fn containers_of_different_kinds_in_a_row() {
 }
 
 #[test]
-fn a_bundle_in_a_bundle_and_a_compressed_one_in_a_compressed_one() {
+fn bundles_may_be_in_bundles_and_compressed_ones_in_compressed_ones() {
     let inner = data("hip.hipfb");
     let id = b"hip-amdgcn-amd-amdhsa--gfx1100";
     let mut outer = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
@@ -521,7 +521,7 @@ fn fatbinary(entries: &[FatbinaryEntry]) -> Vec<u8> {
 }
 
 #[test]
-fn fatbinary_entries_and_their_faults() {
+fn fatbinary_entries_are_listed_with_their_faults() {
     let entry = |kind, sm, flags, compressed_size, uncompressed_size, payload| FatbinaryEntry {
         kind,
         sm,
@@ -564,7 +564,7 @@ fn fatbinary_entries_and_their_faults() {
 }
 
 #[test]
-fn fatbinary_entries_for_one_architecture_or_family() {
+fn fatbinary_entries_may_be_for_one_architecture_or_family() {
     struct Targets(Vec<String>);
     impl Visitor for Targets {
         fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {

@@ -38,7 +38,7 @@ fn public_types_keep_their_promises() {
 
 /// Openers of members are closures, by value or by reference; inputs are what can be read and sought.
 #[test]
-fn openers_and_readers_of_any_kind() {
+fn openers_and_readers_may_be_of_any_kind() {
     let mut library = Vec::new();
     write_archive(&mut library, [Member::new("a.txt", b"text")]).unwrap();
     let options = Options::default();

@@ -69,7 +69,7 @@ fn other_data_has_no_symbols() {
 }
 
 #[test]
-fn with_the_symbol_table() {
+fn names_are_read_from_the_symbol_table() {
     assert_eq!(names(&data("symbols.bc")), SYMBOLS);
     assert_eq!(names(&data("assembly.bc")), ASSEMBLY);
 }
@@ -117,7 +117,7 @@ fn invalid_symbol_tables_are_ignored() {
 }
 
 #[test]
-fn modules_one_after_the_other() {
+fn modules_may_follow_each_other() {
     // Two files, and with them two symbol tables, neither about both.
     let (mut bytes, second) = (data("assembly.bc"), data("symbols.bc"));
     bytes.extend(&second[4..]);
@@ -155,7 +155,7 @@ fn variables(places: &[(u64, u64)]) -> impl FnOnce(&mut Bits) {
 }
 
 #[test]
-fn names_in_the_string_table() {
+fn names_are_ranges_of_the_string_table() {
     assert_eq!(
         names(&with_strings(b"oneother", variables(&[(0, 3), (2, 6), (0, 3)]))),
         ["one", "eother", "one"]
@@ -176,7 +176,7 @@ fn names_in_the_string_table() {
 }
 
 #[test]
-fn names_of_mach_o() {
+fn names_of_mach_o_have_a_prefix() {
     let bytes = with_strings(b"one\x01two?x", |bits| {
         bits.record(3, &wide(b"e-m:o-i64:64"));
         variables(&[(0, 3), (3, 4), (7, 2), (0, 0)])(bits);
@@ -185,7 +185,7 @@ fn names_of_mach_o() {
 }
 
 #[test]
-fn order_and_linkage() {
+fn order_and_linkage_are_those_of_llvm() {
     let bytes = with_strings(b"abcdefghijklmnopqrst", |bits| {
         bits.record(1, &[2]).record(5, &wide(b".data")).record(5, &wide(b"llvm.metadata"));
         bits.record(18, &[0, 1, 0, 0, 9, 0]); // ifunc
@@ -205,7 +205,7 @@ fn order_and_linkage() {
 }
 
 #[test]
-fn records_cut_short() {
+fn truncated_records_are_errors() {
     for (code, operands) in
         [(7, &[0, 1, 0, 3, 1][..]), (8, &[0, 1, 0, 0, 0]), (14, &[0, 1]), (18, &[0, 1, 0, 0, 0])]
     {
@@ -255,7 +255,7 @@ fn version_1() -> Vec<u8> {
 }
 
 #[test]
-fn a_module_before_string_tables() {
+fn modules_may_lack_a_string_table() {
     let bytes = version_1();
     assert!(bytes == data("version-1.bc"));
     assert_eq!(names(&bytes), ["_function", "_abc", "_linkonce", "_alias"]);
@@ -282,7 +282,7 @@ fn names_that_share_bytes() {
 }
 
 #[test]
-fn more_symbols_than_bytes() {
+fn the_length_limits_the_number_of_symbols() {
     // [7, 0, 0, ...]: a variable of four bits
     let bytes = module(|bits| {
         bits.record(1, &[2]).fixed(2, 4).vbr(10, 5).fixed(1, 1).vbr(7, 8);
@@ -297,7 +297,7 @@ fn more_symbols_than_bytes() {
 }
 
 #[test]
-fn every_truncation() {
+fn truncated_bitcode_has_all_names_or_is_an_error() {
     for name in ["symbols.bc", "assembly.bc", "version-1.bc"] {
         let bytes = data(name);
         let all = symbols(&bytes).unwrap();

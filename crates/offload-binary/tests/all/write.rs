@@ -155,7 +155,7 @@ const TWO_V2: &str = "
     6972763634000000 68656c6c6f646576 69636520636f6465";
 
 #[test]
-fn several_images() {
+fn several_images_are_written() {
     assert_eq!(write(V1, &two_images()), hex(TWO_V1));
     assert_eq!(write(V2, &two_images()), hex(TWO_V2));
     assert_eq!(read(&hex(TWO_V1)), two_images());
@@ -163,7 +163,7 @@ fn several_images() {
 }
 
 #[test]
-fn entries_without_an_image() {
+fn entries_may_lack_an_image() {
     let metadata =
         ImageEntry::new(0).offload_kind(OffloadKind::SYCL).flags(Flags::METADATA).string("a", "1");
     let image = ImageEntry::new(3).string("a", "2");
@@ -186,7 +186,7 @@ fn entries_without_an_image() {
 }
 
 #[test]
-fn values_with_nuls() {
+fn values_may_hold_nuls() {
     let entry = ImageEntry::new(1).string("opts", "-x\0-y").string("tail", "y").string("none", "");
     let images: [(_, &[u8]); 1] = [(entry, b"\xff")];
     // Computed in the layout of CUDA_V2, not written by LLVM.
@@ -209,7 +209,7 @@ fn values_with_nuls() {
 }
 
 #[test]
-fn a_binary_in_a_binary() {
+fn a_binary_may_be_an_image() {
     let inner = hex(CUDA_V1);
     let entry = ImageEntry::new(len(&inner)).image_kind(ImageKind(7)).string("arch", "any");
     for version in [V1, V2] {
@@ -228,7 +228,7 @@ fn a_binary_in_a_binary() {
 }
 
 #[test]
-fn images_without_strings() {
+fn images_may_lack_strings() {
     // As yaml2obj of LLVM 22.1.8 writes an entry without anything.
     let expected = "
         10ff10ad01000000 5000000000000000 2000000000000000 2800000000000000
@@ -344,7 +344,7 @@ fn values_cannot_hold_nuls_in_version_1() {
 }
 
 #[test]
-fn sizes_beyond_64_bits() {
+fn sizes_beyond_64_bits_are_errors() {
     let sizes = |sizes: &[u64]| sizes.iter().map(|size| ImageEntry::new(*size)).collect::<Vec<_>>();
     for version in [V1, V2] {
         let cases: [(u64, &[u64]); 3] =
@@ -389,7 +389,7 @@ fn sizes_beyond_64_bits() {
     miri,
     ignore = "megabytes of data would take Miri hours; small data takes the same ways"
 )]
-fn too_many_bytes_of_strings() {
+fn too_many_bytes_of_strings_are_an_error() {
     let long = vec![b'x'; 1 << 20];
     let mut entry = ImageEntry::new(0);
     for _ in 0..MAX_STRING_BYTES >> 20 {
@@ -446,7 +446,7 @@ fn strings_that_share_bytes_do_not_unfold() {
 }
 
 #[test]
-fn other_images_than_were_laid_out() {
+fn images_must_match_the_layout() {
     let entries = [ImageEntry::new(2), ImageEntry::new(3)];
     let layout = Layout::new(V2, &entries).unwrap();
     let cases: [(&[&[u8]], Told); 5] = [

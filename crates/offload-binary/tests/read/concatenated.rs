@@ -6,7 +6,7 @@ use super::samples::{IMAGE_OFFSET, Tap, two, v1, v2, with};
 use crate::common::told;
 
 #[test]
-fn concatenated_binaries() {
+fn concatenated_binaries_are_all_found() {
     let data = two();
     let found: Vec<_> = binaries(&data).map(Result::unwrap).collect();
     assert_eq!(found.iter().map(|(offset, _)| *offset).collect::<Vec<_>>(), [0, 0x90]);
@@ -37,7 +37,7 @@ fn nothing_and_zeros_hold_no_binaries() {
 }
 
 #[test]
-fn other_data_without_any_binary() {
+fn other_data_is_refused() {
     let mut iter = binaries(b"xyzzy");
     let error = iter.next().unwrap().unwrap_err();
     assert_eq!(

@@ -8,7 +8,7 @@ use super::samples::{
 };
 
 #[test]
-fn string_count_too_large_or_overflowing() {
+fn a_string_count_too_large_is_an_error() {
     for (data, size, counts) in [
         (v1(), 160, [6, u64::MAX / 16 + 1, u64::MAX]),
         (v2(), 176, [5, u64::MAX / 24 + 1, u64::MAX]),
@@ -29,7 +29,7 @@ fn string_count_too_large_or_overflowing() {
 }
 
 #[test]
-fn string_entries_beyond_end() {
+fn string_entries_beyond_the_end_are_an_error() {
     let expected = (
         ErrorKind::Malformed,
         Some(136),
@@ -40,7 +40,7 @@ fn string_entries_beyond_end() {
 }
 
 #[test]
-fn string_entries_overlapping_header_entries_or_each_other() {
+fn overlapping_string_entries_are_an_error() {
     for offset in [0, 31, 40, 71] {
         let expected = (
             ErrorKind::Malformed,
@@ -64,14 +64,14 @@ fn string_entries_overlapping_header_entries_or_each_other() {
 }
 
 #[test]
-fn one_string_entry_too_many() {
+fn one_string_entry_too_many_is_an_error() {
     // The third string entry is made of strings, so the first string lies in it.
     let expected = (ErrorKind::Malformed, Some(0x79), "offload binary entry 0 has a key or value of string 0 at 0x79, which overlaps a table or an image".to_owned());
     assert_eq!(error(&with(v2(), STRING_COUNT, 3)), expected);
 }
 
 #[test]
-fn key_beyond_end() {
+fn a_key_beyond_the_end_is_an_error() {
     for (data, size) in [(v1(), 160), (v2(), 176)] {
         for offset in [size, u64::MAX] {
             let expected = (
@@ -87,7 +87,7 @@ fn key_beyond_end() {
 }
 
 #[test]
-fn value_beyond_end() {
+fn a_value_beyond_the_end_is_an_error() {
     for offset in [160, u64::MAX] {
         let expected = (
             ErrorKind::Malformed,
@@ -104,7 +104,7 @@ fn value_beyond_end() {
 }
 
 #[test]
-fn value_size_beyond_end_or_overflowing() {
+fn a_value_size_beyond_the_end_is_an_error() {
     for value_size in [24, u64::MAX] {
         let expected = (
             ErrorKind::Malformed,
@@ -130,7 +130,7 @@ fn unterminated(data: Vec<u8>) -> (Vec<u8>, u64) {
 }
 
 #[test]
-fn key_not_terminated() {
+fn a_key_without_its_nul_is_an_error() {
     for data in [v1(), v2()] {
         let (data, offset) = unterminated(data);
         let expected = (
@@ -145,7 +145,7 @@ fn key_not_terminated() {
 }
 
 #[test]
-fn value_not_terminated() {
+fn a_value_without_its_nul_is_an_error() {
     let (data, offset) = unterminated(v1());
     let expected = (
         ErrorKind::Malformed,
@@ -162,7 +162,7 @@ fn value_not_terminated() {
 }
 
 #[test]
-fn strings_inside_tables_or_images() {
+fn strings_inside_tables_or_images_are_an_error() {
     for at in [KEY, VALUE] {
         for offset in [8, 40, 75, 0x90] {
             let expected = (
@@ -186,7 +186,7 @@ fn strings_inside_tables_or_images() {
 }
 
 #[test]
-fn image_beyond_end() {
+fn an_image_beyond_the_end_is_an_error() {
     let cases = [(0x90, 17), (0x90, u64::MAX), (u64::MAX, 11), (161, 0), (160, 1)];
     for (offset, image_size) in cases {
         let data = with(with(v1(), IMAGE_OFFSET, offset), IMAGE_SIZE, image_size);
@@ -202,7 +202,7 @@ fn image_beyond_end() {
 }
 
 #[test]
-fn image_overlapping_header_entries_or_strings() {
+fn an_image_over_header_entries_or_strings_is_an_error() {
     for offset in [0, 31, 32, 71, 72, 103] {
         let expected = (
             ErrorKind::Malformed,
@@ -219,7 +219,7 @@ fn image_overlapping_header_entries_or_strings() {
 }
 
 #[test]
-fn images_overlapping_each_other() {
+fn overlapping_images_are_an_error() {
     let data = with(v2_two_entries(), IMAGE_OFFSET + 40, 0xb1);
     assert_eq!(
         error(&data),

@@ -6,7 +6,7 @@ use super::samples::{ENTRIES, EXTENT, IMAGE_SIZE, SIZE, Tap, error, v1, v2, v2_t
 use crate::common::told;
 
 #[test]
-fn truncated_header() {
+fn a_truncated_header_is_an_error() {
     assert_eq!(
         error(&v1()[..31]),
         (
@@ -26,7 +26,7 @@ fn truncated_header() {
 }
 
 #[test]
-fn bad_magic() {
+fn a_wrong_magic_is_refused() {
     let data = v1().tap(|data| data[3] = 0xac);
     assert_eq!(
         error(&data),
@@ -134,7 +134,7 @@ fn needed_headers_lie_in_the_binary() {
 }
 
 #[test]
-fn unsupported_version() {
+fn an_unsupported_version_is_an_error() {
     for version in [0, 4, 255] {
         let data = v1().tap(|data| data[4] = version);
         assert_eq!(
@@ -149,7 +149,7 @@ fn unsupported_version() {
 }
 
 #[test]
-fn size_too_small() {
+fn a_size_too_small_is_an_error() {
     assert_eq!(
         error(&with(v1(), SIZE, 64)),
         (
@@ -177,7 +177,7 @@ fn size_too_small() {
 }
 
 #[test]
-fn size_beyond_end() {
+fn a_size_beyond_the_end_is_an_error() {
     let expected = (
         ErrorKind::Truncated,
         Some(0),
@@ -196,7 +196,7 @@ fn size_beyond_end() {
 }
 
 #[test]
-fn size_not_a_multiple_of_8() {
+fn a_size_that_is_not_a_multiple_of_8_is_an_error() {
     assert_eq!(
         error(&with(v1(), SIZE, 159)),
         (
@@ -208,7 +208,7 @@ fn size_not_a_multiple_of_8() {
 }
 
 #[test]
-fn entries_inside_header() {
+fn entries_inside_the_header_are_an_error() {
     for offset in [0, 31] {
         let expected = (
             ErrorKind::Malformed,
@@ -220,7 +220,7 @@ fn entries_inside_header() {
 }
 
 #[test]
-fn entries_beyond_end() {
+fn entries_beyond_the_end_are_an_error() {
     for offset in [121, 160, u64::MAX - 39, u64::MAX] {
         let expected = (
             ErrorKind::Malformed,
@@ -232,7 +232,7 @@ fn entries_beyond_end() {
 }
 
 #[test]
-fn entry_count_too_large_or_overflowing() {
+fn an_entry_count_too_large_is_an_error() {
     for count in [4, u64::MAX / 40 + 1, u64::MAX] {
         let expected = (
             ErrorKind::Malformed,
@@ -244,7 +244,7 @@ fn entry_count_too_large_or_overflowing() {
 }
 
 #[test]
-fn entry_size_beyond_end() {
+fn an_entry_size_beyond_the_end_is_an_error() {
     for entry_size in [129, u64::MAX] {
         let expected = (
             ErrorKind::Malformed,

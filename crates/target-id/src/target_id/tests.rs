@@ -7,7 +7,7 @@ fn canonical(text: &str) -> Result<String, Error> {
 }
 
 #[test]
-fn canonical_forms() {
+fn canonical_forms_are_sorted_and_complete() {
     for (given, expected) in [
         ("gfx906", "gfx906"),
         ("gfx906:xnack+:sramecc-", "gfx906:sramecc-:xnack+"),
@@ -35,14 +35,14 @@ fn canonical_forms() {
 }
 
 #[test]
-fn empty_processor() {
+fn an_empty_processor_is_an_error() {
     for text in ["", ":", ":xnack+"] {
         assert_eq!(canonical(text), Err(Problem::EmptyProcessor.into()), "{text}");
     }
 }
 
 #[test]
-fn empty_feature() {
+fn an_empty_feature_is_an_error() {
     for (text, offset) in [
         ("gfx906::", 7),
         ("gfx906::xnack+", 7),
@@ -55,7 +55,7 @@ fn empty_feature() {
 }
 
 #[test]
-fn missing_sign() {
+fn a_missing_sign_is_an_error() {
     for (text, feature, offset) in [
         ("gfx906:xnack", "xnack", 7),
         ("gfx906:sramecc+:xnack", "xnack", 16),
@@ -70,7 +70,7 @@ fn missing_sign() {
 }
 
 #[test]
-fn duplicate_feature() {
+fn a_duplicate_feature_is_an_error() {
     for (text, feature, offset) in [
         ("gfx906:xnack+:xnack-", "xnack", 14),
         ("gfx906:xnack+:sramecc+:xnack+", "xnack", 23),
@@ -85,7 +85,7 @@ fn duplicate_feature() {
 }
 
 #[test]
-fn unsupported_feature() {
+fn an_unsupported_feature_is_an_error() {
     for (text, processor, feature, offset) in [
         ("gfx1030:xnack+", "gfx1030", "xnack", 8),
         ("gfx900:xnack+:sramecc+", "gfx900", "sramecc", 14),
@@ -103,7 +103,7 @@ fn unsupported_feature() {
 }
 
 #[test]
-fn features_not_allowed() {
+fn features_are_an_error_where_none_are_allowed() {
     for (text, processor, offset) in [
         ("sm_70:xnack+", "sm_70", 6),
         ("amdgcnspirv:xnack+", "amdgcnspirv", 12),
@@ -180,7 +180,7 @@ fn the_old_spelling_is_recognised() {
 }
 
 #[test]
-fn malformed_old_spellings() {
+fn malformed_old_spellings_are_errors() {
     assert_eq!(TargetId::parse_v3(""), Err(Problem::EmptyProcessor.into()));
     assert_eq!(TargetId::parse_v3("+xnack"), Err(Problem::EmptyProcessor.into()));
     assert_eq!(TargetId::parse_v3("gfx906+"), Err(Problem::EmptyFeature { offset: 7 }.into()));
@@ -233,7 +233,7 @@ proptest! {
 }
 
 #[test]
-fn isa_versions_of_code_objects_v2() {
+fn isa_versions_of_code_objects_v2_name_processors() {
     for (version, flags, expected) in [
         ([6, 0, 2], 0, Some("gfx602")),
         ([7, 0, 5], 0, Some("gfx705")),

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn amdgpu_sub_architectures() {
+    fn amdgpu_sub_architectures_are_read() {
         assert_eq!(name("amdgcn"), Some((AMDGPU, "")));
         assert_eq!(name("amdgpu"), Some((AMDGPU, "")));
         assert_eq!(name("amdgpufoo"), Some((AMDGPU, "foo")));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn amdgpu_families() {
+    fn amdgpu_families_cover_their_members() {
         for (a, b, fits) in [
             ("", "9.06", true),
             ("9", "9.06", true),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_of_architectures() {
+    fn architectures_name_their_processors() {
         for (arch, processor) in [
             ("amdgpu9.50", Some("gfx950")),
             ("amdgpu9.06", Some("gfx906")),

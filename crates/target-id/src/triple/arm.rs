@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_byte_orders() {
+    fn versions_and_byte_orders_are_read() {
         assert_eq!(name("armv7"), Some(("arm", "v7")));
         assert_eq!(name("armv7a"), Some(("arm", "v7")));
         assert_eq!(name("armv7eb"), Some(("armeb", "v7")));

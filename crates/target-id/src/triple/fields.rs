@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn shader_models() {
+    fn shader_models_have_architectures() {
         for (os, arch) in [
             ("shadermodel", Some("dxilv1.0")),
             ("shadermodel6.3", Some("dxilv1.3")),

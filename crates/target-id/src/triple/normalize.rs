@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_and_android_spellings() {
+    fn spellings_of_windows_and_android_are_normalized() {
         for (given, expected) in [
             ("x86_64-pc-cygwin-elf", "x86_64-pc-windows-cygnus"),
             ("x86_64-pc-msys", "x86_64-pc-windows-cygnus"),

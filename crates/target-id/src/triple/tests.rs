@@ -39,7 +39,7 @@ fn bundle_form_is_that_of_the_bundler() {
 
 /// As LLVM 23 writes them; LLVM 22 does not know the architecture.
 #[test]
-fn bundle_form_of_amdgpu() {
+fn the_bundle_form_keeps_amdgpu() {
     for arch in ["amdgpu", "amdgpu9.06", "amdgpufoo"] {
         let triple = Triple::parse(&alloc::format!("{arch}-amd-amdhsa-"));
         assert_eq!(triple.bundle_form(), triple.as_str());
@@ -68,7 +68,7 @@ fn fields_are_kept_as_written() {
 }
 
 #[test]
-fn predicates() {
+fn predicates_follow_the_architecture() {
     for (text, amdgpu, nvptx, spirv, known) in [
         ("amdgcn-amd-amdhsa", true, false, false, true),
         ("amdgpu9.06-amd-amdhsa-", true, false, false, true),
@@ -90,7 +90,7 @@ fn predicates() {
 }
 
 #[test]
-fn compatibility() {
+fn different_triples_may_be_compatible() {
     for (a, b, fits) in [
         ("amd64-unknown-linux-gnu", "x86_64-unknown-linux-gnu", true),
         ("x86_64-unknown-linux-gnu", "x86_64-pc-linux-gnu", false),

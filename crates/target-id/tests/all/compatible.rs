@@ -31,7 +31,7 @@ fn equal_ids_match_exactly() {
 }
 
 #[test]
-fn same_processor() {
+fn other_spellings_match_the_same_processor() {
     for (a, b) in [
         ("gfx906:xnack+:sramecc-", "gfx906:sramecc-:xnack+"),
         ("gfx906:", "gfx906"),
@@ -64,7 +64,7 @@ fn open_features_match_any_setting() {
 }
 
 #[test]
-fn feature_mismatches() {
+fn other_settings_do_not_match() {
     let mismatch = |feature, code_object, target| Verdict::FeatureMismatch {
         feature: Feature::parse(feature),
         code_object,
@@ -86,7 +86,7 @@ fn feature_mismatches() {
 }
 
 #[test]
-fn kinds_and_triples() {
+fn other_kinds_and_triples_do_not_match() {
     let a = hip("gfx906");
     let openmp = target("openmp", "amdgcn-amd-amdhsa-", "gfx906");
     let kinds =
@@ -123,7 +123,7 @@ fn no_target_id_matches_only_exactly() {
 }
 
 #[test]
-fn processors() {
+fn other_processors_do_not_match() {
     let differ =
         |a: &str, b: &str| Verdict::ProcessorMismatch { code_object: a.into(), target: b.into() };
     assert_eq!(verdict("gfx906", "gfx908"), differ("gfx906", "gfx908"));
@@ -137,7 +137,7 @@ fn processors() {
 }
 
 #[test]
-fn generic_processors() {
+fn generic_processors_cover_their_members() {
     let covers = |generic, processor, any: &[Feature]| Verdict::GenericCovers {
         generic,
         processor,
@@ -155,7 +155,7 @@ fn generic_processors() {
 }
 
 #[test]
-fn nvidia_architectures() {
+fn nvidia_architectures_cover_newer_ones() {
     let cuda = |id| target("cuda", "nvptx64-nvidia-cuda", id);
     let arch = |name| NvidiaArch::parse(name).unwrap();
     for (code, gpu) in [("sm_80", "sm_86"), ("compute_75", "sm_86"), ("sm_90a", "sm_90")] {
@@ -205,7 +205,7 @@ fn reasons_name_the_processors() {
 }
 
 #[test]
-fn portable_code() {
+fn portable_code_covers_every_processor() {
     let portable = target("hip", "spirv64-amd-amdhsa-", "amdgcnspirv");
     let covers = |processor: &str| Verdict::PortableCovers { processor: processor.into() };
     assert_eq!(compatible(&portable, &hip("gfx90a:xnack+")), covers("gfx90a"));
@@ -236,7 +236,7 @@ fn portable_code() {
 }
 
 #[test]
-fn unusable_target_ids() {
+fn unusable_target_ids_cannot_be_compared() {
     let old = verdict("gfx906+xnack", "gfx906:xnack+");
     assert!(matches!(
         old,

@@ -59,7 +59,7 @@ fn each_conflicting_entry_is_reported_once() {
 }
 
 #[test]
-fn duplicates_in_other_spellings() {
+fn duplicates_in_other_spellings_are_found() {
     assert_eq!(hip(&["gfx906:xnack+:sramecc-", "gfx906:sramecc-:xnack+"]), [duplicate(0, 1)]);
     assert_eq!(hip(&["tahiti", "gfx600", "gfx600:"]), [duplicate(0, 1), duplicate(0, 2)]);
     assert_eq!(hip(&["", ""]), [duplicate(0, 1)]);
@@ -92,7 +92,7 @@ fn conflicts_are_printed_as_sentences() {
 }
 
 #[test]
-fn separate_groups() {
+fn separate_groups_have_no_conflicts() {
     let targets = [
         target("hip", "amdgcn-amd-amdhsa-", "gfx906"),
         target("openmp", "amdgcn-amd-amdhsa-", "gfx906:xnack+"),
@@ -105,7 +105,7 @@ fn separate_groups() {
 }
 
 #[test]
-fn thousands_of_entries() {
+fn thousands_of_entries_are_compared_quickly() {
     let count = if cfg!(miri) { 100 } else { 20_000 };
     let targets: Vec<Target> = (0..count)
         .map(|n| target("hip", "amdgcn-amd-amdhsa-", &format!("gfx{}:xnack+", 2000 + n / 2)))

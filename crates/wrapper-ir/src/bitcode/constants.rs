@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs() {
+    fn integers_are_sign_extended() {
         assert_eq!(sign_extend(32, 0xFFFF_FFFF), -1);
         assert_eq!(sign_extend(32, 0x7FFF_FFFF), 0x7FFF_FFFF);
         assert_eq!(sign_extend(64, 0xFFFF_FFFF), 0xFFFF_FFFF);

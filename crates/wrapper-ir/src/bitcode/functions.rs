@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alignments() {
+    fn alignments_are_stored_as_logarithms() {
         assert_eq!([0, 1, 2, 8, 4096, 1 << 32].map(log_align), [0, 1, 2, 4, 13, 33]);
     }
 }

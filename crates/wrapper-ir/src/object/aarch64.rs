@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn immediates() {
+    fn immediates_take_as_few_instructions_as_possible() {
         let cases: [(u64, &[u32]); 4] = [
             (0, &[0xd280_0009]),                                  // mov x9, #0
             (56, &[0xd280_0709]),                                 // mov x9, #56
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps() {
+    fn jumps_are_resolved() {
         for (distance, expected) in [(8, 0x1400_0002_u32), (-8, 0x17ff_fffe)] {
             let mut assembler = Aarch64::new(&ELF);
             assembler.jump(0);

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn immediates() {
+    fn immediates_have_their_values() {
         for bit in 0..64 {
             for near in [-2049, -2048, -1, 0, 1, 7, 2047, 2048, 4095] {
                 let value = (1_u64 << bit).wrapping_add_signed(near);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps() {
+    fn jumps_are_resolved() {
         for (distance, expected) in
             [(8, 0x0080_006f_u32), (-8, 0xff9f_f06f), (0x800, 0x0010_006f), (0x1000, 0x0000_106f)]
         {

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn slots() {
+    fn slots_have_short_and_long_offsets() {
         let load = |slot| code(|to| to.load_slot(Register::Argument(5), slot, 64));
         assert_eq!(load(0x78), [0x4c, 0x8b, 0x4c, 0x24, 0x78]); // mov r9, [rsp + 0x78]
         assert_eq!(load(0x80), [0x4c, 0x8b, 0x8c, 0x24, 0x80, 0, 0, 0]);

@@ -51,7 +51,7 @@ fn images_lie_at_words_as_they_are() {
 }
 
 #[test]
-fn images_of_any_size() {
+fn images_may_have_any_size() {
     let bytes = [0xA5; 70];
     for size in 0..bytes.len() {
         let images = [&bytes[..size], b"", &bytes[size..]];
@@ -96,7 +96,7 @@ fn gigabytes_take_no_memory_to_lay_out() {
 }
 
 #[test]
-fn an_image_whose_length_has_no_room() {
+fn an_image_too_long_for_its_record_is_an_error() {
     let error = module_of(&[4, 0x1_0000_0000]).bitcode().unwrap_err();
     assert_eq!((error.kind(), error.image()), (ErrorKind::Limit, Some(1)));
     assert_eq!(
@@ -106,7 +106,7 @@ fn an_image_whose_length_has_no_room() {
 }
 
 #[test]
-fn images_that_are_too_large_together() {
+fn images_too_large_together_are_an_error() {
     let error = module_of(&[0xFFFF_FFFF; 4]).bitcode().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
     let text = error.to_string();

@@ -133,7 +133,7 @@ fn elf_section(file: &object::File<'_>, name: &str) -> (u32, u64, u64, u64) {
 }
 
 #[test]
-fn elf_objects() {
+fn elf_objects_have_the_entries() {
     const WA: u64 = 3;
     const RETAIN: u64 = 0x20_0000;
     for triple in [LINUX, "aarch64-unknown-linux-gnu", "riscv64gc-unknown-linux-gnu"] {
@@ -174,7 +174,7 @@ fn elf_objects() {
 }
 
 #[test]
-fn coff_objects() {
+fn coff_objects_have_the_entries() {
     for triple in [WINDOWS, "x86_64-pc-windows-gnu", "aarch64-pc-windows-msvc"] {
         let module = entries(Kind::OpenMp, Abi::Current, triple).entries(openmp()).module();
         let bytes = module.unwrap().object().unwrap().to_vec(&[]).unwrap();
@@ -188,7 +188,7 @@ fn coff_objects() {
 }
 
 #[test]
-fn mach_o_objects() {
+fn mach_o_objects_have_the_entries() {
     const N_NO_DEAD_STRIP: u16 = 0x20;
     for triple in [MAC, "x86_64-apple-darwin"] {
         for retain in [true, false] {
@@ -211,7 +211,7 @@ fn mach_o_objects() {
 }
 
 #[test]
-fn arguments_of_links() {
+fn only_unretained_elf_entries_need_arguments_of_the_link() {
     let count = |kind, triple, retain| {
         let entries = entries(kind, Abi::Current, triple).entries(plain()).retain(retain);
         entries.module().unwrap().link_args(LinkTool::Compiler).len()
@@ -305,7 +305,7 @@ fn entries_that_no_runtime_registers_are_errors() {
 }
 
 #[test]
-fn numbers_without_room() {
+fn numbers_that_do_not_fit_are_errors() {
     let check = |found: Error, field, value: u64, limit: u64| {
         let room = format!("expected at most {limit:#x}");
         let expected = format!("offload entry 0 has the {field} {value:#x}, {room}");
@@ -325,7 +325,7 @@ fn numbers_without_room() {
 
 /// As many as in a large library.
 #[test]
-fn many_entries() {
+fn many_entries_are_written() {
     let names: Vec<_> = (0..5_000).map(|number| format!("kernel{number}")).collect();
     let module = entries(Kind::Hip, Abi::Current, LINUX)
         .entries(names.iter().map(|name| OffloadEntry::kernel(name.as_str(), name.as_str())))

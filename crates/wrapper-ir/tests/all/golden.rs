@@ -35,7 +35,7 @@ fn check(name: &str, wrapper: &Wrapper<'_>, images: &[&[u8]]) {
 
 /// One image in a module of each kind and generation.
 #[test]
-fn generations() {
+fn modules_of_all_generations_are_those_of_the_golden_files() {
     for (name, kind, abi, triple) in [
         ("openmp-legacy.ll", Kind::OpenMp, Abi::Legacy, LINUX),
         ("openmp-18.ll", Kind::OpenMp, Abi::Llvm18, LINUX),
@@ -59,14 +59,14 @@ fn generations() {
 }
 
 #[test]
-fn several_images() {
+fn modules_of_several_images_are_those_of_the_golden_files() {
     let images: [&[u8]; 3] = [IMAGE, b"", b"x"];
     let wrapper = wrapper(Kind::OpenMp, Abi::Current, LINUX).images(images.map(Image::from_bytes));
     check("openmp.ll", &wrapper, &images);
 }
 
 #[test]
-fn target_ids() {
+fn modules_with_target_ids_are_those_of_the_golden_files() {
     let images = [
         Image::from_bytes(IMAGE).target_id("gfx906"),
         Image::from_bytes(b"x").target_id("gfx90a:xnack+"),

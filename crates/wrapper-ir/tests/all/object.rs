@@ -112,7 +112,7 @@ fn check(bytes: &[u8], what: &str) {
 }
 
 #[test]
-fn sections_of_elf() {
+fn sections_of_elf_have_their_flags() {
     const A: u64 = 2;
     const WA: u64 = 3;
     const AX: u64 = 6;
@@ -146,7 +146,7 @@ fn sections_of_elf() {
 }
 
 #[test]
-fn tables_of_openmp() {
+fn tables_of_openmp_refer_to_images_and_entries() {
     let images: [&[u8]; 2] = [b"first", b"second"];
     let bytes = write(&wrapper(Kind::OpenMp, Abi::Current, X86_64, &images), &images);
     let file = object::File::parse(&*bytes).unwrap();
@@ -187,7 +187,7 @@ fn tables_of_openmp() {
 }
 
 #[test]
-fn destructors_of_old_generations() {
+fn old_generations_have_destructors() {
     for abi in [Abi::Aomp, Abi::Legacy, Abi::Llvm18] {
         let bytes = write(&wrapper(Kind::OpenMp, abi, X86_64, &[b"i"]), &[b"i"]);
         let file = object::File::parse(&*bytes).unwrap();
@@ -222,7 +222,7 @@ fn target_ids_lie_one_after_the_other() {
 }
 
 #[test]
-fn retained_entries() {
+fn entries_are_retained_on_request() {
     for (abi, retain, expected) in [
         (Abi::Current, None, false),
         (Abi::Current, Some(true), true),
@@ -265,7 +265,7 @@ fn only_packages_are_marked_as_such() {
 }
 
 #[test]
-fn large_images() {
+fn large_images_are_in_large_sections() {
     const LARGE: u64 = 0x1000_0000;
     let object = |triple: &str, kind, size| {
         let target = Target::new(triple).unwrap();
@@ -318,7 +318,7 @@ fn large_images_start_where_copying_is_fast() {
 }
 
 #[test]
-fn alignment() {
+fn sections_have_the_alignment_of_images() {
     let align = |triple, align| {
         let wrapper = wrapper(Kind::Hip, Abi::Current, triple, &[b"i"]).image_align(align);
         wrapper.module().unwrap().object()
@@ -333,7 +333,7 @@ fn alignment() {
 }
 
 #[test]
-fn sections_of_coff() {
+fn sections_of_coff_have_their_flags() {
     const ALIGN: u32 = 0x00f0_0000;
     let flags = |file: &object::File<'_>, name: &str| {
         let section = file.section_by_name(name).unwrap_or_else(|| panic!("{name}"));
@@ -391,7 +391,7 @@ fn addends_of_coff_lie_in_the_sections() {
 }
 
 #[test]
-fn unwinding_on_arm64_windows() {
+fn unwinding_codes_of_arm64_windows_match_the_code() {
     let bytes = current(Kind::OpenMp, MSVC_ARM64);
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(file.architecture(), Architecture::Aarch64);
@@ -416,7 +416,7 @@ fn unwinding_on_arm64_windows() {
 }
 
 #[test]
-fn many_relocations_in_coff() {
+fn coff_sections_may_have_many_relocations() {
     let image: &[u8] = b"i";
     let images = vec![image; 20_000];
     let bytes = write(&wrapper(Kind::OpenMp, Abi::Current, MSVC, &images), &images);
@@ -426,7 +426,7 @@ fn many_relocations_in_coff() {
 }
 
 #[test]
-fn no_writer() {
+fn other_machines_are_refused() {
     for triple in
         ["i386-unknown-linux-gnu", "aarch64_be-unknown-linux-gnu", "arm64ec-pc-windows-msvc"]
     {

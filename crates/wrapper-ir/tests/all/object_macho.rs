@@ -31,7 +31,7 @@ fn sections(file: &object::File<'_>) -> Vec<(String, String, u64, u64, u64, u32)
 }
 
 #[test]
-fn sections_of_mach_o() {
+fn sections_of_mach_o_have_their_flags() {
     const CODE: u32 = 0x8000_0400; // S_ATTR_PURE_INSTRUCTIONS, S_ATTR_SOME_INSTRUCTIONS
     for (triple, architecture, code_align) in
         [(X86_64, Architecture::X86_64, 16), (ARM64, Architecture::Aarch64, 4)]
@@ -139,7 +139,7 @@ fn relocations_of_mach_o() {
 }
 
 #[test]
-fn retained_entries() {
+fn entries_are_retained_on_request() {
     for (retain, expected) in [(true, 0xa0), (false, 0x80)] {
         let target = Target::new(ARM64).unwrap();
         let module = Entries::new(Kind::Hip, Abi::Current, target)
@@ -162,7 +162,7 @@ fn retained_entries() {
 }
 
 #[test]
-fn large_images() {
+fn large_images_are_aligned_and_have_a_size_limit() {
     for triple in [X86_64, ARM64] {
         for (size, expected) in [(1 << 20, true), (100, false)] {
             let module = wrapper(Kind::Cuda, triple, Image::new(size, b"head".as_slice())).module();
@@ -189,7 +189,7 @@ fn large_images() {
 }
 
 #[test]
-fn machines() {
+fn other_machines_are_refused() {
     for (triple, subtype) in [("x86_64-apple-darwin", 3), ("x86_64h-apple-darwin", 8), (ARM64, 0)] {
         let bytes = current(Kind::Hip, triple);
         assert_eq!(bytes[8..12], u32::to_le_bytes(subtype), "{triple}");

@@ -52,7 +52,7 @@ fn written(name: &str) -> String {
 }
 
 #[test]
-fn every_target() {
+fn every_target_of_rustc_is_as_in_the_golden_file() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/rustc-targets.txt");
     let golden = std::fs::read_to_string(&path).unwrap();
     let mut text = String::new();

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn platforms() {
+    fn platforms_and_versions_follow_the_triple() {
         for (triple, number, version) in [
             ("x86_64-apple-darwin", 1, 0x000a_0400),
             ("x86_64-apple-macosx10.15.7", 1, 0x000a_0f07),
