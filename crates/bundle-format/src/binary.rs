@@ -204,7 +204,7 @@ fn count(prefix: &[u8], available: u64) -> Result<u64, Error> {
     Ok(count)
 }
 
-/// Code objects may lie in any order, but not in each other and not in the descriptors.
+/// Checks that code objects lie neither in each other nor in the descriptors. They may be in any order.
 fn check_ranges(mut ranges: Vec<(u64, u64, u64)>, header_len: u64) -> Result<(), Error> {
     ranges.sort_unstable();
     if let Some(&(offset, _, entry)) = ranges.first()
@@ -235,7 +235,7 @@ struct Walk<'data> {
 }
 
 impl<'data> Walk<'data> {
-    /// Returns the entry whose descriptor is next, if it and the ID are in memory.
+    /// Returns the entry with the next descriptor, if it and the ID are in memory.
     fn next(&mut self) -> Option<Found<'data>> {
         let descriptor = self.descriptor()?;
         let id_start = self.at.checked_add(DESCRIPTOR_LEN)?;
@@ -249,7 +249,7 @@ impl<'data> Walk<'data> {
         Descriptor::read(self.data.get(usize::try_from(self.at).ok()?..)?)
     }
 
-    /// As [`next`](Self::next), saying why there is no such entry.
+    /// Returns the same entry as [`next`](Self::next), or the reason why it is missing.
     fn checked_next(
         &mut self,
         index: u64,
@@ -278,8 +278,8 @@ impl<'data> Walk<'data> {
         self.next().ok_or_else(|| self.incomplete(id_end.saturating_add(later), available))
     }
 
-    /// Asks for `at_least` bytes and for no less than twice what is there, so that few rounds
-    /// do whatever the lengths of the IDs.
+    /// Asks for `at_least` bytes, and for at least twice the present ones, so that few rounds are enough for IDs of any
+    /// length.
     fn incomplete(&self, at_least: u64, available: u64) -> Error {
         let twice = to_u64(self.data.len()).saturating_mul(2);
         Problem::Incomplete { needed: at_least.max(twice).min(available) }.into()

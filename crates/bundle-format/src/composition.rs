@@ -108,7 +108,7 @@ impl fmt::Display for CompositionFinding {
 
 impl core::error::Error for CompositionFinding {}
 
-/// Checks the IDs of the entries of one bundle; returns what is wrong, in the order of entries.
+/// Checks the IDs of the entries of one bundle. Returns the findings in the order of entries.
 ///
 /// The rules are those of the Clang Offload Bundler documentation, "Bundled Code Object
 /// Composition", applied to what IDs mean: spelling, order of features and the difference

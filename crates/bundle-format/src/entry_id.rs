@@ -39,7 +39,7 @@ pub struct EntryId<'a> {
 }
 
 impl<'a> EntryId<'a> {
-    /// Takes an ID apart.
+    /// Splits an ID into its fields.
     ///
     /// # Errors
     ///

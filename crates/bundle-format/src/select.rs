@@ -47,7 +47,7 @@ impl Request {
         }
     }
 
-    /// This request with other options of comparing.
+    /// Returns this request with other options of comparing.
     #[must_use]
     pub fn with_options(mut self, options: Options) -> Self {
         self.options = options;

@@ -48,7 +48,7 @@ impl Budget {
         enough
     }
 
-    /// Counts what was used already.
+    /// Counts an amount that was used already.
     pub fn spend(&mut self, amount: u64) {
         self.used = self.used.saturating_add(amount);
     }

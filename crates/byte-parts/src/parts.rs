@@ -260,7 +260,7 @@ impl<I: Clone + PartialEq> Parts<I> {
         slice
     }
 
-    /// Replaces bytes from `offset` on by as many others. An output that ends before grows.
+    /// Replaces the bytes from `offset` on by an equal number of others. An output that ends earlier grows.
     pub fn replace(&mut self, offset: u64, by: &Self) {
         let mut new = self.slice(0..offset);
         new.pad_to(offset);
@@ -276,7 +276,7 @@ impl<I: Clone + PartialEq> Parts<I> {
         self.replace(offset, &by);
     }
 
-    /// Returns the output in which each part of an input is replaced by what `resolve` makes of it: the edit of an edit.
+    /// Returns the output in which `resolve` replaces each part of an input: the edit of an edit.
     #[must_use]
     pub fn resolved(&self, mut resolve: impl FnMut(&mut Self, &I, Range<u64>)) -> Self {
         let mut out = Self::new();

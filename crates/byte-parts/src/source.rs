@@ -73,14 +73,14 @@ impl<'r> Source<'r> {
         Source { reader, len, memory: None, block_start: 0, block, block_size: 0 }
     }
 
-    /// Bytes in memory.
+    /// Returns a source of bytes in memory.
     #[must_use]
     pub fn of_bytes(bytes: &'r [u8]) -> Self {
         let source = Self::with_len(Cursor::new(bytes), bytes.len() as u64);
         Source { memory: Some(Memory::Borrowed(bytes)), ..source }
     }
 
-    /// Bytes in memory that the source keeps, and that others may share.
+    /// Returns a source of bytes in memory that it keeps, and that others may share.
     #[must_use]
     pub fn of_shared(bytes: Arc<Vec<u8>>) -> Self {
         let len = bytes.len() as u64;
@@ -106,7 +106,7 @@ impl<'r> Source<'r> {
         self.len
     }
 
-    /// Returns what is read from, which may be moved to any position.
+    /// Returns the reader, which may be moved to any position.
     pub fn reader(&mut self) -> &mut (dyn ReadSeek + 'r) {
         &mut *self.reader
     }
@@ -302,7 +302,7 @@ impl fmt::Debug for Source<'_> {
     }
 }
 
-/// Reads what there is to be had at one time.
+/// Reads the bytes that are available at one time.
 fn read_some(reader: &mut dyn ReadSeek, buf: &mut [u8]) -> io::Result<usize> {
     loop {
         match reader.read(buf) {

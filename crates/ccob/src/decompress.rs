@@ -249,8 +249,8 @@ pub fn decompress_stream(method: Method, stream: &[u8], size: u64) -> Result<Vec
     Ok(data)
 }
 
-/// Decompresses. `grown` sees what there is of the result, again and again, if the codec works in
-/// steps; whatever it was shown last need not be all.
+/// Decompresses. Calls `grown` repeatedly with the result so far, if the codec works in steps; the last call need not
+/// have all of it.
 fn decode(
     data: &[u8],
     limits: &Limits,

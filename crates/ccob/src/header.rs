@@ -127,13 +127,14 @@ impl Header {
         self.method
     }
 
-    /// Bytes of header and payload together; version 1 does not record them.
+    /// Returns the number of bytes of header and payload together; version 1 does not record it.
     #[must_use]
     pub const fn total_size(&self) -> Option<u64> {
         self.total_size
     }
 
-    /// Bytes that the payload expands to. A claim: nothing is checked before decompression.
+    /// Returns the number of bytes that the payload expands to. This is a claim: nothing is checked before
+    /// decompression.
     #[must_use]
     pub const fn uncompressed_size(&self) -> u64 {
         self.uncompressed_size
@@ -145,7 +146,7 @@ impl Header {
         self.hash
     }
 
-    /// Bytes of the header, and so the offset of the payload: 20, 24 or 32.
+    /// Returns the size of the header in bytes, which is the offset of the payload: 20, 24 or 32.
     #[must_use]
     pub const fn header_len(&self) -> usize {
         self.version.header_len()
@@ -186,7 +187,7 @@ pub(crate) fn header_bytes(
     })
 }
 
-/// `usize` is never wider than 64 bits on a target Rust has.
+/// Converts a size. `usize` is never wider than 64 bits on a target of Rust.
 pub(crate) fn to_u64(size: usize) -> u64 {
     u64::try_from(size).unwrap_or(u64::MAX)
 }

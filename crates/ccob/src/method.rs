@@ -39,7 +39,7 @@ impl Version {
         }
     }
 
-    /// Bytes of the header, and so the offset of the payload: 20, 24 or 32.
+    /// Returns the size of the header in bytes, which is the offset of the payload: 20, 24 or 32.
     #[must_use]
     pub const fn header_len(self) -> usize {
         match self {

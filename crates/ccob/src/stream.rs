@@ -121,7 +121,8 @@ mod reader {
             &self.header
         }
 
-        /// Bytes of the compressed bundle that were used, its header included: all of them, once everything was read.
+        /// Returns the number of used bytes of the compressed bundle, its header included: all of them, after
+        /// everything was read.
         #[must_use]
         pub fn consumed(&self) -> u64 {
             self.stream.position()

@@ -323,7 +323,7 @@ const MAGICS: &[(&[u8], FileFormat)] = &[
 /// Debian packages are `ar` archives whose first member is their version ("deb(5)").
 const DEB: &[u8] = b"!<arch>\ndebian-binary";
 
-/// `e_machine` is a 16-bit number at byte 18, in the byte order that byte 5 names.
+/// Returns the format of an ELF file by `e_machine`: a 16-bit number at byte 18, in the byte order that byte 5 names.
 fn sniff_elf(bytes: &[u8]) -> FileFormat {
     let machine = match (bytes.get(5), bytes.get(18..20)) {
         (Some(2), Some(&[high, low])) => u16::from_be_bytes([high, low]),
@@ -351,15 +351,15 @@ fn is_text_bundle(bytes: &[u8]) -> bool {
         })
 }
 
-/// An HCF container starts with the number of its object, of at most 64 bits, on a line.
+/// Returns whether the bytes start an HCF container: with the number of its object, of at most 64 bits, on a line.
 fn is_hcf(bytes: &[u8]) -> bool {
     let Some(value) = bytes.strip_prefix(b"object-id=") else { return false };
     let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (1..=20).contains(&digits) && value.get(digits).is_some_and(|byte| b"\r\n".contains(byte))
 }
 
-/// COFF has no magic, only a machine number; a plausible section count and the absence of an optional
-/// header keep text and noise out.
+/// Returns whether the bytes start a COFF object. It has no magic, only a machine number; the absence of an optional
+/// header excludes text and noise.
 fn is_coff(bytes: &[u8]) -> bool {
     const MACHINES: [[u8; 2]; 4] = [[0x64, 0x86], [0x4c, 0x01], [0x64, 0xaa], [0xc4, 0x01]];
     const BIG: [u8; 6] = [0, 0, 0xff, 0xff, 2, 0];
@@ -372,8 +372,8 @@ fn is_coff(bytes: &[u8]) -> bool {
     MACHINES.iter().any(|m| header.starts_with(m)) && header.get(16..18) == Some(&[0, 0])
 }
 
-/// A universal Mach-O shares its magic with Java class files, whose next word is a version of 45 or more
-/// instead of a small number of slices.
+/// Returns whether the bytes start a universal Mach-O file. It shares its magic with Java class files, whose next word
+/// is a version of 45 or more instead of a small number of slices.
 fn is_universal(bytes: &[u8]) -> bool {
     let count = match bytes.get(..8) {
         Some(&[0xca, 0xfe, 0xba, 0xbe | 0xbf, a, b, c, d]) => u32::from_be_bytes([a, b, c, d]),
@@ -382,7 +382,7 @@ fn is_universal(bytes: &[u8]) -> bool {
     (1..45).contains(&count)
 }
 
-/// PTX is text: comments and white space, then the `.version` directive.
+/// Returns whether the bytes start PTX, which is text: comments and white space, then the `.version` directive.
 fn is_ptx(mut bytes: &[u8]) -> bool {
     loop {
         bytes = bytes.trim_ascii_start();
@@ -397,8 +397,8 @@ fn is_ptx(mut bytes: &[u8]) -> bool {
     }
 }
 
-/// A linker script is text; those that are installed in place of a library consist of these commands ("ld", "Linker
-/// Scripts").
+/// Returns whether the bytes start a linker script, which is text. Scripts that are installed in place of a library
+/// consist of these commands ("ld", "Linker Scripts").
 fn is_linker_script(mut bytes: &[u8]) -> bool {
     const COMMANDS: [&[u8]; 6] =
         [b"OUTPUT_FORMAT", b"OUTPUT_ARCH", b"SEARCH_DIR", b"AS_NEEDED", b"GROUP", b"INPUT"];
@@ -414,7 +414,8 @@ fn is_linker_script(mut bytes: &[u8]) -> bool {
     })
 }
 
-/// The number of 100 kB steps in a block, then the first block or the end.
+/// Returns whether the bytes start a bzip2 stream: the number of 100 kB steps in a block, then the first block or the
+/// end.
 fn is_bzip2(bytes: &[u8]) -> bool {
     match bytes.strip_prefix(b"BZh") {
         Some([b'1'..=b'9', block @ ..]) => {
@@ -425,7 +426,7 @@ fn is_bzip2(bytes: &[u8]) -> bool {
     }
 }
 
-/// A header of POSIX's or GNU's `tar`.
+/// Returns whether the bytes start with a header of POSIX's or GNU's `tar`.
 fn is_tar(bytes: &[u8]) -> bool {
     const MAGIC_AT: usize = 257;
     bytes.get(MAGIC_AT..).is_some_and(|rest| rest.starts_with(b"ustar"))

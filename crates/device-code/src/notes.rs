@@ -49,7 +49,7 @@ pub(crate) fn find<T>(
     Ok(None)
 }
 
-/// Offsets and sizes of all notes.
+/// Returns offsets and sizes of all notes.
 fn places<H: FileHeader<Endian = LittleEndian>>(
     source: &mut dyn ReadAt,
     window: &Range<u64>,

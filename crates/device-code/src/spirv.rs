@@ -54,8 +54,8 @@ pub struct SpirvFault {
     pub found: u64,
 }
 
-/// Returns what is wrong with the header or with the chain of instructions of the SPIR-V module in `window`; `None` if
-/// nothing is.
+/// Returns the fault in the header or in the chain of instructions of the SPIR-V module in `window`; `None` if there is
+/// none.
 ///
 /// ```
 /// let fault = device_code::check_spirv(&mut &b"\x03\x02\x23\x07"[..], &(0..4))?.unwrap();

@@ -177,8 +177,8 @@ fn intel_name(ip_version: u32) -> Option<String> {
     (architecture > 0).then(|| gpu.map_or_else(by_number, |gpu| gpu.name().to_owned()))
 }
 
-/// Version 7 of the ABI has the number of the architecture in the lowest byte of the flags, version 8 in the second. Both
-/// are observed in cubins of CUDA 10 to 13.
+/// Returns the target of a cubin. Version 7 of the ABI has the number of the architecture in the lowest byte of the
+/// flags, version 8 in the second. Both were observed in cubins of CUDA 10 to 13.
 fn of_cubin(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Option<Target>, Unreadable> {
     const ABI_SINCE_CUDA_13: u8 = 8;
     let head = peek(source, window, size_of::<Header64>())?;
@@ -249,7 +249,8 @@ fn has_accelerator(mut records: &[u8]) -> bool {
     false
 }
 
-/// PTX: `.version`, `.target` and `.address_size` come first, in this order, among comments ("PTX ISA", "Module Directives").
+/// Returns the target of PTX: `.version`, `.target` and `.address_size` come first, in this order, among comments ("PTX
+/// ISA", "Module Directives").
 fn of_ptx(text: &[u8]) -> Option<Target> {
     let mut words = Words(text);
     let mut name = None;
@@ -366,7 +367,7 @@ mod tests {
         note
     }
 
-    /// With notes as a segment, which follows its header.
+    /// Returns the file with notes as a segment, which follows its header.
     fn with_segment(mut file: Vec<u8>, notes: &[u8]) -> Vec<u8> {
         file[32] = 64;
         file[54] = 56;
@@ -378,7 +379,7 @@ mod tests {
         file
     }
 
-    /// With sections of notes, after their headers.
+    /// Returns the file with sections of notes, after their headers.
     fn with_sections(mut file: Vec<u8>, sections: &[Vec<u8>]) -> Vec<u8> {
         file[40] = 64;
         file[58] = 64;
@@ -401,7 +402,7 @@ mod tests {
         note("AMD", 3, &isa)
     }
 
-    /// As in libraries of ROCm 1 to 3: compilers before LLVM 6 have no processor in the flags.
+    /// Libraries of ROCm 1 to 3 are like this: compilers before LLVM 6 write no processor into the flags.
     #[test]
     fn a_note_names_processors_of_amd_in_version_2() {
         let version = note("AMD", 1, &[2, 0, 0, 0, 1, 0, 0, 0]);
@@ -430,7 +431,7 @@ mod tests {
         assert_eq!(named(&later).unwrap(), "amdgcn-amd-amdhsa gfx906", "not of version 3");
     }
 
-    /// As `ocloc` writes them.
+    /// The notes are those that `ocloc` writes.
     #[test]
     fn notes_name_gpus_of_intel() {
         let number = |kind, number: u32| note("IntelGT", kind, &number.to_le_bytes());

@@ -33,7 +33,7 @@ impl HcfImage {
         self.format.as_deref()
     }
 
-    /// Names of the kernels that list this image among their providers, in stored order.
+    /// Returns the names of the kernels that list this image among their providers, in stored order.
     pub fn kernels(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
         self.kernels.iter().map(|name| &**name)
     }

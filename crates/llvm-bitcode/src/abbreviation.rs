@@ -121,7 +121,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// One operand of a definition, of an array without its elements; `None` for what the format lacks.
+    /// Reads one operand of a definition; of an array, without its elements. `None` for encodings that the format
+    /// lacks.
     fn any_operand(&mut self) -> Result<Option<Operand>, Error> {
         if self.fixed(1)? == 1 {
             return self.vbr(8).map(|value| Some(Operand::Literal(value)));

@@ -59,7 +59,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Bytes outside of any record, as if they were one's operands.
+    /// Returns a record whose operands are bytes outside of any record.
     pub(crate) fn of_bytes(count: u64) -> Self {
         let element = Encoding::Fixed(8);
         Record { code: 0, abbreviation: None, next: 0, element, left: count, is_blob: false }
@@ -143,7 +143,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// At least [`WORD_BITS`] bits from the position on, zeros beyond the end of the stream.
+    /// Returns at least [`WORD_BITS`] bits from the position on, with zeros past the end of the stream.
     #[inline]
     fn word(&mut self) -> Result<u64, Error> {
         let byte = self.position / 8;
@@ -230,7 +230,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// The magic, `42 43 C0 DE`.
+    /// Reads the magic, `42 43 C0 DE`.
     pub(crate) fn magic(&mut self) -> Result<(), Error> {
         const WORD: u64 = u32::from_le_bytes(crate::MAGIC) as u64;
         let (offset, available) = (self.offset(), self.stream.len.min(4));
@@ -506,7 +506,7 @@ fn out_of_memory(offset: u64) -> Error {
     Problem::OutOfMemory { offset }.into()
 }
 
-/// Returns the character that a six-bit field stands for.
+/// Returns the character of a six-bit field.
 fn char6(field: u64) -> u64 {
     const CHARS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
     let index = usize::try_from(field).unwrap_or(usize::MAX);
@@ -524,7 +524,7 @@ mod tests {
         f(&mut Cursor::new(&mut source, stream))
     }
 
-    /// Noise in which numbers of variable width stay short, longer than two windows.
+    /// Returns noise, longer than two windows, in which numbers of variable width stay short.
     fn noise() -> Vec<u8> {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         (0..40_000)

@@ -156,7 +156,7 @@ impl Globals {
         Ok(())
     }
 
-    /// The names of a module before version 2.
+    /// Reads the names of a module before version 2.
     fn value_symtab(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -185,7 +185,7 @@ impl Globals {
         }
     }
 
-    /// Adds the names as they would be in an object. `unnamed` counts those without, which LLVM numbers.
+    /// Adds the names as they would be in an object. `unnamed` counts the globals without a name, which LLVM numbers.
     pub(crate) fn names(
         &self,
         strings: &[u8],

@@ -317,7 +317,7 @@ fn global_values(
     Ok(of_section.filter_map(|(global, _)| Some((*global, *values.get(global)?))).collect())
 }
 
-/// The wanted ones among all strings of a module that are the section's name.
+/// Returns those of the wanted strings of a module that are the section's name.
 ///
 /// The record holds the count, the offset of the characters in the blob, and the blob: the strings' lengths in
 /// chunks of six bits, then their characters.
@@ -458,7 +458,7 @@ impl Wanted {
         }
     }
 
-    /// After the walk.
+    /// Checks after the walk that all IDs were found.
     fn check(&self, what: &'static str) -> Result<(), Error> {
         match self.ids.get(self.next) {
             Some(&id) => Err(Problem::Missing { what, id }.into()),

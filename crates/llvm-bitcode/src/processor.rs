@@ -168,7 +168,7 @@ fn text(cursor: &mut Cursor<'_>, record: &mut Record) -> Result<Vec<u8>, Error> 
     Ok(text)
 }
 
-/// Returns the name of a processor; `generic` stands for none.
+/// Returns the name of a processor; `None` for `generic`.
 fn name(text: Vec<u8>) -> Option<String> {
     let is_name = text.len() <= LONGEST
         && !text.is_empty()

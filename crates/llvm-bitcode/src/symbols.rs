@@ -30,8 +30,8 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Each symbol takes some bytes of a real file, several may share a name: modules of one file that define
-    /// the same weak symbols share their string table.
+    /// Returns an empty list with limits for a file of this length. Each symbol takes some bytes of a real file,
+    /// several may share a name: modules of one file that define the same weak symbols share their string table.
     pub(crate) fn new(file_len: usize) -> Self {
         let (max_symbols, max_bytes) = (file_len / 4, file_len.saturating_mul(16));
         let (symbols_left, bytes_left) = (max_symbols, max_bytes);

@@ -229,7 +229,7 @@ impl Writer {
         self.align();
     }
 
-    /// Position in the finished stream, in whole bytes.
+    /// Returns the position in the finished stream, in whole bytes.
     fn position(&self) -> u64 {
         to_u64(self.bytes.len()).saturating_add(self.hole_bytes)
     }

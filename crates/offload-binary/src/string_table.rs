@@ -56,7 +56,7 @@ impl<'a> StringTable<'a> {
     }
 }
 
-/// Descending by the bytes read backwards, so that a string follows those that end with it.
+/// Compares strings in descending order of the bytes read backwards, so that a string follows those that end with it.
 fn compare(a: &[u8], b: &[u8]) -> Ordering {
     // Long common ends are passed over in words.
     let (words_a, words_b) = (a.as_rchunks::<8>().1, b.as_rchunks::<8>().1);

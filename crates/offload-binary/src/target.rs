@@ -10,7 +10,7 @@ use crate::image_entry::ImageEntry;
 use crate::kinds::OffloadKind;
 
 impl Entry<'_> {
-    /// Returns what the image is for: the [offload kind](Self::offload_kind), and the values of `triple` and `arch`.
+    /// Returns the target of the image: the [offload kind](Self::offload_kind), and the values of `triple` and `arch`.
     ///
     /// The kind is open for [`NONE`](OffloadKind::NONE), the triple where it is missing or empty. The target ID is empty
     /// without an `arch`. Bytes that are not UTF-8 become U+FFFD.

@@ -344,7 +344,7 @@ fn sized(gaps: &[Gap], offset: u64, len: u64, size: u64) -> Result<u64, Fault> {
     Ok(end)
 }
 
-/// `offset + count * len`, if that is not beyond `size`.
+/// Returns `offset + count * len`, if it does not exceed `size`.
 pub(crate) fn range_end(offset: u64, count: u64, len: u64, size: u64) -> Option<u64> {
     let end = offset.checked_add(count.checked_mul(len)?)?;
     (end <= size).then_some(end)

@@ -85,7 +85,7 @@ fn check_walk(archive: &Archive, bytes: &[u8], walk: &Walk<'_>) {
     assert!(found == archive.members, "{found:?} for {:?}", archive.members);
 }
 
-/// Each offset in the index is that of the header of its member.
+/// Checks that each offset in the index is that of the header of its member.
 fn check_index(archive: &Archive, bytes: &[u8]) {
     let mut headers = Vec::new();
     let mut at = 8;

@@ -16,7 +16,7 @@ struct Made {
     trailer: &'static [u8],
 }
 
-/// Makes an image, which says what it was made to say; then any bytes, which say the same in an archive.
+/// Makes an image that states a target; then any bytes, which state the same in an archive.
 pub fn check(data: &[u8]) {
     drop(check_any(data));
     let u = &mut Unstructured::new(data);
@@ -129,7 +129,7 @@ fn spirv(u: &mut Unstructured<'_>) -> Result<Made> {
     Ok(Made { bytes: bytes.collect(), target: Some(pair(triple, id)), trailer: b"\0\0" })
 }
 
-/// Text: a comment, by which it is known, and directives among blanks and comments.
+/// Makes PTX: a comment, by which it is recognised, and directives among blanks and comments.
 fn ptx(u: &mut Unstructured<'_>) -> Result<Made> {
     let mut text = "//\n".to_owned();
     let mut put = |u: &mut Unstructured<'_>, word: &str| {
@@ -347,7 +347,7 @@ fn pair(triple: &str, id: &str) -> (String, String) {
     (triple.to_owned(), id.to_owned())
 }
 
-/// Notes that say nothing about the target.
+/// Makes notes that do not name the target.
 fn any_notes(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let mut notes = Vec::new();
     for _ in 0..u.int_in_range(0..=2)? {
@@ -396,7 +396,8 @@ impl Elf {
         self.sections.push((kind, contents));
     }
 
-    /// Header, segments, contents of sections, and their headers: an empty one, the names, and those.
+    /// Returns the file: header, segments, contents of sections, and their headers: an empty one, the names, and the
+    /// others.
     fn bytes(&self) -> Vec<u8> {
         let [header, segment, section] = if self.class == 1 { [52, 32, 40] } else { [64, 56, 64] };
         // A number of 32 bits in files of that class.

@@ -69,8 +69,8 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// The decoder that reads comes to the same, wherever it is interrupted; so does decompressing into memory that is
-/// there.
+/// Checks that the reading decoder gives the same result, wherever it is interrupted, and that decompressing into
+/// existing memory does so too.
 fn check_partly(data: &[u8], verified: &Result<Decompressed, Error>, limits: &Limits) {
     let step = usize::from(data.last().copied().unwrap_or_default()) + 1;
     let mut read = Vec::new();
@@ -115,7 +115,7 @@ fn check_found(data: &[u8], found: &Decompressed) {
     assert!(exact.is_ok_and(|exact| is_same(&exact, found)));
 }
 
-/// With the right hash in its header the container is good.
+/// Checks that the container is sound with the right hash in its header.
 fn check_rehashed(data: &[u8], found: &Decompressed, limits: &Limits) {
     let mut data = data.to_vec();
     let end = found.header.header_len();
@@ -148,7 +148,7 @@ fn check_round_trip(data: &[u8], limits: &Limits) {
     check_frames(data, limits);
 }
 
-/// Several frames, with skippable ones before, between and after them, hold the same in every version.
+/// Checks that several frames, with skippable ones before, between and after them, hold the same in every version.
 fn check_frames(data: &[u8], limits: &Limits) {
     let choice = data.last().copied().unwrap_or_default();
     let skippable = |len: u8| {

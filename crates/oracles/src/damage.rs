@@ -8,7 +8,7 @@ pub fn judge(sample: &[u8], judge: impl FnMut(&[u8])) {
     judge_at(sample, 0..sample.len(), judge);
 }
 
-/// As [`judge`], at some of the places only.
+/// Judges as [`judge`] does, at some of the places only.
 pub fn judge_at(
     sample: &[u8],
     places: impl IntoIterator<Item = usize>,

@@ -35,7 +35,7 @@ pub fn check_seeded(data: &[u8], seed: u64, after: &dyn Fn(&[u8])) {
     check_edit(data, &mut Choices::new(seed), after);
 }
 
-/// Edits a file that is made from the bytes, and that holds what the model says.
+/// Edits a file that is made from the bytes, and that holds the contents of the model.
 pub fn check_model(data: &[u8]) {
     if let Some(file) = model::make(data) {
         check(&file);
@@ -248,7 +248,7 @@ fn run(
 /// An image: its bundle entry ID, if it has one, and its bytes.
 type Stored = (Option<String>, Vec<u8>);
 
-/// Returns all images of a file, unless something is wrong with it.
+/// Returns all images of a file, or its fault.
 fn images(data: &[u8]) -> Result<Vec<Stored>, String> {
     match found(data) {
         (images, None) => Ok(images),
@@ -256,7 +256,7 @@ fn images(data: &[u8]) -> Result<Vec<Stored>, String> {
     }
 }
 
-/// Returns the images that are found in a file, and what is wrong with it.
+/// Returns the images that are found in a file, and its fault.
 fn found(data: &[u8]) -> (Vec<Stored>, Option<String>) {
     struct Gather(Vec<Stored>, Option<String>);
     impl Visitor for Gather {

@@ -187,7 +187,7 @@ fn options() -> Options {
     Options::default().with_max_decompressed(LIMIT).with_max_expansion(64)
 }
 
-/// Bytes as characters.
+/// Returns bytes as characters.
 fn text(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }

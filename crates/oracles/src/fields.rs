@@ -34,7 +34,7 @@ impl Fields {
         Fields { big, ..Fields::default() }
     }
 
-    /// Bytes that are there already, without numbers.
+    /// Returns fields that start with these bytes, without numbers.
     pub fn of(bytes: Vec<u8>) -> Self {
         Fields { bytes, ..Fields::default() }
     }

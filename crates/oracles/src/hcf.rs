@@ -8,8 +8,8 @@ mod hcf_sample;
 
 use hcf_sample::{MARKER, Sample, hcf};
 
-/// Makes a container, finds exactly the images that it has, and none of what the fuzzer changes leads to a panic. Any text
-/// makes a container that is read in bounds.
+/// Makes a container and checks that exactly its images are found, and that no change of the fuzzer causes a panic. Any
+/// text makes a container that is read in bounds.
 pub fn check(data: &[u8]) {
     if let [1, text @ ..] = data {
         drop(check_listing(&[&b"object-id=1\n"[..], text, MARKER.as_bytes(), b"four"].concat()));
@@ -36,7 +36,7 @@ pub fn check(data: &[u8]) {
     drop(check_listing(&bytes));
 }
 
-/// Lists a file, whose images share no bytes.
+/// Lists a file, and checks that its images share no bytes.
 fn check_listing(bytes: &[u8]) -> Listing {
     let listing = list_slice(bytes, &Options::default()).expect("memory does not fail");
     listing.findings().iter().for_each(crate::assert_message);

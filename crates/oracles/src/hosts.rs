@@ -174,7 +174,7 @@ fn sections(
     Ok((sections, images))
 }
 
-/// Returns an image in no container, whose end only it itself tells: PTX or SPIR-V.
+/// Makes an image in no container, whose end only its own bytes show: PTX or SPIR-V.
 fn loose(u: &mut Unstructured<'_>) -> Result<model::File> {
     let bytes = if u.arbitrary()? { ptx(u)? } else { spirv(u)? };
     // The next bytes are neither text nor an instruction.
@@ -332,7 +332,7 @@ fn elf(u: &mut Unstructured<'_>, sections: &[Section]) -> Result<Fields> {
     Ok(file)
 }
 
-/// Objects, plain and with room for many sections, with symbols and long names.
+/// Makes objects, plain and with room for many sections, with symbols and long names.
 fn coff(u: &mut Unstructured<'_>, big: bool, sections: &[Section]) -> Result<Fields> {
     let has_symbols: bool = u.arbitrary()?;
     let align = *u.choose(&[1, 4, 16])?;
@@ -378,7 +378,7 @@ fn coff(u: &mut Unstructured<'_>, big: bool, sections: &[Section]) -> Result<Fie
     Ok(file)
 }
 
-/// Linked files, for 32 and 64 bits.
+/// Makes linked files, for 32 and 64 bits.
 fn pe(u: &mut Unstructured<'_>, sections: &[Section]) -> Result<Fields> {
     let wide: bool = u.arbitrary()?;
     // One that is wrong.
@@ -468,7 +468,7 @@ fn mach_o(u: &mut Unstructured<'_>, sections: &[Section]) -> Result<Fields> {
     Ok(file)
 }
 
-/// Custom sections, with others between them.
+/// Makes custom sections, with other sections between them.
 fn wasm(u: &mut Unstructured<'_>, sections: &[Section]) -> Result<Fields> {
     let mut file = Fields::new(false);
     file.put(b"\0asm").word(1);
@@ -483,7 +483,7 @@ fn wasm(u: &mut Unstructured<'_>, sections: &[Section]) -> Result<Fields> {
     Ok(file)
 }
 
-/// Mach-O files for several processors.
+/// Makes Mach-O files for several processors.
 fn universal(u: &mut Unstructured<'_>, depth: usize) -> Result<Host> {
     let wide: bool = u.arbitrary()?;
     let (mut slices, mut images) = (Vec::new(), Vec::new());

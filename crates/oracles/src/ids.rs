@@ -41,7 +41,7 @@ fn target(line: &str) -> Target {
     Target::new(kind, triple, id)
 }
 
-/// The names of processors: each leads to one that has it.
+/// Checks the names of processors: each stands for a processor that has this name.
 fn check_names(target: &Target) {
     if let Some(gpu) = IntelGpu::find(target.id()) {
         assert_eq!(IntelGpu::find(gpu.name()), Some(gpu));
@@ -109,8 +109,9 @@ fn stays_in_bundle(triple: &Triple) -> bool {
     stays(triple, &Triple::parse(&triple.bundle_form()))
 }
 
-/// The form of a form is that form. Where fields are moved or dropped, it takes LLVM's triples and bundler some
-/// rounds, and so ours: `aspirv--windows` becomes `unknown-unknown-windows-spirv`, that `spirv-unknown-windows-msvc`.
+/// Checks that the form of a form is that form. Where fields are moved or dropped, LLVM's triples and bundler need some
+/// rounds, and so do ours: `aspirv--windows` becomes `unknown-unknown-windows-spirv`, and that
+/// `spirv-unknown-windows-msvc`.
 fn check_form(text: &str, form: impl Fn(&str) -> String, at_once: bool) {
     let rounds = if at_once { 0 } else { 3 };
     let settled = (0..rounds).fold(form(text), |text, _| form(&text));

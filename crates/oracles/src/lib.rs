@@ -57,7 +57,7 @@ fn grow_prefix(data: &[u8], parse: impl Fn(&[u8]) -> Option<u64>) -> (&[u8], usi
     unreachable!("each call has a longer prefix");
 }
 
-/// Returns whether a message is one line that a terminal shows as it is.
+/// Checks that a message is one line that a terminal shows unchanged.
 fn assert_message(error: &impl std::fmt::Display) {
     let text = error.to_string();
     assert!(!text.is_empty() && !text.chars().any(char::is_control), "{text:?}");

@@ -170,7 +170,7 @@ fn section_at(loaded: &Loaded, address: u64) -> Option<Header> {
     sections.into_iter().find(|s| (s.address..s.address + s.size).contains(&address))
 }
 
-/// The wrappers lead to bundles that can be read from memory, in the same order as before.
+/// Checks that the wrappers point to bundles that can be read from memory, in the same order as before.
 fn check_registered(before: &Option<Vec<u64>>, file: &[u8]) {
     let Some(before) = before else { return };
     let loaded = Loaded::new(file);

@@ -57,7 +57,7 @@ pub fn check_bundle(data: &[u8]) {
     }
 }
 
-/// IDs, payloads and alignment.
+/// Makes IDs, payloads and an alignment.
 fn entries(u: &mut Unstructured<'_>) -> Result<(Vec<(Bytes, Bytes)>, u64)> {
     let align = *u.choose(&[1, 2, 7, 8, 64, 256])?;
     let mut entries = Vec::new();
@@ -92,7 +92,7 @@ fn bytes(u: &mut Unstructured<'_>, most: usize) -> Result<Bytes> {
     Ok(u.bytes(len)?.to_vec())
 }
 
-/// Anything that a walk goes into.
+/// Makes any file that a walk enters.
 fn file(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     match u.int_in_range(0..=3)? {
         0 => elf(u, depth),
@@ -120,7 +120,7 @@ pub(crate) fn payload(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     Ok(File { bytes: leaf.clone(), images: vec![leaf] })
 }
 
-/// Some files, and the images of all of them.
+/// Makes some files; returns the images of all of them.
 fn several(
     u: &mut Unstructured<'_>,
     mut one: impl FnMut(&mut Unstructured<'_>) -> Result<File>,
@@ -172,7 +172,7 @@ fn compressed(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     Ok(File { bytes: ccob::compress(&bytes, &options).expect("is small"), images })
 }
 
-/// Version 1 with one image, versions 2 and 3 with any number, version 3 perhaps compressed.
+/// Makes a package: version 1 with one image, versions 2 and 3 with any number, version 3 perhaps compressed.
 fn package(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     let version: u32 = u.int_in_range(1..=3)?;
     let (images, found) = match version {

@@ -7,7 +7,7 @@ use crate::assert_message;
 
 const IDS: [&str; 2] = ["host-x86_64-unknown-linux-gnu-", "hip-amdgcn-amd-amdhsa--gfx90a:xnack+"];
 
-/// Entries that are added come off again, and leave what was there without them.
+/// Checks that entries can be added and removed again, and that the rest is then unchanged.
 pub fn check(data: &[u8]) {
     let host = remove_bundle_sections(data);
     if let Err(error) = &host {

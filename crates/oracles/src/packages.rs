@@ -77,7 +77,7 @@ pub fn check_layout(data: &[u8]) {
     check_converted(&bytes);
 }
 
-/// A compressed offload binary inflates to what its header says, or there is an error.
+/// Checks that a compressed offload binary inflates to the size in its header, or gives an error.
 fn check_compressed(data: &[u8]) {
     let available = data.len() as u64;
     let Ok(Some(header)) = CompressedBinary::parse_prefix(data, available) else { return };
@@ -197,7 +197,7 @@ fn check_sequence(data: &[u8]) {
     }
 }
 
-/// Written in either version, everything is still there.
+/// Checks that a package written in either version keeps everything.
 fn check_converted(data: &[u8]) {
     let v1 = convert(data, FormatVersion::V1);
     match convert(data, FormatVersion::V2) {

@@ -101,7 +101,7 @@ fn define(bits: &mut Bits, width: u32, abbreviation: &[Operand]) {
     }
 }
 
-/// A record, its code first, by an abbreviation that says how; those that are left out are zeros.
+/// Writes a record, its code first, by an abbreviation; missing operands are zeros.
 fn put_abbreviated(bits: &mut Bits, known: &Known, id: usize, operands: &[u64]) {
     bits.fixed(id as u64 + 4, known.width);
     let mut operands = operands.iter().copied();
@@ -175,7 +175,7 @@ fn wide(code: u64, bytes: &[u8]) -> Vec<u64> {
     [code].into_iter().chain(bytes.iter().copied().map(u64::from)).collect()
 }
 
-/// Bitcode, and the images in what it embeds.
+/// Makes bitcode, and returns the images that it embeds.
 fn embedding(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, Vec<Vec<u8>>)> {
     let mut files = Vec::new();
     for _ in 0..u.int_in_range(0..=3)? {
@@ -304,7 +304,7 @@ fn metadata(u: &mut Unstructured<'_>, functions: u64, files: &[File]) -> Result<
     Ok((width, bits))
 }
 
-/// Blocks and records that may mean anything.
+/// Makes blocks and records of any meaning.
 fn any_blocks(u: &mut Unstructured<'_>, bits: &mut Bits) -> Result<()> {
     for _ in 0..u.int_in_range(1..=3)? {
         let id = *u.choose(&[MODULE, MODULE, MODULE, 13, STRTAB, 25])?;

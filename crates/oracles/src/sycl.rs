@@ -12,7 +12,7 @@ use sycl_sample::{Form, Sample, file, spirv, strip};
 
 const TARGETS: [&str; 3] = ["spir64", "spir64_gen", "spir64_x86_64"];
 
-/// Makes a file, finds exactly the images that it has, and none of what the fuzzer changes leads to a panic.
+/// Makes a file and checks that exactly its images are found, and that no change of the fuzzer causes a panic.
 pub fn check(data: &[u8]) {
     let u = &mut Unstructured::new(data);
     let Ok((form, images)) = made(u) else { return };

@@ -134,7 +134,7 @@ impl<'d> Walk<'d> {
         self.compare_with_answer(summary.format);
     }
 
-    /// `has_device_code` agrees with a walk, and a walk of bytes in memory agrees with one that reads.
+    /// Checks that `has_device_code` agrees with a walk, and a walk of bytes in memory with one that reads.
     fn compare_with_answer(&self, format: FileFormat) {
         let answer = has_device_code(self.data);
         // Without files that thin archives name.
@@ -220,7 +220,7 @@ impl<'d> Walk<'d> {
         }
     }
 
-    /// A listing is what a walk sees.
+    /// Checks that a listing has the results of a walk.
     fn compare_with_list(&self, options: &Options) {
         let mut opened = 0;
         let file = Cursor::new(self.data);
@@ -248,7 +248,7 @@ impl<'d> Walk<'d> {
         self.frames.last_mut().expect("left what was not entered")
     }
 
-    /// Checks that something lies inside of what was entered last.
+    /// Checks that something lies inside of the container entered last.
     fn inside(&mut self, location: Location, size: u64) -> (Place, Range<u64>) {
         let (place, start) = place(location);
         let range = start..start.checked_add(size).expect("ends beyond all files");

@@ -25,14 +25,14 @@ const TRIPLES: [&str; 12] = [
     "arm64-apple-darwin",
 ];
 
-/// Makes images and options from the fuzzer's bytes, and writes what comes of them in every form.
+/// Makes images and options from the fuzzer's bytes, and writes their wrapper in every form.
 pub fn check(data: &[u8]) {
     let u = &mut Unstructured::new(data);
     let _ = made(u);
     let _ = entries(&mut Unstructured::new(data));
 }
 
-/// Entries of any names and numbers: what is not refused has the symbols it was given, in every form.
+/// Checks entries of any names and numbers: accepted ones have the symbols they were given, in every form.
 fn entries(u: &mut Unstructured<'_>) -> Result<()> {
     let (kind, abi) = (*u.choose(&Kind::ALL)?, *u.choose(&Abi::ALL)?);
     let Ok(target) = target(u)? else { return Ok(()) };
@@ -150,7 +150,7 @@ fn options(u: &mut Unstructured<'_>) -> Result<Box<Options>> {
     }))
 }
 
-/// Any bytes, or an offload binary, damaged if the fuzzer likes.
+/// Makes any bytes, or an offload binary, damaged if the fuzzer chooses so.
 fn image(u: &mut Unstructured<'_>, kind: Kind) -> Result<Vec<u8>> {
     if u.arbitrary()? {
         let size = match u.ratio(1, 16)? {
@@ -198,7 +198,7 @@ fn image(u: &mut Unstructured<'_>, kind: Kind) -> Result<Vec<u8>> {
     Ok(package)
 }
 
-/// The module of these images is the same from growing heads of them, and every form of it keeps its promises.
+/// Checks that the module of these images is the same from growing heads of them, and that every form of it is sound.
 fn check_wrapper(
     options: &Options,
     wrapper: &Wrapper<'static>,
@@ -271,7 +271,7 @@ fn is_symbol(line: &str) -> bool {
     is_variable && !line.split(' ').skip(2).take(4).any(|word| elsewhere.contains(&word))
 }
 
-/// Text is lines of printable ASCII, with one end for each beginning of a function.
+/// Checks that text is lines of printable ASCII, with one end for each beginning of a function.
 fn check_text(module: &Module, images: &[&[u8]], has_code: bool) -> String {
     let text = module.ir_to_string(images).expect("the images are these");
     let mut written = Vec::new();
@@ -290,7 +290,7 @@ fn check_text(module: &Module, images: &[&[u8]], has_code: bool) -> String {
     text
 }
 
-/// As many bytes as promised, the images in them as they are, at multiples of `align`.
+/// Checks that a layout has the promised size, with the images in it unchanged, at multiples of `align`.
 fn check_layout(layout: &Layout, images: &[&[u8]], align: u64, magic: &[u8]) -> Vec<u8> {
     let bytes = layout.to_vec(images).expect("the images are these");
     assert_eq!(bytes.len() as u64, layout.size());

@@ -68,7 +68,7 @@ impl SyclImage {
         &self.properties
     }
 
-    /// Names of the kernels, in stored order.
+    /// Returns the names of the kernels, in stored order.
     pub fn kernels(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
         self.kernels.iter().map(|name| &**name)
     }

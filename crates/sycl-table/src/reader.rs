@@ -188,7 +188,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// Names of the kernels. Entries have one of two forms, all of them the same.
+    /// Reads the names of the kernels. Entries have one of two forms, all of them the same.
     fn kernels(&mut self, at: u64, (start, end): (u64, u64)) -> Result<Vec<Arc<str>>, Stop> {
         let head = self.array(at, "entries", 1, start, end)?;
         let is_new = number(&head, 0) == 0 && number(&head, 8) == 0x0008_0001;

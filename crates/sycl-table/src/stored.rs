@@ -61,7 +61,8 @@ pub fn image_end(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Opt
     }
 }
 
-/// A module ends at the start of another one, at zeros, which are not an instruction, or at the end of the window.
+/// Returns the end of a module: the start of another one, zeros, which are not an instruction, or the end of the
+/// window.
 fn module_end(source: &mut Source<'_>, window: &Range<u64>, head: &[u8]) -> io::Result<u64> {
     let is_big = head.first() == Some(&0x07);
     let mut at = window.start + SPIRV_HEADER as u64;

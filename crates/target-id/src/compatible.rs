@@ -108,7 +108,7 @@ pub fn compatible_with_options(code_object: &Target, target: &Target, options: O
     }
 }
 
-/// Portable code. The triples differ by nature, so this comes before their comparison.
+/// Returns the verdict about portable code. The triples differ by nature, so this comes before their comparison.
 fn portable(code_object: &Target, target: &Target) -> Option<Verdict> {
     let id = target.target_id().ok()?;
     let covered = if code_object.id() == AMDGCNSPIRV {
@@ -131,7 +131,7 @@ fn is_portable_amd(code_object: &Target, target: &Target, id: &TargetId) -> bool
         && target.triple().is_none_or(is_device)
 }
 
-/// SPIR-V of SYCL and OpenMP, by its triple, for a processor of Intel's.
+/// Returns whether this is SPIR-V of SYCL or OpenMP, by its triple, for a processor of Intel's.
 fn is_portable_intel(code_object: &Target, target: &Target, id: &TargetId) -> bool {
     let is_portable =
         |triple: &Triple| (triple.is_spirv() || triple.is_spir()) && triple.vendor() != "amd";
@@ -184,7 +184,7 @@ fn processor_mismatch(code_object: &TargetId, target: &TargetId) -> Verdict {
     }
 }
 
-/// LLVM 23 takes `generic` as gfx600 with `amdgcn` triples, and `generic-hsa` as gfx700.
+/// Returns the processor as LLVM 23 compares it: `generic` as gfx600 with `amdgcn` triples, `generic-hsa` as gfx700.
 fn processor_for_comparison(id: &TargetId, on_amdgpu: bool) -> &str {
     match id.processor() {
         GENERIC if on_amdgpu => "gfx600",

@@ -42,7 +42,7 @@ const fn gpu(ip: [u8; 3], name: &'static str, aliases: &'static [&'static str]) 
     IntelGpu { ip: Some(ip), name, aliases, runs_on: &[] }
 }
 
-/// A GPU whose code runs on others, too: `compatibilityMapping` of Intel's compute runtime.
+/// Returns a GPU whose code runs on others, too: `compatibilityMapping` of Intel's compute runtime.
 const fn first_of(
     ip: [u8; 3],
     name: &'static str,
@@ -211,7 +211,7 @@ fn starts_with(text: &str, start: &str) -> bool {
         && (text.bytes().zip(start.bytes())).all(|(a, b)| a == b || (a, b) == (b'-', b'_'))
 }
 
-/// Architecture and release of `12.60.7` or `12_60_7`.
+/// Returns architecture and release of `12.60.7` or `12_60_7`.
 fn numbers(text: &str) -> Option<[u8; 2]> {
     let mut parts = text.split(['.', '_', '-']);
     let mut number = || {

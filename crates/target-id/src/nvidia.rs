@@ -50,7 +50,7 @@ impl NvidiaArch {
         Self::from_name(name).ok_or_else(|| Problem::NotNvidiaArch { name: name.to_owned() }.into())
     }
 
-    /// As [`parse`](Self::parse), for names that are often others.
+    /// Parses as [`parse`](Self::parse) does, without an error for names of other devices.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         let (ptx, rest) = match name.strip_prefix("sm_") {
             Some(rest) => (false, rest),
@@ -130,8 +130,8 @@ impl NvidiaArch {
         (self.major, self.minor)
     }
 
-    /// Compute capabilities of one major number are a family, but for 10.1, which CUDA 13 renamed to 11.0. By name
-    /// neither is code for the other.
+    /// Returns the family: compute capabilities of one major number, except for 10.1, which CUDA 13 renamed to 11.0. By
+    /// name, neither is code for the other.
     fn family(self) -> (u16, bool) {
         (self.major, self.capability() == (10, 1))
     }

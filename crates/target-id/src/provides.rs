@@ -141,7 +141,8 @@ impl<'a> Side<'a> {
         self.id.as_ref()?.setting(feature)
     }
 
-    /// LLVM 24 takes `sramecc` of these as on, and of no processor as absent.
+    /// Returns whether `sramecc` is always on. LLVM 24 assumes this for these processors, and assumes for none that it is
+    /// absent.
     fn has_fixed_sramecc(&self) -> bool {
         const FIXED: [&str; 4] = ["gfx1250", "gfx1250-strict", "gfx1251", "gfx12-5-generic"];
         self.processor.is_some_and(|processor| FIXED.contains(&processor.name()))

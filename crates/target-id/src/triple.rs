@@ -239,7 +239,7 @@ impl Triple {
         key
     }
 
-    /// Sub-architecture of an `amdgpu` triple (`9.06`), empty for everything else.
+    /// Returns the sub-architecture of an `amdgpu` triple (`9.06`), empty for everything else.
     pub(crate) fn amdgpu_sub(&self) -> &str {
         arch::parse(self.arch())
             .filter(|arch| arch.name == arch::AMDGPU)

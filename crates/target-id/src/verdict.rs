@@ -272,7 +272,7 @@ fn write_nvidia_mismatch(
     }
 }
 
-/// "sramecc and xnack on or off".
+/// Writes a text like "sramecc and xnack on or off".
 fn write_any(f: &mut fmt::Formatter<'_>, any: &[Feature]) -> fmt::Result {
     for (index, feature) in any.iter().enumerate() {
         f.write_str(match index {

@@ -96,8 +96,8 @@ pub struct EndMarkedBundle<'data> {
 }
 
 impl<'data> EndMarkedBundle<'data> {
-    /// Reads a bundle with whatever comment leader its last marker has: that of the others may
-    /// be that of the contents.
+    /// Reads a bundle with the comment leader of its last marker. Earlier markers with other leaders may belong to the
+    /// contents.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl fmt::Debug for EndMarkedBundle<'_> {
     }
 }
 
-/// A text with a marker that starts an entry is of today's form, damaged or not.
+/// Refuses a text with a marker that starts an entry: it is of today's form, damaged or not.
 fn refuse_start(data: &[u8]) -> Result<(), Error> {
     match markers(data).find(|marker| marker.is_start) {
         Some(marker) => Err(Problem::StartMarker { offset: to_u64(marker.start) }.into()),

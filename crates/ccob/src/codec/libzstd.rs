@@ -88,7 +88,7 @@ pub(super) fn decode(
     Ok((out, frames.len))
 }
 
-/// As [`decode`], into memory of the size that the container records.
+/// Decodes as [`decode`] does, into memory of the size that the container records.
 pub(super) fn decode_into(
     input: &Input<'_>,
     out: &mut [u8],
@@ -152,7 +152,7 @@ fn decode_frames<C: WriteBuf + ?Sized>(
     input.check_output(written)
 }
 
-/// libzstd's number of an error.
+/// Returns libzstd's number of an error.
 fn error_code(code: usize) -> usize {
     0_usize.wrapping_sub(code)
 }
@@ -163,7 +163,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// For the blocks of a frame with this window, whose output is not longer than this.
+    /// Returns a decoder for the blocks of a frame with this window, whose output is no longer than this.
     pub(super) fn new(window: u64, uncompressed_size: u64) -> Result<Self, Fault> {
         let mut context = DCtx::try_create().ok_or(Fault::Damaged)?;
         context
@@ -261,7 +261,7 @@ pub(super) fn encode(
 mod tests {
     use super::*;
 
-    /// Left to itself libzstd takes 8 GiB for nothing at all, when it is to look rarely for what is far away.
+    /// By itself, libzstd takes 8 GiB for no data when it is to look rarely for distant matches.
     #[test]
     #[cfg_attr(miri, ignore = "Miri cannot call C")]
     fn little_data_needs_little_memory_at_any_level() {

@@ -109,7 +109,7 @@ pub(crate) fn decode(
     }
 }
 
-/// As [`decode`], into `out`, which is as long as the result has to be; returns the length of the stream.
+/// Decodes as [`decode`] does, into `out`, which has the length of the result. Returns the length of the stream.
 #[cfg_attr(not(feature = "zstd"), allow(unused_variables, reason = "only libzstd works in steps"))]
 pub(crate) fn decode_into(
     method: Method,

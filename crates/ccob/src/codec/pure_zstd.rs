@@ -51,7 +51,7 @@ pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Problem> {
     Ok((out, frames.len))
 }
 
-/// As [`decode`], into memory of the size that the container records.
+/// Decodes as [`decode`] does, into memory of the size that the container records.
 pub(super) fn decode_into(input: &Input<'_>, out: &mut [u8]) -> Result<usize, Problem> {
     let frames = Frames::parse(input)?;
     decode_frames(input, &frames, |decoder, written| {
@@ -137,7 +137,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// For the blocks of a frame with this window, whose output is not longer than this.
+    /// Returns a decoder for the blocks of a frame with this window, whose output is no longer than this.
     pub(super) fn new(window: u64, uncompressed_size: u64) -> Result<Self, Fault> {
         let (decoder, _, window) = decoder(window, uncompressed_size)?;
         let window = usize::try_from(window).map_err(|_| Fault::WindowTooLarge)?;

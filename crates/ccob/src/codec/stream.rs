@@ -65,22 +65,22 @@ impl Stream {
         self.is_ended
     }
 
-    /// Bytes of the container that were read, its header included.
+    /// Returns the number of bytes of the container that were read, its header included.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Bytes of output that are still to come.
+    /// Returns the number of missing bytes of output.
     pub(crate) fn missing(&self) -> u64 {
         self.uncompressed_size.saturating_sub(self.written)
     }
 
-    /// Bytes of the container that were not read, if it records its end.
+    /// Returns the number of bytes of the container that were not read, if it records its end.
     pub(crate) fn left(&self) -> Option<u64> {
         self.end.map(|end| end.saturating_sub(self.position))
     }
 
-    /// Bytes of input that the next step needs; more are welcome, unless they lie beyond the end.
+    /// Returns the number of bytes of input that the next step needs; more are welcome, except past the end.
     pub(crate) fn needed(&self) -> usize {
         if self.is_ended {
             return 0;

@@ -239,7 +239,7 @@ fn a_wrong_zstd_magic_is_an_error() {
     faulty(&patched(ABC, 0, &[0x27]), 3, 0, Fault::BadMagic);
 }
 
-/// As LLVM reads them: it hands the whole payload to `ZSTD_decompress`.
+/// LLVM reads them alike: it hands the whole payload to `ZSTD_decompress`.
 #[test]
 fn several_zstd_frames_are_read_as_one() {
     const SKIPPABLE: &[u8] = &[0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];
@@ -287,7 +287,7 @@ fn several_zstd_frames_are_read_as_one() {
     }
 }
 
-/// Version 1 does not record where its stream ends: it ends with its last frame.
+/// Version 1 does not record the end of its stream: it ends with its last frame.
 #[test]
 fn zstd_several_frames_without_a_recorded_end() {
     let skippable = [&[0x53, 0x2A, 0x4D, 0x18, 3, 0, 0, 0][..], b"CCO"].concat();

@@ -99,7 +99,7 @@ pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Problem> {
     Ok((out, inflater.read))
 }
 
-/// As [`decode`], into memory of the size that the container records.
+/// Decodes as [`decode`] does, into memory of the size that the container records.
 pub(super) fn decode_into(input: &Input<'_>, out: &mut [u8]) -> Result<usize, Problem> {
     let mut inflater = Inflater::new(input);
     if !inflater.fill(out)? {
@@ -121,7 +121,7 @@ impl Steps {
         Self { state: InflateState::new_boxed(DataFormat::Zlib), is_full: false }
     }
 
-    /// Bytes of input that the next step needs.
+    /// Returns the number of bytes of input that the next step needs.
     pub(super) fn needed(&self) -> usize {
         usize::from(!self.is_full)
     }

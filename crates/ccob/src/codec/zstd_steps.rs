@@ -143,7 +143,7 @@ impl Steps {
         matches!(self.state, State::Done)
     }
 
-    /// Bytes of input that the next step needs.
+    /// Returns the number of bytes of input that the next step needs.
     pub(super) fn needed(&self) -> usize {
         if self.given < self.out.len() { 0 } else { self.needed }
     }

@@ -102,7 +102,7 @@ fn word(key: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes(key, at))
 }
 
-/// `N` bytes of the key, which has them.
+/// Returns `N` bytes of the key, which must have them.
 fn bytes<const N: usize>(key: &[u8], at: usize) -> [u8; N] {
     key.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or([0; N])
 }

@@ -63,10 +63,9 @@ pub fn string_order<K: AsRef<[u8]>>(release: Release, keys: &[K]) -> Vec<usize> 
     table.buckets.into_iter().flatten().map(|slot| slot.index).filter(stored).collect()
 }
 
-/// Returns the low half of the hash, which is all the table looks at.
-/// The kind that LLVM's packager of `release` gives an image that starts with `prefix`, in a file of this name:
-/// [by its magic](ImageKind::from_magic), or else by what follows the last dot of the name, `.o` alone included, or else
-/// [`NONE`](ImageKind::NONE). LLVM 22 does not know `spv`.
+/// Returns the kind that LLVM's packager of `release` gives an image that starts with `prefix`, in a file of this name:
+/// [by its magic](ImageKind::from_magic), or else by the text after the last dot of the name, even in `.o` alone, or
+/// else [`NONE`](ImageKind::NONE). LLVM 22 does not know `spv`.
 ///
 /// ```
 /// use offload_binary::ImageKind;
@@ -92,6 +91,7 @@ pub fn image_kind(release: Release, prefix: &[u8], file_name: &str) -> ImageKind
     ImageKind::from_magic(prefix).or_else(by_name).unwrap_or(ImageKind::NONE)
 }
 
+/// Returns the low half of the hash, the only part that the table uses.
 fn hash(release: Release, key: &[u8]) -> u32 {
     let hash = match release {
         Release::Llvm22 => hash22::hash(key),
@@ -131,7 +131,7 @@ impl Table {
         self.put(bucket, slot);
     }
 
-    /// Twice the buckets; keys move in the order of the old ones.
+    /// Doubles the buckets; keys move in the order of the old ones.
     fn grow(&mut self) {
         let buckets = vec![None; self.buckets.len().saturating_mul(2)];
         for slot in core::mem::replace(&mut self.buckets, buckets).into_iter().flatten() {
@@ -140,7 +140,7 @@ impl Table {
         }
     }
 
-    /// The bucket of the key, or the free one where it belongs.
+    /// Returns the bucket of the key, or the free one where it belongs.
     fn find(&self, hash: u32, is_key: impl Fn(&Slot) -> bool) -> usize {
         let mask = self.buckets.len() - 1;
         let mut bucket = usize::try_from(hash).unwrap_or(usize::MAX) & mask;

@@ -46,7 +46,7 @@ fn sub_of(version: &str) -> &'static str {
     VERSIONS.iter().find(|(names, _)| names.contains(&version)).map_or("", |(_, sub)| sub)
 }
 
-/// Sub-architecture that a spelling from the closed list stands for.
+/// Returns the sub-architecture of a spelling from the closed list.
 pub(super) fn implied_sub(spelling: &str) -> &'static str {
     match spelling {
         "xscale" | "xscaleeb" => "v5te",

@@ -78,7 +78,7 @@ const SYSTEMS: &[&str] = &[
     "h2",
 ];
 
-/// Operating systems are known by how they start.
+/// Returns the operating system, which is known by the start of the text.
 pub(super) fn os(text: &str) -> &'static str {
     match SYSTEMS.iter().find(|name| text.starts_with(**name)).copied().unwrap_or("") {
         "win32" => WINDOWS,
@@ -157,12 +157,12 @@ pub(super) fn environment(text: &str) -> &'static str {
 /// Suffixes of the environment; `xcoff` comes before the `coff` it ends in.
 const FORMATS: &[&str] = &["xcoff", "coff", "elf", "goff", "macho", "wasm", "spirv"];
 
-/// Object formats are known by how the environment ends.
+/// Returns the object format, which is known by the end of the environment.
 pub(super) fn format(text: &str) -> &'static str {
     FORMATS.iter().find(|name| text.ends_with(**name)).copied().unwrap_or("")
 }
 
-/// Object format of a triple that does not name one. `os` is what [`os`] returned.
+/// Returns the object format of a triple that does not name one. `os` is the result of [`os`].
 pub(super) fn default_format(arch: Option<Arch<'_>>, os: &str) -> &'static str {
     let darwin = matches!(
         os,
@@ -185,8 +185,8 @@ pub(super) fn default_format(arch: Option<Arch<'_>>, os: &str) -> &'static str {
     }
 }
 
-/// Architecture that plain `dxil` becomes for a shader model, which is the system of such
-/// triples: model 6.3 needs DXIL 1.3. LLVM has no answer for models after 6.9.
+/// Returns the architecture that plain `dxil` becomes for a shader model, which is the system of such triples: model
+/// 6.3 needs DXIL 1.3. LLVM has no answer for models after 6.9.
 pub(super) fn dxil_of_shader_model(os: &str) -> Option<&'static str> {
     const LATEST: &str = "dxilv1.9";
     const BY_MINOR: [&str; 10] = [
