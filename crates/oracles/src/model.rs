@@ -172,7 +172,7 @@ fn compressed(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     Ok(File { bytes: ccob::compress(&bytes, &options).expect("is small"), images })
 }
 
-/// Makes a package: version 1 with one image, versions 2 and 3 with any number, version 3 perhaps compressed.
+/// Makes an offload binary: version 1 with one image, versions 2 and 3 with any number, version 3 perhaps compressed.
 fn package(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     let version: u32 = u.int_in_range(1..=3)?;
     let (images, found) = match version {

@@ -197,7 +197,7 @@ fn check_sequence(data: &[u8]) {
     }
 }
 
-/// Checks that a package written in either version keeps everything.
+/// Checks that an offload binary written in either version keeps everything.
 fn check_converted(data: &[u8]) {
     let v1 = convert(data, FormatVersion::V1);
     match convert(data, FormatVersion::V2) {

@@ -125,7 +125,7 @@ impl Error {
         }
     }
 
-    /// Returns the error about the offload binary in the [`image`](Self::image); `None` if it can be read, or is not a
+    /// Returns the error about the offload binary in the [`image`](Self::image); `None` if it can be read, or is not an
     /// offload binary.
     #[must_use]
     pub fn package(&self) -> Option<&offload_binary::Error> {

@@ -9,7 +9,7 @@ const OTHERS: &[(&str, &str)] = &[("arch", "gfx90a"), ("triple", "amdgcn-amd-amd
 
 /// Object, HIP, no flags.
 const KINDS: u64 = 0x0004_0001;
-/// Offset of the first entry's fields in a package.
+/// Offset of the first entry's fields in an offload binary.
 const ENTRY: usize = 32;
 
 fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
@@ -78,7 +78,7 @@ pub fn sample_2() -> (Vec<u8>, Vec<Held>) {
     (v2(&[(IMAGE, STRINGS), (OTHER, OTHERS)]), vec![held("gfx906", IMAGE), held("gfx90a", OTHER)])
 }
 
-/// Adds packages that are hostile in the same way in both versions. Strings start at `strings_at`, images at
+/// Adds offload binaries that are hostile in the same way in both versions. Strings start at `strings_at`, images at
 /// `image_at`.
 fn common(family: &mut Family, base: &[u8], strings_at: usize, image_at: usize, images: &[Held]) {
     let size = base.len() as u64;

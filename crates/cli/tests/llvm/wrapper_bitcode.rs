@@ -59,8 +59,8 @@ fn pattern(size: u32) -> Vec<u8> {
     (0..size).map(|number| number.to_le_bytes()[0]).collect()
 }
 
-/// Returns images that bitcode stores in different ways: all bytes, none, only zeros, characters, a final zero, a
-/// package, one so large that padding comes before it.
+/// Returns images that bitcode stores in different ways: all bytes, none, only zeros, characters, a final zero, an
+/// offload binary, one so large that padding comes before it.
 fn images(kind: Kind) -> Vec<Vec<Vec<u8>>> {
     let (all, large) = (pattern(256), pattern(LARGE));
     let one: [Vec<u8>; 7] =

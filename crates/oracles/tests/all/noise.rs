@@ -12,19 +12,19 @@ fn noise(state: &mut u64, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn noise_describes_bare_images() {
+fn noise_as_bare_images_is_checked_without_panic() {
     let mut state = 1;
     (0..1200).for_each(|len| bare::check(&noise(&mut state, len % 200)));
 }
 
 #[test]
-fn noise_of_any_length_describes_sycl_tables() {
+fn noise_as_sycl_tables_is_checked_without_panic() {
     let mut state = 1;
     (0..600).for_each(|len| sycl::check(&noise(&mut state, len)));
 }
 
 #[test]
-fn noise_of_any_length_describes_hcf_files() {
+fn noise_as_hcf_files_is_checked_without_panic() {
     let mut state = 1;
     for len in 0..600 {
         let noise = noise(&mut state, len);
