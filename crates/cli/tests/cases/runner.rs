@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use crate::common::{data, llvm};
 
@@ -100,6 +101,14 @@ fn input(place: &Path, rule: &str) -> Result<(), String> {
                     let kept = term.get(..length).ok_or("the term is shorter already")?;
                     term = kept.to_vec();
                 }
+                "from" => {
+                    let kept = term.get(number()?..).ok_or("the offset is past the end")?;
+                    term = kept.to_vec();
+                }
+                "pad" => {
+                    let length = term.len().checked_next_multiple_of(number()?);
+                    term.resize(length.ok_or("expected a number that is not 0")?, 0);
+                }
                 "at" => {
                     let offset = number()?;
                     let text = words.next().ok_or("expected a text after the offset")?;
@@ -107,7 +116,11 @@ fn input(place: &Path, rule: &str) -> Result<(), String> {
                     let range = term.get_mut(offset..).and_then(|rest| rest.get_mut(..patch.len()));
                     range.ok_or("the patch is past the end")?.copy_from_slice(&patch);
                 }
-                _ => return Err(format!("'{word}': expected '+', 'times', 'cut' or 'at'")),
+                _ => {
+                    return Err(format!(
+                        "'{word}': expected '+', 'times', 'cut', 'from', 'pad' or 'at'"
+                    ));
+                }
             }
         }
     }
@@ -191,7 +204,27 @@ fn unescape(text: &str) -> Result<Vec<u8>, String> {
 
 /// Runs one command and returns what it gave. `theirs`: LLVM's tool runs, and these are the lines of its errors.
 fn run(place: &Path, line: &str, theirs: Option<&String>) -> Result<String, String> {
-    let mut words = words(line)?.into_iter().peekable();
+    let words = words(line)?;
+    let Some(start) = words.iter().position(|word| word == "{") else {
+        return run_words(place, words, theirs);
+    };
+    let end = words.iter().position(|word| word == "}").ok_or("expected '}' after '{'")?;
+    let choices = words.get(start + 1..end).ok_or("expected '}' after '{'")?;
+    let mut first = None;
+    for choice in choices.split(|word| word == "|") {
+        let line = [&words[..start], choice, &words[end + 1..]].concat();
+        let found = run_words(place, line, theirs)?;
+        let first = first.get_or_insert_with(|| found.clone());
+        if *first != found {
+            let choice = choice.join(" ");
+            return Err(format!("with '{choice}' it gives something else:\n{first}---\n{found}"));
+        }
+    }
+    Ok(first.unwrap_or_default())
+}
+
+fn run_words(place: &Path, words: Vec<String>, theirs: Option<&String>) -> Result<String, String> {
+    let mut words = words.into_iter().peekable();
     let mut variables = Vec::new();
     while let Some(word) = words.next_if(|word| word.contains('=')) {
         let (name, value) = word.split_once('=').unwrap();
@@ -213,6 +246,7 @@ fn run(place: &Path, line: &str, theirs: Option<&String>) -> Result<String, Stri
             _ => drop(command.arg(word)),
         }
     }
+    make_older(place);
     let before = files(place);
     let output = command.output().map_err(|error| error.to_string())?;
     let mut found = String::new();
@@ -234,7 +268,11 @@ fn run(place: &Path, line: &str, theirs: Option<&String>) -> Result<String, Stri
     for name in before.keys().filter(|name| !after.contains_key(*name)) {
         writeln!(found, "- {name}").unwrap();
     }
-    for (name, bytes) in after.iter().filter(|(name, bytes)| before.get(*name) != Some(bytes)) {
+    for (name, file) in after.iter().filter(|(name, file)| before.get(*name) != Some(file)) {
+        let Some((bytes, _)) = file else {
+            writeln!(found, "+ {name}").unwrap();
+            continue;
+        };
         match std::str::from_utf8(bytes) {
             Ok(text) if text.len() <= 60 => writeln!(found, "+ {name} {text:?}").unwrap(),
             _ => {
@@ -286,22 +324,45 @@ fn printed(found: &mut String, mark: char, bytes: &[u8], hidden: &[String; 2]) {
     }
 }
 
-/// The contents of all files below a directory, by name.
-fn files(place: &Path) -> BTreeMap<String, Vec<u8>> {
+/// The contents of all files below a directory, and when they were written, by name; empty directories end in `/`.
+fn files(place: &Path) -> BTreeMap<String, Option<(Vec<u8>, SystemTime)>> {
     let mut files = BTreeMap::new();
-    let mut directories = vec![place.to_owned()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                directories.push(path);
-            } else {
-                let name = path.strip_prefix(place).unwrap().display().to_string();
-                files.insert(name.replace('\\', "/"), fs::read(&path).unwrap());
-            }
+    for path in paths(place) {
+        let name = path.strip_prefix(place).unwrap().display().to_string().replace('\\', "/");
+        if path.is_dir() {
+            files.insert(name + "/", None);
+        } else {
+            let time = fs::metadata(&path).unwrap().modified().unwrap();
+            files.insert(name, Some((fs::read(&path).unwrap(), time)));
         }
     }
     files
+}
+
+/// Gives all files an old time, so that a file that is written again with the same bytes is seen.
+fn make_older(place: &Path) {
+    for path in paths(place) {
+        if let Ok(file) = File::options().append(true).open(path) {
+            file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        }
+    }
+}
+
+/// The files below a directory, and the empty directories.
+fn paths(place: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    let mut directories = vec![place.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let entries: Vec<_> =
+            fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        if entries.is_empty() && directory != place {
+            paths.push(directory);
+        }
+        let (inner, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|path| path.is_dir());
+        directories.extend(inner);
+        paths.extend(files);
+    }
+    paths
 }
 
 /// What differs between two texts, with the number of the first such line.

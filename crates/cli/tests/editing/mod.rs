@@ -75,15 +75,6 @@ impl Place {
         self.ok(&args.iter().map(String::as_str).collect::<Vec<_>>());
         self.path(name)
     }
-
-    /// Returns such a bundle, and a page-aligned one for gfx1100 after it.
-    pub fn two_bundles(&self, name: &str) -> PathBuf {
-        let mut bytes = fs::read(self.bundle(name)).unwrap();
-        bytes.resize(bytes.len().next_multiple_of(4096), 0);
-        bytes.extend(fs::read(data("hip.hipfb")).unwrap());
-        fs::write(self.path(name), bytes).unwrap();
-        self.path(name)
-    }
 }
 
 /// The bundle entry IDs of a file, in order.

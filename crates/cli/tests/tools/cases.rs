@@ -34,12 +34,36 @@ fn inputs_are_made_by_lines() {
     let case = "\
 input a = \"co\" times 2 at 1 \"\\n\" + data hip.hipfb cut 1 + \" \\x00\\\\\"
 input b/c = file a + file a
+input f = \"abcde\" from 2 pad 4
+$ clang-offload-bundler -type=bc -targets=host-x86_64-unknown-linux-gnu -input=f -output=d
+$ clang-offload-bundler -type=bc -unbundle -targets=host-x86_64-unknown-linux-gnu -input=d -output=e
++ e \"cde\\0\"
 $ clang-offload-bundler -type=bc -targets=host-x86_64-unknown-linux-gnu -input=b/c -output=d
 $ clang-offload-bundler -type=bc -unbundle -targets=host-x86_64-unknown-linux-gnu -input=d -output=e
 + e \"c\\nco_ \\0\\\\c\\nco_ \\0\\\\\"
 ";
     let found = play(case, Peer::Ours).unwrap();
     assert_eq!(found.lines().last(), case.lines().last(), "{found}");
+    assert!(found.contains("\n+ e \"cde\\0\"\n"), "{found}");
+}
+
+#[test]
+fn a_command_with_choices_runs_once_with_each() {
+    let case = "input a = \"\"\n$ offload ls { a | ./a }\n";
+    let error = play(case, Peer::Ours).unwrap_err();
+    assert!(error.contains("with './a' it gives something else"), "{error}");
+    let case = case.replace("./a", "--rows a");
+    let found = play(&case, Peer::Ours).unwrap();
+    assert_eq!(found, format!("{case}| a  0 B, empty\n! offload: note: a: the file is empty\n"));
+    let error = play(&case.replace('}', ""), Peer::Ours).unwrap_err();
+    assert!(error.contains("expected '}' after '{'"), "{error}");
+}
+
+#[test]
+fn files_that_are_written_again_are_found() {
+    let command = "$ clang-offload-bundler -type=bc -targets=host-x86_64-unknown-linux-gnu -input=a -output=b\n";
+    let found = play(&format!("input a = \"\"\n{command}{command}"), Peer::Ours).unwrap();
+    assert_eq!(found.matches("\n+ b 86 bytes").count(), 2, "{found}");
 }
 
 #[test]
