@@ -195,14 +195,3 @@ fn sycl() {
     let seen = good(place, "./main", &[]);
     assert!(seen.contains("__sycl_register_lib 61206661") && seen.contains("\nmain\n"), "{seen}");
 }
-
-#[test]
-fn the_module_and_its_arguments_do_not_share_standard_output() {
-    let place = place(&[]);
-    let arguments = ["wrap", "--kind", "hip", "-o", "-", "--print-link-args", "image"];
-    let output = run(place.path(), env!("CARGO_BIN_EXE_offload"), &arguments);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty());
-    let expected = "--print-link-args: standard output holds the module: expected -o FILE";
-    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
-}
