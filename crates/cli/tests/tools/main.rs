@@ -55,6 +55,7 @@ mod suggest;
 mod sycl;
 mod threads;
 mod uneditable;
+#[cfg(target_os = "linux")]
 mod view;
 mod wrapped;
 mod wrapper;
