@@ -26,7 +26,6 @@ mod bare;
 mod bundler;
 mod cases;
 mod commands;
-mod compress;
 mod compressed_packages;
 mod docs;
 mod edit;
@@ -54,7 +53,6 @@ mod shaders;
 mod suggest;
 mod sycl;
 mod threads;
-mod uneditable;
 #[cfg(target_os = "linux")]
 mod view;
 mod wrapped;
