@@ -26,7 +26,6 @@ mod bare;
 mod bundler;
 mod cases;
 mod commands;
-mod compressed_packages;
 mod docs;
 mod edit;
 #[cfg(unix)]
@@ -49,7 +48,6 @@ mod r#match;
 mod misnamed;
 mod packager;
 mod roc_obj;
-mod shaders;
 mod suggest;
 mod sycl;
 mod threads;
