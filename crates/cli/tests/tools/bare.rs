@@ -12,14 +12,14 @@ fn code_object(flags: u32) -> Vec<u8> {
     let mut words = |words: &[u64]| file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     // Entry, table of segments, table of sections.
     words(&[0, 64, 0]);
-    // Sizes of the header and of one segment's, one segment; size of a section's, none.
+    // Sizes of the header and of a segment header, one segment; size of a section header, no section.
     words(&[u64::from(flags) | 64 << 32 | 56 << 48, 1 | 64 << 16]);
     words(&[1, 0, 0, 0, 128, 128, 0]);
     words(&[0]);
     file
 }
 
-/// The same of version 2, of compilers that write the processor to a note only.
+/// The same in version 2: compilers wrote the processor to a note only.
 fn code_object_v2(version: [u32; 3]) -> Vec<u8> {
     let mut file = code_object(0);
     file[8] = 0;
@@ -75,7 +75,7 @@ fn bitcode(triple: &str) -> Vec<u8> {
     let mut bits: Vec<bool> = Vec::new();
     let mut put = |value: u64, width: u32| bits.extend((0..width).map(|bit| value >> bit & 1 == 1));
     put(u32::from_le_bytes(*b"BC\xc0\xde").into(), 32);
-    // A block of modules, whose abbreviation IDs have eight bits: everything in it takes whole bytes.
+    // A module block with abbreviation IDs of eight bits: everything in it takes whole bytes.
     put(1, 2);
     put(8, 8);
     put(8, 4);
@@ -115,7 +115,7 @@ fn run(args: &[&str], file: &Path) -> (i32, String, String) {
     (output.status.code().unwrap(), stdout(&output), stderr(&output))
 }
 
-/// A bare image of each format, the text of `verify`, a GPU that loads it (if any), and one that does not.
+/// A bare image of each format, the text of `verify`, a GPU that loads it (or none), and one that does not.
 fn images() -> Vec<(&'static str, Vec<u8>, &'static str, &'static str, &'static str)> {
     vec![
         ("a.hsaco", code_object(0x53f), "ELF, amdgcn-amd-amdhsa gfx90a", "gfx90a", "gfx906"),

@@ -31,7 +31,7 @@ fn run(place: &TempDir, args: &[&str]) -> Output {
     command(place, args).stdin(Stdio::null()).output().unwrap()
 }
 
-/// Runs what must succeed without a word, and returns standard output.
+/// Runs a command that must succeed without a message, and returns standard output.
 fn good(place: &TempDir, args: &[&str]) -> String {
     let output = run(place, args);
     assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
@@ -47,7 +47,7 @@ fn read(place: &TempDir, name: &str) -> Vec<u8> {
     fs::read(place.path().join(name)).unwrap()
 }
 
-/// A place with inputs: text, text without a newline at its end, nothing.
+/// A directory with three inputs: text, text without a newline at its end, and an empty file.
 fn place() -> TempDir {
     let place = tempdir().unwrap();
     write(&place, "h", "host\n");
@@ -70,7 +70,7 @@ fn bundle(place: &TempDir, file_type: &str, parts: &[(&str, &str)], output: &str
 
 const PARTS: [(&str, &str); 3] = [(HOST, "h"), (HIP, "d"), (OPENMP, "e")];
 
-/// Unbundles what must be there, and returns the contents.
+/// Unbundles entries that must exist, and returns their contents.
 fn unbundle(place: &TempDir, file_type: &str, targets: &[&str], input: &str) -> Vec<Vec<u8>> {
     let mut args = vec![
         "-unbundle".to_owned(),
@@ -91,12 +91,12 @@ fn unbundle(place: &TempDir, file_type: &str, targets: &[&str], input: &str) -> 
 }
 
 #[test]
-fn the_version_is_that_of_llvm() {
+fn version_is_that_of_llvm() {
     assert!(good(&place(), &["--version"]).contains("clang-offload-bundler version 22.1.8"));
 }
 
 #[test]
-fn every_type_comes_back_plain_and_compressed() {
+fn every_type_is_bundled_and_unbundled_plain_and_compressed() {
     for file_type in ["i", "ii", "cui", "hipi", "d", "s", "ll", "bc", "gch", "ast", "o"] {
         let place = place();
         bundle(&place, file_type, &PARTS, "b");
@@ -118,7 +118,7 @@ fn every_type_comes_back_plain_and_compressed() {
 }
 
 #[test]
-fn verbose_tells_what_is_written() {
+fn verbose_prints_facts_of_a_written_bundle() {
     let place = place();
     let targets = format!("-targets={HOST},{HIP}");
     bundle(&place, "bc", &PARTS[..2], "plain");
@@ -150,7 +150,7 @@ fn verbose_tells_what_is_written() {
 }
 
 #[test]
-fn verbose_tells_what_is_read() {
+fn verbose_prints_facts_of_a_read_bundle() {
     let place = place();
     let targets = format!("-targets={HOST},{HIP}");
     good(&place, &["-type=bc", &targets, "-input=h", "-input=d", "-output=b", "-compress"]);
@@ -166,7 +166,7 @@ fn verbose_tells_what_is_read() {
     let hash = lines[8].strip_prefix("Stored hash: ").unwrap();
     assert_eq!(lines[9], format!("Recalculated hash: {hash}"));
     assert_eq!(lines[10..], ["Hashes match: Yes"]);
-    // Another hash: -verbose reads all, where -list alone reads the table.
+    // A wrong hash: -verbose reads everything, -list alone only the table.
     let mut bytes = read(&place, "b");
     bytes[24] ^= 1;
     write(&place, "x", bytes);
@@ -189,7 +189,7 @@ fn section(parts: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn concatenated_bundles_are_all_seen() {
+fn every_concatenated_bundle_is_read() {
     let place = place();
     let compress = |version: &str, target: &str, input: &str| {
         let args = [
@@ -225,7 +225,7 @@ fn concatenated_bundles_are_all_seen() {
 }
 
 #[test]
-fn every_truncation_ends_in_an_orderly_way() {
+fn truncated_bundles_do_not_crash() {
     let place = place();
     bundle(&place, "bc", &PARTS, "b");
     let bytes = read(&place, "b");

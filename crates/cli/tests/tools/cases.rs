@@ -1,4 +1,4 @@
-//! The cases of `tests/cases`, and their runner. `BLESS=1` writes what is found into them.
+//! The cases of `tests/cases`, and their runner. `BLESS=1` writes the outputs into them.
 
 use std::fs;
 
@@ -67,7 +67,7 @@ fn files_that_are_written_again_are_found() {
 }
 
 #[test]
-fn what_is_not_a_case_is_refused() {
+fn texts_that_are_not_cases_are_refused() {
     for (text, expected) in [
         ("# Only a comment.\n", "1: the case has no command"),
         ("\n| output\n", "2: | output\n  expected '#'"),

@@ -13,7 +13,7 @@ fn write(place: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// Magics of containers, at the places where the formats allow them.
+/// Counts the magics of containers.
 fn containers_by_magic(bytes: &[u8]) -> usize {
     let magics: [&[u8]; 4] =
         [b"CCOB", b"__CLANG_OFFLOAD_BUNDLE__", b"\x10\xff\x10\xad", b"\x50\xed\x55\xba"];
@@ -25,7 +25,7 @@ fn verify_counts_each_container_once() {
     let mut checked = 0;
     for file in all_data() {
         let name = file.file_name().unwrap().to_str().unwrap();
-        // Each of their entries, or none, has a marker of its own.
+        // Each of their entries has a marker, or none has.
         let forms = ["bundle.", "bundle-", "libbundles.a", "libhip-thin.a", "hip-embedded.bc"];
         if forms.iter().any(|form| name.starts_with(form)) {
             continue;

@@ -1,8 +1,8 @@
-//! The documentation is true: links and figures are there, each page is in the book, and sessions show what is printed.
+//! Tests of the documentation: links and figures exist, each page is in the book, and sessions show the right output.
 //!
 //! A session is a block that starts with three backticks and `console`, in README.md and docs/. Its lines `$ COMMAND`
 //! are run by `sh`, in an empty directory with `examples/data` for each page, with the tools of this workspace on
-//! `PATH`; between them is what they print, errors included. A line `...` stands for any number of lines. A command
+//! `PATH`; their output follows them, errors included. A line `...` stands for any number of lines. A command
 //! that fails has to be followed by `$ echo $?`.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ fn root() -> PathBuf {
     fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap()
 }
 
-/// Every Markdown file of the repository, in order; none of what is built or hidden.
+/// Every Markdown file of the repository, in order, without built and hidden ones.
 fn pages() -> Vec<PathBuf> {
     fn collect(directory: &Path, pages: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(directory).unwrap() {
@@ -29,7 +29,7 @@ fn pages() -> Vec<PathBuf> {
         }
     }
     let mut pages = Vec::new();
-    // Not everything that lies in the root of a checkout belongs to it.
+    // Some files in the root of a checkout do not belong to it.
     for entry in fs::read_dir(root()).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "md") {
@@ -81,12 +81,12 @@ fn lines(page: &str) -> Vec<Line<'_>> {
     lines
 }
 
-/// The text without what is between backticks.
+/// The text without the parts between backticks.
 fn without_code(text: &str) -> String {
     text.split('`').step_by(2).collect::<Vec<_>>().join("`")
 }
 
-/// What the headings of a page are called in links.
+/// Returns the names of the headings of a page in links.
 fn anchors(page: &str) -> Vec<String> {
     let mut seen = BTreeMap::new();
     let mut anchors = Vec::new();
@@ -105,7 +105,7 @@ fn anchors(page: &str) -> Vec<String> {
     anchors
 }
 
-/// Where the links of a page lead to, those of pictures included.
+/// Returns the targets of the links of a page, and of its pictures.
 fn targets(page: &str) -> Vec<String> {
     let text: Vec<_> =
         lines(page).iter().map(|line| line.block.map_or(line.text, |_| "")).collect();
@@ -122,7 +122,7 @@ fn targets(page: &str) -> Vec<String> {
     targets
 }
 
-/// What is wrong with a link of a page.
+/// Returns the fault of a link of a page.
 fn broken(page: &Path, target: &str) -> Option<&'static str> {
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
     let file = if path.is_empty() { page.to_owned() } else { page.parent()?.join(path) };
@@ -139,7 +139,7 @@ fn broken(page: &Path, target: &str) -> Option<&'static str> {
 }
 
 #[test]
-fn links_and_figures() {
+fn links_lead_to_files_and_headings() {
     let mut wrong = Vec::new();
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
@@ -181,7 +181,7 @@ fn every_page_is_in_the_book() {
 }
 
 #[test]
-fn rust_is_compiled() {
+fn rust_blocks_are_compiled() {
     let tests = fs::read_to_string(root().join("examples/src/book.rs")).unwrap();
     for page in book() {
         let text = fs::read_to_string(&page).unwrap();
@@ -207,7 +207,7 @@ struct Step {
 #[cfg(target_os = "linux")]
 fn steps(page: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    // Whether the last line was part of a session, and whether it is a command that goes on.
+    // The last line: was it part of a session, and does its command go on?
     let (mut session, mut goes_on) = (false, false);
     for line in lines(page) {
         if line.block != Some("console") {
@@ -241,7 +241,7 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether lines are as expected, in which `...` is any number of them.
+/// Returns true if lines are as expected; `...` stands for any number of lines.
 #[cfg(target_os = "linux")]
 fn agrees(expected: &[String], printed: &[&str]) -> bool {
     match expected.split_first() {
@@ -255,7 +255,7 @@ fn agrees(expected: &[String], printed: &[&str]) -> bool {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn sessions() {
+fn sessions_show_what_tools_print() {
     let tools = Path::new(env!("CARGO_BIN_EXE_offload")).parent().unwrap();
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
     let (mut wrong, mut count) = (Vec::new(), 0);

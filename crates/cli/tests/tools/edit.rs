@@ -87,7 +87,7 @@ fn every_kind_of_file_is_thinned() {
 }
 
 #[test]
-fn pipes_in_and_out() {
+fn thin_reads_and_writes_pipes() {
     let place = Place::new();
     let file = place.bundle("four");
     place.run(&["thin", "four", "--keep", "gfx1100", "-o", "out"]);

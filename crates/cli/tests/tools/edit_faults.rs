@@ -1,4 +1,4 @@
-//! What is left of a file, and of what it has beside its bytes, when it is edited in place, and when that fails.
+//! Edits in place keep mode, owner, links and attributes of a file. Edits that fail keep the file.
 
 use std::fs::{self, File, Permissions};
 use std::io::{Seek, SeekFrom, Write};
@@ -12,7 +12,7 @@ use crate::editing::{Place, Snapshot, ids, names_in};
 
 const THIN: [&str; 5] = ["thin", "four", "--in-place", "--keep", "gfx1100"];
 
-/// Whether this process may do what only the administrator may.
+/// Returns true for a process of the administrator.
 fn is_root() -> bool {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::metadata(file.path()).unwrap().uid() == 0
@@ -33,7 +33,7 @@ fn the_mode_stays() {
         assert_eq!((mode(&file), ids(&file).len()), (bits, 2), "{bits:o}");
         fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
     }
-    // A new file is as executable as the old one, and nobody's but ours.
+    // A new file has the permissions of the old one, without set-user-ID.
     let file = place.bundle("four");
     for (bits, new) in [(0o755, 0o755), (0o640, 0o640), (0o4755, 0o755)] {
         fs::set_permissions(&file, Permissions::from_mode(bits)).unwrap();
@@ -41,7 +41,7 @@ fn the_mode_stays() {
         place.ok(&["thin", "four", "-o", "out", "--keep", "gfx1100"]);
         assert_eq!(mode(&place.path("out")), new, "{bits:o}");
     }
-    // One that is there keeps its own.
+    // An existing output keeps its own mode.
     fs::set_permissions(place.path("out"), Permissions::from_mode(0o600)).unwrap();
     place.ok(&["thin", "four", "-o", "out", "--keep", "gfx1100"]);
     assert_eq!(mode(&place.path("out")), 0o600);
@@ -61,7 +61,7 @@ fn the_owner_stays_where_that_is_permitted() {
     let metadata = fs::metadata(&file).unwrap();
     assert_eq!((metadata.uid(), metadata.gid(), mode(&file)), (1234, 4321, 0o4755));
 
-    // Somebody else may write to the directory, but give nothing away.
+    // Another user may write to the directory, but not change owners.
     let file = place.bundle("four");
     chown(&file, Some(1234), Some(4321)).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o4755)).unwrap();
@@ -85,7 +85,7 @@ fn as_nobody(place: &Place, args: &[&str]) -> Option<Output> {
         command.arg(env!("CARGO_BIN_EXE_offload")).args(args).current_dir(place.root());
         command.output().ok()
     };
-    // The tool may lie where others must not look.
+    // Other users may not be permitted to read the tool.
     run(&["--version"]).filter(|output| output.status.success())?;
     run(args)
 }
@@ -123,13 +123,13 @@ fn links_stay_links() {
     assert!(stderr(&output).contains(words), "{}", stderr(&output));
     assert!(fs::read(place.path("hard")).unwrap() == old);
 
-    // Also as outputs.
+    // Links as outputs stay links, too.
     fs::write(place.path("target"), "old").unwrap();
     symlink("target", place.path("link")).unwrap();
     place.ok(&["thin", "hard", "-o", "link", "--keep", "gfx1100"]);
     assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
     assert!(fs::read(place.path("target")).unwrap() == fs::read(&file).unwrap());
-    // An output that is a name of the input is no other file than that name says.
+    // An output that is another name of the input becomes a new file under that name.
     fs::hard_link(place.path("hard"), place.path("too")).unwrap();
     place.ok(&["thin", "hard", "-o", "too", "--keep", "gfx1100"]);
     assert!(fs::read(place.path("hard")).unwrap() == old);
@@ -151,7 +151,7 @@ fn input_and_output_may_be_one_file() {
 fn attributes_stay() {
     let place = Place::new();
     let file = place.bundle("four");
-    // Not every file system has them.
+    // Some file systems have no attributes.
     if xattr::set(&file, "user.origin", b"here").is_err() {
         return;
     }
@@ -160,10 +160,10 @@ fn attributes_stay() {
 }
 
 #[test]
-fn a_file_that_the_kernel_has_a_signature_of_is_sealed() {
+fn a_signed_file_is_refused() {
     let place = Place::new();
     let file = place.bundle("four");
-    // Only the administrator may, and not in every container.
+    // Only the administrator may set this, and not in every container.
     if xattr::set(&file, "security.ima", b"\x03\x02").is_err() {
         return;
     }
@@ -173,7 +173,7 @@ fn a_file_that_the_kernel_has_a_signature_of_is_sealed() {
     let words = "four: file is signed (security.ima); the signature would become invalid";
     assert!(stderr(&output).contains(words), "{}", stderr(&output));
     before.is_unchanged();
-    // Another file is another file.
+    // The output is another file, without a signature.
     place.ok(&["thin", "four", "-o", "out", "--keep", "gfx1100"]);
     let output = place.ok(&[&THIN[..], &["--drop-signature"]].concat());
     assert!(stderr(&output).contains("its signature (security.ima) is dropped"));
@@ -192,7 +192,7 @@ fn a_full_disk_is_an_error() {
         assert!(stderr(&output).contains(words), "{}", stderr(&output));
         before.is_unchanged();
     }
-    // A limit of files to 4 KiB makes writing fail as a full disk does.
+    // A limit of 4 KiB for files makes writing fail as a full disk does.
     for target in ["--in-place", "-oout"] {
         let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
         let output = Command::new("sh")
@@ -209,7 +209,7 @@ fn a_full_disk_is_an_error() {
     }
 }
 
-/// A bundle with a small image and one of so many bytes, all holes.
+/// Writes a bundle with a small image and one of `size` bytes, which are all holes.
 fn large_bundle(path: &Path, size: u64) {
     let ids = ["hipv4-amdgcn-amd-amdhsa--gfx906", "hipv4-amdgcn-amd-amdhsa--gfx1100"];
     let mut header = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
@@ -241,7 +241,7 @@ fn a_kill_leaves_the_file_whole() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // As soon as something is written: where files need no name for it, the process tells.
+    // As soon as something is written. Files without names are found among the open files of the process.
     let start = Instant::now();
     let open = format!("/proc/{}/fd", child.id());
     let is_written = || {
@@ -261,7 +261,7 @@ fn a_kill_leaves_the_file_whole() {
     let after = fs::metadata(&file).unwrap();
     let left = ids(&file);
     if status.success() {
-        // File systems that share blocks are too fast to be caught.
+        // File systems that share blocks are too fast for this test.
         assert_eq!(left.len(), 1);
         assert_eq!(after.len(), 4096 + SIZE);
     } else {
@@ -270,7 +270,7 @@ fn a_kill_leaves_the_file_whole() {
             (before.ino(), before.len(), before.mtime_nsec())
         );
         assert_eq!(left.len(), 2);
-        // What was begun has a name of its own, and is in nobody's way.
+        // The incomplete file has another name, so the next run works.
         let output = place.ok(&["thin", "large", "--in-place", "--drop", "gfx906"]);
         assert!(stdout(&output).contains(" -> "));
         assert_eq!(fs::metadata(&file).unwrap().len(), 4096 + SIZE);
@@ -278,11 +278,11 @@ fn a_kill_leaves_the_file_whole() {
 }
 
 #[test]
-fn a_tool_that_is_killed_for_a_large_file_leaves_the_old_one() {
+fn a_tool_that_a_file_limit_kills_leaves_the_old_file() {
     let place = Place::new();
     let file = place.bundle("four");
     let old = fs::read(&file).unwrap();
-    // Without a trap the limit ends the process.
+    // The limit ends the process: the signal is not ignored.
     let status = Command::new("sh")
         .args(["-c", "ulimit -f 8; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_offload")])
         .args(["thin", "four", "--in-place", "--drop", "gfx1100"])

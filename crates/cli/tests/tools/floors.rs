@@ -1,12 +1,12 @@
-//! An arrow in a `Cargo.toml` points down: no crate uses one of its own floor or of one above it.
+//! Dependencies point down: no crate uses a crate of its own floor or of a floor above it.
 
 use std::fs;
 use std::path::Path;
 
-/// A crate, and the only crates of ours that it may use, if not all of the floors below its own.
+/// A crate, and the only crates of this workspace that it may use. `None`: all of the floors below its own.
 type Line = (&'static str, Option<&'static [&'static str]>);
 
-/// The floors from the ground up. A line may wait for its crate.
+/// The floors from the ground up. A crate may be listed before it exists.
 const FLOORS: [(&str, &[Line]); 7] = [
     ("foundation", &[("byte-parts", None)]),
     (
@@ -25,7 +25,7 @@ const FLOORS: [(&str, &[Line]); 7] = [
         &[
             ("offload-binary", Some(&["target-id", "byte-parts"])),
             ("bundle-format", Some(&["target-id", "byte-parts"])),
-            // The target of bitcode is in its modules.
+            // The target of bitcode is read from its modules.
             ("device-code", Some(&["target-id", "llvm-bitcode"])),
             ("sycl-table", Some(&["byte-parts"])),
         ],
@@ -42,7 +42,7 @@ const FLOORS: [(&str, &[Line]); 7] = [
     ("roof", &[("offload-cli", None)]),
 ];
 
-/// The names that a manifest depends on, but for tests and benches.
+/// Returns the dependencies of a manifest, without those for tests and benches.
 fn dependencies(manifest: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut is_within = false;
@@ -64,7 +64,7 @@ fn dependencies(manifest: &str) -> Vec<&str> {
 }
 
 #[test]
-fn arrows_point_down() {
+fn dependencies_point_down() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap();
     let floor_of = |name: &str| {
         FLOORS.iter().position(|(_, crates)| crates.iter().any(|(other, _)| *other == name))
@@ -85,7 +85,7 @@ fn arrows_point_down() {
         let used = dependencies(manifest);
         let used = used.into_iter().filter(is_ours);
         let Some(floor) = floor_of(name) else {
-            // For tests: streams that fail, and the judges of the fuzz targets, which use all that they judge.
+            // Crates for tests only: failing streams, and the checks of the fuzz targets, which use all libraries.
             assert!(
                 ["faulty", "oracles"].contains(&name.as_str()),
                 "the table of floors lacks {name}"

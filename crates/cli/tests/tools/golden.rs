@@ -1,7 +1,6 @@
-//! What `offload ls` prints for every shipped example file, as text, tree and JSON; and what `offload match` prints for
-//! some of them.
+//! Output of `offload ls` for every shipped example file, as text, tree and JSON, and of `offload match` for some.
 //!
-//! The golden files in `tests/golden/` are this tool's own output; that it is true is what `llvm_peer.rs` shows.
+//! The golden files in `tests/golden/` are the output of this tool; the `llvm` tests compare it with LLVM.
 //! `BLESS=1 cargo test -p offload-cli --test tools golden::` writes them again.
 
 use std::collections::BTreeSet;
@@ -21,11 +20,11 @@ fn golden(name: &str, printed: &str) {
     assert_eq!(printed, expected, "{}: run with BLESS=1 if the change is meant", path.display());
 }
 
-/// What is printed about files, and the exit status.
+/// Returns the output about files, and the exit status.
 fn run(args: &[&str]) -> (String, i32) {
     let output = Command::new(env!("CARGO_BIN_EXE_offload"))
         .args(args)
-        // From inside the directory, so that the outputs hold plain file names.
+        // Run in the directory of the files, so that the outputs have plain names.
         .current_dir(data("hip.o").parent().unwrap())
         .output()
         .unwrap();
@@ -49,7 +48,7 @@ const MATCHES: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn every_example_file() {
+fn every_example_file_prints_its_golden_file() {
     let mut names = BTreeSet::new();
     for (name, args) in MATCHES {
         let (printed, status) = run(&[&["match"], *args].concat());
@@ -76,7 +75,7 @@ fn every_example_file() {
             names.insert(golden_name);
         }
     }
-    // No golden file without its example.
+    // Each golden file belongs to an example.
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     for entry in std::fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();

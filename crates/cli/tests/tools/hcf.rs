@@ -1,4 +1,4 @@
-//! HCF containers of AdaptiveCpp, as users meet them.
+//! `offload` on HCF containers of AdaptiveCpp.
 
 #[path = "../../../hcf/tests/hcf_sample/mod.rs"]
 mod hcf_sample;
@@ -57,7 +57,7 @@ fn any_gpu_can_compile_the_bitcode() {
             assert!(text.contains("when it is loaded"), "{gpu}: {text}");
         }
     }
-    // Code for one GPU is for that one only.
+    // PTX is for NVIDIA GPUs only.
     let ptx = Sample::new("ptx", b".version 7.0\n.target sm_70\n.address_size 64\n", &["kernel"]);
     fs::write(&path, hcf(&[ptx])).unwrap();
     for (gpu, code) in [("sm_90", 0), ("gfx90a", 1)] {

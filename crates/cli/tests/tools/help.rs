@@ -1,4 +1,4 @@
-//! What `--help` prints, and that all of it is true: every example is run.
+//! Texts of `--help`: they are recorded, and every example in them runs.
 //!
 //! `BLESS=1 cargo test -p offload-cli --test tools help::` writes the texts in `tests/help/` again.
 
@@ -31,7 +31,7 @@ fn narrow_help(command: &str) -> String {
 }
 
 #[test]
-fn texts_are_those_that_were_seen() {
+fn help_prints_the_recorded_texts() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
     let mut files = BTreeSet::new();
     let commands = commands();
@@ -41,7 +41,7 @@ fn texts_are_those_that_were_seen() {
         for line in short.lines().chain(long.lines()) {
             assert!(line.chars().count() <= 100, "{command}: {line}");
         }
-        // On a terminal of the usual width only commands go on in the next line.
+        // On a terminal of the usual width only commands continue in the next line.
         for line in narrow_help(command).lines() {
             let is_command =
                 line.starts_with("  offload ") || line.starts_with("  llvm-") || line.contains('=');
@@ -94,13 +94,13 @@ fn options(short: &str) -> Vec<String> {
     parts.collect()
 }
 
-/// A command line of a help text, and whether something is said of it.
+/// A command line of a help text, with or without an explanation.
 struct Example {
     line: String,
     is_explained: bool,
 }
 
-/// What follows the title, two spaces in: the command; what it does stands below, further in.
+/// Returns the examples of a help text: a command after two spaces, its explanation below it after more.
 fn examples(help: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let is_title = |line: &&str| matches!(*line, "Examples:" | "Start here:");
@@ -119,7 +119,7 @@ fn examples(help: &str) -> Vec<Example> {
 }
 
 #[test]
-fn the_drop_in_tools_have_the_options_of_llvm_and_a_page() {
+fn drop_in_tools_have_help_and_a_manual_page() {
     for tool in [
         env!("CARGO_BIN_EXE_clang-offload-bundler"),
         env!("CARGO_BIN_EXE_llvm-offload-binary"),
@@ -148,7 +148,7 @@ mod runs {
 
     const BINARY: &str = env!("CARGO_BIN_EXE_offload");
 
-    /// Programs that examples call, and that not every machine has.
+    /// Programs that examples call and that some machines lack.
     const STAND_INS: [(&str, &str); 5] = [
         ("jq", "cat >/dev/null; echo gfx1100"),
         ("llvm-objdump", "cat >/dev/null"),
@@ -182,7 +182,7 @@ mod runs {
                 place.offload(&["unbundle", "kernels.hipfb", &id]);
                 fs::copy(at(&format!("{name}.hsaco")), at(&format!("{name}.img"))).unwrap();
             }
-            // The number of the processor and that it takes both features: of the ELF header's flags all that counts.
+            // The flags of the ELF header: the number of the processor, and any state of both features.
             let mut gfx942 = fs::read(at("gfx906.hsaco")).unwrap();
             gfx942[0x30..0x34].copy_from_slice(&0x54c_u32.to_le_bytes());
             fs::write(at("gfx942.hsaco"), gfx942).unwrap();
@@ -231,7 +231,7 @@ mod runs {
     }
 
     #[test]
-    fn every_example() {
+    fn every_example_works() {
         let mut wrong = Vec::new();
         let all =
             ["offload".to_owned()].into_iter().chain(commands()).filter(|name| name != "help");
@@ -244,7 +244,7 @@ mod runs {
                 let from = template.directory.path().join(".");
                 let copied = copy.arg("-R").arg(from).arg(place.path()).status();
                 assert!(copied.unwrap().success());
-                // Where there is no such shell, nobody wants its completions.
+                // A machine without this shell needs no completions for it.
                 let shell = if line.starts_with("eval") { "bash" } else { "sh" };
                 let Ok(output) = Command::new(shell)
                     .args(["-c", line])
@@ -255,14 +255,14 @@ mod runs {
                 else {
                     continue;
                 };
-                // What match says is an answer.
+                // match answers by its status.
                 let statuses = if line.contains(" match ") { 0..=1 } else { 0..=0 };
                 let said = stderr(&output);
                 if !statuses.contains(&output.status.code().unwrap()) || said.contains("error") {
                     wrong.push(format!("{line}\n{}{said}", stdout(&output)));
                 }
                 if !example.is_explained {
-                    wrong.push(format!("{line}\nnothing is said of it"));
+                    wrong.push(format!("{line}\nit has no explanation"));
                 }
             }
         }

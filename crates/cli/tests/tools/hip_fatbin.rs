@@ -1,4 +1,4 @@
-//! Offload binaries in `.hip_fatbin`, as `offload` reads, matches and edits them.
+//! `offload` on offload binaries in `.hip_fatbin`.
 
 #[path = "../../../fat-edit/tests/linked/mod.rs"]
 mod linked;

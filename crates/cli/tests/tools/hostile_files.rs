@@ -1,10 +1,10 @@
-//! The libraries read hostile files: they are refused, or hold exactly what they hold.
+//! The libraries refuse hostile files, or read exactly what is in them.
 
 use crate::hostile::{Scale, Truth, all};
 use crate::library;
 
 #[test]
-fn every_file_is_refused_or_read_right() {
+fn every_file_is_refused_or_read_correctly() {
     let files = all(if faulty::is_thorough() { Scale::Full } else { Scale::Long });
     assert!(files.len() > 1000, "only {}", files.len());
     let mut wrong = Vec::new();
@@ -17,9 +17,9 @@ fn every_file_is_refused_or_read_right() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), files.len(), shown.join("\n"));
 }
 
-/// The truths are not all of one kind, and no file is made twice.
+/// Some files must be refused, some must be read, and no file is made twice.
 #[test]
-fn files_are_what_they_are_made_for() {
+fn files_are_of_both_kinds_and_have_unique_names() {
     let files = all(Scale::Short);
     let refused = files.iter().filter(|file| matches!(file.truth, Truth::Refused)).count();
     let holds = files.iter().filter(|file| matches!(file.truth, Truth::Holds(_))).count();

@@ -1,4 +1,4 @@
-//! Files that are made to cost much, in a process that may have little memory, and time for no square of anything.
+//! Files made to cost much, read by a process with little memory, and no time for quadratic work.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,17 +9,17 @@ use std::process::{Command, Output};
 use fat_object::{OffloadBinaryEntry, Options, PathStep};
 use offload_benches::hostile;
 
-/// KiB of address space, in which the C library reserves some for each thread.
+/// KiB of address space; the C library reserves some of it for each thread.
 const MEMORY: usize = 384 << 10;
 
-/// Seconds of a core, for tools without optimisation: a hundred times what any of these inputs takes.
+/// Seconds of a core, for tools without optimization: a hundred times the need of any of these inputs.
 const TIME: usize = 60;
 
-/// Bytes that a tool may print for each byte of its input. A row of a table, or an object of JSON, is some hundred
+/// Bytes that a tool may print for each byte of its input. A row of a table, or an object of JSON, has some hundred
 /// bytes; the smallest image takes 24.
 const PRINTED: usize = 40;
 
-/// Runs a tool that may have so much memory, and no more than so much output in a file.
+/// Runs a tool with limits of memory, time and output.
 fn limited(place: &Path, tool: &str, args: &[&str]) -> Output {
     // Blocks of 512 bytes.
     let script = format!("ulimit -v {MEMORY} -t {TIME} -f 65536; exec \"$@\"");
@@ -30,7 +30,7 @@ fn limited(place: &Path, tool: &str, args: &[&str]) -> Output {
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    // A signal has no code; an allocation that fails ends in one.
+    // A failed allocation ends in a signal, which has no exit code.
     assert!(
         matches!(output.status.code(), Some(0 | 1)) && !errors.contains("memory"),
         "{tool} {args:?}: {:?} {}",
@@ -53,7 +53,7 @@ const COMMANDS: [&[&str]; 5] = [
 ];
 
 #[test]
-fn every_command_has_enough_of_little_memory() {
+fn every_command_works_with_little_memory() {
     let place = tempfile::tempdir().unwrap();
     for (name, make) in hostile::ALL {
         let bytes = make(if faulty::is_thorough() { 128 << 10 } else { 8 << 10 });
@@ -72,7 +72,7 @@ fn every_command_has_enough_of_little_memory() {
 const LISTED: usize = 16;
 
 #[test]
-fn a_listing_grows_with_the_file() {
+fn a_listing_grows_in_proportion_to_the_file() {
     for (name, make) in hostile::ALL {
         let bytes = make(if faulty::is_thorough() { 512 << 10 } else { 64 << 10 });
         let listing = fat_object::list(Cursor::new(&bytes), &Options::default()).unwrap();
@@ -88,7 +88,7 @@ fn a_listing_grows_with_the_file() {
             paths.insert(image.path().as_ptr(), image.path());
         }
         for finding in listing.findings() {
-            // Names are printed longer than they are held.
+            // Printed names are longer than names in memory.
             held += size_of_val(finding) + format!("{:?}", finding.error()).len();
             paths.insert(finding.path().as_ptr(), finding.path());
         }
@@ -98,7 +98,7 @@ fn a_listing_grows_with_the_file() {
     }
 }
 
-/// Each of these took gigabytes once, or printed them.
+/// Each of these inputs once took gigabytes, or printed them.
 #[test]
 fn names_that_share_bytes_do_not_add_up() {
     let place = tempfile::tempdir().unwrap();
@@ -128,7 +128,7 @@ fn names_that_share_bytes_do_not_add_up() {
 }
 
 #[test]
-fn very_many_images_are_extracted_one_by_one() {
+fn many_images_are_extracted_one_by_one() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let size = if faulty::is_thorough() { 512 } else { 32 };
@@ -142,9 +142,9 @@ fn very_many_images_are_extracted_one_by_one() {
     assert!(output.stdout.split(|&byte| byte == b'\n').count() > 5 * size);
 }
 
-/// The limit is on what is held at one time; what a header promises is not believed.
+/// The limit applies to memory at one time, whatever size a header claims.
 #[test]
-fn what_is_decompressed_keeps_to_the_limit() {
+fn decompression_keeps_to_the_limit() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     for make in [hostile::zlib_bomb as hostile::Make, hostile::zstd_bomb] {

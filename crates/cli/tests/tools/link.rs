@@ -1,5 +1,5 @@
 //! Registration objects in programs that `rustc` links with its defaults: `rust-lld --gc-sections` since Rust 1.90,
-//! `cc` with the linker that it has before. The runtime is a stub that says what it is called with
+//! `cc` with its default linker before that. The runtime is a stub that prints its arguments
 //! (`wrapper/runtime.c`), the entries are made by hand (`wrapper/entries.c`).
 
 use std::fs;
@@ -10,7 +10,7 @@ use crate::common::{stderr, stdout};
 use tempfile::{TempDir, tempdir};
 use wrapper_ir::{Abi, Entries, Image, Kind, LinkTool, OffloadEntry, Target, Wrapper};
 
-/// As many bytes as the stub looks at.
+/// An image of the length that the stub prints.
 const IMAGE: &[u8] = b"a fatbinary that nobody runs";
 
 const MODELS: [(&str, u32, &str); 3] = [
@@ -59,9 +59,9 @@ fn wrap(place: &Path, kind: &str, options: &[&str]) -> Vec<String> {
     printed.lines().map(str::to_owned).collect()
 }
 
-/// Entries as clang makes them: the linker keeps them if it is told to.
+/// Entries as clang makes them: the linker keeps them with an argument.
 #[test]
-fn entries_of_compilers() {
+fn entries_of_compilers_are_registered() {
     for abi in ["current", "24"] {
         for (kind, number, expected) in MODELS {
             let place = place(&[&format!("-DKIND={number}")]);
@@ -75,7 +75,7 @@ fn entries_of_compilers() {
             let seen = good(place, "./main", &[]);
             assert!(seen.contains(expected) && seen.contains("\nmain\n"), "{kind}: {seen}");
 
-            // Without the argument no program loses its kernels in silence.
+            // Without the argument the link fails, or the program has its kernels.
             fs::remove_file(place.join("main")).unwrap();
             let output = link(place, &objects, &[]);
             if output.status.success() {
@@ -91,7 +91,7 @@ fn entries_of_compilers() {
 
 /// Entries in sections with `SHF_GNU_RETAIN` need no arguments.
 #[test]
-fn retained_entries() {
+fn retained_entries_are_registered_without_arguments() {
     for (kind, number, expected) in MODELS {
         let place = place(&[&format!("-DKIND={number}"), "-DRETAIN"]);
         let place = place.path();
@@ -103,10 +103,9 @@ fn retained_entries() {
     }
 }
 
-/// A program of which nothing but the stub of the runtime is compiled by something other than Rust: entries, wrapper, and
-/// what stands for the kernel.
+/// Entries, wrapper and the stand-in for the kernel are all made in Rust; only the runtime is C.
 #[test]
-fn entries_of_wrapper_ir() {
+fn entries_of_wrapper_ir_are_registered() {
     const MAIN: &str = "#[no_mangle]\npub static kernel_host: [u8; 12] = *b\"kernel_host\\0\";\nfn main() { println!(\"main\") }\n";
 
     for abi in [Abi::Current, Abi::Llvm24] {
@@ -142,7 +141,7 @@ fn entries_of_wrapper_ir() {
 
 /// Two libraries in one program, each with a wrapper and entries that no other wrapper sees.
 #[test]
-fn private_entries() {
+fn private_entries_are_registered_by_their_wrapper_only() {
     const MAIN: &str = "#[no_mangle]\npub static here: [u8; 5] = *b\"here\\0\";\nfn main() {}\n";
 
     let place = place(&[]);
@@ -184,9 +183,8 @@ fn private_entries() {
     }
 }
 
-/// SYCL has no entries.
 #[test]
-fn sycl() {
+fn sycl_images_are_registered_without_entries() {
     let place = place(&[]);
     let place = place.path();
     assert_eq!(wrap(place, "sycl", &[]), [""; 0]);

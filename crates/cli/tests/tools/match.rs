@@ -117,7 +117,7 @@ const LABELS: [(&str, &str, &str, bool); 30] = [
     ("hip", "amdgcn-amd-amdhsa", "", false),
 ];
 
-/// `thin --keep` retains exactly the images that `match` says the device could load. The one exception in here:
+/// `thin --keep` retains exactly the images that `match` says the device could load. The one exception:
 /// an image without a target ID stays, with a warning, if its triple is that of the device's vendor.
 #[test]
 fn thin_keeps_the_images_that_match_accepts() {
@@ -173,7 +173,7 @@ fn thin_keeps_the_images_that_match_accepts() {
             .filter(|image| image.given != "no" || image.reason.starts_with("would do, but"))
             .map(|image| image.index)
             .collect();
-        // Nothing says whether its images are for this GPU: the runtime, too, can only try.
+        // Its images do not name their GPU: the runtime can only try them.
         let unnamed = |kind: &str| {
             LABELS.iter().position(|label| (label.0, label.1, label.2) == (kind, "spir64_gen", ""))
         };

@@ -78,7 +78,8 @@ fn fatbinary(sm: u8, image: &[u8]) -> Vec<u8> {
     [file, entry, image.to_vec()].concat()
 }
 
-/// Files of every kind with one image for another GPU than its entry says: the entry's name, and what the image is for.
+/// Files of every kind with one image for another GPU than its entry says: name of the kind, target of the entry, target
+/// of the image, bytes.
 fn misnamed() -> Vec<(String, &'static str, &'static str, Vec<u8>)> {
     let amd = code_object(0x549);
     let (amdgcn, amdgpu) = ("amdgcn-amd-amdhsa", "amdgpu9.06-amd-amdhsa");
@@ -116,13 +117,13 @@ fn misnamed() -> Vec<(String, &'static str, &'static str, Vec<u8>)> {
             (OffloadKind::SYCL, nvptx, "sm_80", "sm_90", cubin(90)),
         ] {
             let file = package(version, kind, triple, arch, &image);
-            let what = format!("version {version}, {kind}, {triple}");
+            let name = format!("version {version}, {kind}, {triple}");
             if version == FormatVersion::V3 {
                 let options = ccob::WriteOptions::default();
                 let packed = fat_edit::compress_offload_binary(&file, &options).unwrap();
-                files.push((format!("{what}, compressed"), arch, holds, packed));
+                files.push((format!("{name}, compressed"), arch, holds, packed));
             }
-            files.push((what, arch, holds, file));
+            files.push((name, arch, holds, file));
         }
     }
     files
@@ -130,40 +131,40 @@ fn misnamed() -> Vec<(String, &'static str, &'static str, Vec<u8>)> {
 
 #[test]
 fn every_kind_of_container_is_compared() {
-    for (what, named, holds, file) in misnamed() {
+    for (name, named, holds, file) in misnamed() {
         let place = Place::new();
         place.write("file", &file);
         let output = place.run(&["verify", "file"]);
-        assert_eq!(output.status.code(), Some(1), "{what}");
+        assert_eq!(output.status.code(), Some(1), "{name}");
         let finding = stdout(&output);
-        assert!(finding.contains("and its image disagree"), "{what}: {finding}");
+        assert!(finding.contains("and its image disagree"), "{name}: {finding}");
         assert!(stdout(&place.run(&["ls", "file"])).contains(&format!("{named} (holds {holds})")));
         for (gpu, row) in [
             (named, format!("no: holds code for {holds}\n")),
             (holds, format!("no: holds code for {holds}, but is called {named}, and runtimes")),
         ] {
             let output = place.run(&["match", "--gpu", gpu, "file"]);
-            assert_eq!(output.status.code(), Some(1), "{what} {gpu}");
-            assert!(stdout(&output).contains(&row), "{what} {gpu}: {}", stdout(&output));
+            assert_eq!(output.status.code(), Some(1), "{name} {gpu}");
+            assert!(stdout(&output).contains(&row), "{name} {gpu}: {}", stdout(&output));
             let args = ["thin", "file", "--keep", gpu, "--allow-findings", "-o", "out"];
             let output = place.run(&args);
-            assert_eq!(output.status.code(), Some(1), "{what} {gpu}");
+            assert_eq!(output.status.code(), Some(1), "{name} {gpu}");
             for (command, status, words) in [
                 (&["ls", "file"][..], 0, "none of its 1 images serves the given target; it has"),
                 (&["extract", "file", "-o", "out"], 1, "no image matches; it has"),
             ] {
                 let output = place.run(&[command, &["--target", gpu]].concat());
                 let said = stderr(&output);
-                assert_eq!(output.status.code(), Some(status), "{what} {gpu}: {said}");
+                assert_eq!(output.status.code(), Some(status), "{name} {gpu}: {said}");
                 assert!(said.contains("and its image disagree"), "{said}");
                 assert!(said.contains(words), "{said}");
                 assert!(said.contains(&format!("{named} (holds {holds})")), "{said}");
                 assert!(!place.path("out").exists());
             }
         }
-        // By its number, the image can be had.
+        // The number of the image selects it.
         let output = place.run(&["extract", "file", "--index", "0", "-o", "out"]);
-        assert_eq!(output.status.code(), Some(0), "{what}: {}", stderr(&output));
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
         assert!(stderr(&output).contains("and its image disagree"));
         assert!(stdout(&output).contains(&format!("(holds {holds})")), "{}", stdout(&output));
     }

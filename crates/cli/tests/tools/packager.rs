@@ -66,7 +66,7 @@ fn many_images_need_few_open_files() {
 
 #[test]
 #[cfg(unix)]
-fn pipes_and_devices_are_no_files_to_replace() {
+fn pipes_and_devices_are_not_replaced() {
     let place = place();
     good(&place, &["-o", "p", IMAGE]);
     good(&place, &["p", "--image=arch=sm_70,file=/dev/null"]);

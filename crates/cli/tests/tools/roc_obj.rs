@@ -16,7 +16,7 @@ fn run(tool: &str, args: &[&str], directory: &Path, input: &[u8]) -> Output {
     command.args(args).current_dir(directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // A tool that does not read its input may be gone.
+    // A tool that does not read its input may have ended.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }

@@ -1,9 +1,9 @@
-//! `offload gpus` as a whole. Suggestions, and what is said of what a file has, are in `cases/suggest`.
+//! `offload gpus`. Suggestions, and messages about the contents of a file, are in `cases/suggest`.
 
 use crate::common::{offload, stdout};
 
 #[test]
-fn all_gpus_and_those_of_one_vendor() {
+fn gpus_are_listed_for_all_vendors_or_one() {
     assert!(stdout(&offload(["gpus"])).lines().count() > 400);
     let vendor = stdout(&offload(["gpus", "intel"]));
     assert!(vendor.lines().count() > 20);

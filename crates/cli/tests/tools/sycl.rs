@@ -1,4 +1,4 @@
-//! SYCL images of Intel's toolchain, as users meet them.
+//! `offload` on SYCL images of Intel's toolchain.
 
 #[path = "../../../sycl-table/tests/sycl_sample/mod.rs"]
 mod sycl_sample;
@@ -65,7 +65,7 @@ fn hashes(path: &Path) -> Vec<Option<String>> {
 }
 
 #[test]
-fn hashes_are_of_what_extract_writes() {
+fn hashes_are_those_of_extracted_images() {
     let directory = tempfile::tempdir().unwrap();
     let plain = Sample::plain("spir64", &spirv(1), &["one"]);
     let mut damaged = plain.clone().compressed();
@@ -83,7 +83,7 @@ fn hashes_are_of_what_extract_writes() {
 }
 
 #[test]
-fn sizes_are_those_that_the_file_records() {
+fn images_of_another_size_than_recorded_are_errors() {
     let directory = tempfile::tempdir().unwrap();
     let mut image = Sample::plain("spir64", &spirv(2), &["two"]).compressed();
     image.size += 1;

@@ -1,4 +1,4 @@
-//! What the tools write and print does not depend on the number of threads.
+//! Output of the tools does not depend on the number of threads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,7 +41,7 @@ fn compare(inputs: &[(String, Vec<u8>)], args: &[&str]) {
     }
 }
 
-/// Every example file, and files that are damaged or are not there.
+/// Every example file, damaged files, and a missing one.
 fn many() -> (Vec<(String, Vec<u8>)>, Vec<String>) {
     let mut inputs = Vec::new();
     for path in all_data() {
@@ -56,7 +56,7 @@ fn many() -> (Vec<(String, Vec<u8>)>, Vec<String>) {
 }
 
 #[test]
-fn many_files_are_read_in_order() {
+fn many_files_are_listed_in_order() {
     let (inputs, names) = many();
     for args in [
         &["ls"][..],
@@ -73,7 +73,7 @@ fn many_files_are_read_in_order() {
 }
 
 #[test]
-fn a_pipe_is_read_by_the_first() {
+fn the_first_of_two_dashes_reads_the_pipe() {
     let place = tempfile::tempdir().unwrap();
     let script = "cat \"$1\" | \"$0\" ls - - -j 4";
     let output = Command::new("sh")
@@ -98,7 +98,7 @@ fn large(compressed: bool) -> Vec<u8> {
         let mut args = vec!["bundle".to_owned(), "-o".into(), "bundle".into()];
         args.push("host-x86_64-unknown-linux-gnu-=host".into());
         for (m, processor) in (0..).zip(["gfx906", "gfx90a", "gfx1100"]) {
-            // No two of them are the same.
+            // Each image differs from the others.
             let image: Vec<u8> =
                 (0..400_000_u32).map(|i| (i / (7 + u32::from(n)) % 251) as u8 ^ m).collect();
             let image = [b"\x7fELF\x02\x01\x01\x40", &image[..]].concat();
@@ -116,7 +116,7 @@ fn large(compressed: bool) -> Vec<u8> {
 }
 
 #[test]
-fn large_images_are_written_and_decompressed() {
+fn large_images_are_the_same_with_any_number_of_threads() {
     for compressed in [true, false] {
         let inputs = [("input".to_owned(), large(compressed))];
         for args in [

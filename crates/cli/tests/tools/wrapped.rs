@@ -1,5 +1,5 @@
-//! What the libraries make of each other's files: images packed or bundled, maybe compressed, wrapped into objects
-//! with registration code, and found again by a walk.
+//! The libraries read each other's files: images are packed or bundled, perhaps compressed, wrapped into objects with
+//! registration code, and found again by a walk.
 
 #[path = "../../../fat-edit/tests/images/mod.rs"]
 mod images;
@@ -20,7 +20,7 @@ const TRIPLES: [&str; 6] = [
     "aarch64-pc-windows-msvc",
 ];
 
-/// Those for CUDA and HIP alone.
+/// Formats for CUDA and HIP only.
 const MACH_O: [&str; 2] = ["x86_64-apple-darwin", "aarch64-apple-darwin"];
 
 fn kind_of(kind: Kind) -> OffloadKind {
@@ -39,7 +39,7 @@ fn bundle(images: &Images, align: u64) -> Vec<u8> {
     bundle_format::Layout::new(sizes, align).unwrap().to_vec(&contents).unwrap()
 }
 
-/// Wraps, and gives the object and the bitcode with the image where their layouts say.
+/// Wraps an image, and returns the object and the bitcode.
 fn wrapped(wrapper: Wrapper<'_>, image: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let module = wrapper.image(wrapper_ir::Image::from_bytes(image)).module().unwrap();
     let [object, bitcode] = [module.object().unwrap(), module.bitcode().unwrap()].map(|layout| {
@@ -60,7 +60,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
-    /// Fat binaries of HIP, and what is in their place for CUDA: a bundle, plain or compressed.
+    /// Fat binaries of HIP, and the same for CUDA: a bundle, plain or compressed.
     #[test]
     fn fat_binaries_are_wrapped_and_found(
         triple in prop::sample::select([&TRIPLES[..], &MACH_O].concat()),
@@ -85,11 +85,11 @@ proptest! {
         prop_assert_eq!(found(&object), images.clone());
         prop_assert!(contains(&object, &image) && contains(&bitcode, &image));
         prop_assert!(llvm_bitcode::symbols(&bitcode).unwrap().is_some());
-        // As in what HIP's compiler writes with -flto.
+        // HIP's compiler writes such bitcode with -flto.
         prop_assert_eq!(found(&bitcode), images);
     }
 
-    /// Packages of SYCL's, whole.
+    /// Packages for SYCL are wrapped whole.
     #[test]
     fn packages_are_wrapped_and_found(
         triple in prop::sample::select(TRIPLES.to_vec()),
@@ -108,7 +108,7 @@ proptest! {
         prop_assert!(contains(&bitcode, &package));
     }
 
-    /// Packages of OpenMP's: registered whole, or the images in them, which stay where they are.
+    /// Packages for OpenMP are registered whole, or the images in them are; the images stay in their place.
     #[test]
     fn packages_of_openmp_are_wrapped_and_found(
         triple in prop::sample::select(TRIPLES.to_vec()),

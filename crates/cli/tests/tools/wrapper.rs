@@ -1,5 +1,5 @@
-//! `llvm-offload-wrapper`, `clang-offload-wrapper` and `offload wrap`: they write what the library makes. Errors and
-//! help are in `cases/wrapper`; what LLVM makes of the outputs is in `llvm/wrapper_bitcode.rs` and `llvm/wrapper_ir.rs`.
+//! `llvm-offload-wrapper`, `clang-offload-wrapper` and `offload wrap` write the modules of the library. Errors and help
+//! are in `cases/wrapper`; `llvm/wrapper_bitcode.rs` and `llvm/wrapper_ir.rs` compare the outputs with LLVM's.
 
 use std::fs;
 use std::process::Output;
@@ -27,7 +27,7 @@ fn run_with(tool: &str, place: &TempDir, args: &[&str], input: &[u8]) -> Output 
     common::run_with(tool, place.path(), args, input)
 }
 
-/// Runs what must succeed and say nothing, and returns what is on standard output.
+/// Runs a command that must succeed without a message, and returns standard output.
 fn good(tool: &str, place: &TempDir, args: &[&str]) -> Vec<u8> {
     let output = run_with(tool, place, args, b"");
     assert_eq!(stderr(&output), "", "{args:?}");
@@ -39,7 +39,7 @@ fn read(place: &TempDir, name: &str) -> Vec<u8> {
     fs::read(place.path().join(name)).unwrap()
 }
 
-/// What the library makes of these images.
+/// Returns the bitcode that the library makes of these images.
 fn bitcode(kind: Kind, abi: Abi, images: &[&[u8]], ids: &[&str]) -> Vec<u8> {
     let mut wrapper = Wrapper::new(kind, abi, Target::new(TRIPLE).unwrap());
     for (index, image) in images.iter().enumerate() {
@@ -56,7 +56,7 @@ fn bitcode(kind: Kind, abi: Abi, images: &[&[u8]], ids: &[&str]) -> Vec<u8> {
 fn llvm_wraps_each_kind() {
     let place = place();
     for kind in Kind::ALL {
-        // What is wrapped for SYCL is a package, or raw.
+        // SYCL wraps a package, or raw bytes.
         let (option, triple) = (format!("--kind={kind}"), format!("-triple={TRIPLE}"));
         good(LLVM, &place, &[&option, &triple, "-o", "out.bc", "b"]);
         assert!(read(&place, "out.bc") == bitcode(kind, Abi::Current, &IMAGES[1..], &[]), "{kind}");
@@ -84,7 +84,7 @@ fn clang_pairs_target_ids_with_images_in_their_order() {
 }
 
 #[test]
-fn standard_input_and_output() {
+fn wrappers_read_and_write_standard_streams() {
     let place = place();
     let triple = format!("--triple={TRIPLE}");
     let expected = bitcode(Kind::Hip, Abi::Current, &[b"from a pipe"], &[]);
@@ -143,13 +143,13 @@ fn offload_wraps_in_each_form() {
 
 #[test]
 #[cfg(unix)]
-fn an_image_that_cannot_be_read() {
+fn an_unreadable_image_is_an_error() {
     use std::os::unix::fs::PermissionsExt;
     let place = place();
     let image = place.path().join("a");
     fs::set_permissions(&image, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&image).is_ok() {
-        return; // root reads everything
+        return; // the administrator reads everything
     }
     for emit in ["ll", "bc", "obj"] {
         let args = ["wrap", "--kind=openmp", "-o", "out", "--emit", emit, "a"];
@@ -174,7 +174,7 @@ fn an_image_of_four_gigabytes_is_refused_before_anything_is_written() {
     );
     assert!(!place.path().join("out.bc").exists());
 
-    // Objects have room for more where there are 64 bits, of ELF.
+    // Only ELF objects of 64 bits have room for more.
     let args = ["wrap", "--kind=openmp", "--triple=x86_64-pc-windows-msvc", "-o", "out.o", "large"];
     let output = run_with(OFFLOAD, &place, &args, b"");
     assert_eq!(output.status.code(), Some(1));
@@ -190,7 +190,7 @@ fn an_image_of_four_gigabytes_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn release_24() {
+fn release_24_retains_entries() {
     let place = place();
     for kind in Kind::ALL {
         let (option, triple) = (format!("--kind={kind}"), format!("-triple={TRIPLE}"));
@@ -208,7 +208,7 @@ fn release_24() {
     }
 }
 
-/// Compressed packages are wrapped as the plain ones in them.
+/// Compressed packages are wrapped as plain ones.
 #[test]
 fn compressed_packages_are_decompressed() {
     use ccob::{Method, WriteOptions};
@@ -254,7 +254,7 @@ fn compressed_packages_are_decompressed() {
     let mut damaged = small.clone();
     damaged[45] ^= 0xff;
     fails(&damaged, "zlib");
-    // A claim of 2^60 bytes.
+    // A claimed size of 2^60 bytes.
     let mut enormous = small;
     enormous[39] = 0x10;
     fails(&enormous, "more than the limit");
