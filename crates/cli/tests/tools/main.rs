@@ -35,7 +35,6 @@ mod edit_faults;
 mod faults;
 mod floors;
 mod golden;
-mod hcf;
 mod help;
 mod hip_fatbin;
 mod hostile_files;
