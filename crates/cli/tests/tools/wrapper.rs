@@ -107,10 +107,6 @@ fn packages_of_any_size_are_unwrapped() {
     fs::write(place.path().join("p"), &package).unwrap();
     good(LLVM, &place, &["--kind=openmp", "--triple", TRIPLE, "-o", "out.bc", "p"]);
     assert!(read(&place, "out.bc") == bitcode(Kind::OpenMp, Abi::Current, &[&package], &[]));
-    fs::write(place.path().join("p"), &package[..package.len() - 1]).unwrap();
-    let output = run_with(LLVM, &place, &["--kind=openmp", "-o", "bad.bc", "p"], b"");
-    assert!(stderr(&output).contains("error: 'p': device image 0: "), "{}", stderr(&output));
-    assert!(!place.path().join("bad.bc").exists());
 }
 
 #[test]
@@ -235,27 +231,4 @@ fn compressed_packages_are_decompressed() {
         let output = run_with(OFFLOAD, &place, &args, &small);
         assert!(output.status.success() && output.stdout == expected, "{kind}");
     }
-
-    let fails = |package: &[u8], expected: &str| {
-        fs::write(place.path().join("p"), package).unwrap();
-        let args = ["--kind=openmp", "--triple", TRIPLE, "-o", "bad.bc", "b", "p"];
-        let output = run_with(LLVM, &place, &args, b"");
-        assert_eq!(output.status.code(), Some(1));
-        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
-        assert!(stderr(&output).contains("'p': "), "{}", stderr(&output));
-        assert!(!place.path().join("bad.bc").exists());
-    };
-    let entry = ImageEntry::new(30_000).offload_kind(OffloadKind::OPENMP);
-    let plain = Layout::new(FormatVersion::V3, &[entry]).unwrap().to_vec(&[images[0]]).unwrap();
-    let options = WriteOptions::default().with_method(Method::ZLIB);
-    let small = fat_edit::compress_offload_binary(&plain, &options).unwrap();
-    fails(&[&small[..], &small[..]].concat(), "wrap packages one by one");
-    fails(&small[..small.len() - 9], "bytes are left");
-    let mut damaged = small.clone();
-    damaged[45] ^= 0xff;
-    fails(&damaged, "zlib");
-    // A claimed size of 2^60 bytes.
-    let mut enormous = small;
-    enormous[39] = 0x10;
-    fails(&enormous, "more than the limit");
 }
