@@ -86,7 +86,9 @@ fn files_whose_code_seems_to_refer_to_compressed_bundles_are_restored() {
 #[test]
 fn files_with_any_code_before_any_bundles_are_restored() {
     let mut numbers = Numbers(13);
-    for round in 0..if faulty::is_thorough() { 600 } else { 30 } {
+    let rounds = if faulty::is_thorough() { 600 } else { 30 };
+    let mut differing = 0;
+    for round in 0..rounds {
         let style = if numbers.below(2) == 0 { Style::First } else { Style::Third };
         let count = 1 + numbers.below(9) as u32;
         let made = |operands: Vec<u64>| {
@@ -115,6 +117,8 @@ fn files_with_any_code_before_any_bundles_are_restored() {
             _ => None,
         });
         assert_eq!(differs, told, "{round}");
-        assert!(told.is_none() || round % 5 > 0, "{round}");
+        differing += u64::from(told.is_some() && round % 5 == 0);
     }
+    // Without free program headers it is rare that code keeps a file from coming back.
+    assert!(differing * 100 <= rounds, "{differing} of {rounds}");
 }
