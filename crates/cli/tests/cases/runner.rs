@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use crate::common::{data, llvm};
 
-/// Whose tool runs the commands that are marked `= llvm`.
+/// The owner of the tool that runs the commands marked `= llvm`.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Peer {
     Ours,
@@ -365,7 +365,7 @@ fn paths(place: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What differs between two texts, with the number of the first such line.
+/// Returns the lines in which two texts differ, with the number of the first.
 fn difference(expected: &str, found: &str) -> String {
     let (old, new): (Vec<_>, Vec<_>) = (expected.lines().collect(), found.lines().collect());
     let start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();

@@ -203,7 +203,7 @@ fn a_newer_file_is_not_replaced_by_an_edit() {
         for change in ["rename", "write"] {
             let inputs = Inputs::new();
             let done = (0..TRIES).find_map(|_| {
-                large_bundle(&inputs, 8 << 20);
+                large_bundle(&inputs, 16 << 20);
                 fs::write(inputs.path("newer"), OLD).unwrap();
                 let child = start(&inputs, args);
                 while_open(child, &inputs.path("large"), || match change {
