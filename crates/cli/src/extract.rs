@@ -5,9 +5,7 @@ use std::io::{self, Seek, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use fat_object::{
-    ContainerKind, FileFormat, Finding, Image, Location, ReadSeek, Severity, Visitor,
-};
+use fat_object::{FileFormat, Finding, Image, Location, ReadSeek, Severity, Visitor};
 
 use crate::help::More;
 use crate::naming::{marked, triple_text};
@@ -63,6 +61,9 @@ pub(crate) struct Args {
     /// Write the only selected image to standard output
     #[arg(long)]
     stdout: bool,
+    /// Write entries of NVIDIA fatbinaries and SYCL images without decompression
+    #[arg(long)]
+    as_stored: bool,
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
@@ -208,8 +209,10 @@ impl Visitor for Extractor<'_> {
             self.passed.add(image);
             return Ok(());
         }
+        let code = if self.args.as_stored { None } else { image.code()? };
         if let Some(compression) = image.compression()
-            && !is_decompressed(image)
+            && code.is_none()
+            && !self.args.as_stored
         {
             report::warning(&format_args!(
                 "{}: image {} is compressed ({}) and is written as stored",
@@ -218,22 +221,23 @@ impl Visitor for Extractor<'_> {
                 compression.method()
             ));
         }
-        let name = file_name(&self.args.file, image);
+        let name = file_name(&self.args.file, image, code.is_some());
         let size = match &mut self.sink {
             Sink::Files(outputs, directory) => {
                 let output = directory.file(&name);
-                match image.location() {
-                    Location::File(start) if !is_decompressed(image) => {
-                        self.parts.push((output, start..start + image.size()));
-                        image.size()
+                match (&code, image.location()) {
+                    (None, Location::File(start)) => {
+                        let size = stored_size(image);
+                        self.parts.push((output, start..start + size));
+                        size
                     }
                     _ => outputs.write(&output, self.new_permissions.into(), |out| {
-                        copy(image, self.input, out)
+                        copy(image, code, self.input, out)
                     })?,
                 }
             }
             // One image at most reaches standard output; the others are only counted.
-            Sink::Stdout(spool) if self.written.is_empty() => copy(image, self.input, spool)?,
+            Sink::Stdout(spool) if self.written.is_empty() => copy(image, code, self.input, spool)?,
             Sink::Stdout(_) => 0,
         };
         self.written.push(Written { name, size, what });
@@ -253,24 +257,28 @@ impl Visitor for Extractor<'_> {
     }
 }
 
-/// Returns whether the image is compressed by itself and written decompressed: SYCL's. Tools for CUDA take images of
-/// fatbinaries as they are stored.
-pub(crate) fn is_decompressed(image: &Image<'_, '_>) -> bool {
-    image.compression().is_some() && image.container() != ContainerKind::NvFatbin
+/// Returns the bytes of the image in its container.
+fn stored_size(image: &Image<'_, '_>) -> u64 {
+    image.compression().map_or(image.size(), |compression| compression.stored_size())
 }
 
-/// Writes an image. Bytes that lie in the input are copied from file to file.
-fn copy(image: &mut Image<'_, '_>, input: &File, out: &mut File) -> io::Result<u64> {
-    if is_decompressed(image) {
-        let bytes = image.decompress()?.unwrap_or_default();
-        out.write_all(&bytes)?;
-        return Ok(bytes.len() as u64);
+/// Writes the code of an image, or the image as it is stored. Bytes that lie in the input are copied from file to file.
+fn copy(
+    image: &mut Image<'_, '_>,
+    code: Option<Vec<u8>>,
+    input: &File,
+    out: &mut File,
+) -> io::Result<u64> {
+    if let Some(code) = code {
+        out.write_all(&code)?;
+        return Ok(code.len() as u64);
     }
+    let size = stored_size(image);
     match image.location() {
-        Location::File(start) => output::copy_part(input, start..start + image.size(), out),
+        Location::File(start) => output::copy_part(input, start..start + size, out),
         _ => {
             image.pieces(&mut |piece| out.write_all(piece))?;
-            Ok(image.size())
+            Ok(size)
         }
     }
 }
@@ -291,12 +299,12 @@ fn identity(image: &Image<'_, '_>) -> String {
     if known.is_empty() { "image".to_owned() } else { known.join("-") }
 }
 
-fn file_name(input: &Path, image: &Image<'_, '_>) -> String {
+fn file_name(input: &Path, image: &Image<'_, '_>, is_code: bool) -> String {
     let stem = input.file_stem().filter(|_| input.as_os_str() != "-");
     let stem = stem.map_or("stdin".into(), |stem| stem.to_string_lossy());
     let name = format!("{}.{}.{}", safe_name(&stem), image.index(), safe_name(&identity(image)));
     let extension = match image.compression() {
-        Some(compression) if !is_decompressed(image) => {
+        Some(compression) if !is_code => {
             format!("{}.{}", image.format().extension(), compression.method())
         }
         _ => image.format().extension().to_owned(),

@@ -26,8 +26,7 @@ use crate::source::{Lent, Origin, Source, lend};
 const SECTION: &str = ".llvm.offloading";
 
 /// First bytes of containers in globals that no metadata lists.
-const MAGICS: [[u8; 4]; 4] =
-    [*b"__CL", ccob::MAGIC, crate::nv_fatbin::MAGIC, offload_binary::MAGIC];
+const MAGICS: [[u8; 4]; 4] = [*b"__CL", ccob::MAGIC, ::nv_fatbin::MAGIC, offload_binary::MAGIC];
 
 /// Reads bitcode of a source. Faults of the source itself are errors, those of the bitcode are returned.
 fn read<T>(

@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 
+use ::nv_fatbin::Codec;
 use byte_parts::Budget;
 use device_code::FileFormat;
 
@@ -31,60 +32,40 @@ pub(crate) fn in_compressed(
     compression: Compression,
     budget: &mut Budget,
 ) -> io::Result<Option<bool>> {
-    let Some(image) = decompressed(source, window, compression, MOST_DECOMPRESSED, budget)? else {
-        return Ok(None);
-    };
+    let image = decompressed(source, window, compression, MOST_DECOMPRESSED, budget)?;
+    let Ok(image) = image else { return Ok(None) };
     in_elf(&mut Source::of_bytes(&image, Origin::Decompressed), &(0..image.len() as u64))
 }
 
-/// Returns enough first bytes of an image that is compressed by itself to recognise it; `None` where it cannot be
-/// decompressed, or has more than `most` bytes.
-pub(crate) fn decompressed_head(
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-    compression: Compression,
-    most: u64,
-    budget: &mut Budget,
-) -> io::Result<Option<Vec<u8>>> {
-    let mut image = decompressed(source, window, compression, most, budget)?;
-    if let Some(image) = &mut image {
-        image.truncate(FileFormat::SNIFF_LEN);
-        image.shrink_to_fit();
-    }
-    Ok(image)
+/// The reason why an image was not decompressed.
+pub(crate) enum Undone {
+    /// It is larger than this number of bytes, the limit.
+    Limit(u64),
+    /// It is malformed, or no codec can be had.
+    Codec(::nv_fatbin::Error),
 }
 
-/// Decompresses an image that is compressed by itself; `None` if it has more than `most` bytes, is malformed, or of an
-/// unknown method, or if the budget is spent.
+/// Decompresses an image that is compressed by itself, of at most `most` bytes.
 pub(crate) fn decompressed(
     source: &mut Source<'_>,
     window: &Range<u64>,
     compression: Compression,
     most: u64,
     budget: &mut Budget,
-) -> io::Result<Option<Vec<u8>>> {
+) -> io::Result<Result<Vec<u8>, Undone>> {
     let size = compression.uncompressed_size;
+    let limit = most.min(budget.left());
     let stored = window.end - window.start;
-    // No codec makes more of a byte, but Zstandard of zeros.
-    let is_likely = size / 1024 <= stored;
-    if size > most || stored > most.saturating_mul(2) || !is_likely || !budget.take(size) {
-        return Ok(None);
+    if size > limit || stored > most.saturating_mul(2) {
+        return Ok(Err(Undone::Limit(limit)));
     }
+    let codec = Codec::from_name(compression.method).unwrap_or(Codec::Unknown);
+    if let Err(error) = codec.check(stored, size) {
+        return Ok(Err(Undone::Codec(error)));
+    }
+    budget.spend(size);
     let stored = source.read_range(window)?;
-    Ok(inflate(&stored, compression))
-}
-
-/// Decompresses an image that is compressed by itself; `None` if it is damaged, or its method is not known.
-pub(crate) fn inflate(stored: &[u8], compression: Compression) -> Option<Vec<u8>> {
-    let size = compression.uncompressed_size;
-    match compression.method {
-        "lz4" => {
-            let len = usize::try_from(size).unwrap_or(usize::MAX);
-            lz4_flex::block::decompress(stored, len).ok().filter(|image| image.len() == len)
-        }
-        "zstd" => ccob::decompress_stream(ccob::Method::ZSTD, stored, size).ok(),
-        _ => None,
-    }
+    Ok(codec.decompress(&stored, size).map_err(Undone::Codec))
 }
 
 #[cfg(test)]
@@ -112,7 +93,7 @@ mod tests {
     const EMPTY: [(u64, u64); 4] = [(0, 0), (2, 32), (6, 0), (3, 64)];
 
     #[test]
-    fn compressed_images_of_some_kilobytes_are_inspected() {
+    fn compressed_images_of_some_kilobytes_are_looked_into() {
         let told = |method, stored: &[u8], size, budget: &mut Budget| {
             let own = Compression { method, stored_size: 0, uncompressed_size: size };
             let mut source = Source::of_bytes(stored, Origin::File);
@@ -121,7 +102,7 @@ mod tests {
         };
         let image = elf(&EMPTY);
         let size = image.len() as u64;
-        let mut budget = Budget::new(3 * size);
+        let mut budget = Budget::new(2 * size);
         // One sequence of literals.
         let lz4 = [&[0xf0, 255, u8::try_from(size - 15 - 255).unwrap()][..], &image].concat();
         assert_eq!(told("lz4", &lz4, size, &mut budget), Some(false));

@@ -7,7 +7,6 @@ use device_code::FileFormat;
 
 use crate::agreement::Disagreement;
 use crate::model::{ContainerKind, Finding, Severity, printable};
-use crate::nv_fatbin;
 use crate::sycl;
 
 /// An error in a walked file, with its place. Offsets in the text count from the start of the container that the
@@ -102,6 +101,7 @@ impl Error {
             Problem::ThinMemberSize { .. } => ErrorKind::ThinMemberSize,
             Problem::SegmentTable { .. }
             | Problem::SegmentBeyondEnd { .. }
+            | Problem::Image { .. }
             | Problem::PtxTarget { .. }
             | Problem::SpirV { .. } => ErrorKind::Image,
             Problem::UnknownContents { .. } => ErrorKind::UnknownContents,
@@ -224,7 +224,8 @@ pub(crate) enum Problem {
     Ccob(ccob::Error),
     OffloadBinary(offload_binary::Error),
     PackageStream(ccob::Error),
-    NvFatbin(nv_fatbin::Error),
+    NvFatbin(::nv_fatbin::Error),
+    Image { entry: String, error: ::nv_fatbin::Error },
     Hcf(::hcf::Error),
     Bitcode(llvm_bitcode::Error),
     Sycl(sycl::Error),
@@ -270,6 +271,7 @@ impl fmt::Display for Problem {
                 f.write_str(&error.to_string().replace("compressed bundle", "compressed package"))
             },
             Self::NvFatbin(error) => error.fmt(f),
+            Self::Image { entry, error } => write!(f, "image {}: {error}", printable(entry)),
             Self::Hcf(error) => error.fmt(f),
             Self::Bitcode(error) => error.fmt(f),
             Self::Sycl(error) => error.fmt(f),
@@ -361,7 +363,7 @@ from! {
     Problem::Bundle(bundle_format::Error);
     Problem::Ccob(ccob::Error);
     Problem::OffloadBinary(offload_binary::Error);
-    Problem::NvFatbin(nv_fatbin::Error);
+    Problem::NvFatbin(::nv_fatbin::Error);
     Problem::Hcf(::hcf::Error);
     Problem::Bitcode(llvm_bitcode::Error);
     Problem::Sycl(sycl::Error);

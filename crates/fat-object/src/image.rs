@@ -13,6 +13,7 @@ use sycl_table::SyclImage;
 use target_id::{NvidiaArch, Target};
 
 use crate::agreement::Disagreement;
+use crate::code::Undone;
 use crate::model::{Compression, ContainerKind, Location, PathStep, printable, write_path};
 use crate::source::{Source, SourceReader};
 use crate::{code, image_target};
@@ -448,7 +449,7 @@ impl<'e, 's> Image<'e, 's> {
                     code::MOST_DECOMPRESSED,
                     self.decompressed,
                 )?;
-                Ok(image.and_then(|image| image_target::of_bytes(&image, self.info.format)))
+                Ok(image.ok().and_then(|image| image_target::of_bytes(&image, self.info.format)))
             }
         }
     }
@@ -459,27 +460,48 @@ impl<'e, 's> Image<'e, 's> {
         SourceReader::new(self.source, self.window.clone())
     }
 
-    /// Decompresses an image that is [compressed](ImageInfo::compression) by itself; `None` for others, which
-    /// [`reader`](Self::reader) reads. It counts against [`Options::with_max_decompressed`](crate::Options::with_max_decompressed).
+    /// Returns the code as tools for it take it, where it is stored in another form: images that are
+    /// [compressed](ImageInfo::compression) by themselves are decompressed, and PTX of NVIDIA fatbinaries is without the NUL that
+    /// ends it. `None` where [`reader`](Self::reader) reads the code, and for compressed images whose method is not
+    /// [known](Compression::is_known).
+    ///
+    /// It counts against [`Options::with_max_decompressed`](crate::Options::with_max_decompressed).
     ///
     /// # Errors
     ///
     /// [`InvalidData`](io::ErrorKind::InvalidData) for a damaged image, and for one that exceeds the limit; those of
     /// [`reader`](Self::reader).
-    pub fn decompress(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let Some(own) = self.info.compression else { return Ok(None) };
-        let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
-        let size = own.uncompressed_size;
-        if size > self.room || !self.decompressed.take(size) {
-            let limit = self.room.min(self.decompressed.left());
-            let what = format!(
-                "decompressing this image ({size} bytes) would exceed the limit of {limit} bytes"
-            );
-            return Err(invalid(what));
+    pub fn code(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let is_ptx =
+            (self.info.container, self.info.format) == (ContainerKind::NvFatbin, FileFormat::Ptx);
+        let mut code = match self.info.compression {
+            Some(own) if own.is_known() => self.decompress(own)?,
+            None if is_ptx => {
+                let size = self.window.end.saturating_sub(self.window.start);
+                if size > self.room {
+                    return Err(too_large(size, self.room));
+                }
+                self.source.read_range(&self.window)?
+            }
+            _ => return Ok(None),
+        };
+        if is_ptx {
+            let len = code.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            code.truncate(len);
         }
-        let stored = self.source.read_range(&self.window)?;
-        let image = code::inflate(&stored, own);
-        image.map(Some).ok_or_else(|| invalid(format!("malformed {} data", own.method)))
+        Ok(Some(code))
+    }
+
+    fn decompress(&mut self, own: Compression) -> io::Result<Vec<u8>> {
+        let image =
+            code::decompressed(self.source, &self.window, own, self.room, self.decompressed)?;
+        image.map_err(|undone| match undone {
+            Undone::Codec(error) => io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("image {}: {error}", self.info.index),
+            ),
+            Undone::Limit(limit) => too_large(own.uncompressed_size, limit),
+        })
     }
 
     /// Returns the GPUs that an archive of Intel's offline compiler has machine code for, by IP version
@@ -487,12 +509,12 @@ impl<'e, 's> Image<'e, 's> {
     ///
     /// # Errors
     ///
-    /// Those of [`decompress`](Self::decompress).
+    /// Those of [`code`](Self::code).
     pub fn archived_gpus(&mut self) -> io::Result<Option<Vec<String>>> {
         if self.info.format != FileFormat::Archive {
             return Ok(None);
         }
-        let image = match self.decompress()? {
+        let image = match self.code()? {
             Some(image) => image,
             None => self.source.read_range(&self.window)?,
         };
@@ -509,6 +531,12 @@ impl<'e, 's> Image<'e, 's> {
     pub fn pieces(&mut self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         SourceReader::new(self.source, self.window.clone()).pieces(each)
     }
+}
+
+fn too_large(size: u64, limit: u64) -> io::Error {
+    let what =
+        format!("decompressing this image ({size} bytes) would exceed the limit of {limit} bytes");
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 /// Formats the description of the image.

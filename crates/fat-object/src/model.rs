@@ -256,6 +256,14 @@ impl Compression {
     pub fn uncompressed_size(&self) -> u64 {
         self.uncompressed_size
     }
+
+    /// Returns whether [`Image::code`](crate::Image::code) knows the method: only NVIDIA's linker reads scrambled
+    /// LTO-IR.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        let codec = nv_fatbin::Codec::from_name(self.method);
+        !matches!(codec, None | Some(nv_fatbin::Codec::Scrambled | nv_fatbin::Codec::Unknown))
+    }
 }
 
 /// A container that the walk came to.

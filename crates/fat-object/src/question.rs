@@ -124,7 +124,7 @@ fn start_of(data: &[u8], window: &Range<u64>, headers: &mut Budget) -> io::Resul
 
 /// The first bytes of containers.
 const FIRST: [u8; 4] =
-    [bundle_format::MAGIC[0], ccob::MAGIC[0], offload_binary::MAGIC[0], crate::nv_fatbin::MAGIC[0]];
+    [bundle_format::MAGIC[0], ccob::MAGIC[0], offload_binary::MAGIC[0], ::nv_fatbin::MAGIC[0]];
 
 /// Returns the answer of a walk that ends at the first container of device code: such a one is found by its header.
 fn of_walk(data: &[u8]) -> Result<bool, Error> {

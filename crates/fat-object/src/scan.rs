@@ -41,7 +41,7 @@ const MAGICS: [&[u8]; 9] = [
     &offload_binary::MAGIC,
     &ccob::MAGIC,
     b"__CL",
-    &nv_fatbin::MAGIC,
+    &::nv_fatbin::MAGIC,
     b"\x7fELF",
     ::hcf::MAGIC,
     // With a byte of the version.
@@ -370,10 +370,10 @@ fn is_stream_of(method: Method, stream: &[u8]) -> bool {
 
 /// Returns the size of a fatbinary whose first entry is code for a GPU.
 fn fatbinary(head: &[u8], available: u64) -> Option<u64> {
-    let len = nv_fatbin::parse_header(head, available).ok()?;
+    let len = ::nv_fatbin::Fatbin::parse_prefix(head, available).ok()?.size();
     let entry = head.get(usize::try_from(nv_fatbin::HEADER_LEN).ok()?..)?;
-    let entry = nv_fatbin::parse_entry(entry, 0, nv_fatbin::HEADER_LEN, len).ok()?;
-    entry.is_plausible().then_some(len)
+    let entry = ::nv_fatbin::Entry::parse(entry, 0, nv_fatbin::HEADER_LEN, len).ok()?;
+    nv_fatbin::is_plausible(&entry).then_some(len)
 }
 
 /// Finds magics, from one to the next.

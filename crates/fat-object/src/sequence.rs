@@ -186,7 +186,7 @@ pub(crate) fn starts_with(
     let available = window.end - window.start;
     let sound = match FileFormat::sniff(&head) {
         FileFormat::CompressedBundle => ccob::Header::parse(&head, available).is_ok(),
-        FileFormat::Fatbinary => nv_fatbin::parse_header(&head, available).is_ok(),
+        FileFormat::Fatbinary => ::nv_fatbin::Fatbin::parse_prefix(&head, available).is_ok(),
         FileFormat::Bundle if !head.starts_with(&bundle_format::MAGIC) => false,
         FileFormat::Bundle | FileFormat::OffloadBinary if headers.left() == 0 => {
             return Ok(Start::Unknown);

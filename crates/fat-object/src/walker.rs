@@ -7,7 +7,7 @@ use std::ops::Range;
 use device_code::FileFormat;
 
 use crate::agreement::contradiction;
-use crate::code;
+use crate::code::{self, Undone};
 use crate::contents::Contents;
 use crate::context::{Ahead, Context};
 use crate::error::Problem;
@@ -187,6 +187,8 @@ struct Seen {
     object: Option<Range<u64>>,
     /// `true` if it may hold further images, and these are asked for.
     is_entered: bool,
+    /// The reason why it could not be checked.
+    fault: Option<Problem>,
 }
 
 /// The reason why the walk was interrupted.
@@ -477,11 +479,21 @@ impl<'r> Walk<'r> {
         }
         let Description { mut info, format, object } = description;
         let Some(source) = self.sources.last_mut() else { return Ok(Step::End) };
+        let mut fault = None;
         let head = match (format, info.compression) {
             (None, _) => Some(source.peek(&window, FileFormat::SNIFF_LEN)?),
-            (Some(_), Some(own)) if self.cx.options.check_compressed => {
+            (Some(_), Some(own)) if self.cx.options.check_compressed && own.is_known() => {
                 let room = self.cx.room();
-                code::decompressed_head(source, &window, own, room, &mut self.cx.decompressed)?
+                match code::decompressed(source, &window, own, room, &mut self.cx.decompressed)? {
+                    Ok(mut image) => {
+                        image.truncate(FileFormat::SNIFF_LEN);
+                        Some(image)
+                    }
+                    Err(undone) => {
+                        fault = Some(undone);
+                        None
+                    }
+                }
             }
             _ => None,
         };
@@ -507,7 +519,13 @@ impl<'r> Walk<'r> {
         // Archives of code for several GPUs of Intel are images as a whole.
         let is_whole = info.compression.is_some() || info.sycl.is_some();
         let is_entered = may_hold && !is_whole && self.cx.options.enter_images;
-        self.state = State::Image(Box::new(Seen { info, window, object, is_entered }));
+        let fault = fault.map(|undone| match undone {
+            Undone::Codec(error) => Problem::Image { entry: info.entry(), error },
+            Undone::Limit(limit) => {
+                Problem::DecompressedInAll { uncompressed_size: info.size, limit }
+            }
+        });
+        self.state = State::Image(Box::new(Seen { info, window, object, is_entered, fault }));
         Ok(Step::Image)
     }
 
@@ -529,13 +547,16 @@ impl<'r> Walk<'r> {
     /// Queues the findings and the container that follow the image just shown: its disagreement with its name, and its
     /// contents.
     fn behind_image(&mut self, seen: Seen) {
-        let Seen { info, window, is_entered, .. } = seen;
+        let Seen { info, window, is_entered, fault, .. } = seen;
         let Some(level) = self.levels.last_mut() else { return };
         if is_entered {
             let name = info.id.clone().unwrap_or_else(|| info.index.to_string());
             let step = PathStep::new(ContainerKind::Image, name);
             let opened = Opened::here(step, window.clone(), Contents::new(window.clone()));
             level.found.first(Child::Container(Box::new(opened)));
+        }
+        if let Some(fault) = fault {
+            level.found.first(Child::Finding(window.start, fault));
         }
         if let Some(disagreement) = &info.disagreement {
             let error = Problem::Disagreement {

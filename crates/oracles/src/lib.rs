@@ -22,6 +22,7 @@ pub mod bundles;
 pub mod compressed;
 pub mod damage;
 pub mod edits;
+pub mod fatbins;
 pub mod faults;
 pub mod fields;
 pub mod hcf;

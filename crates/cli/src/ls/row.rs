@@ -8,7 +8,6 @@ use fat_object::{FileFormat, Image, ImageInfo};
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
-use crate::extract::is_decompressed;
 use crate::style;
 
 /// One JSON object: the file as given on the command line, and the `fat-object` record of the image.
@@ -107,16 +106,16 @@ pub(super) struct Hashed {
 /// an image that cannot be decompressed: a finding has the reason.
 pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<Option<String>> {
     let mut hasher = XxHash3_64::new();
-    if is_decompressed(image) {
-        if image.format() == FileFormat::NotRead {
-            return Ok(None);
-        }
-        hasher.write(&image.decompress()?.unwrap_or_default());
-    } else {
-        image.pieces(&mut |piece| {
+    let is_compressed = image.compression().is_some();
+    if is_compressed && image.format() == FileFormat::NotRead {
+        return Ok(None);
+    }
+    match image.code()? {
+        Some(code) => hasher.write(&code),
+        None => image.pieces(&mut |piece| {
             hasher.write(piece);
             Ok(())
-        })?;
+        })?,
     }
     Ok(Some(format!("{:016x}", hasher.finish())))
 }

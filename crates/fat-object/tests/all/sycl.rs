@@ -95,7 +95,7 @@ struct Decompressed(Vec<Result<Option<usize>, String>>);
 
 impl Visitor for Decompressed {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        let image = image.decompress().map(|image| image.map(|image| image.len()));
+        let image = image.code().map(|image| image.map(|image| image.len()));
         self.0.push(image.map_err(|error| error.to_string()));
         Ok(())
     }

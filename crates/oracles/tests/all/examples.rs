@@ -94,6 +94,15 @@ fn faulty_samples() {
 }
 
 #[test]
+fn fatbin_samples() {
+    over_samples(|sample| {
+        for at in (0..sample.len()).step_by(997) {
+            fatbins::check(&sample[at..]);
+        }
+    });
+}
+
+#[test]
 fn id_samples() {
     over_samples(|sample| {
         let text = String::from_utf8_lossy(sample);

@@ -1,0 +1,290 @@
+//! An entry of a fatbinary.
+
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::codec::Codec;
+use crate::concatenated::{self, ConcatenatedImage};
+use crate::error::{Error, Problem};
+use crate::kinds::{Architecture, Flags, Kind};
+use crate::{field, to_u64};
+
+/// Bytes of the header without its extension.
+pub(crate) const HEADER: usize = 64;
+
+/// The fields of a header that are not of this crate's concern alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wire {
+    pub(crate) kind: u16,
+    pub(crate) version: u16,
+    pub(crate) header_size: u32,
+    pub(crate) payload_size: u64,
+    pub(crate) compressed_size: u32,
+    pub(crate) options: u32,
+    pub(crate) minor: u16,
+    pub(crate) major: u16,
+    pub(crate) sm: u32,
+    pub(crate) identifier: u32,
+    pub(crate) identifier_len: u32,
+    pub(crate) flags: u64,
+    pub(crate) uncompressed_size: u64,
+}
+
+impl Wire {
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; HEADER] = bytes.first_chunk()?;
+        Some(Wire {
+            kind: u16::from_le_bytes(field(bytes, 0)?),
+            version: u16::from_le_bytes(field(bytes, 2)?),
+            header_size: u32::from_le_bytes(field(bytes, 4)?),
+            payload_size: u64::from_le_bytes(field(bytes, 8)?),
+            compressed_size: u32::from_le_bytes(field(bytes, 16)?),
+            options: u32::from_le_bytes(field(bytes, 20)?),
+            minor: u16::from_le_bytes(field(bytes, 24)?),
+            major: u16::from_le_bytes(field(bytes, 26)?),
+            sm: u32::from_le_bytes(field(bytes, 28)?),
+            identifier: u32::from_le_bytes(field(bytes, 32)?),
+            identifier_len: u32::from_le_bytes(field(bytes, 36)?),
+            flags: u64::from_le_bytes(field(bytes, 40)?),
+            uncompressed_size: u64::from_le_bytes(field(bytes, 56)?),
+        })
+    }
+}
+
+/// An entry of a fatbinary: code of one kind for one architecture.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'data> {
+    wire: Wire,
+    /// From the first byte of the entry on, as far as they are in memory.
+    bytes: &'data [u8],
+    index: usize,
+    offset: u64,
+}
+
+impl<'data> Entry<'data> {
+    /// Reads the header of an entry.
+    ///
+    /// `bytes` start with it, and need not reach beyond its first 64 bytes: what needs more says so. `index` counts the
+    /// entries before it, `offset` is its place from the magic of a fatbinary with `size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](crate::ErrorKind::Malformed) where sizes contradict each other.
+    pub fn parse(bytes: &'data [u8], index: usize, offset: u64, size: u64) -> Result<Self, Error> {
+        let beyond = |end: u64| Problem::EntryBeyondEnd { index, offset, end, available: size };
+        let Some(wire) = Wire::read(bytes) else {
+            return Err(beyond(offset.saturating_add(to_u64(HEADER))).into());
+        };
+        let header_size = wire.header_size;
+        if u64::from(header_size) < to_u64(HEADER) {
+            return Err(Problem::EntryHeaderSize { index, offset, header_size }.into());
+        }
+        let padded = wire.payload_size;
+        let end = offset.saturating_add(u64::from(header_size)).saturating_add(padded);
+        if end > size {
+            return Err(beyond(end).into());
+        }
+        let entry = Entry { wire, bytes, index, offset };
+        let exact = entry.stored_size();
+        if exact > padded {
+            return Err(Problem::CompressedSize { index, offset, exact, padded }.into());
+        }
+        let len = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        Ok(Entry { bytes: bytes.get(..len).unwrap_or(bytes), ..entry })
+    }
+
+    /// Returns its position among the entries, from 0.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Returns the offset of its header from the magic of the fatbinary.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the offset of the next entry, or of the end of the fatbinary.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.offset
+            .saturating_add(u64::from(self.wire.header_size))
+            .saturating_add(self.wire.payload_size)
+    }
+
+    /// Returns the kind of code.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        Kind(self.wire.kind)
+    }
+
+    /// Returns the flags.
+    #[must_use]
+    pub fn flags(&self) -> Flags {
+        Flags::from_bits_retain(self.wire.flags)
+    }
+
+    /// Returns the architecture, by SM number and flags.
+    #[must_use]
+    pub fn architecture(&self) -> Architecture {
+        Architecture::new(self.wire.sm, self.flags())
+    }
+
+    /// Returns major and minor version of the code: of PTX its `.version`, of a cubin its ABI.
+    #[must_use]
+    pub fn code_version(&self) -> (u16, u16) {
+        (self.wire.major, self.wire.minor)
+    }
+
+    /// Returns the version of the entry: 0x101 in all files seen.
+    #[must_use]
+    pub fn version(&self) -> u16 {
+        self.wire.version
+    }
+
+    /// Returns the codec of the payload; `None` if it is not compressed.
+    #[must_use]
+    pub fn codec(&self) -> Option<Codec> {
+        Codec::of(self.flags())
+    }
+
+    /// Returns the size of the code in bytes, decompressed. Code that is not compressed counts with its padding of up to 7
+    /// bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match self.codec() {
+            Some(_) => self.wire.uncompressed_size,
+            None => self.wire.payload_size,
+        }
+    }
+
+    /// Returns the bytes that the payload takes; without padding if it is compressed.
+    #[must_use]
+    pub fn stored_size(&self) -> u64 {
+        match u64::from(self.wire.compressed_size) {
+            exact if exact != 0 && self.codec().is_some() => exact,
+            _ => self.wire.payload_size,
+        }
+    }
+
+    /// Returns the place of the stored payload, from the magic of the fatbinary.
+    #[must_use]
+    pub fn range(&self) -> Range<u64> {
+        let start = self.offset.saturating_add(u64::from(self.wire.header_size));
+        start..start.saturating_add(self.stored_size())
+    }
+
+    /// Returns the payload as stored; `None` where it is not in memory.
+    #[must_use]
+    pub fn payload(&self) -> Option<&'data [u8]> {
+        let start = usize::try_from(self.wire.header_size).ok()?;
+        let size = usize::try_from(self.stored_size()).ok()?;
+        self.bytes.get(start..)?.get(..size)
+    }
+
+    /// Returns the bytes of the entry, header and payload; `None` where they are not in memory.
+    #[must_use]
+    pub fn bytes(&self) -> Option<&'data [u8]> {
+        let len = usize::try_from(self.end().saturating_sub(self.offset)).ok()?;
+        self.bytes.get(..len)
+    }
+
+    /// Returns the identifier: the name of the module of relocatable PTX, or what `fatbinary --ident` was given.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](crate::ErrorKind::Malformed) if it lies outside of the header.
+    pub fn identifier(&self) -> Result<Option<&'data [u8]>, Error> {
+        match (self.wire.identifier, self.wire.identifier_len) {
+            (0, _) => Ok(None),
+            (at, len) => self.extension("identifier", at, len).map(Some),
+        }
+    }
+
+    /// Returns the options: of PTX those for `ptxas`, of LTO-IR those of the compiler, of a cubin with
+    /// [`Flags::COMPAT`] its section `.nv.compat` after a byte 0. `None` where there are none.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](crate::ErrorKind::Malformed) if they lie outside of the header.
+    pub fn options(&self) -> Result<Option<&'data [u8]>, Error> {
+        let at = self.wire.options;
+        if at == 0 || self.kind() == Kind::CONCATENATED {
+            return Ok(None);
+        }
+        let descriptor = self.extension("options", at, 8)?;
+        let number = |at| field(descriptor, at).map(u32::from_le_bytes).unwrap_or_default();
+        match (number(0), number(4)) {
+            // CUDA 11 writes a descriptor of zeros.
+            (0, _) => Ok(None),
+            (at, len) => self.extension("options", at, len).map(Some),
+        }
+    }
+
+    /// Returns bytes of the header's extension.
+    pub(crate) fn extension(
+        &self,
+        what: &'static str,
+        at: u32,
+        len: u32,
+    ) -> Result<&'data [u8], Error> {
+        let end = u64::from(at).saturating_add(u64::from(len));
+        let header_size = self.wire.header_size;
+        let fault = Problem::Extension {
+            index: self.index,
+            offset: self.offset,
+            what,
+            at,
+            end,
+            header_size,
+        };
+        let range = usize::try_from(at).ok().zip(usize::try_from(end).ok());
+        if u64::from(at) < to_u64(HEADER) || end > u64::from(header_size) {
+            return Err(fault.into());
+        }
+        let found = range.and_then(|(at, end)| self.bytes.get(at..end));
+        found.ok_or_else(|| self.not_in_memory(u64::from(header_size)))
+    }
+
+    fn not_in_memory(&self, needed: u64) -> Error {
+        Problem::Incomplete { index: self.index, offset: self.offset, needed }.into()
+    }
+
+    /// Returns the code: the payload, decompressed if it is compressed. It may be `limit` bytes long.
+    ///
+    /// PTX ends with a NUL. Code that was not compressed has its padding of up to 7 zeros at the end.
+    ///
+    /// # Errors
+    ///
+    /// - [`Limit`](crate::ErrorKind::Limit) if the entry promises more than `limit` bytes,
+    /// - [`Unsupported`](crate::ErrorKind::Unsupported) for scrambled LTO-IR and for a codec that is unknown or not built in,
+    /// - [`Codec`](crate::ErrorKind::Codec) for a payload that does not decompress to as many bytes as the entry says,
+    /// - [`Incomplete`](crate::ErrorKind::Incomplete) if the payload is not in memory.
+    pub fn decompress(&self, limit: u64) -> Result<Cow<'data, [u8]>, Error> {
+        let Some(payload) = self.payload() else {
+            return Err(self.not_in_memory(self.range().end.saturating_sub(self.offset)));
+        };
+        let Some(codec) = self.codec() else { return Ok(Cow::Borrowed(payload)) };
+        let size = self.size();
+        if size > limit {
+            return Err(Problem::TooLarge { size, limit }.into());
+        }
+        codec.decompress(payload, size).map(Cow::Owned).map_err(|error| error.of_entry(self.index))
+    }
+
+    /// Returns the images of an entry of kind [`CONCATENATED`](Kind::CONCATENATED), by their places in the code that
+    /// [`decompress`](Self::decompress) returns; none for other kinds.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](crate::ErrorKind::Malformed) for a table that does not fit its header, or an image that does not lie in
+    /// the code.
+    pub fn concatenated(&self) -> Result<Vec<ConcatenatedImage<'data>>, Error> {
+        if self.kind() != Kind::CONCATENATED {
+            return Ok(Vec::new());
+        }
+        concatenated::images(self, self.wire.options)
+    }
+}

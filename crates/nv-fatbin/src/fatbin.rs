@@ -1,0 +1,130 @@
+//! A fatbinary, and several in a row.
+
+use core::iter::from_fn;
+
+use crate::entry::Entry;
+use crate::error::{Error, Problem};
+use crate::{MAGIC, field, to_u64};
+
+/// Bytes of the header.
+pub(crate) const HEADER: u64 = 16;
+
+/// A fatbinary, or as much of it as is in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Fatbin<'data> {
+    data: &'data [u8],
+    size: u64,
+}
+
+impl<'data> Fatbin<'data> {
+    /// Reads the header of the fatbinary at the start of `data`, which holds all of it. Bytes after the fatbinary are ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAFatbin`](crate::ErrorKind::NotAFatbin), [`Truncated`](crate::ErrorKind::Truncated),
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for another version.
+    pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
+        Self::parse_prefix(data, to_u64(data.len()))
+    }
+
+    /// Reads the header of the fatbinary at the start of `prefix`, which has its first 16 bytes at least. `available` is the
+    /// number of bytes from its magic to the end of the section or file.
+    ///
+    /// ```
+    /// use nv_fatbin::Fatbin;
+    ///
+    /// let header = b"\x50\xed\x55\xba\x01\0\x10\0\x50\0\0\0\0\0\0\0";
+    /// assert_eq!(Fatbin::parse_prefix(header, 1000)?.size(), 96);
+    /// let error = Fatbin::parse(header).unwrap_err();
+    /// assert_eq!(error.to_string(), "fatbinary promises 80 bytes after its header, 0 are left");
+    /// # Ok::<(), nv_fatbin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`parse`](Self::parse).
+    pub fn parse_prefix(prefix: &'data [u8], available: u64) -> Result<Self, Error> {
+        let shown = prefix.get(..MAGIC.len()).unwrap_or(prefix);
+        if !MAGIC.starts_with(shown) {
+            return Err(Problem::NotAFatbin.into());
+        }
+        let fields = || Some((field(prefix, 4)?, field(prefix, 6)?, field(prefix, 8)?));
+        let Some((version, header_size, size)) = fields() else {
+            return Err(Problem::TruncatedHeader { available: to_u64(prefix.len()) }.into());
+        };
+        let (version, header_size) = (u16::from_le_bytes(version), u16::from_le_bytes(header_size));
+        if version != 1 || u64::from(header_size) != HEADER {
+            return Err(Problem::Version { version, header_size }.into());
+        }
+        let size = u64::from_le_bytes(size);
+        let rest = available.saturating_sub(HEADER);
+        if size > rest {
+            return Err(Problem::BeyondEnd { size, available: rest }.into());
+        }
+        let size = HEADER.saturating_add(size);
+        let len = usize::try_from(size).unwrap_or(usize::MAX);
+        Ok(Fatbin { data: prefix.get(..len).unwrap_or(prefix), size })
+    }
+
+    /// Returns the number of bytes of the fatbinary, with its header.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the bytes of the fatbinary, as far as they are in memory.
+    #[must_use]
+    pub fn bytes(&self) -> &'data [u8] {
+        self.data
+    }
+
+    /// Iterates over the entries, in stored order. The first error is the last item.
+    pub fn entries(
+        &self,
+    ) -> impl Iterator<Item = Result<Entry<'data>, Error>> + Clone + use<'data> {
+        let Fatbin { data, size } = *self;
+        let mut next = (0, HEADER);
+        let mut is_done = false;
+        from_fn(move || {
+            let (index, offset) = next;
+            if is_done || offset >= size {
+                return None;
+            }
+            let at = usize::try_from(offset).unwrap_or(usize::MAX);
+            let entry = Entry::parse(data.get(at..).unwrap_or_default(), index, offset, size);
+            match &entry {
+                Ok(entry) => next = (index.saturating_add(1), entry.end()),
+                Err(_) => is_done = true,
+            }
+            Some(entry)
+        })
+    }
+}
+
+/// Iterates over the fatbinaries of a section, each with its offset. Zeros may lie between them and at the end. The first
+/// error is the last item.
+///
+/// ```
+/// let empty = *b"\x50\xed\x55\xba\x01\0\x10\0\0\0\0\0\0\0\0\0";
+/// let section = [&empty[..], &[0; 8], &empty, &[0; 3]].concat();
+/// let offsets = nv_fatbin::fatbins(&section).map(|found| found.map(|(offset, _)| offset));
+/// assert_eq!(offsets.collect::<Result<Vec<_>, _>>()?, [0, 24]);
+/// # Ok::<(), nv_fatbin::Error>(())
+/// ```
+pub fn fatbins(
+    section: &[u8],
+) -> impl Iterator<Item = Result<(u64, Fatbin<'_>), Error>> + Clone + use<'_> {
+    let mut at = Some(0);
+    from_fn(move || {
+        let rest = section.get(at?..)?;
+        let zeros = rest.iter().position(|&byte| byte != 0)?;
+        let start = at?.saturating_add(zeros);
+        let offset = to_u64(start);
+        let parsed = Fatbin::parse(rest.get(zeros..)?);
+        at = parsed.as_ref().ok().map(|fatbin| start.saturating_add(fatbin.data.len()));
+        Some(match parsed {
+            Ok(fatbin) => Ok((offset, fatbin)),
+            Err(error) => Err(error.moved(offset)),
+        })
+    })
+}

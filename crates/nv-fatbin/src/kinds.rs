@@ -1,0 +1,132 @@
+//! Kind, flags and architecture of an entry.
+
+use core::fmt;
+
+/// The kind of code in an entry.
+///
+/// A number without a constant is kept as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind(pub u16);
+
+impl Kind {
+    /// PTX, NVIDIA's assembler text; a NUL ends it.
+    pub const PTX: Self = Self(1);
+    /// A cubin: an ELF file for one architecture.
+    pub const ELF: Self = Self(2);
+    /// A cubin as text, of the first releases of CUDA.
+    pub const TEXT_CUBIN: Self = Self(4);
+    /// LTO-IR, which NVIDIA's linker compiles.
+    pub const LTO_IR: Self = Self(8);
+    /// An index, as `nvFatbinAddIndex` adds.
+    pub const INDEX: Self = Self(0x20);
+    /// PTX of relocatable device code, for the linker in the driver.
+    pub const RELOCATABLE_PTX: Self = Self(0x40);
+    /// Tile IR, since CUDA 13.1.
+    pub const TILE_IR: Self = Self(0x80);
+    /// Several images that are compressed as one stream: see [`Entry::concatenated`](crate::Entry::concatenated).
+    pub const CONCATENATED: Self = Self(0x100);
+
+    /// Returns the name that `fatbinary` takes or `cuobjdump` prints: `ptx`, `elf`, `cubin`, `nvvm`, `index`, `reloc`, `tileir`
+    /// or `concat`. `None` for an unknown number.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::PTX => "ptx",
+            Self::ELF => "elf",
+            Self::TEXT_CUBIN => "cubin",
+            Self::LTO_IR => "nvvm",
+            Self::INDEX => "index",
+            Self::RELOCATABLE_PTX => "reloc",
+            Self::TILE_IR => "tileir",
+            Self::CONCATENATED => "concat",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "kind {:#x}", self.0),
+        }
+    }
+}
+
+bitflags::bitflags! {
+    /// The flags of an entry. Bits without a name are kept.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Flags: u64 {
+        /// For a host with addresses of 64 bits.
+        const BITS_64 = 0x1;
+        /// Has debug information (`-g`).
+        const DEBUG = 0x2;
+        /// Made for CUDA.
+        const CUDA = 0x4;
+        /// Made for OpenCL.
+        const OPENCL = 0x8;
+        /// For a Linux host.
+        const LINUX = 0x10;
+        /// For a macOS host.
+        const MACOS = 0x20;
+        /// For a Windows host.
+        const WINDOWS = 0x40;
+        /// The payload is a zlib stream.
+        const ZLIB = 0x1000;
+        /// The payload is an LZ4 block.
+        const LZ4 = 0x2000;
+        /// The payload is compressed by a codec that is not known.
+        const UNKNOWN_CODEC = 0x4000;
+        /// The payload is a Zstandard frame.
+        const ZSTD = 0x8000;
+        /// The payload is LTO-IR, scrambled after it was compressed.
+        const SCRAMBLED = 0x1_0000;
+        /// For this architecture only: `sm_90a`.
+        const ARCHITECTURE_SPECIFIC = 0x10_0000;
+        /// For this architecture and later ones of its family: `sm_100f`.
+        const FAMILY_SPECIFIC = 0x20_0000;
+        /// The options are a copy of the cubin's section `.nv.compat`.
+        const COMPAT = 0x100_0000;
+
+        const _ = !0;
+    }
+}
+
+/// The architecture that an entry names. It prints as `sm_90a`, for PTX too, as in NVIDIA's tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Architecture {
+    pub(crate) sm: u32,
+    pub(crate) suffix: &'static str,
+}
+
+impl Architecture {
+    pub(crate) fn new(sm: u32, flags: Flags) -> Self {
+        let suffix = if flags.contains(Flags::ARCHITECTURE_SPECIFIC) {
+            "a"
+        } else if flags.contains(Flags::FAMILY_SPECIFIC) {
+            "f"
+        } else {
+            ""
+        };
+        Architecture { sm, suffix }
+    }
+
+    /// Returns the SM number: 90 for `sm_90a`.
+    #[must_use]
+    pub fn sm(self) -> u32 {
+        self.sm
+    }
+
+    /// Returns what follows the number: `a` for code that runs on this architecture only, `f` for code that runs on its
+    /// family, or nothing.
+    #[must_use]
+    pub fn suffix(self) -> &'static str {
+        self.suffix
+    }
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}{}", self.sm, self.suffix)
+    }
+}

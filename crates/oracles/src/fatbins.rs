@@ -1,0 +1,150 @@
+//! NVIDIA fatbinaries, made from the fuzzer's bytes, and any bytes.
+
+use arbitrary::{Result, Unstructured};
+use nv_fatbin::{Entry, Fatbin, fatbins};
+
+#[path = "../../nv-fatbin/tests/all/make.rs"]
+mod make;
+
+use make::{Made, fatbin, options, zstd};
+
+/// Bytes that an entry may decompress to.
+const LIMIT: u64 = 1 << 16;
+
+/// Reads any bytes. Then makes a fatbinary of them and checks that exactly its entries are found, with their code, and that
+/// every change of the fuzzer is read within bounds.
+pub fn check(data: &[u8]) {
+    read(data);
+    let u = &mut Unstructured::new(data);
+    let Ok(entries) = made(u) else { return };
+    let made = entries.iter().map(|(made, _)| made.clone()).collect::<Vec<_>>();
+    let mut bytes = fatbin(&made);
+    let found = Fatbin::parse(&bytes).expect("it is sound").entries();
+    let found = found.collect::<std::result::Result<Vec<_>, _>>().expect("all are sound");
+    assert_eq!(found.len(), entries.len());
+    for (entry, (made, code)) in found.iter().zip(&entries) {
+        assert_eq!((entry.kind().0, entry.flags().bits()), (made.kind, made.flags));
+        assert_eq!((entry.architecture().sm(), entry.code_version()), (made.sm, made.version));
+        let identifier = made.identifier.map(str::as_bytes);
+        assert_eq!(entry.identifier().expect("it lies in the header"), identifier);
+        let options = entry.options().expect("they lie in the header");
+        assert_eq!(options.is_some(), made.options.is_some());
+        let found = entry.decompress(LIMIT).expect("the payload is sound");
+        let padding = found.strip_prefix(&code[..]).expect("the code comes out");
+        assert!(padding.len() < 8 && padding.iter().all(|&byte| byte == 0));
+        assert!(entry.codec().is_none() || padding.is_empty());
+    }
+    read(&bytes);
+    for _ in 0..u.int_in_range(1..=6).unwrap_or(1) {
+        let Ok(at) = u.int_in_range(0..=bytes.len() - 1) else { break };
+        let Ok(byte) = u.arbitrary::<u8>() else { break };
+        bytes[at] = byte;
+    }
+    read(&bytes);
+}
+
+/// Reads all fatbinaries and entries of some bytes.
+fn read(bytes: &[u8]) {
+    let mut end = 0;
+    for found in fatbins(bytes) {
+        let (at, fatbin) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                crate::assert_message(&error);
+                assert!(error.offset().is_some_and(|offset| offset <= bytes.len() as u64));
+                break;
+            }
+        };
+        assert!(at >= end && at + fatbin.size() <= bytes.len() as u64);
+        assert_eq!(fatbin.bytes(), &bytes[at as usize..][..fatbin.size() as usize]);
+        end = at + fatbin.size();
+        let mut next = 16;
+        for entry in fatbin.entries() {
+            match entry {
+                Ok(entry) => {
+                    assert_eq!(entry.offset(), next);
+                    next = entry.end();
+                    read_entry(&entry, &fatbin);
+                }
+                Err(error) => {
+                    crate::assert_message(&error);
+                    assert_eq!(error.offset(), Some(next));
+                    next = fatbin.size();
+                }
+            }
+        }
+        assert_eq!(next, fatbin.size());
+    }
+}
+
+fn read_entry(entry: &Entry<'_>, fatbin: &Fatbin<'_>) {
+    let range = entry.range();
+    assert!(range.start >= entry.offset() + 64 && range.end <= entry.end());
+    let stored = &fatbin.bytes()[range.start as usize..range.end as usize];
+    assert_eq!(entry.payload(), Some(stored));
+    let header = &fatbin.bytes()[entry.offset() as usize..range.start as usize];
+    for text in [entry.identifier(), entry.options()] {
+        match text {
+            Ok(Some(text)) => {
+                assert!(text.is_empty() || header.windows(text.len()).any(|found| found == text));
+            }
+            Ok(None) => {}
+            Err(error) => crate::assert_message(&error),
+        }
+    }
+    match entry.decompress(LIMIT) {
+        Ok(code) => assert_eq!(code.len() as u64, entry.size()),
+        Err(error) => crate::assert_message(&error),
+    }
+    match entry.concatenated() {
+        Ok(images) => images.iter().for_each(|image| assert!(image.range().end <= entry.size())),
+        Err(error) => crate::assert_message(&error),
+    }
+}
+
+/// Entries and their code.
+fn made(u: &mut Unstructured<'_>) -> Result<Vec<(Made, Vec<u8>)>> {
+    let mut entries = Vec::new();
+    for _ in 0..u.int_in_range(0..=5)? {
+        let len = u.int_in_range(0..=200)?;
+        let code = u.bytes(len)?.to_vec();
+        let (codec, payload) = match u.int_in_range(0..=3)? {
+            // A size of 0 is the mark of code that is not compressed.
+            0 | 1 if code.is_empty() => (0, Vec::new()),
+            1 => (0x2000, literals(&code)),
+            2 if !code.is_empty() => (0x8000, zstd(&code)),
+            _ => (0, code.clone()),
+        };
+        let identifier = u.arbitrary::<bool>()?.then_some("module_1");
+        let at = if identifier.is_some() { 80 } else { 64 };
+        let made = Made {
+            kind: *u.choose(&[1, 2, 4, 8, 0x20, 0x40, 0x80, 3])?,
+            sm: u.int_in_range(0..=200)?,
+            flags: codec | u.arbitrary::<u64>()? & !0x1_f000,
+            version: u.arbitrary()?,
+            identifier,
+            options: u.arbitrary::<bool>()?.then(|| options(at, "-O3 ")),
+            size: if codec == 0 { 0 } else { code.len() as u64 },
+            payload,
+        };
+        entries.push((made, code));
+    }
+    Ok(entries)
+}
+
+/// An LZ4 block of one sequence of literals.
+fn literals(code: &[u8]) -> Vec<u8> {
+    let mut block = match code.len() {
+        len @ ..15 => vec![(len as u8) << 4],
+        _ => vec![0xf0],
+    };
+    if let Some(mut rest) = code.len().checked_sub(15) {
+        while rest >= 255 {
+            block.push(255);
+            rest -= 255;
+        }
+        block.push(rest as u8);
+    }
+    block.extend(code);
+    block
+}
