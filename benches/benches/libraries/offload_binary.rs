@@ -1,7 +1,7 @@
 use std::hint::black_box;
 
+use byte_parts::Part;
 use criterion::{Criterion, Throughput};
-use offload_binary::byte_parts::Part;
 use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary, OffloadKind};
 
 /// Headers only, whatever the size of the images; and whole packages.

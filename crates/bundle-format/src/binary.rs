@@ -22,7 +22,6 @@ pub const MAGIC: [u8; 24] = *b"__CLANG_OFFLOAD_BUNDLE__";
 /// Stricter than clang-offload-bundler 22 and 23, which crash on or ignore some of it, a bundle
 /// is refused when it is cut short, when an ID is empty and when a code object does not lie
 /// inside the container or shares bytes with the descriptors or with another one.
-#[derive(Clone, Copy)]
 pub struct Bundle<'data> {
     /// The bytes of the container that are in memory.
     data: &'data [u8],
@@ -313,7 +312,6 @@ impl ExactSizeIterator for Entries<'_> {}
 
 /// An entry of a bundle: one code object. Two entries are equal if that is the same; the code objects are not
 /// compared.
-#[derive(Clone, Copy)]
 pub struct Entry<'data> {
     /// The bytes of the container that are in memory.
     data: &'data [u8],

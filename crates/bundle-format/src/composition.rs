@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use target_id::{ConflictKind, Feature, Target, conflicts};
+use target_id::{Feature, Target, conflicts};
 
 use crate::entry_id::EntryId;
 use crate::error::{Error, Problem};
@@ -16,50 +16,26 @@ use crate::error::{Error, Problem};
 const MAX_COMPARED: usize = 1024;
 
 /// A rule of composition that the entries of a bundle break. Entries are numbered from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CompositionFinding {
+///
+/// [`Display`](fmt::Display) says which: "bundle entries 0 and 2 both have the ID ...".
+#[derive(Debug)]
+pub struct CompositionFinding(Finding);
+
+#[derive(Debug)]
+enum Finding {
     /// An ID cannot be taken apart.
-    InvalidId {
-        /// The index of the entry.
-        index: usize,
-        /// The ID.
-        id: String,
-        /// The error in its ID.
-        error: Error,
-    },
+    InvalidId { index: usize, error: Error },
     /// The target ID of an entry cannot be read.
-    InvalidTargetId {
-        /// The index of the entry.
-        index: usize,
-        /// The whole ID.
-        id: String,
-        /// The error in the target ID.
-        error: target_id::Error,
-    },
+    InvalidTargetId { index: usize, id: String, error: target_id::Error },
     /// Two IDs mean the same, whether or not they are spelled the same.
-    Duplicate {
-        /// The entry that comes first.
-        first: usize,
-        /// The entry that repeats it.
-        second: usize,
-        /// The ID of the first entry.
-        first_id: String,
-        /// The ID of the second entry.
-        second_id: String,
-    },
+    Duplicate { first: usize, second: usize, first_id: String, second_id: String },
     /// Two entries are for one processor and only one of them has a setting for this feature:
     /// where it is any for one entry, it has to be any for all.
     FeatureInOneOnly {
-        /// The entry that comes first.
         first: usize,
-        /// The entry that does not go with it.
         second: usize,
-        /// The ID of the first entry.
         first_id: String,
-        /// The ID of the second entry.
         second_id: String,
-        /// The feature.
         feature: Feature,
     },
 }
@@ -68,35 +44,50 @@ impl CompositionFinding {
     /// Returns the entry at fault, the later one if there are two.
     #[must_use]
     pub fn index(&self) -> usize {
-        match self {
-            Self::InvalidId { index, .. } | Self::InvalidTargetId { index, .. } => *index,
-            Self::Duplicate { second, .. } | Self::FeatureInOneOnly { second, .. } => *second,
+        match self.0 {
+            Finding::InvalidId { index, .. } | Finding::InvalidTargetId { index, .. } => index,
+            Finding::Duplicate { second, .. } | Finding::FeatureInOneOnly { second, .. } => second,
         }
     }
 
-    /// Returns whether an ID by itself is at fault: no matter where any text may be one.
+    /// Returns the earlier entry if there are two; `None` if an ID by itself is at fault: no matter where any text may be
+    /// one.
     #[must_use]
-    pub fn is_about_one_id(&self) -> bool {
-        matches!(self, Self::InvalidId { .. } | Self::InvalidTargetId { .. })
+    pub fn first(&self) -> Option<usize> {
+        match self.0 {
+            Finding::InvalidId { .. } | Finding::InvalidTargetId { .. } => None,
+            Finding::Duplicate { first, .. } | Finding::FeatureInOneOnly { first, .. } => {
+                Some(first)
+            }
+        }
+    }
+
+    /// Returns the feature that only one of two entries sets; `None` for other rules.
+    #[must_use]
+    pub fn feature(&self) -> Option<&Feature> {
+        match &self.0 {
+            Finding::FeatureInOneOnly { feature, .. } => Some(feature),
+            _ => None,
+        }
     }
 }
 
 impl fmt::Display for CompositionFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InvalidId { index, error, .. } => write!(f, "bundle entry {index}: {error}"),
-            Self::InvalidTargetId { index, id, error } => {
+        match &self.0 {
+            Finding::InvalidId { index, error } => write!(f, "bundle entry {index}: {error}"),
+            Finding::InvalidTargetId { index, id, error } => {
                 write!(f, "bundle entry {index} has the ID {id:?}: {error}")
             }
-            Self::Duplicate { first, second, first_id, second_id } if first_id == second_id => {
+            Finding::Duplicate { first, second, first_id, second_id } if first_id == second_id => {
                 write!(f, "bundle entries {first} and {second} both have the ID {first_id:?}")
             }
-            Self::Duplicate { first, second, first_id, second_id } => write!(
+            Finding::Duplicate { first, second, first_id, second_id } => write!(
                 f,
                 "bundle entries {first} and {second} have the IDs {first_id:?} and \
                  {second_id:?}, which mean the same"
             ),
-            Self::FeatureInOneOnly { first, second, first_id, second_id, feature } => write!(
+            Finding::FeatureInOneOnly { first, second, first_id, second_id, feature } => write!(
                 f,
                 "bundle entries {first} and {second} have the IDs {first_id:?} and \
                  {second_id:?}, of which only one has a setting for {}",
@@ -118,21 +109,23 @@ impl core::error::Error for CompositionFinding {}
 /// length of the IDs; two of them are in a finding, of at most 1024 bytes each.
 ///
 /// ```
-/// use bundle_format::{CompositionFinding, composition};
+/// use bundle_format::composition;
 ///
 /// let findings = composition([
 ///     "host-x86_64-unknown-linux-gnu-",
 ///     "hipv4-amdgcn-amd-amdhsa--gfx906",
 ///     "hipv4-amdgcn-amd-amdhsa--gfx906:xnack+",
 /// ]);
-/// assert!(matches!(
-///     &findings[..],
-///     [CompositionFinding::FeatureInOneOnly { first: 1, second: 2, .. }]
-/// ));
+/// assert_eq!((findings.len(), findings[0].index()), (1, 2));
+/// assert_eq!(
+///     findings[0].to_string(),
+///     "bundle entries 1 and 2 have the IDs \"hipv4-amdgcn-amd-amdhsa--gfx906\" and \
+///      \"hipv4-amdgcn-amd-amdhsa--gfx906:xnack+\", of which only one has a setting for xnack"
+/// );
 /// ```
 #[must_use]
 pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<CompositionFinding> {
-    let mut findings = Vec::new();
+    let mut findings: Vec<CompositionFinding> = Vec::new();
     // The IDs that can be taken apart, and by their text those that cannot.
     let mut valid: Vec<(usize, &str)> = Vec::new();
     let mut targets: Vec<Target> = Vec::new();
@@ -149,25 +142,26 @@ pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Compositio
             Ok(id) => {
                 let target = id.target();
                 if let Some(error) = invalid_target_id(&target) {
-                    findings.push(CompositionFinding::InvalidTargetId {
+                    let id = text.to_owned();
+                    findings.push(CompositionFinding(Finding::InvalidTargetId {
                         index,
-                        id: text.to_owned(),
+                        id,
                         error,
-                    });
+                    }));
                 }
                 valid.push((index, text));
                 targets.push(target);
             }
             Err(error) => {
-                findings.push(CompositionFinding::InvalidId { index, id: text.to_owned(), error });
+                findings.push(CompositionFinding(Finding::InvalidId { index, error }));
                 let first = *invalid.entry(text).or_insert(index);
                 if first != index {
-                    findings.push(CompositionFinding::Duplicate {
+                    findings.push(CompositionFinding(Finding::Duplicate {
                         first,
                         second: index,
                         first_id: text.to_owned(),
                         second_id: text.to_owned(),
-                    });
+                    }));
                 }
             }
         }
@@ -179,12 +173,12 @@ pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Compositio
             continue;
         };
         let (first_id, second_id) = (first_id.to_owned(), second_id.to_owned());
-        findings.push(match conflict.kind {
-            ConflictKind::FeatureInOneOnly { feature } => {
-                CompositionFinding::FeatureInOneOnly { first, second, first_id, second_id, feature }
+        findings.push(CompositionFinding(match conflict.feature {
+            Some(feature) => {
+                Finding::FeatureInOneOnly { first, second, first_id, second_id, feature }
             }
-            _ => CompositionFinding::Duplicate { first, second, first_id, second_id },
-        });
+            None => Finding::Duplicate { first, second, first_id, second_id },
+        }));
     }
     // Stable: of one entry, what is wrong with its ID comes first.
     findings.sort_by_key(CompositionFinding::index);

@@ -29,7 +29,7 @@ use crate::error::{Error, Problem};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct EntryId<'a> {
     text: &'a str,
     kind: &'a str,
@@ -165,29 +165,6 @@ impl<'a> EntryId<'a> {
 impl fmt::Display for EntryId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.text)
-    }
-}
-
-/// As [`parse`](EntryId::parse). There is no [`FromStr`](core::str::FromStr): an ID borrows the text.
-impl<'a> TryFrom<&'a str> for EntryId<'a> {
-    type Error = Error;
-
-    fn try_from(text: &'a str) -> Result<Self, Error> {
-        Self::parse(text)
-    }
-}
-
-/// The ID as given.
-impl AsRef<str> for EntryId<'_> {
-    fn as_ref(&self) -> &str {
-        self.text
-    }
-}
-
-/// Returns the target of the ID: [`target`](EntryId::target).
-impl From<EntryId<'_>> for Target {
-    fn from(id: EntryId<'_>) -> Self {
-        id.target()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::wire::HEADER_LEN;
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs. Offsets in the text are in bytes from the start of the bundle (of the text, for a text bundle), unless it says
 /// otherwise. Entries are numbered from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
@@ -190,7 +190,7 @@ impl From<Problem> for Error {
 }
 
 /// One fault, with all that its text says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Problem {
     Incomplete {
         needed: u64,

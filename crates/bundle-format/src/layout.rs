@@ -59,7 +59,6 @@ pub const HIP_HOST_ID: &str = "host-x86_64-unknown-linux-gnu-";
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, PartialEq, Eq)]
 pub struct Layout {
     plan: Plan,
     header_len: u64,
@@ -106,9 +105,9 @@ impl Layout {
         let mut offsets = Vec::with_capacity(sizes.len());
         let mut end = header_len;
         for ((entry, size), range) in (0_u64..).zip(&sizes).zip(ranges) {
-            let overflow = Problem::OffsetOverflow { entry };
-            let offset = end.checked_next_multiple_of(align).ok_or(overflow.clone())?;
-            end = offset.checked_add(*size).ok_or(overflow)?;
+            let overflow = || Problem::OffsetOverflow { entry };
+            let offset = end.checked_next_multiple_of(align).ok_or_else(overflow)?;
+            end = offset.checked_add(*size).ok_or_else(overflow)?;
             overwrite(&mut header, range, &offset.to_le_bytes());
             offsets.push(offset);
         }

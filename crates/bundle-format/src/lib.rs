@@ -20,7 +20,7 @@
 //! ```
 //!
 //! And the text one, where code objects lie between comment lines: see [`text::TextBundle`]. An older text form,
-//! with a comment line only after each code object, is read but never written: see [`text::EndMarkedBundle`].
+//! with a comment line only after each code object, is read but never written: see [`text::TextBundle::parse_end_marked`].
 //! Compressed bundles (`CCOB`) are another format around a bundle and not the concern of this crate.
 //!
 //! [bundler]: https://clang.llvm.org/docs/ClangOffloadBundler.html
@@ -34,7 +34,7 @@
 //! are slices of the data given, and live as long as it does.
 //!
 //! ```
-//! use bundle_format::target_id::OffloadKind;
+//! use target_id::OffloadKind;
 //! use bundle_format::{EntryId, bundles};
 //!
 //! // LLVM 22.1: clang-offload-bundler -type=o -input=host.o -input=device.o -output=bundle.o
@@ -96,7 +96,7 @@
 //!
 //! [`composition`] tells which entries must not be in one bundle together, and [`Request`] which entry is for a target.
 //! Both are about what IDs mean, which is the concern of [`target_id`]. Its types are a part of this interface
-//! ([`EntryId::kind`], [`EntryId::target`], [`Request::verdict`], [`CompositionFinding`]), so it is re-exported.
+//! ([`EntryId::kind`], [`EntryId::target`], [`Request::verdict`], [`CompositionFinding`]): add it to your dependencies to name them, and `byte-parts` for [`Layout::parts`].
 //!
 //! # Features
 //!
@@ -128,13 +128,11 @@ pub mod text;
 mod wire;
 
 pub use binary::{Bundle, Entry, MAGIC, bundles};
-pub use byte_parts;
 pub use composition::{CompositionFinding, composition};
 pub use entry_id::EntryId;
 pub use error::{Error, ErrorKind};
 pub use layout::{HIP_ALIGN, HIP_HOST_ID, Layout};
 pub use select::Request;
-pub use target_id;
 
 /// The magic as text. It starts binary bundles, is part of the markers of text bundles, and
 /// starts the names of sections that hold the entries of a bundle in an object file.

@@ -28,7 +28,7 @@ use crate::entry_id::EntryId;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Request {
     id: String,
     target: Target,

@@ -11,7 +11,7 @@ use memchr::{memchr, memmem};
 use crate::error::{Error, Problem};
 use crate::to_u64;
 
-pub use end_marked::{EndMarkedBundle, TAIL_LEN, ends_in_marker};
+pub use end_marked::{TAIL_LEN, ends_in_marker};
 
 /// The text after the comment leader and a space on a line that starts an entry. Another space and the bundle entry
 /// ID follow.
@@ -60,13 +60,6 @@ impl Leader {
     }
 }
 
-/// The characters.
-impl fmt::Display for Leader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
 /// Returns whether a file that starts with these bytes is a text bundle: its first line that is not empty is a
 /// marker that starts an entry, after any of the comment leaders.
 ///
@@ -105,7 +98,6 @@ pub fn is_text_bundle(prefix: &[u8]) -> bool {
 /// markers do not pair up.
 ///
 /// Parsing takes time linear in the length of the data, and memory for each entry.
-#[derive(Clone)]
 pub struct TextBundle<'data> {
     leader: Leader,
     entries: Vec<Entry<'data>>,
@@ -195,7 +187,7 @@ impl fmt::Debug for TextBundle<'_> {
 }
 
 /// One code object of a text bundle.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Entry<'data> {
     index: usize,
     id: &'data [u8],

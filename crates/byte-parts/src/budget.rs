@@ -8,7 +8,7 @@
 /// assert!(!names.take(4));
 /// assert_eq!(names.left(), 3);
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug)]
 pub struct Budget {
     limit: u64,
     used: u64,

@@ -1,7 +1,7 @@
 use core::fmt;
 
 /// Error about the inputs of an output. Exhaustive, so that a format can translate it into errors of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Error {
     /// The number of inputs is not the planned one.
     InputCount {

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::to_u64;
 
 /// One part of an output.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Part<'a, I = usize> {
     /// These bytes.
     Bytes(&'a [u8]),
@@ -295,10 +295,10 @@ impl<I: Clone + PartialEq> Parts<I> {
     ///
     /// [`Error::OutOfMemory`]; [`Error::InputSize`], with the index of the part, if a range is not within its input.
     pub fn to_vec<'i>(&self, mut input: impl FnMut(&I) -> &'i [u8]) -> Result<Vec<u8>, Error> {
-        let out_of_memory = Error::OutOfMemory { size: self.size() };
-        let size = usize::try_from(self.size()).map_err(|_| out_of_memory.clone())?;
+        let out_of_memory = || Error::OutOfMemory { size: self.size() };
+        let size = usize::try_from(self.size()).map_err(|_| out_of_memory())?;
         let mut out = Vec::new();
-        out.try_reserve_exact(size).map_err(|_| out_of_memory)?;
+        out.try_reserve_exact(size).map_err(|_| out_of_memory())?;
         for (index, part) in self.iter().enumerate() {
             match part {
                 Part::Bytes(bytes) => out.extend_from_slice(bytes),

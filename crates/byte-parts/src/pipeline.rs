@@ -8,7 +8,7 @@ use std::vec::Vec;
 /// Bounds of [`in_order`]: threads, and jobs and bytes in flight.
 ///
 /// A job is in flight from the moment it is taken from its iterator until its result is handed out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Bounds {
     threads: usize,
     jobs: usize,

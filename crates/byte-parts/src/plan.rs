@@ -8,7 +8,7 @@ use crate::to_u64;
 ///
 /// Inputs are numbered from 0. Parts of an input come in ascending order of inputs, so that each can be a stream that is
 /// read once; an input may be left out, or taken in part.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Plan {
     /// The output.
     pub parts: Parts,

@@ -15,7 +15,7 @@ use crate::{Error, Header, Method, codec};
 ///
 /// A container of a few kilobytes may honestly expand to gigabytes, so the limit is the caller's
 /// choice. It is checked before anything is allocated.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
     pub(crate) max_uncompressed: u64,
 }
@@ -42,7 +42,6 @@ impl Default for Limits {
 }
 
 /// The result of [`decompress`].
-#[derive(Clone)]
 #[non_exhaustive]
 pub struct Decompressed {
     /// The uncompressed data: a bundle, binary or text.

@@ -135,7 +135,7 @@ pub use decompress::{HashCheck, decompress_early};
 pub use error::{Error, ErrorKind};
 pub use hash::hash;
 pub use header::Header;
-pub use method::{Codec, Method, Version};
+pub use method::{Method, Version};
 #[cfg(feature = "std")]
 pub use stream::Decoder;
 pub use stream::decompress_prefix;

@@ -87,11 +87,23 @@ impl Method {
         }
     }
 
-    /// Returns the codec that reads and writes this method in this build; `None` if there is none.
+    /// Returns the name of the library that reads and writes this method in this build; `None` if there is none:
     ///
-    /// With both Zstandard codecs compiled in, libzstd is the one.
+    /// - `miniz_oxide`: zlib in Rust, levels 0 to 10.
+    /// - `ruzstd`: Zstandard in Rust. Reads everything; writes at one level, about libzstd's first.
+    /// - `libzstd`: Zstandard in C, all levels, worker threads, long-distance matching; with both Zstandard codecs
+    ///   compiled in, this is the one.
     #[must_use]
-    pub const fn codec(self) -> Option<Codec> {
+    pub const fn codec(self) -> Option<&'static str> {
+        match self.library() {
+            Some(Codec::MinizOxide) => Some("miniz_oxide"),
+            Some(Codec::Ruzstd) => Some("ruzstd"),
+            Some(Codec::Libzstd) => Some("libzstd"),
+            None => None,
+        }
+    }
+
+    pub(crate) const fn library(self) -> Option<Codec> {
         match self {
             Self::ZLIB if cfg!(feature = "miniz_oxide") => Some(Codec::MinizOxide),
             Self::ZSTD if cfg!(feature = "zstd") => Some(Codec::Libzstd),
@@ -124,33 +136,10 @@ impl fmt::Display for Method {
 
 /// The library that does the work for a [`Method`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Codec {
-    /// `miniz_oxide`: zlib in Rust, levels 0 to 10.
+pub(crate) enum Codec {
     MinizOxide,
-    /// `ruzstd`: Zstandard in Rust. Reads everything; writes at one level, about libzstd's first.
     Ruzstd,
-    /// libzstd: Zstandard in C, all levels, worker threads, long-distance matching.
     Libzstd,
-}
-
-impl Codec {
-    /// Returns the name of the library: `miniz_oxide`, `ruzstd` or `libzstd`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MinizOxide => "miniz_oxide",
-            Self::Ruzstd => "ruzstd",
-            Self::Libzstd => "libzstd",
-        }
-    }
-}
-
-/// The name of the library.
-impl fmt::Display for Codec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
 }
 
 #[cfg(test)]
@@ -185,7 +174,7 @@ mod tests {
         assert_eq!(Method::ZLIB.codec().is_some(), cfg!(feature = "miniz_oxide"));
         assert_eq!(Method::ZSTD.codec().is_some(), cfg!(any(feature = "zstd", feature = "ruzstd")));
         #[cfg(feature = "zstd")]
-        assert_eq!(Method::ZSTD.codec(), Some(Codec::Libzstd));
+        assert_eq!(Method::ZSTD.codec(), Some("libzstd"));
         assert_eq!(Method(2).codec(), None);
     }
 }

@@ -1,6 +1,6 @@
 //! The options that say how to compress.
 
-use ccob::{Codec, Method, Version, WriteOptions};
+use ccob::{Method, Version, WriteOptions};
 
 use crate::parallel::Threads;
 use crate::report;
@@ -47,7 +47,7 @@ impl Compression {
             .with_threads(threads.number());
         match self.level {
             Some(level) => {
-                if method.codec() == Some(Codec::Ruzstd) {
+                if method.codec() == Some("ruzstd") {
                     report::warning(&"--level has no effect: this build's zstd has one level");
                 }
                 options.with_level(level)

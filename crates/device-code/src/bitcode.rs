@@ -9,7 +9,8 @@ use target_id::{Target, Triple};
 /// Returns whether modules for this triple are code for a GPU.
 ///
 /// ```
-/// use device_code::{is_device, target_id::Triple};
+/// use device_code::is_device;
+/// use target_id::Triple;
 ///
 /// assert!(is_device(&Triple::parse("amdgcn-amd-amdhsa")));
 /// assert!(!is_device(&Triple::parse("x86_64-unknown-linux-gnu")));

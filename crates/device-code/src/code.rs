@@ -19,7 +19,7 @@ const LAST_SECTIONS: u64 = 256;
 ///
 /// ```
 /// let image = b"no ELF file";
-/// assert_eq!(device_code::elf_holds_code(&mut &image[..], &(0..11)), Ok(None));
+/// assert_eq!(device_code::elf_holds_code(&mut &image[..], &(0..11)).unwrap(), None);
 /// ```
 ///
 /// # Errors

@@ -43,7 +43,6 @@ pub use format::FileFormat;
 pub use llvm_bitcode::{ReadAt, Unreadable};
 pub use spirv::{SpirvFault, check_spirv};
 pub use target::{HEAD, image_target, image_target_at};
-pub use target_id;
 
 /// The code of the README compiles and runs.
 #[cfg(doctest)]

@@ -43,7 +43,7 @@ pub(crate) fn target(head: &[u8]) -> Option<Target> {
 const PIECE: u64 = 64 << 10;
 
 /// The first thing that is wrong with a SPIR-V module.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct SpirvFault {
     /// Its place: the number of bytes before it in the module.

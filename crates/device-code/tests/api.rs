@@ -5,7 +5,7 @@ use core::fmt::{Debug, Display};
 
 use device_code::{Candidate, FileFormat, SpirvFault, Unreadable};
 
-fn shared<T: Clone + Debug + Send + Sync + 'static>() {}
+fn shared<T: Debug + Send + Sync + 'static>() {}
 fn value<T: Copy + Debug + Display + Eq + Send + Sync + 'static>() {}
 
 #[test]

@@ -8,7 +8,7 @@ use crate::device::{Device, States};
 use crate::reason::Reason;
 
 /// The condition on which a device gets an image: `xnack is off`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Condition {
     states: Option<States>,
     text: String,
@@ -29,7 +29,7 @@ impl Condition {
     /// Returns the states of the device in which it gets the image: bit `n` stands for [`Device::states`]`()[n]`. `None` if
     /// they do not decide: the image is machine code for GPUs that the container does not name.
     #[must_use]
-    pub fn states(&self) -> Option<States> {
+    pub fn states(&self) -> Option<u8> {
         self.states
     }
 }
@@ -41,7 +41,7 @@ impl fmt::Display for Condition {
 }
 
 /// Answer to whether the device gets something.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Given {
     /// In each of its states.
     Yes,
@@ -71,7 +71,7 @@ impl Given {
 }
 
 /// One image and a device.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Judged {
     /// Answer to whether the device loads it.
@@ -81,7 +81,7 @@ pub struct Judged {
 }
 
 /// A [unit](crate::Unit) and a device.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Answer {
     /// Answer to whether the device loads anything of it.

@@ -13,7 +13,7 @@ use crate::device::Vendor;
 use crate::fit::Code;
 
 /// An image and what decides whether a device loads it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Candidate {
     index: usize,
     target: Target,

@@ -24,7 +24,7 @@ const PAGE: u64 = 4096;
 pub struct Collector {
     units: Vec<Unit>,
     /// Positions in `units`.
-    by_container: HashMap<(usize, Runtime, bool, bool), usize>,
+    by_container: HashMap<(usize, Option<&'static str>, bool, bool), usize>,
     /// The containers around.
     around: Vec<Around>,
     containers: usize,
@@ -142,7 +142,7 @@ impl Visitor for Collector {
         let runtime = Runtime::of(image.target().kind());
         let candidate = Candidate::of(image)?;
         let shaders = loose && candidate.code().is_shader();
-        let known = (container, runtime, loose, shaders);
+        let known = (container, runtime.as_str(), loose, shaders);
         let known = *self.by_container.entry(known).or_insert(self.units.len());
         if let Some(unit) = self.units.get_mut(known) {
             unit.candidates.push(candidate);

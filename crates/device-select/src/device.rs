@@ -54,7 +54,7 @@ impl Vendor {
 }
 
 /// A set of states of a device, one bit for each. Its ID has at most two features, which gives at most four states.
-pub type States = u8;
+pub(crate) type States = u8;
 
 /// A device as the user names it.
 ///
@@ -71,7 +71,7 @@ pub struct Device {
 }
 
 /// The reason why a text does not name a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum NotADevice {
     /// No text at all.
@@ -172,14 +172,14 @@ impl Device {
     /// Returns the device that a target names, of its kind and triple only; also a stand-in for one, such as a generic
     /// processor. `None` if no vendor has such processors.
     #[must_use]
-    pub fn of(target: &Target) -> Option<Self> {
+    pub(crate) fn of(target: &Target) -> Option<Self> {
         Self::new(target.target_id().ok()?, target.kind(), target.triple())
     }
 
     fn new(id: TargetId, kind: Option<&OffloadKind>, triple: Option<&Triple>) -> Option<Self> {
         let vendor = Vendor::of_processor(id.processor())?;
         let open: Vec<Feature> = (id.processor_info().into_iter())
-            .flat_map(|info| info.features().iter())
+            .flat_map(|info| info.features())
             .filter(|feature| id.setting(feature).is_none())
             .collect();
         let states = (0..1_usize << open.len())
@@ -247,8 +247,7 @@ impl Device {
     }
 
     /// Returns how the open features are set in some states, in words: `xnack is off`. `states` is not empty.
-    #[must_use]
-    pub fn condition(&self, states: States) -> String {
+    pub(crate) fn condition(&self, states: States) -> String {
         let mut words = Vec::new();
         let mut described = self.all_states();
         for (n, feature) in self.open.iter().enumerate() {

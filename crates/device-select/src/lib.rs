@@ -87,9 +87,8 @@ pub use answer::{Answer, Condition, Given, Judged, Note, Selection, Standing};
 pub use candidate::Candidate;
 #[cfg(feature = "files")]
 pub use collect::{Collector, units};
-pub use device::{Device, NotADevice, States, Vendor, may_be_processor};
-pub use memory::{LoadError, LoadErrorKind, load};
-pub use order::{Order, best};
+pub use device::{Device, NotADevice, Vendor, may_be_processor};
+pub use memory::{LoadError, load};
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]
 pub use reason::Reason;

@@ -25,42 +25,14 @@ const ZSTD: &[u8] = &0xfd2f_b528_u32.to_le_bytes();
 /// Most bytes that an offload binary may have decompressed; of a bundle `ccob` has 2 GiB.
 const MAX_UNCOMPRESSED: u64 = 4 << 30;
 
-/// Kind of a [`LoadError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LoadErrorKind {
-    /// The bytes are neither a bundle, compressed or not, nor an offload binary.
-    NotThisFormat,
-    /// The container is damaged or truncated.
-    Malformed,
-    /// The container cannot be decompressed.
-    Codec,
-    /// The device leaves a feature open, and the image depends on it.
-    OpenFeatures,
-}
-
-/// Error of [`load`].
+/// Error of [`load`]: the bytes are neither a bundle nor an offload binary, or are damaged, or cannot be decompressed; or
+/// the image depends on a feature that the device leaves open.
 #[derive(Debug)]
-pub struct LoadError {
-    kind: LoadErrorKind,
-    text: String,
-}
-
-impl LoadError {
-    fn new(kind: LoadErrorKind, text: &(impl ToString + ?Sized)) -> Self {
-        LoadError { kind, text: text.to_string() }
-    }
-
-    /// Returns the kind.
-    #[must_use]
-    pub fn kind(&self) -> LoadErrorKind {
-        self.kind
-    }
-}
+pub struct LoadError(String);
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0)
     }
 }
 
@@ -102,7 +74,7 @@ pub fn load<'data>(
     }
     if !fat_binary.starts_with(OFFLOAD_BINARY) {
         let text = "expected a bundle, a compressed bundle or an offload binary";
-        return Err(LoadError::new(LoadErrorKind::NotThisFormat, text));
+        return Err(LoadError(text.into()));
     }
     let available = u64::try_from(fat_binary.len()).unwrap_or(u64::MAX);
     let compressed = CompressedBinary::parse_prefix(fat_binary, available);
@@ -115,11 +87,11 @@ pub fn load<'data>(
 }
 
 fn codec(error: &ccob::Error) -> LoadError {
-    LoadError::new(LoadErrorKind::Codec, error)
+    LoadError(error.to_string())
 }
 
 fn malformed(error: &impl ToString) -> LoadError {
-    LoadError::new(LoadErrorKind::Malformed, error)
+    LoadError(error.to_string())
 }
 
 /// Decompresses an offload binary.
@@ -132,7 +104,7 @@ fn inflate(data: &[u8], header: &CompressedBinary) -> Result<Vec<u8>, LoadError>
         let text = format!(
             "decompressing this offload binary ({size} bytes) would exceed the limit of 4 GiB"
         );
-        return Err(LoadError::new(LoadErrorKind::Codec, &text));
+        return Err(LoadError(text));
     }
     let zstd = stream.starts_with(ZSTD);
     let method = if zstd { ccob::Method::ZSTD } else { ccob::Method::ZLIB };
@@ -204,10 +176,7 @@ fn choose<'data>(
         [(n, states), ..] => {
             let label = images.get(n).map_or("", |(target, _)| target.id());
             let name = device.name();
-            Err(LoadError::new(
-                LoadErrorKind::OpenFeatures,
-                &format!("{name} loads {label} if {}", device.condition(states)),
-            ))
+            Err(LoadError(format!("{name} loads {label} if {}", device.condition(states))))
         }
     }
 }

@@ -9,8 +9,7 @@ use crate::device::{Device, States};
 
 /// The way in which a runtime chooses one of several images that a device could load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Order {
+pub(crate) enum Order {
     /// The first one: OpenMP in offload binaries (`registerLib` of LLVM's libomptarget).
     First,
     /// Native code before generic code before portable code; of equals the first: HIP in bundles that are not compressed
@@ -23,20 +22,7 @@ pub enum Order {
 
 /// Returns the positions of the images that a device loads, each with the states of the device in which it does; none if it
 /// loads none.
-///
-/// ```
-/// use device_select::{Device, Order, best};
-/// use target_id::Target;
-///
-/// let images = ["gfx90a:xnack-", "gfx90a:xnack+", "gfx9-generic"].map(|id| Target::new(None, None, id));
-/// let of = |gpu: &str| best(Order::FirstOfTier, &images, &Device::parse(gpu).unwrap());
-/// assert_eq!(of("gfx90a:sramecc+:xnack+"), [(1, 0b1)]);
-/// assert_eq!(of("gfx90a:sramecc+"), [(0, 0b01), (1, 0b10)]); // xnack is off, xnack is on
-/// assert_eq!(of("gfx906:sramecc+:xnack+"), [(2, 0b1)]);
-/// assert_eq!(of("gfx1100"), []);
-/// ```
-#[must_use]
-pub fn best<'t>(
+pub(crate) fn best<'t>(
     order: Order,
     images: impl IntoIterator<Item = &'t Target>,
     device: &Device,
@@ -81,5 +67,21 @@ pub(crate) fn tier(verdict: &Verdict) -> u8 {
         Verdict::PortableCovers { .. } => 2,
         Verdict::NvidiaCovers { code_object, .. } if code_object.is_ptx() => 2,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_the_best_tier_in_each_state() {
+        let images = ["gfx90a:xnack-", "gfx90a:xnack+", "gfx9-generic"]
+            .map(|id| Target::new(None, None, id));
+        let of = |gpu: &str| best(Order::FirstOfTier, &images, &Device::parse(gpu).unwrap());
+        assert_eq!(of("gfx90a:sramecc+:xnack+"), [(1, 0b1)]);
+        assert_eq!(of("gfx90a:sramecc+"), [(0, 0b01), (1, 0b10)]); // xnack is off, xnack is on
+        assert_eq!(of("gfx906:sramecc+:xnack+"), [(2, 0b1)]);
+        assert_eq!(of("gfx1100"), []);
     }
 }

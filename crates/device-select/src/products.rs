@@ -13,7 +13,7 @@ use crate::device::{NotADevice, Vendor, may_be_processor};
 const TABLE: &str = include_str!("gpus.txt");
 
 /// A product, or several with one name and one processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Product {
     processor: &'static str,
     name: &'static str,

@@ -11,7 +11,7 @@ use crate::device::Vendor;
 use crate::few::few;
 
 /// The reason why a device loads an image, or does not, as text with the image as its subject: `is host code`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Reason(Why);
 
 impl From<Why> for Reason {

@@ -135,14 +135,14 @@ impl Wanted {
 /// let file = std::fs::File::open("../../examples/data/hip.o")?;
 /// let listing = fat_object::list(file, &fat_object::Options::default())?;
 /// let rule = Rule::keep([Wanted::parse("gfx1100")?]);
-/// let going: Vec<&str> = listing.iter()
+/// let going: Vec<&str> = listing.images().iter()
 ///     .filter(|image| rule.fate(image) == Fate::Goes)
 ///     .map(|image| image.target().id())
 ///     .collect();
 /// assert_eq!(going, ["gfx9-generic", "gfx906:xnack+", "gfx90a:sramecc+:xnack-"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Rule {
     /// Images that a device of these targets could load stay; with `exact` only images for these targets themselves.
     Keep {

@@ -9,13 +9,13 @@ use core::fmt;
 use std::collections::HashSet;
 
 use fat_object::ContainerKind;
-use target_id::{NvidiaArch, NvidiaScope, OffloadKind};
+use target_id::{NvidiaArch, OffloadKind};
 
 use crate::candidate::Candidate;
 use crate::device::{Device, Vendor};
 
 /// The runtime that loads images of a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Runtime {
     /// HIP.
@@ -78,7 +78,7 @@ impl fmt::Display for Runtime {
 /// The images of which a device gets one: a bundle, a fatbinary, a registered offload binary, all offload binaries of
 /// another section, all sections of a bundle in its object form, or all images that a scan found in no container; and
 /// of these, what one runtime loads.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Unit {
     /// The containers from outside in, each as `kind:name`.
     pub(crate) path: Vec<String>,
@@ -212,7 +212,6 @@ impl Unit {
     /// Returns whether all its code uses features that only some NVIDIA GPUs have (`sm_90a`, `sm_100f`).
     pub(crate) fn is_specific(&self) -> bool {
         let mut images = self.with_code().map(|image| NvidiaArch::parse(image.target().id()));
-        !self.is_empty()
-            && images.all(|arch| arch.is_ok_and(|arch| arch.scope() != NvidiaScope::Portable))
+        !self.is_empty() && images.all(|arch| arch.is_ok_and(|arch| !arch.is_portable()))
     }
 }

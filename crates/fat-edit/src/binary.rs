@@ -50,7 +50,7 @@ pub(super) fn rebuild(
     let mut entries = Vec::new();
     let mut images = Vec::new();
     for ((old, place), wish) in binary.entries().zip(places).zip(&wishes.entries) {
-        let mut entry = ImageEntry::from(&old);
+        let mut entry = old.to_image_entry();
         let image = match wish {
             Wish::Remove => continue,
             Wish::Keep => copy_of(&place),

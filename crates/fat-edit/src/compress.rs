@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::{iter, thread};
 
 use byte_parts::{Bounds, in_order};
-use ccob::{Codec, Limits, Method, WriteOptions};
+use ccob::{Limits, Method, WriteOptions};
 use fat_object::Error;
 
 use crate::compressed_binary::compress_offload_binary;
@@ -92,8 +92,8 @@ impl Job {
 
 fn higher_levels(method: Method) -> &'static [i32] {
     match method.codec() {
-        Some(Codec::Libzstd) => &[9, 19],
-        Some(Codec::MinizOxide) => &[9, 10],
+        Some("libzstd") => &[9, 19],
+        Some("miniz_oxide") => &[9, 10],
         // There is one.
         _ => &[],
     }

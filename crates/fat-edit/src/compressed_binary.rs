@@ -12,7 +12,8 @@ const DEFAULT_ZSTD_LEVEL: i32 = 5;
 /// directly: such an offload binary, which no tool writes, is laid out again.
 ///
 /// ```
-/// use fat_edit::{compress_offload_binary, fat_object::decompress_offload_binary};
+/// use fat_edit::compress_offload_binary;
+/// use fat_object::decompress_offload_binary;
 /// use offload_binary::{FormatVersion, ImageEntry, Layout};
 ///
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }

@@ -15,7 +15,7 @@ use crate::error::Problem;
 use crate::survey::survey_with;
 
 /// A compressed bundle or offload binary of the edited file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Decompress {
     /// Its place in the file.
     pub(crate) stored: Range<u64>,

@@ -35,17 +35,11 @@ pub enum ErrorKind {
     Host,
     /// The edit names an image or a container that is missing.
     Missing,
-    /// The edit would leave no image in a container, or removes the host's entry of a bundle.
+    /// The edit would leave no image in a container, or removes the host's entry of a bundle, which
     /// [`EditOptions::with_allow_empty`](crate::EditOptions::with_allow_empty) and
-    /// [`EditOptions::with_remove_host`](crate::EditOptions::with_remove_host) allow it.
-    NotRemovable,
-    /// An entry cannot be added: its ID is malformed, another entry is for the same target, or the container is an image
-    /// itself.
-    NotAddable,
-    /// A new image is for another target than its entry: [`Error::mismatch`].
-    Image,
-    /// The compressed file could not be decompressed again.
-    NotRestorable,
+    /// [`EditOptions::with_remove_host`](crate::EditOptions::with_remove_host) allow; or an entry cannot be added, or a new image
+    /// is for another target than its entry ([`Error::mismatch`]), or the compressed file could not be decompressed again.
+    Refused,
 }
 
 impl Error {
@@ -78,13 +72,13 @@ impl Error {
             Problem::NoSuchImage { .. }
             | Problem::NoSuchContainer { .. }
             | Problem::NoSuchNewImage { .. } => ErrorKind::Missing,
-            Problem::NothingLeft { .. } | Problem::IsHost { .. } => ErrorKind::NotRemovable,
+            Problem::NothingLeft { .. } | Problem::IsHost { .. } => ErrorKind::Refused,
             Problem::Composition { .. }
             | Problem::CannotAdd { .. }
             | Problem::EntryId { .. }
-            | Problem::EmptyEntryId { .. } => ErrorKind::NotAddable,
-            Problem::Image { .. } => ErrorKind::Image,
-            Problem::NoWayBack { .. } => ErrorKind::NotRestorable,
+            | Problem::EmptyEntryId { .. } => ErrorKind::Refused,
+            Problem::Image { .. } => ErrorKind::Refused,
+            Problem::NoWayBack { .. } => ErrorKind::Refused,
         }
     }
 

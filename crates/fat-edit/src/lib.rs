@@ -45,7 +45,7 @@
 //!   although images are removed, higher levels are tried. Compressing skips bundles that would not get smaller.
 //!   Decompressing restores every byte of the file. A plan that compresses checks this: it reports the first byte
 //!   that would differ ([`EditNote::NotRestored`]), and fails if nothing could be restored
-//!   ([`ErrorKind::NotRestorable`]).
+//!   ([`ErrorKind::Refused`]).
 //! - Removing the last device image of a bundle is an error without [`EditOptions::with_allow_empty`]; with it, a
 //!   page with the entry of the host remains. An offload binary of version 1 is removed with its image, except the
 //!   last one in its place.
@@ -114,7 +114,6 @@ pub use compress::CompressOptions;
 pub use compressed_binary::compress_offload_binary;
 pub use edit::{Edit, EditOptions, NewImage};
 pub use error::{Error, ErrorKind};
-pub use fat_object;
 pub use object_form::{
     BUNDLE_SECTIONS, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, object_bundle, remove_bundle_sections,
 };

@@ -56,7 +56,7 @@ const MACH_O: &str = "__LLVM,__offload_bundle";
 /// # Errors
 ///
 /// [`Host`](crate::ErrorKind::Host) with what [`NewSections::new`] or [`NewSections::in_mach_o`] refuses, and
-/// [`NotAddable`](crate::ErrorKind::NotAddable) for an ID that has a zero byte, and for an empty one in Mach-O.
+/// [`Refused`](crate::ErrorKind::Refused) for an ID that has a zero byte, and for an empty one in Mach-O.
 pub fn object_bundle<'a>(
     object: &'a [u8],
     entries: &[(impl AsRef<str>, u64)],

@@ -423,7 +423,7 @@ impl Visitor for Surveyor {
         let error = finding.error();
         let is_about_an_id = match error.kind() {
             ErrorKind::Composition => {
-                error.composition().is_some_and(|rule| rule.is_about_one_id())
+                error.composition().is_some_and(|rule| rule.first().is_none())
             }
             kind => kind == ErrorKind::Disagreement,
         };

@@ -11,7 +11,7 @@ use crate::image::{BundleForm, ImageInfo, OffloadBinaryEntry, loaded_as};
 use crate::image_target;
 
 /// A contradiction between an image and the target that its container states for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Disagreement {
     /// The format is one that devices of this architecture do not load.

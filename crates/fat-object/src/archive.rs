@@ -105,7 +105,7 @@ pub(crate) fn thin_member(
     let file = match file {
         Ok(file) => file,
         Err(error) => {
-            found.finding(member.archive, Problem::ThinMember { name, source: error.into() });
+            found.finding(member.archive, Problem::ThinMember { name, source: error });
             return Ok(true);
         }
     };

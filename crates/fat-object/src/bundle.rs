@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::vec;
 
 use bundle_format::Bundle;
-use bundle_format::text::{EndMarkedBundle, TAIL_LEN, TextBundle, ends_in_marker};
+use bundle_format::text::{TAIL_LEN, TextBundle, ends_in_marker};
 use byte_parts::Budget;
 use device_code::FileFormat;
 
@@ -90,7 +90,7 @@ impl Entries {
                 let ids = self.ids.iter().map(String::as_str);
                 bundle_format::composition(ids)
                     .into_iter()
-                    .filter(|finding| !finding.is_about_one_id())
+                    .filter(|finding| finding.first().is_some())
                     .collect()
             }
             _ => cx.composition(&self.ids),
@@ -229,7 +229,7 @@ impl Text {
 
     fn parse(&self, cx: &Context<'_>, bytes: &[u8]) -> Result<Opened, bundle_format::Error> {
         if self.ends_in_marker {
-            match EndMarkedBundle::parse(bytes) {
+            match TextBundle::parse_end_marked(bytes) {
                 Err(error) if error.kind() == bundle_format::ErrorKind::OtherForm => {}
                 parsed => {
                     let bundle = parsed?;

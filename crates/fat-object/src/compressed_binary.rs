@@ -26,8 +26,8 @@ fn method_of(stream: &[u8]) -> Method {
 /// that the stream cannot hold. The result is checked as every offload binary is.
 ///
 /// ```
-/// use fat_object::offload_binary::{CompressedBinary, FormatVersion, ImageEntry, Layout};
-/// use fat_object::{ccob, decompress_offload_binary};
+/// use fat_object::decompress_offload_binary;
+/// use offload_binary::{CompressedBinary, FormatVersion, ImageEntry, Layout};
 ///
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
 /// let entry = ImageEntry::new(4).string("arch", "gfx90a");

@@ -15,7 +15,7 @@ use crate::sycl;
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs.
 #[derive(Clone, Debug)]
-pub struct Error(Problem);
+pub struct Error(Arc<Problem>);
 
 /// Kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Error {
     /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match &self.0 {
+        match &*self.0 {
             Problem::Bundle(_)
             | Problem::Ccob(_)
             | Problem::OffloadBinary(_)
@@ -124,7 +124,7 @@ impl Error {
     /// Returns the kind of the container that is [malformed](ErrorKind::Malformed).
     #[must_use]
     pub fn container(&self) -> Option<ContainerKind> {
-        Some(match &self.0 {
+        Some(match &*self.0 {
             Problem::Bundle(_) => ContainerKind::Bundle,
             Problem::Ccob(_) => ContainerKind::Ccob,
             Problem::OffloadBinary(_) | Problem::PackageStream(_) => ContainerKind::OffloadBinary,
@@ -140,7 +140,7 @@ impl Error {
     /// except for the limit.
     #[must_use]
     pub fn ccob(&self) -> Option<&ccob::Error> {
-        match &self.0 {
+        match &*self.0 {
             Problem::Ccob(error) | Problem::PackageStream(error) => Some(error),
             _ => None,
         }
@@ -149,7 +149,7 @@ impl Error {
     /// Returns the error of the crate `offload_binary` about an offload binary.
     #[must_use]
     pub fn offload_binary(&self) -> Option<&offload_binary::Error> {
-        match &self.0 {
+        match &*self.0 {
             Problem::OffloadBinary(error) => Some(error),
             _ => None,
         }
@@ -158,7 +158,7 @@ impl Error {
     /// Returns the error of the crate `llvm_bitcode` about bitcode for the host.
     #[must_use]
     pub fn bitcode(&self) -> Option<&llvm_bitcode::Error> {
-        match &self.0 {
+        match &*self.0 {
             Problem::Bitcode(error) => Some(error),
             _ => None,
         }
@@ -167,7 +167,7 @@ impl Error {
     /// Returns the rule of composition that a bundle breaks.
     #[must_use]
     pub fn composition(&self) -> Option<&bundle_format::CompositionFinding> {
-        match &self.0 {
+        match &*self.0 {
             Problem::Composition(finding) => Some(finding),
             _ => None,
         }
@@ -176,7 +176,7 @@ impl Error {
     /// Returns the error of reading the input.
     #[must_use]
     pub fn io(&self) -> Option<&io::Error> {
-        match &self.0 {
+        match &*self.0 {
             Problem::Io(error) => Some(error),
             _ => None,
         }
@@ -185,7 +185,7 @@ impl Error {
     /// Returns [`Warning`](Severity::Warning) where all images were found nevertheless.
     #[must_use]
     pub fn severity(&self) -> Severity {
-        match &self.0 {
+        match &*self.0 {
             Problem::Composition(_)
             | Problem::Disagreement { .. }
             | Problem::GccIntermediateCode
@@ -199,7 +199,7 @@ impl Error {
     /// bundle.
     #[must_use]
     pub fn of_offload_binary_stream(error: ccob::Error) -> Self {
-        Error(Problem::PackageStream(error))
+        Problem::PackageStream(error).into()
     }
 }
 
@@ -213,12 +213,12 @@ impl std::error::Error for Error {}
 
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
-        Error(problem)
+        Error(Arc::new(problem))
     }
 }
 
 /// One fault, with all that its text says.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Problem {
     Bundle(bundle_format::Error),
     Ccob(ccob::Error),
@@ -234,7 +234,7 @@ pub(crate) enum Problem {
     Archive { detail: String },
     MemberBeyondEnd { name: String, start: u64, end: u64, available: u64 },
     MemberName { name: String, offset: u64 },
-    ThinMember { name: String, source: Arc<io::Error> },
+    ThinMember { name: String, source: io::Error },
     ThinMemberSize { name: String, expected: u64, found: u64 },
     NestedThinArchive,
     ThinMembersTooLarge { name: String, size: u64, limit: u64 },
@@ -257,7 +257,7 @@ pub(crate) enum Problem {
     GccIntermediateCode,
     NoSectionHeaders,
     Format { format: FileFormat },
-    Io(Arc<io::Error>),
+    Io(io::Error),
     Finding(Box<Finding>),
 }
 
@@ -322,15 +322,16 @@ impl fmt::Display for Problem {
 /// of the file is not read, else as [`InvalidData`](io::ErrorKind::InvalidData).
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        let kind = match error.0 {
-            Problem::Io(error) => {
-                let kind = error.kind();
-                return Arc::try_unwrap(error).unwrap_or_else(|error| io::Error::new(kind, error));
-            }
+        let kind = match &*error.0 {
+            Problem::Io(error) => error.kind(),
             Problem::Format { .. } => io::ErrorKind::Unsupported,
             _ => io::ErrorKind::InvalidData,
         };
-        io::Error::new(kind, error)
+        match Arc::try_unwrap(error.0) {
+            Ok(Problem::Io(error)) => error,
+            Ok(problem) => io::Error::new(kind, Error::from(problem)),
+            Err(shared) => io::Error::new(kind, Error(shared)),
+        }
     }
 }
 
@@ -342,7 +343,7 @@ impl From<io::Error> for Error {
             Ok(error) => error,
             Err(error) => match error.downcast::<Finding>() {
                 Ok(finding) => Problem::Finding(Box::new(finding)).into(),
-                Err(error) => Problem::Io(Arc::new(error)).into(),
+                Err(error) => Problem::Io(error).into(),
             },
         }
     }
@@ -375,6 +376,6 @@ from! {
 
 impl From<Problem> for io::Error {
     fn from(problem: Problem) -> Self {
-        Error(problem).into()
+        Error::from(problem).into()
     }
 }

@@ -19,7 +19,7 @@ use crate::source::{Source, SourceReader};
 use crate::{code, image_target};
 
 /// The record of an offload binary about an image, beyond its [`Target`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OffloadBinaryEntry {
     pub(crate) image_kind: offload_binary::ImageKind,
     pub(crate) offload_kind: offload_binary::OffloadKind,
@@ -79,7 +79,7 @@ pub enum BundleForm {
 ///
 /// Its [`Display`](fmt::Display) form is a line for people:
 /// `hip-amdgcn-amd-amdhsa--gfx90a:xnack+ (ELF, 12345 bytes) in section:.hip_fatbin/bundle:0`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ImageInfo {
     pub(crate) index: usize,
     pub(crate) path: Arc<[PathStep]>,
@@ -168,7 +168,7 @@ impl ImageInfo {
     /// ```no_run
     /// # fn main() -> std::io::Result<()> {
     /// let mut file = std::fs::File::open("libmkl_sycl_vm.so.6")?;
-    /// for image in &fat_object::list(&mut file, &fat_object::Options::default())? {
+    /// for image in fat_object::list(&mut file, &fat_object::Options::default())?.images() {
     ///     let Some(sycl) = image.sycl() else { continue };
     ///     println!("{}: {:?}", image.target(), sycl.kernels().collect::<Vec<_>>());
     /// }
@@ -222,7 +222,7 @@ impl ImageInfo {
     /// ```
     /// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
     /// let data = layout.to_vec(&[b"code"])?;
-    /// for image in &fat_object::list_slice(&data, &fat_object::Options::default())? {
+    /// for image in fat_object::list_slice(&data, &fat_object::Options::default())?.images() {
     ///     assert_eq!(image.bytes_in(&data), Some(&b"code"[..]));
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -11,7 +11,7 @@
 //! fn main() -> std::io::Result<()> {
 //!     let mut file = File::open("libfoo.so")?;
 //!     let listing = fat_object::list(&mut file, &fat_object::Options::default())?;
-//!     for image in &listing {
+//!     for image in listing.images() {
 //!         println!("{}: {} bytes of {}", image.target(), image.size(), image.format());
 //!     }
 //!     Ok(())
@@ -163,8 +163,8 @@
 //!
 //! Targets are those of [`target_id`], bundles those of [`bundle_format`], compressed bundles of [`ccob`], offload
 //! binaries of [`offload_binary`], bitcode of [`llvm_bitcode`]; [`HcfImage`] is of the crate `hcf`, [`SyclImage`]
-//! of `sycl-table`. They are re-exported in matching versions. No type of another crate is in the API, unless the
-//! feature `serde` is on.
+//! of `sycl-table`. Add these crates to your dependencies to name their types. No type of another crate is in the API,
+//! unless the feature `serde` is on.
 //!
 //! # Features
 //!
@@ -231,22 +231,17 @@ mod wasm;
 pub use ::hcf::HcfImage;
 pub use agreement::{Disagreement, check_agreement};
 pub use ahead::walk_with_threads;
-pub use bundle_format;
-pub use ccob;
 pub use compressed_binary::decompress_offload_binary;
 pub use copy::copy_image;
 pub use device_code::{FileFormat, image_target};
 pub use error::{Error, ErrorKind};
 pub use image::{BundleForm, Image, ImageInfo, OffloadBinaryEntry};
 pub use listing::{Listing, list, list_slice, list_with_thin_members};
-pub use llvm_bitcode;
 pub use model::{
     Compression, Container, ContainerKind, Enter, Finding, Location, PathStep, Severity, Visitor,
 };
-pub use offload_binary;
 pub use options::Options;
 pub use question::has_device_code;
 pub use source::ReadSeek;
 pub use sycl_table::{SyclImage, SyclProperty, SyclValue, aspect_name};
-pub use target_id;
 pub use walker::{Event, Summary, Walk, images, walk, walk_slice};

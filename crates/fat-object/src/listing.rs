@@ -1,7 +1,6 @@
 //! The images of a file as values that outlive the walk.
 
 use std::io::{self, Read, Seek};
-use std::slice;
 
 use device_code::FileFormat;
 
@@ -25,7 +24,7 @@ use crate::walker::{Summary, Walk};
 /// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
 /// let file = Cursor::new(layout.to_vec(&[b"code"])?); // a File will do as well
 /// let listing = fat_object::list(file, &fat_object::Options::default())?;
-/// for image in &listing {
+/// for image in listing.images() {
 ///     assert_eq!(image.target().id(), "gfx906");
 ///     assert_eq!(image.to_string(), "hip-amdgcn-amd-amdhsa--gfx906 (unknown, 4 bytes) in bundle:0");
 /// }
@@ -86,7 +85,7 @@ pub fn list_slice(data: &[u8], options: &Options) -> Result<Listing, Error> {
 /// The result of [`list`].
 ///
 /// With the feature `serde` it can be serialized: the images as `offload ls --json` prints them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[must_use]
 pub struct Listing {
     format: FileFormat,
@@ -126,21 +125,6 @@ impl Listing {
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
-    }
-
-    /// Returns an iterator over the images.
-    pub fn iter(&self) -> slice::Iter<'_, ImageInfo> {
-        self.images.iter()
-    }
-}
-
-/// The images, in file order.
-impl<'a> IntoIterator for &'a Listing {
-    type Item = &'a ImageInfo;
-    type IntoIter = slice::Iter<'a, ImageInfo>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
     }
 }
 

@@ -68,7 +68,7 @@ impl fmt::Display for ContainerKind {
 ///
 /// Its [`Display`](fmt::Display) form is `kind:name`, for example `section:.hip_fatbin` or `ccob:1`: for people, with
 /// control characters of the name escaped, and the name cut after 1024 characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PathStep {
     kind: ContainerKind,
     /// One name can be in the paths of many containers.
@@ -231,7 +231,7 @@ impl fmt::Display for Location {
 }
 
 /// The method of a compressed container, and its sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compression {
     pub(crate) method: &'static str,
     pub(crate) stored_size: u64,
@@ -267,7 +267,7 @@ impl Compression {
 }
 
 /// A container that the walk came to.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Container {
     pub(crate) path: Arc<[PathStep]>,
     pub(crate) kind: ContainerKind,
@@ -338,12 +338,6 @@ impl Severity {
             Severity::Warning => "warning",
             Severity::Error => "error",
         }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

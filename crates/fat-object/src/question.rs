@@ -33,7 +33,7 @@ use crate::walker::{Event, Walk};
 /// ```
 /// let object = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/hip.o"))?;
 /// if fat_object::has_device_code(&object)? {
-///     for image in &fat_object::list_slice(&object, &fat_object::Options::default())? {
+///     for image in fat_object::list_slice(&object, &fat_object::Options::default())?.images() {
 ///         let _code: Option<&[u8]> = image.bytes_in(&object); // not copied
 ///     }
 /// }

@@ -21,7 +21,7 @@ use crate::source::{Origin, ReadSeek, Source};
 use crate::{archive, archive::Member};
 
 /// The summary of a finished walk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// Format of the file itself. With no image found, [`FileFormat::is_read`] tells a file without device code (a
@@ -216,7 +216,7 @@ impl<'r> Walk<'r> {
 
     /// Starts a walk through `data`, as [`walk_slice`] does.
     #[must_use]
-    pub fn of_slice(data: &'r [u8], options: &Options) -> Self {
+    pub(crate) fn of_slice(data: &'r [u8], options: &Options) -> Self {
         Self::start(Source::of_bytes(data, Origin::File), options, None)
     }
 

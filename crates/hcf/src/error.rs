@@ -7,7 +7,7 @@ use core::fmt;
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and [`offset`](Self::offset) are for
 /// programs.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
@@ -60,7 +60,7 @@ impl From<Problem> for Error {
 }
 
 /// One fault, with all that its text says. Names and lines are printable.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Problem {
     NoMarker {
         looked_at: u64,

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Description of an image in an HCF container of AdaptiveCpp.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct HcfImage {
     pub(crate) range: Range<u64>,
     pub(crate) node: String,

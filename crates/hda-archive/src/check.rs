@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Read, Seek};
 
-use bundle_format::{CompositionFinding, composition};
+use bundle_format::composition;
 use fat_object::{Options, ReadSeek};
 
 use crate::entries::entries;
@@ -12,7 +12,7 @@ use crate::unbundle::is_text;
 
 /// Two entries of one bundle that must not be in it together: of two for one processor, only one has a setting for
 /// some feature.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Conflict {
     member: String,
     first: String,
@@ -55,7 +55,8 @@ impl fmt::Display for Conflict {
 ///
 /// ```
 /// use std::io::Cursor;
-/// use hda_archive::{Member, Options, bundle_format::Layout, conflicts, create, no_thin_members};
+/// use bundle_format::Layout;
+/// use hda_archive::{Member, Options, conflicts, create, no_thin_members};
 ///
 /// let ids = ["hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx906:xnack+"];
 /// let bundle = Layout::new(ids.map(|id| (id, 4)), 1)?.to_vec(&[b"one.", b"two."])?;
@@ -109,9 +110,12 @@ impl Bundle {
         // The order of the bundler's messages.
         self.ids.sort();
         for finding in composition(self.ids.iter().map(String::as_str)) {
-            if let CompositionFinding::FeatureInOneOnly { first_id, second_id, .. } = finding {
-                let member = self.member.clone();
-                found.push(Conflict { member, first: first_id, second: second_id });
+            let id = |index: usize| self.ids.get(index).cloned();
+            if finding.feature().is_some()
+                && let (Some(first), Some(second)) =
+                    (finding.first().and_then(id), id(finding.index()))
+            {
+                found.push(Conflict { member: self.member.clone(), first, second });
             }
         }
     }

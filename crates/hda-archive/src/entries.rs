@@ -47,13 +47,13 @@ impl Entry<'_, '_, '_> {
 
     /// Returns the member's name as the archive stores it.
     #[must_use]
-    pub fn member_bytes(&self) -> &[u8] {
+    pub(crate) fn member_bytes(&self) -> &[u8] {
         self.member.map_or(b"", PathStep::name_bytes)
     }
 
     /// Returns the index of its bundle, from 0, counted through the archive: a member can hold several.
     #[must_use]
-    pub fn bundle(&self) -> usize {
+    pub(crate) fn bundle(&self) -> usize {
         self.bundle
     }
 

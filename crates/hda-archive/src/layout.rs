@@ -14,37 +14,23 @@ use crate::wire::{Header, MAGIC, MAX_SIZE, index_header, member_header, names_he
 /// Byte for byte what LLVM 22's archive writer makes (`llvm-ar rcD --format=gnu`): every member at an even offset,
 /// names of 16 bytes and more, or with a `/`, in a table that has each name once, an index when a member is an
 /// object file or bitcode, and with 64-bit offsets (`/SYM64/`) when a member starts at 4 GiB or later.
-///
-/// ```
-/// use hda_archive::LayoutBuilder;
-///
-/// let mut layout = LayoutBuilder::new();
-/// layout.push(b"kernels.txt", 5, None)?;
-/// let layout = layout.finish()?;
-/// let archive = layout.parts().to_vec(|_member| b"hello").unwrap();
-/// assert_eq!(archive.len() as u64, layout.size());
-/// # Ok::<(), hda_archive::Error>(())
-/// ```
-pub struct Layout {
+pub(crate) struct Layout {
     plan: Plan,
 }
 
 impl Layout {
     /// Returns the size of the archive in bytes.
-    #[must_use]
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.parts().size()
     }
 
     /// Returns the sizes of the members in bytes, in order.
-    #[must_use]
-    pub fn sizes(&self) -> &[u64] {
+    pub(crate) fn sizes(&self) -> &[u64] {
         self.plan.sizes()
     }
 
     /// Returns the archive as a list of parts, to be written. Inputs are the members, by index; empty ones have no part.
-    #[must_use]
-    pub fn parts(&self) -> &Parts {
+    pub(crate) fn parts(&self) -> &Parts {
         &self.plan.parts
     }
 
@@ -69,7 +55,7 @@ fn padding(size: u64) -> &'static [u8] {
 /// Collects the members of a [`Layout`].
 #[derive(Default)]
 #[cfg_attr(test, derive(Clone))]
-pub struct LayoutBuilder {
+pub(crate) struct LayoutBuilder {
     members: Vec<(Header, u64)>,
     /// Offset of each member's header, from that of the first.
     starts: Vec<u64>,
@@ -85,8 +71,7 @@ pub struct LayoutBuilder {
 
 impl LayoutBuilder {
     /// Starts an archive without members.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
@@ -95,7 +80,12 @@ impl LayoutBuilder {
     /// # Errors
     ///
     /// [`Usage`](crate::ErrorKind::Usage) for the name, [`Limit`](crate::ErrorKind::Limit) for the size. Nothing was added then.
-    pub fn push(&mut self, name: &[u8], size: u64, symbols: Option<&Symbols>) -> Result<(), Error> {
+    pub(crate) fn push(
+        &mut self,
+        name: &[u8],
+        size: u64,
+        symbols: Option<&Symbols>,
+    ) -> Result<(), Error> {
         if name.is_empty() || name.iter().any(|byte| matches!(byte, b'\n' | 0)) {
             return Err(Problem::Name.into());
         }
@@ -136,7 +126,7 @@ impl LayoutBuilder {
     ///
     /// [`Limit`](crate::ErrorKind::Limit) for an index or a table of names of 10^10 bytes, and for more than 2^32 symbols
     /// in an index with offsets of 32 bits.
-    pub fn finish(self) -> Result<Layout, Error> {
+    pub(crate) fn finish(self) -> Result<Layout, Error> {
         self.finish_with(1 << 32)
     }
 

@@ -47,7 +47,7 @@
 //!
 //! The output is the GNU variant of the `ar` format, deterministic (no times, owners or permissions of the
 //! machine), byte for byte as LLVM 22's tools write it on Linux. [`write_archive`] writes members that are in
-//! memory; [`LayoutBuilder`] needs only their names, sizes and [`Symbols`].
+//! memory.
 //!
 //! ```text
 //! !<arch>\n                                                 8 bytes
@@ -105,9 +105,8 @@
 //! # Other crates in this API
 //!
 //! Targets are [`bundle_format`]'s [`Request`](bundle_format::Request)s. Input is walked by [`fat_object`]:
-//! [`Options`], [`ReadSeek`](fat_object::ReadSeek) and the errors inside of [`Error`] are its own. Layouts are
-//! lists of [`byte_parts`]. All are re-exported in matching versions. Readers and writers are taken by value; `&mut
-//! file` is one.
+//! [`Options`], [`ReadSeek`](fat_object::ReadSeek) and the errors inside of [`Error`] are its own. Add these
+//! crates to your dependencies to name their types. Readers and writers are taken by value; `&mut file` is one.
 //!
 //! # Features and stability
 //!
@@ -135,14 +134,10 @@ mod unbundle;
 mod wire;
 mod write;
 
-pub use bundle_format;
-pub use byte_parts;
 pub use check::{Conflict, conflicts};
 pub use copy::ArchiveCopy;
 pub use entries::{Entry, entries, no_thin_members};
 pub use error::{Error, ErrorKind};
 pub use fat_object::{self, Options};
-pub use layout::{Layout, LayoutBuilder};
-pub use symbols::Symbols;
 pub use unbundle::{DeviceArchive, Unbundling, Warning};
 pub use write::{Member, create, write_archive};

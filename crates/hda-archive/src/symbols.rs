@@ -13,8 +13,8 @@ use crate::error::{Error, Problem};
 const NAMES_FOR_EACH_BYTE: usize = 16;
 
 /// Names of symbols that others can link to, in the order in which an index has them.
-#[derive(Clone, Default)]
-pub struct Symbols {
+#[derive(Default)]
+pub(crate) struct Symbols {
     /// Each followed by a NUL.
     names: Vec<u8>,
     count: u64,
@@ -29,21 +29,11 @@ impl Symbols {
     ///
     /// Time and memory grow with the length of the data: names come to no more than 16 bytes for each of its bytes.
     ///
-    /// ```
-    /// use hda_archive::Symbols;
-    ///
-    /// let object = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/host.o"))?;
-    /// let symbols = Symbols::read(&object)?.expect("an object file");
-    /// assert_eq!(symbols.as_bytes().iter().filter(|byte| **byte == 0).count() as u64, symbols.len());
-    /// assert!(Symbols::read(b"text")?.is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// [`Malformed`](crate::ErrorKind::Malformed) for what is malformed,
     /// [`Limit`](crate::ErrorKind::Limit) for names without end.
-    pub fn read(data: &[u8]) -> Result<Option<Self>, Error> {
+    pub(crate) fn read(data: &[u8]) -> Result<Option<Self>, Error> {
         let limit = data.len().saturating_mul(NAMES_FOR_EACH_BYTE);
         let failed = |format| {
             move |error: Failed| match error {
@@ -77,20 +67,12 @@ impl Symbols {
     }
 
     /// Returns the number of symbols.
-    #[must_use]
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.count
     }
 
-    /// Returns whether there are none: an object without symbols still makes LLVM write an index.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Returns all names, each followed by a NUL.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.names
     }
 

@@ -19,7 +19,7 @@ use crate::name::device_member_name;
 use crate::symbols::Symbols;
 
 /// Something odd in an archive, which does not keep it from being unbundled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Warning {
     /// An entry that cannot be for any target.

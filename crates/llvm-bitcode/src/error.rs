@@ -7,7 +7,7 @@ use core::fmt;
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and [`offset`](Self::offset) are for
 /// programs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
@@ -105,7 +105,7 @@ impl From<Problem> for Error {
 }
 
 /// One fault, with all that its text says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Problem {
     TruncatedWrapper {
         available: u64,

@@ -67,7 +67,6 @@ const SECTION: &str = ".llvm.offloading";
 const MAX_OBJECTS: usize = 1 << 20;
 
 /// An object that a module embeds: the data of a global variable.
-#[derive(Clone)]
 pub struct EmbeddedObject {
     stream: Extent,
     /// The constant's record, before its first operand.

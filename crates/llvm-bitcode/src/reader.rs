@@ -46,7 +46,7 @@ pub struct Reader<'s> {
 }
 
 /// A module of a [`Reader`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Module(Head);
 
 impl<'s> Reader<'s> {

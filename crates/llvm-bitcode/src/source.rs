@@ -33,7 +33,7 @@ pub trait ReadAt {
 }
 
 /// A [`ReadAt`] could not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Unreadable;
 
 impl ReadAt for &[u8] {

@@ -81,7 +81,7 @@ impl Names {
 /// names. The contents of functions are skipped, not checked.
 ///
 /// ```
-/// assert_eq!(llvm_bitcode::symbols(b"\x7fELF..."), Ok(None));
+/// assert_eq!(llvm_bitcode::symbols(b"\x7fELF...").unwrap(), None);
 /// assert!(llvm_bitcode::symbols(b"BC\xc0\xde").is_err());
 /// ```
 pub fn symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {

@@ -67,7 +67,7 @@ pub struct Writer {
 }
 
 /// Bytes that go into the stream later.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Hole {
     /// Number of bytes of [`Stream::bytes`] before the hole.
@@ -77,7 +77,7 @@ pub struct Hole {
 }
 
 /// A written stream, complete but for its holes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Stream {
     /// The bytes between the holes, one after the other.
@@ -361,7 +361,7 @@ mod tests {
         }
         stream.enter_block(9, 4);
         stream.hole(abbreviation, MAX_BLOB - 3);
-        assert_eq!(stream.end_block(), Ok(()));
+        assert!(stream.end_block().is_ok());
         let error = stream.end_block().unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Limit);
         let text = error.to_string();
@@ -399,7 +399,7 @@ mod tests {
             stream.finish()
         };
         let (whole, holey) = (stream(false), stream(true));
-        let [hole] = holey.holes[..] else { panic!("one hole") };
+        let [hole] = &holey.holes[..] else { panic!("one hole") };
         assert_eq!(hole.size, 6);
         let (before, after) = holey.bytes.split_at(hole.at);
         assert_eq!([before, b"abcdef", after].concat(), whole.bytes);
@@ -428,7 +428,7 @@ mod tests {
                 }
                 stream.hole(abbreviation, size);
                 stream.hole(abbreviation, size);
-                let [first, second] = stream.holes[..] else { panic!("two holes") };
+                let [first, second] = &stream.holes[..] else { panic!("two holes") };
                 for at in [first.at as u64, second.at as u64 + first.size] {
                     assert!(at.is_multiple_of(boundary), "{size} {records}: {at}");
                 }

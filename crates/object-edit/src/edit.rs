@@ -76,7 +76,7 @@ pub fn uneditable(format: Format, section: &str) -> Option<&'static str> {
 ///
 /// # Errors
 ///
-/// [`MovedOut`](crate::ErrorKind::MovedOut), [`Unsupported`](crate::ErrorKind::Unsupported) for a file without section headers,
+/// [`Refused`](crate::ErrorKind::Refused), [`Unsupported`](crate::ErrorKind::Unsupported) for a file without section headers,
 /// and [`Read`](crate::ErrorKind::Read).
 pub fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Error> {
     Ok(elf::explain_nothing(input)?)

@@ -31,8 +31,9 @@ pub enum ErrorKind {
     Unsupported,
     /// A header, table or pointer contradicts another, or lies past the end of the file.
     Malformed,
-    /// A section has to move or go, and what refers to it cannot follow.
-    Reference,
+    /// A section has to move or go, and what refers to it cannot follow; or the device code was moved to another file; or the
+    /// new file, read again, is not what it should be.
+    Refused,
     /// The new contents are larger than their place. [`Options::with_grow`](crate::Options::with_grow) allows a new one.
     NoRoom,
     /// A field, a table or the memory is too small for the result.
@@ -42,14 +43,10 @@ pub enum ErrorKind {
     Signed,
     /// The file has no device code.
     NoDeviceCode,
-    /// The device code was moved to another file.
-    MovedOut,
     /// The edit would leave nothing in a container.
     NothingLeft,
     /// New contents are not as many or as long as was laid out, or the name of a new section cannot be written.
     Contents,
-    /// The new file, read again, is not what it should be: a fault of this crate.
-    SelfCheck,
 }
 
 impl Error {
@@ -85,16 +82,16 @@ impl Error {
             | Problem::Archive { .. } => ErrorKind::Malformed,
             Problem::PointerForm { .. }
             | Problem::ForeignReference { .. }
-            | Problem::NoWrapper { .. } => ErrorKind::Reference,
+            | Problem::NoWrapper { .. } => ErrorKind::Refused,
             Problem::NoRoom { .. } => ErrorKind::NoRoom,
             Problem::NoRoomForProgramHeader
             | Problem::NoRoomForSectionHeader
             | Problem::ArchiveField { .. } => ErrorKind::Limit,
             Problem::Signed => ErrorKind::Signed,
             Problem::NoDeviceCode => ErrorKind::NoDeviceCode,
-            Problem::MovedOut { .. } => ErrorKind::MovedOut,
+            Problem::MovedOut { .. } => ErrorKind::Refused,
             Problem::NothingLeft => ErrorKind::NothingLeft,
-            Problem::SelfCheck { .. } => ErrorKind::SelfCheck,
+            Problem::SelfCheck { .. } => ErrorKind::Refused,
         }
     }
 

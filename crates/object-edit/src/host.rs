@@ -40,7 +40,7 @@ pub enum SectionChange {
 }
 
 /// A range of a section that others may refer to.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Item {
     /// Its range in the file.
     pub old: Range<u64>,
@@ -68,7 +68,7 @@ pub struct Edited {
 }
 
 /// The freedom of an edit.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     pub(crate) grow: bool,
     pub(crate) drop_signature: bool,
@@ -114,7 +114,7 @@ pub enum Note {
 }
 
 /// The place of a host file, and what an edit of it may do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct HostContext<'a> {
     /// The range of the host file in the walked file: all of it, or a member of an archive.
     pub(crate) window: &'a Range<u64>,

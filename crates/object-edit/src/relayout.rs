@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::output::{self, Input, Output, Part};
 
 /// A part of a file, or of a section.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Piece {
     /// Its range from the start of the file.
     pub(super) old: Range<u64>,

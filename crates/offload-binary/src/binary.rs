@@ -20,7 +20,6 @@ use crate::wire::{EntryHeader, EntryTable, HEADER_LEN, StringEntries, StringEntr
 /// Stricter than LLVM 22, 23 and 24, which crash on or accept some of it, a binary is refused when
 /// its size is not a multiple of 8, when tables, strings and images share bytes, and when a
 /// string is not ended inside the binary.
-#[derive(Clone, Copy)]
 pub struct OffloadBinary<'data> {
     version: FormatVersion,
     size: u64,
@@ -115,7 +114,6 @@ impl fmt::Debug for OffloadBinary<'_> {
 }
 
 /// One device image and what is known about it.
-#[derive(Clone, Copy)]
 pub struct Entry<'data> {
     index: usize,
     data: &'data [u8],

@@ -30,7 +30,7 @@ use crate::wire::{ENTRY_LEN, HEADER_V3_LEN, Header};
 /// assert_eq!(compressed.plain_header(), plain[..40]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompressedBinary {
     size: u64,
     inflated_size: u64,

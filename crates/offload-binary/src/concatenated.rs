@@ -1,6 +1,5 @@
 //! Reading several binaries one after the other.
 
-use core::fmt;
 use core::iter::FusedIterator;
 
 use crate::binary::OffloadBinary;
@@ -20,14 +19,13 @@ use crate::to_u64;
 /// As [`OffloadBinary::parse`] for a damaged binary, with its place; for bytes that are neither zero nor a binary,
 /// [`NotABinary`](crate::ErrorKind::NotABinary) at the start of `data` and
 /// [`TrailingData`](crate::ErrorKind::TrailingData) after it.
-pub fn binaries(data: &[u8]) -> Binaries<'_> {
+#[must_use = "iterators are lazy and do nothing unless consumed"]
+pub fn binaries(data: &[u8]) -> impl FusedIterator<Item = Result<(u64, OffloadBinary<'_>), Error>> {
     Binaries { rest: data, offset: 0 }
 }
 
 /// Iterator over concatenated binaries, from [`binaries`].
-#[derive(Clone)]
-#[must_use = "iterators are lazy and do nothing unless consumed"]
-pub struct Binaries<'data> {
+struct Binaries<'data> {
     rest: &'data [u8],
     /// The offset of `rest`.
     offset: u64,
@@ -67,12 +65,3 @@ impl<'data> Iterator for Binaries<'data> {
 }
 
 impl FusedIterator for Binaries<'_> {}
-
-impl fmt::Debug for Binaries<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Binaries")
-            .field("offset", &self.offset)
-            .field("left", &self.rest.len())
-            .finish()
-    }
-}

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::concatenated::binaries;
 use crate::error::Error;
-use crate::image_entry::{FormatVersion, ImageEntry};
+use crate::image_entry::FormatVersion;
 use crate::layout::{Layout, StringBudget};
 
 /// Reads all binaries in `data`, as [`binaries`] does, and writes their entries in `version`: one
@@ -38,7 +38,7 @@ pub fn convert(data: &[u8], version: FormatVersion) -> Result<Vec<u8>, Error> {
             for (key, value) in entry.strings() {
                 budget.spend(key, value)?;
             }
-            entries.push(ImageEntry::from(&entry));
+            entries.push(entry.to_image_entry());
             // All of the binary is in memory.
             images.push(entry.image().unwrap_or_default());
         }

@@ -13,7 +13,7 @@ use crate::wire::HEADER_V3_LEN;
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs. Offsets in the text are in bytes from the start of the binary (its magic), unless it says otherwise. Entries and
 /// strings are numbered from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
@@ -228,7 +228,7 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {}
 
 /// One fault, with all that its text says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Problem {
     Incomplete { needed: u64 },
     TruncatedHeader { needed: u64, available: u64 },

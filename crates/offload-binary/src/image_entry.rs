@@ -84,7 +84,7 @@ pub type StringPair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 ///     .string("triple", "amdgcn-amd-amdhsa");
 /// assert_eq!(entry.strings.len(), 2);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ImageEntry<'a> {
     /// The format of the image.
@@ -161,21 +161,16 @@ impl<'a> ImageEntry<'a> {
     }
 }
 
-/// Everything an entry says, to be written again. The strings borrow from the data that was read.
-impl<'data> From<&Entry<'data>> for ImageEntry<'data> {
-    fn from(entry: &Entry<'data>) -> Self {
-        Self {
-            image_kind: entry.image_kind(),
-            offload_kind: entry.offload_kind(),
-            flags: entry.flags(),
-            strings: entry.strings().map(|(k, v)| (Cow::Borrowed(k), Cow::Borrowed(v))).collect(),
-            size: entry.image_size(),
+impl<'data> Entry<'data> {
+    /// Returns everything the entry says, to be written again. The strings borrow from the data that was read.
+    #[must_use]
+    pub fn to_image_entry(&self) -> ImageEntry<'data> {
+        ImageEntry {
+            image_kind: self.image_kind(),
+            offload_kind: self.offload_kind(),
+            flags: self.flags(),
+            strings: self.strings().map(|(k, v)| (Cow::Borrowed(k), Cow::Borrowed(v))).collect(),
+            size: self.image_size(),
         }
-    }
-}
-
-impl<'data> From<Entry<'data>> for ImageEntry<'data> {
-    fn from(entry: Entry<'data>) -> Self {
-        Self::from(&entry)
     }
 }

@@ -150,16 +150,6 @@ impl OffloadKind {
             kind => kind,
         }
     }
-
-    /// Returns the kind in the numbers of LLVM 20 and older: [`HIP_LEGACY`](Self::HIP_LEGACY) instead of
-    /// [`HIP`](Self::HIP). They have none for [`SYCL`](Self::SYCL).
-    #[must_use]
-    pub const fn legacy(self) -> Self {
-        match self {
-            Self::HIP => Self::HIP_LEGACY,
-            kind => kind,
-        }
-    }
 }
 
 /// The name, or the number of a kind without one.
@@ -177,7 +167,7 @@ fn display(f: &mut fmt::Formatter<'_>, name: Option<&str>, number: u16) -> fmt::
 }
 
 /// Flags of an entry. Bits without a constant are kept as they are.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Flags(pub u32);
 
 impl Flags {
@@ -250,8 +240,6 @@ mod tests {
             assert_eq!(back, kind.name().map(|_| kind.current()));
         }
         assert_eq!(OffloadKind::from_name("HIP"), None);
-        assert_eq!(OffloadKind::HIP.legacy(), OffloadKind::HIP_LEGACY);
-        assert_eq!(OffloadKind::CUDA.legacy(), OffloadKind::CUDA);
     }
 
     #[test]
@@ -277,7 +265,7 @@ mod tests {
     fn unknown_flags_are_kept() {
         let flags = Flags(0x8000_0000) | Flags::METADATA;
         assert!(flags.contains(Flags::METADATA) && !Flags::METADATA.contains(flags));
-        assert_eq!((flags.0, Flags::default()), (0x8000_0001, Flags::NONE));
+        assert_eq!((flags.0, Flags::NONE), (0x8000_0001, Flags(0)));
         assert_eq!(alloc::format!("{flags:?}"), "Flags(0x80000001)");
     }
 }

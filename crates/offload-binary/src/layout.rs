@@ -48,7 +48,6 @@ pub const MAX_STRING_BYTES: u64 = 1 << 26;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, PartialEq, Eq)]
 pub struct Layout {
     version: FormatVersion,
     plan: Plan,
@@ -95,7 +94,8 @@ impl Layout {
         let mut image_at = images_at;
         let mut headers = Vec::with_capacity(entries.len());
         for entry in entries {
-            let overflow = Problem::OffsetOverflow { entry: to_u64(self.offsets.len()) };
+            let entry_number = to_u64(self.offsets.len());
+            let overflow = || Problem::OffsetOverflow { entry: entry_number };
             let string_count = to_u64(entry.strings.len());
             headers.push(EntryHeader {
                 image_kind: entry.image_kind.0,
@@ -107,13 +107,13 @@ impl Layout {
                 image_size: entry.size,
             });
             strings_at += string_len * string_count;
-            self.offsets.push(start.checked_add(image_at).ok_or(overflow.clone())?);
-            image_at = image_at.checked_add(entry.size).ok_or(overflow)?;
+            self.offsets.push(start.checked_add(image_at).ok_or_else(overflow)?);
+            image_at = image_at.checked_add(entry.size).ok_or_else(overflow)?;
         }
-        let overflow =
-            Problem::OffsetOverflow { entry: to_u64(self.offsets.len()).saturating_sub(1) };
-        let size = image_at.checked_next_multiple_of(8).ok_or(overflow.clone())?;
-        let end = start.checked_add(size).ok_or(overflow)?;
+        let last = to_u64(self.offsets.len()).saturating_sub(1);
+        let overflow = || Problem::OffsetOverflow { entry: last };
+        let size = image_at.checked_next_multiple_of(8).ok_or_else(overflow)?;
+        let end = start.checked_add(size).ok_or_else(overflow)?;
 
         let header = Header {
             version: self.version.number(),

@@ -138,16 +138,13 @@ mod validate;
 mod wire;
 
 pub use binary::{Entry, OffloadBinary};
-pub use byte_parts;
 pub use compressed::CompressedBinary;
-pub use concatenated::{Binaries, binaries};
+pub use concatenated::binaries;
 pub use convert::convert;
 pub use error::{Error, ErrorKind};
 pub use image_entry::{FormatVersion, ImageEntry, StringPair};
 pub use kinds::{Flags, ImageKind, OffloadKind};
 pub use layout::{Layout, MAX_STRING_BYTES};
-#[cfg(feature = "target-id")]
-pub use target_id;
 
 /// The bytes every offload binary starts with.
 pub const MAGIC: [u8; 4] = [0x10, 0xff, 0x10, 0xad];

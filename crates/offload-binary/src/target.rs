@@ -70,7 +70,6 @@ impl OffloadKind {
     ///
     /// let hip = OffloadKind::from_target_id(&target_id::OffloadKind::HipV4);
     /// assert_eq!(hip, Some(OffloadKind::HIP));
-    /// assert_eq!(hip.and_then(OffloadKind::to_target_id), Some(target_id::OffloadKind::Hip));
     /// ```
     #[must_use]
     pub fn from_target_id(kind: &target_id::OffloadKind) -> Option<Self> {
@@ -88,7 +87,7 @@ impl OffloadKind {
     /// Returns the kind of bundle entry IDs: `hip` for HIP, though bundles have code objects from version 4 on as `hipv4`.
     /// An unknown number becomes its digits; `None` for [`NONE`](Self::NONE).
     #[must_use]
-    pub fn to_target_id(self) -> Option<target_id::OffloadKind> {
+    pub(crate) fn to_target_id(self) -> Option<target_id::OffloadKind> {
         (self != Self::NONE).then(|| target_id::OffloadKind::parse(&self.to_string()))
     }
 }

@@ -108,8 +108,8 @@ fn entries<'data>(
     if offset < version.header_len() {
         return Err(Problem::EntriesInsideHeader { version, offset });
     }
-    let beyond = Problem::EntriesBeyondEnd { offset, count, size };
-    let end = range_end(offset, count, ENTRY_LEN, size).ok_or_else(|| beyond.clone())?;
+    let beyond = || Problem::EntriesBeyondEnd { offset, count, size };
+    let end = range_end(offset, count, ENTRY_LEN, size).ok_or_else(beyond)?;
     if version == FormatVersion::V1 {
         let entry_size = header.entries_extent;
         // A size too small for an entry is ignored, as LLVM 22 and 23 do.
@@ -126,7 +126,7 @@ fn entries<'data>(
         .and_then(|offset| data.get(offset..))
         .zip(usize::try_from(count).ok())
         .and_then(|(bytes, count)| EntryTable::new(bytes, count))
-        .ok_or(beyond)
+        .ok_or_else(beyond)
 }
 
 /// A range of bytes that nothing else may use.

@@ -21,7 +21,7 @@ pub fn check(data: &[u8]) {
     let listing = check_listing(&bytes);
     assert!(listing.findings().is_empty(), "{:?}", listing.findings());
     assert_eq!(listing.images().len(), images.len());
-    for (image, expected) in listing.iter().zip(&images) {
+    for (image, expected) in listing.images().iter().zip(&images) {
         assert_eq!(image.bytes_in(&bytes), Some(&expected.bytes[..]));
         let hcf = image.hcf().expect("the container describes it");
         assert_eq!(hcf.node(), expected.node);
@@ -41,7 +41,7 @@ fn check_listing(bytes: &[u8]) -> Listing {
     let listing = list_slice(bytes, &Options::default()).expect("memory does not fail");
     listing.findings().iter().for_each(crate::assert_message);
     let mut end = 0;
-    for image in listing.iter().filter(|image| image.path().len() == 1) {
+    for image in listing.images().iter().filter(|image| image.path().len() == 1) {
         let (Some(at), size) = (image.location().file_offset(), image.size()) else { continue };
         assert!(size == 0 || at >= end, "image at {at}, after one up to {end}");
         end = end.max(at + size);

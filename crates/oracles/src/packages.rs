@@ -6,8 +6,8 @@ use offload_binary::{
     OffloadBinary, OffloadKind, binaries, convert,
 };
 
+use ccob::{Method, WriteOptions};
 use fat_edit::compress_offload_binary;
-use fat_object::ccob::{Method, WriteOptions};
 use fat_object::decompress_offload_binary;
 
 use crate::fields::Fields;
@@ -21,7 +21,7 @@ pub fn check(data: &[u8]) {
     let binary = OffloadBinary::parse(data);
     check_prefixes(data, &binary);
     match binary {
-        Ok(binary) => check_binary(data, binary),
+        Ok(binary) => check_binary(data, &binary),
         Err(error) => assert_message(&error),
     }
     check_sequence(data);
@@ -83,7 +83,7 @@ fn check_compressed(data: &[u8]) {
     let Ok(Some(header)) = CompressedBinary::parse_prefix(data, available) else { return };
     assert!(header.size() <= available && header.stream().end == header.size());
     let again = CompressedBinary::parse_prefix(&header.header(), available);
-    assert_eq!(again, Ok(Some(header)));
+    assert_eq!(format!("{again:?}"), format!("{:?}", Ok::<_, ()>(Some(header))));
     match decompress_offload_binary(data, LIMIT) {
         Ok(plain) => {
             assert_eq!(plain.len() as u64, header.inflated_size());
@@ -144,7 +144,7 @@ fn check_prefixes(data: &[u8], whole: &Result<OffloadBinary<'_>, Error>) {
     }
 }
 
-fn check_binary(data: &[u8], binary: OffloadBinary<'_>) {
+fn check_binary(data: &[u8], binary: &OffloadBinary<'_>) {
     assert!(binary.size() <= data.len() as u64 && binary.size() % 8 == 0);
     let data = &data[..binary.size() as usize];
     let inside = |part: &[u8]| {
@@ -204,16 +204,22 @@ fn check_converted(data: &[u8]) {
         Ok(v2) => {
             let contents = contents(data);
             assert!(contents == self::contents(&v2));
-            assert!(convert(&v2, FormatVersion::V2).as_ref() == Ok(&v2));
-            assert!(convert(&v2, FormatVersion::V1) == v1);
+            assert!(convert(&v2, FormatVersion::V2).is_ok_and(|binary| binary == v2));
+            match (&v1, &convert(&v2, FormatVersion::V1)) {
+                (Ok(v1), again) => assert!(again.as_ref().is_ok_and(|again| again == v1)),
+                (Err(error), again) => {
+                    let again = again.as_ref().expect_err("as before");
+                    assert_eq!(again.to_string(), error.to_string());
+                }
+            }
             let v3 = convert(data, FormatVersion::V3).expect("as version 2");
             assert!(contents == self::contents(&v3));
-            assert!(convert(&v3, FormatVersion::V2).as_ref() == Ok(&v2));
+            assert!(convert(&v3, FormatVersion::V2).is_ok_and(|binary| binary == v2));
             match v1 {
                 Ok(v1) => {
                     assert!(contents == self::contents(&v1));
-                    assert!(convert(&v1, FormatVersion::V1).as_ref() == Ok(&v1));
-                    assert!(convert(&v1, FormatVersion::V2).as_ref() == Ok(&v2));
+                    assert!(convert(&v1, FormatVersion::V1).is_ok_and(|binary| binary == v1));
+                    assert!(convert(&v1, FormatVersion::V2).is_ok_and(|binary| binary == v2));
                 }
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Nul, "{error}"),
             }
@@ -229,6 +235,6 @@ fn check_converted(data: &[u8]) {
 fn contents(data: &[u8]) -> Vec<(ImageEntry<'_>, &[u8])> {
     binaries(data)
         .flat_map(|binary| binary.expect("was read before").1.entries())
-        .map(|entry| (ImageEntry::from(&entry), entry.image().expect("all is in memory")))
+        .map(|entry| (entry.to_image_entry(), entry.image().expect("all is in memory")))
         .collect()
 }

@@ -157,7 +157,7 @@ impl<'d> Walk<'d> {
         let all = lent;
         let lent = list_slice(self.data, &options.with_scan(false)).expect("memory can be read");
         assert!(all.images().len() >= lent.images().len());
-        for image in &all {
+        for image in all.images() {
             let lies_here = image.location().file_offset().is_some();
             assert_eq!(image.bytes_in(self.data).is_some(), lies_here);
         }
@@ -202,7 +202,7 @@ impl<'d> Walk<'d> {
         };
         assert_eq!(others(&by_table), others(&whole));
         assert_eq!(by_table.images().len(), whole.images().len());
-        for (image, read) in by_table.iter().zip(&whole) {
+        for (image, read) in by_table.images().iter().zip(whole.images()) {
             assert_eq!(
                 (image.index(), image.path(), image.target(), image.id(), image.location()),
                 (read.index(), read.path(), read.target(), read.id(), read.location())
@@ -234,12 +234,12 @@ impl<'d> Walk<'d> {
         let listing = listing.expect("memory can always be read");
         assert_eq!(listing.size(), self.data.len() as u64);
         assert_eq!(listing.images(), self.listed);
-        assert!(listing.iter().map(|image| image.index()).eq(0..self.listed.len()));
+        assert!(listing.images().iter().map(|image| image.index()).eq(0..self.listed.len()));
         assert!(
             listing.findings().iter().map(ToString::to_string).eq(self.findings.iter().cloned())
         );
         assert_eq!(listing.is_complete(), self.errors.is_empty());
-        for image in &listing {
+        for image in listing.images() {
             assert!(!image.to_string().contains(char::is_control), "{image}");
         }
     }

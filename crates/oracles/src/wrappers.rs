@@ -1,8 +1,8 @@
 //! Registration code for device images, of any images and options.
 
 use arbitrary::{Result, Unstructured};
+use byte_parts::Part;
 use offload_binary::{FormatVersion, ImageEntry, Layout as PackageLayout, OffloadKind};
-use wrapper_ir::byte_parts::Part;
 use wrapper_ir::{
     Abi, Entries, EntryFlags, Error, ErrorKind, Image, ImageInfo, Kind, Layout, ManagedCall,
     Module, OffloadEntry, Target, Wrapper,

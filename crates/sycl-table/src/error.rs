@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and [`offset`](Self::offset) are for
 /// programs. Offsets count from the start of the host file.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
@@ -60,7 +60,7 @@ impl From<Problem> for Error {
 }
 
 /// One fault, with all that its text says.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Problem {
     Host { found: &'static str },
     Array { at: u64, count: u16, address: u64 },

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Description of an image in a table of Intel's SYCL toolchain.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct SyclImage {
     pub(crate) range: Range<u64>,
     pub(crate) address: u64,
@@ -105,7 +105,7 @@ impl SyclImage {
 }
 
 /// Property of an image in a table of Intel's SYCL toolchain.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct SyclProperty {
     pub(crate) set: Arc<str>,
     pub(crate) name: Arc<str>,
@@ -133,7 +133,7 @@ impl SyclProperty {
 }
 
 /// Value of a [`SyclProperty`].
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SyclValue {
     /// A number.

@@ -11,10 +11,10 @@ use crate::processor::{AMDGCNSPIRV, Family, GENERIC, processor_family};
 use crate::target::Target;
 use crate::target_id::TargetId;
 use crate::triple::Triple;
-use crate::verdict::{Side, Verdict};
+use crate::verdict::Verdict;
 
 /// Options of [`compatible_with_options`]; [`Default`] is what `clang-offload-bundler` does without options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     hip_openmp: bool,
     strict_sub_architectures: bool,
@@ -89,8 +89,8 @@ pub fn compatible_with_options(code_object: &Target, target: &Target, options: O
         return Verdict::TripleMismatch { code_object: a.clone(), target: b.clone() };
     }
     match (code_object.target_id(), target.target_id()) {
-        (Err(error), _) => Verdict::Unparsable { side: Side::CodeObject, error },
-        (_, Err(error)) => Verdict::Unparsable { side: Side::Target, error },
+        (Err(error), _) => Verdict::UnparsableCodeObject(error),
+        (_, Err(error)) => Verdict::UnparsableTarget(error),
         (Ok(a), Ok(b)) => {
             let on_amdgpu = [code_object, target]
                 .iter()

@@ -14,44 +14,25 @@ use crate::triple::{Key, Triple};
 /// Two entries of one bundle that contradict each other.
 ///
 /// [`Display`](fmt::Display) says it in a few words: "entries 0 and 2 are for the same target".
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Conflict {
     /// Index of the entry that came first.
     pub first: usize,
     /// Index of the entry that does not go with it; greater than `first`.
     pub second: usize,
-    /// In what they conflict.
-    pub kind: ConflictKind,
-}
-
-/// A conflict between two entries of one bundle.
-///
-/// [`Display`](fmt::Display) says what is so of both: "are for the same target".
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ConflictKind {
-    /// Both are for one processor, and only one of them sets this feature.
-    FeatureInOneOnly {
-        /// The first such feature in alphabetical order.
-        feature: Feature,
-    },
-    /// Both mean the same target.
-    Duplicate,
+    /// The first feature in alphabetical order that only one of them sets, where both are for one processor; `None` if
+    /// both mean the same target.
+    pub feature: Option<Feature>,
 }
 
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { first, second, kind } = self;
-        write!(f, "entries {first} and {second} {kind}")
-    }
-}
-
-impl fmt::Display for ConflictKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Duplicate => f.pad("are for the same target"),
-            Self::FeatureInOneOnly { feature } => write!(
+        let Self { first, second, feature } = self;
+        write!(f, "entries {first} and {second} ")?;
+        match feature {
+            None => f.write_str("are for the same target"),
+            Some(feature) => write!(
                 f,
                 "are for one processor, and only one has a setting for {}",
                 feature.as_str().escape_debug()
@@ -124,18 +105,14 @@ pub fn conflicts<'a>(ids: impl IntoIterator<Item = &'a Target>) -> Vec<Conflict>
             by_id: BTreeMap::new(),
         });
         if let Some(&first) = group.by_id.get(&canonical) {
-            found.push(Conflict { first, second, kind: ConflictKind::Duplicate });
+            found.push(Conflict { first, second, feature: None });
             continue;
         }
         group.by_id.insert(canonical, second);
         if let (Some(first_id), Some(id)) = (&group.first_id, &id)
             && let Some(feature) = in_one_only(first_id, id)
         {
-            found.push(Conflict {
-                first: group.first,
-                second,
-                kind: ConflictKind::FeatureInOneOnly { feature },
-            });
+            found.push(Conflict { first: group.first, second, feature: Some(feature) });
         }
     }
     found

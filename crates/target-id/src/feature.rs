@@ -3,62 +3,42 @@
 use alloc::string::String;
 use core::cmp::Ordering;
 use core::fmt;
-use core::ops::BitOr;
 
 /// A set of the target features that LLVM's AMDGPU usage guide defines: those a processor may have in its target
 /// IDs, or those a target ID sets.
-///
-/// ```
-/// use target_id::{Feature, Features, Processor};
-///
-/// let features = Processor::amdgpu("gfx90a").map(|processor| processor.features());
-/// assert_eq!(features, Some(Features::SRAMECC | Features::XNACK));
-/// assert!(Features::XNACK.iter().eq([Feature::Xnack]));
-/// ```
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Features(u8);
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Features(u8);
 
 impl Features {
-    /// No feature; the [`Default`].
-    pub const NONE: Self = Self(0);
+    /// No feature.
+    pub(crate) const NONE: Self = Self(0);
     /// Error correction of on-chip memory, `sramecc`.
-    pub const SRAMECC: Self = Self(1);
+    pub(crate) const SRAMECC: Self = Self(1);
     /// Retry of memory accesses after page faults, `xnack`.
-    pub const XNACK: Self = Self(1 << 1);
+    pub(crate) const XNACK: Self = Self(1 << 1);
     /// All of them.
-    pub const ALL: Self = Self::SRAMECC.union(Self::XNACK);
+    pub(crate) const ALL: Self = Self::SRAMECC.union(Self::XNACK);
 
     /// Returns whether there is none.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
+    pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Returns whether all features of `other` are in this set, too.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
+    pub(crate) const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the features that are in one of the sets or in both; the operator `|` is the same.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
+    /// Returns the features that are in one of the sets or in both.
+    pub(crate) const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// Returns the features one by one, in alphabetical order.
-    pub fn iter(self) -> impl Iterator<Item = Feature> + Clone {
+    pub(crate) fn iter(self) -> impl Iterator<Item = Feature> + Clone {
         [Feature::Sramecc, Feature::Xnack]
             .into_iter()
             .filter(move |feature| self.contains(feature.flag()))
-    }
-}
-
-impl BitOr for Features {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        self.union(other)
     }
 }
 
@@ -106,8 +86,7 @@ impl Feature {
     }
 
     /// Returns the feature's flag; none for unknown names.
-    #[must_use]
-    pub fn flag(&self) -> Features {
+    pub(crate) fn flag(&self) -> Features {
         match self {
             Self::Sramecc => Features::SRAMECC,
             Self::Xnack => Features::XNACK,
@@ -188,8 +167,8 @@ mod tests {
 
     #[test]
     fn sets_of_features() {
-        assert_eq!(Features::default(), Features::NONE);
-        assert_eq!(Features::SRAMECC | Features::XNACK, Features::ALL);
+        assert!(Features::NONE.is_empty());
+        assert_eq!(Features::SRAMECC.union(Features::XNACK), Features::ALL);
         assert!(
             Features::ALL.contains(Features::XNACK) && Features::XNACK.contains(Features::NONE)
         );

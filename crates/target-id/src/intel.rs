@@ -27,7 +27,7 @@ const LLVM_PREFIX: &str = "xe_";
 /// assert_eq!(IntelGpu::from_ip_version(0x0500_4004), Some(gpu));
 /// # Ok::<(), &str>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct IntelGpu {
     /// Architecture, release and revision; `None` of a name that stands for several GPUs.
     ip: Option<[u8; 3]>,
@@ -162,7 +162,7 @@ impl IntelGpu {
 
     /// Returns the name without `intel_gpu_`, as `-device` of `ocloc` takes it with `-` for `_`: `bmg_g21`.
     #[must_use]
-    pub fn short_name(&self) -> &'static str {
+    pub(crate) fn short_name(&self) -> &'static str {
         self.name.strip_prefix(SYCL_PREFIX).unwrap_or(self.name)
     }
 

@@ -99,12 +99,12 @@ mod triple;
 mod verdict;
 
 pub use compatible::{Options, compatible, compatible_with_options};
-pub use conflict::{Conflict, ConflictKind, conflicts};
+pub use conflict::{Conflict, conflicts};
 pub use error::{Error, ErrorKind};
-pub use feature::{Feature, Features, Setting};
+pub use feature::{Feature, Setting};
 pub use intel::IntelGpu;
 pub use kind::OffloadKind;
-pub use nvidia::{NvidiaArch, NvidiaScope};
+pub use nvidia::NvidiaArch;
 pub use processor::{
     Family, Processor, amdgpu_processors, is_known_processor, processor_family, processor_names,
 };
@@ -112,7 +112,7 @@ pub use provides::{Provision, provides};
 pub use target::Target;
 pub use target_id::TargetId;
 pub use triple::Triple;
-pub use verdict::{Side, Verdict};
+pub use verdict::Verdict;
 
 /// The code of the README compiles and runs.
 #[cfg(doctest)]

@@ -43,7 +43,8 @@ pub fn debug_text(verdict: &Verdict) -> &'static str {
         | Verdict::TripleMismatch { .. }
         | Verdict::PortableCovers { .. } => "Incompatible: Kind/Triple mismatch",
         Verdict::ProcessorMismatch { .. }
-        | Verdict::Unparsable { .. }
+        | Verdict::UnparsableCodeObject(_)
+        | Verdict::UnparsableTarget(_)
         | Verdict::GenericCovers { .. }
         | Verdict::NvidiaCovers { .. }
         | Verdict::IntelCovers { .. } => "Incompatible: Processor mismatch",

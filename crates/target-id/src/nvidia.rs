@@ -7,8 +7,7 @@ use crate::error::{Error, Problem};
 
 /// The scope of code for an NVIDIA architecture, from the suffix of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NvidiaScope {
+pub(crate) enum NvidiaScope {
     /// No suffix: as compute capabilities go up.
     Portable,
     /// `f`: within the family, and there as compute capabilities go up.
@@ -80,9 +79,13 @@ impl NvidiaArch {
         self.minor
     }
 
-    /// Returns the scope of the code.
+    /// Returns whether the name has no suffix: the code is not for one architecture or family alone.
     #[must_use]
-    pub const fn scope(self) -> NvidiaScope {
+    pub const fn is_portable(self) -> bool {
+        matches!(self.scope, NvidiaScope::Portable)
+    }
+
+    pub(crate) const fn scope(self) -> NvidiaScope {
         self.scope
     }
 

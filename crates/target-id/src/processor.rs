@@ -1,7 +1,5 @@
 //! Processors: what is known about a name.
 
-use core::fmt;
-
 use crate::amdgpu::{AMDGCN, R600};
 use crate::feature::{Feature, Features};
 use crate::intel::IntelGpu;
@@ -23,19 +21,6 @@ pub enum Family {
     AmdSpirv,
 }
 
-/// In words: `AMD GCN`, `AMD R600`, `NVIDIA`, `Intel`, `AMD SPIR-V`.
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::AmdGcn => "AMD GCN",
-            Self::R600 => "AMD R600",
-            Self::Nvptx => "NVIDIA",
-            Self::Intel => "Intel",
-            Self::AmdSpirv => "AMD SPIR-V",
-        })
-    }
-}
-
 /// An AMD GPU processor of LLVM 24's AMDGPU usage guide, or one of its retired ones.
 ///
 /// ```
@@ -47,7 +32,7 @@ impl fmt::Display for Family {
 /// assert_eq!(generic.map(|generic| generic.name()), Some("gfx11-generic"));
 /// # Ok::<(), &str>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Processor {
     pub(crate) machine: u32,
     pub(crate) name: &'static str,
@@ -77,7 +62,7 @@ impl Processor {
     /// Returns the AMD GPU processor with this number, `EF_AMDGPU_MACH` of the flags in the ELF header of its code
     /// objects: see [`elf_machine`](Self::elf_machine).
     #[must_use]
-    pub fn from_elf_machine(machine: u32) -> Option<&'static Self> {
+    pub(crate) fn from_elf_machine(machine: u32) -> Option<&'static Self> {
         amdgpu_processors().find(|processor| processor.machine == machine)
     }
 
@@ -114,10 +99,16 @@ impl Processor {
         self.family
     }
 
-    /// Returns the target features its target IDs may have.
-    #[must_use]
-    pub const fn features(&self) -> Features {
-        self.features
+    /// Returns the target features its target IDs may have, in alphabetical order.
+    ///
+    /// ```
+    /// use target_id::{Feature, Processor};
+    ///
+    /// let processor = Processor::amdgpu("gfx90a").unwrap();
+    /// assert!(processor.features().eq([Feature::Sramecc, Feature::Xnack]));
+    /// ```
+    pub fn features(&self) -> impl Iterator<Item = Feature> + use<> {
+        self.features.iter()
     }
 
     /// Returns whether its target IDs may have this feature.
@@ -153,13 +144,6 @@ impl Processor {
     #[must_use]
     pub const fn is_retired(&self) -> bool {
         self.retired
-    }
-}
-
-/// The primary name.
-impl fmt::Display for Processor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name)
     }
 }
 
@@ -294,7 +278,7 @@ mod tests {
 
     #[test]
     fn features_of_some_processors_are_known() {
-        let features = |name| Processor::amdgpu(name).unwrap().features();
+        let features = |name| Processor::amdgpu(name).unwrap().features;
         assert_eq!(features("gfx906"), Features::ALL);
         assert_eq!(features("gfx940"), Features::ALL);
         assert_eq!(features("gfx90c"), Features::XNACK);

@@ -13,7 +13,7 @@ use crate::triple::Triple;
 /// The answer of [`provides`]: whether one image may serve where another one asks for code, and why not.
 ///
 /// [`Display`](fmt::Display) says it in a few words whose subject is the provided image.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Provision(Answer);
 
 #[derive(Clone, Debug)]
@@ -307,7 +307,7 @@ mod tests {
             for one in crate::amdgpu_processors().filter(|one| one.family() == generic.family()) {
                 let found = answer((AMD, generic.name()), (AMD, one.name())).is_provided();
                 let expected = one == generic || generic.covers().contains(&one.name());
-                assert_eq!(found, expected, "{generic} {one}");
+                assert_eq!(found, expected, "{} {}", generic.name(), one.name());
             }
         }
     }

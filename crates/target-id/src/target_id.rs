@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::error::{Error, Problem};
-use crate::feature::{Feature, Features, Setting};
+use crate::feature::{Feature, Setting};
 use crate::processor::{self, Family, GENERIC, Processor};
 use crate::triple::Triple;
 
@@ -253,12 +253,6 @@ impl TargetId {
     #[must_use]
     pub fn setting(&self, feature: &Feature) -> Option<Setting> {
         self.features.iter().find(|(known, _)| known == feature).map(|(_, setting)| *setting)
-    }
-
-    /// Returns the known features that are set, on or off.
-    #[must_use]
-    pub fn specified(&self) -> Features {
-        self.features.iter().fold(Features::NONE, |found, (feature, _)| found.union(feature.flag()))
     }
 }
 

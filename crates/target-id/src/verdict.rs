@@ -12,24 +12,6 @@ use crate::nvidia::{NvidiaArch, NvidiaScope};
 use crate::processor::{Family, Processor, processor_family};
 use crate::triple::Triple;
 
-/// One of the two things compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The code object.
-    CodeObject,
-    /// The target, a device or a request for one.
-    Target,
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::CodeObject => "code object",
-            Self::Target => "target",
-        })
-    }
-}
-
 /// `true` if and why a code object can be used for a target.
 ///
 /// [`Display`](fmt::Display) says it in a few words whose subject is the code object: "needs
@@ -116,13 +98,10 @@ pub enum Verdict {
         /// The code object's setting of it.
         code_object: Setting,
     },
-    /// A target ID is absent or not valid, and the texts are not the same.
-    Unparsable {
-        /// The side whose target ID is malformed. The code object's, if both are unusable.
-        side: Side,
-        /// The error.
-        error: Error,
-    },
+    /// The target ID of the code object is absent or not valid, and the texts are not the same.
+    UnparsableCodeObject(Error),
+    /// Only the target ID of the target is absent or not valid.
+    UnparsableTarget(Error),
 }
 
 impl Verdict {
@@ -223,17 +202,15 @@ impl fmt::Display for Verdict {
                 let feature = feature.as_str().escape_debug();
                 write!(f, "needs {feature} {code_object}, the target leaves it open")
             }
-            Self::Unparsable { side: Side::CodeObject, error }
-                if error.kind() == ErrorKind::EmptyProcessor =>
-            {
+            Self::UnparsableCodeObject(error) if error.kind() == ErrorKind::EmptyProcessor => {
                 f.write_str("names no processor")
             }
-            Self::Unparsable { side: Side::Target, error }
-                if error.kind() == ErrorKind::EmptyProcessor =>
-            {
+            Self::UnparsableTarget(error) if error.kind() == ErrorKind::EmptyProcessor => {
                 f.write_str("cannot be compared: the target names no processor")
             }
-            Self::Unparsable { error, .. } => write!(f, "cannot be compared: {error}"),
+            Self::UnparsableCodeObject(error) | Self::UnparsableTarget(error) => {
+                write!(f, "cannot be compared: {error}")
+            }
         }
     }
 }

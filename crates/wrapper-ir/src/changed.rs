@@ -116,21 +116,21 @@ fn many_returns_on_arm64_windows() {
 
 #[test]
 fn changed_modules_are_refused() {
-    let module = module(Kind::Cuda, LINUX, Image::from_bytes(b"i"));
-    let mut changed = module.clone();
+    let module = || module(Kind::Cuda, LINUX, Image::from_bytes(b"i"));
+    let mut changed = module();
     changed.functions.retain(|function| function.name != "atexit");
     not_native(&changed, "atexit", "neither defined nor declared");
-    let mut changed = module.clone();
+    let mut changed = module();
     changed.blobs.clear();
     not_native(&changed, ".fatbin_image", "no such image");
-    let mut changed = module.clone();
+    let mut changed = module();
     for function in &mut changed.functions {
         for local in &mut function.locals {
             local.ty = Type::Int(128);
         }
     }
     not_native(&changed, ".cuda.fatbin_reg", "a value of another type");
-    let mut changed = module;
+    let mut changed = module();
     for function in &mut changed.functions {
         function.blocks.truncate(1);
     }
@@ -139,17 +139,17 @@ fn changed_modules_are_refused() {
 
 #[test]
 fn modules_that_need_other_code_are_refused() {
-    let module = module(Kind::Cuda, "aarch64-apple-darwin", Image::from_bytes(b"image"));
-    let mut changed = module.clone();
+    let module = || module(Kind::Cuda, "aarch64-apple-darwin", Image::from_bytes(b"image"));
+    let mut changed = module();
     changed.destructors = changed.constructors.clone();
     not_native(&changed, ".cuda.fatbin_reg", "destructors in mach-o");
-    let mut changed = module.clone();
+    let mut changed = module();
     changed.globals.iter_mut().find(|global| global.name == ".fatbin_image").unwrap().section =
         Some(".nv_fatbin".into());
     let what = "section names of other formats in mach-o";
     not_native(&changed, ".nv_fatbin", what);
     // The ninth argument, which others put on the stack as 64 bits.
-    let mut changed = module;
+    let mut changed = module();
     for function in &mut changed.functions {
         for block in &mut function.blocks {
             for instruction in &mut block.instructions {

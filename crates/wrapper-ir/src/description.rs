@@ -16,7 +16,7 @@ pub(crate) type Name = Cow<'static, str>;
 
 /// A module of registration code, or of the entries of a host object, made by a [`Wrapper`](crate::Wrapper) or by
 /// [`Entries`](crate::Entries).
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Module {
     pub(crate) source_name: &'static str,
     pub(crate) kind: Kind,

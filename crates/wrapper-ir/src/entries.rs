@@ -121,22 +121,22 @@ impl<'a> OffloadEntry<'a> {
 
 /// Flags of an [`OffloadEntry`]. Each model has its own. Bits without a constant are kept as they are.
 ///
-/// For CUDA and HIP the low three bits are the type of a variable, the others are flags.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+/// For CUDA and HIP the low three bits are the type of a variable, the others are flags; bit 3 says that the device code
+/// declares the variable and does not define it. For OpenMP, bits 1 and 2 are for functions that construct and destroy
+/// variables (up to LLVM 17), bit 5 for virtual tables with functions that are called on devices (LLVM 22).
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EntryFlags(pub u32);
 
 impl EntryFlags {
-    /// A kernel, or a variable without special properties; the [`Default`].
-    pub const NONE: Self = Self(0);
+    /// A kernel, or a variable without special properties.
+    pub(crate) const NONE: Self = Self(0);
 
     /// CUDA and HIP, type 1: a variable in managed memory. [`OffloadEntry::managed`] sets it.
-    pub const MANAGED: Self = Self(1);
+    pub(crate) const MANAGED: Self = Self(1);
     /// HIP, type 2: a surface reference.
     pub const SURFACE: Self = Self(2);
     /// HIP, type 3: a texture reference.
     pub const TEXTURE: Self = Self(3);
-    /// CUDA and HIP: the device code declares the variable and does not define it.
-    pub const EXTERN: Self = Self(1 << 3);
     /// CUDA and HIP: a variable in constant memory.
     pub const CONSTANT: Self = Self(1 << 4);
     /// HIP: a texture that is read as normalized floating point numbers.
@@ -144,27 +144,15 @@ impl EntryFlags {
 
     /// OpenMP: a variable of `declare target link`; the entry has the address and size of a pointer to it.
     pub const OPENMP_LINK: Self = Self(1);
-    /// OpenMP: a function that constructs a variable on the device (compilers up to LLVM 17).
-    pub const OPENMP_CTOR: Self = Self(1 << 1);
-    /// OpenMP: a function that destroys a variable on the device (compilers up to LLVM 17).
-    pub const OPENMP_DTOR: Self = Self(1 << 2);
     /// OpenMP: a function of `declare target indirect`, of the size of a pointer.
     pub const OPENMP_INDIRECT: Self = Self(1 << 3);
     /// OpenMP: requirements, no function or variable. [`OffloadEntry::requires`] sets it.
-    pub const OPENMP_REQUIRES: Self = Self(1 << 4);
-    /// OpenMP: a virtual table with functions that are called on devices (LLVM 22).
-    pub const OPENMP_INDIRECT_VTABLE: Self = Self(1 << 5);
+    pub(crate) const OPENMP_REQUIRES: Self = Self(1 << 4);
 
     /// Returns whether no bit is set.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
-    }
-
-    /// Returns whether all bits of `other` are set.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
     }
 }
 
@@ -201,7 +189,7 @@ impl fmt::Debug for EntryFlags {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Entries<'a> {
     pub(crate) kind: Kind,
     pub(crate) abi: Abi,

@@ -112,7 +112,7 @@ impl<'a> Image<'a> {
 
 /// Returns whether an image whose entry has the kind `found` may be registered with `kind`.
 fn is_of_kind(found: OffloadKind, kind: Kind) -> bool {
-    found == OffloadKind::NONE || found.current() == OffloadKind::from(kind)
+    found == OffloadKind::NONE || found.current() == kind.offload_kind()
 }
 
 #[cfg(test)]

@@ -46,15 +46,13 @@ impl Kind {
     }
 }
 
-/// The kind of an offload binary's image; HIP by its number of today or that of LLVM 20 and older.
-///
-/// # Errors
-///
-/// [`ErrorKind::UnknownName`](crate::ErrorKind::UnknownName) for no kind and for one that nobody knows.
-impl TryFrom<OffloadKind> for Kind {
-    type Error = Error;
-
-    fn try_from(kind: OffloadKind) -> Result<Self, Error> {
+impl Kind {
+    /// Returns the kind of an offload binary's image; HIP by its number of today or that of LLVM 20 and older.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownName`](crate::ErrorKind::UnknownName) for no kind and for one that nobody knows.
+    pub fn of(kind: OffloadKind) -> Result<Self, Error> {
         Ok(match kind {
             OffloadKind::OPENMP => Self::OpenMp,
             OffloadKind::CUDA => Self::Cuda,
@@ -63,16 +61,15 @@ impl TryFrom<OffloadKind> for Kind {
             _ => return Err(Problem::UnknownKind { name: kind.to_string().into() }.into()),
         })
     }
-}
 
-/// The kind in offload binaries, in the numbers of LLVM 21 and later.
-impl From<Kind> for OffloadKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::OpenMp => Self::OPENMP,
-            Kind::Cuda => Self::CUDA,
-            Kind::Hip => Self::HIP,
-            Kind::Sycl => Self::SYCL,
+    /// Returns the kind in offload binaries, in the numbers of LLVM 21 and later.
+    #[must_use]
+    pub fn offload_kind(self) -> OffloadKind {
+        match self {
+            Self::OpenMp => OffloadKind::OPENMP,
+            Self::Cuda => OffloadKind::CUDA,
+            Self::Hip => OffloadKind::HIP,
+            Self::Sycl => OffloadKind::SYCL,
         }
     }
 }
@@ -150,8 +147,8 @@ mod tests {
     fn names() {
         for kind in Kind::ALL {
             assert_eq!(Kind::from_name(kind.name()), Ok(kind));
-            assert_eq!(Kind::try_from(OffloadKind::from(kind)), Ok(kind));
-            assert_eq!(OffloadKind::from(kind).name(), Some(kind.name()));
+            assert_eq!(Kind::of(kind.offload_kind()), Ok(kind));
+            assert_eq!(kind.offload_kind().name(), Some(kind.name()));
         }
         for abi in Abi::ALL {
             assert_eq!(Abi::from_name(abi.name()), Ok(abi));

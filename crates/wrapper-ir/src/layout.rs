@@ -29,7 +29,7 @@ use crate::to_u64;
 /// assert_eq!(&object[start..start + 5], b"image");
 /// # Ok::<(), wrapper_ir::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Layout {
     plan: Plan,
     /// Offset of each image in the output; `None` if the output has none of its bytes.

@@ -168,9 +168,9 @@
 //! # Features and stability
 //!
 //! No features; needs `std`, for reading and writing. Minimum supported Rust version: 1.88; it rises in a minor
-//! version only. Semantic versioning; enums that can grow are `#[non_exhaustive]`. [`byte_parts`], [`llvm_bitcode`]
-//! and [`offload_binary`] are re-exported, as [`Layout`] and [`Error`] use their types; no other crate is in the
-//! API.
+//! version only. Semantic versioning; enums that can grow are `#[non_exhaustive]`. [`Layout`] and [`Error`]
+//! use types of [`byte_parts`] and [`offload_binary`]: add these crates to your dependencies to name them; no other crate
+//! is in the API.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
@@ -197,7 +197,6 @@ mod object;
 mod target;
 mod wrapper;
 
-pub use byte_parts;
 pub use description::Module;
 pub use entries::{Entries, EntryFlags, OffloadEntry};
 pub use error::{Error, ErrorKind};
@@ -205,9 +204,7 @@ pub use image::Image;
 pub use kinds::{Abi, Kind};
 pub use layout::Layout;
 pub use link::LinkTool;
-pub use llvm_bitcode;
-pub use offload_binary;
-pub use target::{ObjectFormat, Target};
+pub use target::Target;
 pub use wrapper::{ImageInfo, ManagedCall, Wrapper};
 
 /// Returns a length in memory as formats count; no platform has more than 64 bits.

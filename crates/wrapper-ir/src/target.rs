@@ -9,8 +9,7 @@ use crate::error::{Error, Problem};
 
 /// The format of host objects, which decides the names of sections and symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ObjectFormat {
+pub(crate) enum ObjectFormat {
     /// ELF.
     Elf,
     /// COFF, of Windows and UEFI.
@@ -41,16 +40,15 @@ pub(crate) enum Endian {
 /// The machine the registration code is for.
 ///
 /// ```
-/// use wrapper_ir::{ObjectFormat, Target};
+/// use wrapper_ir::Target;
 ///
 /// # fn main() -> Result<(), wrapper_ir::Error> {
 /// let target = Target::new("s390x-unknown-linux-gnu")?;
-/// assert_eq!(target.format(), ObjectFormat::Elf);
 /// assert_eq!(target.pointer_bits(), 64);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Target {
     triple: Box<str>,
     data_layout: Box<str>,
@@ -161,8 +159,7 @@ impl Target {
     }
 
     /// Returns the format of objects.
-    #[must_use]
-    pub fn format(&self) -> ObjectFormat {
+    pub(crate) fn format(&self) -> ObjectFormat {
         self.format
     }
 

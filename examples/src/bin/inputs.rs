@@ -19,7 +19,7 @@ fn input(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     println!("{}:", path.display());
-    for image in &list_slice(&data, &Options::default())? {
+    for image in list_slice(&data, &Options::default())?.images() {
         match image.bytes_in(&data) {
             Some(bytes) => println!("  {}: {} bytes, lent", image.target(), bytes.len()),
             None => println!("  {}: {} bytes to be decompressed", image.target(), image.size()),

@@ -48,7 +48,7 @@ fn link(line: &CommandLine) -> Result<(), Error> {
     }
     let mut objects = Vec::new();
     for kind in Kind::ALL {
-        let offload_kind = OffloadKind::from(kind);
+        let offload_kind = kind.offload_kind();
         let images: Vec<_> =
             images.iter().filter(|image| image.kinds.contains(&offload_kind)).collect();
         if !images.is_empty() {

@@ -20,15 +20,14 @@
 //! ```
 //!
 //! The RFC spells the marker with the name that it gives to the magic, so `OFFLOAD_BUNDLER_MAGIC_STR__END__` is
-//! read, too. Today's form also has a marker before each entry ([`TextBundle`](super::TextBundle)); a text with
+//! read, too. Today's form also has a marker before each entry ([`TextBundle`]); a text with
 //! such a marker is not of this form. No release of LLVM reads this form, and nothing here writes it.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use memchr::{memchr, memmem, memrchr};
 
-use super::{END, Entry, Leader, Line, markers};
+use super::{END, Entry, Leader, Line, TextBundle, markers};
 use crate::error::{Error, Problem};
 use crate::to_u64;
 
@@ -44,7 +43,7 @@ pub const TAIL_LEN: usize = 4096;
 /// that is not blank is an end marker, after any of the comment leaders.
 ///
 /// The form has nothing at its start by which to tell it, so this is for texts that are nothing else by their first
-/// bytes. Today's text bundles end so, too: [`EndMarkedBundle::parse`] returns
+/// bytes. Today's text bundles end so, too: [`TextBundle::parse_end_marked`] returns
 /// [`OtherForm`](crate::ErrorKind::OtherForm) for them. The `tail` is the whole text, or its last bytes
 /// ([`TAIL_LEN`] of them are enough); if it contains NUL, it is not text. A first line that is not complete counts
 /// as one.
@@ -64,58 +63,50 @@ pub fn ends_in_marker(tail: &[u8]) -> bool {
     is_marker && memchr(0, tail).is_none()
 }
 
-/// A valid text bundle of the form of the first proposal of clang-offload-bundler: one marker line after each
-/// entry, see the example.
-///
-/// The content of an entry starts after the marker line of the previous entry and ends at its own marker line,
-/// including its last newline; IDs are any text. Lines may end in CR LF. Only blank lines follow the last marker.
-///
-/// Parsing takes time linear in the length of the data, and memory for each entry.
-///
-/// ```
-/// use bundle_format::text::EndMarkedBundle;
-///
-/// # fn main() -> Result<(), bundle_format::Error> {
-/// let text = "\
-/// define void @main() { ret void }
-/// ; __CLANG_OFFLOAD_BUNDLE____END__ the host
-/// define amdgpu_kernel void @kernel() { ret void }
-/// ; __CLANG_OFFLOAD_BUNDLE____END__ my gpu
-/// ";
-/// let bundle = EndMarkedBundle::parse(text.as_bytes())?;
-/// let ids: Vec<_> = bundle.entries().map(|entry| entry.id()).collect();
-/// assert_eq!(ids, [&b"the host"[..], b"my gpu"]);
-/// assert!(bundle.entries().all(|entry| entry.payload().ends_with(b"}\n")));
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone)]
-pub struct EndMarkedBundle<'data> {
-    leader: Leader,
-    entries: Vec<Entry<'data>>,
-}
-
-impl<'data> EndMarkedBundle<'data> {
-    /// Reads a bundle with the comment leader of its last marker. Earlier markers with other leaders may belong to the
-    /// contents.
+impl<'data> TextBundle<'data> {
+    /// Reads a bundle of the form of the first proposal of clang-offload-bundler: one marker line after each entry, see
+    /// the example. The comment leader is that of the last marker: that of the others may be that of the contents.
+    ///
+    /// The content of an entry starts after the marker line of the previous entry and ends at its own marker line,
+    /// including its last newline; IDs are any text. Lines may end in CR LF. Only blank lines follow the last marker.
+    ///
+    /// Parsing takes time linear in the length of the data, and memory for each entry.
+    ///
+    /// ```
+    /// use bundle_format::text::TextBundle;
+    ///
+    /// # fn main() -> Result<(), bundle_format::Error> {
+    /// let text = "\
+    /// define void @main() { ret void }
+    /// ; __CLANG_OFFLOAD_BUNDLE____END__ the host
+    /// define amdgpu_kernel void @kernel() { ret void }
+    /// ; __CLANG_OFFLOAD_BUNDLE____END__ my gpu
+    /// ";
+    /// let bundle = TextBundle::parse_end_marked(text.as_bytes())?;
+    /// let ids: Vec<_> = bundle.entries().map(|entry| entry.id()).collect();
+    /// assert_eq!(ids, [&b"the host"[..], b"my gpu"]);
+    /// assert!(bundle.entries().all(|entry| entry.payload().ends_with(b"}\n")));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`NotABundle`](crate::ErrorKind::NotABundle) when there is none, otherwise as [`parse_with`](Self::parse_with).
-    pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
+    /// [`NotABundle`](crate::ErrorKind::NotABundle) when there is none, otherwise as [`parse_end_marked_with`](Self::parse_end_marked_with).
+    pub fn parse_end_marked(data: &'data [u8]) -> Result<Self, Error> {
         refuse_start(data)?;
         let last = end_markers(data).last().ok_or(Problem::NoEndMarkers)?;
-        Self::parse_with(data, last.leader)
+        Self::parse_end_marked_with(data, last.leader)
     }
 
-    /// Reads a bundle with this comment leader; comments with other leaders are content.
+    /// As [`parse_end_marked`](Self::parse_end_marked), with this comment leader; comments with other leaders are content.
     ///
     /// # Errors
     ///
     /// [`OtherForm`](crate::ErrorKind::OtherForm) with a marker that starts an entry, after any leader, and when
     /// there are only markers with other leaders; [`NotABundle`](crate::ErrorKind::NotABundle) without any marker,
     /// [`Id`](crate::ErrorKind::Id), [`Truncated`](crate::ErrorKind::Truncated).
-    pub fn parse_with(data: &'data [u8], leader: Leader) -> Result<Self, Error> {
+    pub fn parse_end_marked_with(data: &'data [u8], leader: Leader) -> Result<Self, Error> {
         refuse_start(data)?;
         let mut entries = Vec::new();
         let mut content_start = 0;
@@ -155,29 +146,6 @@ impl<'data> EndMarkedBundle<'data> {
             return Err(Problem::PayloadWithoutEnd { entry, offset }.into());
         }
         Ok(Self { leader, entries })
-    }
-
-    /// Returns the comment leader of the markers.
-    #[must_use]
-    pub fn leader(&self) -> Leader {
-        self.leader
-    }
-
-    /// Returns the entries in the order of the file. There is at least one; IDs may be there more than
-    /// once.
-    pub fn entries(
-        &self,
-    ) -> impl ExactSizeIterator<Item = Entry<'data>> + DoubleEndedIterator + Clone {
-        self.entries.iter().copied()
-    }
-}
-
-impl fmt::Debug for EndMarkedBundle<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EndMarkedBundle")
-            .field("leader", &self.leader)
-            .field("entries", &self.entries)
-            .finish()
     }
 }
 

@@ -1,9 +1,9 @@
 //! The binary layout: what clang-offload-bundler writes, and what nobody should have written.
 
 use crate::common::assert_error;
-use bundle_format::byte_parts::Part;
 use bundle_format::{Bundle, Error, ErrorKind, Layout};
 use bundle_format::{MAGIC, bundles};
+use byte_parts::Part;
 use proptest::prelude::*;
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
@@ -244,7 +244,8 @@ fn a_wrong_magic_is_an_error_from_its_first_wrong_byte() {
             let bytes = [&MAGIC[..len], &[byte]].concat();
             let error = error(&bytes);
             assert_error(&error, ErrorKind::NotABundle, Some(0), NO_MAGIC);
-            assert_eq!(Bundle::parse_prefix(&bytes, 1 << 20).unwrap_err(), error);
+            let prefix = Bundle::parse_prefix(&bytes, 1 << 20).unwrap_err();
+            assert_eq!(format!("{prefix:?}"), format!("{error:?}"));
         }
     }
 }
@@ -512,10 +513,10 @@ fn needed_headers_of_damaged_counts_are_large() {
         [(u64::MAX, u64::MAX), (1 << 40, 32 + (25 << 40)), (u64::MAX / 25, u64::MAX)]
     {
         let data = with(sample()[..32].to_vec(), COUNT, count);
-        assert_eq!(Bundle::header_needed(&data), Ok(needed));
+        assert_eq!(Bundle::header_needed(&data).unwrap(), needed);
     }
     let data = with(sample(), LEN_0, u64::MAX);
-    assert_eq!(Bundle::header_needed(&data), Ok(u64::MAX));
+    assert_eq!(Bundle::header_needed(&data).unwrap(), u64::MAX);
 }
 
 #[test]

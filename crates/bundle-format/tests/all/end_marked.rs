@@ -2,9 +2,7 @@
 
 use crate::common::assert_error;
 use bundle_format::text::TextBundle;
-use bundle_format::text::{
-    EndMarkedBundle, Leader, TAIL_LEN, ends_in_marker, is_text_bundle, to_vec,
-};
+use bundle_format::text::{Leader, TAIL_LEN, ends_in_marker, is_text_bundle, to_vec};
 use bundle_format::{Error, ErrorKind};
 use proptest::prelude::*;
 
@@ -19,7 +17,7 @@ nop
 ";
 
 fn read(text: &str) -> Vec<(String, String)> {
-    let bundle = EndMarkedBundle::parse(text.as_bytes()).unwrap();
+    let bundle = TextBundle::parse_end_marked(text.as_bytes()).unwrap();
     bundle
         .entries()
         .enumerate()
@@ -49,7 +47,7 @@ const NO_END_MARKERS: &str =
     "text bundle has no line \"<comment> __CLANG_OFFLOAD_BUNDLE____END__\"";
 
 fn error(text: &str) -> Error {
-    EndMarkedBundle::parse(text.as_bytes()).unwrap_err()
+    TextBundle::parse_end_marked(text.as_bytes()).unwrap_err()
 }
 
 fn change(from: &str, to: &str) -> String {
@@ -60,7 +58,7 @@ fn change(from: &str, to: &str) -> String {
 #[test]
 fn content_reaches_up_to_its_marker() {
     assert_eq!(read(SAMPLE), sample_entries());
-    let bundle = EndMarkedBundle::parse(SAMPLE.as_bytes()).unwrap();
+    let bundle = TextBundle::parse_end_marked(SAMPLE.as_bytes()).unwrap();
     assert_eq!(bundle.leader(), Leader::Hash);
     let offsets: Vec<_> = bundle.entries().map(|entry| entry.offset()).collect();
     assert_eq!(offsets, [0, 43, 124]);
@@ -78,7 +76,7 @@ fn every_leader_is_found() {
     for leader in [Leader::Slashes, Leader::Hash, Leader::Semicolon] {
         let text = SAMPLE.replace("# __", &format!("{} __", leader.as_str()));
         assert!(ends_in_marker(text.as_bytes()));
-        assert_eq!(EndMarkedBundle::parse(text.as_bytes()).unwrap().leader(), leader);
+        assert_eq!(TextBundle::parse_end_marked(text.as_bytes()).unwrap().leader(), leader);
         assert_eq!(read(&text), sample_entries());
     }
 }
@@ -117,7 +115,7 @@ fn lines_may_end_in_cr_lf() {
 #[test]
 fn an_id_can_be_there_twice_and_need_not_be_utf_8() {
     let text = b"# __CLANG_OFFLOAD_BUNDLE____END__ \xff\n# __CLANG_OFFLOAD_BUNDLE____END__ \xff";
-    let bundle = EndMarkedBundle::parse(text).unwrap();
+    let bundle = TextBundle::parse_end_marked(text).unwrap();
     assert!(bundle.entries().all(|entry| entry.id() == b"\xff" && entry.payload().is_empty()));
     assert_eq!(bundle.entries().len(), 2);
 }
@@ -152,7 +150,7 @@ fn a_text_without_markers_is_refused() {
         assert_error(&error(text), ErrorKind::NotABundle, None, NO_END_MARKERS);
     }
     assert_error(
-        &EndMarkedBundle::parse_with(b"text", Leader::Hash).unwrap_err(),
+        &TextBundle::parse_end_marked_with(b"text", Leader::Hash).unwrap_err(),
         ErrorKind::NotABundle,
         None,
         NO_END_MARKERS,
@@ -161,7 +159,7 @@ fn a_text_without_markers_is_refused() {
 
 #[test]
 fn another_leader_is_refused() {
-    let found = EndMarkedBundle::parse_with(SAMPLE.as_bytes(), Leader::Slashes).unwrap_err();
+    let found = TextBundle::parse_end_marked_with(SAMPLE.as_bytes(), Leader::Slashes).unwrap_err();
     assert_error(
         &found,
         ErrorKind::OtherForm,
@@ -195,7 +193,7 @@ fn content_after_the_last_marker_is_an_error() {
 fn a_start_marker_makes_it_another_form() {
     let today = to_vec(Leader::Hash, &[("host", b"text")]).unwrap();
     assert_error(
-        &EndMarkedBundle::parse(&today).unwrap_err(),
+        &TextBundle::parse_end_marked(&today).unwrap_err(),
         ErrorKind::OtherForm,
         Some(1),
         "text bundle with end markers only has a start marker at 0x1",
@@ -208,7 +206,7 @@ fn a_start_marker_makes_it_another_form() {
         Some(4),
         "text bundle with end markers only has a start marker at 0x4",
     );
-    let found = EndMarkedBundle::parse_with(text.as_bytes(), Leader::Hash).unwrap_err();
+    let found = TextBundle::parse_end_marked_with(text.as_bytes(), Leader::Hash).unwrap_err();
     assert_error(
         &found,
         ErrorKind::OtherForm,

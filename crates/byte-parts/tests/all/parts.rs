@@ -1,9 +1,10 @@
 //! Outputs against the same edits of bytes in memory.
 
+use std::fmt::Debug;
 use std::io::{self, Cursor};
 
 use byte_parts::{Error, Part, Parts, Plan, WriteError};
-use proptest::prelude::*;
+use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 const INPUTS: [&[u8]; 2] = [b"0123456789", b"abcdef"];
 
@@ -55,7 +56,8 @@ proptest! {
         let mut offset = 0;
         for part in parts.iter() {
             for at in offset..offset + part.size() {
-                prop_assert_eq!(parts.at(at), Some((offset, part.clone())));
+                let (start, found) = parts.at(at).unwrap();
+                prop_assert_eq!((start, debug(&found)), (offset, debug(&part)));
             }
             offset += part.size();
         }
@@ -152,7 +154,8 @@ fn sizes_saturate() {
     parts.push_zeros(u64::MAX);
     parts.push_bytes(b"x");
     assert_eq!(parts.size(), u64::MAX);
-    assert_eq!(parts.to_vec(|_| b""), Err(Error::OutOfMemory { size: u64::MAX }));
+    let error = parts.to_vec(|_| b"").unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { size: u64::MAX }));
 }
 
 fn plan() -> Plan {
@@ -176,21 +179,26 @@ fn plans_are_written_with_their_inputs() {
     assert_eq!(written, b"<abc\0\0i>");
 }
 
+/// Returns the debug text of a value that cannot be compared.
+fn debug(value: &impl Debug) -> String {
+    format!("{value:?}")
+}
+
 /// The error of a stream and that of memory.
 fn refused(inputs: &[&[u8]]) -> Error {
     let error = plan().write_to(io::sink(), inputs.iter().copied()).unwrap_err();
     let error = io::Error::from(error);
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     let error = error.downcast::<Error>().unwrap();
-    assert_eq!(plan().to_vec(inputs).unwrap_err(), error);
+    assert_eq!(debug(&plan().to_vec(inputs).unwrap_err()), debug(&error));
     error
 }
 
 #[test]
 fn other_inputs_than_planned_are_refused() {
-    assert_eq!(refused(&PLANNED[..3]), Error::InputCount { expected: 4, found: 3 });
+    assert!(matches!(refused(&PLANNED[..3]), Error::InputCount { expected: 4, found: 3 }));
     let five = [&PLANNED[..], &[b""]].concat();
-    assert_eq!(refused(&five), Error::InputCount { expected: 4, found: 5 });
+    assert!(matches!(refused(&five), Error::InputCount { expected: 4, found: 5 }));
     for (input, bytes, expected, found) in [
         (0, &b"ab"[..], 3, 2),
         (0, b"abcd", 3, 4),
@@ -203,7 +211,7 @@ fn other_inputs_than_planned_are_refused() {
     ] {
         let mut inputs = PLANNED;
         inputs[input] = bytes;
-        assert_eq!(refused(&inputs), Error::InputSize { input, expected, found });
+        assert_eq!(debug(&refused(&inputs)), debug(&Error::InputSize { input, expected, found }));
     }
 }
 
@@ -212,8 +220,10 @@ fn files_that_end_early_are_errors() {
     let parts = Parts::from_input(0, 4..11);
     let mut files = INPUTS.map(Cursor::new);
     let error = parts.write_to(&mut files[..], &mut io::sink()).unwrap_err();
-    let expected = Error::InputSize { input: 0, expected: 11, found: 10 };
-    assert!(matches!(error, WriteError::Input(error) if error == expected));
+    assert!(matches!(
+        error,
+        WriteError::Input(Error::InputSize { input: 0, expected: 11, found: 10 })
+    ));
     let error = Parts::from_input(2, 0..1).write_to(&mut files[..], &mut io::sink()).unwrap_err();
     assert!(matches!(error, WriteError::Input(Error::InputCount { expected: 3, found: 2 })));
     assert!(parts.to_vec(|&input| INPUTS[input]).is_err());

@@ -16,7 +16,8 @@ use alloc::vec::Vec;
 
 use crate::error::{Fault, Problem};
 use crate::header::to_u64;
-use crate::{Codec, Method, WriteOptions};
+use crate::method::Codec;
+use crate::{Method, WriteOptions};
 
 #[cfg(feature = "zstd")]
 mod libzstd;
@@ -98,7 +99,7 @@ pub(crate) fn decode(
     input: &Input<'_>,
     grown: &mut dyn FnMut(&[u8]),
 ) -> Result<(Vec<u8>, usize), Problem> {
-    match method.codec() {
+    match method.library() {
         #[cfg(feature = "miniz_oxide")]
         Some(Codec::MinizOxide) => zlib::decode(input),
         #[cfg(feature = "ruzstd")]
@@ -117,7 +118,7 @@ pub(crate) fn decode_into(
     out: &mut [u8],
     grown: &mut dyn FnMut(&[u8]),
 ) -> Result<usize, Problem> {
-    match method.codec() {
+    match method.library() {
         #[cfg(feature = "miniz_oxide")]
         Some(Codec::MinizOxide) => zlib::decode_into(input, out),
         #[cfg(feature = "ruzstd")]
@@ -135,7 +136,7 @@ pub(crate) fn encode(
     options: &WriteOptions,
     out: &mut Vec<u8>,
 ) -> Result<(), Problem> {
-    match method.codec() {
+    match method.library() {
         #[cfg(feature = "miniz_oxide")]
         Some(Codec::MinizOxide) => zlib::encode(data, options, out),
         #[cfg(feature = "ruzstd")]

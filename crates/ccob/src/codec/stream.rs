@@ -11,7 +11,8 @@ use super::zlib;
 use super::zstd_steps::{self, Expected, StepError};
 use crate::error::{Fault, Problem};
 use crate::header::to_u64;
-use crate::{Codec, Header, Method};
+use crate::method::Codec;
+use crate::{Header, Method};
 
 /// The stream of a container, and how far it is decoded.
 pub(crate) struct Stream {
@@ -37,7 +38,7 @@ enum Steps {
 impl Stream {
     pub(crate) fn new(header: &Header) -> Result<Self, Problem> {
         let method = header.method();
-        Self::with_codec(header, method.codec().ok_or_else(|| no_codec(method))?)
+        Self::with_codec(header, method.library().ok_or_else(|| no_codec(method))?)
     }
 
     pub(super) fn with_codec(header: &Header, codec: Codec) -> Result<Self, Problem> {

@@ -136,7 +136,7 @@ fn good(decoders: &[Decoder], stream: &[u8], data: &[u8]) {
         for room in [1, 1000, 1 << 20] {
             if room > 1 || data.len() < 1000 {
                 let result = in_steps(codec, &input(stream, to_u64(data.len())), room);
-                assert!(result == Ok((data.to_vec(), stream.len())), "{codec} {room}");
+                assert!(result == Ok((data.to_vec(), stream.len())), "{codec:?} {room}");
             }
         }
     }
@@ -170,7 +170,7 @@ fn bad(decoders: &[Decoder], stream: &[u8], uncompressed_size: u64, error: &Prob
                     Problem::BadStream { offset, fault, .. },
                     Problem::BadStream { offset: at, fault: f, .. },
                 ) => {
-                    assert_eq!((offset + 8, fault), (*at, f), "{codec}");
+                    assert_eq!((offset + 8, fault), (*at, f), "{codec:?}");
                 }
                 (
                     Problem::FrameSizeMismatch { .. } | Problem::ImplausibleSize { .. },

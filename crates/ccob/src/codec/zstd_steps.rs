@@ -15,9 +15,9 @@ use super::zstd_frame::{
     BLOCK_HEADER_LEN, BlockHeader, CHECKSUM_LEN, Faulty, FrameHeader, MAGIC_LEN, Parsed, Start,
     checksum, is_magic,
 };
-use crate::Codec;
 use crate::error::Fault;
 use crate::header::to_u64;
+use crate::method::Codec;
 
 /// A stream of frames, and how far it is decoded.
 pub(super) struct Steps {

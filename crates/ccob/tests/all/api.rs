@@ -3,7 +3,7 @@
 use core::error::Error as StdError;
 use core::fmt::{Debug, Display};
 
-use ccob::{Codec, Decompressed, Error, ErrorKind, Header, Limits, Method, Version, WriteOptions};
+use ccob::{Decompressed, Error, ErrorKind, Header, Limits, Method, Version, WriteOptions};
 
 fn shared<T: Debug + Send + Sync + 'static>() {}
 fn value<T: Copy + Eq + Debug + Send + Sync + 'static>() {}
@@ -14,9 +14,8 @@ fn defaulted<T: Default>() {}
 fn public_types_keep_their_promises() {
     shared::<(Decompressed, Header, Limits, WriteOptions)>();
     shared::<Error>();
-    value::<(Codec, ErrorKind, Method, Version)>();
+    value::<(ErrorKind, Method, Version)>();
 
-    displayed::<Codec>();
     displayed::<Method>();
     displayed::<Version>();
     defaulted::<(Limits, Method, Version, WriteOptions)>();

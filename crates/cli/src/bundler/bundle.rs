@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use bundle_format::text::{Leader, TextBundle};
-use bundle_format::{EntryId, ErrorKind, Layout, byte_parts, text};
+use bundle_format::{EntryId, ErrorKind, Layout, text};
 use fat_edit::{HOST_PLACEHOLDER, object_bundle};
 use fat_object::FileFormat;
 

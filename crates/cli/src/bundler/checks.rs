@@ -3,7 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use bundle_format::{CompositionFinding, EntryId, Request, composition};
+use bundle_format::{EntryId, Request, composition};
 use target_id::llvm::bundler_accepts;
 use target_id::{Triple, is_known_processor};
 
@@ -100,18 +100,12 @@ pub(crate) fn targets(typed: &[Vec<u8>], mode: Mode) -> Result<Vec<EntryId<'_>>,
         }
         ids.push(target(text)?);
     }
-    let conflict =
-        composition(ids.iter().map(EntryId::as_str)).into_iter().find_map(
-            |finding| match finding {
-                CompositionFinding::FeatureInOneOnly { first_id, second_id, .. } => {
-                    Some([first_id, second_id])
-                }
-                _ => None,
-            },
-        );
-    if let Some(mut conflict) = conflict {
-        conflict.sort();
-        let [a, b] = conflict;
+    let findings = composition(ids.iter().map(EntryId::as_str));
+    let conflict = findings.iter().find(|finding| finding.feature().is_some());
+    if let Some(conflict) = conflict {
+        let id = |index| ids.get(index).map_or("", EntryId::as_str);
+        let (first, second) = (conflict.first().map_or("", id), id(conflict.index()));
+        let (a, b) = (first.min(second), first.max(second));
         return Err(format!("Cannot bundle inputs with conflicting targets: '{a}' and '{b}'"));
     }
     let hosts = ids.iter().filter(|id| id.is_host()).count();

@@ -10,9 +10,7 @@ use std::process::Command;
 
 use crate::common::llvm;
 use tempfile::TempDir;
-use wrapper_ir::{
-    Abi, Entries, EntryFlags, Image, Kind, Module, ObjectFormat, OffloadEntry, Target, Wrapper,
-};
+use wrapper_ir::{Abi, Entries, EntryFlags, Image, Kind, Module, OffloadEntry, Target, Wrapper};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 const WINDOWS: &str = "x86_64-pc-windows-msvc";
@@ -276,7 +274,7 @@ fn tools_read_the_entries() {
                 }
                 let llc = ["-filetype=obj", "-relocation-model=pic", "ours.ll", "-o", "theirs.o"];
                 place.run(llvm("llc"), &llc);
-                if module.object().is_ok() && target.format() == ObjectFormat::Elf {
+                if module.object().is_ok() && target.data_layout().contains("m:e") {
                     let ours = fs::read_to_string(place.0.path().join("ours.ll")).unwrap();
                     let variable = ours.lines().rfind(|line| line.ends_with(", align 8")).unwrap();
                     let (_, section) = variable.split_once(", section \"").unwrap();

@@ -78,7 +78,7 @@ fn a_listing_grows_in_proportion_to_the_file() {
         let listing = fat_object::list(Cursor::new(&bytes), &Options::default()).unwrap();
         let mut paths = BTreeMap::new();
         let mut held = 0;
-        for image in &listing {
+        for image in listing.images() {
             let strings =
                 image.offload_binary_entry().into_iter().flat_map(OffloadBinaryEntry::strings);
             held += size_of_val(image)

@@ -208,7 +208,7 @@ fn release_24_retains_entries() {
 #[test]
 fn compressed_packages_are_decompressed() {
     use ccob::{Method, WriteOptions};
-    use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadKind};
+    use offload_binary::{FormatVersion, ImageEntry, Layout};
 
     let place = place();
     let images = [&[7; 30_000][..], &[8; 5]];
@@ -217,7 +217,7 @@ fn compressed_packages_are_decompressed() {
         let count = if kind == Kind::OpenMp { 2 } else { 1 };
         let entries: Vec<_> = images[..count].iter().map(entry).collect();
         let entries: Vec<_> =
-            entries.into_iter().map(|entry| entry.offload_kind(OffloadKind::from(kind))).collect();
+            entries.into_iter().map(|entry| entry.offload_kind(kind.offload_kind())).collect();
         let layout = Layout::new(FormatVersion::V3, &entries).unwrap();
         let plain = layout.to_vec(&images[..count]).unwrap();
         let options = WriteOptions::default().with_method(Method::ZLIB);

@@ -12,7 +12,7 @@ use crate::elf::{EM_AMDGPU, EM_INTELGT};
 use crate::format::FileFormat;
 
 /// Bytes among which an image may start, as somebody searches them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Candidate<'h> {
     /// The bytes from the start of the image on: of PTX from the first directive on. It may have any length.
     pub window: Range<u64>,

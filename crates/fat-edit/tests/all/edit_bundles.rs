@@ -33,7 +33,7 @@ fn removing_nothing_changes_nothing() {
 #[test]
 fn the_last_image_stays() {
     let error = remove(&sample(), &[GFX906, GFX90A, GFX1100]).unwrap_err();
-    assert!(error.kind() == ErrorKind::NotRemovable, "{error}");
+    assert!(error.kind() == ErrorKind::Refused, "{error}");
     assert_eq!(error.to_string(), "bundle:0: no image would be left");
 }
 

@@ -173,7 +173,7 @@ fn thin(file: &[u8], keep: &[usize]) -> Option<Vec<u8>> {
     });
     match result {
         Ok((_, out)) => Some(out),
-        Err(error) if error.kind() == ErrorKind::NotRemovable => None,
+        Err(error) if error.kind() == ErrorKind::Refused => None,
         Err(error) => panic!("{error}"),
     }
 }

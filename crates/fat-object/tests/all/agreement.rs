@@ -53,7 +53,7 @@ fn said(file: &[u8]) -> Option<String> {
 
 fn said_with(file: &[u8], options: &Options) -> Option<String> {
     let listing = list_slice(file, options).unwrap();
-    let marks: Vec<_> = listing.iter().filter_map(|image| image.disagreement()).collect();
+    let marks: Vec<_> = listing.images().iter().filter_map(|image| image.disagreement()).collect();
     let mut found = Vec::new();
     for finding in listing.findings() {
         assert_eq!(finding.error().kind(), ErrorKind::Disagreement, "{finding}");

@@ -2,11 +2,11 @@
 
 use std::io::Cursor;
 
-use fat_object::offload_binary::{self, CompressedBinary, FormatVersion, ImageEntry, Layout};
 use fat_object::{
-    Enter, Event, Listing, Location, Options, Walk, ccob, decompress_offload_binary,
-    has_device_code, list,
+    Enter, Event, Listing, Location, Options, Walk, decompress_offload_binary, has_device_code,
+    list,
 };
+use offload_binary::{CompressedBinary, FormatVersion, ImageEntry, Layout};
 
 use ccob::{Method, WriteOptions};
 use offload_binary::OffloadKind;
@@ -98,10 +98,13 @@ fn each_image_of_a_concatenation_is_found() {
     .concat();
     let listing = listed(&file);
     assert!(listing.is_complete());
-    let sizes: Vec<_> = listing.iter().map(|image| image.size()).collect();
+    let sizes: Vec<_> = listing.images().iter().map(|image| image.size()).collect();
     assert_eq!(sizes, [3, 3, 5, 4, 4, 3]);
-    let methods: Vec<_> =
-        listing.iter().map(|image| image.compression_around().map(|c| c.method())).collect();
+    let methods: Vec<_> = listing
+        .images()
+        .iter()
+        .map(|image| image.compression_around().map(|c| c.method()))
+        .collect();
     assert_eq!(methods, [Some("zstd"), None, Some("zlib"), None, None, Some("zstd")]);
     let image = &listing.images()[2];
     assert_eq!(

@@ -38,14 +38,14 @@ fn a_file_has_an_image_for_each_node() {
     assert_eq!(found.format(), FileFormat::Hcf);
     assert_eq!(findings(&found), [""; 0]);
     assert_eq!(found.images().len(), 3);
-    for (image, expected) in found.iter().zip(&images) {
+    for (image, expected) in found.images().iter().zip(&images) {
         assert_eq!(image.container(), ContainerKind::Hcf);
         assert_eq!(image.bytes_in(&file).unwrap(), expected.bytes);
         let hcf = image.hcf().unwrap();
         assert_eq!((hcf.node(), hcf.format()), (&*expected.node, Some("llvm-ir")));
         assert!(hcf.kernels().eq(expected.kernels.iter().map(String::as_str)));
     }
-    let kinds: Vec<_> = found.iter().map(|image| image.target().to_string()).collect();
+    let kinds: Vec<_> = found.images().iter().map(|image| image.target().to_string()).collect();
     assert_eq!(kinds[0], "sycl-");
     assert!(kinds[1].starts_with("sycl-nvptx64-nvidia-cuda") && kinds[1].ends_with("sm_70"));
     assert_eq!(path(&found, 0), "hcf:0");

@@ -193,7 +193,7 @@ fn bundles_in_plain_globals_of_bitcode_are_found() {
     let list = |file: &[u8]| fat_object::list_slice(file, &Options::default()).unwrap();
     let listing = list(&with(host, &[b"text", &bundle, b"", &bundle]));
     assert!(listing.findings().is_empty());
-    let texts: Vec<String> = listing.iter().map(ToString::to_string).collect();
+    let texts: Vec<String> = listing.images().iter().map(ToString::to_string).collect();
     let text = "hipv4-amdgcn-amd-amdhsa--gfx906 (unknown, 4 bytes) in section:.hip_fatbin/bundle:0";
     assert_eq!(texts, [text, text]);
     // The magic alone, as in programs that read bundles, a damaged bundle, and code for a device.
@@ -203,7 +203,7 @@ fn bundles_in_plain_globals_of_bitcode_are_found() {
         with("spirv64-unknown-unknown", &[&bundle]),
     ] {
         let listing = list(&file);
-        let texts: Vec<String> = listing.iter().map(ToString::to_string).collect();
+        let texts: Vec<String> = listing.images().iter().map(ToString::to_string).collect();
         assert!(texts.iter().all(|text| !text.contains("section")), "{texts:?}");
         assert!(listing.findings().is_empty(), "{:?}", listing.findings());
     }

@@ -23,7 +23,7 @@ fn an_object_with_a_bundle_is_listed() {
     assert_eq!(listing.size(), std::fs::metadata(data("hip.o")).unwrap().len());
     assert_eq!(listing.format(), FileFormat::Elf { machine: 62 });
     assert!(listing.findings().is_empty() && listing.is_complete());
-    let lines: Vec<_> = listing.iter().map(ToString::to_string).collect();
+    let lines: Vec<_> = listing.images().iter().map(ToString::to_string).collect();
     assert_eq!(
         lines[..3],
         [
@@ -45,7 +45,7 @@ fn an_object_with_a_bundle_is_listed() {
 fn listings_iterate_by_reference_and_by_value() {
     let mut file = File::open(data("hip.o")).unwrap();
     let listing = list(&mut file, &Options::default()).unwrap();
-    let borrowed: Vec<_> = (&listing).into_iter().cloned().collect();
+    let borrowed: Vec<_> = listing.images().to_vec();
     assert_eq!(borrowed, listing.images());
     let dynamic: &mut dyn fat_object::ReadSeek = &mut file;
     assert_eq!(list(dynamic, &Options::default()).unwrap().images(), borrowed);
@@ -136,7 +136,7 @@ fn images_are_copied_by_their_index() {
         copy_image(file, &Options::default(), index, &mut out).map(|len| (len, out))
     };
     let listing = listed("hip-ccob-v3.o");
-    for image in &listing {
+    for image in listing.images() {
         let (len, bytes) = copied(image.index()).unwrap();
         assert_eq!((len, bytes.len() as u64), (image.size(), image.size()));
         assert_eq!(FileFormat::sniff(&bytes), image.format());

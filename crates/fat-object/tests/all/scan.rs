@@ -163,7 +163,7 @@ fn containers_in_sections_for_other_data_are_found_once() {
             let found = listing(&file);
             assert_eq!(texts(&found), [""; 0], "{kind} {before}");
             assert_eq!(found.images().len(), count, "{kind} {before}");
-            for image in &found {
+            for image in found.images() {
                 let expected = match kind {
                     "" => format!("section:.rodata at {place:#x}"),
                     kind => format!("section:.rodata at {place:#x}/{kind}"),
@@ -197,7 +197,8 @@ fn containers_are_found_among_other_sections_and_bytes() {
     let last = path(&found.images()[2 + count]);
     assert_eq!(last, format!("outside-sections:{end:#x}/bundle:0"));
     // No image is listed twice.
-    let stored = || found.iter().filter(|image| image.size() > 0 && image.stored_size().is_some());
+    let stored =
+        || found.images().iter().filter(|image| image.size() > 0 && image.stored_size().is_some());
     let mut offsets: Vec<_> = stored().map(|image| image.location().file_offset()).collect();
     offsets.dedup();
     assert_eq!(offsets.len(), stored().count());
@@ -211,10 +212,10 @@ fn loose_images_have_the_target_that_they_state() {
     let file = host.build();
     let found = listing(&file);
     assert_eq!(texts(&found), [""; 0]);
-    let targets: Vec<_> = found.iter().map(|image| image.target().to_string()).collect();
+    let targets: Vec<_> = found.images().iter().map(|image| image.target().to_string()).collect();
     assert!(targets[0].starts_with("amdgcn-amd-amdhsa") && targets[0].contains("gfx"));
     assert!(targets[1].starts_with("nvptx64-nvidia-cuda") && targets[1].ends_with("sm_80"));
-    let bytes: Vec<_> = found.iter().map(|image| image.bytes_in(&file).unwrap()).collect();
+    let bytes: Vec<_> = found.images().iter().map(|image| image.bytes_in(&file).unwrap()).collect();
     assert_eq!(bytes, images);
 }
 
@@ -238,9 +239,10 @@ fn ptx_of_gcc_is_found() {
         let file = host.build();
         let found = listing(&file);
         assert_eq!(texts(&found), [""; 0]);
-        let images: Vec<_> = found.iter().map(|image| image.bytes_in(&file).unwrap()).collect();
+        let images: Vec<_> =
+            found.images().iter().map(|image| image.bytes_in(&file).unwrap()).collect();
         assert_eq!(images, [one.as_bytes(), two.as_bytes()], "{before}");
-        let targets: Vec<_> = found.iter().map(|image| image.target().id()).collect();
+        let targets: Vec<_> = found.images().iter().map(|image| image.target().id()).collect();
         assert_eq!(targets, ["sm_30", "sm_80"]);
     }
 }
@@ -319,14 +321,15 @@ fn modules_of_spirv_end_with_their_last_function() {
             let file = host.build();
             let found = listing(&file);
             assert_eq!(texts(&found), [""; 0]);
-            let images: Vec<_> = found.iter().map(|image| image.bytes_in(&file).unwrap()).collect();
+            let images: Vec<_> =
+                found.images().iter().map(|image| image.bytes_in(&file).unwrap()).collect();
             assert_eq!(images, [module, module], "{before} {other:x?}");
         }
     }
     let mut host = elf(true, false);
     host.sections = vec![progbits(".data", &modules.concat())];
     let found = listing(&host.build());
-    let targets: Vec<_> = found.iter().map(|image| image.target().to_string()).collect();
+    let targets: Vec<_> = found.images().iter().map(|image| image.target().to_string()).collect();
     assert_eq!(targets.len(), modules.len());
     assert!(targets[0].starts_with("spirv64-unknown-unknown"), "{targets:?}");
     assert!(targets[2].starts_with("spirv-unknown-vulkan"), "{targets:?}");
@@ -345,7 +348,8 @@ fn modules_of_spirv_declare_aliases() {
         host.sections = vec![progbits("SPIRV Object", &module)];
         let file = host.build();
         let found = listing(&file);
-        let images: Vec<_> = found.iter().map(|image| image.bytes_in(&file).unwrap()).collect();
+        let images: Vec<_> =
+            found.images().iter().map(|image| image.bytes_in(&file).unwrap()).collect();
         assert_eq!(images, if is_in_order { vec![&module[..]] } else { vec![] }, "{at}");
     }
 }
@@ -428,10 +432,11 @@ fn ptx_is_found_with_its_comments() {
         let file = host.build();
         let found = listing(&file);
         assert_eq!(texts(&found), [""; 0]);
-        let images: Vec<_> = found.iter().map(|image| image.bytes_in(&file).unwrap()).collect();
+        let images: Vec<_> =
+            found.images().iter().map(|image| image.bytes_in(&file).unwrap()).collect();
         let expected = [&one, &two, one.trim_end(), &long].map(str::as_bytes);
         assert!(images == expected, "{before}: {found:?}");
-        let targets: Vec<_> = found.iter().map(|image| image.target().id()).collect();
+        let targets: Vec<_> = found.images().iter().map(|image| image.target().id()).collect();
         assert_eq!(targets, ["sm_50", "sm_90a", "sm_50", "sm_80"]);
     }
 }

@@ -56,7 +56,7 @@ fn tables_of_all_versions_describe_each_image() {
             let listing = list_slice(&file.bytes, &options).unwrap();
             assert!(listing.findings().is_empty(), "{form:?} {:?}", listing.findings());
             assert_eq!(listing.images().len(), images.len(), "{form:?}");
-            for found in &listing {
+            for found in listing.images() {
                 let offset = found.location().file_offset().unwrap();
                 let n = file.images.iter().position(|&at| at as u64 == offset).unwrap();
                 let expected = &images[n];
@@ -139,7 +139,7 @@ fn files_without_section_headers_have_the_same_images() {
             assert!(listing.findings().iter().all(is_hint), "{:?}", listing.findings());
             assert_eq!(listing.findings().len(), usize::from(!scan));
             assert_eq!(listing.images().len(), images.len(), "{form:?}");
-            for found in &listing {
+            for found in listing.images() {
                 let offset = found.location().file_offset().unwrap();
                 let n = file.images.iter().position(|&at| at as u64 == offset).unwrap();
                 assert!(found.sycl().unwrap().kernels().eq(&images[n].kernels));

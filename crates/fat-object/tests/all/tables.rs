@@ -82,9 +82,9 @@ fn findings(listing: &Listing) -> Vec<String> {
 #[track_caller]
 fn assert_same(file: &[u8]) -> usize {
     let (whole, by_table) = (whole(file), by_table(file));
-    assert!(by_table.iter().map(told).eq(whole.iter().map(told)), "{by_table:?}");
+    assert!(by_table.images().iter().map(told).eq(whole.images().iter().map(told)), "{by_table:?}");
     assert_eq!(findings(&by_table), findings(&whole));
-    for (read, image) in whole.iter().zip(&by_table) {
+    for (read, image) in whole.images().iter().zip(by_table.images()) {
         let expected = match image.compression_around() {
             Some(_) if image.format() == FileFormat::NotRead => FileFormat::NotRead,
             _ => read.format(),
@@ -92,7 +92,7 @@ fn assert_same(file: &[u8]) -> usize {
         assert_eq!(image.format(), expected);
         assert_eq!(image.format() == FileFormat::Empty, image.size() == 0);
     }
-    by_table.iter().filter(|image| image.format() == FileFormat::NotRead).count()
+    by_table.images().iter().filter(|image| image.format() == FileFormat::NotRead).count()
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn bundles_are_read_where_the_table_is_not_enough() {
     let file = compressed(&bundle(&[(HOST, &object), (NVIDIA, &code)]));
     let options = Options::default().with_enter_images(false).with_tables_only(true);
     let listing = list(Cursor::new(&file), &options).unwrap();
-    let formats: Vec<_> = listing.iter().map(ImageInfo::format).collect();
+    let formats: Vec<_> = listing.images().iter().map(ImageInfo::format).collect();
     assert_eq!(formats, [FileFormat::NotRead; 2]);
 }
 
@@ -273,7 +273,7 @@ fn large_tables_are_read_with_the_bundle() {
     let file = compressed(&layout.to_vec(&vec![&b"x"[..]; ids.len()]).unwrap());
     let listing = by_table(&file);
     assert_eq!(listing.images().len(), ids.len());
-    assert!(listing.iter().all(|image| image.format() == FileFormat::Unknown));
+    assert!(listing.images().iter().all(|image| image.format() == FileFormat::Unknown));
 }
 
 #[cfg(feature = "serde")]

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use bundle_format::Layout;
 use ccob::{Version, WriteOptions};
 use fat_object::{
-    Container, Enter, Finding, Image, Options, ReadSeek, Visitor, walk, walk_with_threads,
+    Container, Enter, Finding, Image, Options, ReadSeek, Summary, Visitor, walk, walk_with_threads,
 };
 
 /// All that is said of a file.
@@ -76,12 +76,16 @@ fn bundles() -> Vec<Vec<u8>> {
 fn compare(bytes: &[u8], options: &Options, log: impl Fn() -> Log) {
     let mut one = log();
     let expected = walk(&mut Cursor::new(bytes), options, &mut one);
-    let expected = expected.map_err(|error| error.to_string());
+    let text = |found: io::Result<Summary>| match found {
+        Ok(summary) => format!("{summary:?}"),
+        Err(error) => error.to_string(),
+    };
+    let expected = text(expected);
     for threads in [0, 1, 2, 3, 8, 100] {
         let mut log = log();
         let threads = NonZeroUsize::new(threads);
         let found = walk_with_threads(&Cursor::new(bytes), threads, options, &mut log);
-        assert_eq!(found.map_err(|error| error.to_string()), expected, "{threads:?}");
+        assert_eq!(text(found), expected, "{threads:?}");
         assert_eq!(log.lines, one.lines, "{threads:?}");
     }
 }

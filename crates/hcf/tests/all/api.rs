@@ -7,7 +7,7 @@ use hcf::{Error, ErrorKind, Hcf, HcfImage};
 
 fn shared<T: Debug + Send + Sync + 'static>() {}
 fn value<T: Copy + Debug + Eq + Send + Sync + 'static>() {}
-fn error<T: StdError + Clone + Send + Sync + 'static>() {}
+fn error<T: StdError + Send + Sync + 'static>() {}
 
 #[test]
 fn public_types_keep_their_promises() {

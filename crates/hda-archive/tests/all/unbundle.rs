@@ -347,8 +347,8 @@ fn bundles_are_checked_one_by_one() {
     }
     // In two bundles they may be.
     let apart = [bundle(&[(GFX906, b"")]), bundle(&[(&on, b"")])];
-    assert_eq!(check(&archive(&[("a.o", &apart.concat())])), []);
-    assert_eq!(check(&archive(&[("a.o", &apart[0]), ("b.o", &apart[1])])), []);
+    assert!(check(&archive(&[("a.o", &apart.concat())])).is_empty());
+    assert!(check(&archive(&[("a.o", &apart[0]), ("b.o", &apart[1])])).is_empty());
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn file(listed: &[u8], unlisted: &[u8]) -> Vec<u8> {
     writer.blob(names, b"listedhiddenmetamain");
     writer.end_block().unwrap();
     let stream = writer.finish();
-    let [hole] = stream.holes[..] else { panic!("one hole") };
+    let [hole] = &stream.holes[..] else { panic!("one hole") };
     assert_eq!(hole.size, listed.len() as u64);
     let (before, after) = stream.bytes.split_at(hole.at);
     [before, listed, after].concat()

@@ -129,7 +129,7 @@ impl ObjectProblem {
             | Self::EntrySize { .. }
             | Self::EntryCount { .. }
             | Self::SectionName { .. } => ErrorKind::Contents,
-            Self::StillReferenced { .. } => ErrorKind::Reference,
+            Self::StillReferenced { .. } => ErrorKind::Refused,
         }
     }
 }

@@ -260,15 +260,15 @@ fn signatures_are_dropped_on_request() {
 
 #[test]
 fn certificates_must_lie_after_the_sections() {
-    let options = Options { drop_signature: true, ..Options::default() };
+    let options = || Options { drop_signature: true, ..Options::default() };
     let mut file = Sample { certificate: vec![0xce; 64], ..Sample::default() }.build();
     let directory = 0x98 + 112 + 4 * 8;
     let at = u32_at(&file, directory);
     file[directory..directory + 4].copy_from_slice(&(at - 1).to_le_bytes());
-    let result = resize(&file, options, &[0x345, 0x800, 0x1321]);
+    let result = resize(&file, options(), &[0x345, 0x800, 0x1321]);
     assert!(matches!(result, Err(Problem::InconsistentSections { .. })));
     file[directory..directory + 4].copy_from_slice(&(at + 1).to_le_bytes());
-    let result = resize(&file, options, &[0x345, 0x800, 0x1321]);
+    let result = resize(&file, options(), &[0x345, 0x800, 0x1321]);
     assert!(matches!(result, Err(Problem::BeyondEnd { .. })));
 }
 
@@ -422,7 +422,7 @@ fn unknown_bytes_between_bundles_are_refused() {
     let edit = SectionEdit {
         range: range(&(section.raw.start..section.raw.start + section.size)),
         name: ".hip_fat".to_owned(),
-        change: SectionChange::Items(items.to_vec()),
+        change: SectionChange::Items(items.into()),
     };
     let result = run(&file, 0, plain(), vec![edit]);
     let offset = found[1].start as u64;

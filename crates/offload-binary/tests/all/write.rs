@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io;
 
 use crate::common::{Told, told};
-use offload_binary::byte_parts::Part;
+use byte_parts::Part;
 use offload_binary::{
     ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind, Layout, MAX_STRING_BYTES,
     OffloadBinary, OffloadKind, binaries, convert,
@@ -46,10 +46,10 @@ fn write(version: FormatVersion, images: &[(ImageEntry<'_>, &[u8])]) -> Vec<u8> 
 
     let mut offset = 0;
     for part in layout.parts().iter() {
-        if let Part::Input(&index, range) = part.clone() {
+        if let &Part::Input(&index, ref range) = &part {
             assert_eq!(layout.image_offset(index), Some(offset));
             assert_eq!(layout.image_size(index), Some(len(images[index])));
-            assert_eq!(range, 0..len(images[index]));
+            assert_eq!(*range, 0..len(images[index]));
         }
         offset += part.size();
     }
@@ -61,7 +61,7 @@ fn write(version: FormatVersion, images: &[(ImageEntry<'_>, &[u8])]) -> Vec<u8> 
 fn read(data: &[u8]) -> Vec<(ImageEntry<'_>, &[u8])> {
     binaries(data)
         .flat_map(|binary| binary.unwrap().1.entries())
-        .map(|entry| (ImageEntry::from(&entry), entry.image().unwrap()))
+        .map(|entry| (entry.to_image_entry(), entry.image().unwrap()))
         .collect()
 }
 
@@ -277,7 +277,7 @@ fn owned_and_borrowed_are_equal() {
     assert_eq!(owned, entry);
     let data = hex(CUDA_V1);
     let read = OffloadBinary::parse(&data).unwrap().entries().next().unwrap();
-    assert_eq!(ImageEntry::from(read), entry);
+    assert_eq!(read.to_image_entry(), entry);
 }
 
 #[test]

@@ -127,8 +127,8 @@ fn needed_headers_lie_in_the_binary() {
     let numbers = [40_u64, 40, 0].map(u64::to_le_bytes).concat();
     let empty = [&b"\x10\xff\x10\xad\x02\0\0\0"[..], &numbers, &[0; 8]].concat();
     OffloadBinary::parse(&empty).unwrap();
-    assert_eq!(OffloadBinary::header_needed(&[]), Ok(32));
-    assert_eq!(OffloadBinary::header_needed(&empty[..32]), Ok(40));
+    assert_eq!(OffloadBinary::header_needed(&[]).unwrap(), 32);
+    assert_eq!(OffloadBinary::header_needed(&empty[..32]).unwrap(), 40);
     let error = OffloadBinary::header_needed(b"\x10\xff\x10\xae").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotABinary);
 }

@@ -87,7 +87,7 @@ fn errors_name_the_place_of_the_damage() {
         let mut bytes = file.bytes.clone();
         bytes[at..at + new.len()].copy_from_slice(new);
         let tables = read(&bytes, &[list(&file)]);
-        let first: Error = tables.faults[0].clone();
+        let first: &Error = &tables.faults[0];
         (first.kind(), first.offset(), first.to_string(), tables.images.len())
     };
     let (table, descriptors) = (file.tables[0], &file.descriptors);

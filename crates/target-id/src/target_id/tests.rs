@@ -154,7 +154,6 @@ fn accessors_return_the_parts() {
     assert_eq!(id.processor_info(), Processor::amdgpu("gfx90a"));
     assert_eq!(id.setting(&Feature::Xnack), Some(Setting::On));
     assert_eq!(id.setting(&Feature::Sramecc), None);
-    assert_eq!(id.specified(), Features::XNACK);
     assert_eq!(id.features().collect::<Vec<_>>(), [(&Feature::Xnack, Setting::On)]);
     assert_eq!(id, TargetId::parse("gfx90a:xnack+:").unwrap());
 }

@@ -2,7 +2,7 @@
 
 use target_id::llvm::debug_text;
 use target_id::{
-    ErrorKind, Feature, NvidiaArch, OffloadKind, Options, Setting, Side, Target, TargetId, Triple,
+    ErrorKind, Feature, NvidiaArch, OffloadKind, Options, Setting, Target, TargetId, Triple,
     Verdict, compatible, compatible_with_options,
 };
 
@@ -106,15 +106,9 @@ fn other_kinds_and_triples_do_not_match() {
 #[test]
 fn no_target_id_matches_only_exactly() {
     let verdict = compatible(&hip(""), &target("hipv4", "amdgcn-amd-amdhsa-", ""));
-    assert_eq!(
-        verdict,
-        Verdict::Unparsable { side: Side::CodeObject, error: TargetId::parse("").unwrap_err() }
-    );
+    assert_eq!(verdict, Verdict::UnparsableCodeObject(TargetId::parse("").unwrap_err()));
     let verdict = compatible(&hip("gfx906"), &hip(""));
-    assert_eq!(
-        verdict,
-        Verdict::Unparsable { side: Side::Target, error: TargetId::parse("").unwrap_err() }
-    );
+    assert_eq!(verdict, Verdict::UnparsableTarget(TargetId::parse("").unwrap_err()));
     let host = |arch| target("host", arch, "");
     assert_eq!(
         compatible(&host("amd64--linux-gnu"), &host("x86_64-unknown-linux-gnu")),
@@ -240,12 +234,12 @@ fn unusable_target_ids_cannot_be_compared() {
     let old = verdict("gfx906+xnack", "gfx906:xnack+");
     assert!(matches!(
         old,
-        Verdict::Unparsable { side: Side::CodeObject, error } if error.kind() == ErrorKind::OldSpelling
+        Verdict::UnparsableCodeObject(error) if error.kind() == ErrorKind::OldSpelling
     ));
     let broken = verdict("gfx906", "gfx906:xnack");
     assert!(matches!(
         broken,
-        Verdict::Unparsable { side: Side::Target, error } if error.kind() == ErrorKind::MissingSign
+        Verdict::UnparsableTarget(error) if error.kind() == ErrorKind::MissingSign
     ));
 }
 

@@ -1,12 +1,12 @@
 //! Composition of bundles, case by case; `specification.rs` has the rules.
 
-use target_id::{ConflictKind, Feature, OffloadKind, Target, Triple};
+use target_id::{Feature, OffloadKind, Target, Triple};
 
-type Conflict = (usize, usize, ConflictKind);
+type Conflict = (usize, usize, Option<Feature>);
 
 fn conflicts(targets: &[Target]) -> Vec<Conflict> {
     let found = target_id::conflicts(targets).into_iter();
-    found.map(|conflict| (conflict.first, conflict.second, conflict.kind)).collect()
+    found.map(|conflict| (conflict.first, conflict.second, conflict.feature)).collect()
 }
 
 fn target(kind: &str, triple: &str, id: &str) -> Target {
@@ -20,11 +20,11 @@ fn hip(ids: &[&str]) -> Vec<Conflict> {
 }
 
 fn one_only(first: usize, second: usize, feature: &str) -> Conflict {
-    (first, second, ConflictKind::FeatureInOneOnly { feature: Feature::parse(feature) })
+    (first, second, Some(Feature::parse(feature)))
 }
 
 fn duplicate(first: usize, second: usize) -> Conflict {
-    (first, second, ConflictKind::Duplicate)
+    (first, second, None)
 }
 
 #[test]

@@ -117,5 +117,5 @@ fn fields(module: &Module, entry: &OffloadEntry<'_>, text: &Name) -> Vec<Constan
 
 /// Returns the kind in records of entries, as in offload binaries.
 fn number(kind: Kind) -> u64 {
-    offload_binary::OffloadKind::from(kind).0.into()
+    kind.offload_kind().0.into()
 }

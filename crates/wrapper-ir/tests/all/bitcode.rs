@@ -3,7 +3,7 @@
 
 use std::io;
 
-use wrapper_ir::byte_parts::Part;
+use byte_parts::Part;
 use wrapper_ir::{Abi, Error, ErrorKind, Image, Kind, Module, Target, Wrapper};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";

@@ -9,7 +9,7 @@ use object::{
     Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SymbolFlags, elf,
 };
 use wrapper_ir::{
-    Abi, Entries, EntryFlags, Error, ErrorKind, Kind, LinkTool, ObjectFormat, OffloadEntry, Target,
+    Abi, Entries, EntryFlags, Error, ErrorKind, Kind, LinkTool, OffloadEntry, Target,
 };
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
@@ -91,7 +91,8 @@ fn sections_are_those_of_wrappers() {
                 let (wrapper, module) = match (wrapper, module) {
                     (Ok(wrapper), Ok(module)) => (wrapper, module),
                     (wrapper, module) => {
-                        assert_eq!(wrapper.unwrap_err(), module.unwrap_err());
+                        let errors = (wrapper.unwrap_err(), module.unwrap_err());
+                        assert_eq!(format!("{:?}", errors.0), format!("{:?}", errors.1));
                         continue;
                     }
                 };
@@ -115,9 +116,9 @@ fn sections_are_those_of_wrappers() {
                 let entry = of(&text, ".offloading.entry.")
                     .or_else(|| of(&text, ".omp_offloading.entry."))
                     .unwrap();
-                let expected = match Target::new(triple).unwrap().format() {
-                    ObjectFormat::Elf => of(&wrapper, "__dummy").unwrap(),
-                    ObjectFormat::Coff => of(&wrapper, "__start_").unwrap().replace("$OA", "$OE"),
+                let expected = match triple {
+                    LINUX | "i386-linux-gnu" => of(&wrapper, "__dummy").unwrap(),
+                    WINDOWS => of(&wrapper, "__start_").unwrap().replace("$OA", "$OE"),
                     _ => "__LLVM,offload_entries".to_owned(),
                 };
                 assert_eq!(entry, expected, "{kind} {abi} {triple}");
@@ -300,8 +301,8 @@ fn entries_that_no_runtime_registers_are_errors() {
         let expected = "offload entry 0 is a variable of 0 bytes, which is registered as a kernel";
         assert_eq!(found.to_string(), expected);
     }
-    assert_eq!(found(Kind::Cuda, Abi::Current, managed()), None);
-    assert_eq!(found(Kind::Hip, Abi::Llvm18, variable(2 | 8).data(1)), None);
+    assert!(found(Kind::Cuda, Abi::Current, managed()).is_none());
+    assert!(found(Kind::Hip, Abi::Llvm18, variable(2 | 8).data(1)).is_none());
 }
 
 #[test]

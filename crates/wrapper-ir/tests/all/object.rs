@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use byte_parts::Part;
 use object::{
     Architecture, Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags,
     SymbolSection, elf,
 };
-use wrapper_ir::byte_parts::Part;
 use wrapper_ir::{Abi, ErrorKind, Image, ImageInfo, Kind, Target, Wrapper};
 
 const X86_64: &str = "x86_64-unknown-linux-gnu";

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use target_id::Triple;
-use wrapper_ir::{Abi, ErrorKind, Image, Kind, ObjectFormat, Target, Wrapper};
+use wrapper_ir::{Abi, ErrorKind, Image, Kind, Target, Wrapper};
 
 /// Returns what can be written for a target: object and IR, IR alone, or nothing.
 fn written(name: &str) -> String {
@@ -28,7 +28,13 @@ fn written(name: &str) -> String {
             return "nothing".into();
         }
     };
-    let format = target.format();
+    // The mangling in the data layout goes with the format.
+    let format = match target.data_layout().split('-').find_map(|part| part.strip_prefix("m:")) {
+        Some("e" | "m") => "elf",
+        Some("w" | "x") => "coff",
+        Some("o") => "mach-o",
+        other => panic!("{name}: {other:?}"),
+    };
     let module = Wrapper::new(Kind::Hip, Abi::Current, target).image(Image::from_bytes(b"image"));
     let module = module.module().unwrap();
     module.bitcode().unwrap();
@@ -36,10 +42,9 @@ fn written(name: &str) -> String {
         Ok(layout) => {
             let bytes = layout.to_vec(&[b"image"]).unwrap();
             let is_format = match format {
-                ObjectFormat::Elf => bytes.starts_with(b"\x7fELF"),
-                ObjectFormat::Coff => matches!(bytes.get(..2), Some(b"\x64\x86" | b"\x64\xaa")),
-                ObjectFormat::MachO => bytes.starts_with(b"\xcf\xfa\xed\xfe"),
-                _ => false,
+                "elf" => bytes.starts_with(b"\x7fELF"),
+                "coff" => matches!(bytes.get(..2), Some(b"\x64\x86" | b"\x64\xaa")),
+                _ => bytes.starts_with(b"\xcf\xfa\xed\xfe"),
             };
             assert!(is_format, "{name}");
             format!("{format} object")

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
 
+use byte_parts::Part;
 use offload_benches::median;
-use offload_binary::byte_parts::Part;
 use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary, OffloadKind};
 
 use super::Operation;

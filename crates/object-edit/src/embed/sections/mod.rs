@@ -327,7 +327,7 @@ impl fmt::Debug for NewSections<'_> {
 ///
 /// # Errors
 ///
-/// [`Reference`](crate::ErrorKind::Reference) when something in the object needs one of the sections, and those of
+/// [`Refused`](crate::ErrorKind::Refused) when something in the object needs one of the sections, and those of
 /// [`NewSections::new`] for files that are damaged or not objects.
 pub fn remove_sections<'a>(
     object: &'a [u8],
