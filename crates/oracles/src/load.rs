@@ -6,7 +6,8 @@ use std::io::{Cursor, Read};
 
 use device_select::{Device, load};
 use fat_object::{ContainerKind, ImageInfo, Options, images};
-use target_id::compatible;
+use offload_binary::ImageKind;
+use target_id::{Target, compatible};
 
 use crate::assert_message;
 
@@ -28,11 +29,11 @@ pub fn check(data: &[u8]) -> usize {
     for name in DEVICES {
         let device = Device::parse(name).expect("a device");
         let fits = |info: &ImageInfo| {
-            let target = info.loaded_as();
+            let target = loaded_as(info);
             let mut states = device.states().iter();
-            // The ID of an entry that is not text is for no device.
-            let is_named = info.container() != ContainerKind::Bundle || info.id().is_some();
-            is_named
+            // The ID of an entry that is not text is for no device; a walk replaces what is not text in it.
+            let is_text = info.id().is_some_and(|id| !id.contains(char::REPLACEMENT_CHARACTER));
+            (is_text || info.container() != ContainerKind::Bundle)
                 && !target.is_host()
                 && states.any(|state| compatible(&target, state).is_compatible())
         };
@@ -59,6 +60,19 @@ pub fn check(data: &[u8]) -> usize {
         }
     }
     loaded
+}
+
+/// Returns the target by which a runtime chooses. An offload binary says itself whether an image is PTX, which is compiled
+/// for any later GPU.
+fn loaded_as(info: &ImageInfo) -> Cow<'_, Target> {
+    let Some(entry) = info.offload_binary_entry() else { return info.loaded_as() };
+    match info.target().id().strip_prefix("sm_") {
+        Some(sm) if entry.image_kind() == ImageKind::PTX => {
+            let (kind, triple) = (info.target().kind().cloned(), info.target().triple().cloned());
+            Cow::Owned(Target::new(kind, triple, &format!("compute_{sm}")))
+        }
+        _ => Cow::Borrowed(info.target()),
+    }
 }
 
 /// Returns the size that the header of a compressed bundle or offload binary promises.
