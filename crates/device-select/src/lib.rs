@@ -88,7 +88,7 @@ pub use candidate::Candidate;
 #[cfg(feature = "files")]
 pub use collect::{Collector, units};
 pub use device::{Device, NotADevice, Vendor, may_be_processor};
-pub use memory::{LoadError, load};
+pub use memory::{LoadError, LoadErrorKind, load};
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]
 pub use reason::Reason;

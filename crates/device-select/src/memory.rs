@@ -25,14 +25,42 @@ const ZSTD: &[u8] = &0xfd2f_b528_u32.to_le_bytes();
 /// Most bytes that an offload binary may have decompressed; of a bundle `ccob` has 2 GiB.
 const MAX_UNCOMPRESSED: u64 = 4 << 30;
 
-/// Error of [`load`]: the bytes are neither a bundle nor an offload binary, or are damaged, or cannot be decompressed; or
-/// the image depends on a feature that the device leaves open.
+/// Kind of a [`LoadError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadErrorKind {
+    /// The bytes are neither a bundle, compressed or not, nor an offload binary.
+    NotThisFormat,
+    /// The container is damaged or truncated.
+    Malformed,
+    /// The container cannot be decompressed.
+    Codec,
+    /// The device leaves a feature open, and the image depends on it.
+    OpenFeatures,
+}
+
+/// Error of [`load`].
 #[derive(Debug)]
-pub struct LoadError(String);
+pub struct LoadError {
+    kind: LoadErrorKind,
+    text: String,
+}
+
+impl LoadError {
+    fn new(kind: LoadErrorKind, text: &(impl ToString + ?Sized)) -> Self {
+        LoadError { kind, text: text.to_string() }
+    }
+
+    /// Returns the kind.
+    #[must_use]
+    pub fn kind(&self) -> LoadErrorKind {
+        self.kind
+    }
+}
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -74,7 +102,7 @@ pub fn load<'data>(
     }
     if !fat_binary.starts_with(OFFLOAD_BINARY) {
         let text = "expected a bundle, a compressed bundle or an offload binary";
-        return Err(LoadError(text.into()));
+        return Err(LoadError::new(LoadErrorKind::NotThisFormat, text));
     }
     let available = u64::try_from(fat_binary.len()).unwrap_or(u64::MAX);
     let compressed = CompressedBinary::parse_prefix(fat_binary, available);
@@ -87,11 +115,11 @@ pub fn load<'data>(
 }
 
 fn codec(error: &ccob::Error) -> LoadError {
-    LoadError(error.to_string())
+    LoadError::new(LoadErrorKind::Codec, error)
 }
 
 fn malformed(error: &impl ToString) -> LoadError {
-    LoadError(error.to_string())
+    LoadError::new(LoadErrorKind::Malformed, error)
 }
 
 /// Decompresses an offload binary.
@@ -104,7 +132,7 @@ fn inflate(data: &[u8], header: &CompressedBinary) -> Result<Vec<u8>, LoadError>
         let text = format!(
             "decompressing this offload binary ({size} bytes) would exceed the limit of 4 GiB"
         );
-        return Err(LoadError(text));
+        return Err(LoadError::new(LoadErrorKind::Codec, &text));
     }
     let zstd = stream.starts_with(ZSTD);
     let method = if zstd { ccob::Method::ZSTD } else { ccob::Method::ZLIB };
@@ -176,7 +204,10 @@ fn choose<'data>(
         [(n, states), ..] => {
             let label = images.get(n).map_or("", |(target, _)| target.id());
             let name = device.name();
-            Err(LoadError(format!("{name} loads {label} if {}", device.condition(states))))
+            Err(LoadError::new(
+                LoadErrorKind::OpenFeatures,
+                &format!("{name} loads {label} if {}", device.condition(states)),
+            ))
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use device_select::{Device, load};
+use device_select::{Device, LoadErrorKind, load};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
 
 fn data(name: &str) -> Vec<u8> {
@@ -85,30 +85,42 @@ fn open_features_that_decide_are_an_error() {
     let at = object.windows(24).position(|bytes| bytes == b"__CLANG_OFFLOAD_BUNDLE__");
     let bundle = &object[at.unwrap()..];
     let error = load(bundle, &gpu("gfx906:sramecc+")).unwrap_err();
+    assert_eq!(error.kind(), LoadErrorKind::OpenFeatures);
     assert_eq!(error.to_string(), "gfx906:sramecc+ loads gfx9-generic if xnack is off");
 }
 
 #[test]
 fn other_bytes_are_errors() {
     let cut = data("hip.hipfb");
-    let texts = [
-        &b""[..],
-        b"\x7fELF",
-        b"CCOB",
-        b"__CLANG_OFFLOAD_BUNDLE__",
-        b"\x10\xff\x10\xad",
-        &cut[..cut.len() / 2],
-    ]
-    .map(|bytes| load(bytes, &gpu("gfx906")).unwrap_err().to_string());
-    assert_eq!(
-        texts,
-        [
+    for (bytes, kind, text) in [
+        (
+            &b""[..],
+            LoadErrorKind::NotThisFormat,
             "expected a bundle, a compressed bundle or an offload binary",
+        ),
+        (
+            b"\x7fELF",
+            LoadErrorKind::NotThisFormat,
             "expected a bundle, a compressed bundle or an offload binary",
-            "compressed bundle header is truncated: 4 bytes, 8 needed",
+        ),
+        (b"CCOB", LoadErrorKind::Codec, "compressed bundle header is truncated: 4 bytes, 8 needed"),
+        (
+            b"__CLANG_OFFLOAD_BUNDLE__",
+            LoadErrorKind::Malformed,
             "bundle header needs 32 bytes, but only 24 are there",
+        ),
+        (
+            b"\x10\xff\x10\xad",
+            LoadErrorKind::Malformed,
             "offload binary header needs 32 bytes, but only 4 are left",
+        ),
+        (
+            &cut[..cut.len() / 2],
+            LoadErrorKind::Malformed,
             "bundle entry 0 lies at 0x1000..0x1000, beyond the end of the container at 0xe44",
-        ]
-    );
+        ),
+    ] {
+        let error = load(bytes, &gpu("gfx906")).unwrap_err();
+        assert_eq!((error.kind(), &*error.to_string()), (kind, text));
+    }
 }
