@@ -8,7 +8,6 @@
 //! |---|---|
 //! | the device: a target ID, the name of a product, a PCI ID, in any state of `xnack` and `sramecc` | [`Device`] |
 //! | which image of a fat binary in memory to load | [`load`] |
-//! | which image of a list of targets | [`best`] |
 //! | which images of a file, and what each container lacks | [`units`], [`select`] |
 //! | what to keep for some devices, and what may go | [`Rule`] |
 //! | products, their processors and PCI IDs | [`Product`] |

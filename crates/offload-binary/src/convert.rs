@@ -20,7 +20,7 @@ use crate::layout::{Layout, StringBudget};
 /// there may be [`MAX_STRING_BYTES`](crate::MAX_STRING_BYTES), and the result.
 ///
 /// To copy images from file to file instead, read with [`binaries`], turn each
-/// [`Entry`](crate::Entry) into an [`ImageEntry`] and make a [`Layout`] of them.
+/// [`Entry`](crate::Entry) into an [`ImageEntry`](crate::ImageEntry) and make a [`Layout`] of them.
 ///
 /// # Errors
 ///
