@@ -171,6 +171,7 @@ impl Device {
 
     /// Returns the device that a target names, of its kind and triple only; also a stand-in for one, such as a generic
     /// processor. `None` if no vendor has such processors.
+    #[cfg(feature = "files")]
     #[must_use]
     pub(crate) fn of(target: &Target) -> Option<Self> {
         Self::new(target.target_id().ok()?, target.kind(), target.triple())
