@@ -204,7 +204,7 @@ impl<'data> Entry<'data> {
     }
 
     /// Returns the options: of PTX those for `ptxas`, of LTO-IR those of the compiler, of a cubin with
-    /// [`Flags::COMPAT`] its section `.nv.compat` after a byte 0. `None` where there are none.
+    /// [`Flags::COMPAT`] its section `.nv.compat`. `None` where there are none.
     ///
     /// # Errors
     ///
@@ -219,7 +219,11 @@ impl<'data> Entry<'data> {
         match (number(0), number(4)) {
             // CUDA 11 writes a descriptor of zeros.
             (0, _) => Ok(None),
-            (at, len) => self.extension("options", at, len).map(Some),
+            (at, len) => {
+                // A byte 0 comes before the section, which the length does not count.
+                let skipped = u32::from(self.flags().contains(Flags::COMPAT));
+                self.extension("options", at.saturating_add(skipped), len).map(Some)
+            }
         }
     }
 
@@ -246,6 +250,12 @@ impl<'data> Entry<'data> {
         }
         let found = range.and_then(|(at, end)| self.bytes.get(at..end));
         found.ok_or_else(|| self.not_in_memory(u64::from(header_size)))
+    }
+
+    /// Returns all of its bytes.
+    pub(crate) fn whole(&self) -> Result<&'data [u8], Error> {
+        let size = self.end().saturating_sub(self.offset);
+        self.bytes().ok_or_else(|| self.not_in_memory(size))
     }
 
     fn not_in_memory(&self, needed: u64) -> Error {

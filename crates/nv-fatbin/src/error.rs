@@ -1,8 +1,9 @@
-//! Errors of reading a fatbinary.
+//! Errors of reading and writing a fatbinary.
 
 use core::fmt;
 
 use crate::codec::Codec;
+use crate::kinds::Architecture;
 
 /// An error in a fatbinary, with its place.
 ///
@@ -26,13 +27,13 @@ pub enum ErrorKind {
     Truncated,
     /// The bytes that are asked for are not in memory. Not a fault of the fatbinary: give more of its bytes.
     Incomplete,
-    /// A size or an offset does not lie where it can.
+    /// A size or an offset does not lie where it can. Of a new entry: the code is not what it should be.
     Malformed,
-    /// A version or a codec that this build does not read.
+    /// A version, a kind or a codec that this build does not read or write.
     Unsupported,
     /// A payload does not decompress to what the entry says.
     Codec,
-    /// The code is larger than the caller allows.
+    /// The code is larger than the caller allows, or a part of a new entry larger than the format does.
     Limit,
     /// The code does not fit into memory.
     Memory,
@@ -58,10 +59,16 @@ impl Error {
             | Problem::EntryHeaderSize { .. }
             | Problem::CompressedSize { .. }
             | Problem::Extension { .. }
-            | Problem::Record { .. } => ErrorKind::Malformed,
-            Problem::Version { .. } | Problem::Codec { .. } => ErrorKind::Unsupported,
+            | Problem::Record { .. }
+            | Problem::NotACubin
+            | Problem::OtherArchitecture { .. }
+            | Problem::PtxVersion => ErrorKind::Malformed,
+            Problem::Version { .. }
+            | Problem::Codec { .. }
+            | Problem::Concatenated
+            | Problem::NoEncoder => ErrorKind::Unsupported,
             Problem::Stream { .. } => ErrorKind::Codec,
-            Problem::TooLarge { .. } => ErrorKind::Limit,
+            Problem::TooLarge { .. } | Problem::Field { .. } => ErrorKind::Limit,
             Problem::OutOfMemory { .. } => ErrorKind::Memory,
         }
     }
@@ -134,6 +141,13 @@ pub(crate) enum Problem {
     Stream { codec: Codec, stored: u64, expected: u64, found: Option<u64> },
     TooLarge { size: u64, limit: u64 },
     OutOfMemory { size: u64 },
+    NotACubin,
+    OtherArchitecture { architecture: Architecture, found: u32 },
+    PtxVersion,
+    Concatenated,
+    #[cfg_attr(feature = "zstd", allow(dead_code, reason = "other builds have no libzstd"))]
+    NoEncoder,
+    Field { what: &'static str, size: u64 },
 }
 
 impl fmt::Display for Error {
@@ -200,6 +214,20 @@ impl fmt::Display for Error {
             }
             Problem::OutOfMemory { size } => {
                 write!(f, "{size} bytes of code do not fit into memory")
+            }
+            Problem::NotACubin => {
+                f.write_str("expected a cubin: a little-endian ELF file for machine 190")
+            }
+            Problem::OtherArchitecture { architecture, found } => {
+                write!(f, "the cubin is for sm_{found}, expected one for {architecture}")
+            }
+            Problem::PtxVersion => {
+                f.write_str("expected PTX with its version, such as .version 8.7")
+            }
+            Problem::Concatenated => f.write_str("entries with several images cannot be written"),
+            Problem::NoEncoder => f.write_str("this build cannot compress with zstd: it lacks libzstd"),
+            Problem::Field { what, size } => {
+                write!(f, "its {what} would have {size} bytes, the format counts 32 bits")
             }
         }
     }

@@ -2,6 +2,10 @@
 
 use core::fmt;
 
+use crate::cubin::Cubin;
+use crate::error::Error;
+use crate::ptx;
+
 /// The kind of code in an entry.
 ///
 /// A number without a constant is kept as it is.
@@ -99,7 +103,64 @@ pub struct Architecture {
     pub(crate) suffix: &'static str,
 }
 
+impl Flags {
+    /// Flags that name a codec.
+    pub(crate) const CODECS: Self = Self::ZLIB
+        .union(Self::LZ4)
+        .union(Self::UNKNOWN_CODEC)
+        .union(Self::ZSTD)
+        .union(Self::SCRAMBLED);
+}
+
 impl Architecture {
+    /// Returns the architecture with this name, that of PTX too.
+    ///
+    /// ```
+    /// use nv_fatbin::Architecture;
+    ///
+    /// let named = |name| Architecture::from_name(name).map(|found| (found.sm(), found.suffix()));
+    /// assert_eq!(named("sm_90a"), Some((90, "a")));
+    /// assert_eq!(named("compute_100f"), Some((100, "f")));
+    /// assert_eq!(named("90"), None);
+    /// ```
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let name = name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_"))?;
+        let (number, suffix) = match name.strip_suffix(['a', 'f']) {
+            Some(number) if name.ends_with('a') => (number, "a"),
+            Some(number) => (number, "f"),
+            None => (name, ""),
+        };
+        if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        Some(Architecture { sm: number.parse().ok()?, suffix })
+    }
+
+    /// Returns the architecture of a cubin. A cubin does not say whether it has a suffix.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](crate::ErrorKind::Malformed) for what is not a cubin.
+    pub fn of_cubin(cubin: &[u8]) -> Result<Self, Error> {
+        Ok(Architecture { sm: Cubin::parse(cubin)?.sm, suffix: "" })
+    }
+
+    /// Returns the architecture that PTX names in `.target`.
+    #[must_use]
+    pub fn of_ptx(text: &[u8]) -> Option<Self> {
+        Self::from_name(ptx::target(&ptx::normalize(text))?)
+    }
+
+    /// Returns the flag of the suffix.
+    pub(crate) fn flags(self) -> Flags {
+        match self.suffix {
+            "a" => Flags::ARCHITECTURE_SPECIFIC,
+            "f" => Flags::FAMILY_SPECIFIC,
+            _ => Flags::empty(),
+        }
+    }
+
     pub(crate) fn new(sm: u32, flags: Flags) -> Self {
         let suffix = if flags.contains(Flags::ARCHITECTURE_SPECIFIC) {
             "a"

@@ -56,6 +56,23 @@
 //! # Ok::<(), nv_fatbin::Error>(())
 //! ```
 //!
+//! # Writing
+//!
+//! A [`NewFatbin`] takes entries of other fatbinaries as they are, and [`NewEntry`]s. The bytes are those of `fatbinary` 13.5,
+//! but for LZ4.
+//!
+//! ```
+//! use nv_fatbin::{Architecture, Flags, Kind, NewEntry, NewFatbin};
+//!
+//! let architecture = Architecture::from_name("sm_90a").ok_or("unknown architecture")?;
+//! let mut fatbin = NewFatbin::new();
+//! fatbin.add(&NewEntry::new(Kind::ELF, architecture, &b"\x7fELF and so on"[..]).flags(Flags::BITS_64))?;
+//! assert_eq!(fatbin.to_vec()?.len(), 16 + 64 + 16);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Robustness
+//!
 //! Sizes and offsets are checked before they are used; no input makes this crate panic, or take more memory than a caller
 //! allows. [`Error`] says what is wrong, where, and what was expected.
 //!
@@ -65,7 +82,7 @@
 //! |---|---|---|
 //! | `ruzstd` | yes | zstd in pure Rust |
 //! | `miniz_oxide` | yes | zlib in pure Rust |
-//! | `zstd` | no | zstd by libzstd (C), preferred where both are on; needs `std` |
+//! | `zstd` | no | zstd by libzstd (C), preferred where both are on, and the only one that writes; needs `std` |
 //!
 //! LZ4 is always there, in pure Rust. Without `zstd` the crate needs only `alloc`. Rust 1.88 or later.
 #![no_std]
@@ -77,10 +94,13 @@ extern crate alloc;
 
 mod codec;
 mod concatenated;
+mod cubin;
 mod entry;
 mod error;
 mod fatbin;
 mod kinds;
+mod ptx;
+mod write;
 
 pub use codec::Codec;
 pub use concatenated::ConcatenatedImage;
@@ -88,6 +108,7 @@ pub use entry::Entry;
 pub use error::{Error, ErrorKind};
 pub use fatbin::{Fatbin, fatbins};
 pub use kinds::{Architecture, Flags, Kind};
+pub use write::{Compression, CompressionMode, NewEntry, NewFatbin};
 
 /// The first bytes of a fatbinary.
 pub const MAGIC: [u8; 4] = [0x50, 0xed, 0x55, 0xba];
