@@ -128,26 +128,82 @@ impl From<Problem> for Error {
 #[derive(Clone, Debug)]
 pub(crate) enum Problem {
     NotAFatbin,
-    TruncatedHeader { available: u64 },
-    Version { version: u16, header_size: u16 },
-    BeyondEnd { size: u64, available: u64 },
-    Incomplete { index: usize, offset: u64, needed: u64 },
-    EntryBeyondEnd { index: usize, offset: u64, end: u64, available: u64 },
-    EntryHeaderSize { index: usize, offset: u64, header_size: u32 },
-    CompressedSize { index: usize, offset: u64, exact: u64, padded: u64 },
-    Extension { index: usize, offset: u64, what: &'static str, at: u32, end: u64, header_size: u32 },
-    Record { index: usize, offset: u64, record: u32, expected: &'static str },
-    Codec { codec: Codec },
-    Stream { codec: Codec, stored: u64, expected: u64, found: Option<u64> },
-    TooLarge { size: u64, limit: u64 },
-    OutOfMemory { size: u64 },
+    TruncatedHeader {
+        available: u64,
+    },
+    Version {
+        version: u16,
+        header_size: u16,
+    },
+    BeyondEnd {
+        size: u64,
+        available: u64,
+    },
+    Incomplete {
+        index: usize,
+        offset: u64,
+        needed: u64,
+    },
+    EntryBeyondEnd {
+        index: usize,
+        offset: u64,
+        end: u64,
+        available: u64,
+    },
+    EntryHeaderSize {
+        index: usize,
+        offset: u64,
+        header_size: u32,
+    },
+    CompressedSize {
+        index: usize,
+        offset: u64,
+        exact: u64,
+        padded: u64,
+    },
+    Extension {
+        index: usize,
+        offset: u64,
+        what: &'static str,
+        at: u32,
+        end: u64,
+        header_size: u32,
+    },
+    Record {
+        index: usize,
+        offset: u64,
+        record: u32,
+        expected: &'static str,
+    },
+    Codec {
+        codec: Codec,
+    },
+    Stream {
+        codec: Codec,
+        stored: u64,
+        expected: u64,
+        found: Option<u64>,
+    },
+    TooLarge {
+        size: u64,
+        limit: u64,
+    },
+    OutOfMemory {
+        size: u64,
+    },
     NotACubin,
-    OtherArchitecture { architecture: Architecture, found: u32 },
+    OtherArchitecture {
+        architecture: Architecture,
+        found: u32,
+    },
     PtxVersion,
     Concatenated,
     #[cfg_attr(feature = "zstd", allow(dead_code, reason = "other builds have no libzstd"))]
     NoEncoder,
-    Field { what: &'static str, size: u64 },
+    Field {
+        what: &'static str,
+        size: u64,
+    },
 }
 
 impl fmt::Display for Error {
@@ -225,7 +281,9 @@ impl fmt::Display for Error {
                 f.write_str("expected PTX with its version, such as .version 8.7")
             }
             Problem::Concatenated => f.write_str("entries with several images cannot be written"),
-            Problem::NoEncoder => f.write_str("this build cannot compress with zstd: it lacks libzstd"),
+            Problem::NoEncoder => {
+                f.write_str("this build cannot compress with zstd: it lacks libzstd")
+            }
             Problem::Field { what, size } => {
                 write!(f, "its {what} would have {size} bytes, the format counts 32 bits")
             }

@@ -57,8 +57,7 @@ impl CompressionMode {
     /// ```
     #[must_use]
     pub fn compression(self, kind: Kind, flags: Flags, is_relocatable: bool) -> Compression {
-        let is_plain_cubin =
-            kind == Kind::ELF && !flags.contains(Flags::DEBUG) && !is_relocatable;
+        let is_plain_cubin = kind == Kind::ELF && !flags.contains(Flags::DEBUG) && !is_relocatable;
         match self {
             CompressionMode::Size => Compression::Zstd(19),
             CompressionMode::Default if !is_plain_cubin => Compression::Zstd(5),
@@ -201,10 +200,9 @@ impl<'a> NewEntry<'a> {
         let mut options = 0;
         if let Some(text) = &self.options {
             options = at(&extension)?;
-            let place = options.checked_add(8).ok_or(Problem::Field {
-                what: "header",
-                size: to_u64(extension.len()),
-            })?;
+            let place = options
+                .checked_add(8)
+                .ok_or(Problem::Field { what: "header", size: to_u64(extension.len()) })?;
             let compat: &[u8] = if self.flags.contains(Flags::COMPAT) { &[0] } else { &[] };
             let len = number("options", text.len())?;
             extension.extend(place.to_le_bytes());
