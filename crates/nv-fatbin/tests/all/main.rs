@@ -1,4 +1,4 @@
-//! Reading fatbinaries that are made here, field by field, and damaged ones.
+//! Reading fatbinaries that are made here, field by field, and damaged ones; writing them.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -13,3 +13,4 @@ mod damage;
 mod decompress;
 mod entries;
 mod make;
+mod write;
