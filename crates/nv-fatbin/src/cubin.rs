@@ -1,4 +1,4 @@
-//! What the header of a cubin says, and its section `.nv.compat`.
+//! Facts from the header of a cubin, and its section `.nv.compat`.
 
 use crate::error::{Error, Problem};
 use crate::field;

@@ -27,7 +27,7 @@ pub enum ErrorKind {
     Truncated,
     /// The bytes that are asked for are not in memory. Not a fault of the fatbinary: give more of its bytes.
     Incomplete,
-    /// A size or an offset does not lie where it can. Of a new entry: the code is not what it should be.
+    /// A size or an offset does not lie where it can; or the code of a new entry is not what it should be.
     Malformed,
     /// A version, a kind or a codec that this build does not read or write.
     Unsupported,

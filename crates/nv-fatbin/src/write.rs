@@ -13,7 +13,7 @@ use crate::{MAGIC, ptx, to_u64};
 /// The version of an entry in all files seen.
 const VERSION: u16 = 0x101;
 
-/// How the code of an entry is stored.
+/// The form in which the code of an entry is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
@@ -28,7 +28,7 @@ pub enum Compression {
     Zstd(i32),
 }
 
-/// What `fatbinary --compress-mode` takes.
+/// The modes of `fatbinary --compress-mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompressionMode {
@@ -88,12 +88,12 @@ pub struct NewEntry<'a> {
     pub options: Option<Cow<'a, [u8]>>,
     /// The code, not compressed.
     pub code: Cow<'a, [u8]>,
-    /// How the code is stored.
+    /// The form in which the code is stored.
     pub compression: Compression,
 }
 
 impl<'a> NewEntry<'a> {
-    /// Makes an entry of code of any kind, for an architecture. Of the flags only the suffix of the architecture is set. All
+    /// Makes an entry of code of any kind, for an architecture. The flags are only that of the architecture's suffix. All
     /// kinds but cubins have options, which are empty here.
     #[must_use]
     pub fn new(kind: Kind, architecture: Architecture, code: impl Into<Cow<'a, [u8]>>) -> Self {

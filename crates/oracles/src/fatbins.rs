@@ -1,7 +1,7 @@
 //! NVIDIA fatbinaries, made from the fuzzer's bytes, and any bytes.
 
 use arbitrary::{Result, Unstructured};
-use nv_fatbin::{Entry, Fatbin, fatbins};
+use nv_fatbin::{Architecture, Entry, Fatbin, Flags, Kind, NewEntry, NewFatbin, fatbins};
 
 #[path = "../../nv-fatbin/tests/all/make.rs"]
 mod make;
@@ -34,6 +34,7 @@ pub fn check(data: &[u8]) {
         assert!(padding.len() < 8 && padding.iter().all(|&byte| byte == 0));
         assert!(entry.codec().is_none() || padding.is_empty());
     }
+    written(&entries, &found);
     read(&bytes);
     for _ in 0..u.int_in_range(1..=6).unwrap_or(1) {
         let Ok(at) = u.int_in_range(0..=bytes.len() - 1) else { break };
@@ -41,6 +42,26 @@ pub fn check(data: &[u8]) {
         bytes[at] = byte;
     }
     read(&bytes);
+}
+
+/// Writes entries that are not compressed: the same bytes.
+fn written(entries: &[(Made, Vec<u8>)], found: &[Entry<'_>]) {
+    let any = Architecture::from_name("sm_1").expect("it has a number");
+    for (entry, (made, code)) in found.iter().zip(entries) {
+        let mut new = NewEntry::new(Kind(made.kind), any, &code[..]);
+        new.sm = made.sm;
+        new.flags = entry.flags();
+        new.code_version = made.version;
+        new.identifier = made.identifier.map(|text| text.as_bytes().into());
+        // A copy of `.nv.compat` would have a byte 0 before it.
+        new.options = made.options.as_ref().map(|_| b"-O3 "[..].into());
+        if entry.codec().is_some() || entry.flags().contains(Flags::COMPAT) {
+            continue;
+        }
+        let mut fatbin = NewFatbin::new();
+        fatbin.add(&new).expect("it is small");
+        assert_eq!(fatbin.entries().next(), entry.bytes());
+    }
 }
 
 /// Reads all fatbinaries and entries of some bytes.
@@ -74,7 +95,18 @@ fn read(bytes: &[u8]) {
             }
         }
         assert_eq!(next, fatbin.size());
+        write_again(&fatbin);
     }
+}
+
+/// Entries that are kept are there again, byte for byte.
+fn write_again(fatbin: &Fatbin<'_>) {
+    let Ok(entries) = fatbin.entries().collect::<std::result::Result<Vec<_>, _>>() else { return };
+    let mut kept = NewFatbin::new();
+    for entry in &entries {
+        kept.keep(entry).expect("it is in memory");
+    }
+    assert_eq!(kept.to_vec().expect("it is in memory"), fatbin.bytes());
 }
 
 fn read_entry(entry: &Entry<'_>, fatbin: &Fatbin<'_>) {

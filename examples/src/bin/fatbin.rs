@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     exit("fatbin", pack(&args))
 }
 
-/// What was asked for.
+/// The command line.
 struct Asked<'a> {
     output: Option<&'a Path>,
     mode: CompressionMode,
