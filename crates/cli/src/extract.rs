@@ -209,9 +209,10 @@ impl Visitor for Extractor<'_> {
             self.passed.add(image);
             return Ok(());
         }
-        let code = if self.args.as_stored { None } else { image.code()? };
+        let is_only_counted = matches!(self.sink, Sink::Stdout(_)) && !self.written.is_empty();
+        let code = if self.args.as_stored || is_only_counted { None } else { image.code()? };
         if let Some(compression) = image.compression()
-            && code.is_none()
+            && !compression.is_known()
             && !self.args.as_stored
         {
             report::warning(&format_args!(

@@ -21,7 +21,7 @@ pub(crate) type Outcome = Result<ccob::Decompressed, ccob::Error>;
 const WORTHWHILE: u64 = 1 << 20;
 
 /// Walks as [`walk`](crate::walk()) does, with up to `threads` threads that decompress compressed bundles at the same
-/// time; one thread for each core if there is no number. They decompress bundles in the file itself and in its
+/// time; one thread for each core without a number. They decompress bundles in the file itself and in its
 /// contents, not in files that thin archives name. The visitor sees the same in the same order.
 ///
 /// `input` is cloned for each thread; a clone has a position of its own. As many bundles as there are threads are

@@ -74,7 +74,7 @@ pub(crate) fn open(
     Ok(Ok((Opened::here(step, start..start + end, images), sound_end)))
 }
 
-/// Returns the number of bytes in all names of an image.
+/// Returns the number of bytes of all names of an image.
 fn names_of(image: &HcfImage) -> u64 {
     let kernels = image.kernels().map(|name| name.len() as u64).sum::<u64>();
     kernels + (image.node().len() + image.format().map_or(0, str::len)) as u64

@@ -34,7 +34,7 @@ impl Codec {
             (Flags::ZLIB, Codec::Zlib),
             (Flags::UNKNOWN_CODEC, Codec::Unknown),
         ];
-        let compressed = Flags::LZ4 | Flags::ZSTD | Flags::ZLIB | Flags::UNKNOWN_CODEC;
+        let compressed = Flags::CODECS.difference(Flags::SCRAMBLED);
         if !flags.intersects(compressed) {
             return None;
         }

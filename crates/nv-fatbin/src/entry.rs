@@ -138,7 +138,7 @@ impl<'data> Entry<'data> {
         (self.wire.major, self.wire.minor)
     }
 
-    /// Returns the version of the entry: 0x101 in all files seen.
+    /// Returns the version of the entry: 0x101 in every file seen.
     #[must_use]
     pub fn version(&self) -> u16 {
         self.wire.version

@@ -3,14 +3,13 @@
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
-use crate::codec::Codec;
 use crate::cubin::Cubin;
 use crate::entry::{Entry, HEADER};
 use crate::error::{Error, Problem};
 use crate::kinds::{Architecture, Flags, Kind};
 use crate::{MAGIC, ptx, to_u64};
 
-/// The version of an entry in all files seen.
+/// The version of an entry in every file seen.
 const VERSION: u16 = 0x101;
 
 /// The form in which the code of an entry is stored.
@@ -211,20 +210,16 @@ impl<'a> NewEntry<'a> {
         }
         let header_size = at(&extension)?;
 
-        let (codec, flag) = match self.compression {
-            Compression::None => (None, Flags::empty()),
-            Compression::Lz4 => (Some(Codec::Lz4), Flags::LZ4),
-            Compression::Zstd(_) => (Some(Codec::Zstd), Flags::ZSTD),
+        let (payload, codec) = match self.compression {
+            Compression::None => (Cow::Borrowed(&*self.code), Flags::empty()),
+            Compression::Lz4 => (Cow::Owned(lz4(&self.code)?), Flags::LZ4),
+            Compression::Zstd(level) => (Cow::Owned(zstd(&self.code, level)?), Flags::ZSTD),
         };
-        let flags = self.flags.difference(Flags::CODECS) | flag;
-        let payload = match self.compression {
-            Compression::None => Cow::Borrowed(&*self.code),
-            Compression::Lz4 => Cow::Owned(lz4(&self.code)?),
-            Compression::Zstd(level) => Cow::Owned(zstd(&self.code, level)?),
-        };
-        let exact = match codec {
-            Some(_) => (number("compressed code", payload.len())?, to_u64(self.code.len())),
-            None => (0, 0),
+        let flags = self.flags.difference(Flags::CODECS) | codec;
+        let (compressed_size, size) = if codec.is_empty() {
+            (0, 0)
+        } else {
+            (number("compressed code", payload.len())?, to_u64(self.code.len()))
         };
         let padded = payload.len().next_multiple_of(8);
 
@@ -234,7 +229,7 @@ impl<'a> NewEntry<'a> {
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend(header_size.to_le_bytes());
         bytes.extend(to_u64(padded).to_le_bytes());
-        bytes.extend(exact.0.to_le_bytes());
+        bytes.extend(compressed_size.to_le_bytes());
         bytes.extend(options.to_le_bytes());
         bytes.extend(self.code_version.1.to_le_bytes());
         bytes.extend(self.code_version.0.to_le_bytes());
@@ -243,7 +238,7 @@ impl<'a> NewEntry<'a> {
         bytes.extend(identifier_len.to_le_bytes());
         bytes.extend(flags.bits().to_le_bytes());
         bytes.extend([0; 8]);
-        bytes.extend(exact.1.to_le_bytes());
+        bytes.extend(size.to_le_bytes());
         bytes.extend(extension);
         bytes.extend_from_slice(&payload);
         bytes.resize(bytes.len().next_multiple_of(8), 0);

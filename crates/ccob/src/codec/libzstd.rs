@@ -163,7 +163,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Returns a decoder for the blocks of a frame with this window, whose output is no longer than this.
+    /// Returns a decoder for the blocks of a frame with this window and at most this much output.
     pub(super) fn new(window: u64, uncompressed_size: u64) -> Result<Self, Fault> {
         let mut context = DCtx::try_create().ok_or(Fault::Damaged)?;
         context

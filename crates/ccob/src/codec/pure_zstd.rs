@@ -137,7 +137,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Returns a decoder for the blocks of a frame with this window, whose output is no longer than this.
+    /// Returns a decoder for the blocks of a frame with this window and at most this much output.
     pub(super) fn new(window: u64, uncompressed_size: u64) -> Result<Self, Fault> {
         let (decoder, _, window) = decoder(window, uncompressed_size)?;
         let window = usize::try_from(window).map_err(|_| Fault::WindowTooLarge)?;

@@ -141,7 +141,7 @@ impl Parts {
         Ok(Parts { contents, relocations, lines })
     }
 
-    /// Returns the number of bytes in all parts.
+    /// Returns the number of bytes of all parts.
     fn size(&self) -> u64 {
         let ranges = [&self.contents, &self.relocations, &self.lines];
         ranges.into_iter().map(|range| range.end - range.start).sum()

@@ -162,7 +162,7 @@ fn backing(file: &File, address: u64) -> Option<(Backing, u64, ProgramFlags)> {
     Some((backing, to, load.p_flags.get(LE)))
 }
 
-/// Checks that memory outside of the allowed addresses is unchanged, and that there is no more memory.
+/// Checks that memory outside of the allowed addresses is unchanged, and that none is added.
 fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
     let ranges = |file: &File| -> Vec<Range<u64>> {
         file.loads().map(|l| l.p_vaddr.get(LE)..end(l)).collect()
