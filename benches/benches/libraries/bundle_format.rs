@@ -1,7 +1,8 @@
 use std::hint::black_box;
 
 use bundle_format::text::TextBundle;
-use bundle_format::{Bundle, EntryId, Layout, text};
+use bundle_format::{Bundle, EntryId, text};
+use byte_parts::Part;
 use criterion::{Criterion, Throughput};
 
 use super::entry_id;
@@ -14,23 +15,23 @@ pub(crate) fn benches(c: &mut Criterion) {
     for count in [10, 1000, 10_000] {
         let entries: Vec<_> = (0..count).map(|n| (entry_id(n), 1 << 20)).collect();
         let entries = || entries.iter().map(|(id, size)| (id, *size));
-        let layout = Layout::new(entries(), 4096).unwrap();
-        let header = layout.header_bytes();
+        let layout = bundle_format::layout(entries(), 4096).unwrap();
+        let Some((_, Part::Bytes(header))) = layout.parts.at(0) else { unreachable!() };
         group.throughput(Throughput::Elements(count as u64));
         group.bench_function(format!("parse {count} entries"), |b| {
             b.iter(|| {
-                let bundle = Bundle::parse_prefix(black_box(header), layout.total_size());
+                let bundle = Bundle::parse_prefix(black_box(header), layout.size());
                 bundle.unwrap().entries().count()
             });
         });
         group.bench_function(format!("lay out {count} entries"), |b| {
-            b.iter(|| Layout::new(black_box(entries()), 4096).unwrap().total_size());
+            b.iter(|| bundle_format::layout(black_box(entries()), 4096).unwrap().size());
         });
     }
     let image = super::machine_code(1 << 20);
     let payloads = [&image[..]; 8];
-    let layout = Layout::new((0..8).map(|n| (entry_id(n), 1 << 20)), 4096).unwrap();
-    group.throughput(Throughput::Bytes(layout.total_size()));
+    let layout = bundle_format::layout((0..8).map(|n| (entry_id(n), 1 << 20)), 4096).unwrap();
+    group.throughput(Throughput::Bytes(layout.size()));
     group.bench_function("write 8 MiB", |b| {
         b.iter(|| layout.to_vec(black_box(&payloads)).unwrap().len());
     });

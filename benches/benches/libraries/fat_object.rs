@@ -34,7 +34,7 @@ fn compressed(size: usize) -> Vec<u8> {
     // Not an ELF file, which a walk would find malformed.
     let code = [&b"code"[..], &super::machine_code(size / 10)].concat();
     let entries = (0..10).map(|n| (super::entry_id(900 + n), code.len() as u64));
-    let layout = bundle_format::Layout::new(entries, 4096).unwrap();
+    let layout = bundle_format::layout(entries, 4096).unwrap();
     let bundle = layout.to_vec(&[&code[..]; 10]).unwrap();
     ccob::compress(&bundle, &ccob::WriteOptions::default()).unwrap()
 }

@@ -1,7 +1,7 @@
 use std::hint::black_box;
 use std::io::Cursor;
 
-use bundle_format::{EntryId, Layout, Request};
+use bundle_format::{EntryId, Request};
 use criterion::{Criterion, Throughput};
 use hda_archive::{Member, Options, Unbundling, no_thin_members};
 
@@ -15,7 +15,7 @@ pub(crate) fn benches(c: &mut Criterion) {
     let mut code = super::machine_code(4 << 10);
     code[..8].copy_from_slice(b"no magic");
     let entries = GPUS.map(|gpu| (entry_id(gpu), code.len() as u64));
-    let bundle = Layout::new(entries, 1).unwrap().to_vec(&[&code[..]; 4]).unwrap();
+    let bundle = bundle_format::layout(entries, 1).unwrap().to_vec(&[&code[..]; 4]).unwrap();
     let requests = GPUS.map(|gpu| Request::new(&EntryId::parse(&entry_id(gpu)).unwrap()));
     for count in [10_u64, 1000] {
         let members = (0..count).map(|n| Member::new(format!("member-{n}.o"), bundle.clone()));

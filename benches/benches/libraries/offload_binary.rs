@@ -2,7 +2,7 @@ use std::hint::black_box;
 
 use byte_parts::Part;
 use criterion::{Criterion, Throughput};
-use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, OffloadBinary, OffloadKind};
 
 /// Headers only, whatever the size of the images; and whole packages.
 pub(crate) fn benches(c: &mut Criterion) {
@@ -21,16 +21,16 @@ pub(crate) fn benches(c: &mut Criterion) {
             let what = format!("{count} x {} KiB", size >> 10);
             for (version, name) in [(FormatVersion::V1, "v1"), (FormatVersion::V2, "v2")] {
                 group.bench_function(format!("lay out {what}, {name}"), |b| {
-                    b.iter(|| Layout::new(version, black_box(&entries)).unwrap().total_size());
+                    b.iter(|| offload_binary::layout(version, black_box(&entries)).unwrap().size());
                 });
             }
             // All images in one binary.
-            let layout = Layout::new(FormatVersion::V2, &entries).unwrap();
-            let first = layout.parts().iter().next();
+            let layout = offload_binary::layout(FormatVersion::V2, &entries).unwrap();
+            let first = layout.parts.iter().next();
             let Some(Part::Bytes(header)) = first else { unreachable!("a header comes first") };
             group.bench_function(format!("parse {what}"), |b| {
                 b.iter(|| {
-                    let total = layout.total_size();
+                    let total = layout.size();
                     let binary = OffloadBinary::parse_prefix(black_box(header), total).unwrap();
                     binary.entries().filter_map(|entry| entry.arch()).count()
                 });
@@ -41,8 +41,8 @@ pub(crate) fn benches(c: &mut Criterion) {
     let images = [&image[..]; 8];
     let entries = images
         .map(|image| ImageEntry::new(image.len() as u64).string("triple", "amdgcn-amd-amdhsa"));
-    let layout = Layout::new(FormatVersion::V1, &entries).unwrap();
-    group.throughput(Throughput::Bytes(layout.total_size()));
+    let layout = offload_binary::layout(FormatVersion::V1, &entries).unwrap();
+    group.throughput(Throughput::Bytes(layout.size()));
     group.bench_function("write 8 MiB", |b| {
         b.iter(|| layout.to_vec(black_box(&images)).unwrap().len());
     });

@@ -88,9 +88,9 @@ impl<'data> Bundle<'data> {
     /// (`__hipRegisterFatBinary`): a magic, a version and the address of the bundle, without its size.
     ///
     /// ```
-    /// use bundle_format::{Bundle, Error, Layout};
+    /// use bundle_format::{Bundle, Error};
     ///
-    /// # let layout = Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4), ("hip-amdgcn-amd-amdhsa--gfx1100", 4)], 4096)?;
+    /// # let layout = bundle_format::layout([("hip-amdgcn-amd-amdhsa--gfx906", 4), ("hip-amdgcn-amd-amdhsa--gfx1100", 4)], 4096)?;
     /// # let bundle = layout.to_vec(&[b"old ", b"code"])?;
     /// # let wrapper = [&0x4850_4946_u32.to_le_bytes()[..], &1_u32.to_le_bytes(), &24_u64.to_le_bytes()].concat();
     /// # let wrapper = [&wrapper[..], &[0; 8]].concat();
@@ -332,8 +332,6 @@ impl PartialEq for Entry<'_> {
         self.parts() == other.parts()
     }
 }
-
-impl Eq for Entry<'_> {}
 
 impl<'data> Entry<'data> {
     /// Returns the index of the entry, from 0.

@@ -18,7 +18,7 @@ use crate::wire::HEADER_LEN;
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The data is something else than a bundle: it does not start with [`MAGIC`](crate::MAGIC), nor, if there
@@ -42,12 +42,11 @@ pub enum ErrorKind {
     Id,
     /// The content of an entry to be written to a text bundle has a line that is a marker.
     MarkerInPayload,
-    /// The contents to be written are not as many as the entries, or not as long as the layout says.
-    Payload,
     /// The bundle cannot be laid out: its alignment is 0, or it would be longer than 64 bits can say.
     Layout,
-    /// The bundle does not fit into memory.
-    Memory,
+    /// The contents to be written are not as many as the entries, or not as long as the layout says, or the bundle does
+    /// not fit into memory.
+    Output,
 }
 
 impl Error {
@@ -87,9 +86,8 @@ impl Error {
             | Problem::IdTooLong { .. }
             | Problem::LineBreakInId { .. } => ErrorKind::Id,
             Problem::MarkerInPayload { .. } => ErrorKind::MarkerInPayload,
-            Problem::PayloadCount { .. } | Problem::PayloadSize { .. } => ErrorKind::Payload,
             Problem::ZeroAlignment | Problem::OffsetOverflow { .. } => ErrorKind::Layout,
-            Problem::OutOfMemory { .. } => ErrorKind::Memory,
+            Problem::Output(_) => ErrorKind::Output,
         }
     }
 
@@ -128,9 +126,7 @@ impl Error {
             | Problem::NoEndMarkers
             | Problem::ZeroAlignment
             | Problem::OffsetOverflow { .. }
-            | Problem::OutOfMemory { .. }
-            | Problem::PayloadCount { .. }
-            | Problem::PayloadSize { .. }
+            | Problem::Output(_)
             | Problem::MarkerInPayload { .. }
             | Problem::LineBreakInId { .. } => None,
         }
@@ -152,9 +148,9 @@ impl Error {
             | Problem::EndMismatch { entry, .. }
             | Problem::PayloadWithoutEnd { entry, .. }
             | Problem::OffsetOverflow { entry }
-            | Problem::PayloadSize { entry, .. }
             | Problem::MarkerInPayload { entry, .. }
             | Problem::LineBreakInId { entry, .. } => Some(*entry),
+            Problem::Output(byte_parts::Error::InputSize { input, .. }) => Some(to_u64(*input)),
             Problem::InBundle { error, .. } => error.entry(),
             _ => None,
         }
@@ -296,20 +292,7 @@ pub(crate) enum Problem {
     OffsetOverflow {
         entry: u64,
     },
-    OutOfMemory {
-        size: u64,
-    },
-    /// `found` is one more than `expected` when there are more.
-    PayloadCount {
-        expected: u64,
-        found: u64,
-    },
-    /// `found` is one more than `expected` when there are more.
-    PayloadSize {
-        entry: u64,
-        expected: u64,
-        found: u64,
-    },
+    Output(byte_parts::Error),
     /// `offset` counts from the start of the content.
     MarkerInPayload {
         entry: u64,
@@ -423,15 +406,7 @@ impl fmt::Display for Problem {
             Self::OffsetOverflow { entry } => {
                 write!(f, "bundle entry {entry} would end beyond the largest offset")
             }
-            Self::OutOfMemory { size } => {
-                write!(f, "bundle of {size:#x} bytes does not fit into memory")
-            }
-            Self::PayloadCount { expected, found } => {
-                write!(f, "expected contents for {expected} bundle entries, found {found}")
-            }
-            Self::PayloadSize { entry, expected, found } => {
-                write!(f, "bundle entry {entry} has content of {found} bytes, expected {expected}")
-            }
+            Self::Output(error) => write!(f, "bundle: {error}"),
             Self::MarkerInPayload { entry, offset } => write!(
                 f,
                 "text bundle entry {entry} has a marker line in its content at {offset:#x}"
@@ -446,15 +421,7 @@ impl fmt::Display for Problem {
 /// The inputs are contents of entries.
 impl From<byte_parts::Error> for Error {
     fn from(error: byte_parts::Error) -> Self {
-        use byte_parts::Error::{InputCount, InputSize, OutOfMemory};
-
-        Error(match error {
-            InputCount { expected, found } => Problem::PayloadCount { expected, found },
-            InputSize { input, expected, found } => {
-                Problem::PayloadSize { entry: to_u64(input), expected, found }
-            }
-            OutOfMemory { size } => Problem::OutOfMemory { size },
-        })
+        Error(Problem::Output(error))
     }
 }
 
@@ -469,11 +436,10 @@ impl From<Error> for std::io::Error {
         let kind = match error.0 {
             Problem::ZeroAlignment
             | Problem::OffsetOverflow { .. }
-            | Problem::PayloadCount { .. }
-            | Problem::PayloadSize { .. }
             | Problem::MarkerInPayload { .. }
             | Problem::LineBreakInId { .. } => ErrorKind::InvalidInput,
-            Problem::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            Problem::Output(byte_parts::Error::OutOfMemory { .. }) => ErrorKind::OutOfMemory,
+            Problem::Output(_) => ErrorKind::InvalidInput,
             _ => ErrorKind::InvalidData,
         };
         Self::new(kind, error)

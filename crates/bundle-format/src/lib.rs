@@ -69,12 +69,12 @@
 //!
 //! # Writing
 //!
-//! A [`Layout`] of IDs and sizes knows every offset before a code object is touched; then [`Layout::to_vec`],
-//! `Layout::write_to`, or [`Layout::parts`] for writers with ways of their own. [`text::to_vec`] writes text. The bytes
-//! are those of `clang-offload-bundler` 22.
+//! The [`layout`] of IDs and sizes knows every offset before a code object is touched; then it is written to memory, to a
+//! writer, or as parts by writers with ways of their own ([`byte_parts::Layout`]). [`text::to_vec`] writes text. The
+//! bytes are those of `clang-offload-bundler` 22.
 //!
 //! ```
-//! use bundle_format::{Bundle, EntryId, Layout};
+//! use bundle_format::{Bundle, EntryId};
 //!
 //! # fn main() -> Result<(), bundle_format::Error> {
 //! let ids = ["host-x86_64-unknown-linux-gnu", "openmp-amdgcn-amd-amdhsa--gfx90a:xnack+"];
@@ -84,7 +84,7 @@
 //! for (id, payload) in ids.into_iter().zip(payloads) {
 //!     entries.push((EntryId::parse(id)?.standardized(), payload.len() as u64));
 //! }
-//! let bytes = Layout::new(entries, 8)?.to_vec(&payloads)?;
+//! let bytes = bundle_format::layout(entries, 8)?.to_vec(&payloads)?;
 //!
 //! let bundle = Bundle::parse(&bytes)?;
 //! assert!(bundle.entries().map(|entry| entry.payload()).eq(payloads.map(Some)));
@@ -96,13 +96,13 @@
 //!
 //! [`composition`] tells which entries must not be in one bundle together, and [`Request`] which entry is for a target.
 //! Both are about what IDs mean, which is the concern of [`target_id`]. Its types are a part of this interface
-//! ([`EntryId::kind`], [`EntryId::target`], [`Request::verdict`], [`CompositionFinding`]): add it to your dependencies to name them, and `byte-parts` for [`Layout::parts`].
+//! ([`EntryId::kind`], [`EntryId::target`], [`Request::verdict`], [`CompositionFinding`]): add it to your dependencies to name them, and `byte-parts` for layouts.
 //!
 //! # Features
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `std` | yes | `Layout::write_to` and `text::write_to`, which write to `std::io` writers; errors as `std::io::Error` |
+//! | `std` | yes | layouts and `text::write_to` write to `std::io` writers; errors as `std::io::Error` |
 //!
 //! # `no_std`, Rust version, stability
 //!
@@ -131,7 +131,7 @@ pub use binary::{Bundle, Entry, MAGIC, bundles};
 pub use composition::{CompositionFinding, composition};
 pub use entry_id::EntryId;
 pub use error::{Error, ErrorKind};
-pub use layout::{HIP_ALIGN, HIP_HOST_ID, Layout};
+pub use layout::{HIP_ALIGN, HIP_HOST_ID, layout};
 pub use select::Request;
 
 /// The magic as text. It starts binary bundles, is part of the markers of text bundles, and

@@ -22,7 +22,7 @@ pub(crate) const END: &str = "__CLANG_OFFLOAD_BUNDLE____END__";
 const COMMON: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____";
 
 /// The start of a comment, which hides marker lines from other tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Leader {
     /// `//`, in preprocessed C and C++.
@@ -363,13 +363,13 @@ impl<'data> Open<'data> {
 ///
 /// [`MarkerInPayload`](crate::ErrorKind::MarkerInPayload) when a content has a line that is a marker with this leader, since
 /// it could not be read back, [`Id`](crate::ErrorKind::Id) for an empty one or a line break in one,
-/// [`Memory`](crate::ErrorKind::Memory).
+/// [`Output`](crate::ErrorKind::Output).
 pub fn to_vec(leader: Leader, entries: &[(&str, &[u8])]) -> Result<Vec<u8>, Error> {
     let size = check(leader, entries)?;
     let mut bytes = Vec::new();
     match usize::try_from(size).map(|size| bytes.try_reserve_exact(size)) {
         Ok(Ok(())) => {}
-        _ => return Err(Problem::OutOfMemory { size }.into()),
+        _ => return Err(byte_parts::Error::OutOfMemory { size }.into()),
     }
     for (id, content) in entries {
         let [start, end] = frame(leader, id);

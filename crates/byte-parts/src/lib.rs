@@ -4,19 +4,19 @@
 //! be gigabytes: they are never held in memory, and from file to file the kernel copies.
 //!
 //! - [`Parts`] is such an output. It can be sliced and edited before a byte of it is written.
-//! - [`Plan`] is an output that takes each of its inputs once, in order: the layout of a container.
+//! - [`Layout`] is an output that takes each of its inputs once, in order: the layout of a container.
 //! - [`in_order`] runs jobs on several threads and returns their results in order, within bounds of memory.
 //!
 //! ```
-//! use byte_parts::Plan;
+//! use byte_parts::Layout;
 //!
-//! let mut plan = Plan::new([3, 2]);
-//! plan.parts.push_bytes(b"<");
-//! plan.parts.push_input(0, 0..3);
-//! plan.parts.pad_to(6);
-//! plan.parts.push_input(1, 0..2);
-//! assert_eq!(plan.parts.size(), 8);
-//! assert_eq!(plan.to_vec(&[b"abc", b"de"])?, b"<abc\0\0de");
+//! let mut layout = Layout::new([3, 2]);
+//! layout.parts.push_bytes(b"<");
+//! layout.push_input(0, 0..3);
+//! layout.parts.pad_to(6);
+//! layout.push_input(1, 0..2);
+//! assert_eq!((layout.offset(1), layout.size()), (Some(6), 8));
+//! assert_eq!(layout.to_vec(&[b"abc", b"de"])?, b"<abc\0\0de");
 //! # Ok::<(), byte_parts::Error>(())
 //! ```
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -29,10 +29,10 @@ extern crate std;
 
 mod budget;
 mod error;
+mod layout;
 mod parts;
 #[cfg(feature = "std")]
 mod pipeline;
-mod plan;
 #[cfg(feature = "std")]
 mod source;
 #[cfg(feature = "std")]
@@ -42,10 +42,10 @@ pub use budget::Budget;
 pub use error::Error;
 #[cfg(feature = "std")]
 pub use error::WriteError;
+pub use layout::Layout;
 pub use parts::{Part, Parts};
 #[cfg(feature = "std")]
 pub use pipeline::{Bounds, in_order};
-pub use plan::Plan;
 #[cfg(feature = "std")]
 pub use source::{ReadSeek, Source};
 #[cfg(feature = "std")]

@@ -76,8 +76,6 @@ impl<I: PartialEq> PartialEq for Parts<I> {
     }
 }
 
-impl<I: Eq> Eq for Parts<I> {}
-
 impl<I> Parts<I> {
     /// Creates an empty output.
     #[must_use]

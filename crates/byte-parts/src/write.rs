@@ -4,8 +4,8 @@ use core::fmt;
 use core::ops::Range;
 
 use crate::error::{Error, WriteError};
+use crate::layout::Layout;
 use crate::parts::{Part, Parts};
-use crate::plan::Plan;
 use crate::to_u64;
 
 /// The inputs of an output, by name.
@@ -95,8 +95,9 @@ fn zeros<W: Write + ?Sized>(count: u64, out: &mut W) -> Result<(), WriteError> {
     Ok(())
 }
 
-impl Plan {
-    /// Writes the output, and flushes it. Inputs are read once each, in order, to their ends.
+impl Layout {
+    /// Writes the output, and flushes it. Inputs are read once each, in order, to their ends, and never held in memory
+    /// as a whole. From file to file the kernel copies, where the platform can ([`io::copy`]).
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub struct WriteOptions {
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        Self { version: Version::default(), method: Method::default(), level: None, threads: 1 }
+        Self { version: Version::V3, method: Method::default(), level: None, threads: 1 }
     }
 }
 

@@ -11,35 +11,11 @@ use crate::error::Problem;
 use crate::header::to_u64;
 use crate::{Error, Header, Method, codec};
 
-/// Limits of the size that a compressed bundle may expand to.
+/// A limit for the size that a compressed bundle may expand to, where the caller has none of its own: 2 GiB.
 ///
-/// A container of a few kilobytes may honestly expand to gigabytes, so the limit is the caller's
-/// choice. It is checked before anything is allocated.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    pub(crate) max_uncompressed: u64,
-}
-
-impl Limits {
-    /// Sets the most bytes of uncompressed data to accept; 2 GiB by default.
-    #[must_use]
-    pub fn with_max_uncompressed(mut self, max_uncompressed: u64) -> Self {
-        self.max_uncompressed = max_uncompressed;
-        self
-    }
-
-    /// Returns the most bytes of uncompressed data to accept.
-    #[must_use]
-    pub fn max_uncompressed(&self) -> u64 {
-        self.max_uncompressed
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max_uncompressed: 2 << 30 }
-    }
-}
+/// A container of a few kilobytes may honestly expand to gigabytes, so the limit is the caller's choice: `max`, in bytes.
+/// It is checked before anything is allocated.
+pub const MAX_UNCOMPRESSED: u64 = 2 << 30;
 
 /// The result of [`decompress`].
 #[non_exhaustive]
@@ -60,7 +36,7 @@ pub struct Decompressed {
 /// says, and its stream has to end there too; one of version 1 ends with its stream,
 /// which is all frames that follow each other if it is Zstandard.
 ///
-/// Memory is bounded by [`Limits`], and by what the payload can expand to: a header that promises more than the
+/// Memory is bounded by the limit, and by what the payload can expand to: a header that promises more than the
 /// blocks of its frame can hold is refused before anything is allocated, and zlib output grows as it arrives. Apart
 /// from the result, libzstd needs less than 1 MiB; `ruzstd` keeps the frame's window, which in frames like Clang's
 /// is as large as the result, up to 128 MiB. Time grows with the payload and what it expands to. With feature `std`
@@ -72,8 +48,8 @@ pub struct Decompressed {
 /// [`Memory`](ErrorKind::Memory); and for payloads that are damaged or do not fit the header of
 /// [`Stream`](ErrorKind::Stream), [`EndsEarly`](ErrorKind::EndsEarly), [`TrailingData`](ErrorKind::TrailingData),
 /// [`Size`](ErrorKind::Size), [`Output`](ErrorKind::Output) and [`Hash`](ErrorKind::Hash).
-pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
-    verified(data, limits, None)
+pub fn decompress(data: &[u8], max: u64) -> Result<Decompressed, Error> {
+    verified(data, max, None)
 }
 
 /// Decompresses as [`decompress`] does, and calls `grown` with the data so far while it grows, and once with all
@@ -88,10 +64,10 @@ pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
 /// Those of [`decompress`].
 pub fn decompress_growing(
     data: &[u8],
-    limits: &Limits,
+    max: u64,
     grown: &mut dyn FnMut(&[u8]),
 ) -> Result<Decompressed, Error> {
-    verified(data, limits, Some(grown))
+    verified(data, max, Some(grown))
 }
 
 /// Decompresses as [`decompress`] does, but returns the data while a second thread still hashes it. Needs feature
@@ -102,7 +78,7 @@ pub fn decompress_growing(
 /// ```
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
 /// let container = ccob::compress(b"bundle", &ccob::WriteOptions::default())?;
-/// let (data, hash) = ccob::decompress_early(&container, &ccob::Limits::default())?;
+/// let (data, hash) = ccob::decompress_early(&container, ccob::MAX_UNCOMPRESSED)?;
 /// assert_eq!(data[..], b"bundle"[..]);
 /// hash.finish()?; // it was that indeed
 /// # Ok::<(), ccob::Error>(())
@@ -112,9 +88,9 @@ pub fn decompress_growing(
 ///
 /// Those of [`decompress`], but for a hash that differs.
 #[cfg(feature = "std")]
-pub fn decompress_early(data: &[u8], limits: &Limits) -> Result<(Arc<Vec<u8>>, HashCheck), Error> {
+pub fn decompress_early(data: &[u8], max: u64) -> Result<(Arc<Vec<u8>>, HashCheck), Error> {
     let mut hash = crate::hash::GrowingHash::default();
-    let decompressed = decode(data, limits, &mut |data| hash.grown(data))?;
+    let decompressed = decode(data, max, &mut |data| hash.grown(data))?;
     let stored = decompressed.header.hash();
     let data = Arc::new(decompressed.data);
     let computed = hash.finish_later(Arc::clone(&data));
@@ -149,13 +125,9 @@ impl HashCheck {
 type Grown<'g> = &'g mut dyn FnMut(&[u8]);
 
 #[cfg(feature = "std")]
-fn verified(
-    data: &[u8],
-    limits: &Limits,
-    mut grown: Option<Grown<'_>>,
-) -> Result<Decompressed, Error> {
+fn verified(data: &[u8], max: u64, mut grown: Option<Grown<'_>>) -> Result<Decompressed, Error> {
     let mut hash = crate::hash::GrowingHash::default();
-    let decompressed = decode(data, limits, &mut |data| {
+    let decompressed = decode(data, max, &mut |data| {
         hash.grown(data);
         if let Some(grown) = &mut grown {
             grown(data);
@@ -173,12 +145,8 @@ fn verified(
 }
 
 #[cfg(not(feature = "std"))]
-fn verified(
-    data: &[u8],
-    limits: &Limits,
-    mut grown: Option<Grown<'_>>,
-) -> Result<Decompressed, Error> {
-    let decompressed = decode(data, limits, &mut |data| {
+fn verified(data: &[u8], max: u64, mut grown: Option<Grown<'_>>) -> Result<Decompressed, Error> {
+    let decompressed = decode(data, max, &mut |data| {
         if let Some(grown) = &mut grown {
             grown(data);
         }
@@ -219,8 +187,8 @@ impl Decompressed {
 /// # Errors
 ///
 /// Those of [`decompress`], except for the kind [`Hash`](ErrorKind::Hash).
-pub fn decompress_unverified(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
-    decode(data, limits, &mut |_| {})
+pub fn decompress_unverified(data: &[u8], max: u64) -> Result<Decompressed, Error> {
+    decode(data, max, &mut |_| {})
 }
 
 /// Decompresses a stream without the header of a compressed bundle: other formats compress their parts in the same ways.
@@ -250,22 +218,18 @@ pub fn decompress_stream(method: Method, stream: &[u8], size: u64) -> Result<Vec
 
 /// Decompresses. Calls `grown` repeatedly with the result so far, if the codec works in steps; the last call need not
 /// have all of it.
-fn decode(
-    data: &[u8],
-    limits: &Limits,
-    grown: &mut dyn FnMut(&[u8]),
-) -> Result<Decompressed, Error> {
+fn decode(data: &[u8], max: u64, grown: &mut dyn FnMut(&[u8])) -> Result<Decompressed, Error> {
     let header = Header::parse(data, to_u64(data.len()))?;
-    check_limit(&header, limits)?;
+    check_limit(&header, max)?;
     let input = input(&header, data)?;
     let (data, stream_len) = codec::decode(header.method(), &input, grown)?;
     Ok(Decompressed { data, consumed: input.at(stream_len), header })
 }
 
-pub(crate) fn check_limit(header: &Header, limits: &Limits) -> Result<(), Problem> {
+pub(crate) fn check_limit(header: &Header, max: u64) -> Result<(), Problem> {
     let uncompressed_size = header.uncompressed_size();
-    match uncompressed_size > limits.max_uncompressed {
-        true => Err(Problem::TooLarge { uncompressed_size, max: limits.max_uncompressed }),
+    match uncompressed_size > max {
+        true => Err(Problem::TooLarge { uncompressed_size, max }),
         false => Ok(()),
     }
 }

@@ -12,7 +12,7 @@ use crate::{Method, Version};
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The data is something else than a compressed bundle: it does not start with [`MAGIC`](crate::MAGIC), nor, if there
@@ -31,7 +31,7 @@ pub enum ErrorKind {
     /// A size in the header is less than the header itself, more than the payload can hold, or another than the Zstandard
     /// frame in the payload records.
     Size,
-    /// The uncompressed size in the header exceeds the limit of the caller, see [`Limits`](crate::Limits); or a size to be
+    /// The uncompressed size in the header exceeds the limit of the caller, see the limit; or a size to be
     /// written exceeds the 32 bits of its field.
     Limit,
     /// The payload expands to less or more than the header says.
@@ -167,7 +167,7 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {}
 
 /// One fault, with all that its text says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     not(all(feature = "miniz_oxide", any(feature = "ruzstd", feature = "zstd"))),
     allow(dead_code, reason = "some faults are those of a codec")

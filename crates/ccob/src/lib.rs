@@ -36,7 +36,7 @@
 //! decompress no more than is asked for. [`decompress_into`] decompresses into memory of the caller.
 //!
 //! ```
-//! use ccob::{Header, Limits, Method, Version, decompress};
+//! use ccob::{Header, MAX_UNCOMPRESSED, Method, Version, decompress};
 //!
 //! // LLVM 22.1, host and GPU object of nothing but "code":
 //! // clang-offload-bundler -compress -type=o -input=host.o -input=device.o -output=bundle.o
@@ -58,7 +58,7 @@
 //! assert_eq!((header.total_size(), header.uncompressed_size()), (Some(155), 150));
 //!
 //! # if Method::ZSTD.codec().is_none() { return Ok(()); }
-//! let found = decompress(&section, &Limits::default())?;
+//! let found = decompress(&section, MAX_UNCOMPRESSED)?;
 //! assert!(found.data.starts_with(b"__CLANG_OFFLOAD_BUNDLE__\x02\0\0\0\0\0\0\0"));
 //! assert!(found.data.ends_with(b"hip-amdgcn-amd-amdhsa--gfx90a:xnack+code"));
 //! assert_eq!(found.consumed, 155);
@@ -68,19 +68,19 @@
 //! And the other way:
 //!
 //! ```
-//! use ccob::{Limits, Version, WriteOptions, compress, decompress};
+//! use ccob::{MAX_UNCOMPRESSED, Version, WriteOptions, compress, decompress};
 //!
 //! # if ccob::Method::default().codec().is_none() { return Ok(()); }
 //! let bundle = b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0";
 //! let options = WriteOptions::default().with_version(Version::V2); // for LLVM 19 to 21
 //! let container = compress(bundle, &options)?;
-//! assert_eq!(decompress(&container, &Limits::default())?.data, bundle);
+//! assert_eq!(decompress(&container, MAX_UNCOMPRESSED)?.data, bundle);
 //! # Ok::<(), ccob::Error>(())
 //! ```
 //!
 //! # Hostile input
 //!
-//! This crate does not panic on any input, and its memory is bounded by the payload and the [`Limits`]. [`Error`]
+//! This crate does not panic on any input, and its memory is bounded by the payload and the the limit. [`Error`]
 //! says what is wrong, where, and what was expected.
 //!
 //! # Features
@@ -127,8 +127,8 @@ mod wire;
 
 pub use compress::{WriteOptions, compress, compress_stream};
 pub use decompress::{
-    Decompressed, Limits, decompress, decompress_growing, decompress_into, decompress_stream,
-    decompress_unverified,
+    Decompressed, MAX_UNCOMPRESSED, decompress, decompress_growing, decompress_into,
+    decompress_stream, decompress_unverified,
 };
 #[cfg(feature = "std")]
 pub use decompress::{HashCheck, decompress_early};

@@ -4,8 +4,8 @@ use core::fmt;
 
 /// The version of a compressed bundle's header.
 ///
-/// Clang wrote version 1 in LLVM 18, version 2 in LLVM 19 to 21, and writes version 3, the [`Default`], since LLVM 22.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Clang wrote version 1 in LLVM 18, version 2 in LLVM 19 to 21, and writes version 3 since LLVM 22.
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Version {
     /// No total size; a 32-bit uncompressed size.
@@ -13,7 +13,6 @@ pub enum Version {
     /// Total and uncompressed size of 32 bits.
     V2,
     /// Total and uncompressed size of 64 bits.
-    #[default]
     V3,
 }
 

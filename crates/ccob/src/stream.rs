@@ -6,7 +6,7 @@ use crate::decompress::check_limit;
 #[cfg(feature = "std")]
 use crate::error::Problem;
 use crate::header::to_u64;
-use crate::{Error, Header, Limits, codec};
+use crate::{Error, Header, codec};
 
 /// Decompresses the first `len` bytes of what the container that `data` starts with holds: from its first blocks, at
 /// their cost.
@@ -18,12 +18,12 @@ use crate::{Error, Header, Limits, codec};
 /// does that.
 ///
 /// ```
-/// use ccob::{Limits, WriteOptions, compress, decompress_prefix};
+/// use ccob::{MAX_UNCOMPRESSED, WriteOptions, compress, decompress_prefix};
 ///
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
 /// let bundle = [&b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0"[..], &[7; 1 << 20]].concat();
 /// let container = compress(&bundle, &WriteOptions::default())?;
-/// let header = decompress_prefix(&container, 32, &Limits::default())?;
+/// let header = decompress_prefix(&container, 32, MAX_UNCOMPRESSED)?;
 /// assert_eq!(header, bundle[..32]);
 /// # Ok::<(), ccob::Error>(())
 /// ```
@@ -33,9 +33,9 @@ use crate::{Error, Header, Limits, codec};
 /// Those of [`Header::parse`], but not for a container that ends early after its header; of the kinds
 /// [`Limit`](crate::ErrorKind::Limit) and [`Codec`](crate::ErrorKind::Codec); and for faults in what is read those of
 /// [`decompress`](crate::decompress).
-pub fn decompress_prefix(data: &[u8], len: usize, limits: &Limits) -> Result<Vec<u8>, Error> {
+pub fn decompress_prefix(data: &[u8], len: usize, max: u64) -> Result<Vec<u8>, Error> {
     let header = Header::parse(data, u64::MAX)?;
-    check_limit(&header, limits)?;
+    check_limit(&header, max)?;
     let mut stream = codec::Stream::new(&header)?;
     let end = header.total_size().and_then(|end| usize::try_from(end).ok());
     let is_whole = end.is_some_and(|end| end <= data.len());
@@ -58,7 +58,7 @@ mod reader {
     use std::fmt;
     use std::io::{self, Read};
 
-    use super::{Error, Header, Limits, Problem, Vec, check_limit, codec, to_u64};
+    use super::{Error, Header, Problem, Vec, check_limit, codec, to_u64};
     use crate::hash::head;
     use crate::md5::Md5;
 
@@ -75,17 +75,17 @@ mod reader {
     /// right, or the stream does not end as it has to.
     ///
     /// Memory is that of the window of a Zstandard frame, at most the uncompressed size in the header, and so bounded by
-    /// [`Limits`]; and a block of compressed and uncompressed data.
+    /// the limit; and a block of compressed and uncompressed data.
     ///
     /// ```
     /// use std::io::Read;
-    /// use ccob::{Decoder, Limits, WriteOptions, compress};
+    /// use ccob::{Decoder, MAX_UNCOMPRESSED, WriteOptions, compress};
     ///
     /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
     /// let bundle = [&b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0"[..], &[7; 1 << 20]].concat();
     /// let container = compress(&bundle, &WriteOptions::default())?;
     ///
-    /// let mut decoder = Decoder::new(&container[..], &Limits::default())?;
+    /// let mut decoder = Decoder::new(&container[..], MAX_UNCOMPRESSED)?;
     /// let mut header = [0; 32];
     /// decoder.read_exact(&mut header)?; // from the first block
     /// assert_eq!(header, bundle[..32]);
@@ -136,7 +136,7 @@ mod reader {
         ///
         /// An error of the reader; with an [`Error`] inside those of [`Header::parse`], and of the kinds
         /// [`Limit`](crate::ErrorKind::Limit) and [`Codec`](crate::ErrorKind::Codec).
-        pub fn new(mut reader: R, limits: &Limits) -> io::Result<Self> {
+        pub fn new(mut reader: R, max: u64) -> io::Result<Self> {
             let mut head = Vec::new();
             loop {
                 let missing = Header::needed(&head)?.saturating_sub(head.len());
@@ -145,7 +145,7 @@ mod reader {
                 }
             }
             let header = Header::parse(&head, u64::MAX)?;
-            check_limit(&header, limits)?;
+            check_limit(&header, max)?;
             let stream = codec::Stream::new(&header)?;
             let hash = Md5::default();
             Ok(Self { reader, header, stream, input: Vec::new(), used: 0, hash, failed: None })

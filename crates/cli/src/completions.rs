@@ -7,10 +7,11 @@ use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 use target_id::{Family, IntelGpu, Processor, processor_family, processor_names};
-use wrapper_ir::{Abi, Kind};
+use wrapper_ir::Abi;
 
 use crate::Outcome;
 use crate::help::More;
+use crate::wrapper::kind_names;
 use device_select::Product;
 
 pub(crate) const MORE: More = More {
@@ -93,7 +94,7 @@ fn values(command: &str, arg: &Arg, pages: &[&'static str]) -> Option<ValueParse
         (_, Some("gpu")) => processors().filter(|name| is_gpu(name)).chain(products()).collect(),
         (_, Some("target" | "keep" | "drop")) => processors().chain(products()).collect(),
         (_, Some("offload-arch")) => processors().collect(),
-        ("wrap", Some("kind")) => Kind::ALL.map(Kind::name).to_vec(),
+        ("wrap", Some("kind")) => kind_names().collect(),
         ("wrap", Some("abi")) => Abi::ALL.map(Abi::name).to_vec(),
         (_, Some("type")) => crate::bundle::TYPES.to_vec(),
         ("man", None) if arg.is_positional() => pages.to_vec(),

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             .with_write(write)
             .with_upgrade_offload_binaries(upgrade)
             .with_recompress(args.recompress)
-            .with_limits(args.options.limits.ccob());
+            .with_max_decompressed(args.options.limits.max_decompressed);
         let edit = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
         let mut wishes = Wishes::new(edit);
         wishes.edit().compress(options);

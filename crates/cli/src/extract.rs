@@ -5,7 +5,8 @@ use std::io::{self, Seek, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use fat_object::{FileFormat, Finding, Image, Location, ReadSeek, Severity, Visitor};
+use byte_parts::ReadSeek;
+use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 
 use crate::help::More;
 use crate::naming::{marked, triple_text};

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fat_object::{ReadSeek, Summary, Visitor};
+use byte_parts::ReadSeek;
+use fat_object::{Summary, Visitor};
 
 use crate::opened::{MaxInput, Opened, open_regular, parse_size};
 use crate::parallel::Threads;
@@ -97,7 +98,7 @@ pub(crate) fn bytes(argument: OsString) -> Vec<u8> {
 pub(crate) struct Limits {
     /// Limit decompressed data held at one time (suffixes K, M, G)
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_size)]
-    max_decompressed: u64,
+    pub(crate) max_decompressed: u64,
     /// Do not search host files for containers outside of device sections
     ///
     /// By default, every byte of a host file (ELF, PE, Mach-O, COFF, WebAssembly) outside of device sections is
@@ -114,10 +115,5 @@ impl Limits {
         fat_object::Options::default()
             .with_max_decompressed(self.max_decompressed)
             .with_scan(!self.no_scan)
-    }
-
-    /// Returns the same bound for a single compressed bundle.
-    pub(crate) fn ccob(&self) -> ccob::Limits {
-        ccob::Limits::default().with_max_uncompressed(self.max_decompressed)
     }
 }

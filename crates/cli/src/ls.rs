@@ -6,9 +6,8 @@ mod view;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fat_object::{
-    Container, ContainerKind, Finding, Image, Location, ReadSeek, Severity, Summary, Visitor,
-};
+use byte_parts::ReadSeek;
+use fat_object::{Container, ContainerKind, Finding, Image, Location, Severity, Summary, Visitor};
 
 use crate::help::More;
 use crate::parallel::{self, Threads};

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use bundle_format::{EntryId, Request};
-use fat_object::{ContainerKind, Finding, Image, ReadSeek, Severity, Visitor};
+use byte_parts::ReadSeek;
+use fat_object::{ContainerKind, Finding, Image, Severity, Visitor};
 use serde::Serialize;
 use target_id::Target;
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use byte_parts::ReadSeek;
 use fat_object::{
-    Container, ContainerKind, FileFormat, Finding, Image, PathStep, ReadSeek, Summary, Visitor,
+    Container, ContainerKind, FileFormat, Finding, Image, PathStep, Summary, Visitor,
 };
 
 use crate::help::More;

@@ -1,15 +1,16 @@
 //! `offload wrap`: wraps device images in code that registers them.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use target_id::is_known_processor;
-use wrapper_ir::{Abi, Kind};
+use wrapper_ir::Abi;
 
 use crate::help::More;
 use crate::opened::MaxInput;
 use crate::suggest::{did_you_mean, nearest};
-use crate::wrapper::{Emit, Request, host_triple};
+use crate::wrapper::{Emit, Request, host_triple, kind_named, kind_names};
 use crate::{Outcome, report, suggest};
 
 pub(crate) const MORE: More = More {
@@ -92,8 +93,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let request = Request {
         // Unknown names end as invalid images do, as with the drop-in tools.
-        kind: Kind::from_name(&args.kind)
-            .map_err(|error| unknown(&error, &args.kind, &Kind::ALL.map(Kind::name)))?,
+        kind: kind_named(&args.kind)
+            .map_err(|error| unknown(&error, &args.kind, &kind_names().collect::<Vec<_>>()))?,
         abi: Abi::from_name(&args.abi)
             .map_err(|error| unknown(&error, &args.abi, &Abi::ALL.map(Abi::name)))?,
         triple: args.triple.clone().unwrap_or_else(host_triple),
@@ -117,7 +118,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     Ok(Outcome::Clean)
 }
 
-fn unknown(error: &wrapper_ir::Error, typed: &str, names: &[&str]) -> io::Error {
+fn unknown(error: &dyn fmt::Display, typed: &str, names: &[&str]) -> io::Error {
     let near = match typed.parse() {
         // Generations go by releases of LLVM.
         Ok(13..=17) => vec!["legacy"],

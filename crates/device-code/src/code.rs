@@ -24,7 +24,7 @@ const LAST_SECTIONS: u64 = 256;
 ///
 /// # Errors
 ///
-/// [`Unreadable`]
+/// [`Unreadable`](llvm_bitcode::Unreadable)
 pub fn elf_holds_code(
     source: &mut dyn ReadAt,
     window: &Range<u64>,

@@ -5,7 +5,7 @@ use core::fmt;
 use crate::elf::{EM_AMDGPU, EM_CUDA, EM_INTELGT};
 
 /// The format of an image, by its own magic, whatever the container says about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FileFormat {
     /// No bytes at all: the placeholder entries of HIP fat binaries.

@@ -15,7 +15,7 @@
 //! assert_eq!(image_target(image).unwrap().id(), "sm_90a");
 //! ```
 //!
-//! A source is a [`ReadAt`]: bytes in memory, or a file through a type of the caller. Only headers, tables and
+//! A source is a [`ReadAt`](llvm_bitcode::ReadAt): bytes in memory, or a file through a type of the caller. Only headers, tables and
 //! notes are read, in pieces of bounded size. Reading never panics; malformed images state nothing.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
@@ -40,7 +40,6 @@ pub use bitcode::is_device;
 pub use code::elf_holds_code;
 pub use extent::{Candidate, extent};
 pub use format::FileFormat;
-pub use llvm_bitcode::{ReadAt, Unreadable};
 pub use spirv::{SpirvFault, check_spirv};
 pub use target::{HEAD, image_target, image_target_at};
 

@@ -60,12 +60,12 @@ pub struct SpirvFault {
 /// ```
 /// let fault = device_code::check_spirv(&mut &b"\x03\x02\x23\x07"[..], &(0..4))?.unwrap();
 /// assert_eq!(fault.expected, "20 bytes or more, a multiple of 4");
-/// # Ok::<(), device_code::Unreadable>(())
+/// # Ok::<(), llvm_bitcode::Unreadable>(())
 /// ```
 ///
 /// # Errors
 ///
-/// [`Unreadable`]
+/// [`Unreadable`](llvm_bitcode::Unreadable)
 pub fn check_spirv(
     source: &mut dyn ReadAt,
     window: &Range<u64>,

@@ -69,12 +69,12 @@ pub fn image_target(image: &[u8]) -> Option<Target> {
 /// let file = b"\0\0\0\0\0\0\0\0.version 8.0\n.target sm_90\n";
 /// let target = image_target_at(&mut &file[..], &(8..file.len() as u64), FileFormat::Ptx)?;
 /// assert_eq!(target.unwrap().id(), "sm_90");
-/// # Ok::<(), device_code::Unreadable>(())
+/// # Ok::<(), llvm_bitcode::Unreadable>(())
 /// ```
 ///
 /// # Errors
 ///
-/// [`Unreadable`] if the source cannot be read, or if memory for a table of LLVM bitcode lacks.
+/// [`Unreadable`](llvm_bitcode::Unreadable) if the source cannot be read, or if memory for a table of LLVM bitcode lacks.
 pub fn image_target_at(
     source: &mut dyn ReadAt,
     window: &Range<u64>,

@@ -3,10 +3,11 @@
 
 use core::fmt::{Debug, Display};
 
-use device_code::{Candidate, FileFormat, SpirvFault, Unreadable};
+use device_code::{Candidate, FileFormat, SpirvFault};
+use llvm_bitcode::Unreadable;
 
 fn shared<T: Debug + Send + Sync + 'static>() {}
-fn value<T: Copy + Debug + Display + Eq + Send + Sync + 'static>() {}
+fn value<T: Copy + Debug + Display + PartialEq + Send + Sync + 'static>() {}
 
 #[test]
 fn public_types_keep_their_promises() {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::device::{Device, States};
-use crate::reason::Reason;
+use crate::reason::Why;
 
 /// The condition on which a device gets an image: `xnack is off`.
 #[derive(Debug, PartialEq)]
@@ -31,12 +31,6 @@ impl Condition {
     #[must_use]
     pub fn states(&self) -> Option<u8> {
         self.states
-    }
-}
-
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 
@@ -76,8 +70,14 @@ impl Given {
 pub struct Judged {
     /// Answer to whether the device loads it.
     pub given: Given,
-    /// The reason.
-    pub reason: Reason,
+    pub(crate) why: Why,
+}
+
+impl Judged {
+    /// Returns the reason, as text with the image as its subject: `is host code`.
+    pub fn reason(&self) -> impl fmt::Display {
+        &self.why
+    }
 }
 
 /// A [unit](crate::Unit) and a device.
@@ -88,21 +88,22 @@ pub struct Answer {
     pub given: Given,
     /// One for each [candidate](crate::Unit::candidates), in the same order.
     pub images: Vec<Judged>,
-    /// The reason why the device needs code of the unit, or does not.
-    pub standing: Standing,
     /// A remark.
     pub note: Option<Note>,
+    /// True if the device needs code of the unit.
+    pub(crate) counts: bool,
 }
 
 impl Answer {
     pub(crate) fn new(given: Given, images: Vec<Judged>, note: Option<Note>) -> Self {
-        Answer { given, images, standing: Standing::Counts, note }
+        Answer { given, images, note, counts: true }
     }
 
-    /// Returns whether the device needs code of this unit.
+    /// Returns whether the device needs code of this unit. It needs none of units for GPUs of other vendors, nor of those
+    /// that [`note`](Self::note) says hold no kernels, are linked elsewhere or are for the features of other GPUs.
     #[must_use]
     pub fn counts(&self) -> bool {
-        self.standing == Standing::Counts
+        self.counts
     }
 
     /// Returns whether the device lacks code that it needs.
@@ -117,29 +118,13 @@ impl Answer {
         images.filter(|(_, image)| image.given != Given::No).map(|(n, _)| n)
     }
 
-    pub(crate) fn leave_out(&mut self, standing: Standing, note: Option<Note>) {
-        (self.standing, self.note) = (standing, note);
+    pub(crate) fn leave_out(&mut self, note: Note) {
+        (self.counts, self.note) = (false, Some(note));
     }
 }
 
-/// The reason why a device needs code of a unit, or does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Standing {
-    /// The device needs code of it.
-    Counts,
-    /// It holds no kernel for this device to miss.
-    NoKernels,
-    /// It is for the features of other devices only.
-    OtherGpus,
-    /// It is relocatable code, linked elsewhere in the file.
-    Linked,
-    /// It is for GPUs of other vendors.
-    Foreign,
-}
-
 /// A remark about a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Note {
     /// It holds no kernels.

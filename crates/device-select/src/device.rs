@@ -17,7 +17,7 @@ use target_id::{
 use crate::few::few;
 
 /// The maker of a device, or of the runtimes that load an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Vendor {
     /// AMD.

@@ -50,11 +50,9 @@ pub(crate) fn judge(unit: &Unit, gpu: &Device, fits: &[Fit]) -> Option<Answer> {
         // Those without kernels hold functions and variables that others import.
         let has_kernels = candidate.kernels().is_some_and(|kernels| !kernels.is_empty());
         match (fit.states, !has_kernels || picked.contains(&n)) {
-            (0, _) => Judged { given: Given::No, reason: fit.why_not(gpu).into() },
-            (states, true) => {
-                Judged { given: Given::in_states(gpu, states), reason: fit.why(states).into() }
-            }
-            (_, false) => Judged { given: Given::No, reason: Why::KernelsElsewhere.into() },
+            (0, _) => Judged { given: Given::No, why: fit.why_not(gpu) },
+            (states, true) => Judged { given: Given::in_states(gpu, states), why: fit.why(states) },
+            (_, false) => Judged { given: Given::No, why: Why::KernelsElsewhere },
         }
     });
     let lacks_some = given == Given::No && has_some;

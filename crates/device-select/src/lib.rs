@@ -81,7 +81,7 @@ mod select;
 mod unit;
 
 #[cfg(feature = "files")]
-pub use answer::{Answer, Condition, Given, Judged, Note, Selection, Standing};
+pub use answer::{Answer, Condition, Given, Judged, Note, Selection};
 #[cfg(feature = "files")]
 pub use candidate::Candidate;
 #[cfg(feature = "files")]
@@ -90,7 +90,6 @@ pub use device::{Device, NotADevice, Vendor, may_be_processor};
 pub use memory::{LoadError, LoadErrorKind, load};
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]
-pub use reason::Reason;
 #[cfg(feature = "files")]
 pub use rule::{Fate, Rule, Wanted, is_host, is_misnamed};
 #[cfg(feature = "files")]

@@ -26,7 +26,7 @@ const ZSTD: &[u8] = &0xfd2f_b528_u32.to_le_bytes();
 const MAX_UNCOMPRESSED: u64 = 4 << 30;
 
 /// Kind of a [`LoadError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum LoadErrorKind {
     /// The bytes are neither a bundle, compressed or not, nor an offload binary.
@@ -91,8 +91,8 @@ pub fn load<'data>(
     device: &Device,
 ) -> Result<Option<Cow<'data, [u8]>>, LoadError> {
     if fat_binary.starts_with(CCOB) {
-        let limits = ccob::Limits::default();
-        let bundle = ccob::decompress(fat_binary, &limits).map_err(|error| codec(&error))?.data;
+        let limits = ccob::MAX_UNCOMPRESSED;
+        let bundle = ccob::decompress(fat_binary, limits).map_err(|error| codec(&error))?.data;
         let found = of_bundle(&bundle, true, device)?;
         return Ok(found.and_then(|range| cut(bundle, range)).map(Cow::Owned));
     }

@@ -11,21 +11,6 @@ use crate::device::Vendor;
 use crate::few::few;
 
 /// The reason why a device loads an image, or does not, as text with the image as its subject: `is host code`.
-#[derive(Debug)]
-pub struct Reason(Why);
-
-impl From<Why> for Reason {
-    fn from(why: Why) -> Self {
-        Reason(why)
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 #[derive(Clone, Debug)]
 pub(crate) enum Why {
     /// The comparison of the target of the image with the device.

@@ -136,7 +136,7 @@ impl Wanted {
 /// let listing = fat_object::list(file, &fat_object::Options::default())?;
 /// let rule = Rule::keep([Wanted::parse("gfx1100")?]);
 /// let going: Vec<&str> = listing.images().iter()
-///     .filter(|image| rule.fate(image) == Fate::Goes)
+///     .filter(|image| matches!(rule.fate(image), Fate::Goes))
 ///     .map(|image| image.target().id())
 ///     .collect();
 /// assert_eq!(going, ["gfx9-generic", "gfx906:xnack+", "gfx90a:sramecc+:xnack-"]);
@@ -159,7 +159,7 @@ pub enum Rule {
 }
 
 /// Fate of an image, and the reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Fate {
     /// It stays because it is asked for, or not asked to go.
     Stays,

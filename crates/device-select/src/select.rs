@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use fat_object::ContainerKind;
 use target_id::Verdict;
 
-use crate::answer::{Answer, Condition, Given, Judged, Note, Selection, Standing};
+use crate::answer::{Answer, Condition, Given, Judged, Note, Selection};
 use crate::candidate::Candidate;
 use crate::device::Device;
 use crate::fit::Fit;
@@ -61,7 +61,7 @@ fn judge(unit: &Unit, gpu: &Device) -> Answer {
             }
             (states, _) => fit.why(states),
         };
-        Judged { given, reason: reason.into() }
+        Judged { given, why: reason }
     });
     let mut answer = Answer::new(given, judged.collect(), None);
     let holds_nothing = match answer.given {
@@ -72,7 +72,7 @@ fn judge(unit: &Unit, gpu: &Device) -> Answer {
         Given::No => unit.is_empty(),
     };
     if holds_nothing {
-        answer.leave_out(Standing::NoKernels, Some(Note::NoKernels));
+        answer.leave_out(Note::NoKernels);
     }
     answer
 }
@@ -115,7 +115,7 @@ fn link(units: &[Unit], answers: &mut [Answer]) {
     for (unit, answer) in units.iter().zip(&mut *answers) {
         if let Some(object) = unit.relocatable_in().filter(|object| linked.contains(object)) {
             *parts.entry(object).or_insert(true) &= !answer.lacks_code();
-            answer.leave_out(Standing::Linked, Some(Note::Linked));
+            answer.leave_out(Note::Linked);
         }
     }
     for (unit, answer) in units.iter().zip(answers) {
@@ -135,7 +135,7 @@ fn leave_out_foreign(units: &[Unit], gpu: &Device, answers: &mut [Answer]) {
     }
     for (unit, answer) in units.iter().zip(answers) {
         if is_foreign(unit) {
-            answer.standing = Standing::Foreign;
+            answer.counts = false;
         }
     }
 }
@@ -148,7 +148,7 @@ fn leave_out_specific(units: &[Unit], answers: &mut [Answer]) {
     }
     for (unit, answer) in units.iter().zip(answers) {
         if answer.lacks_code() && unit.is_specific() {
-            answer.leave_out(Standing::OtherGpus, Some(Note::OtherGpus));
+            answer.leave_out(Note::OtherGpus);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::candidate::Candidate;
 use crate::device::{Device, Vendor};
 
 /// The runtime that loads images of a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Runtime {
     /// HIP.

@@ -7,7 +7,7 @@ use bundle_format::EntryId;
 use byte_parts::Source;
 use fat_object::FileFormat;
 use object_edit::{Input, Output, copy_of};
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadBinary, OffloadKind};
 
 use crate::bundle::patched;
 use crate::inputs::filled;
@@ -70,8 +70,8 @@ pub(super) fn rebuild(
     if entries.is_empty() && binary.version() == FormatVersion::V1 {
         return Ok(None);
     }
-    let layout = Layout::new(binary.version(), &entries).map_err(malformed)?;
-    Ok(Some(filled(layout.parts(), &images)))
+    let layout = offload_binary::layout(binary.version(), &entries).map_err(malformed)?;
+    Ok(Some(filled(&layout.parts, &images)))
 }
 
 /// Returns an entry for the target that a bundle entry ID names.

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use bundle_format::Bundle;
-use bundle_format::Layout;
 use byte_parts::Source;
 use object_edit::{Input, Output, copy_of};
 
@@ -57,8 +56,8 @@ pub(super) fn rebuild(
         ids.push((id.as_bytes(), image.size));
         contents.push(Output::from_input(Input::New(image.number), 0..image.size));
     }
-    let layout = Layout::new(ids, align).map_err(malformed)?;
-    let mut splices = filled(layout.parts(), &contents);
+    let layout = bundle_format::layout(ids, align).map_err(malformed)?;
+    let mut splices = filled(&layout.parts, &contents);
     if empty && align == PAGE {
         // The runtime reads a whole page, whatever is in it.
         splices.pad_to(PAGE);

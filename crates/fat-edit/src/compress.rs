@@ -4,19 +4,31 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::{iter, thread};
 
 use byte_parts::{Bounds, in_order};
-use ccob::{Limits, Method, WriteOptions};
+use ccob::{MAX_UNCOMPRESSED, Method, WriteOptions};
 use fat_object::Error;
 
 use crate::compressed_binary::compress_offload_binary;
 
 /// Options of [`Edit::compress`](crate::Edit::compress).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompressOptions {
     pub(crate) write: WriteOptions,
     pub(crate) recompress: bool,
     pub(crate) upgrade_offload_binaries: bool,
-    pub(crate) limits: Limits,
+    pub(crate) max_decompressed: u64,
+}
+
+impl Default for CompressOptions {
+    fn default() -> Self {
+        let write = WriteOptions::default();
+        Self {
+            write,
+            recompress: false,
+            upgrade_offload_binaries: false,
+            max_decompressed: MAX_UNCOMPRESSED,
+        }
+    }
 }
 
 impl CompressOptions {
@@ -44,10 +56,11 @@ impl CompressOptions {
         self
     }
 
-    /// Limits the size that a compressed bundle or offload binary may expand to.
+    /// Limits the size that a compressed bundle or offload binary may expand to, in bytes. Default:
+    /// [`ccob::MAX_UNCOMPRESSED`].
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+    pub fn with_max_decompressed(mut self, max: u64) -> Self {
+        self.max_decompressed = max;
         self
     }
 }

@@ -14,11 +14,11 @@ const DEFAULT_ZSTD_LEVEL: i32 = 5;
 /// ```
 /// use fat_edit::compress_offload_binary;
 /// use fat_object::decompress_offload_binary;
-/// use offload_binary::{FormatVersion, ImageEntry, Layout};
+/// use offload_binary::{FormatVersion, ImageEntry};
 ///
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
 /// let entry = ImageEntry::new(4).string("arch", "gfx90a");
-/// let plain = Layout::new(FormatVersion::V3, &[entry])?.to_vec(&[b"code"])?;
+/// let plain = offload_binary::layout(FormatVersion::V3, &[entry])?.to_vec(&[b"code"])?;
 /// let compressed = compress_offload_binary(&plain, &ccob::WriteOptions::default())?;
 /// assert_eq!(decompress_offload_binary(&compressed, 1 << 20)?, plain);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

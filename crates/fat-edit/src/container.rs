@@ -4,7 +4,7 @@ use std::io::{Cursor, Read as _};
 use std::sync::Arc;
 
 use byte_parts::Source;
-use ccob::{Header, Limits, Method, Version, WriteOptions};
+use ccob::{Header, Method, Version, WriteOptions};
 use fat_object::{BundleForm, Compression, ContainerKind, Error, PathStep};
 use object_edit::{Input, Output, copy_of, is_copy_of, of_bytes, reader};
 use offload_binary::FormatVersion;
@@ -129,7 +129,7 @@ impl Planner<'_> {
         }
         let edit = self.bundle_edit(node);
         let max = match edit {
-            BundleEdit::Compress(options) => options.limits.max_uncompressed(),
+            BundleEdit::Compress(options) => options.max_decompressed,
             _ => self.contents.max_decompressed,
         };
         if size > max {
@@ -155,13 +155,12 @@ impl Planner<'_> {
             return Err(Problem::Unsupported { path: path.to_vec(), kind });
         }
 
-        let limits = Limits::default().with_max_uncompressed(max);
         let decompress = match self.contents.verified || allow_findings {
             true => ccob::decompress_unverified,
             false => ccob::decompress,
         };
         let stored = source.read_range(&node.range)?;
-        let data = decompress(&stored, &limits).map_err(damaged)?.data;
+        let data = decompress(&stored, max).map_err(damaged)?.data;
         drop(stored);
         if node.children.is_empty() {
             later.check_contents(&data)?;
@@ -253,7 +252,7 @@ impl Planner<'_> {
         let size = compression.uncompressed_size();
         let edit = self.bundle_edit(node);
         let max = match edit {
-            BundleEdit::Compress(options) => options.limits.max_uncompressed(),
+            BundleEdit::Compress(options) => options.max_decompressed,
             _ => self.contents.max_decompressed,
         };
         if size > max {

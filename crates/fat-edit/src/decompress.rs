@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bundle_format::text::is_text_bundle;
 use byte_parts::ReadSeek;
-use ccob::{Decompressed, Limits};
+use ccob::Decompressed;
 use fat_object::{
     Error, ErrorKind, FileFormat, Location, Options, PathStep, decompress_offload_binary,
 };
@@ -65,10 +65,9 @@ impl Decompress {
             grown(&data);
             return Ok(data);
         }
-        let limits = Limits::default().with_max_uncompressed(self.size);
         let decompressed = match self.allow_findings {
-            false => ccob::decompress_growing(&stored, &limits, grown),
-            true => ccob::decompress_unverified(&stored, &limits)
+            false => ccob::decompress_growing(&stored, self.size, grown),
+            true => ccob::decompress_unverified(&stored, self.size)
                 .inspect(|decompressed| grown(&decompressed.data)),
         };
         let Decompressed { data, .. } =

@@ -5,9 +5,7 @@ use std::ops::Range;
 
 use byte_parts::Source;
 use fat_object::{ContainerKind, FileFormat, Location, PathStep};
-use object_edit::{
-    Format, Input, Item, MemberEdit, Output, SectionChange, SectionEdit, copy_of, is_copy_of,
-};
+use object_edit::{Format, Input, Item, Output, SectionChange, SectionEdit, copy_of, is_copy_of};
 
 use crate::error::Problem;
 use crate::inputs::Sources;
@@ -45,7 +43,8 @@ pub(super) fn file(
             if members.is_empty() {
                 return Ok(copy_of(window));
             }
-            object_edit::edit_archive(source, window, members)
+            let edited = object_edit::edit_archive(source, window, members);
+            return edited.map_err(|error| Problem::from(error).within(path));
         }
         Host::Sections(format) => {
             // The others are not sections.
@@ -70,7 +69,12 @@ pub(super) fn file(
         }
     };
     let edited = edited.map_err(|error| Problem::from(error).within(path))?;
-    planner.notes.extend(edited.notes.into_iter().filter_map(EditNote::of_host));
+    if edited.signature_dropped {
+        planner.notes.push(EditNote::SignatureDropped);
+    }
+    if edited.zeroed > 0 {
+        planner.notes.push(EditNote::Zeroed { bytes: edited.zeroed });
+    }
     Ok(edited.parts)
 }
 
@@ -200,7 +204,7 @@ fn members(
     nodes: &[Node],
     path: &[PathStep],
     new: &NewContainers,
-) -> Result<Vec<MemberEdit>, Problem> {
+) -> Result<Vec<(Range<u64>, Output)>, Problem> {
     let mut members = Vec::new();
     for node in nodes {
         let is_here = matches!(node.location, Location::File(_) | Location::Decompressed(_));
@@ -210,7 +214,7 @@ fn members(
         let path: Vec<PathStep> = path.iter().chain([&node.segment]).cloned().collect();
         let splices = file(planner, source, &node.range, &node.children, &path, new)?;
         if !is_copy_of(&splices, &node.range) {
-            members.push(MemberEdit { range: node.range.clone(), new: splices });
+            members.push((node.range.clone(), splices));
         }
     }
     Ok(members)

@@ -178,7 +178,7 @@ impl Edit {
     /// use fat_object::Options;
     ///
     /// let id = "hipv4-amdgcn-amd-amdhsa--gfx90a";
-    /// let bundle = bundle_format::Layout::new([(id, 3)], 1)?.to_vec(&[b"old"])?;
+    /// let bundle = bundle_format::layout([(id, 3)], 1)?.to_vec(&[b"old"])?;
     /// let mut file = Cursor::new(bundle);
     ///
     /// let surveyed = survey(&mut file, &Options::default())?;

@@ -14,7 +14,7 @@ use target_id::Target;
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// An input cannot be read.
@@ -411,7 +411,7 @@ mod tests {
 
     /// Returns the containers around an image.
     fn path_of_a_bundle() -> Vec<PathStep> {
-        let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 1)], 1);
+        let layout = bundle_format::layout([("hip-amdgcn-amd-amdhsa--gfx906", 1)], 1);
         let file = layout.unwrap().to_vec(&[b"x"]).unwrap();
         list_slice(&file, &Options::default()).unwrap().images()[0].path().to_vec()
     }

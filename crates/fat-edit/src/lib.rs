@@ -13,7 +13,7 @@
 //! use fat_object::Options;
 //!
 //! let ids = ["hipv4-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgcn-amd-amdhsa--gfx1100"];
-//! let layout = bundle_format::Layout::new(ids.map(|id| (id, 5000)), 4096)?;
+//! let layout = bundle_format::layout(ids.map(|id| (id, 5000)), 4096)?;
 //! let mut file = Cursor::new(layout.to_vec(&[&[1; 5000], &[2; 5000]])?);
 //!
 //! let contents = survey(&mut file, &Options::default())?;

@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use bundle_format::{Layout, MAGIC_TEXT};
+use bundle_format::MAGIC_TEXT;
+use byte_parts::Part;
 use fat_object::FileFormat;
 use object_edit::{NewSections, SectionNames, remove_sections};
 
@@ -72,8 +73,14 @@ pub fn object_bundle<'a>(
             return Err(Problem::EmptyEntryId { index }.into());
         }
         let sizes = ids().map(|(_, (_, size))| size).collect::<Vec<_>>();
-        match Layout::new(ids().map(|(_, (id, size))| (id.as_bytes(), size)), 1) {
-            Ok(layout) => NewSections::in_mach_o(object, MACH_O, layout.header_bytes(), &sizes),
+        match bundle_format::layout(ids().map(|(_, (id, size))| (id.as_bytes(), size)), 1) {
+            Ok(layout) => {
+                let header = match layout.parts.at(0) {
+                    Some((_, Part::Bytes(header))) => header,
+                    _ => &[],
+                };
+                NewSections::in_mach_o(object, MACH_O, header, &sizes)
+            }
             // No bundle is as large: this fails.
             Err(_) => NewSections::in_mach_o(object, MACH_O, &[], &[u64::MAX]),
         }

@@ -53,7 +53,7 @@ pub struct ContainerChange {
 }
 
 /// Change of a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Change {
     /// Nothing: it was copied.
@@ -143,17 +143,6 @@ pub enum EditNote {
         /// Their number.
         count: usize,
     },
-}
-
-impl EditNote {
-    /// Returns the note of the editor of a host file.
-    pub(crate) fn of_host(note: object_edit::Note) -> Option<Self> {
-        match note {
-            object_edit::Note::Zeroed { bytes } => Some(EditNote::Zeroed { bytes }),
-            object_edit::Note::SignatureDropped => Some(EditNote::SignatureDropped),
-            _ => None,
-        }
-    }
 }
 
 impl EditPlan {

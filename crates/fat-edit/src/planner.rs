@@ -70,7 +70,7 @@ impl EditableFile {
     ///
     /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
     /// let id = "hipv4-amdgcn-amd-amdhsa--gfx90a";
-    /// let bundle = bundle_format::Layout::new([(id, 5000)], 4096)?.to_vec(&[&[7; 5000]])?;
+    /// let bundle = bundle_format::layout([(id, 5000)], 4096)?.to_vec(&[&[7; 5000]])?;
     /// let mut file = Cursor::new(bundle);
     ///
     /// let surveyed = survey(&mut file, &Options::default())?;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use byte_parts::{Part, ReadSeek, Source};
 use fat_object::{Location, Options};
-use object_edit::{Input, Output, Unread, copy_of, is_copy_of, reader};
+use object_edit::{Input, Output, copy_of, is_copy_of, reader};
 
 use crate::decompress::Decompress;
 use crate::dispatch;
@@ -156,6 +156,7 @@ fn way_back(
         let back = decompressed(&after, &mut reader, &planner.edit.options)?;
         Ok((after, back))
     });
+    drop(reader);
     let (after, back) = match back {
         Ok(back) => back,
         Err(error @ Problem::Read(_)) => return Err(error),
@@ -277,6 +278,6 @@ fn difference(source: &mut Source<'_>, a: &Output, b: &Output) -> io::Result<Opt
 
 fn read(source: &mut Source<'_>, splices: &Output) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut reader(splices, source.reader(), &mut Unread), &mut bytes)?;
+    io::Read::read_to_end(&mut reader(splices, source.reader(), &mut ()), &mut bytes)?;
     Ok(bytes)
 }

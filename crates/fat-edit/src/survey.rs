@@ -188,7 +188,7 @@ impl Node {
 /// use fat_object::Options;
 ///
 /// let ids = ["host-x86_64-unknown-linux-gnu", "hipv4-amdgcn-amd-amdhsa--gfx90a"];
-/// let layout = bundle_format::Layout::new([(ids[0], 0), (ids[1], 4)], 1)?;
+/// let layout = bundle_format::layout([(ids[0], 0), (ids[1], 4)], 1)?;
 /// let surveyed = survey(Cursor::new(layout.to_vec(&[b"", b"code"])?), &Options::default())?;
 /// assert_eq!(surveyed.images()[1].id(), Some(ids[1]));
 /// assert_eq!(surveyed.containers()[0].images(), 0..2);

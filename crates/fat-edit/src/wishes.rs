@@ -9,7 +9,7 @@ use crate::edit::NewImage;
 use crate::error::Problem;
 
 /// A new image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Incoming {
     /// The number of the image.
     pub(super) number: usize,
@@ -20,7 +20,7 @@ pub(super) struct Incoming {
 }
 
 /// Wish for an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Wish {
     Keep,
     Remove,

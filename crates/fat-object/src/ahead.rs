@@ -133,10 +133,10 @@ fn decompress(input: &mut dyn ReadSeek, job: Job, options: &Options) -> Option<O
         true => ccob::decompress,
         false => ccob::decompress_unverified,
     };
-    let limits = ccob::Limits::default().with_max_uncompressed(options.max_decompressed);
+    let limits = options.max_decompressed;
     let window = job.offset..job.offset.saturating_add(job.size);
     let mut source = Source::new(input, Origin::File).ok()?;
-    read_and(decompress, &mut source, &window, Some(job.size), &limits).ok()
+    read_and(decompress, &mut source, &window, Some(job.size), limits).ok()
 }
 
 /// Returns the bundles from this offset on, no more than the walk would decompress.

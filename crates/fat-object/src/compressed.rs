@@ -108,9 +108,9 @@ fn open_bundle(
         false => None,
     };
     if answer == Enter::OpenEarly && cx.options.verify_hash && ahead.is_none() {
-        let limits = ccob::Limits::default().with_max_uncompressed(room);
+        let limits = room;
         let stored = source.read_range(window)?;
-        return Ok(match ccob::decompress_early(&stored, &limits) {
+        return Ok(match ccob::decompress_early(&stored, limits) {
             Ok((data, hash)) => {
                 cx.decompressed.spend(uncompressed_size);
                 Ok(contents(cx, data, Some(hash)))
@@ -141,12 +141,12 @@ fn decompress(
     let outcome = match ahead {
         Some(outcome) => outcome,
         None => {
-            let limits = ccob::Limits::default().with_max_uncompressed(room);
+            let limits = room;
             let decompress = match cx.options.verify_hash {
                 true => ccob::decompress,
                 false => ccob::decompress_unverified,
             };
-            read_and(decompress, source, window, header.total_size(), &limits)?
+            read_and(decompress, source, window, header.total_size(), limits)?
         }
     };
     match &outcome {
@@ -215,11 +215,11 @@ fn open_binary(
 ///
 /// In version 1 only its stream tells where it ends: so much is read, in steps, that it does.
 pub(crate) fn read_and(
-    mut decompress: impl FnMut(&[u8], &ccob::Limits) -> Result<ccob::Decompressed, ccob::Error>,
+    mut decompress: impl FnMut(&[u8], u64) -> Result<ccob::Decompressed, ccob::Error>,
     source: &mut Source<'_>,
     window: &Range<u64>,
     total_size: Option<u64>,
-    limits: &ccob::Limits,
+    limits: u64,
 ) -> io::Result<Result<ccob::Decompressed, ccob::Error>> {
     const FIRST: u64 = 512;
     let available = window.end - window.start;

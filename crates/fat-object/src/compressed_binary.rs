@@ -27,11 +27,11 @@ fn method_of(stream: &[u8]) -> Method {
 ///
 /// ```
 /// use fat_object::decompress_offload_binary;
-/// use offload_binary::{CompressedBinary, FormatVersion, ImageEntry, Layout};
+/// use offload_binary::{CompressedBinary, FormatVersion, ImageEntry};
 ///
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
 /// let entry = ImageEntry::new(4).string("arch", "gfx90a");
-/// let plain = Layout::new(FormatVersion::V3, &[entry])?.to_vec(&[b"code"])?;
+/// let plain = offload_binary::layout(FormatVersion::V3, &[entry])?.to_vec(&[b"code"])?;
 /// let body = &plain[FormatVersion::V3.header_len() as usize..];
 /// let stream = ccob::compress_stream(body, &ccob::WriteOptions::default())?;
 /// let header = CompressedBinary::new(plain.len() as u64, 1, stream.len() as u64)?;

@@ -17,7 +17,7 @@ use crate::walker::{Event, Walk};
 /// use std::io::Cursor;
 /// use fat_object::{Options, copy_image, list};
 ///
-/// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+/// let layout = bundle_format::layout([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
 /// let mut file = Cursor::new(layout.to_vec(&[b"code"])?);
 /// let listing = list(&mut file, &Options::default())?;
 /// let mut code = Vec::new();

@@ -18,7 +18,7 @@ use crate::sycl;
 pub struct Error(Arc<Problem>);
 
 /// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A container is malformed, cut short, fails its hash, or cannot be decompressed: [`Error::container`] says of which

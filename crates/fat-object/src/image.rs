@@ -59,7 +59,7 @@ impl OffloadBinaryEntry {
 }
 
 /// The storage form of an entry of a bundle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BundleForm {
     /// In a binary bundle.
@@ -220,7 +220,7 @@ impl ImageInfo {
     /// [`copy_image`](crate::copy_image) copies those.
     ///
     /// ```
-    /// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+    /// let layout = bundle_format::layout([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
     /// let data = layout.to_vec(&[b"code"])?;
     /// for image in fat_object::list_slice(&data, &fat_object::Options::default())?.images() {
     ///     assert_eq!(image.bytes_in(&data), Some(&b"code"[..]));
@@ -260,7 +260,7 @@ impl ImageInfo {
     /// [finding](crate::ErrorKind::Disagreement), too.
     ///
     /// ```
-    /// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+    /// let layout = bundle_format::layout([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
     /// let data = layout.to_vec(&[b"\x03\x02\x23\x07"])?; // SPIR-V
     /// let listing = fat_object::list_slice(&data, &fat_object::Options::default())?;
     /// let found = listing.images()[0].disagreement().map(ToString::to_string);

@@ -105,7 +105,7 @@
 //!     }
 //! }
 //!
-//! let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+//! let layout = bundle_format::layout([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
 //! let bundle = layout.to_vec(&[b"code"])?;
 //! let mut found = CodeObjects(Vec::new());
 //! walk(Cursor::new(bundle), &Options::default(), &mut found)?;
@@ -162,8 +162,8 @@
 //! # Other crates in this API
 //!
 //! Targets are those of [`target_id`], bundles those of [`bundle_format`], compressed bundles of [`ccob`], offload
-//! binaries of [`offload_binary`], bitcode of [`llvm_bitcode`]; [`HcfImage`] is of the crate `hcf`, [`SyclImage`]
-//! of `sycl-table`. Add these crates to your dependencies to name their types. No type of another crate is in the API,
+//! binaries of [`offload_binary`], bitcode of [`llvm_bitcode`]; HCF images of [`hcf`](::hcf), SYCL images of
+//! [`sycl_table`]. Add these crates to your dependencies to name their types. No type of another crate is in the API,
 //! unless the feature `serde` is on.
 //!
 //! # Features
@@ -228,7 +228,6 @@ mod table;
 mod walker;
 mod wasm;
 
-pub use ::hcf::HcfImage;
 pub use agreement::{Disagreement, check_agreement};
 pub use ahead::walk_with_threads;
 pub use compressed_binary::decompress_offload_binary;
@@ -243,5 +242,4 @@ pub use model::{
 pub use options::Options;
 pub use question::has_device_code;
 pub use source::ReadSeek;
-pub use sycl_table::{SyclImage, SyclProperty, SyclValue, aspect_name};
 pub use walker::{Event, Summary, Walk, images, walk, walk_slice};

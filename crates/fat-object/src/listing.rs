@@ -21,7 +21,7 @@ use crate::walker::{Summary, Walk};
 /// ```
 /// use std::io::Cursor;
 ///
-/// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+/// let layout = bundle_format::layout([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
 /// let file = Cursor::new(layout.to_vec(&[b"code"])?); // a File will do as well
 /// let listing = fat_object::list(file, &fat_object::Options::default())?;
 /// for image in listing.images() {

@@ -10,7 +10,7 @@ use crate::image::Image;
 use crate::source::{Origin, ReadSeek};
 
 /// One kind of thing that device images lie in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ContainerKind {
     /// A member of an `ar` archive.
@@ -167,7 +167,7 @@ impl fmt::Display for Printable<'_> {
 }
 
 /// The start of something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Location {
     /// At this byte offset of the walked file.
@@ -309,7 +309,7 @@ impl Container {
 }
 
 /// The answer of a consumer to the question whether a container is to be opened: there are these three.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Enter {
     /// All in it is walked.
     Open,
@@ -322,7 +322,7 @@ pub enum Enter {
 }
 
 /// The severity of a [`Finding`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Severity {
     /// The format is kept, a rule of composition is not; every image was found.
     Warning,

@@ -207,8 +207,8 @@ fn stored_end(cx: &Context<'_>, source: &mut Source<'_>, window: &Range<u64>) ->
     if header.total_size().is_some() {
         return Ok(window.end);
     }
-    let limits = ccob::Limits::default().with_max_uncompressed(cx.decompression_budget());
-    let outcome = read_and(ccob::decompress_unverified, source, window, None, &limits)?;
+    let limits = cx.decompression_budget();
+    let outcome = read_and(ccob::decompress_unverified, source, window, None, limits)?;
     let stored = outcome.map_or(header.header_len() as u64, |decompressed| decompressed.consumed);
     Ok(window.start + stored)
 }

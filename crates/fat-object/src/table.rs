@@ -28,8 +28,8 @@ pub(crate) fn open(
     size: u64,
 ) -> io::Result<Option<Inner>> {
     let most = LARGEST.min(cx.decompressed.left()).min(size);
-    let limits = ccob::Limits::default().with_max_uncompressed(size);
-    let Some(start) = read_start(source, window, &limits, most)? else { return Ok(None) };
+    let limits = size;
+    let Some(start) = read_start(source, window, limits, most)? else { return Ok(None) };
     cx.decompressed.spend(start.len() as u64);
     let Ok(bundle) = Bundle::parse_prefix(&start, size) else { return Ok(None) };
     // Something may follow the bundle.
@@ -48,7 +48,7 @@ pub(crate) fn open(
 fn read_start(
     source: &mut Source<'_>,
     window: &Range<u64>,
-    limits: &ccob::Limits,
+    limits: u64,
     most: u64,
 ) -> io::Result<Option<Vec<u8>>> {
     let reader = SourceReader::new(source, window.clone());

@@ -70,7 +70,7 @@ pub fn walk_slice(
 /// ```
 /// use std::io::{Cursor, Read};
 ///
-/// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+/// let layout = bundle_format::layout([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
 /// let file = Cursor::new(layout.to_vec(&[b"code"])?);
 /// let mut code = Vec::new();
 /// fat_object::images(file, &fat_object::Options::default(), |image| {
@@ -126,7 +126,7 @@ pub enum Event<'w, 'r> {
 /// use std::io::Cursor;
 /// use fat_object::{ContainerKind, Enter, Event, Options, Walk};
 ///
-/// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+/// let layout = bundle_format::layout([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
 /// let mut walk = Walk::new(Cursor::new(layout.to_vec(&[b"code"])?), &Options::default())?;
 /// let mut sizes = Vec::new();
 /// while let Some(event) = walk.next()? {

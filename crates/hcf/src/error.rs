@@ -11,7 +11,7 @@ use core::fmt;
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// No marker ends the text.

@@ -4,7 +4,8 @@ use std::fmt;
 use std::io::{self, Read, Seek};
 
 use bundle_format::composition;
-use fat_object::{Options, ReadSeek};
+use byte_parts::ReadSeek;
+use fat_object::Options;
 
 use crate::entries::entries;
 use crate::error::Error;
@@ -55,11 +56,10 @@ impl fmt::Display for Conflict {
 ///
 /// ```
 /// use std::io::Cursor;
-/// use bundle_format::Layout;
 /// use hda_archive::{Member, Options, conflicts, create, no_thin_members};
 ///
 /// let ids = ["hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx906:xnack+"];
-/// let bundle = Layout::new(ids.map(|id| (id, 4)), 1)?.to_vec(&[b"one.", b"two."])?;
+/// let bundle = bundle_format::layout(ids.map(|id| (id, 4)), 1)?.to_vec(&[b"one.", b"two."])?;
 /// let mut library = Vec::new();
 /// create(&mut library, [Member::new("a.bc", bundle)])?;
 ///

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use byte_parts::Part;
-use fat_object::ReadSeek;
+use byte_parts::ReadSeek;
 
 use crate::error::{Error, Problem};
 use crate::fingerprint::{Fingerprint, fingerprint_of};
@@ -54,7 +54,7 @@ impl<'p> ArchiveCopy<'p> {
         let members = self.planned.iter().enumerate().filter(|(_, planned)| is_member(planned));
         // Empty ones have no part.
         let mut members = members.filter(|(_, planned)| planned.size > 0);
-        for part in self.device.layout().parts().iter() {
+        for part in self.device.layout().parts.iter() {
             match part {
                 Part::Bytes(bytes) => copier.put(bytes)?,
                 // There are none: names and sizes have other padding.

@@ -4,9 +4,10 @@ use std::fmt;
 use std::io::{self, Read, Seek};
 use std::num::NonZeroUsize;
 
+use byte_parts::ReadSeek;
 use fat_object::{
     BundleForm, Container, ContainerKind, Enter, FileFormat, Finding, Image, Options, PathStep,
-    ReadSeek, Severity, Summary, Visitor, walk, walk_with_threads,
+    Severity, Summary, Visitor, walk, walk_with_threads,
 };
 
 use crate::error::{Error, Problem};

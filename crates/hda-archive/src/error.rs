@@ -12,7 +12,7 @@ use fat_object::{Finding, Location};
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The input does not start as an `ar` archive does.

@@ -3,56 +3,22 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use byte_parts::{Parts, Plan};
+use byte_parts::Layout;
 
 use crate::error::{Error, Problem};
 use crate::symbols::Symbols;
 use crate::wire::{Header, MAGIC, MAX_SIZE, index_header, member_header, names_header};
 
-/// An archive of the GNU variant, laid out from the names, sizes and symbols of its members.
-///
-/// Byte for byte what LLVM 22's archive writer makes (`llvm-ar rcD --format=gnu`): every member at an even offset,
-/// names of 16 bytes and more, or with a `/`, in a table that has each name once, an index when a member is an
-/// object file or bitcode, and with 64-bit offsets (`/SYM64/`) when a member starts at 4 GiB or later.
-pub(crate) struct Layout {
-    plan: Plan,
-}
-
-impl Layout {
-    /// Returns the size of the archive in bytes.
-    pub(crate) fn size(&self) -> u64 {
-        self.parts().size()
-    }
-
-    /// Returns the sizes of the members in bytes, in order.
-    pub(crate) fn sizes(&self) -> &[u64] {
-        self.plan.sizes()
-    }
-
-    /// Returns the archive as a list of parts, to be written. Inputs are the members, by index; empty ones have no part.
-    pub(crate) fn parts(&self) -> &Parts {
-        &self.plan.parts
-    }
-
-    pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
-    }
-}
-
-impl fmt::Debug for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Layout")
-            .field("members", &self.sizes().len())
-            .field("size", &self.size())
-            .finish_non_exhaustive()
-    }
-}
-
 fn padding(size: u64) -> &'static [u8] {
     if size.is_multiple_of(2) { b"" } else { b"\n" }
 }
 
-/// Collects the members of a [`Layout`].
+/// Collects the members of an archive of the GNU variant, to lay it out from their names, sizes and symbols. Inputs of
+/// the layout are the members, by index.
+///
+/// Byte for byte what LLVM 22's archive writer makes (`llvm-ar rcD --format=gnu`): every member at an even offset,
+/// names of 16 bytes and more, or with a `/`, in a table that has each name once, an index when a member is an
+/// object file or bitcode, and with 64-bit offsets (`/SYM64/`) when a member starts at 4 GiB or later.
 #[derive(Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct LayoutBuilder {
@@ -162,14 +128,14 @@ impl LayoutBuilder {
             }
         }
         head.extend_from_slice(&names);
-        let mut plan = Plan::new(self.members.iter().map(|&(_, size)| size));
-        plan.parts.push_vec(head);
+        let mut layout = Layout::new(self.members.iter().map(|&(_, size)| size));
+        layout.parts.push_vec(head);
         for (index, (header, size)) in self.members.iter().enumerate() {
-            plan.parts.push_bytes(header);
-            plan.parts.push_input(index, 0..*size);
-            plan.parts.push_bytes(padding(*size));
+            layout.parts.push_bytes(header);
+            layout.push_input(index, 0..*size);
+            layout.parts.push_bytes(padding(*size));
         }
-        Ok(Layout { plan })
+        Ok(layout)
     }
 
     /// Returns the member that holds the long names, with its header; empty when there are none.
@@ -229,7 +195,7 @@ mod tests {
 
     /// Returns the bytes before the contents of the first member.
     fn head(layout: &Layout) -> Vec<u8> {
-        let bytes = layout.parts().iter().map_while(|part| match part {
+        let bytes = layout.parts.iter().map_while(|part| match part {
             Part::Bytes(bytes) => Some(bytes),
             _ => None,
         });

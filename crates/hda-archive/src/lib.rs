@@ -17,13 +17,13 @@
 //! ```
 //! use std::io::Cursor;
 //!
-//! use bundle_format::{EntryId, Layout, Request};
+//! use bundle_format::{EntryId, Request};
 //! use hda_archive::{Member, Options, Unbundling, no_thin_members};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A bundle, in an archive.
 //! let id = "hip-amdgcn-amd-amdhsa--gfx90a";
-//! let bundle = Layout::new([(id, 4)], 1)?.to_vec(&[&b"code"[..]])?;
+//! let bundle = bundle_format::layout([(id, 4)], 1)?.to_vec(&[&b"code"[..]])?;
 //! let mut library = Vec::new();
 //! hda_archive::create(&mut library, [Member::new("kernels.o", bundle)])?;
 //!
@@ -105,7 +105,7 @@
 //! # Other crates in this API
 //!
 //! Targets are [`bundle_format`]'s [`Request`](bundle_format::Request)s. Input is walked by [`fat_object`]:
-//! [`Options`], [`ReadSeek`](fat_object::ReadSeek) and the errors inside of [`Error`] are its own. Add these
+//! [`Options`], [`ReadSeek`](byte_parts::ReadSeek) and the errors inside of [`Error`] are its own. Add these
 //! crates to your dependencies to name their types. Readers and writers are taken by value; `&mut file` is one.
 //!
 //! # Features and stability
@@ -138,6 +138,6 @@ pub use check::{Conflict, conflicts};
 pub use copy::ArchiveCopy;
 pub use entries::{Entry, entries, no_thin_members};
 pub use error::{Error, ErrorKind};
-pub use fat_object::{self, Options};
+pub use fat_object::Options;
 pub use unbundle::{DeviceArchive, Unbundling, Warning};
 pub use write::{Member, create, write_archive};

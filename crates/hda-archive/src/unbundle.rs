@@ -7,21 +7,24 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use bundle_format::{EntryId, Request};
-use byte_parts::Part;
-use fat_object::{FileFormat, Options, ReadSeek};
+use byte_parts::ReadSeek;
+use byte_parts::{Layout, Part};
+use fat_object::{FileFormat, Options};
 
 use crate::copy::ArchiveCopy;
 use crate::entries::{Each, Entry, Hashes, entries_of, entries_with_threads};
 use crate::error::{Error, Problem};
 use crate::fingerprint::{Fingerprint, fingerprint_of};
-use crate::layout::{Layout, LayoutBuilder};
+use crate::layout::LayoutBuilder;
 use crate::name::device_member_name;
 use crate::symbols::Symbols;
 
 /// Something odd in an archive, which does not keep it from being unbundled.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum Warning {
+pub struct Warning(Oddity);
+
+#[derive(Debug)]
+enum Oddity {
     /// An entry that cannot be for any target.
     InvalidId {
         /// The member that holds the bundle.
@@ -50,17 +53,17 @@ impl std::error::Error for Warning {}
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InvalidId { member, error } => {
+        match &self.0 {
+            Oddity::InvalidId { member, error } => {
                 write!(f, "archive member \"{}\": {error}", member.escape_debug())
             }
-            Self::NotText { member, id } => write!(
+            Oddity::NotText { member, id } => write!(
                 f,
                 "archive member \"{}\": bundle entry ID \"{}\" has bytes that are not UTF-8",
                 member.escape_debug(),
                 id.escape_debug()
             ),
-            Self::NotIndexed { member, error } => write!(
+            Oddity::NotIndexed { member, error } => write!(
                 f,
                 "archive member \"{}\" is not in the index of symbols: {error}",
                 member.escape_debug()
@@ -318,7 +321,7 @@ impl Unbundling {
         let mut outs: Vec<_> = (writers.into_iter().zip(&self.archives).enumerate())
             .map(|(archive, (out, planned))| {
                 let out = BufWriter::with_capacity(1 << 16, out);
-                Out { archive, out, parts: planned.layout.parts().iter() }
+                Out { archive, out, parts: planned.layout.parts.iter() }
             })
             .collect();
         let targets = self.archives.iter().map(|archive| archive.target.clone()).collect();
@@ -391,11 +394,12 @@ impl Plan {
     fn entry(&mut self, entry: &mut Entry<'_, '_, '_>) -> Result<(), Error> {
         if !is_text(entry.id()) {
             let (member, id) = (entry.member().to_owned(), entry.id().to_owned());
-            self.warnings.push(Warning::NotText { member, id });
+            self.warnings.push(Warning(Oddity::NotText { member, id }));
             return Ok(());
         }
         if let Err(error) = EntryId::parse(entry.id()) {
-            self.warnings.push(Warning::InvalidId { member: entry.member().to_owned(), error });
+            self.warnings
+                .push(Warning(Oddity::InvalidId { member: entry.member().to_owned(), error }));
             return Ok(());
         }
         let Some(Match { archives, target_id }) = self.matcher.match_id(entry.id()) else {
@@ -413,7 +417,7 @@ impl Plan {
                     Err(error) => {
                         let error = error.into_bitcode().map_err(|error| error.in_member(&name))?;
                         let member = String::from_utf8_lossy(&name).into_owned();
-                        self.warnings.push(Warning::NotIndexed { member, error });
+                        self.warnings.push(Warning(Oddity::NotIndexed { member, error }));
                         None
                     }
                 };

@@ -112,5 +112,5 @@ fn write<W: Write>(
     let members = members.iter().map(Member::data);
     let failed =
         |error: WriteError| Error::from(Problem::Write { archive: 0, source: error.into() });
-    layout.finish()?.plan().write_to(out, members).map_err(failed)
+    layout.finish()?.write_to(out, members).map_err(failed)
 }

@@ -11,7 +11,7 @@ use core::fmt;
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The magic is missing where the bitcode must start, or there is no module.

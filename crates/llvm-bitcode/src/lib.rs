@@ -57,7 +57,7 @@ pub use module::EmbeddedObject;
 pub use reader::{Module, Reader};
 pub use source::{ReadAt, Unreadable};
 pub use symbols::symbols;
-pub use write::{BlobAbbreviation, Hole, Stream, Writer, signed};
+pub use write::{BlobAbbreviation, Writer, signed};
 
 /// The first four bytes of raw bitcode.
 pub const MAGIC: [u8; 4] = *b"BC\xc0\xde";

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Blobs make large payloads cheap: in the file they are nothing but their bytes. The bytes need not be there when the
-//! stream is written: a [`Hole`] is left for them.
+//! stream is written: a [hole](Writer::hole) is left for them.
 
 use alloc::vec::Vec;
 
@@ -47,7 +47,7 @@ const PADDING_BLOCK: u64 = 4095;
 /// writer.record(1, &[2]); // its version
 /// writer.text_record(2, &[], b"x86_64-unknown-linux-gnu"); // its target triple
 /// writer.end_block()?;
-/// let bytes = writer.finish().bytes;
+/// let bytes = writer.finish().0;
 /// assert_eq!(llvm_bitcode::symbols(&bytes)?, Some(vec![]));
 /// # Ok::<(), llvm_bitcode::Error>(())
 /// ```
@@ -61,29 +61,10 @@ pub struct Writer {
     block: Block,
     /// The blocks around it, from the outermost.
     around: Vec<Block>,
-    holes: Vec<Hole>,
+    /// Number of bytes before each hole.
+    holes: Vec<usize>,
     /// Bytes of all holes.
     hole_bytes: u64,
-}
-
-/// Bytes that go into the stream later.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Hole {
-    /// Number of bytes of [`Stream::bytes`] before the hole.
-    pub at: usize,
-    /// Size of the hole in bytes.
-    pub size: u64,
-}
-
-/// A written stream, complete but for its holes.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Stream {
-    /// The bytes between the holes, one after the other.
-    pub bytes: Vec<u8>,
-    /// The holes, in ascending order.
-    pub holes: Vec<Hole>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -195,15 +176,17 @@ impl Writer {
             self.pad(boundary, size);
         }
         self.start_blob(abbreviation, size);
-        self.holes.push(Hole { at: self.bytes.len(), size });
+        self.holes.push(self.bytes.len());
         self.hole_bytes = self.hole_bytes.saturating_add(size);
         self.align();
     }
 
-    /// Returns the whole stream. All blocks have ended.
-    pub fn finish(mut self) -> Stream {
+    /// Returns the stream: the bytes between its holes, one after the other, and how many of them come before each hole.
+    /// All blocks have ended.
+    #[must_use]
+    pub fn finish(mut self) -> (Vec<u8>, Vec<usize>) {
         self.align();
-        Stream { bytes: self.bytes, holes: self.holes }
+        (self.bytes, self.holes)
     }
 
     /// Writes a block without meaning, such that a blob of `size` bytes that follows starts at a `boundary`. The block is
@@ -293,7 +276,7 @@ mod tests {
     fn bits(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
         let mut stream = Writer::new(*b"BC\xC0\xDE");
         write(&mut stream);
-        let bytes = stream.finish().bytes;
+        let bytes = stream.finish().0;
         assert_eq!(bytes[..4], *b"BC\xC0\xDE");
         bytes[4..].to_vec()
     }
@@ -398,13 +381,11 @@ mod tests {
             stream.end_block().unwrap();
             stream.finish()
         };
-        let (whole, holey) = (stream(false), stream(true));
-        let [hole] = &holey.holes[..] else { panic!("one hole") };
-        assert_eq!(hole.size, 6);
-        let (before, after) = holey.bytes.split_at(hole.at);
-        assert_eq!([before, b"abcdef", after].concat(), whole.bytes);
-        assert_eq!(hole.at % 4, 0);
-        assert!(whole.holes.is_empty());
+        let ((whole, none), (holey, holes)) = (stream(false), stream(true));
+        assert_eq!((none.len(), holes.len()), (0, 1));
+        assert_eq!(holes[0] % 4, 0);
+        let (before, after) = holey.split_at(holes[0]);
+        assert_eq!([before, &b"abcdef"[..], after].concat(), whole);
     }
 
     #[test]
@@ -429,10 +410,10 @@ mod tests {
                 stream.hole(abbreviation, size);
                 stream.hole(abbreviation, size);
                 let [first, second] = &stream.holes[..] else { panic!("two holes") };
-                for at in [first.at as u64, second.at as u64 + first.size] {
+                for at in [*first as u64, *second as u64 + size] {
                     assert!(at.is_multiple_of(boundary), "{size} {records}: {at}");
                 }
-                assert!((second.at as u64) < 2 * boundary + 100);
+                assert!((*second as u64) < 2 * boundary + 100);
             }
         }
     }
@@ -443,7 +424,7 @@ mod tests {
         stream.enter_block(8, 4);
         let abbreviation = stream.define_blob(8);
         stream.hole(abbreviation, 1 << 20);
-        let bytes = stream.finish().bytes;
+        let bytes = stream.finish().0;
         assert_eq!(bytes.len(), 4096);
         let words: Vec<u32> = bytes
             .chunks_exact(4)

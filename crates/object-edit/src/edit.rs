@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use byte_parts::{ReadSeek, Source};
 
-use crate::archive::{self, MemberEdit};
+use crate::archive;
 use crate::error::Error;
 use crate::host::{Edited, HostContext, Options, SectionEdit};
-use crate::output::NewInputs;
+use crate::output::{NewInputs, Output};
 use crate::{coff, elf, elf_object, pe};
 
 /// The format of a host file whose sections can be edited.
@@ -56,8 +56,8 @@ pub fn edit(
 pub fn edit_archive(
     source: &mut Source<'_>,
     window: &Range<u64>,
-    members: Vec<MemberEdit>,
-) -> Result<Edited, Error> {
+    members: Vec<(Range<u64>, Output)>,
+) -> Result<Output, Error> {
     let context = HostContext { window, options: Options::default() };
     Ok(archive::edit(source, context, members)?)
 }

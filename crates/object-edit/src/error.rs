@@ -16,7 +16,7 @@ pub(crate) use self::object::{ObjectPart, ObjectProblem};
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// An input cannot be read. The error of reading comes out by `io::Error::from`.
@@ -53,10 +53,10 @@ impl Error {
     /// Returns the kind of the error.
     ///
     /// ```
-    /// use object_edit::{Embedding, ErrorKind};
+    /// use object_edit::{NewSections, ErrorKind};
     ///
     /// // clang cannot do this for Mach-O either.
-    /// let error = Embedding::new(b"\xcf\xfa\xed\xfe", 8).unwrap_err();
+    /// let error = NewSections::offloading(b"\xcf\xfa\xed\xfe", 8).unwrap_err();
     /// assert_eq!(error.kind(), ErrorKind::Format);
     /// ```
     #[must_use]

@@ -63,8 +63,16 @@ impl Item {
 pub struct Edited {
     /// All of the new file.
     pub parts: Output,
-    /// Facts about the edit.
-    pub notes: Vec<Note>,
+    /// The number of bytes that are not needed any more but could not leave the file: they are zeros now.
+    pub zeroed: u64,
+    /// True if the signature of the file was removed.
+    pub signature_dropped: bool,
+}
+
+impl Edited {
+    pub(crate) fn new(parts: Output) -> Self {
+        Edited { parts, zeroed: 0, signature_dropped: false }
+    }
 }
 
 /// The freedom of an edit.
@@ -98,19 +106,6 @@ impl Options {
         self.stay = stay;
         self
     }
-}
-
-/// A fact about an edit that worked.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Note {
-    /// Bytes that are not needed any more could not leave the file, and are zeros now.
-    Zeroed {
-        /// The number of bytes.
-        bytes: u64,
-    },
-    /// The signature of the file was removed.
-    SignatureDropped,
 }
 
 /// The place of a host file, and what an edit of it may do.

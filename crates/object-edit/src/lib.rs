@@ -2,7 +2,7 @@
 //!
 //! # Adding
 //!
-//! [`embed`] and [`Embedding`] add a section to a compiled ELF or COFF object: the one that clang makes of
+//! [`embed`] and [`NewSections::offloading`] add a section to a compiled ELF or COFF object: the one that clang makes of
 //! `-fembed-offload-object=FILE`, so that `clang-linker-wrapper` finds it when it links. Nothing is recompiled, and
 //! nothing else in the object changes.
 //!
@@ -21,7 +21,7 @@
 //!
 //! ```
 //! use byte_parts::Source;
-//! use object_edit::{Format, Options, SectionChange, SectionEdit, Unread, edit, embed, of_bytes, reader};
+//! use object_edit::{Format, Options, SectionChange, SectionEdit, edit, embed, of_bytes, reader};
 //! use std::io::{Cursor, Read};
 //!
 //! # let object = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/host.o"))?;
@@ -33,9 +33,9 @@
 //! let mut source = Source::new(&mut file)?;
 //! let window = 0..source.len();
 //! let edited =
-//!     edit(&mut source, &window, Format::ElfObject, vec![section], Options::default(), &mut Unread)?;
+//!     edit(&mut source, &window, Format::ElfObject, vec![section], Options::default(), &mut ())?;
 //! let mut new = Vec::new();
-//! reader(&edited.parts, source.reader(), &mut Unread).read_to_end(&mut new)?;
+//! reader(&edited.parts, source.reader(), &mut ()).read_to_end(&mut new)?;
 //! assert!(new.windows(16).any(|bytes| bytes == b"longer contents!"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -76,12 +76,9 @@ mod unloaded;
 mod wasm;
 mod without;
 
-pub use archive::MemberEdit;
 pub use edit::{Format, edit, edit_archive, explain_nothing, uneditable};
-pub use embed::{Embedding, HostObject, NewSections, SectionNames, embed, remove_sections};
+pub use embed::{HostObject, NewSections, SectionNames, embed, remove_sections};
 pub use error::{Error, ErrorKind};
-pub use host::{Edited, Item, Note, Options, SectionChange, SectionEdit};
-pub use output::{
-    Input, NewInputs, Output, OutputReader, Unread, copy_of, is_copy_of, of_bytes, reader,
-};
+pub use host::{Edited, Item, Options, SectionChange, SectionEdit};
+pub use output::{Input, NewInputs, Output, copy_of, is_copy_of, of_bytes, reader};
 pub use unloaded::sections_never_loaded;

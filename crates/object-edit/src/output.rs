@@ -33,11 +33,8 @@ pub trait NewInputs {
     ) -> io::Result<usize>;
 }
 
-/// Inputs that nobody reads: to read one is an error.
-#[derive(Debug)]
-pub struct Unread;
-
-impl NewInputs for Unread {
+/// No inputs but the edited file: to read another is an error.
+impl NewInputs for () {
     fn read_at(
         &mut self,
         _: &mut dyn ReadSeek,
@@ -95,7 +92,7 @@ pub(crate) fn edited<E: From<io::Error>>(
     source: &mut Source<'_>,
     edit: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Output>, E>,
 ) -> Result<Output, E> {
-    let mut unread = Unread;
+    let mut unread = ();
     let mut reader = reader(output, source.reader(), &mut unread);
     let edited = edit(&mut Source::new(&mut reader)?, &(0..output.size()))?;
     let Some(edited) = edited else { return Ok(output.clone()) };
@@ -110,13 +107,12 @@ pub fn reader<'a>(
     output: &'a Output,
     file: &'a mut (dyn ReadSeek + 'a),
     new: &'a mut (dyn NewInputs + 'a),
-) -> OutputReader<'a> {
+) -> impl ReadSeek + 'a {
     OutputReader { output, file, new, position: 0 }
 }
 
 /// [`Read`] and [`Seek`] over an output that is not written yet.
-#[allow(missing_debug_implementations, reason = "readers have none")]
-pub struct OutputReader<'a> {
+struct OutputReader<'a> {
     output: &'a Output,
     file: &'a mut (dyn ReadSeek + 'a),
     new: &'a mut (dyn NewInputs + 'a),
@@ -249,8 +245,9 @@ mod tests {
         assert_eq!(parts.read(&mut buf).unwrap(), 0);
         parts.seek(SeekFrom::Start(2)).unwrap();
         assert_eq!(parts.read(&mut buf[..3]).unwrap(), 3);
+        drop(parts);
         // An input that cannot be read is an error only where it starts.
-        let mut unread = Unread;
+        let mut unread = ();
         let mut parts = reader(&output, &mut input, &mut unread);
         assert_eq!(parts.read(&mut buf).unwrap(), 7);
         parts.read(&mut buf).unwrap_err();

@@ -152,13 +152,12 @@ impl Patches {
 #[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use super::*;
-    use crate::output::Unread;
     use std::io::{Cursor, Read};
 
     fn text(input: &[u8], splices: &Output) -> String {
         let mut input = Cursor::new(input);
         let mut out = String::new();
-        output::reader(splices, &mut input, &mut Unread).read_to_string(&mut out).unwrap();
+        output::reader(splices, &mut input, &mut ()).read_to_string(&mut out).unwrap();
         out.replace('\0', ".")
     }
 

@@ -17,20 +17,20 @@ use crate::wire::{ENTRY_LEN, HEADER_V3_LEN, Header};
 /// All sizes come from the file: check them against limits before memory is reserved.
 ///
 /// ```
-/// use offload_binary::{CompressedBinary, Error, FormatVersion, Layout, OffloadBinary};
+/// use offload_binary::{CompressedBinary, Error, FormatVersion, OffloadBinary};
 ///
-/// let plain = Layout::new(FormatVersion::V3, &[])?.to_vec(&[])?;
+/// let plain = offload_binary::layout(FormatVersion::V3, &[])?.to_vec(&[])?;
 /// let stream = b"all bytes of `plain` from 40 on, compressed";
 /// let compressed = CompressedBinary::new(plain.len() as u64, 0, stream.len() as u64)?;
 /// let mut file = compressed.header().to_vec();
 /// file.extend_from_slice(stream);
 ///
-/// assert_eq!(OffloadBinary::parse(&file).unwrap_err().compressed(), Some(&compressed));
+/// assert!(OffloadBinary::parse(&file).unwrap_err().compressed().is_some());
 /// assert_eq!(compressed.stream(), 40..file.len() as u64);
 /// assert_eq!(compressed.plain_header(), plain[..40]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct CompressedBinary {
     size: u64,
     inflated_size: u64,

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::concatenated::binaries;
 use crate::error::Error;
 use crate::image_entry::FormatVersion;
-use crate::layout::{Layout, StringBudget};
+use crate::layout::{StringBudget, layout};
 
 /// Reads all binaries in `data`, as [`binaries`] does, and writes their entries in `version`: one
 /// binary for each entry in version 1, one binary with all entries in versions 2 and 3.
@@ -17,16 +17,16 @@ use crate::layout::{Layout, StringBudget};
 /// version 1, where LLVM 22 does not look at flags.
 ///
 /// Time grows as n log n with the strings, and memory with the entries and strings, of which
-/// there may be [`MAX_STRING_BYTES`](crate::MAX_STRING_BYTES), and the result.
+/// there may be 64 MiB of them, and the result.
 ///
 /// To copy images from file to file instead, read with [`binaries`], turn each
-/// [`Entry`](crate::Entry) into an [`ImageEntry`](crate::ImageEntry) and make a [`Layout`] of them.
+/// [`Entry`](crate::Entry) into an [`ImageEntry`](crate::ImageEntry) and make a [`layout`] of them.
 ///
 /// # Errors
 ///
 /// Those of [`binaries`], so [`Compressed`](crate::ErrorKind::Compressed) for a compressed one;
-/// [`Nul`](crate::ErrorKind::Nul) when version 1 cannot store a value, and the others of [`Layout::new`] and
-/// [`Layout::to_vec`]. Their entry numbers count over all of `data`.
+/// [`Nul`](crate::ErrorKind::Nul) when version 1 cannot store a value, and the others of [`layout`] and of
+/// writing it. Their entry numbers count over all of `data`.
 pub fn convert(data: &[u8], version: FormatVersion) -> Result<Vec<u8>, Error> {
     let mut entries = Vec::new();
     let mut images = Vec::new();
@@ -43,5 +43,5 @@ pub fn convert(data: &[u8], version: FormatVersion) -> Result<Vec<u8>, Error> {
             images.push(entry.image().unwrap_or_default());
         }
     }
-    Layout::new(version, &entries)?.to_vec(&images)
+    Ok(layout(version, &entries)?.to_vec(&images)?)
 }

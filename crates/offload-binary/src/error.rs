@@ -17,7 +17,7 @@ use crate::wire::HEADER_V3_LEN;
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The data is something else than an offload binary: it does not start with [`MAGIC`](crate::MAGIC), nor, if there
@@ -43,13 +43,12 @@ pub enum ErrorKind {
     TrailingData,
     /// A key to be written, or in version 1 a value, holds a NUL, which would end it.
     Nul,
-    /// The keys and values to be written have more bytes than [`MAX_STRING_BYTES`](crate::MAX_STRING_BYTES), or the output
+    /// The keys and values to be written have more than 64 MiB, or the output
     /// would be longer than 64 bits can say.
     Limit,
-    /// The images to be written are not as many as the entries, or not as long as was laid out.
-    Image,
-    /// The output does not fit into memory.
-    Memory,
+    /// The images to be written are not as many as the entries, or not as long as was laid out, or the output does not
+    /// fit into memory.
+    Output,
 }
 
 impl Error {
@@ -97,8 +96,7 @@ impl Error {
             Problem::TrailingData { .. } => ErrorKind::TrailingData,
             Problem::KeyHasNul { .. } | Problem::ValueHasNul { .. } => ErrorKind::Nul,
             Problem::TooManyStringBytes | Problem::OffsetOverflow { .. } => ErrorKind::Limit,
-            Problem::OutOfMemory { .. } => ErrorKind::Memory,
-            Problem::ImageCount { .. } | Problem::ImageSize { .. } => ErrorKind::Image,
+            Problem::Output(_) => ErrorKind::Output,
         }
     }
 
@@ -139,9 +137,7 @@ impl Error {
             | Problem::ValueHasNul { .. }
             | Problem::TooManyStringBytes
             | Problem::OffsetOverflow { .. }
-            | Problem::OutOfMemory { .. }
-            | Problem::ImageCount { .. }
-            | Problem::ImageSize { .. } => None,
+            | Problem::Output(_) => None,
         }
     }
 
@@ -150,6 +146,9 @@ impl Error {
     pub fn entry(&self) -> Option<u64> {
         match &self.0 {
             Problem::InBinary { error, .. } => error.entry(),
+            Problem::Output(byte_parts::Error::InputSize { input, .. }) => {
+                Some(crate::to_u64(*input))
+            }
             Problem::ImagesOverlap { second: entry, .. }
             | Problem::StringEntriesBeyondEnd { entry, .. }
             | Problem::StringEntriesOverlap { entry, .. }
@@ -162,8 +161,7 @@ impl Error {
             | Problem::ImageOverlapsTables { entry, .. }
             | Problem::KeyHasNul { entry, .. }
             | Problem::ValueHasNul { entry, .. }
-            | Problem::OffsetOverflow { entry, .. }
-            | Problem::ImageSize { entry, .. } => Some(*entry),
+            | Problem::OffsetOverflow { entry, .. } => Some(*entry),
             _ => None,
         }
     }
@@ -260,9 +258,7 @@ pub(crate) enum Problem {
     ValueHasNul { entry: u64, string: u64, key: Box<[u8]> },
     TooManyStringBytes,
     OffsetOverflow { entry: u64 },
-    OutOfMemory { size: u64 },
-    ImageCount { expected: u64, found: u64 },
-    ImageSize { entry: u64, expected: u64, found: u64 },
+    Output(byte_parts::Error),
 }
 
 impl fmt::Display for Problem {
@@ -400,16 +396,7 @@ impl fmt::Display for Problem {
             Self::OffsetOverflow { entry } => {
                 write!(f, "offload binary entry {entry} would end beyond the largest offset")
             }
-            Self::OutOfMemory { size } => {
-                write!(f, "offload binary of {size:#x} bytes does not fit into memory")
-            }
-            Self::ImageCount { expected, found } => {
-                write!(f, "offload binary has {expected} entries, but images for {found}")
-            }
-            Self::ImageSize { entry, expected, found } => write!(
-                f,
-                "offload binary entry {entry} has an image of {found} bytes, expected {expected}"
-            ),
+            Self::Output(error) => write!(f, "offload binary: {error}"),
         }
     }
 }
@@ -417,15 +404,7 @@ impl fmt::Display for Problem {
 /// The inputs are the images of entries.
 impl From<byte_parts::Error> for Error {
     fn from(error: byte_parts::Error) -> Self {
-        use byte_parts::Error::{InputCount, InputSize, OutOfMemory};
-
-        Error(match error {
-            InputCount { expected, found } => Problem::ImageCount { expected, found },
-            InputSize { input, expected, found } => {
-                Problem::ImageSize { entry: crate::to_u64(input), expected, found }
-            }
-            OutOfMemory { size } => Problem::OutOfMemory { size },
-        })
+        Error(Problem::Output(error))
     }
 }
 
@@ -441,10 +420,9 @@ impl From<Error> for std::io::Error {
             Problem::KeyHasNul { .. }
             | Problem::ValueHasNul { .. }
             | Problem::TooManyStringBytes
-            | Problem::OffsetOverflow { .. }
-            | Problem::ImageCount { .. }
-            | Problem::ImageSize { .. } => ErrorKind::InvalidInput,
-            Problem::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            | Problem::OffsetOverflow { .. } => ErrorKind::InvalidInput,
+            Problem::Output(byte_parts::Error::OutOfMemory { .. }) => ErrorKind::OutOfMemory,
+            Problem::Output(_) => ErrorKind::InvalidInput,
             _ => ErrorKind::InvalidData,
         };
         Self::new(kind, error)

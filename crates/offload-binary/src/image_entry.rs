@@ -9,12 +9,11 @@ use crate::kinds::{Flags, ImageKind, OffloadKind};
 use crate::wire::{HEADER_LEN, HEADER_V3_LEN, STRING_V1_LEN, STRING_V2_LEN};
 
 /// The version of the format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FormatVersion {
     /// One binary for each image, one after the other. LLVM 22 and older write this, and every
     /// release reads it.
-    #[default]
     V1,
     /// All images in one binary. LLVM 23 writes this; LLVM 22 cannot read it.
     V2,
@@ -25,7 +24,7 @@ pub enum FormatVersion {
 impl FormatVersion {
     /// Returns the version with this number, if there is one.
     #[must_use]
-    pub const fn from_number(number: u32) -> Option<Self> {
+    pub(crate) const fn from_number(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::V1),
             2 => Some(Self::V2),
@@ -109,7 +108,7 @@ impl<'a> ImageEntry<'a> {
         Self {
             image_kind: ImageKind::NONE,
             offload_kind: OffloadKind::NONE,
-            flags: Flags::NONE,
+            flags: Flags(0),
             strings: Vec::new(),
             size,
         }

@@ -1,7 +1,6 @@
 //! Kind and producer of an image.
 
 use core::fmt;
-use core::ops::BitOr;
 
 /// The format of a device image (`ImageKind` of LLVM's offload binary).
 ///
@@ -171,29 +170,13 @@ fn display(f: &mut fmt::Formatter<'_>, name: Option<&str>, number: u16) -> fmt::
 pub struct Flags(pub u32);
 
 impl Flags {
-    /// No flag; the [`Default`].
-    pub const NONE: Self = Self(0);
     /// The entry carries strings only and has no image (LLVM 23).
     pub const METADATA: Self = Self(1);
-
-    /// Returns whether no bit is set.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
 
     /// Returns whether all bits of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
-    }
-}
-
-impl BitOr for Flags {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
     }
 }
 
@@ -263,9 +246,8 @@ mod tests {
 
     #[test]
     fn unknown_flags_are_kept() {
-        let flags = Flags(0x8000_0000) | Flags::METADATA;
+        let flags = Flags(0x8000_0001);
         assert!(flags.contains(Flags::METADATA) && !Flags::METADATA.contains(flags));
-        assert_eq!((flags.0, Flags::NONE), (0x8000_0001, Flags(0)));
         assert_eq!(alloc::format!("{flags:?}"), "Flags(0x80000001)");
     }
 }

@@ -80,12 +80,12 @@
 //!
 //! # Writing
 //!
-//! Describe each image by an [`ImageEntry`] and make a [`Layout`] of them, which knows every offset before an image is
-//! touched; then [`Layout::to_vec`], `Layout::write_to`, or [`Layout::parts`] for writers with ways of their own. The
-//! bytes are those of LLVM's tool. [`convert`] turns one version into the other.
+//! Describe each image by an [`ImageEntry`] and make a [`layout`] of them, which knows every offset before an image is
+//! touched; then it is written to memory, to a writer, or as parts by writers with ways of their own
+//! ([`byte_parts::Layout`]). The bytes are those of LLVM's tool. [`convert`] turns one version into the other.
 //!
 //! ```
-//! use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind, convert};
+//! use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind, convert};
 //!
 //! let image = b"some image";
 //! let entry = ImageEntry::new(10)
@@ -93,7 +93,7 @@
 //!     .offload_kind(OffloadKind::HIP)
 //!     .string("arch", "gfx90a")
 //!     .string("triple", "amdgcn-amd-amdhsa");
-//! let v1 = Layout::new(FormatVersion::V1, &[entry])?.to_vec(&[image])?;
+//! let v1 = offload_binary::layout(FormatVersion::V1, &[entry])?.to_vec(&[image])?;
 //!
 //! // For LLVM 23; and back, byte for byte.
 //! let v2 = convert(&v1, FormatVersion::V2)?;
@@ -105,7 +105,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `std` | yes | `Layout::write_to`, which streams images from `std::io` readers; errors as `std::io::Error` |
+//! | `std` | yes | layouts stream images from `std::io` readers; errors as `std::io::Error` |
 //! | `target-id` | no | `Entry::target` and `ImageEntry::target`, in the types of `target-id` |
 //!
 //! # `no_std`, Rust version, stability
@@ -144,7 +144,7 @@ pub use convert::convert;
 pub use error::{Error, ErrorKind};
 pub use image_entry::{FormatVersion, ImageEntry, StringPair};
 pub use kinds::{Flags, ImageKind, OffloadKind};
-pub use layout::{Layout, MAX_STRING_BYTES};
+pub use layout::layout;
 
 /// The bytes every offload binary starts with.
 pub const MAGIC: [u8; 4] = [0x10, 0xff, 0x10, 0xad];

@@ -16,13 +16,13 @@ impl Entry<'_> {
     /// without an `arch`. Bytes that are not UTF-8 become U+FFFD.
     ///
     /// ```
-    /// use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary};
+    /// use offload_binary::{FormatVersion, ImageEntry, OffloadBinary};
     /// use target_id::{OffloadKind, Target, Triple};
     ///
     /// let triple = Triple::parse("amdgcn-amd-amdhsa");
     /// let target = Target::new(Some(OffloadKind::Hip), Some(triple), "gfx90a:xnack-");
     /// let entry = ImageEntry::new(5).target(&target).ok_or("not a kind of offload binaries")?;
-    /// let bytes = Layout::new(FormatVersion::V1, &[entry])?.to_vec(&[b"image"])?;
+    /// let bytes = offload_binary::layout(FormatVersion::V1, &[entry])?.to_vec(&[b"image"])?;
     ///
     /// for entry in OffloadBinary::parse(&bytes)?.entries() {
     ///     assert_eq!(entry.target(), target);

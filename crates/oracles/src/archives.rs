@@ -3,9 +3,10 @@
 use std::io::{self, Cursor, Read};
 
 use bundle_format::{EntryId, MAGIC_TEXT, Request};
+use byte_parts::ReadSeek;
 use fat_object::{
     BundleForm, Container, ContainerKind, Enter, FileFormat, Finding, Image, Options, PathStep,
-    ReadSeek, Visitor, walk,
+    Visitor, walk,
 };
 use hda_archive::{Member, Unbundling, conflicts, create, entries, write_archive};
 

@@ -2,7 +2,7 @@
 
 use bundle_format::text::TextBundle;
 use bundle_format::text::{ends_in_marker, is_text_bundle, to_vec, write_to};
-use bundle_format::{Bundle, Entry, Error, ErrorKind, Layout, bundles};
+use bundle_format::{Bundle, Entry, Error, ErrorKind, bundles};
 use byte_parts::Part;
 
 use crate::{assert_message, grow_prefix};
@@ -69,11 +69,12 @@ fn check_bundle(data: &[u8], bundle: &Bundle<'_>) {
 fn check_rewritten(bundle: &Bundle<'_>, entries: &[Entry<'_>]) {
     let payloads: Vec<&[u8]> = entries.iter().filter_map(Entry::payload).collect();
     let align = [1, 3, 8, 256][entries.len() % 4];
-    let layout = Layout::new(entries.iter().map(|e| (e.id(), e.size())), align).expect("fits");
+    let layout =
+        bundle_format::layout(entries.iter().map(|e| (e.id(), e.size())), align).expect("fits");
     let bytes = layout.to_vec(&payloads).expect("as laid out");
-    assert_eq!(bytes.len() as u64, layout.total_size());
+    assert_eq!(bytes.len() as u64, layout.size());
     for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.size() > 0) {
-        let place = layout.offset(index).and_then(|offset| layout.parts().at(offset));
+        let place = layout.offset(index).and_then(|offset| layout.parts.at(offset));
         assert_eq!(
             place,
             Some((layout.offset(index).unwrap(), Part::Input(&index, 0..entry.size())))

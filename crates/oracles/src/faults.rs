@@ -2,8 +2,9 @@
 
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom, Write};
 
+use byte_parts::ReadSeek;
 use fat_edit::{CompressOptions, Edit, EditOptions, survey};
-use fat_object::{Container, Finding, Image, Options, ReadSeek, Visitor, walk};
+use fat_object::{Container, Finding, Image, Options, Visitor, walk};
 use hda_archive::entries;
 
 use crate::edits::Choices;

@@ -1,7 +1,6 @@
 //! Linked ELF files made from the fuzzer's bytes, and what a loader and a runtime find in them after an edit.
 
 use arbitrary::{Result, Unstructured};
-use bundle_format::Layout;
 use ccob::{Version, WriteOptions};
 use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
 
@@ -90,7 +89,7 @@ fn bundle(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
         payloads.push((id, (0..size).map(|at| byte.wrapping_add((at / 7) as u8) | 1).collect()));
     }
     let sizes = payloads.iter().map(|(id, payload): &(_, Vec<u8>)| (*id, payload.len() as u64));
-    let layout = Layout::new(sizes, align).expect("is small");
+    let layout = bundle_format::layout(sizes, align).expect("is small");
     let payloads: Vec<&[u8]> = payloads.iter().map(|(_, payload)| &payload[..]).collect();
     let bytes = layout.to_vec(&payloads).expect("as laid out");
     if u.ratio(1, 4)? {
@@ -121,7 +120,7 @@ fn offload_binary(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     };
     let entries: Vec<_> = images.iter().map(entry).collect();
     let images: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();
-    let layout = offload_binary::Layout::new(version, &entries).expect("is small");
+    let layout = offload_binary::layout(version, &entries).expect("is small");
     let plain = layout.to_vec(&images).expect("as laid out");
     match version == FormatVersion::V3 && u.arbitrary()? {
         true => {

@@ -1,7 +1,7 @@
 //! Well-formed files made from the fuzzer's bytes, and what a walk must find in them.
 
 use arbitrary::{Result, Unstructured};
-use bundle_format::{Bundle, Layout};
+use bundle_format::Bundle;
 use ccob::{Method, Version, WriteOptions};
 
 use crate::bundles;
@@ -44,7 +44,7 @@ pub fn make(data: &[u8]) -> Option<Bytes> {
 pub fn check_bundle(data: &[u8]) {
     let u = &mut Unstructured::new(data);
     let Ok((entries, align)) = entries(u) else { return };
-    let layout = Layout::new(entries.iter().map(|(id, p)| (id, p.len() as u64)), align);
+    let layout = bundle_format::layout(entries.iter().map(|(id, p)| (id, p.len() as u64)), align);
     let payloads: Vec<&[u8]> = entries.iter().map(|(_, payload)| &payload[..]).collect();
     let mut bytes = layout.expect("no empty IDs").to_vec(&payloads).expect("as laid out");
     let bundle = Bundle::parse(&bytes).expect("what is written can be read");
@@ -159,7 +159,7 @@ fn bundle(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     let ids = (0..).map(|number| format!("hip-amdgcn-amd-amdhsa--gfx{number}"));
     let sizes = payloads.iter().map(|payload| payload.len() as u64);
     let align = *u.choose(&[1, 8, 64])?;
-    let layout = Layout::new(ids.zip(sizes), align).expect("is small");
+    let layout = bundle_format::layout(ids.zip(sizes), align).expect("is small");
     let payloads: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
     Ok(File { bytes: layout.to_vec(&payloads).expect("as laid out"), images })
 }

@@ -2,8 +2,8 @@
 
 use arbitrary::{Result as Made, Unstructured};
 use offload_binary::{
-    CompressedBinary, Error, ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind, Layout,
-    OffloadBinary, OffloadKind, binaries, convert,
+    CompressedBinary, Error, ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind, OffloadBinary,
+    OffloadKind, binaries, convert,
 };
 
 use ccob::{Method, WriteOptions};
@@ -33,7 +33,7 @@ pub fn check(data: &[u8]) {
 pub fn check_layout(data: &[u8]) {
     let u = &mut Unstructured::new(data);
     let Ok((version, entries, images)) = described(u) else { return };
-    let layout = match Layout::new(version, &entries) {
+    let layout = match offload_binary::layout(version, &entries) {
         Ok(layout) => layout,
         Err(error) => {
             let mut strings = entries.iter().flat_map(|entry| &entry.strings);
@@ -44,7 +44,7 @@ pub fn check_layout(data: &[u8]) {
     };
     let parts: Vec<&[u8]> = images.iter().map(Vec::as_slice).collect();
     let bytes = layout.to_vec(&parts).expect("as laid out");
-    assert_eq!(bytes.len() as u64, layout.total_size());
+    assert_eq!(bytes.len() as u64, layout.size());
     let read = contents(&bytes);
     assert!(read.iter().map(|(entry, _)| entry).eq(&entries));
     assert!(read.iter().map(|(_, image)| *image).eq(parts));

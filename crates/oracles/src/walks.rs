@@ -3,9 +3,10 @@
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
+use byte_parts::ReadSeek;
 use fat_object::{
     Container, ContainerKind, Error, ErrorKind, FileFormat, Finding, Image, ImageInfo, Listing,
-    Location, Options, ReadSeek, Severity, Visitor, has_device_code, list, list_slice,
+    Location, Options, Severity, Visitor, has_device_code, list, list_slice,
     list_with_thin_members, walk,
 };
 

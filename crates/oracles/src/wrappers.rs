@@ -1,11 +1,11 @@
 //! Registration code for device images, of any images and options.
 
 use arbitrary::{Result, Unstructured};
+use byte_parts::Layout;
 use byte_parts::Part;
-use offload_binary::{FormatVersion, ImageEntry, Layout as PackageLayout, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
 use wrapper_ir::{
-    Abi, Entries, EntryFlags, Error, ErrorKind, Image, ImageInfo, Kind, Layout, ManagedCall,
-    Module, OffloadEntry, Target, Wrapper,
+    Abi, Entries, EntryFlags, Error, ErrorKind, Image, Module, OffloadEntry, Target, Wrapper,
 };
 
 use crate::assert_message;
@@ -34,7 +34,7 @@ pub fn check(data: &[u8]) {
 
 /// Checks entries of any names and numbers: accepted ones have the symbols they were given, in every form.
 fn entries(u: &mut Unstructured<'_>) -> Result<()> {
-    let (kind, abi) = (*u.choose(&Kind::ALL)?, *u.choose(&Abi::ALL)?);
+    let (kind, abi) = (*u.choose(&Wrapper::KINDS)?, *u.choose(&Abi::ALL)?);
     let Ok(target) = target(u)? else { return Ok(()) };
     let mut module = Entries::new(kind, abi, target).retain(u.arbitrary()?);
     if u.ratio(1, 8)? {
@@ -75,7 +75,7 @@ fn entries(u: &mut Unstructured<'_>) -> Result<()> {
 
 /// Checks data that is an image: raw, or an offload binary.
 pub fn check_image(data: &[u8]) {
-    for kind in Kind::ALL {
+    for kind in Wrapper::KINDS {
         let target = Target::new("x86_64-unknown-linux-gnu").expect("known");
         let wrapper = Wrapper::new(kind, Abi::Current, target);
         check_wrapper(&|wrapper| wrapper, &wrapper, &[data.to_vec()], &[]);
@@ -83,7 +83,7 @@ pub fn check_image(data: &[u8]) {
 }
 
 fn made(u: &mut Unstructured<'_>) -> Result<()> {
-    let kind = *u.choose(&Kind::ALL)?;
+    let kind = *u.choose(&Wrapper::KINDS)?;
     let abi = *u.choose(&Abi::ALL)?;
     let target = match target(u)? {
         Ok(target) => target,
@@ -94,7 +94,7 @@ fn made(u: &mut Unstructured<'_>) -> Result<()> {
     };
     let options = options(u)?;
     let (mut images, mut ids) = (Vec::new(), Vec::new());
-    let single = kind != Kind::OpenMp && u.ratio(9, 10)?;
+    let single = kind != OffloadKind::OPENMP && u.ratio(9, 10)?;
     let has_ids = u.ratio(1, if abi == Abi::Aomp { 2 } else { 20 })?;
     while images.len() < 5 && (images.is_empty() || (!single && u.arbitrary()?)) {
         images.push(image(u, kind)?);
@@ -131,12 +131,11 @@ fn options(u: &mut Unstructured<'_>) -> Result<Box<Options>> {
         1 => Some("suffix_1".to_owned()),
         _ => None,
     };
-    let info = *u.choose(&[ImageInfo::Strong, ImageInfo::Weak, ImageInfo::None])?;
-    let call = *u.choose(&[ManagedCall::Cuda, ManagedCall::Llvm])?;
+    let (weak, six) = (u.arbitrary()?, u.arbitrary()?);
     let keep = u.ratio(1, 8)?;
     Ok(Box::new(move |wrapper| {
-        let mut wrapper = wrapper.relocatable(relocatable).image_info(info);
-        wrapper = wrapper.managed_call(call).keep_packages(keep);
+        let mut wrapper = wrapper.relocatable(relocatable).weak_image_info(weak);
+        wrapper = wrapper.llvm_managed_call(six).keep_packages(keep);
         if let Some(retain) = retain {
             wrapper = wrapper.retain(retain);
         }
@@ -151,7 +150,7 @@ fn options(u: &mut Unstructured<'_>) -> Result<Box<Options>> {
 }
 
 /// Makes any bytes, or an offload binary, damaged if the fuzzer chooses so.
-fn image(u: &mut Unstructured<'_>, kind: Kind) -> Result<Vec<u8>> {
+fn image(u: &mut Unstructured<'_>, kind: OffloadKind) -> Result<Vec<u8>> {
     if u.arbitrary()? {
         let size = match u.ratio(1, 16)? {
             // Where bitcode starts to align images.
@@ -165,9 +164,9 @@ fn image(u: &mut Unstructured<'_>, kind: Kind) -> Result<Vec<u8>> {
     }
     let version = *u.choose(&[FormatVersion::V1, FormatVersion::V2])?;
     let of_kind = match kind {
-        Kind::OpenMp => OffloadKind::OPENMP,
-        Kind::Cuda => OffloadKind::CUDA,
-        Kind::Hip => OffloadKind::HIP,
+        OffloadKind::OPENMP => OffloadKind::OPENMP,
+        OffloadKind::CUDA => OffloadKind::CUDA,
+        OffloadKind::HIP => OffloadKind::HIP,
         _ => OffloadKind::SYCL,
     };
     let most = if version == FormatVersion::V1 { 1 } else { 4 };
@@ -181,7 +180,7 @@ fn image(u: &mut Unstructured<'_>, kind: Kind) -> Result<Vec<u8>> {
         entries.push(entry.string("arch", &arch).into_owned());
         inner.push(bytes);
     }
-    let layout = PackageLayout::new(version, &entries).expect("few small entries");
+    let layout = offload_binary::layout(version, &entries).expect("few small entries");
     let mut package = layout.to_vec(&inner).expect("as laid out");
     for _ in 0..u.int_in_range(0..=7_u8)?.saturating_sub(4) {
         match u.arbitrary()? {
@@ -299,13 +298,13 @@ fn check_layout(layout: &Layout, images: &[&[u8]], align: u64, magic: &[u8]) -> 
     layout.write_to(&mut written, images.iter().copied()).expect("memory can be written");
     assert!(written == bytes);
     let mut at = 0;
-    for part in layout.parts().iter() {
+    for part in layout.parts.iter() {
         let expected = match part {
             Part::Bytes(bytes) => bytes.to_vec(),
             Part::Zeros(count) => vec![0; count as usize],
             Part::Input(&image, range) => {
                 assert_eq!(at as u64 % align, 0);
-                assert!(layout.image_offset(image).is_some());
+                assert!(layout.offset(image).is_some());
                 images[image][range.start as usize..range.end as usize].to_vec()
             }
         };

@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// Addresses of 32 bits, and big-endian ones, are not read.

@@ -7,11 +7,11 @@ use core::fmt;
 ///
 /// The text says what is wrong, where, and what was expected. Any text is an [`OffloadKind`](crate::OffloadKind), a
 /// [`Triple`](crate::Triple) and a [`Feature`](crate::Feature).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The text before the first `:` is empty (or the whole target ID is).

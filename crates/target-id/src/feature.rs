@@ -115,7 +115,7 @@ impl fmt::Display for Feature {
 }
 
 /// The value a target ID gives a feature. The third value, *any*, is the feature's absence, and there are no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Setting {
     /// `-`: the feature is disabled.
     Off,

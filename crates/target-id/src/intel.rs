@@ -27,7 +27,7 @@ const LLVM_PREFIX: &str = "xe_";
 /// assert_eq!(IntelGpu::from_ip_version(0x0500_4004), Some(gpu));
 /// # Ok::<(), &str>(())
 /// ```
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct IntelGpu {
     /// Architecture, release and revision; `None` of a name that stands for several GPUs.
     ip: Option<[u8; 3]>,

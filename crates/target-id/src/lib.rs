@@ -105,9 +105,7 @@ pub use feature::{Feature, Setting};
 pub use intel::IntelGpu;
 pub use kind::OffloadKind;
 pub use nvidia::NvidiaArch;
-pub use processor::{
-    Family, Processor, amdgpu_processors, is_known_processor, processor_family, processor_names,
-};
+pub use processor::{Family, Processor, is_known_processor, processor_family, processor_names};
 pub use provides::{Provision, provides};
 pub use target::Target;
 pub use target_id::TargetId;

@@ -30,7 +30,7 @@ pub(crate) enum NvidiaScope {
 /// }
 /// # Ok::<(), target_id::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NvidiaArch {
     major: u16,
     minor: u16,

@@ -6,7 +6,7 @@ use crate::intel::IntelGpu;
 use crate::triple::arch::amdgpu_processor;
 
 /// The instruction set family of a processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Family {
     /// AMD GPUs from GCN on, triples `amdgcn` and `amdgpu`.
@@ -148,7 +148,7 @@ impl Processor {
 }
 
 /// Returns all AMD GPU processors, the retired, generic and pre-GCN ones included.
-pub fn amdgpu_processors() -> impl DoubleEndedIterator<Item = &'static Processor> + Clone {
+pub(crate) fn amdgpu_processors() -> impl DoubleEndedIterator<Item = &'static Processor> + Clone {
     AMDGCN.iter().chain(R600)
 }
 

@@ -303,8 +303,10 @@ mod tests {
     /// Every generic processor provides for its members and for nobody else.
     #[test]
     fn generic_processors_provide_for_their_members_only() {
-        for generic in crate::amdgpu_processors().filter(|one| one.is_generic()) {
-            for one in crate::amdgpu_processors().filter(|one| one.family() == generic.family()) {
+        for generic in crate::processor::amdgpu_processors().filter(|one| one.is_generic()) {
+            for one in
+                crate::processor::amdgpu_processors().filter(|one| one.family() == generic.family())
+            {
                 let found = answer((AMD, generic.name()), (AMD, one.name())).is_provided();
                 let expected = one == generic || generic.covers().contains(&one.name());
                 assert_eq!(found, expected, "{} {}", generic.name(), one.name());

@@ -8,7 +8,6 @@ use crate::kind::OffloadKind;
 use crate::target::Target;
 use crate::target_id::TargetId;
 use crate::triple::Triple;
-use crate::verdict::Verdict;
 
 /// The text, as in files.
 impl Serialize for OffloadKind {
@@ -40,17 +39,6 @@ impl Serialize for Target {
         fields.serialize_field("kind", &self.kind())?;
         fields.serialize_field("triple", &self.triple())?;
         fields.serialize_field("target", &id)?;
-        fields.end()
-    }
-}
-
-/// `compatible`, `strict` and `reason`, the text.
-impl Serialize for Verdict {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Verdict", 3)?;
-        fields.serialize_field("compatible", &self.is_compatible())?;
-        fields.serialize_field("strict", &self.is_strict())?;
-        fields.serialize_field("reason", &format_args!("{self}"))?;
         fields.end()
     }
 }

@@ -14,7 +14,7 @@ use crate::triple::Triple;
 ///
 /// The target ID is kept as written, because LLVM's first rule compares texts, and because
 /// it need not be valid. It is empty for targets without one, such as hosts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     kind: Option<OffloadKind>,
     triple: Option<Triple>,

@@ -269,8 +269,6 @@ impl PartialEq for TargetId {
     }
 }
 
-impl Eq for TargetId {}
-
 /// The text after the first `:`; never empty.
 #[derive(Clone, Copy)]
 struct FeatureText<'a> {

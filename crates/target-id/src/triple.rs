@@ -30,7 +30,7 @@ use arch::Arch;
 /// assert_eq!(triple.normalized().as_str(), "x86_64-unknown-linux-gnu");
 /// assert_eq!(Triple::parse("amdgcn-amd-amdhsa").bundle_form(), "amdgcn-amd-amdhsa-");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Triple {
     text: String,
 }

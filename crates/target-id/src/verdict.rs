@@ -16,7 +16,7 @@ use crate::triple::Triple;
 ///
 /// [`Display`](fmt::Display) says it in a few words whose subject is the code object: "needs
 /// xnack off, the device has it on". Control characters in names are escaped there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict {
     /// Same kind, compatible triples, and target IDs that are the same text. The only way

@@ -12,13 +12,14 @@ use std::borrow::Cow;
 use std::iter;
 use std::ops::Range;
 
+use crate::OffloadKind;
+use crate::abi::Abi;
 use crate::description::{
     Blob, Block, Constant, Function, Global, Instruction, Linkage, Local, Module, Name, Operation,
     Role, Startup, Struct, Type,
 };
 use crate::error::Problem;
 use crate::image::Image;
-use crate::kinds::{Abi, Kind};
 use crate::target::{ObjectFormat, Target};
 use crate::wrapper::Wrapper;
 use body::Body;
@@ -32,15 +33,16 @@ pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Problem> {
     let mut module = empty(source_name, wrapper.kind, wrapper.abi, wrapper.target.clone());
     module.inputs = wrapper.images.iter().map(|image| image.size).collect();
     match wrapper.kind {
-        Kind::OpenMp => openmp::build(&mut module, wrapper)?,
-        Kind::Cuda | Kind::Hip => fatbin::build(&mut module, wrapper)?,
-        Kind::Sycl => sycl::build(&mut module, wrapper)?,
+        OffloadKind::OPENMP => openmp::build(&mut module, wrapper)?,
+        OffloadKind::CUDA | OffloadKind::HIP => fatbin::build(&mut module, wrapper)?,
+        // Others are refused by now.
+        _ => sycl::build(&mut module, wrapper)?,
     }
     Ok(module)
 }
 
 /// Returns an empty module.
-fn empty(source_name: &'static str, kind: Kind, abi: Abi, target: Target) -> Module {
+fn empty(source_name: &'static str, kind: OffloadKind, abi: Abi, target: Target) -> Module {
     Module {
         source_name,
         kind,

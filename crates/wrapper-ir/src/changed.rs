@@ -2,11 +2,11 @@
 
 use crate::description::{Constant, Function, Module, Operation, Type, Value};
 use crate::error::Error;
-use crate::{Abi, ErrorKind, Image, Kind, Target, Wrapper};
+use crate::{Abi, ErrorKind, Image, OffloadKind, Target, Wrapper};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 
-fn module(kind: Kind, triple: &str, image: Image<'_>) -> Module {
+fn module(kind: OffloadKind, triple: &str, image: Image<'_>) -> Module {
     let target = Target::new(triple).unwrap();
     Wrapper::new(kind, Abi::Current, target).image(image).module().unwrap()
 }
@@ -18,7 +18,7 @@ fn not_native(module: &Module, symbol: &str, what: &str) {
     assert_eq!(error.to_string(), format!("no native form of \"{symbol}\": {what}"));
 }
 
-fn changed(kind: Kind, change: impl FnOnce(&mut Module)) -> Error {
+fn changed(kind: OffloadKind, change: impl FnOnce(&mut Module)) -> Error {
     let image = Image::from_bytes(b"an image");
     let mut module = module(kind, LINUX, image);
     change(&mut module);
@@ -32,7 +32,7 @@ fn unknown(name: &str) -> String {
 #[test]
 fn a_missing_variable_is_an_error() {
     let name = ".omp_offloading.device_images";
-    let error = changed(Kind::OpenMp, |module| {
+    let error = changed(OffloadKind::OPENMP, |module| {
         module.globals.retain(|global| global.name != name);
     });
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -41,7 +41,7 @@ fn a_missing_variable_is_an_error() {
 
 #[test]
 fn a_missing_function_is_an_error() {
-    let error = changed(Kind::Hip, |module| {
+    let error = changed(OffloadKind::HIP, |module| {
         module.functions.retain(|function| function.name != "atexit");
     });
     assert_eq!(error.to_string(), unknown("atexit"));
@@ -49,7 +49,7 @@ fn a_missing_function_is_an_error() {
 
 #[test]
 fn a_missing_structure_is_an_error() {
-    let error = changed(Kind::Cuda, |module| {
+    let error = changed(OffloadKind::CUDA, |module| {
         module.structs.retain(|structure| structure.name != "fatbin_wrapper");
     });
     assert_eq!(error.to_string(), unknown("fatbin_wrapper"));
@@ -57,7 +57,7 @@ fn a_missing_structure_is_an_error() {
 
 #[test]
 fn a_missing_blob_is_an_error() {
-    let error = changed(Kind::OpenMp, |module| {
+    let error = changed(OffloadKind::OPENMP, |module| {
         for global in &mut module.globals {
             if let Some(Constant::Image { blob, .. }) = &mut global.init {
                 *blob = 1;
@@ -73,7 +73,7 @@ fn register_of(module: &mut Module) -> &mut Function {
 
 #[test]
 fn a_local_before_its_definition_is_an_error() {
-    let error = changed(Kind::Hip, |module| {
+    let error = changed(OffloadKind::HIP, |module| {
         let instructions = &mut register_of(module).blocks[0].instructions;
         let Operation::Call { arguments, .. } = &mut instructions[0].operation else {
             panic!("a call comes first")
@@ -88,7 +88,7 @@ fn a_local_before_its_definition_is_an_error() {
 
 #[test]
 fn a_result_out_of_order_is_an_error() {
-    let error = changed(Kind::Hip, |module| {
+    let error = changed(OffloadKind::HIP, |module| {
         register_of(module).blocks[0].instructions[0].result = Some(7);
     });
     let expected = "function \".hip.fatbin_reg\" refers to local 7 where it is not defined";
@@ -98,7 +98,7 @@ fn a_result_out_of_order_is_an_error() {
 #[test]
 fn many_returns_on_arm64_windows() {
     let image = Image::from_bytes(b"i");
-    let mut module = module(Kind::Sycl, "aarch64-pc-windows-msvc", image);
+    let mut module = module(OffloadKind::SYCL, "aarch64-pc-windows-msvc", image);
     for (more, fits) in [(30, true), (1, false)] {
         let function = module.functions.first_mut().unwrap();
         let block = function.blocks[0].clone();
@@ -116,7 +116,7 @@ fn many_returns_on_arm64_windows() {
 
 #[test]
 fn changed_modules_are_refused() {
-    let module = || module(Kind::Cuda, LINUX, Image::from_bytes(b"i"));
+    let module = || module(OffloadKind::CUDA, LINUX, Image::from_bytes(b"i"));
     let mut changed = module();
     changed.functions.retain(|function| function.name != "atexit");
     not_native(&changed, "atexit", "neither defined nor declared");
@@ -139,7 +139,7 @@ fn changed_modules_are_refused() {
 
 #[test]
 fn modules_that_need_other_code_are_refused() {
-    let module = || module(Kind::Cuda, "aarch64-apple-darwin", Image::from_bytes(b"image"));
+    let module = || module(OffloadKind::CUDA, "aarch64-apple-darwin", Image::from_bytes(b"image"));
     let mut changed = module();
     changed.destructors = changed.constructors.clone();
     not_native(&changed, ".cuda.fatbin_reg", "destructors in mach-o");

@@ -8,7 +8,8 @@
 
 use std::borrow::Cow;
 
-use crate::kinds::{Abi, Kind};
+use crate::OffloadKind;
+use crate::abi::Abi;
 use crate::target::Target;
 
 /// The name of a symbol or type.
@@ -19,7 +20,7 @@ pub(crate) type Name = Cow<'static, str>;
 #[derive(Debug)]
 pub struct Module {
     pub(crate) source_name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: OffloadKind,
     pub(crate) abi: Abi,
     pub(crate) target: Target,
     pub(crate) structs: Vec<Struct>,
@@ -496,7 +497,7 @@ mod tests {
     use crate::{Entries, Image, OffloadEntry, Wrapper};
 
     /// Returns offsets and size of a structure, as clang 22 lays it out (`-fdump-record-layouts`).
-    fn layout(kind: Kind, abi: Abi, triple: &str, name: &str) -> (Vec<u64>, u64) {
+    fn layout(kind: OffloadKind, abi: Abi, triple: &str, name: &str) -> (Vec<u64>, u64) {
         let mut image = Image::from_bytes(b"x");
         if abi == Abi::Aomp {
             image = image.target_id("gfx906");
@@ -510,8 +511,9 @@ mod tests {
 
     #[test]
     fn entries_are_laid_out_as_by_clang() {
-        let entry =
-            |triple| layout(Kind::OpenMp, Abi::Current, triple, "struct.__tgt_offload_entry");
+        let entry = |triple| {
+            layout(OffloadKind::OPENMP, Abi::Current, triple, "struct.__tgt_offload_entry")
+        };
         let narrow = vec![0, 8, 10, 12, 16, 20, 24, 32, 40];
         assert_eq!(entry("x86_64-unknown-linux-gnu"), (vec![0, 8, 10, 12, 16, 24, 32, 40, 48], 56));
         assert_eq!(entry("i386-unknown-linux-gnu"), (narrow.clone(), 44));
@@ -521,7 +523,8 @@ mod tests {
 
     #[test]
     fn old_entries_have_five_fields() {
-        let entry = |triple| layout(Kind::OpenMp, Abi::Legacy, triple, "__tgt_offload_entry");
+        let entry =
+            |triple| layout(OffloadKind::OPENMP, Abi::Legacy, triple, "__tgt_offload_entry");
         assert_eq!(entry("x86_64-unknown-linux-gnu"), (vec![0, 8, 16, 24, 28], 32));
         assert_eq!(entry("i386-unknown-linux-gnu"), (vec![0, 4, 8, 12, 16], 20));
     }
@@ -530,13 +533,13 @@ mod tests {
     fn tables_are_laid_out_as_by_clang() {
         let wide = |kind, name| layout(kind, Abi::Current, "aarch64-unknown-linux-gnu", name);
         let narrow = |kind, name| layout(kind, Abi::Current, "powerpc-unknown-linux-gnu", name);
-        assert_eq!(wide(Kind::OpenMp, "__tgt_device_image"), (vec![0, 8, 16, 24], 32));
-        assert_eq!(narrow(Kind::OpenMp, "__tgt_device_image"), (vec![0, 4, 8, 12], 16));
-        assert_eq!(wide(Kind::OpenMp, "__tgt_bin_desc"), (vec![0, 8, 16, 24], 32));
-        assert_eq!(narrow(Kind::OpenMp, "__tgt_bin_desc"), (vec![0, 4, 8, 12], 16));
-        assert_eq!(wide(Kind::Hip, "fatbin_wrapper"), (vec![0, 4, 8, 16], 24));
-        assert_eq!(narrow(Kind::Hip, "fatbin_wrapper"), (vec![0, 4, 8, 12], 16));
-        let info = |triple| layout(Kind::OpenMp, Abi::Aomp, triple, "__tgt_image_info");
+        assert_eq!(wide(OffloadKind::OPENMP, "__tgt_device_image"), (vec![0, 8, 16, 24], 32));
+        assert_eq!(narrow(OffloadKind::OPENMP, "__tgt_device_image"), (vec![0, 4, 8, 12], 16));
+        assert_eq!(wide(OffloadKind::OPENMP, "__tgt_bin_desc"), (vec![0, 8, 16, 24], 32));
+        assert_eq!(narrow(OffloadKind::OPENMP, "__tgt_bin_desc"), (vec![0, 4, 8, 12], 16));
+        assert_eq!(wide(OffloadKind::HIP, "fatbin_wrapper"), (vec![0, 4, 8, 16], 24));
+        assert_eq!(narrow(OffloadKind::HIP, "fatbin_wrapper"), (vec![0, 4, 8, 12], 16));
+        let info = |triple| layout(OffloadKind::OPENMP, Abi::Aomp, triple, "__tgt_image_info");
         assert_eq!(info("x86_64-unknown-linux-gnu"), (vec![0, 4, 8, 16, 24], 32));
         assert_eq!(info("i386-unknown-linux-gnu"), (vec![0, 4, 8, 12, 16], 20));
     }
@@ -545,7 +548,7 @@ mod tests {
     #[test]
     fn descriptions_meet_the_conditions_of_emitters() {
         let triples = ["x86_64-unknown-linux-gnu", "i686-pc-windows-msvc", "aarch64-apple-darwin"];
-        for kind in Kind::ALL {
+        for kind in Wrapper::KINDS {
             for abi in Abi::ALL {
                 for triple in triples {
                     let target = Target::new(triple).unwrap();

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::BitOr;
 
+use crate::OffloadKind;
+use crate::abi::Abi;
 use crate::build;
 use crate::description::Module;
 use crate::error::{Error, Problem};
-use crate::kinds::{Abi, Kind};
 use crate::target::Target;
 use crate::wrapper::{check_suffix, is_supported};
 
@@ -151,7 +152,7 @@ impl EntryFlags {
 
     /// Returns whether no bit is set.
     #[must_use]
-    pub const fn is_empty(self) -> bool {
+    pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
@@ -177,10 +178,10 @@ impl fmt::Debug for EntryFlags {
 /// The [`Module`] has no code and no images. Its object goes to the linker together with the one that defines the symbols.
 ///
 /// ```
-/// use wrapper_ir::{Abi, Entries, Kind, OffloadEntry, Target};
+/// use wrapper_ir::{Abi, Entries, OffloadKind, OffloadEntry, Target};
 ///
 /// # fn main() -> Result<(), wrapper_ir::Error> {
-/// let module = Entries::new(Kind::Hip, Abi::Current, Target::new("x86_64-unknown-linux-gnu")?)
+/// let module = Entries::new(OffloadKind::HIP, Abi::Current, Target::new("x86_64-unknown-linux-gnu")?)
 ///     .entry(OffloadEntry::kernel("scale", "scale_handle"))
 ///     .module()?;
 /// assert!(module.ir_to_string(&[])?.contains("@.offloading.entry.scale = weak constant"));
@@ -191,7 +192,7 @@ impl fmt::Debug for EntryFlags {
 /// ```
 #[derive(Debug)]
 pub struct Entries<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: OffloadKind,
     pub(crate) abi: Abi,
     pub(crate) target: Target,
     pub(crate) entries: Vec<OffloadEntry<'a>>,
@@ -202,7 +203,8 @@ pub struct Entries<'a> {
 impl<'a> Entries<'a> {
     /// Starts without entries.
     #[must_use]
-    pub fn new(kind: Kind, abi: Abi, target: Target) -> Self {
+    pub fn new(kind: OffloadKind, abi: Abi, target: Target) -> Self {
+        let kind = kind.current();
         Self { kind, abi, target, entries: Vec::new(), retain: true, suffix: None }
     }
 
@@ -223,7 +225,7 @@ impl<'a> Entries<'a> {
     /// Sets whether the linker must keep the entries (`SHF_GNU_RETAIN`, `N_NO_DEAD_STRIP`); the default is true.
     ///
     /// Without it they are as clang's: `ld.lld --gc-sections` drops them unless the link has the arguments that
-    /// [`Module::link_args`] returns.
+    /// [`Module::compiler_args`] returns.
     #[must_use]
     pub fn retain(mut self, retain: bool) -> Self {
         self.retain = retain;
@@ -253,7 +255,7 @@ impl<'a> Entries<'a> {
 
     fn check(&self) -> Result<(), Problem> {
         let (kind, abi, format) = (self.kind, self.abi, self.target.format());
-        if kind == Kind::Sycl {
+        if kind == OffloadKind::SYCL {
             return Err(Problem::EntriesUnsupported { kind });
         }
         if !is_supported(kind, abi, format) {
@@ -315,12 +317,12 @@ impl<'a> Entries<'a> {
 
         let managed = matches!(self.abi, Abi::Current | Abi::Llvm24);
         match (self.kind, self.abi, entry.flags.0 & TYPE) {
-            (Kind::OpenMp | Kind::Sycl, ..) => entry.auxiliary.is_none(),
+            (OffloadKind::OPENMP | OffloadKind::SYCL, ..) => entry.auxiliary.is_none(),
             // Such code takes the flags as a whole for the type.
             (_, Abi::Aomp | Abi::Legacy, _) => entry.flags.is_empty(),
             (_, _, 0) => true,
             (_, _, 1) => managed && entry.auxiliary.is_some(),
-            (Kind::Hip, _, 2 | 3) => true,
+            (OffloadKind::HIP, _, 2 | 3) => true,
             _ => false,
         }
     }

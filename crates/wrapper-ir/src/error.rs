@@ -2,7 +2,8 @@
 
 use std::{fmt, io};
 
-use crate::kinds::{Abi, Kind};
+use crate::OffloadKind;
+use crate::abi::Abi;
 use crate::target::ObjectFormat;
 
 /// Error of describing or writing registration code or entries.
@@ -20,8 +21,8 @@ use crate::target::ObjectFormat;
 #[derive(Debug)]
 pub struct Error(pub(crate) Problem);
 
-/// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// OffloadKind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// No kind or generation has this name, or no data layout is known for the target triple.
@@ -30,7 +31,8 @@ pub enum ErrorKind {
     Unsupported,
     /// There is no writer for native objects of this target, or not for such code.
     NotNative,
-    /// A name, target ID, alignment or data layout cannot be written, or names repeat.
+    /// A name, target ID, alignment or data layout cannot be written, names repeat, or the head of an image is longer than
+    /// the image.
     Invalid,
     /// There are no images or entries, or there is not a target ID for each image.
     Count,
@@ -42,10 +44,8 @@ pub enum ErrorKind {
     Package,
     /// Something is larger than its field or format can say.
     Limit,
-    /// The images are not those that were laid out.
-    Input,
-    /// There is not enough memory for the output.
-    Memory,
+    /// The images are not those that were laid out, or there is not enough memory for the output.
+    Output,
 }
 
 impl Error {
@@ -53,9 +53,7 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self.0 {
-            Problem::UnknownKind { .. }
-            | Problem::UnknownAbi { .. }
-            | Problem::UnknownTriple { .. } => ErrorKind::UnknownName,
+            Problem::UnknownAbi { .. } | Problem::UnknownTriple { .. } => ErrorKind::UnknownName,
             Problem::Unsupported { .. }
             | Problem::TargetIdUnsupported { .. }
             | Problem::PrivateEntriesUnsupported { .. }
@@ -89,10 +87,8 @@ impl Error {
             | Problem::ObjectTooLarge { .. }
             | Problem::Bitcode(_)
             | Problem::OutputTooLarge => ErrorKind::Limit,
-            Problem::HeadTooLong { .. }
-            | Problem::InputCount { .. }
-            | Problem::InputSize { .. } => ErrorKind::Input,
-            Problem::OutOfMemory { .. } => ErrorKind::Memory,
+            Problem::HeadTooLong { .. } => ErrorKind::Invalid,
+            Problem::Output(_) => ErrorKind::Output,
         }
     }
 
@@ -108,8 +104,8 @@ impl Error {
             | Problem::EmptyPackage { image }
             | Problem::AfterPackage { image, .. }
             | Problem::PackageKind { image, .. }
-            | Problem::BadTargetId { image, .. }
-            | Problem::InputSize { image, .. } => Some(image),
+            | Problem::BadTargetId { image, .. } => Some(image),
+            Problem::Output(byte_parts::Error::InputSize { input, .. }) => Some(input),
             _ => None,
         }
     }
@@ -165,26 +161,24 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<byte_parts::Error> for Error {
+    fn from(error: byte_parts::Error) -> Self {
+        Error(Problem::Output(error))
+    }
+}
+
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         Error(problem)
     }
 }
 
-impl From<byte_parts::Error> for Error {
-    fn from(error: byte_parts::Error) -> Self {
-        Error(error.into())
-    }
-}
-
-/// [`InvalidData`](io::ErrorKind::InvalidData) if it is about what an offload binary holds,
-/// [`OutOfMemory`](io::ErrorKind::OutOfMemory), and else [`InvalidInput`](io::ErrorKind::InvalidInput). The error itself is
-/// inside.
+/// [`InvalidData`](io::ErrorKind::InvalidData) if it is about what an offload binary holds, and else
+/// [`InvalidInput`](io::ErrorKind::InvalidInput). The error itself is inside.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match error.kind() {
             ErrorKind::Package => io::ErrorKind::InvalidData,
-            ErrorKind::Memory => io::ErrorKind::OutOfMemory,
             _ => io::ErrorKind::InvalidInput,
         };
         io::Error::new(kind, error)
@@ -196,9 +190,6 @@ impl From<Error> for io::Error {
 /// Images, entries and inputs are numbered from 0 in the order they were given; sizes are in bytes.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// No kind has this name.
-    UnknownKind { name: Box<str> },
-
     /// No generation has this name.
     UnknownAbi { name: Box<str> },
 
@@ -214,13 +205,13 @@ pub(crate) enum Problem {
     UnsupportedDataLayout { layout: Box<str>, specification: Box<str> },
 
     /// This generation has no such registration code for this object format.
-    Unsupported { abi: Abi, kind: Kind, format: ObjectFormat },
+    Unsupported { abi: Abi, kind: OffloadKind, format: ObjectFormat },
 
     /// There is no image.
-    NoImage { kind: Kind },
+    NoImage { kind: OffloadKind },
 
     /// There are several images for a kind that registers one.
-    SingleImage { kind: Kind, found: usize },
+    SingleImage { kind: OffloadKind, found: usize },
 
     /// There are more images than a 32-bit count holds.
     TooManyImages { found: usize },
@@ -245,7 +236,7 @@ pub(crate) enum Problem {
     AfterPackage { image: usize, package: u64, size: u64 },
 
     /// An offload binary has an image of another kind.
-    PackageKind { image: usize, entry: usize, kind: Kind, found: offload_binary::OffloadKind },
+    PackageKind { image: usize, entry: usize, kind: OffloadKind, found: OffloadKind },
 
     /// Some images have a target ID and some have none.
     TargetIdCount { images: usize, target_ids: usize },
@@ -266,10 +257,10 @@ pub(crate) enum Problem {
     PrivateEntriesUnsupported { format: ObjectFormat },
 
     /// The kind registers no entries.
-    EntriesUnsupported { kind: Kind },
+    EntriesUnsupported { kind: OffloadKind },
 
     /// No entries were added.
-    NoEntry { kind: Kind },
+    NoEntry { kind: OffloadKind },
 
     /// The name of an entry is empty or has a NUL, which would end it.
     BadEntryName { entry: usize, name: Box<str> },
@@ -284,16 +275,10 @@ pub(crate) enum Problem {
     EmptyVariable { entry: usize },
 
     /// Registration code ignores variables with such flags.
-    UnregisteredEntry { entry: usize, kind: Kind, abi: Abi, flags: u32 },
+    UnregisteredEntry { entry: usize, kind: OffloadKind, abi: Abi, flags: u32 },
 
     /// A number of an entry has no room in its record.
     EntryTooLarge { entry: usize, field: &'static str, value: u64, limit: u64 },
-
-    /// There are not as many inputs as images.
-    InputCount { expected: u64, found: u64 },
-
-    /// An input does not have the size of its image.
-    InputSize { image: usize, expected: u64, found: u64 },
 
     /// A block of bitcode, which has all images in it, is larger than its length can say.
     Bitcode(llvm_bitcode::Error),
@@ -309,8 +294,8 @@ pub(crate) enum Problem {
     /// another order than that of their numbers.
     UnknownLocal { function: Box<str>, local: usize },
 
-    /// The output does not fit into memory.
-    OutOfMemory { size: u64 },
+    /// The inputs are not those of the images, or the output does not fit into memory.
+    Output(byte_parts::Error),
 
     /// There is no writer for native objects of this target.
     NoObjectWriter { triple: Box<str> },
@@ -329,11 +314,6 @@ pub(crate) enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownKind { name } => write!(
-                f,
-                "unknown offload kind \"{}\", expected openmp, cuda, hip or sycl",
-                name.escape_debug()
-            ),
             Self::UnknownAbi { name } => write!(
                 f,
                 "unknown wrapper abi \"{}\", expected aomp, legacy, 18, 19, current or 24",
@@ -441,12 +421,6 @@ impl fmt::Display for Problem {
                 f,
                 "offload entry {entry} has the {field} {value:#x}, expected at most {limit:#x}"
             ),
-            Self::InputCount { expected, found } => {
-                write!(f, "expected inputs for {expected} device images, found {found}")
-            }
-            Self::InputSize { image, expected, found } => {
-                write!(f, "device image {image} has {found:#x} bytes, expected {expected:#x}")
-            }
             Self::Bitcode(error) => error.fmt(f),
             Self::UnknownName { name } => write!(
                 f,
@@ -461,9 +435,7 @@ impl fmt::Display for Problem {
                 "function \"{}\" refers to local {local} where it is not defined",
                 function.escape_debug()
             ),
-            Self::OutOfMemory { size } => {
-                write!(f, "output of {size:#x} bytes does not fit into memory")
-            }
+            Self::Output(error) => write!(f, "wrapper: {error}"),
             Self::NoObjectWriter { triple } => write!(
                 f,
                 "no native objects for target triple \"{}\", expected elf for x86-64, aarch64 or riscv64, \
@@ -484,18 +456,5 @@ impl fmt::Display for Problem {
 impl From<llvm_bitcode::Error> for Problem {
     fn from(error: llvm_bitcode::Error) -> Self {
         Self::Bitcode(error)
-    }
-}
-
-impl From<byte_parts::Error> for Problem {
-    fn from(error: byte_parts::Error) -> Self {
-        use byte_parts::Error::{InputCount, InputSize, OutOfMemory};
-        match error {
-            InputCount { expected, found } => Self::InputCount { expected, found },
-            InputSize { input, expected, found } => {
-                Self::InputSize { image: input, expected, found }
-            }
-            OutOfMemory { size } => Self::OutOfMemory { size },
-        }
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use offload_binary::{OffloadBinary, OffloadKind};
 
 use crate::error::Problem;
-use crate::kinds::Kind;
+
 use crate::to_u64;
 
 /// One device image: its size and its first bytes, but not all of them.
@@ -76,7 +76,11 @@ impl<'a> Image<'a> {
     }
 
     /// Returns the registered parts of image `image`: each image of an offload binary, or all of it.
-    pub(crate) fn parts(&self, image: usize, kind: Kind) -> Result<Vec<Range<u64>>, Problem> {
+    pub(crate) fn parts(
+        &self,
+        image: usize,
+        kind: OffloadKind,
+    ) -> Result<Vec<Range<u64>>, Problem> {
         if !self.is_package() {
             return Ok(iter::once(0..self.size).collect());
         }
@@ -111,13 +115,13 @@ impl<'a> Image<'a> {
 }
 
 /// Returns whether an image whose entry has the kind `found` may be registered with `kind`.
-fn is_of_kind(found: OffloadKind, kind: Kind) -> bool {
-    found == OffloadKind::NONE || found.current() == kind.offload_kind()
+fn is_of_kind(found: OffloadKind, kind: OffloadKind) -> bool {
+    found == OffloadKind::NONE || found.current() == kind
 }
 
 #[cfg(test)]
 mod tests {
-    use offload_binary::{FormatVersion, ImageEntry, Layout};
+    use offload_binary::{FormatVersion, ImageEntry};
 
     use super::*;
     use crate::description::{Constant, Module};
@@ -126,10 +130,10 @@ mod tests {
     fn package(version: FormatVersion, kind: OffloadKind, images: &[&[u8]]) -> Vec<u8> {
         let entry = |image: &&[u8]| ImageEntry::new(to_u64(image.len())).offload_kind(kind);
         let entries: Vec<_> = images.iter().map(entry).collect();
-        Layout::new(version, &entries).unwrap().to_vec(images).unwrap()
+        offload_binary::layout(version, &entries).unwrap().to_vec(images).unwrap()
     }
 
-    fn wrap(kind: Kind, image: Image<'_>) -> Result<Module, Problem> {
+    fn wrap(kind: OffloadKind, image: Image<'_>) -> Result<Module, Problem> {
         let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
         Wrapper::new(kind, Abi::Current, target).image(image).module().map_err(|error| error.0)
     }
@@ -155,7 +159,7 @@ mod tests {
     #[test]
     fn the_image_of_a_package_is_registered() {
         let package = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
-        let module = wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap();
+        let module = wrap(OffloadKind::OPENMP, Image::from_bytes(&package)).unwrap();
         // Header, entry, strings of nothing: the image starts at 80.
         assert_eq!(device_images(&module), [(80, 85)]);
         assert_eq!(module.blobs[0].size, to_u64(package.len()));
@@ -165,7 +169,7 @@ mod tests {
     fn all_images_of_a_package_are_registered() {
         let package =
             package(FormatVersion::V2, OffloadKind::OPENMP, &[b"first image", b"second", b""]);
-        let module = wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap();
+        let module = wrap(OffloadKind::OPENMP, Image::from_bytes(&package)).unwrap();
         let start = 32 + 3 * 40 + 8;
         assert_eq!(
             device_images(&module),
@@ -178,13 +182,13 @@ mod tests {
     fn a_fatbinary_in_a_package_is_registered() {
         for kind in [OffloadKind::HIP, OffloadKind::HIP_LEGACY, OffloadKind::NONE] {
             let package = package(FormatVersion::V1, kind, &[b"image"]);
-            let module = wrap(Kind::Hip, Image::from_bytes(&package)).unwrap();
+            let module = wrap(OffloadKind::HIP, Image::from_bytes(&package)).unwrap();
             assert_eq!((module.blobs[0].offset, module.blobs[0].size), (80, 5));
             let text = module.ir_to_string(&[&package]).unwrap();
             assert!(text.contains("constant [5 x i8] c\"image\""));
         }
         let two = package(FormatVersion::V2, OffloadKind::CUDA, &[b"image", b"image"]);
-        let kind = Kind::Cuda;
+        let kind = OffloadKind::CUDA;
         assert_eq!(
             wrap(kind, Image::from_bytes(&two)).unwrap_err(),
             Problem::SingleImage { kind, found: 2 }
@@ -194,7 +198,7 @@ mod tests {
     #[test]
     fn packages_are_kept_on_request() {
         let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
-        let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, target)
+        let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target)
             .image(Image::new(4, &offload_binary::MAGIC))
             .keep_packages(true);
         assert_eq!(device_images(&wrapper.module().unwrap()), [(0, 4)]);
@@ -204,11 +208,11 @@ mod tests {
     fn a_package_of_another_kind_is_refused() {
         let package = package(FormatVersion::V1, OffloadKind::HIP, &[b"image"]);
         assert_eq!(
-            wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap_err(),
+            wrap(OffloadKind::OPENMP, Image::from_bytes(&package)).unwrap_err(),
             Problem::PackageKind {
                 image: 0,
                 entry: 0,
-                kind: Kind::OpenMp,
+                kind: OffloadKind::OPENMP,
                 found: OffloadKind::HIP
             }
         );
@@ -219,7 +223,7 @@ mod tests {
         let one = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
         let two = [one.clone(), one].concat();
         assert_eq!(
-            wrap(Kind::OpenMp, Image::from_bytes(&two)).unwrap_err(),
+            wrap(OffloadKind::OPENMP, Image::from_bytes(&two)).unwrap_err(),
             Problem::AfterPackage { image: 0, package: 88, size: 176 }
         );
     }
@@ -228,7 +232,7 @@ mod tests {
     fn a_package_without_images_is_refused() {
         let package = package(FormatVersion::V2, OffloadKind::OPENMP, &[]);
         assert_eq!(
-            wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap_err(),
+            wrap(OffloadKind::OPENMP, Image::from_bytes(&package)).unwrap_err(),
             Problem::EmptyPackage { image: 0 }
         );
     }
@@ -237,7 +241,7 @@ mod tests {
     fn a_damaged_package_is_refused() {
         let package = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
         assert!(matches!(
-            wrap(Kind::OpenMp, Image::from_bytes(&package[..60])).unwrap_err(),
+            wrap(OffloadKind::OPENMP, Image::from_bytes(&package[..60])).unwrap_err(),
             Problem::Package { image: 0, error }
                 if error.kind() == offload_binary::ErrorKind::Truncated
         ));
@@ -249,7 +253,7 @@ mod tests {
         let size = to_u64(package.len());
         let mut head = 4;
         for _ in 0..4 {
-            match wrap(Kind::OpenMp, Image::new(size, &package[..head])) {
+            match wrap(OffloadKind::OPENMP, Image::new(size, &package[..head])) {
                 Ok(module) => {
                     assert_eq!(device_images(&module), [(80, 85)]);
                     assert!(head <= 80);

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::io::{self, BufWriter, Read, Write};
 
-use byte_parts::{Inputs, Plan, Streams};
+use byte_parts::{Inputs, Layout, Streams};
 
 use crate::description::{
     Constant, Function, Global, Instruction, Linkage, Module, Operation, Type, Value,
 };
 use crate::error::Error;
 use crate::escape::{Escape, Escaped};
-use crate::layout::write_error;
 
 impl Module {
     /// Writes the module as LLVM IR text, which LLVM 15 and later read, and flushes it. `images` are read once
@@ -21,7 +20,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// Those of reading and writing, and [`std::io::ErrorKind::InvalidInput`] with an [`Error`] inside if the images are
+    /// Those of reading and writing, and [`std::io::ErrorKind::InvalidInput`] with a [`byte_parts::Error`] inside if the images are
     /// not those of the module. By then a part of the output is written.
     pub fn write_ir<R: Read>(
         &self,
@@ -52,7 +51,7 @@ impl Module {
                     if let Some(blob) = self.blobs.get(*blob) {
                         let mut escape = Escape::new(&mut *w);
                         let range = blob.offset..blob.offset.saturating_add(blob.size);
-                        inputs.copy(&blob.input, range, &mut escape).map_err(write_error)?;
+                        inputs.copy(&blob.input, range, &mut escape)?;
                         escape.finish()?;
                     }
                     w.write_all(b"\"")?;
@@ -61,7 +60,7 @@ impl Module {
             }
             writeln!(w, "{}", GlobalTail(global))?;
         }
-        inputs.finish().map_err(write_error)?;
+        inputs.finish()?;
         for function in &self.functions {
             writeln!(w)?;
             write_function(w, self, function)?;
@@ -73,9 +72,9 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the images are not those of the module.
+    /// [`ErrorKind::Output`](crate::ErrorKind::Output) if the images are not those of the module.
     pub fn ir_to_string(&self, images: &[&[u8]]) -> Result<String, Error> {
-        Plan::new(self.inputs.iter().copied()).check_inputs(images)?;
+        Layout::new(self.inputs.iter().copied()).check_inputs(images)?;
         let mut text = Vec::new();
         // Nothing that is left can fail: memory is read and written.
         let _ = self.write_ir(&mut text, images.iter().copied());

@@ -11,15 +11,15 @@
 //!  Image (size, first bytes) ──► Wrapper ──► Module ──► write_ir   LLVM IR text
 //!  OffloadEntry ───────────────► Entries ──►        ├─► bitcode    Layout ──► LLVM bitcode
 //!                                                   └─► object     Layout ──► ELF, COFF, Mach-O
-//!  for both: Kind, Abi, Target
+//!  for both: OffloadKind, Abi, Target
 //! ```
 //!
 //! ```
-//! use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+//! use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let images: [&[u8]; 2] = [b"code for one device", b"code for another"];
-//! let module = Wrapper::new(Kind::OpenMp, Abi::Current, Target::new("x86_64-unknown-linux-gnu")?)
+//! let module = Wrapper::new(OffloadKind::OPENMP, Abi::Current, Target::new("x86_64-unknown-linux-gnu")?)
 //!     .images(images.map(Image::from_bytes))
 //!     .module()?;
 //!
@@ -111,7 +111,7 @@
 //! |---|---|---|---|
 //! | | kernel | `RegisterFunction` | address, name, name, -1, five times null |
 //! | 0 | variable | `RegisterVar` | address, name, name, external, size, constant, 0 |
-//! | 1 | managed variable | `RegisterManagedVar` (LLVM 21) | auxiliary, address, name, size, data; see [`ManagedCall`] |
+//! | 1 | managed variable | `RegisterManagedVar` (LLVM 21) | auxiliary, address, name, size, data; see [`Wrapper::llvm_managed_call`] |
 //! | 2 | surface | `RegisterSurface` (HIP, LLVM 18) | address, name, name, data, external |
 //! | 3 | texture | `RegisterTexture` (HIP, LLVM 18) | address, name, name, data, normalized, external |
 //!
@@ -168,8 +168,8 @@
 //! # Features and stability
 //!
 //! No features; needs `std`, for reading and writing. Minimum supported Rust version: 1.88; it rises in a minor
-//! version only. Semantic versioning; enums that can grow are `#[non_exhaustive]`. [`Layout`] and [`Error`]
-//! use types of [`byte_parts`] and [`offload_binary`]: add these crates to your dependencies to name them; no other crate
+//! version only. Semantic versioning; enums that can grow are `#[non_exhaustive]`. Layouts, kinds and [`Error`]
+//! are or use types of [`byte_parts`] and [`offload_binary`]: add these crates to your dependencies to name them; no other crate
 //! is in the API.
 
 #![forbid(unsafe_code)]
@@ -179,6 +179,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod abi;
 mod bitcode;
 mod build;
 #[cfg(test)]
@@ -190,22 +191,20 @@ mod error;
 mod escape;
 mod image;
 mod ir;
-mod kinds;
 mod layout;
 mod link;
 mod object;
 mod target;
 mod wrapper;
 
+pub use abi::Abi;
 pub use description::Module;
 pub use entries::{Entries, EntryFlags, OffloadEntry};
 pub use error::{Error, ErrorKind};
 pub use image::Image;
-pub use kinds::{Abi, Kind};
-pub use layout::Layout;
-pub use link::LinkTool;
+pub use offload_binary::OffloadKind;
 pub use target::Target;
-pub use wrapper::{ImageInfo, ManagedCall, Wrapper};
+pub use wrapper::Wrapper;
 
 /// Returns a length in memory as formats count; no platform has more than 64 bits.
 fn to_u64(len: usize) -> u64 {

@@ -2,21 +2,22 @@
 
 use std::borrow::Cow;
 
+use crate::OffloadKind;
+use crate::abi::Abi;
 use crate::build;
 use crate::description::Module;
 use crate::error::{Error, Problem};
 use crate::image::Image;
-use crate::kinds::{Abi, Kind};
 use crate::target::{ObjectFormat, Target};
 
 /// Describes registration code for device images.
 ///
 /// ```
-/// use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+/// use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
 ///
 /// # fn main() -> Result<(), wrapper_ir::Error> {
 /// let image = b"a device image";
-/// let module = Wrapper::new(Kind::OpenMp, Abi::Current, Target::new("x86_64-unknown-linux-gnu")?)
+/// let module = Wrapper::new(OffloadKind::OPENMP, Abi::Current, Target::new("x86_64-unknown-linux-gnu")?)
 ///     .image(Image::from_bytes(image))
 ///     .module()?;
 /// let text = module.ir_to_string(&[image])?;
@@ -26,7 +27,7 @@ use crate::target::{ObjectFormat, Target};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Wrapper<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: OffloadKind,
     pub(crate) abi: Abi,
     pub(crate) target: Target,
     pub(crate) images: Vec<Image<'a>>,
@@ -40,39 +41,22 @@ pub(crate) struct Options<'a> {
     pub(crate) image_align: Option<u64>,
     pub(crate) relocatable: bool,
     pub(crate) private_entries: Option<Cow<'a, str>>,
-    pub(crate) image_info: ImageInfo,
-    pub(crate) managed_call: ManagedCall,
+    pub(crate) weak_image_info: bool,
+    pub(crate) llvm_managed_call: bool,
     pub(crate) keep_packages: bool,
 }
 
-/// The way to hand target IDs to AOMP's runtime, by its function `__tgt_register_image_info`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ImageInfo {
-    /// As AOMP does: LLVM's own runtime, which has no such function, cannot be linked with.
-    #[default]
-    Strong,
-    /// Only if the runtime has the function.
-    Weak,
-    /// Not at all.
-    None,
-}
-
-/// The way to hand variables in managed memory to the CUDA runtime.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ManagedCall {
-    /// With the eight arguments that `__cudaRegisterManagedVar` has in CUDA's headers.
-    #[default]
-    Cuda,
-    /// With six arguments, as LLVM does; that is the signature of HIP's function.
-    Llvm,
-}
-
 impl<'a> Wrapper<'a> {
-    /// Creates a wrapper without images.
+    /// The kinds that there is registration code for: OpenMP with any number of images (`libomptarget`); CUDA and HIP
+    /// with one fatbinary or bundle (`libcudart`, `libamdhip64`); SYCL with one offload binary of images (LLVM's SYCL
+    /// runtime).
+    pub const KINDS: [OffloadKind; 4] =
+        [OffloadKind::OPENMP, OffloadKind::CUDA, OffloadKind::HIP, OffloadKind::SYCL];
+
+    /// Creates a wrapper without images, for one of the [`KINDS`](Self::KINDS).
     #[must_use]
-    pub fn new(kind: Kind, abi: Abi, target: Target) -> Self {
+    pub fn new(kind: OffloadKind, abi: Abi, target: Target) -> Self {
+        let kind = kind.current();
         Self { kind, abi, target, images: Vec::new(), options: Options::default() }
     }
 
@@ -95,7 +79,7 @@ impl<'a> Wrapper<'a> {
     ///
     /// By default the module does not claim this. `ld.lld --gc-sections` then fails to link it
     /// where no entry is retained, because entries that clang makes (up to release 24) are not:
-    /// [`link_args`](Module::link_args) has the arguments for them. With a wrong claim the link
+    /// [`compiler_args`](Module::compiler_args) has the arguments for them. With a wrong claim the link
     /// succeeds, and the program registers no kernel. LLVM 24's own modules always make it.
     ///
     /// [`Abi::Aomp`], [`Abi::Legacy`] and [`Abi::Llvm18`] have no section to flag.
@@ -132,17 +116,19 @@ impl<'a> Wrapper<'a> {
         self
     }
 
-    /// Sets the way to hand target IDs to AOMP's runtime.
+    /// Hands target IDs to AOMP's runtime only if it has the function for that, `__tgt_register_image_info`. Otherwise
+    /// it is called as AOMP does; LLVM's own runtime, which has no such function, cannot be linked with.
     #[must_use]
-    pub fn image_info(mut self, image_info: ImageInfo) -> Self {
-        self.options.image_info = image_info;
+    pub fn weak_image_info(mut self, weak: bool) -> Self {
+        self.options.weak_image_info = weak;
         self
     }
 
-    /// Sets the way to hand managed variables to the CUDA runtime.
+    /// Hands variables in managed memory to the CUDA runtime with six arguments, as LLVM does; that is the signature of
+    /// HIP's function. Otherwise with the eight that `__cudaRegisterManagedVar` has in CUDA's headers.
     #[must_use]
-    pub fn managed_call(mut self, call: ManagedCall) -> Self {
-        self.options.managed_call = call;
+    pub fn llvm_managed_call(mut self, llvm: bool) -> Self {
+        self.options.llvm_managed_call = llvm;
         self
     }
 
@@ -157,7 +143,7 @@ impl<'a> Wrapper<'a> {
     ///
     /// # Errors
     ///
-    /// Every [`ErrorKind`](crate::ErrorKind) but [`Input`](crate::ErrorKind::Input) and [`Memory`](crate::ErrorKind::Memory).
+    /// Every [`ErrorKind`](crate::ErrorKind).
     pub fn module(&self) -> Result<Module, Error> {
         self.check()?;
         Ok(build::module(self)?)
@@ -170,7 +156,7 @@ impl<'a> Wrapper<'a> {
         }
         match (self.images.len(), kind) {
             (0, _) => return Err(Problem::NoImage { kind }),
-            (1, _) | (_, Kind::OpenMp) => {}
+            (1, _) | (_, OffloadKind::OPENMP) => {}
             (found, _) => return Err(Problem::SingleImage { kind, found }),
         }
         for (index, image) in self.images.iter().enumerate() {
@@ -209,7 +195,7 @@ pub(crate) fn check_suffix(suffix: &str, format: ObjectFormat) -> Result<(), Pro
 }
 
 /// Returns whether a release of LLVM has such code that works.
-pub(crate) fn is_supported(kind: Kind, abi: Abi, format: ObjectFormat) -> bool {
+pub(crate) fn is_supported(kind: OffloadKind, abi: Abi, format: ObjectFormat) -> bool {
     let entries_on = match abi {
         Abi::Aomp | Abi::Legacy => format == ObjectFormat::Elf,
         Abi::Llvm18 | Abi::Llvm19 => format != ObjectFormat::MachO,
@@ -217,9 +203,12 @@ pub(crate) fn is_supported(kind: Kind, abi: Abi, format: ObjectFormat) -> bool {
     };
     match kind {
         // Mach-O has no section of the name that images are put into.
-        Kind::OpenMp => entries_on && format != ObjectFormat::MachO,
-        Kind::Cuda | Kind::Hip => entries_on && abi != Abi::Aomp,
-        Kind::Sycl => matches!(abi, Abi::Current | Abi::Llvm24) && format != ObjectFormat::MachO,
+        OffloadKind::OPENMP => entries_on && format != ObjectFormat::MachO,
+        OffloadKind::CUDA | OffloadKind::HIP => entries_on && abi != Abi::Aomp,
+        OffloadKind::SYCL => {
+            matches!(abi, Abi::Current | Abi::Llvm24) && format != ObjectFormat::MachO
+        }
+        _ => false,
     }
 }
 
@@ -227,14 +216,14 @@ pub(crate) fn is_supported(kind: Kind, abi: Abi, format: ObjectFormat) -> bool {
 mod tests {
     use super::*;
 
-    fn wrapper(kind: Kind, abi: Abi, triple: &str) -> Wrapper<'static> {
+    fn wrapper(kind: OffloadKind, abi: Abi, triple: &str) -> Wrapper<'static> {
         Wrapper::new(kind, abi, Target::new(triple).unwrap())
     }
 
     const LINUX: &str = "x86_64-unknown-linux-gnu";
 
     fn openmp(image: Image<'static>) -> Wrapper<'static> {
-        wrapper(Kind::OpenMp, Abi::Current, LINUX).image(image)
+        wrapper(OffloadKind::OPENMP, Abi::Current, LINUX).image(image)
     }
 
     fn error(wrapper: &Wrapper<'_>) -> Error {
@@ -245,11 +234,11 @@ mod tests {
     fn unsupported_combinations_are_errors() {
         use ObjectFormat::{Coff, Elf, MachO};
         for (kind, abi, triple, format) in [
-            (Kind::OpenMp, Abi::Current, "aarch64-apple-darwin", MachO),
-            (Kind::OpenMp, Abi::Aomp, "x86_64-pc-windows-msvc", Coff),
-            (Kind::Cuda, Abi::Aomp, LINUX, Elf),
-            (Kind::Hip, Abi::Llvm19, "x86_64-apple-darwin", MachO),
-            (Kind::Sycl, Abi::Llvm19, LINUX, Elf),
+            (OffloadKind::OPENMP, Abi::Current, "aarch64-apple-darwin", MachO),
+            (OffloadKind::OPENMP, Abi::Aomp, "x86_64-pc-windows-msvc", Coff),
+            (OffloadKind::CUDA, Abi::Aomp, LINUX, Elf),
+            (OffloadKind::HIP, Abi::Llvm19, "x86_64-apple-darwin", MachO),
+            (OffloadKind::SYCL, Abi::Llvm19, LINUX, Elf),
         ] {
             let wrapper = wrapper(kind, abi, triple).image(Image::from_bytes(b"x"));
             assert_eq!(error(&wrapper), Problem::Unsupported { abi, kind, format });
@@ -258,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_wrapper_without_images_is_an_error() {
-        for kind in Kind::ALL {
+        for kind in Wrapper::KINDS {
             let wrapper = wrapper(kind, Abi::Current, LINUX);
             assert_eq!(error(&wrapper), Problem::NoImage { kind });
         }
@@ -266,7 +255,7 @@ mod tests {
 
     #[test]
     fn several_images_are_an_error_except_for_openmp() {
-        for kind in [Kind::Cuda, Kind::Hip, Kind::Sycl] {
+        for kind in [OffloadKind::CUDA, OffloadKind::HIP, OffloadKind::SYCL] {
             let image = Image::from_bytes(b"x");
             let wrapper = wrapper(kind, Abi::Current, LINUX).images([image.clone(), image]);
             assert_eq!(error(&wrapper), Problem::SingleImage { kind, found: 2 });
@@ -286,7 +275,7 @@ mod tests {
     fn an_image_too_large_for_the_address_space_is_an_error() {
         let target = Target::new("i386-unknown-linux-gnu").unwrap();
         let image = Image::new(0x8000_0000, b"abcd");
-        let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, target).image(image);
+        let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target).image(image);
         let (size, limit) = (0x8000_0000, 0x7fff_ffff);
         assert_eq!(error(&wrapper), Problem::ImageTooLarge { image: 0, size, limit });
         assert!(openmp(Image::new(0x8000_0000, b"abcd")).module().is_ok());
@@ -300,7 +289,7 @@ mod tests {
             error(&openmp(named.clone())),
             Problem::TargetIdUnsupported { abi: Abi::Current }
         );
-        let aomp = wrapper(Kind::OpenMp, Abi::Aomp, LINUX);
+        let aomp = wrapper(OffloadKind::OPENMP, Abi::Aomp, LINUX);
         assert_eq!(
             error(&aomp.clone().images([named, image.clone()])),
             Problem::TargetIdCount { images: 2, target_ids: 1 }
@@ -319,7 +308,7 @@ mod tests {
             let wrapper = openmp(image.clone()).image_align(align);
             assert_eq!(error(&wrapper), Problem::BadAlign { align, limit: 1 << 32 });
         }
-        let coff = wrapper(Kind::Hip, Abi::Current, "x86_64-pc-windows-msvc").image(image);
+        let coff = wrapper(OffloadKind::HIP, Abi::Current, "x86_64-pc-windows-msvc").image(image);
         assert!(coff.clone().image_align(8192).module().is_ok());
         let error = error(&coff.image_align(16384));
         assert_eq!(error, Problem::BadAlign { align: 16384, limit: 8192 });
@@ -332,7 +321,8 @@ mod tests {
             let wrapper = openmp(image.clone()).private_entries(suffix);
             assert_eq!(error(&wrapper), Problem::BadEntriesSuffix { suffix: suffix.into() });
         }
-        let coff = wrapper(Kind::Hip, Abi::Current, "x86_64-pc-windows-msvc").image(image.clone());
+        let coff =
+            wrapper(OffloadKind::HIP, Abi::Current, "x86_64-pc-windows-msvc").image(image.clone());
         let format = ObjectFormat::Coff;
         let found = error(&coff.private_entries("a"));
         assert_eq!(found, Problem::PrivateEntriesUnsupported { format });
@@ -351,7 +341,7 @@ mod tests {
         assert!(module.retain && module.global("llvm.used").is_some());
         let module = openmp(image.clone()).module().unwrap();
         assert!(!module.retain && module.global("llvm.compiler.used").is_some());
-        let newer = wrapper(Kind::OpenMp, Abi::Llvm24, LINUX).image(image);
+        let newer = wrapper(OffloadKind::OPENMP, Abi::Llvm24, LINUX).image(image);
         assert!(!newer.module().unwrap().retain);
         assert!(newer.retain(true).module().unwrap().retain);
     }

@@ -14,9 +14,9 @@ use std::process::{Command, ExitCode};
 
 use bundle_format::EntryId;
 use fat_object::{FileFormat, check_agreement};
-use object_edit::Embedding;
+use object_edit::NewSections;
 use offload_binary::llvm::{self, Release};
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use offload_examples::{Error, about, exit, read, run, write};
 use target_id::Triple;
 
@@ -40,8 +40,8 @@ fn compile(args: &[OsString]) -> Result<(), Error> {
     let object = host_object(host)?;
     // The new object is parts of the old one, the offload binary, and two tables: nothing is copied before it is
     // written.
-    let embedding = Embedding::new(&object, package.len() as u64).map_err(about(host))?;
-    write(Path::new(output), |file| Ok(embedding.write_to(file, &package[..])?))
+    let embedding = NewSections::offloading(&object, package.len() as u64).map_err(about(host))?;
+    write(Path::new(output), |file| Ok(embedding.write_to(file, [&package[..]])?))
 }
 
 /// An image for one target.
@@ -89,7 +89,7 @@ impl Image {
 fn pack(images: &[Image]) -> Result<Vec<u8>, offload_binary::Error> {
     let entries: Vec<_> = images.iter().map(Image::entry).collect();
     let bytes: Vec<_> = images.iter().map(|image| &image.bytes[..]).collect();
-    Layout::new(FormatVersion::V1, &entries)?.to_vec(&bytes)
+    Ok(offload_binary::layout(FormatVersion::V1, &entries)?.to_vec(&bytes)?)
 }
 
 /// The host's part: as it is, or compiled.

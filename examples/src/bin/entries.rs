@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use offload_examples::{Error, exit, write};
-use wrapper_ir::{Abi, Entries, Kind, OffloadEntry, Target};
+use wrapper_ir::{Abi, Entries, OffloadEntry, OffloadKind, Target};
 
 fn main() -> ExitCode {
     let args: Vec<_> = env::args_os().skip(1).collect();
@@ -31,9 +31,9 @@ fn emit(args: &[OsString]) -> Result<(), Error> {
     };
     let entries = entries.iter().map(|word| parse(word)).collect::<Result<Vec<_>, Error>>()?;
     // The generation has to be that of the wrapper, which the linker makes.
-    let module = Entries::new(Kind::from_name(kind)?, Abi::Current, Target::new(triple)?)
-        .entries(entries)
-        .module()?;
+    let kind = OffloadKind::from_name(kind).ok_or_else(|| format!("{kind}: no offload kind"))?;
+    let module =
+        Entries::new(kind, Abi::Current, Target::new(triple)?).entries(entries).module()?;
     let object = module.object()?;
     write(Path::new(output), |file| Ok(object.write_to(file, [&[][..]; 0])?))
 }

@@ -20,7 +20,7 @@ use fat_object::{Container, ContainerKind, Enter, Image, Options, ReadSeek, Visi
 use offload_binary::OffloadKind;
 use offload_examples::{Error, about, exit, path_from_bytes, read, run};
 use target_id::{Target, Triple, compatible};
-use wrapper_ir::Kind;
+use wrapper_ir::Wrapper;
 
 #[path = "linker/command_line.rs"]
 mod command_line;
@@ -47,13 +47,11 @@ fn link(line: &CommandLine) -> Result<(), Error> {
         images.push(group.link(line, output)?);
     }
     let mut objects = Vec::new();
-    for kind in Kind::ALL {
-        let offload_kind = kind.offload_kind();
-        let images: Vec<_> =
-            images.iter().filter(|image| image.kinds.contains(&offload_kind)).collect();
+    for kind in Wrapper::KINDS {
+        let images: Vec<_> = images.iter().filter(|image| image.kinds.contains(&kind)).collect();
         if !images.is_empty() {
             let object = directory.join(format!("{kind}.o"));
-            let wrapped = wrap(kind, offload_kind, &images, &line.host_triple)?;
+            let wrapped = wrap(kind, &images, &line.host_triple)?;
             fs::write(&object, wrapped).map_err(about(&object))?;
             objects.push(object);
         }

@@ -148,7 +148,7 @@ impl Wheel {
         self.serves_a_file |= selection.is_served();
         for (unit, answer) in units.iter().zip(selection.answers()) {
             for (image, judged) in unit.candidates().iter().zip(&answer.images) {
-                self.add(image, judged.reason.to_string());
+                self.add(image, judged.reason().to_string());
             }
             // Files for GPUs of other vendors lie beside those for this one.
             if answer.lacks_code() && unit.vendor().is_none_or(|vendor| vendor == gpu.vendor()) {

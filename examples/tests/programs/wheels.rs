@@ -127,7 +127,7 @@ fn every_container_of_a_file_needs_code() {
     let bundle = |gpu: &str| {
         let id = format!("hipv4-amdgcn-amd-amdhsa--{gpu}");
         let (_, code) = code.iter().find(|(target, _)| target.ends_with(gpu)).unwrap();
-        let layout = bundle_format::Layout::new([(id, code.len() as u64)], 4096).unwrap();
+        let layout = bundle_format::layout([(id, code.len() as u64)], 4096).unwrap();
         let mut bundle = layout.to_vec(&[code]).unwrap();
         bundle.resize(bundle.len().next_multiple_of(4096), 0);
         bundle

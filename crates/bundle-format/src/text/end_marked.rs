@@ -92,30 +92,15 @@ impl<'data> TextBundle<'data> {
     ///
     /// # Errors
     ///
-    /// [`NotABundle`](crate::ErrorKind::NotABundle) when there is none, otherwise as [`parse_end_marked_with`](Self::parse_end_marked_with).
+    /// [`NotABundle`](crate::ErrorKind::NotABundle) when there is none, [`OtherForm`](crate::ErrorKind::OtherForm) with a
+    /// marker that starts an entry, after any leader, [`Id`](crate::ErrorKind::Id),
+    /// [`Truncated`](crate::ErrorKind::Truncated).
     pub fn parse_end_marked(data: &'data [u8]) -> Result<Self, Error> {
         refuse_start(data)?;
-        let last = end_markers(data).last().ok_or(Problem::NoEndMarkers)?;
-        Self::parse_end_marked_with(data, last.leader)
-    }
-
-    /// As [`parse_end_marked`](Self::parse_end_marked), with this comment leader; comments with other leaders are content.
-    ///
-    /// # Errors
-    ///
-    /// [`OtherForm`](crate::ErrorKind::OtherForm) with a marker that starts an entry, after any leader, and when
-    /// there are only markers with other leaders; [`NotABundle`](crate::ErrorKind::NotABundle) without any marker,
-    /// [`Id`](crate::ErrorKind::Id), [`Truncated`](crate::ErrorKind::Truncated).
-    pub fn parse_end_marked_with(data: &'data [u8], leader: Leader) -> Result<Self, Error> {
-        refuse_start(data)?;
+        let leader = end_markers(data).last().ok_or(Problem::NoEndMarkers)?.leader;
         let mut entries = Vec::new();
         let mut content_start = 0;
-        let mut other = None;
-        for marker in end_markers(data) {
-            if marker.leader != leader {
-                other = other.or(Some(marker));
-                continue;
-            }
+        for marker in end_markers(data).filter(|marker| marker.leader == leader) {
             let line = Line::read(data, marker.id_start);
             if line.id.is_empty() {
                 let (entry, offset) = (to_u64(entries.len()), to_u64(marker.start));
@@ -128,17 +113,6 @@ impl<'data> TextBundle<'data> {
                 offset: to_u64(content_start),
             });
             content_start = line.next.unwrap_or(data.len());
-        }
-        if entries.is_empty() {
-            return Err(match other {
-                None => Problem::NoEndMarkers,
-                Some(marker) => Problem::WrongLeader {
-                    offset: to_u64(marker.start),
-                    found: marker.leader,
-                    expected: leader,
-                },
-            }
-            .into());
         }
         let rest = data.get(content_start..).unwrap_or_default();
         if !rest.trim_ascii().is_empty() {

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::io::{self, Cursor};
 
-use byte_parts::{Error, Part, Parts, Plan, WriteError};
+use byte_parts::{Error, Layout, Part, Parts, WriteError};
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 const INPUTS: [&[u8]; 2] = [b"0123456789", b"abcdef"];
@@ -158,24 +158,28 @@ fn sizes_saturate() {
     assert!(matches!(error, Error::OutOfMemory { size: u64::MAX }));
 }
 
-fn plan() -> Plan {
-    let mut plan = Plan::new([3, 4, 0, 2]);
-    plan.parts.push_bytes(b"<");
-    plan.parts.push_input(0, 0..3);
-    plan.parts.pad_to(6);
+fn layout() -> Layout {
+    let mut layout = Layout::new([3, 4, 0, 2]);
+    layout.parts.push_bytes(b"<");
+    layout.push_input(0, 0..3);
+    layout.parts.pad_to(6);
     // The second input is not taken, the last in part.
-    plan.parts.push_input(3, 1..2);
-    plan.parts.push_bytes(b">");
-    plan
+    layout.push_input(2, 0..0);
+    layout.push_input(3, 1..2);
+    layout.parts.push_bytes(b">");
+    layout
 }
 
 const PLANNED: [&[u8]; 4] = [b"abc", b"defg", b"", b"hi"];
 
 #[test]
-fn plans_are_written_with_their_inputs() {
-    assert_eq!(plan().to_vec(&PLANNED).unwrap(), b"<abc\0\0i>");
+fn layouts_are_written_with_their_inputs() {
+    let offsets = [0, 1, 2, 3, 4].map(|input| layout().offset(input));
+    assert_eq!(offsets, [Some(1), None, Some(6), Some(6), None]);
+    assert_eq!((layout().size(), layout().sizes()), (8, &[3, 4, 0, 2][..]));
+    assert_eq!(layout().to_vec(&PLANNED).unwrap(), b"<abc\0\0i>");
     let mut written = Vec::new();
-    plan().write_to(&mut written, PLANNED).unwrap();
+    layout().write_to(&mut written, PLANNED).unwrap();
     assert_eq!(written, b"<abc\0\0i>");
 }
 
@@ -186,11 +190,11 @@ fn debug(value: &impl Debug) -> String {
 
 /// The error of a stream and that of memory.
 fn refused(inputs: &[&[u8]]) -> Error {
-    let error = plan().write_to(io::sink(), inputs.iter().copied()).unwrap_err();
+    let error = layout().write_to(io::sink(), inputs.iter().copied()).unwrap_err();
     let error = io::Error::from(error);
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     let error = error.downcast::<Error>().unwrap();
-    assert_eq!(debug(&plan().to_vec(inputs).unwrap_err()), debug(&error));
+    assert_eq!(debug(&layout().to_vec(inputs).unwrap_err()), debug(&error));
     error
 }
 

@@ -3,8 +3,8 @@
 #[cfg(feature = "std")]
 use ccob::{Decoder, decompress_prefix};
 use ccob::{
-    Error, ErrorKind, Header, Limits, Method, Version, WriteOptions, compress, decompress,
-    decompress_growing, decompress_into, decompress_unverified, hash,
+    Error, ErrorKind, Header, MAX_UNCOMPRESSED, Method, Version, WriteOptions, compress,
+    decompress, decompress_growing, decompress_into, decompress_unverified, hash,
 };
 
 /// `printf 'device code, device code, device code' > d.bin; : > e.bin; clang-offload-bundler
@@ -83,12 +83,12 @@ fn every_truncation_of_a_recorded_size_is_reported_as_such() {
         let header = Header::parse(&data, data.len() as u64).unwrap();
         let end = header.total_size().map_or(header.header_len(), |_| data.len());
         for len in 0..end {
-            let error = decompress(&data[..len], &Limits::default()).unwrap_err();
+            let error = decompress(&data[..len], MAX_UNCOMPRESSED).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Truncated, "{len} bytes: {error}");
         }
         // Without a size it is the payload that is faulty.
         for len in end..data.len() {
-            let error = decompress(&data[..len], &Limits::default()).unwrap_err();
+            let error = decompress(&data[..len], MAX_UNCOMPRESSED).unwrap_err();
             assert!(!is_truncated_or_other(&error), "{len} bytes: {error}");
         }
     }
@@ -100,11 +100,11 @@ fn other_faults_are_not_reported_as_truncation_or_another_format() {
         // The hash.
         let mut other = data.clone();
         other[Header::parse(&data, 1 << 40).unwrap().header_len() - 1] ^= 1;
-        let error = decompress(&other, &Limits::default()).unwrap_err();
+        let error = decompress(&other, MAX_UNCOMPRESSED).unwrap_err();
         assert!(!is_truncated_or_other(&error), "{error}");
         // The version.
         other[4] = 9;
-        let error = decompress(&other, &Limits::default()).unwrap_err();
+        let error = decompress(&other, MAX_UNCOMPRESSED).unwrap_err();
         assert!(!is_truncated_or_other(&error), "{error}");
     }
 }
@@ -114,7 +114,7 @@ const VERSIONS: [Version; 3] = [Version::V1, Version::V2, Version::V3];
 #[test]
 fn samples_decompress() {
     for (container, content) in readable() {
-        let found = decompress(&container, &Limits::default()).unwrap();
+        let found = decompress(&container, MAX_UNCOMPRESSED).unwrap();
         assert_eq!(found.data, content);
         assert_eq!(found.consumed, container.len() as u64);
         assert_eq!(found.header.uncompressed_size(), content.len() as u64);
@@ -128,12 +128,12 @@ fn the_next_container_is_found_after_padding() {
         for padding in [0, 1, 138] {
             for (second, second_content) in readable() {
                 let section = [&first[..], &vec![0; padding], &second].concat();
-                let found = decompress(&section, &Limits::default()).unwrap();
+                let found = decompress(&section, MAX_UNCOMPRESSED).unwrap();
                 assert_eq!(found.data, content);
                 assert_eq!(found.consumed, first.len() as u64);
 
                 let next = usize::try_from(found.consumed).unwrap() + padding;
-                let found = decompress(&section[next..], &Limits::default()).unwrap();
+                let found = decompress(&section[next..], MAX_UNCOMPRESSED).unwrap();
                 assert_eq!(found.data, second_content);
             }
         }
@@ -144,7 +144,7 @@ fn the_next_container_is_found_after_padding() {
 fn every_truncation_fails() {
     for (container, _) in readable() {
         for len in (0..container.len()).step_by(if cfg!(miri) { 97 } else { 1 }) {
-            assert!(decompress(&container[..len], &Limits::default()).is_err());
+            assert!(decompress(&container[..len], MAX_UNCOMPRESSED).is_err());
         }
     }
 }
@@ -161,7 +161,7 @@ fn every_changed_byte_fails() {
             }) {
                 let mut container = container.clone();
                 container[at] ^= change;
-                match decompress(&container, &Limits::default()) {
+                match decompress(&container, MAX_UNCOMPRESSED) {
                     Err(_) => {}
                     // Other bytes of the stream for the same data.
                     Ok(found) => {
@@ -180,16 +180,16 @@ fn every_changed_byte_fails() {
 fn readers_fail_before_the_end() {
     use std::io::Read;
 
-    let limits = Limits::default();
+    let limits = MAX_UNCOMPRESSED;
     for (data, content) in readable() {
         let mut read = vec![0; content.len()];
-        Decoder::new(&data[..], &limits).unwrap().read_exact(&mut read).unwrap();
+        Decoder::new(&data[..], limits).unwrap().read_exact(&mut read).unwrap();
         assert_eq!(read, content);
 
         let header = Header::parse(&data, data.len() as u64).unwrap();
         let mut wrong = data.clone();
         wrong[header.header_len() - 1] ^= 1;
-        let mut decoder = Decoder::new(&wrong[..], &limits).unwrap();
+        let mut decoder = Decoder::new(&wrong[..], limits).unwrap();
         // All but the last byte.
         decoder.read_exact(&mut read[1..]).unwrap();
         for _ in 0..2 {
@@ -198,18 +198,18 @@ fn readers_fail_before_the_end() {
             assert_eq!(error.kind(), ErrorKind::Hash, "{error}");
         }
         for len in 0..data.len() {
-            let decoder = Decoder::new(&data[..len], &limits);
+            let decoder = Decoder::new(&data[..len], limits);
             let error = decoder.and_then(|mut it| it.read_exact(&mut read)).unwrap_err();
             let error: &Error = error.get_ref().and_then(|error| error.downcast_ref()).unwrap();
             let is_truncated = len < header.header_len() || header.total_size().is_some();
             assert_eq!(error.kind() == ErrorKind::Truncated, is_truncated, "{len}: {error}");
-            let some = decompress_prefix(&data[..len], content.len(), &limits);
+            let some = decompress_prefix(&data[..len], content.len(), limits);
             assert_eq!(some.is_ok(), len >= header.header_len());
             assert!(content.starts_with(&some.unwrap_or_default()));
         }
-        let small = Limits::default().with_max_uncompressed(content.len() as u64 - 1);
-        assert!(Decoder::new(&data[..], &small).is_err());
-        assert!(decompress_prefix(&data, 1, &small).is_err());
+        let small = content.len() as u64 - 1;
+        assert!(Decoder::new(&data[..], small).is_err());
+        assert!(decompress_prefix(&data, 1, small).is_err());
     }
 }
 
@@ -229,7 +229,7 @@ fn reading_a_prefix_decodes_only_the_first_blocks() {
     .collect();
     for method in writable() {
         let container = compress(&noise, &WriteOptions::default().with_method(method)).unwrap();
-        let mut decoder = Decoder::new(&container[..], &Limits::default()).unwrap();
+        let mut decoder = Decoder::new(&container[..], MAX_UNCOMPRESSED).unwrap();
         let mut head = [0; 1000];
         decoder.read_exact(&mut head).unwrap();
         assert_eq!(head, noise[..1000]);
@@ -238,7 +238,7 @@ fn reading_a_prefix_decodes_only_the_first_blocks() {
         let mut part = container[..140_000].to_vec();
         part.resize(container.len(), 0xEE);
         for part in [&part[..], &part[..140_000]] {
-            let some = decompress_prefix(part, 1000, &Limits::default());
+            let some = decompress_prefix(part, 1000, MAX_UNCOMPRESSED);
             assert_eq!(some.unwrap(), noise[..1000]);
         }
     }
@@ -286,7 +286,7 @@ fn a_wrong_hash_is_an_error() {
         let stored = hash(&content) ^ 1;
         let header = Header::parse(&container, 1000).unwrap();
         container[header.header_len() - 8] ^= 1;
-        let error = decompress(&container, &Limits::default()).unwrap_err();
+        let error = decompress(&container, MAX_UNCOMPRESSED).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Hash);
         let computed = hash(&content);
         assert_eq!(
@@ -296,7 +296,7 @@ fn a_wrong_hash_is_an_error() {
             )
         );
 
-        let found = decompress_unverified(&container, &Limits::default()).unwrap();
+        let found = decompress_unverified(&container, MAX_UNCOMPRESSED).unwrap();
         assert_eq!(found.data, content);
         assert_eq!(found.header.hash(), stored);
     }
@@ -306,16 +306,16 @@ fn a_wrong_hash_is_an_error() {
 fn limit_is_inclusive_and_checked_first() {
     for (container, content) in readable() {
         let size = content.len() as u64;
-        let limits = |max| Limits::default().with_max_uncompressed(max);
-        assert!(decompress(&container, &limits(size)).is_ok());
-        let error = decompress(&container, &limits(size - 1));
+        let limits = |max| max;
+        assert!(decompress(&container, limits(size)).is_ok());
+        let error = decompress(&container, limits(size - 1));
         assert_eq!(text(error), Some(Error::too_large(size, size - 1).to_string()));
     }
     // The claim alone is enough, whatever the payload.
     let mut claim = bytes(V3);
     claim[8] = 32;
     claim[16..24].fill(0xFF);
-    let error = decompress(&claim, &Limits::default());
+    let error = decompress(&claim, MAX_UNCOMPRESSED);
     assert_eq!(text(error), Some(Error::too_large(u64::MAX, 2 << 30).to_string()));
 }
 
@@ -326,12 +326,12 @@ fn total_size_that_cuts_the_stream_or_leaves_bytes() {
     }
     let mut short = container(V2);
     short[8] -= 1;
-    let error = decompress(&short, &Limits::default()).unwrap_err();
+    let error = decompress(&short, MAX_UNCOMPRESSED).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::EndsEarly, Some(0x97)));
     let mut long = container(V2);
     long[8] += 1;
     long.push(0);
-    let error = decompress(&long, &Limits::default()).unwrap_err();
+    let error = decompress(&long, MAX_UNCOMPRESSED).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::TrailingData, Some(0x98)));
     assert_eq!(error.method(), Some(Method::ZSTD));
 }
@@ -346,24 +346,24 @@ fn version_1_ends_with_its_last_frame() {
         return;
     }
     const SKIPPABLE: &[u8] = b"\x50\x2A\x4D\x18\x04\0\0\0CCOB";
-    let limits = Limits::default();
+    let limits = MAX_UNCOMPRESSED;
     let one = container(V1);
     let (header, frame) = one.split_at(20);
     let first = [header, SKIPPABLE, frame, SKIPPABLE, SKIPPABLE].concat();
     for after in [&b""[..], &[0; 5], &one, &first] {
         let data = [&first, after].concat();
-        let found = decompress(&data, &limits).unwrap();
+        let found = decompress(&data, limits).unwrap();
         assert_eq!(found.consumed, first.len() as u64);
         let mut read = Vec::new();
-        let mut decoder = Decoder::new(&data[..], &limits).unwrap();
+        let mut decoder = Decoder::new(&data[..], limits).unwrap();
         decoder.read_to_end(&mut read).unwrap();
         assert_eq!(decoder.consumed(), found.consumed);
         assert!(read == found.data && read == bytes(PLAIN));
-        assert_eq!(decompress_prefix(&data, 9, &limits).unwrap(), read[..9]);
+        assert_eq!(decompress_prefix(&data, 9, limits).unwrap(), read[..9]);
     }
     let cut = &first[..first.len() - 1];
-    let mut decoder = Decoder::new(cut, &limits).unwrap();
-    assert!(decoder.read_to_end(&mut Vec::new()).is_err() && decompress(cut, &limits).is_err());
+    let mut decoder = Decoder::new(cut, limits).unwrap();
+    assert!(decoder.read_to_end(&mut Vec::new()).is_err() && decompress(cut, limits).is_err());
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn an_uncompressed_size_of_0_is_refused_where_there_is_content() {
         };
         container[size].fill(0);
         for decompress in [decompress, decompress_unverified] {
-            let error = decompress(&container, &Limits::default()).unwrap_err();
+            let error = decompress(&container, MAX_UNCOMPRESSED).unwrap_err();
             assert!(error.is_too_long(), "{error}");
             assert!(matches!(error.kind(), ErrorKind::Size | ErrorKind::Output), "{error}");
         }
@@ -387,7 +387,7 @@ fn an_uncompressed_size_of_0_is_refused_where_there_is_content() {
 fn a_missing_codec_is_an_error() {
     for (container, method) in [(container(V2), Method::ZSTD), (bytes(ABC_V2), Method::ZLIB)] {
         if method.codec().is_none() {
-            let error = decompress(&container, &Limits::default()).unwrap_err();
+            let error = decompress(&container, MAX_UNCOMPRESSED).unwrap_err();
             assert_eq!((error.kind(), error.method()), (ErrorKind::Codec, Some(method)));
             let options = WriteOptions::default().with_method(method);
             assert_eq!(text(compress(b"abc", &options)), Some(error.to_string()));
@@ -414,7 +414,7 @@ fn written_containers_are_read_back() {
                     let options = WriteOptions::default().with_version(version).with_method(method);
                     let options = options.with_level(level);
                     let container = compress(data, &options).unwrap();
-                    let found = decompress(&container, &Limits::default()).unwrap();
+                    let found = decompress(&container, MAX_UNCOMPRESSED).unwrap();
                     assert_eq!(found.data, data);
                     assert_eq!(found.consumed, container.len() as u64);
                     assert_eq!(found.header.version(), version);
@@ -443,7 +443,7 @@ fn threads_do_not_change_the_bytes() {
                 let container = compress(&data, &options.clone().with_threads(threads)).unwrap();
                 assert!(container == one);
             }
-            assert!(decompress(&one, &Limits::default()).unwrap().data == data);
+            assert!(decompress(&one, MAX_UNCOMPRESSED).unwrap().data == data);
         }
     }
 }
@@ -469,29 +469,29 @@ fn large_data_is_verified() {
     for method in writable() {
         let options = WriteOptions::default().with_method(method).with_level(1);
         let mut container = compress(&data, &options).unwrap();
-        assert!(decompress(&container, &Limits::default()).unwrap().data == data);
-        assert!(decompress_unverified(&container, &Limits::default()).unwrap().data == data);
+        assert!(decompress(&container, MAX_UNCOMPRESSED).unwrap().data == data);
+        assert!(decompress_unverified(&container, MAX_UNCOMPRESSED).unwrap().data == data);
         let mut seen = 0;
         let mut grown = |part: &[u8]| {
             assert!(part.len() >= seen && data.starts_with(part));
             seen = part.len();
         };
-        decompress_growing(&container, &Limits::default(), &mut grown).unwrap();
+        decompress_growing(&container, MAX_UNCOMPRESSED, &mut grown).unwrap();
         container[24] ^= 1;
-        let error = decompress(&container, &Limits::default()).unwrap_err();
+        let error = decompress(&container, MAX_UNCOMPRESSED).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Hash, "{error}");
     }
 }
 
 #[test]
 fn the_content_is_handed_out_once_and_only_from_a_sound_stream() {
-    let limits = Limits::default();
+    let limits = MAX_UNCOMPRESSED;
     for (data, method) in samples_of_every_codec() {
         let mut container = compress(&data, &WriteOptions::default().with_method(method)).unwrap();
         let seen = |container: &[u8]| {
             let mut whole = 0;
             let mut shown = 0;
-            let result = decompress_growing(container, &limits, &mut |part| {
+            let result = decompress_growing(container, limits, &mut |part| {
                 assert!(part.len() >= shown && data.starts_with(part));
                 shown = part.len();
                 whole += usize::from(part.len() == data.len());

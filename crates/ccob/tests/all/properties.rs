@@ -1,7 +1,7 @@
 //! Properties of all data, methods, versions and levels, at any place in memory.
 
 use ccob::{
-    Error, ErrorKind, Header, Limits, Method, Version, WriteOptions, compress, decompress,
+    Error, ErrorKind, Header, Method, Version, WriteOptions, compress, decompress,
     decompress_growing, decompress_into, decompress_prefix, decompress_unverified, hash,
 };
 #[cfg(feature = "std")]
@@ -76,29 +76,29 @@ proptest! {
 
         // Trailing bytes are ignored.
         let file = [&container[..], &behind].concat();
-        let limits = Limits::default().with_max_uncompressed(data.len() as u64);
-        let found = decompress(&file, &limits).unwrap();
+        let limits = data.len() as u64;
+        let found = decompress(&file, limits).unwrap();
         prop_assert!(found.data == data);
         prop_assert_eq!(found.consumed, container.len() as u64);
         prop_assert_eq!(found.header.hash(), header.hash());
-        prop_assert!(decompress_unverified(&file, &limits).unwrap().data == data);
+        prop_assert!(decompress_unverified(&file, limits).unwrap().data == data);
         let mut grown = |part: &[u8]| assert!(data.starts_with(part));
-        prop_assert!(decompress_growing(&file, &limits, &mut grown).unwrap().data == data);
+        prop_assert!(decompress_growing(&file, limits, &mut grown).unwrap().data == data);
 
         // As much as is asked for.
         let mut into = vec![1; data.len()];
         prop_assert_eq!(decompress_into(&file, &mut into).unwrap().hash(), header.hash());
         prop_assert!(into == data);
         let len = prefix.index(data.len() + 1);
-        prop_assert!(decompress_prefix(&file, len, &limits).unwrap() == data[..len]);
-        let some = decompress_prefix(&container[..cut.index(container.len())], len, &limits);
+        prop_assert!(decompress_prefix(&file, len, limits).unwrap() == data[..len]);
+        let some = decompress_prefix(&container[..cut.index(container.len())], len, limits);
         match some {
             Ok(some) => prop_assert!(data[..len].starts_with(&some)),
             Err(error) => prop_assert_eq!(error.kind(), ErrorKind::Truncated),
         }
         #[cfg(feature = "std")]
         {
-            let mut decoder = ccob::Decoder::new(&file[..], &limits).unwrap();
+            let mut decoder = ccob::Decoder::new(&file[..], limits).unwrap();
             prop_assert_eq!(decoder.header().hash(), header.hash());
             let mut read = vec![1; len];
             decoder.read_exact(&mut read).unwrap();
@@ -114,7 +114,7 @@ proptest! {
 
         // One byte less is one too many.
         if let Some(max) = (data.len() as u64).checked_sub(1) {
-            let error = decompress(&file, &limits.with_max_uncompressed(max)).unwrap_err();
+            let error = decompress(&file, max).unwrap_err();
             prop_assert_eq!(error.to_string(), Error::too_large(max + 1, max).to_string());
         }
     }
@@ -132,8 +132,8 @@ proptest! {
             let at = at.index(file.len());
             file[at] = byte;
         }
-        let limits = Limits::default().with_max_uncompressed(1 << 20);
-        let _ = at_each_address(&file, b'C', |file| text(&decompress(file, &limits).map(|found| found.data)));
+        let limits = 1 << 20;
+        let _ = at_each_address(&file, b'C', |file| text(&decompress(file, limits).map(|found| found.data)));
         let _ = at_each_address(&file, b'C', |file| text(&Header::parse(file, file.len() as u64)));
         let _ = at_each_address(&data, b'C', |data| (hash(data), text(&compress(data, &options))));
     }

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use bundle_format::EntryId;
-use fat_object::ReadSeek;
+use byte_parts::ReadSeek;
 use hda_archive::{ArchiveCopy, Error, ErrorKind, Unbundling};
 use target_id::llvm::debug_text;
 

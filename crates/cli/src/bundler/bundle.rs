@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use bundle_format::text::{Leader, TextBundle};
-use bundle_format::{EntryId, ErrorKind, Layout, text};
+use bundle_format::{EntryId, ErrorKind, text};
+use byte_parts::Layout;
 use fat_edit::{HOST_PLACEHOLDER, object_bundle};
 use fat_object::FileFormat;
 
@@ -113,7 +114,7 @@ fn as_binary(
     notes: &mut Notes,
 ) -> Result<(), Failure> {
     let sizes = entries.iter().map(|entry| (entry.id, entry.payload.size()));
-    let layout = Layout::new(sizes, job.align).map_err(|error| error.to_string())?;
+    let layout = bundle_format::layout(sizes, job.align).map_err(|error| error.to_string())?;
     notes.places.extend(
         entries.iter().enumerate().map(|(index, entry)| Place {
             offset: layout.offset(index),
@@ -122,9 +123,9 @@ fn as_binary(
     );
     if job.compression.is_some() {
         let mut bytes = Vec::new();
-        let size = usize::try_from(layout.total_size()).unwrap_or(usize::MAX);
+        let size = usize::try_from(layout.size()).unwrap_or(usize::MAX);
         if bytes.try_reserve_exact(size).is_err() {
-            let error = byte_parts::Error::OutOfMemory { size: layout.total_size() };
+            let error = byte_parts::Error::OutOfMemory { size: layout.size() };
             let error = bundle_format::Error::from(error);
             return Err(error.to_string().into());
         }
@@ -144,7 +145,7 @@ fn write_binary<W: Write>(
     out: &mut W,
 ) -> io::Result<()> {
     let payloads = entries.iter_mut().map(|entry| &mut entry.payload).collect();
-    layout.parts().write_to(&mut Payloads(payloads), out)
+    layout.parts.write_to(&mut Payloads(payloads), out)
 }
 
 /// Writes a bundle that is in memory, compressed if the job demands it.

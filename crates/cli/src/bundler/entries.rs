@@ -7,10 +7,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bundle_format::text::{Leader, TextBundle};
+use byte_parts::ReadSeek;
 use fat_edit::MACH_O_BUNDLE_SECTION;
 use fat_object::{
     BundleForm, Compression, Container, ContainerKind, Enter, ErrorKind, FileFormat, Finding,
-    Image, Location, PathStep, ReadSeek, Severity, Visitor,
+    Image, Location, PathStep, Severity, Visitor,
 };
 
 use super::job::{FileType, Notes};

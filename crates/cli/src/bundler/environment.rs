@@ -1,7 +1,7 @@
 //! The environment variables of the bundler.
 
 /// Settings from the environment, which options override.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Environment {
     pub(super) verbose: bool,
     pub(super) compress: bool,

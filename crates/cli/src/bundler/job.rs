@@ -10,7 +10,7 @@ use crate::opened::MaxInput;
 use crate::output;
 
 /// The form of a bundle, as the type of the files that it holds decides it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FileType {
     /// Text, with a comment leader.
     Text(Leader),

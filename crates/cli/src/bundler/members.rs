@@ -5,9 +5,10 @@ use std::io::{self, Read, SeekFrom};
 use std::path::Path;
 use std::time::Instant;
 
+use byte_parts::ReadSeek;
 use fat_object::{
     Compression, Container, ContainerKind, Enter, ErrorKind, Finding, Image, Location, Options,
-    PathStep, ReadSeek, Severity, Visitor, walk,
+    PathStep, Severity, Visitor, walk,
 };
 
 use super::verbose::{self, Measured};

@@ -123,7 +123,7 @@ impl Tool<'_> {
         let compress = options.compress.unwrap_or(environment.compress);
         let mut how = ccob::WriteOptions::default()
             .with_level(options.compression_level.or(environment.compression_level))
-            .with_version(environment.version.unwrap_or_default());
+            .with_version(environment.version.unwrap_or(ccob::Version::V3));
         if compress {
             how = how.with_threads(Threads::default().number());
         }

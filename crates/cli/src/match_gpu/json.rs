@@ -54,7 +54,7 @@ impl<'a> Record<'a> {
                 holds_code: candidate.holds_code(),
                 given: word(&judged.given),
                 condition: condition(&judged.given),
-                reason: judged.reason.to_string(),
+                reason: judged.reason().to_string(),
             }
         });
         Record {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use anstyle::Style;
-use device_select::{Answer, Candidate, Condition, Device, Given, Note, Selection, Standing, Unit};
+use device_select::{Answer, Candidate, Condition, Device, Given, Note, Selection, Unit};
 
 use crate::naming::format_text;
 use crate::report;
@@ -49,7 +49,7 @@ pub(super) fn one_gpu(
             .map(|(candidate, judged)| {
                 let (mark, word) = match &judged.given {
                     Given::Yes => ("=>", "yes".to_owned()),
-                    Given::If(condition) => ("=>", format!("if {condition}")),
+                    Given::If(condition) => ("=>", format!("if {}", condition.as_str())),
                     Given::No => ("", "no".to_owned()),
                 };
                 let label = candidate.label().to_owned();
@@ -58,7 +58,7 @@ pub(super) fn one_gpu(
                 } else {
                     ""
                 };
-                let fate = format!("{word}: {}{empty}", judged.reason);
+                let fate = format!("{word}: {}{empty}", judged.reason());
                 [mark.to_owned(), label, format_text(candidate.format()), fate]
             })
             .collect()
@@ -140,15 +140,17 @@ fn cell(unit: &Unit, answer: &Answer) -> String {
     let given: Vec<_> = (unit.candidates().iter().zip(&answer.images))
         .filter_map(|(candidate, judged)| match &judged.given {
             Given::Yes => Some(candidate.label().to_owned()),
-            Given::If(condition) => Some(format!("{} if {condition}", candidate.label())),
+            Given::If(condition) => {
+                Some(format!("{} if {}", candidate.label(), condition.as_str()))
+            }
             Given::No => None,
         })
         .collect();
     match &answer.given {
-        _ if answer.standing == Standing::NoKernels => "no kernels".to_owned(),
+        _ if answer.note == Some(Note::NoKernels) => "no kernels".to_owned(),
         _ if !given.is_empty() => given.join(", "),
         Given::Yes => "linked when loaded".to_owned(),
-        Given::If(condition) => format!("if {condition}"),
+        Given::If(condition) => format!("if {}", condition.as_str()),
         Given::No if answer.counts() => "none".to_owned(),
         Given::No => "-".to_owned(),
     }
@@ -171,12 +173,12 @@ pub(super) fn conclusion(
 fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Style, String) {
     let name = gpu.name();
     let all = || units.iter().zip(answers);
-    let those = |standing| all().filter(move |(_, answer)| answer.standing == standing);
-    let counted: Vec<_> = those(Standing::Counts).collect();
+    let left_out = |note| all().filter(move |(_, answer)| answer.note == Some(note));
+    let counted: Vec<_> = all().filter(|(_, answer)| answer.counts()).collect();
     let lacks = counted.iter().filter(|(_, answer)| answer.lacks_code());
     let missing: Vec<&Unit> = lacks.map(|(unit, _)| *unit).collect();
-    let elsewhere: Vec<&Unit> = those(Standing::OtherGpus).map(|(unit, _)| unit).collect();
-    let containers = match those(Standing::NoKernels).next() {
+    let elsewhere: Vec<&Unit> = left_out(Note::OtherGpus).map(|(unit, _)| unit).collect();
+    let containers = match left_out(Note::NoKernels).next() {
         Some(_) if counted.is_empty() => return (ERROR, format!("has no kernels for {name}")),
         Some(_) => "containers with kernels",
         None => "containers",

@@ -3,10 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use byte_parts::ReadSeek;
 use device_select::{Collector, Unit};
-use fat_object::{
-    Container, ContainerKind, ErrorKind, Finding, Image, Location, ReadSeek, Visitor,
-};
+use fat_object::{Container, ContainerKind, ErrorKind, Finding, Image, Location, Visitor};
 
 use crate::{input, report};
 

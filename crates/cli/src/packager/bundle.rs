@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
+use byte_parts::Layout;
 use ccob::{Method, WriteOptions};
 use offload_binary::llvm::{self, Release, string_order};
-use offload_binary::{FormatVersion, ImageEntry, Layout};
+use offload_binary::{FormatVersion, ImageEntry};
 
 use super::options::ImageSpec;
 use crate::input;
@@ -16,6 +17,7 @@ use crate::payload::{Payload, Payloads, at};
 /// An offload binary whose inputs were all found, and that only needs to be written.
 #[derive(Debug)]
 pub(crate) struct Package {
+    version: FormatVersion,
     layout: Layout,
     inputs: Vec<Payload>,
     compressed: Option<Vec<u8>>,
@@ -67,14 +69,14 @@ impl Package {
                 inputs.push(input);
             }
         }
-        let layout = Layout::new(version, &entries).map_err(io::Error::other)?;
-        Ok(Package { layout, inputs, compressed: None })
+        let layout = offload_binary::layout(version, &entries).map_err(io::Error::other)?;
+        Ok(Package { version, layout, inputs, compressed: None })
     }
 
     /// Compresses the offload binary, which is of version 3, in memory.
     pub(crate) fn compress(&mut self, how: &WriteOptions) -> io::Result<()> {
         let refused = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
-        let version = self.layout.version();
+        let version = self.version;
         if version != FormatVersion::V3 {
             return Err(refused(format!(
                 "packages of version {version} cannot be compressed: expected version 3"
@@ -92,7 +94,7 @@ impl Package {
         let level = how.level().filter(|level| (how.method(), *level) != (Method::ZLIB, -1));
         let how = how.clone().with_level(level);
         let mut plain = Vec::new();
-        let size = usize::try_from(self.layout.total_size()).unwrap_or(usize::MAX);
+        let size = usize::try_from(self.layout.size()).unwrap_or(usize::MAX);
         plain.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         self.write_to(&mut plain)?;
         self.compressed = Some(fat_edit::compress_offload_binary(&plain, &how)?);
@@ -101,7 +103,7 @@ impl Package {
 
     /// Returns the size of the offload binary in bytes.
     pub(crate) fn size(&self) -> u64 {
-        self.compressed.as_ref().map_or(self.layout.total_size(), |bytes| bytes.len() as u64)
+        self.compressed.as_ref().map_or(self.layout.size(), |bytes| bytes.len() as u64)
     }
 
     /// Returns the inputs with the sizes of their images.
@@ -115,7 +117,7 @@ impl Package {
             out.write_all(bytes)?;
             return out.flush();
         }
-        self.layout.parts().write_to(&mut Payloads(self.inputs.iter_mut().collect()), out)?;
+        self.layout.parts.write_to(&mut Payloads(self.inputs.iter_mut().collect()), out)?;
         out.flush()
     }
 }

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use byte_parts::ReadSeek;
 use fat_object::{
     Container, ContainerKind, Error, ErrorKind, FileFormat, Finding, Image, Location,
-    OffloadBinaryEntry, ReadSeek, Severity, Visitor,
+    OffloadBinaryEntry, Severity, Visitor,
 };
 use offload_binary::FormatVersion;
 use offload_binary::llvm::Release;

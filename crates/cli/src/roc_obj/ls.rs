@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use byte_parts::ReadSeek;
 use fat_object::{
-    Container, ContainerKind, Finding, Image, Location, Options, ReadSeek, Severity, Summary,
-    Visitor,
+    Container, ContainerKind, Finding, Image, Location, Options, Severity, Summary, Visitor,
 };
 
 use super::uri;

@@ -42,7 +42,7 @@ pub(crate) static TOOL: Tool = Tool {
 pub fn main() -> ExitCode {
     run(&TOOL, "clang-offload-wrapper", |matches| {
         Ok(Request {
-            kind: wrapper_ir::Kind::OpenMp,
+            kind: wrapper_ir::OffloadKind::OPENMP,
             // Without target IDs this is what LLVM 13 to 15 have.
             abi: Abi::Aomp,
             triple: text(matches.value("target").unwrap_or_default()),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use wrapper_ir::Abi;
 
-use super::{Request, host_triple, images, run, text};
+use super::{Request, host_triple, images, kind_named, run, text};
 use crate::llvm_cl::{Kind, Opt, Tool};
 use crate::opened::MaxInput;
 
@@ -58,7 +58,7 @@ pub fn main() -> ExitCode {
         let kind = text(matches.value("kind").unwrap_or_default());
         let is_for_24 = matches.value("release") == Some(b"24");
         Ok(Request {
-            kind: wrapper_ir::Kind::from_name(&kind).map_err(std::io::Error::other)?,
+            kind: kind_named(&kind).map_err(std::io::Error::other)?,
             abi: if is_for_24 { Abi::Llvm24 } else { Abi::Current },
             triple: match matches.value("triple") {
                 None | Some(b"") => host_triple(),

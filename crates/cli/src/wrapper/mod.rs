@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use wrapper_ir::{Abi, Error, ErrorKind, Image, Kind, LinkTool, Module, Target, Wrapper};
+use wrapper_ir::{Abi, Error, ErrorKind, Image, Module, OffloadKind, Target, Wrapper};
 
 use crate::llvm_cl::{Matches, Tool};
 use crate::opened::MaxInput;
@@ -28,7 +28,7 @@ const MAX_PLAIN: u64 = 2 << 30;
 /// The images to wrap, and the options.
 #[derive(Debug)]
 pub(crate) struct Request {
-    pub(crate) kind: Kind,
+    pub(crate) kind: OffloadKind,
     pub(crate) abi: Abi,
     pub(crate) triple: String,
     pub(crate) relocatable: bool,
@@ -117,7 +117,7 @@ impl Request {
 impl Wrapped {
     /// Returns the arguments that a compiler needs to link the module.
     pub(crate) fn link_args(&self) -> &'static [&'static str] {
-        self.module.link_args(LinkTool::Compiler)
+        self.module.compiler_args()
     }
 
     /// Writes the module; `-` is standard output. On failure there is no output.
@@ -134,7 +134,7 @@ impl Wrapped {
         outputs.write_or_print(path, |file| match &layout {
             // From file to file the kernel copies.
             Some(layout) => {
-                layout.parts().write_to(&mut Payloads(inputs.iter_mut().collect()), file)?;
+                layout.parts.write_to(&mut Payloads(inputs.iter_mut().collect()), file)?;
                 file.flush()
             }
             None => {
@@ -242,6 +242,18 @@ fn in_llvms_words(error: io::Error) -> io::Error {
         )),
         _ => error,
     }
+}
+
+/// Returns the names of the kinds that there is registration code for.
+pub(crate) fn kind_names() -> impl Iterator<Item = &'static str> {
+    Wrapper::KINDS.into_iter().filter_map(OffloadKind::name)
+}
+
+/// Returns the kind of this name.
+pub(crate) fn kind_named(name: &str) -> Result<OffloadKind, String> {
+    let named = Wrapper::KINDS.into_iter().find(|kind| kind.name() == Some(name));
+    named
+        .ok_or_else(|| format!("unknown offload kind {name:?}, expected openmp, cuda, hip or sycl"))
 }
 
 /// Returns the inputs of a command line.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use wrapper_ir::Kind;
+use wrapper_ir::OffloadKind;
 
 use super::llvm;
 
@@ -59,7 +59,7 @@ impl Place {
     }
 
     /// LLVM's module for images.
-    pub fn llvm_object(&self, kind: Kind, triple: &str, images: &[String], out: &str) {
+    pub fn llvm_object(&self, kind: OffloadKind, triple: &str, images: &[String], out: &str) {
         let (kind, triple) = (format!("--kind={kind}"), format!("--triple={triple}"));
         let mut arguments = vec![&kind[..], &triple, "-o", "llvm.bc"];
         arguments.extend(images.iter().map(String::as_str));

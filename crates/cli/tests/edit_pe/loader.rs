@@ -133,7 +133,7 @@ pub fn registered(file: &[u8]) -> Vec<BTreeMap<String, Vec<u8>>> {
             let at = usize::try_from(u64_at(wrapper, 8) - base).unwrap();
             let stored = &memory[at..];
             let bundle = match stored.starts_with(b"CCOB") {
-                true => ccob::decompress(stored, &ccob::Limits::default()).unwrap().data,
+                true => ccob::decompress(stored, ccob::MAX_UNCOMPRESSED).unwrap().data,
                 false => stored.to_vec(),
             };
             let bundle = bundle_format::Bundle::parse(&bundle).unwrap();

@@ -4,7 +4,8 @@
 
 use std::io::{self, Cursor, Read};
 
-use fat_object::{Finding, Image, Location, Options, ReadSeek, Severity, Visitor, walk};
+use byte_parts::ReadSeek;
+use fat_object::{Finding, Image, Location, Options, Severity, Visitor, walk};
 
 use crate::hostile::{Form, Held, Hostile, Truth};
 

@@ -70,8 +70,8 @@ fn embed(from: &Path, to: &Path) {
     let object = std::fs::read(from).unwrap();
     let contents = std::fs::File::open(package()).unwrap();
     let embedding =
-        object_edit::Embedding::new(&object, contents.metadata().unwrap().len()).unwrap();
-    embedding.write_to(std::fs::File::create(to).unwrap(), contents).unwrap();
+        object_edit::NewSections::offloading(&object, contents.metadata().unwrap().len()).unwrap();
+    embedding.write_to(std::fs::File::create(to).unwrap(), [contents]).unwrap();
     assert_eq!(std::fs::metadata(to).unwrap().len(), embedding.total_size());
 }
 

@@ -10,7 +10,9 @@ use std::process::Command;
 
 use crate::common::llvm;
 use tempfile::TempDir;
-use wrapper_ir::{Abi, Entries, EntryFlags, Image, Kind, Module, OffloadEntry, Target, Wrapper};
+use wrapper_ir::{
+    Abi, Entries, EntryFlags, Image, Module, OffloadEntry, OffloadKind, Target, Wrapper,
+};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 const WINDOWS: &str = "x86_64-pc-windows-msvc";
@@ -61,7 +63,7 @@ fn source(name: &str) -> String {
 }
 
 fn entries<'a>(
-    kind: Kind,
+    kind: OffloadKind,
     triple: &str,
     list: impl IntoIterator<Item = OffloadEntry<'a>>,
 ) -> Entries<'a> {
@@ -118,7 +120,7 @@ fn clang_emits_the_same_for_hip() {
                 .flags(EntryFlags::TEXTURE | EntryFlags::NORMALIZED)
                 .data(2),
         ];
-        let ours = entries(Kind::Hip, triple, list).module().unwrap();
+        let ours = entries(OffloadKind::HIP, triple, list).module().unwrap();
         let ours = ours.ir_to_string(&[]).unwrap();
         let theirs = clang_text(&Place::new(), triple, &options, "kernels.hip");
         assert_eq!(entry_lines(&ours), entry_lines(&theirs), "{triple}");
@@ -147,22 +149,22 @@ fn clang_emits_the_same_for_openmp() {
         ];
         // In clang's order.
         let mut list = list.map(|entry| {
-            let module = entries(Kind::OpenMp, triple, [entry.clone()]).module().unwrap();
+            let module = entries(OffloadKind::OPENMP, triple, [entry.clone()]).module().unwrap();
             let text = module.ir_to_string(&[]).unwrap();
             let symbol = entry_lines(&text)[1].split_inclusive(" = ").next().unwrap().to_owned();
             (theirs.find(&symbol).unwrap(), entry)
         });
         list.sort_by_key(|(at, _)| *at);
-        let module = entries(Kind::OpenMp, triple, list.into_iter().map(|(_, entry)| entry));
+        let module = entries(OffloadKind::OPENMP, triple, list.into_iter().map(|(_, entry)| entry));
         let ours = module.module().unwrap().ir_to_string(&[]).unwrap();
         assert_eq!(entry_lines(&ours), entry_lines(&theirs), "{triple}");
     }
 }
 
 /// Entries at addresses of the host that hold their names, for `wrapper/runtime.c`.
-fn registered(kind: Kind, abi: Abi) -> Vec<OffloadEntry<'static>> {
+fn registered(kind: OffloadKind, abi: Abi) -> Vec<OffloadEntry<'static>> {
     let constant =
-        if kind == Kind::OpenMp { EntryFlags::OPENMP_LINK } else { EntryFlags::CONSTANT };
+        if kind == OffloadKind::OPENMP { EntryFlags::OPENMP_LINK } else { EntryFlags::CONSTANT };
     let mut list = vec![
         OffloadEntry::kernel("kernel", "kernel_host"),
         OffloadEntry::variable("variable", "variable_host", 4),
@@ -171,10 +173,10 @@ fn registered(kind: Kind, abi: Abi) -> Vec<OffloadEntry<'static>> {
     if !matches!(abi, Abi::Aomp | Abi::Legacy) {
         list.push(OffloadEntry::variable("table", "table_host", 16).flags(constant));
     }
-    if is_new && kind != Kind::OpenMp {
+    if is_new && kind != OffloadKind::OPENMP {
         list.push(OffloadEntry::managed("pool", "pool_host", "pool_pointer", 8, 16));
     }
-    if kind == Kind::Hip && !matches!(abi, Abi::Aomp | Abi::Legacy) {
+    if kind == OffloadKind::HIP && !matches!(abi, Abi::Aomp | Abi::Legacy) {
         let flags = EntryFlags::TEXTURE | EntryFlags::NORMALIZED;
         list.push(OffloadEntry::variable("picture", "picture_host", 4).flags(flags).data(2));
     }
@@ -189,7 +191,7 @@ char pool_host[] = \"pool_host\", pool_pointer[] = \"pool_pointer\", picture_hos
 /// Text, bitcode and object are registered alike, whatever links them and drops what is not used.
 #[test]
 fn runtimes_get_the_entries() {
-    for kind in [Kind::OpenMp, Kind::Cuda, Kind::Hip] {
+    for kind in [OffloadKind::OPENMP, OffloadKind::CUDA, OffloadKind::HIP] {
         for abi in Abi::ALL {
             let target = || Target::new(LINUX).unwrap();
             let wrapper = Wrapper::new(kind, abi, target()).image(Image::from_bytes(IMAGE));
@@ -220,7 +222,7 @@ fn runtimes_get_the_entries() {
             ] {
                 let linker = format!("--ld-path={}", linker.display());
                 let mut arguments = vec![&linker[..], "-Wl,--gc-sections", "-pie", "-o", "program"];
-                arguments.extend(wrapper.link_args(wrapper_ir::LinkTool::Compiler));
+                arguments.extend(wrapper.compiler_args());
                 arguments.extend(["wrapper.o", entries, "host.o", "main.o", "runtime.o"]);
                 place.run(&clang, &arguments);
                 logs.push(place.run("./program", &[]));
@@ -237,10 +239,10 @@ fn runtimes_get_the_entries() {
             let seen = &logs[0];
             assert!(logs.iter().all(|log| log == seen), "{kind} {abi}: {logs:#?}");
             let expected = match kind {
-                Kind::OpenMp => {
+                OffloadKind::OPENMP => {
                     "  entry kernel at kernel_host\n  entry variable at variable_host\n"
                 }
-                Kind::Cuda => "RegisterFunction handle kernel_host kernel kernel -1",
+                OffloadKind::CUDA => "RegisterFunction handle kernel_host kernel kernel -1",
                 _ => "RegisterFunction handle kernel_host kernel kernel -1",
             };
             assert!(seen.contains(expected), "{kind} {abi}: {seen}");
@@ -254,7 +256,7 @@ fn runtimes_get_the_entries() {
 fn tools_read_the_entries() {
     let place = Place::new();
     let mut count = 0;
-    for kind in [Kind::OpenMp, Kind::Cuda, Kind::Hip] {
+    for kind in [OffloadKind::OPENMP, OffloadKind::CUDA, OffloadKind::HIP] {
         for abi in Abi::ALL {
             for triple in [LINUX, WINDOWS, "aarch64-apple-darwin", "i386-linux-gnu"] {
                 let target = Target::new(triple).unwrap();
@@ -333,7 +335,7 @@ fn openmp_target_regions_run() {
     );
 
     let device = fs::read(place.0.path().join("device")).unwrap();
-    let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, Target::new(LINUX).unwrap())
+    let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, Target::new(LINUX).unwrap())
         .image(Image::from_bytes(&device))
         .module()
         .unwrap();
@@ -342,7 +344,7 @@ fn openmp_target_regions_run() {
         OffloadEntry::kernel(&*region, format!(".{region}.region_id")),
         OffloadEntry::variable("table", "table", 16),
     ];
-    place.put_module(&entries(Kind::OpenMp, LINUX, list).module().unwrap());
+    place.put_module(&entries(OffloadKind::OPENMP, LINUX, list).module().unwrap());
     let library: PathBuf = llvm("clang").parent().unwrap().with_file_name("lib");
     let (search, path) =
         (format!("-L{}", library.display()), format!("-Wl,-rpath,{}", library.display()));
@@ -365,7 +367,7 @@ int mainCRTStartup(void) { return bounds[0] != 0; }
 ";
     for triple in [WINDOWS, "x86_64-w64-windows-gnu", "aarch64-pc-windows-msvc"] {
         let place = Place::new();
-        let (kind, target) = (Kind::OpenMp, Target::new(triple).unwrap());
+        let (kind, target) = (OffloadKind::OPENMP, Target::new(triple).unwrap());
         let wrapper = Wrapper::new(kind, Abi::Current, target).image(Image::from_bytes(IMAGE));
         let wrapper = wrapper.module().unwrap().object().unwrap().to_vec(&[IMAGE]).unwrap();
         place.put("wrapper.obj", wrapper);

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 
 use crate::common::{Random, llvm};
 use bundle_format::{EntryId, Request};
-use fat_object::ReadSeek;
+use byte_parts::ReadSeek;
 use hda_archive::{Error, Member, Options, Unbundling, conflicts, create, write_archive};
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
@@ -315,7 +315,7 @@ fn conflicts_are_those_of_llvm() {
     let id = |features: &str| format!("openmp-amdgcn-amd-amdhsa--gfx906{features}");
     let bundle = |output: &str, ids: &[&str]| {
         let entries: Vec<_> = ids.iter().map(|id| ((*id).to_owned(), 4)).collect();
-        let layout = bundle_format::Layout::new(entries, 1).unwrap();
+        let layout = bundle_format::layout(entries, 1).unwrap();
         place.put(output, &layout.to_vec(&vec![&b"code"[..]; ids.len()]).unwrap());
     };
     let (any, on, off) = (id(""), id(":xnack+"), id(":xnack-"));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use target_id::Triple;
-use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
 
 use crate::common;
 
@@ -54,7 +54,7 @@ fn triples_and_data_layouts_are_those_of_rustc() {
         let layout = layout.replacen("E-S64-", "E-", usize::from(name.starts_with("s390x")));
         assert_eq!(target.data_layout(), layout, "{name}");
         accepted += 1;
-        let wrapper = Wrapper::new(Kind::Hip, Abi::Current, target);
+        let wrapper = Wrapper::new(OffloadKind::HIP, Abi::Current, target);
         let module = wrapper.image(Image::from_bytes(b"image")).module().unwrap();
         with_object += usize::from(module.object().is_ok());
     }

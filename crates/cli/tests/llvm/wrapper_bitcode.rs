@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadKind};
-use wrapper_ir::{Abi, ErrorKind, Image, Kind, ManagedCall, Module, Target, Wrapper};
+use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
+use wrapper_ir::{Abi, ErrorKind, Image, Module, Target, Wrapper};
 
 use crate::common;
 
@@ -42,15 +42,15 @@ fn disassembled(directory: &Path, name: &str) -> String {
 }
 
 /// An image in a package, as clang hands it to the wrapper.
-fn package(kind: Kind) -> Vec<u8> {
+fn package(kind: OffloadKind) -> Vec<u8> {
     let kind = match kind {
-        Kind::OpenMp => OffloadKind::OPENMP,
-        Kind::Cuda => OffloadKind::CUDA,
-        Kind::Hip => OffloadKind::HIP,
+        OffloadKind::OPENMP => OffloadKind::OPENMP,
+        OffloadKind::CUDA => OffloadKind::CUDA,
+        OffloadKind::HIP => OffloadKind::HIP,
         _ => OffloadKind::SYCL,
     };
     let entry = ImageEntry::new(300).offload_kind(kind).string("triple", "amdgcn-amd-amdhsa");
-    let layout = Layout::new(FormatVersion::V1, &[entry]).unwrap();
+    let layout = offload_binary::layout(FormatVersion::V1, &[entry]).unwrap();
     layout.to_vec(&[&[0x7F; 300]]).unwrap()
 }
 
@@ -61,19 +61,19 @@ fn pattern(size: u32) -> Vec<u8> {
 
 /// Returns images that bitcode stores in different ways: all bytes, none, only zeros, characters, a final zero, an
 /// offload binary, one so large that padding comes before it.
-fn images(kind: Kind) -> Vec<Vec<Vec<u8>>> {
+fn images(kind: OffloadKind) -> Vec<Vec<Vec<u8>>> {
     let (all, large) = (pattern(256), pattern(LARGE));
     let one: [Vec<u8>; 7] =
         [all, Vec::new(), vec![0; 5], b"text".into(), b"text\0".into(), package(kind), large];
     let mut sets: Vec<_> = one.iter().map(|image| vec![image.clone()]).collect();
-    if kind == Kind::OpenMp {
+    if kind == OffloadKind::OPENMP {
         sets.push(one.into());
     }
     sets
 }
 
 /// The module of some images, if this generation has one.
-fn module(kind: Kind, abi: Abi, triple: &str, images: &[Vec<u8>]) -> Option<Module> {
+fn module(kind: OffloadKind, abi: Abi, triple: &str, images: &[Vec<u8>]) -> Option<Module> {
     let target = Target::new(triple).unwrap();
     let images = images.iter().enumerate().map(|(index, image)| match abi {
         Abi::Aomp => Image::from_bytes(image).target_id(format!("gfx90{index}:xnack+")),
@@ -87,7 +87,7 @@ fn module(kind: Kind, abi: Abi, triple: &str, images: &[Vec<u8>]) -> Option<Modu
 }
 
 /// Bitcode and text describe the same module, and it is valid.
-fn compare(kind: Kind) {
+fn compare(kind: OffloadKind) {
     let place = tempfile::tempdir().unwrap();
     let mut count = 0;
     for triple in TRIPLES {
@@ -118,22 +118,22 @@ fn compare(kind: Kind) {
 
 #[test]
 fn openmp_is_its_text() {
-    compare(Kind::OpenMp);
+    compare(OffloadKind::OPENMP);
 }
 
 #[test]
 fn cuda_is_its_text() {
-    compare(Kind::Cuda);
+    compare(OffloadKind::CUDA);
 }
 
 #[test]
 fn hip_is_its_text() {
-    compare(Kind::Hip);
+    compare(OffloadKind::HIP);
 }
 
 #[test]
 fn sycl_is_its_text() {
-    compare(Kind::Sycl);
+    compare(OffloadKind::SYCL);
 }
 
 /// A line of LLVM's text with the alignments that we have on purpose: LLVM says nothing of fatbinaries, which then
@@ -157,7 +157,7 @@ fn objects_are_those_of_llvm() {
         let args = ["-filetype=obj", "-relocation-model=pic", input, "-o", output];
         run("llc", place.path(), &args);
     };
-    for kind in [Kind::OpenMp, Kind::Cuda, Kind::Hip] {
+    for kind in [OffloadKind::OPENMP, OffloadKind::CUDA, OffloadKind::HIP] {
         for triple in [LINUX, "aarch64-unknown-linux-gnu", "riscv64-unknown-linux-gnu"] {
             for (index, images) in images(kind).iter().enumerate() {
                 let images: Vec<_> = images.iter().map(Vec::as_slice).collect();
@@ -180,8 +180,8 @@ fn objects_are_those_of_llvm() {
                 let wrapper = Wrapper::new(kind, Abi::Current, target)
                     .images(images.iter().copied().map(Image::from_bytes))
                     // LLVM unwraps packages of OpenMP only.
-                    .keep_packages(kind != Kind::OpenMp)
-                    .managed_call(ManagedCall::Llvm);
+                    .keep_packages(kind != OffloadKind::OPENMP)
+                    .llvm_managed_call(true);
                 let layout = wrapper.module().unwrap().bitcode().unwrap();
                 fs::write(at("ours.bc"), layout.to_vec(&images).unwrap()).unwrap();
                 llc("ours.bc", "ours.o");
@@ -198,7 +198,7 @@ fn objects_are_those_of_llvm() {
 #[test]
 fn every_reader_accepts_it() {
     let place = tempfile::tempdir().unwrap();
-    let images = Kind::ALL.into_iter().flat_map(|kind| [(kind, 256_u32), (kind, LARGE)]);
+    let images = Wrapper::KINDS.into_iter().flat_map(|kind| [(kind, 256_u32), (kind, LARGE)]);
     for (kind, size) in images {
         let image = pattern(size);
         let module = module(kind, Abi::Current, LINUX, std::slice::from_ref(&image)).unwrap();
@@ -214,7 +214,7 @@ fn every_reader_accepts_it() {
             assert!(linked.windows(image.len()).any(|found| found == image), "{kind} {name}");
         }
         let symbols = run("llvm-nm", place.path(), &["w.bc"]);
-        let symbol = if kind == Kind::Sycl { "__sycl_register_lib" } else { "atexit" };
+        let symbol = if kind == OffloadKind::SYCL { "__sycl_register_lib" } else { "atexit" };
         assert!(symbols.contains(symbol), "{kind}: {symbols}");
         let analysis = run("llvm-bcanalyzer", place.path(), &["w.bc"]);
         assert!(analysis.contains("Stream type: LLVM IR"), "{kind}: {analysis}");

@@ -11,7 +11,7 @@ use std::fs;
 
 use crate::common::llvm;
 use crate::common::place::Place;
-use wrapper_ir::{Abi, Entries, Image, Kind, OffloadEntry, Target, Wrapper};
+use wrapper_ir::{Abi, Entries, Image, OffloadEntry, OffloadKind, Target, Wrapper};
 
 const WINDOWS: [&str; 4] = [
     "x86_64-pc-windows-msvc",
@@ -24,7 +24,7 @@ const WINDOWS: [&str; 4] = [
 const FATBIN: &[u8] = b"\x50\xed\x55\xba\x01\x00\x10\x00fatbin\x00\xff";
 
 /// The wrapper of images that are in memory.
-fn wrapper<'a>(kind: Kind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
+fn wrapper<'a>(kind: OffloadKind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
     let target = Target::new(triple).unwrap();
     Wrapper::new(kind, abi, target).images(images.iter().map(|image| Image::from_bytes(image)))
 }
@@ -190,10 +190,10 @@ fn objects_for_windows_are_linked_and_agree_with_clang() {
     let images: [&[u8]; 1] = [FATBIN];
     for triple in WINDOWS {
         for (kind, abi) in [
-            (Kind::OpenMp, Abi::Current),
-            (Kind::OpenMp, Abi::Llvm24),
-            (Kind::Cuda, Abi::Current),
-            (Kind::Cuda, Abi::Llvm24),
+            (OffloadKind::OPENMP, Abi::Current),
+            (OffloadKind::OPENMP, Abi::Llvm24),
+            (OffloadKind::CUDA, Abi::Current),
+            (OffloadKind::CUDA, Abi::Llvm24),
         ] {
             let image = vec![place.put("image", FATBIN)];
             place.llvm_object(kind, triple, &image, "theirs.obj");
@@ -226,7 +226,14 @@ fn objects_for_windows_are_linked_and_agree_with_clang() {
 }
 
 /// Links, and compares the bounds of the entries with what they should be.
-fn link_windows(place: &Place, triple: &str, objects: &[&str], kind: Kind, abi: Abi, entries: u64) {
+fn link_windows(
+    place: &Place,
+    triple: &str,
+    objects: &[&str],
+    kind: OffloadKind,
+    abi: Abi,
+    entries: u64,
+) {
     let map = if triple.ends_with("msvc") {
         let mut arguments = vec!["/nodefaultlib", "/subsystem:console", "/entry:mainCRTStartup"];
         arguments.extend(["/map:map", "/out:program.exe", "program.obj"]);
@@ -244,7 +251,7 @@ fn link_windows(place: &Place, triple: &str, objects: &[&str], kind: Kind, abi: 
     let what = format!("{kind} {abi} {triple} {objects:?} {entries}\n{map}");
     // The descriptor and the loop hold what the map does not say: look at the program itself.
     let program = fs::read(place.path("program.exe")).unwrap();
-    let tables = if kind == Kind::OpenMp { Some(descriptor(&program)) } else { None };
+    let tables = if kind == OffloadKind::OPENMP { Some(descriptor(&program)) } else { None };
     if let Some((count, start, stop)) = tables {
         assert_eq!(count, 1, "{what}");
         assert_eq!(stop - start, entries * 56, "{what}");
@@ -272,7 +279,7 @@ fn descriptor(program: &[u8]) -> (u32, u64, u64) {
 fn unwinding_codes_of_arm64_windows_match_the_code() {
     let place = Place::new();
     let triple = "aarch64-pc-windows-msvc";
-    let wrapper = wrapper(Kind::Hip, Abi::Current, triple, &[FATBIN]);
+    let wrapper = wrapper(OffloadKind::HIP, Abi::Current, triple, &[FATBIN]);
     place.put("ours.obj", &object(&wrapper, &[FATBIN]));
     let text = place.run(llvm("llvm-readobj"), &["--unwind", "ours.obj"]);
     let functions: Vec<_> = text.split("RuntimeFunction {").skip(1).collect();
@@ -336,7 +343,7 @@ const MACH_O: [&str; 2] = ["x86_64-apple-macosx11", "arm64-apple-macosx11"];
 fn mach_o_objects_register_as_with_clang() {
     let place = Place::new();
     for triple in MACH_O {
-        for kind in [Kind::Cuda, Kind::Hip] {
+        for kind in [OffloadKind::CUDA, OffloadKind::HIP] {
             for abi in [Abi::Current, Abi::Llvm24] {
                 let wrapper = wrapper(kind, abi, triple, &[FATBIN]);
                 place.put("ours.o", &object(&wrapper, &[FATBIN]));
@@ -408,13 +415,13 @@ fn compare_mach_o(place: &Place, triple: &str, wrapper: &Wrapper<'_>) {
 }
 
 /// Links a program, runs its initializers and its main function, and returns what it says.
-fn run_mach_o(place: &Place, triple: &str, kind: Kind, object: &str) -> String {
+fn run_mach_o(place: &Place, triple: &str, kind: OffloadKind, object: &str) -> String {
     let (arch, emulator) = match triple.starts_with("arm64") {
         true => ("arm64", Some(["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"])),
         false => ("x86_64", None),
     };
     let (target, runtime) = (format!("--target={triple}"), format!("-DRUNTIME=__{kind}"));
-    let number = format!("-DKIND={}", if kind == Kind::Hip { 4 } else { 2 });
+    let number = format!("-DKIND={}", if kind == OffloadKind::HIP { 4 } else { 2 });
     let options = [&target, "-ffreestanding", "-fno-stack-protector", &runtime, &number];
     place.compile(llvm("clang"), "macho.c", "runtime.o", &options);
     // Where nothing has to be moved, addresses are in the file.
@@ -509,7 +516,10 @@ fn systems_of_mach_o_are_those_of_clang() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [name, llvm_triple] = [words[0], words[1]];
         let triple = if llvm_triple == "-" { name } else { llvm_triple };
-        place.put("ours.o", &object(&wrapper(Kind::Hip, Abi::Current, name, &[FATBIN]), &[FATBIN]));
+        place.put(
+            "ours.o",
+            &object(&wrapper(OffloadKind::HIP, Abi::Current, name, &[FATBIN]), &[FATBIN]),
+        );
         let target = format!("--target={triple}");
         let arguments = [&target, "-Wno-override-module", "-c", "empty.ll", "-o", "empty.o"];
         place.run(llvm("clang"), &arguments);
@@ -529,9 +539,9 @@ fn systems_of_mach_o_are_those_of_clang() {
 fn lld_drops_entries_of_mach_o() {
     let place = Place::new();
     for triple in MACH_O {
-        let wrapper = wrapper(Kind::Hip, Abi::Current, triple, &[FATBIN]);
+        let wrapper = wrapper(OffloadKind::HIP, Abi::Current, triple, &[FATBIN]);
         place.put("ours.o", &object(&wrapper, &[FATBIN]));
-        let entries = Entries::new(Kind::Hip, Abi::Current, Target::new(triple).unwrap())
+        let entries = Entries::new(OffloadKind::HIP, Abi::Current, Target::new(triple).unwrap())
             .entry(OffloadEntry::kernel("kernel", "handle"));
         let layout = entries.module().unwrap().object().unwrap();
         place.put("entries.o", &layout.to_vec(&[]).unwrap());

@@ -12,7 +12,7 @@ use std::slice;
 
 use modules::{CUDA, CUDA_MANAGED, HIP, LOADS, plain, with, with_data_layout};
 use tempfile::TempDir;
-use wrapper_ir::{Abi, Image, Kind, ManagedCall, Target, Wrapper};
+use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 const WINDOWS: &str = "x86_64-pc-windows-msvc";
@@ -50,7 +50,7 @@ impl Place {
     }
 
     /// The module that LLVM's tool makes, as text.
-    fn theirs(&self, kind: Kind, triple: &str, images: &[&[u8]]) -> String {
+    fn theirs(&self, kind: OffloadKind, triple: &str, images: &[&[u8]]) -> String {
         let module = self.path("theirs.bc");
         let mut command = llvm("llvm-offload-wrapper");
         command.arg(format!("--kind={kind}")).arg(format!("--triple={triple}"));
@@ -63,7 +63,7 @@ impl Place {
     }
 }
 
-fn wrapper<'a>(kind: Kind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
+fn wrapper<'a>(kind: OffloadKind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
     let images = images.iter().map(|image| Image::from_bytes(image));
     Wrapper::new(kind, abi, Target::new(triple).unwrap()).images(images)
 }
@@ -92,12 +92,12 @@ fn openmp_modules_are_those_of_llvm() {
     let sets: [&[&[u8]]; 4] = [&[IMAGE], &[b"\x7fELF", b"", b"x"], &[b""], &[IMAGE; 12]];
     for images in sets {
         for triple in [LINUX, "aarch64-unknown-linux-gnu", "i386-unknown-linux-gnu"] {
-            let theirs = plain(&place.theirs(Kind::OpenMp, triple, images));
-            let ours = text(&wrapper(Kind::OpenMp, Abi::Current, triple, images), images);
+            let theirs = plain(&place.theirs(OffloadKind::OPENMP, triple, images));
+            let ours = text(&wrapper(OffloadKind::OPENMP, Abi::Current, triple, images), images);
             assert_eq!(ours, with_data_layout(theirs, triple));
         }
-        let theirs = plain(&place.theirs(Kind::OpenMp, WINDOWS, images));
-        let ours = text(&wrapper(Kind::OpenMp, Abi::Current, WINDOWS, images), images);
+        let theirs = plain(&place.theirs(OffloadKind::OPENMP, WINDOWS, images));
+        let ours = text(&wrapper(OffloadKind::OPENMP, Abi::Current, WINDOWS, images), images);
         assert_eq!(ours, with(with_data_layout(theirs, WINDOWS), &[COFF]));
     }
 }
@@ -106,19 +106,19 @@ fn openmp_modules_are_those_of_llvm() {
 fn hip_and_cuda_modules_are_those_of_llvm() {
     let place = Place::new();
     for triple in [LINUX, "riscv64-unknown-linux-gnu", WINDOWS] {
-        for kind in [Kind::Hip, Kind::Cuda] {
+        for kind in [OffloadKind::HIP, OffloadKind::CUDA] {
             let theirs = place.theirs(kind, triple, &[IMAGE]);
             let theirs = with(with_data_layout(plain(&theirs), triple), &LOADS);
             let theirs = with(theirs, &[SANITIZERS]);
-            let theirs = with(theirs, if kind == Kind::Hip { &HIP } else { &CUDA });
+            let theirs = with(theirs, if kind == OffloadKind::HIP { &HIP } else { &CUDA });
             let theirs = match triple {
                 WINDOWS => with(theirs, &[COFF]),
                 _ => theirs,
             };
             let wrapper = wrapper(kind, Abi::Current, triple, &[IMAGE]);
-            let like_llvm = wrapper.clone().managed_call(ManagedCall::Llvm);
+            let like_llvm = wrapper.clone().llvm_managed_call(true);
             assert_eq!(text(&like_llvm, &[IMAGE]), theirs);
-            if kind == Kind::Cuda {
+            if kind == OffloadKind::CUDA {
                 assert_eq!(text(&wrapper, &[IMAGE]), with(theirs, &CUDA_MANAGED));
             }
         }
@@ -135,8 +135,8 @@ fn a_package_is_included_whole_and_its_image_registered() {
     run(llvm("llvm-offload-binary").arg("-o").arg(&package).arg(image));
     let package = std::fs::read(package).unwrap();
 
-    let theirs = plain(&place.theirs(Kind::OpenMp, LINUX, &[&package]));
-    let ours = text(&wrapper(Kind::OpenMp, Abi::Current, LINUX, &[&package]), &[&package]);
+    let theirs = plain(&place.theirs(OffloadKind::OPENMP, LINUX, &[&package]));
+    let ours = text(&wrapper(OffloadKind::OPENMP, Abi::Current, LINUX, &[&package]), &[&package]);
     assert_eq!(ours, with_data_layout(theirs, LINUX));
 }
 
@@ -155,7 +155,7 @@ fn modules_pass_the_verifier_unchanged() {
         "s390x-unknown-linux-gnu",
         "arm64-apple-darwin",
     ] {
-        for kind in Kind::ALL {
+        for kind in Wrapper::KINDS {
             for abi in Abi::ALL {
                 let wrapper = wrapper(kind, abi, triple, &[IMAGE]);
                 let Ok(module) = wrapper.module() else { continue };
@@ -176,7 +176,7 @@ fn modules_pass_the_verifier_unchanged() {
 fn optimisation_keeps_the_check_for_entries() {
     let place = Place::new();
     for triple in [LINUX, WINDOWS] {
-        for kind in [Kind::Hip, Kind::Cuda] {
+        for kind in [OffloadKind::HIP, OffloadKind::CUDA] {
             for abi in Abi::ALL {
                 let wrapper = wrapper(kind, abi, triple, &[IMAGE]);
                 let Ok(module) = wrapper.module() else { continue };
@@ -196,7 +196,7 @@ fn target_id_list() {
     let image = Image::from_bytes(IMAGE).target_id("gfx906");
     let target = Target::new(LINUX).unwrap();
     let wrapper =
-        Wrapper::new(Kind::OpenMp, Abi::Aomp, target).images([image.clone(), image.clone()]);
+        Wrapper::new(OffloadKind::OPENMP, Abi::Aomp, target).images([image.clone(), image.clone()]);
     let file = place.file("ours.ll", text(&wrapper, &[IMAGE, IMAGE]));
     let object = place.path("ours.o");
     let mut llc = llvm("llc");
@@ -234,7 +234,7 @@ fn programs_without_entries_link() {
     };
     let (runtime, entry) = (compile("runtime", RUNTIME), compile("entry", ENTRY));
     for abi in [Abi::Current, Abi::Llvm24] {
-        let wrapper = wrapper(Kind::OpenMp, abi, WINDOWS, &[IMAGE]);
+        let wrapper = wrapper(OffloadKind::OPENMP, abi, WINDOWS, &[IMAGE]);
         let file = place.file("ours.ll", text(&wrapper, &[IMAGE]));
         let object = place.path("ours.obj");
         run(llvm("llc").args(["-filetype=obj", "-o"]).arg(&object).arg(file));
@@ -260,7 +260,7 @@ fn programs_without_entries_link() {
 #[test]
 fn mach_o_linkers_define_the_bounds() {
     let place = Place::new();
-    for (kind, arch) in [(Kind::Hip, "arm64"), (Kind::Cuda, "x86_64")] {
+    for (kind, arch) in [(OffloadKind::HIP, "arm64"), (OffloadKind::CUDA, "x86_64")] {
         let triple = format!("{arch}-apple-macos11");
         let wrapper = wrapper(kind, Abi::Current, &triple, &[IMAGE]);
         let file = place.file("ours.ll", text(&wrapper, &[IMAGE]));

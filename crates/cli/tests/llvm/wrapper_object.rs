@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use crate::common::llvm;
 use crate::common::place::Place;
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
-use wrapper_ir::{Abi, Image, ImageInfo, Kind, ManagedCall, Target, Wrapper};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
+use wrapper_ir::{Abi, Image, Target, Wrapper};
 
 const X86_64: &str = "x86_64-unknown-linux-gnu";
 
 /// The wrapper of images that are in memory.
-fn wrapper<'a>(kind: Kind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
+fn wrapper<'a>(kind: OffloadKind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
     let target = Target::new(triple).unwrap();
     Wrapper::new(kind, abi, target).images(images.iter().map(|image| Image::from_bytes(image)))
 }
@@ -31,7 +31,7 @@ fn package(kind: OffloadKind, image: &[u8]) -> Vec<u8> {
         .offload_kind(kind)
         .string("triple", "x86_64-pc-linux-gnu")
         .string("arch", "");
-    Layout::new(FormatVersion::V1, &[entry]).unwrap().to_vec(&[image]).unwrap()
+    offload_binary::layout(FormatVersion::V1, &[entry]).unwrap().to_vec(&[image]).unwrap()
 }
 
 /// A fatbinary as the stub looks at it: 16 bytes.
@@ -81,10 +81,10 @@ fn compile_host(place: &Place, kind: u32, runtime: &[&str]) {
 }
 
 /// The same log from ours and LLVM's, however they are linked.
-fn compare(kind: Kind, number: u32, images: &[&[u8]]) -> String {
+fn compare(kind: OffloadKind, number: u32, images: &[&[u8]]) -> String {
     let place = Place::new();
     compile_host(&place, number, &[]);
-    let wrapper = wrapper(kind, Abi::Current, X86_64, images).managed_call(ManagedCall::Llvm);
+    let wrapper = wrapper(kind, Abi::Current, X86_64, images).llvm_managed_call(true);
     place.put("ours.o", &object(&wrapper, images));
     let names: Vec<_> =
         (0..images.len()).map(|index| place.put(&format!("image{index}"), images[index])).collect();
@@ -110,7 +110,7 @@ fn compare(kind: Kind, number: u32, images: &[&[u8]]) -> String {
 
 #[test]
 fn openmp_programs_register_as_with_llvm() {
-    let seen = compare(Kind::OpenMp, 1, &[b"an image"]);
+    let seen = compare(OffloadKind::OPENMP, 1, &[b"an image"]);
     let expected = "\
 __tgt_register_lib 1 images, 11 entries
   entry kernel at kernel_host
@@ -123,14 +123,14 @@ __tgt_register_lib 1 images, 11 entries
 #[test]
 fn openmp_programs_register_images_of_packages() {
     let package = package(OffloadKind::OPENMP, b"the inner image");
-    let seen = compare(Kind::OpenMp, 1, &[b"first", &package, b"", b"last one"]);
+    let seen = compare(OffloadKind::OPENMP, 1, &[b"first", &package, b"", b"last one"]);
     assert!(seen.contains("  image 74686520696e6e657220696d616765, "), "{seen}");
     assert!(seen.contains("  image , entries 0 0\n"), "{seen}");
 }
 
 #[test]
 fn cuda_programs_register_as_with_llvm() {
-    let seen = compare(Kind::Cuda, 2, &[FATBIN]);
+    let seen = compare(OffloadKind::CUDA, 2, &[FATBIN]);
     let expected = "\
 __cudaRegisterFatBinary 466243b1 1 50ed55ba0100100066617462696e00ff null
 __cudaRegisterFunction handle kernel_host kernel kernel -1 null null null null null
@@ -149,7 +149,7 @@ __cudaUnregisterFatBinary handle
 
 #[test]
 fn hip_programs_register_as_with_llvm() {
-    let seen = compare(Kind::Hip, 4, &[FATBIN]);
+    let seen = compare(OffloadKind::HIP, 4, &[FATBIN]);
     let surface = "__hipRegisterSurface handle surface_host surface surface 77 1\n";
     assert!(seen.contains(surface), "{seen}");
     let texture = "__hipRegisterTexture handle texture_host texture texture 78 1 0\n";
@@ -162,7 +162,7 @@ fn hip_programs_register_as_with_llvm() {
 fn cuda_managed_variables_are_registered() {
     let place = Place::new();
     compile_host(&place, 2, &["-DCUDA_MANAGED"]);
-    let wrapper = wrapper(Kind::Cuda, Abi::Current, X86_64, &[FATBIN]);
+    let wrapper = wrapper(OffloadKind::CUDA, Abi::Current, X86_64, &[FATBIN]);
     place.put("ours.o", &object(&wrapper, &[FATBIN]));
     let seen = log(&place, &linkers()[0], Link::Pie, &["ours.o"], &[]);
     let line = "__cudaRegisterManagedVar handle managed_pointer managed_host managed 0 8 0 0\n";
@@ -175,10 +175,10 @@ fn cuda_managed_variables_are_registered() {
 fn objects_text_and_bitcode_agree() {
     let clang = llvm("clang");
     for (kind, number, name) in [
-        (Kind::OpenMp, 1, "omp"),
-        (Kind::Cuda, 2, "cuda"),
-        (Kind::Hip, 4, "hip"),
-        (Kind::Sycl, 8, "sycl"),
+        (OffloadKind::OPENMP, 1, "omp"),
+        (OffloadKind::CUDA, 2, "cuda"),
+        (OffloadKind::HIP, 4, "hip"),
+        (OffloadKind::SYCL, 8, "sycl"),
     ] {
         for abi in Abi::ALL {
             let Ok(module) = wrapper(kind, abi, X86_64, &[FATBIN]).module() else { continue };
@@ -214,8 +214,11 @@ fn objects_text_and_bitcode_agree() {
 
 #[test]
 fn programs_without_entries_run() {
-    for (kind, image) in [(Kind::OpenMp, &b"image"[..]), (Kind::Cuda, FATBIN), (Kind::Hip, FATBIN)]
-    {
+    for (kind, image) in [
+        (OffloadKind::OPENMP, &b"image"[..]),
+        (OffloadKind::CUDA, FATBIN),
+        (OffloadKind::HIP, FATBIN),
+    ] {
         let place = Place::new();
         compile_host(&place, 1, &[]);
         place.put("empty.c", b"");
@@ -233,10 +236,10 @@ fn one_program_may_have_several_wrappers() {
     let place = Place::new();
     compile_host(&place, 1, &[]);
     for (name, image) in [("one.o", b"1"), ("two.o", b"2")] {
-        let wrapper = wrapper(Kind::OpenMp, Abi::Current, X86_64, &[image]);
+        let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[image]);
         place.put(name, &object(&wrapper, &[image]));
     }
-    let wrapper = wrapper(Kind::Hip, Abi::Current, X86_64, &[FATBIN]);
+    let wrapper = wrapper(OffloadKind::HIP, Abi::Current, X86_64, &[FATBIN]);
     place.put("hip.o", &object(&wrapper, &[FATBIN]));
     for linker in linkers() {
         for link in [Link::Pie, Link::NoPie, Link::Shared] {
@@ -258,8 +261,12 @@ fn one_program_may_have_several_wrappers() {
 fn libraries_register_when_they_are_loaded() {
     let place = Place::new();
     compile_host(&place, 1, &[]);
-    place.put("ours.o", &object(&wrapper(Kind::OpenMp, Abi::Current, X86_64, &[b"i"]), &[b"i"]));
-    place.put("old.o", &object(&wrapper(Kind::Sycl, Abi::Current, X86_64, &[b"i"]), &[b"i"]));
+    place.put(
+        "ours.o",
+        &object(&wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]), &[b"i"]),
+    );
+    place
+        .put("old.o", &object(&wrapper(OffloadKind::SYCL, Abi::Current, X86_64, &[b"i"]), &[b"i"]));
     for linker in linkers() {
         let seen = log(&place, &linker, Link::Shared, &["ours.o", "old.o"], &[]);
         let expected = "main\n__sycl_register_lib 69\n__tgt_register_lib 1 images, 11 entries\n";
@@ -278,11 +285,11 @@ unloaded
 fn unused_sections_are_dropped() {
     let place = Place::new();
     compile_host(&place, 1, &[]);
-    let wrapper = wrapper(Kind::OpenMp, Abi::Current, X86_64, &[b"i"]);
+    let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]);
     place.put("plain.o", &object(&wrapper, &[b"i"]));
     place.put("kept.o", &object(&wrapper.clone().retain(true), &[b"i"]));
     let names = vec![place.put("image", b"i")];
-    place.llvm_object(Kind::OpenMp, X86_64, &names, "theirs.o");
+    place.llvm_object(OffloadKind::OPENMP, X86_64, &names, "theirs.o");
     let [bfd, lld] = linkers();
     let clang = llvm("clang");
     // Entries that nothing but the bounds refers to, as compilers make them.
@@ -330,7 +337,8 @@ fn old_generations_register_their_images() {
             let ids = ["gfx906", "gfx90a:xnack+"];
             both = both.into_iter().zip(ids).map(|(image, id)| image.target_id(id)).collect();
         }
-        let wrapper = Wrapper::new(Kind::OpenMp, abi, Target::new(X86_64).unwrap()).images(both);
+        let wrapper =
+            Wrapper::new(OffloadKind::OPENMP, abi, Target::new(X86_64).unwrap()).images(both);
         place.put("ours.o", &object(&wrapper, &images));
         let mut expected = String::new();
         if abi == Abi::Aomp {
@@ -352,7 +360,7 @@ fn old_generations_register_their_images() {
             continue;
         }
         // One object for both runtimes.
-        place.put("weak.o", &object(&wrapper.clone().image_info(ImageInfo::Weak), &images));
+        place.put("weak.o", &object(&wrapper.clone().weak_image_info(true), &images));
         for (options, expected) in
             [(&[][..], &expected[..]), (&["-DNO_IMAGE_INFO"], "__tgt_register_lib 2")]
         {
@@ -369,7 +377,7 @@ fn old_generations_register_their_images() {
         place.compile(&clang, "runtime.c", "runtime.o", &old);
         let same = |id| Image::from_bytes(b"one").target_id(id);
         let images: [&[u8]; 2] = [b"one", b"one"];
-        let wrapper = Wrapper::new(Kind::OpenMp, abi, Target::new(X86_64).unwrap())
+        let wrapper = Wrapper::new(OffloadKind::OPENMP, abi, Target::new(X86_64).unwrap())
             .images([same("gfx906"), same("gfx906")]);
         place.put("same.o", &object(&wrapper, &images));
         log(&place, &linkers()[1], Link::Pie, &["same.o"], &["-Wl,-O2"]);
@@ -388,7 +396,7 @@ fn sycl_programs_register_their_package() {
     for abi in [Abi::Current, Abi::Llvm24] {
         let place = Place::new();
         compile_host(&place, 8, &[]);
-        place.put("ours.o", &object(&wrapper(Kind::Sycl, abi, X86_64, &images), &images));
+        place.put("ours.o", &object(&wrapper(OffloadKind::SYCL, abi, X86_64, &images), &images));
         for linker in linkers() {
             assert_eq!(log(&place, &linker, Link::Pie, &["ours.o"], &[]), expected);
         }
@@ -400,7 +408,7 @@ fn tools_find_packages_only() {
     let place = Place::new();
     let package = package(OffloadKind::OPENMP, b"the inner image");
     for (name, image) in [("package.o", &package[..]), ("raw.o", b"raw")] {
-        let wrapper = wrapper(Kind::OpenMp, Abi::Current, X86_64, &[image]);
+        let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[image]);
         place.put(name, &object(&wrapper, &[image]));
         place.put(&format!("r-{name}"), &object(&wrapper.relocatable(true), &[image]));
     }
@@ -415,13 +423,19 @@ fn tools_find_packages_only() {
 #[test]
 fn objects_support_landing_pads_and_shadow_stacks() {
     let place = Place::new();
-    place.put("ours.o", &object(&wrapper(Kind::OpenMp, Abi::Current, X86_64, &[b"i"]), &[b"i"]));
+    place.put(
+        "ours.o",
+        &object(&wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]), &[b"i"]),
+    );
     place.run(
         llvm("ld.lld"),
         &["-shared", "-z", "cet-report=error", "-z", "force-ibt", "ours.o", "-o", "x86.so"],
     );
     let target = "aarch64-unknown-linux-gnu";
-    place.put("arm.o", &object(&wrapper(Kind::OpenMp, Abi::Current, target, &[b"i"]), &[b"i"]));
+    place.put(
+        "arm.o",
+        &object(&wrapper(OffloadKind::OPENMP, Abi::Current, target, &[b"i"]), &[b"i"]),
+    );
     place.run(
         llvm("ld.lld"),
         &["-shared", "-z", "bti-report=error", "-z", "force-bti", "arm.o", "-o", "arm.so"],
@@ -435,10 +449,10 @@ fn cross(machine: &str, sysroot: &str) {
     let emulator = format!("qemu-{machine}");
     let bfd = format!("{machine}-linux-gnu-ld");
     for (kind, number, images) in [
-        (Kind::OpenMp, 1, &[b"one", b"two".as_slice()][..]),
-        (Kind::Cuda, 2, &[FATBIN]),
-        (Kind::Hip, 4, &[FATBIN]),
-        (Kind::Sycl, 8, &[b"spirv"]),
+        (OffloadKind::OPENMP, 1, &[b"one", b"two".as_slice()][..]),
+        (OffloadKind::CUDA, 2, &[FATBIN]),
+        (OffloadKind::HIP, 4, &[FATBIN]),
+        (OffloadKind::SYCL, 8, &[b"spirv"]),
     ] {
         let place = Place::new();
         let number = format!("-DKIND={number}");
@@ -446,7 +460,7 @@ fn cross(machine: &str, sysroot: &str) {
         place.compile(&gcc, "runtime.c", "runtime.o", &[]);
         place.compile(&gcc, "main.c", "main.o", &[]);
         place.compile(&gcc, "main.c", "loader.o", &["-DLOADER"]);
-        let wrapper = wrapper(kind, Abi::Current, &triple, images).managed_call(ManagedCall::Llvm);
+        let wrapper = wrapper(kind, Abi::Current, &triple, images).llvm_managed_call(true);
         place.put("ours.o", &object(&wrapper, images));
         let code = place.run(llvm("llvm-objdump"), &["-dr", "ours.o"]);
         assert!(!code.contains("<unknown>"), "{code}");
@@ -457,7 +471,7 @@ fn cross(machine: &str, sysroot: &str) {
         host.compile(&clang, "runtime.c", "runtime.o", &[]);
         host.compile(&clang, "main.c", "main.o", &[]);
         let wrapper = self::wrapper(kind, Abi::Current, X86_64, images);
-        host.put("ours.o", &object(&wrapper.managed_call(ManagedCall::Llvm), images));
+        host.put("ours.o", &object(&wrapper.llvm_managed_call(true), images));
         let expected = log(&host, &linkers()[1], Link::Pie, &["ours.o"], &[]);
 
         let lld = llvm("ld.lld");
@@ -506,9 +520,9 @@ fn weak_functions_may_be_defined_elsewhere() {
         place.compile(&gcc, "entries.c", "entries.o", &old);
         place.compile(&gcc, "main.c", "main.o", &[]);
         let image = Image::from_bytes(b"i").target_id("gfx906");
-        let wrapper = Wrapper::new(Kind::OpenMp, Abi::Aomp, Target::new(&triple).unwrap())
+        let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Aomp, Target::new(&triple).unwrap())
             .image(image)
-            .image_info(ImageInfo::Weak);
+            .weak_image_info(true);
         place.put("ours.o", &object(&wrapper, &[b"i"]));
         for (options, count) in [(&[][..], 1), (&["-DNO_IMAGE_INFO"], 0)] {
             place.compile(&gcc, "runtime.c", "runtime.o", &[&old[..], options].concat());
@@ -531,7 +545,7 @@ fn the_stack_can_be_unwound() {
     for (machine, emulator) in machines {
         let gcc =
             if emulator.is_empty() { "gcc".into() } else { format!("{machine}-linux-gnu-gcc") };
-        for (kind, number, expected) in [(Kind::OpenMp, 1, 2), (Kind::Hip, 4, 3)] {
+        for (kind, number, expected) in [(OffloadKind::OPENMP, 1, 2), (OffloadKind::HIP, 4, 3)] {
             let place = Place::new();
             place.compile(&gcc, "entries.c", "entries.o", &[&format!("-DKIND={number}")]);
             let unwind = ["-DUNWIND", "-funwind-tables"];
@@ -562,7 +576,7 @@ fn private_entries_are_registered_by_their_own_wrapper() {
     place.compile(&clang, "entries.c", "own.o", &[section]);
     place.put("empty.c", b"");
     place.run(&clang, &["-c", "empty.c", "-o", "entries.o"]);
-    let wrapper = wrapper(Kind::OpenMp, Abi::Current, X86_64, &[b"i"]);
+    let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]);
     place.put("public.o", &object(&wrapper, &[b"i"]));
     place.put("private.o", &object(&wrapper.private_entries("0123"), &[b"i"]));
     for linker in linkers() {

@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::common::llvm24;
 use modules::{CUDA, CUDA_MANAGED, HIP, LOADS, plain, with, with_data_layout};
 use tempfile::{TempDir, tempdir};
-use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 const WINDOWS: &str = "x86_64-pc-windows-msvc";
@@ -43,7 +43,7 @@ fn ours(place: &TempDir, args: &[&str]) -> String {
 }
 
 /// The text that the library writes itself.
-fn text(kind: Kind, triple: &str, images: &[&[u8]]) -> String {
+fn text(kind: OffloadKind, triple: &str, images: &[&[u8]]) -> String {
     let wrapper = Wrapper::new(kind, Abi::Llvm24, Target::new(triple).unwrap());
     let wrapper = wrapper.images(images.iter().map(|image| Image::from_bytes(image)));
     wrapper.retain(true).module().unwrap().ir_to_string(images).unwrap()
@@ -79,7 +79,7 @@ fn openmp_modules_are_those_of_llvm() {
                 let ours = ours(&place, &args);
                 assert_eq!(ours, with_data_layout(theirs(&place, &args), triple));
                 if relocatable.is_empty() {
-                    assert_eq!(ours, text(Kind::OpenMp, triple, images));
+                    assert_eq!(ours, text(OffloadKind::OPENMP, triple, images));
                 }
             }
         }
@@ -91,16 +91,16 @@ fn cuda_hip_and_sycl_modules_are_those_of_llvm() {
     let place = tempdir().unwrap();
     fs::write(place.path().join("image"), IMAGE).unwrap();
     for triple in [LINUX, "riscv64-unknown-linux-gnu", WINDOWS, MAC] {
-        for kind in [Kind::Cuda, Kind::Hip, Kind::Sycl] {
-            if triple == MAC && kind == Kind::Sycl {
+        for kind in [OffloadKind::CUDA, OffloadKind::HIP, OffloadKind::SYCL] {
+            if triple == MAC && kind == OffloadKind::SYCL {
                 continue;
             }
             let args = [&*format!("--kind={kind}"), &*format!("--triple={triple}"), "image"];
             let theirs = with_data_layout(theirs(&place, &args), triple);
             let theirs = match (kind, triple) {
-                (Kind::Sycl, _) => with(theirs, &[SYCL]),
-                (Kind::Hip, MAC) => with(with(theirs, &LOADS), &HIP_MACH_O),
-                (Kind::Hip, _) => with(with(theirs, &LOADS), &HIP),
+                (OffloadKind::SYCL, _) => with(theirs, &[SYCL]),
+                (OffloadKind::HIP, MAC) => with(with(theirs, &LOADS), &HIP_MACH_O),
+                (OffloadKind::HIP, _) => with(with(theirs, &LOADS), &HIP),
                 (_, MAC) => with(with(with(theirs, &LOADS), &CUDA_MACH_O), &CUDA_MANAGED),
                 _ => with(with(with(theirs, &LOADS), &CUDA), &CUDA_MANAGED),
             };

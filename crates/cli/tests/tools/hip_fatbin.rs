@@ -12,7 +12,7 @@ use std::process::Output;
 
 use crate::common::{offload, stderr, stdout};
 use linked::{Linked, Style};
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 
 /// An AMD code object for the machine of this number, V5.
 fn code_object(machine: u8, size: usize) -> Vec<u8> {
@@ -42,7 +42,7 @@ fn unit(version: FormatVersion, archs: &[&str]) -> Vec<u8> {
         })
         .collect();
     let images: Vec<&[u8]> = images.iter().map(Vec::as_slice).collect();
-    Layout::new(version, &entries).unwrap().to_vec(&images).unwrap()
+    offload_binary::layout(version, &entries).unwrap().to_vec(&images).unwrap()
 }
 
 fn run(args: &[&str], file: &Path) -> Output {

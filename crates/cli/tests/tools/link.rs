@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use crate::common::{stderr, stdout};
 use tempfile::{TempDir, tempdir};
-use wrapper_ir::{Abi, Entries, Image, Kind, LinkTool, OffloadEntry, Target, Wrapper};
+use wrapper_ir::{Abi, Entries, Image, OffloadEntry, OffloadKind, Target, Wrapper};
 
 /// An image of the length that the stub prints.
 const IMAGE: &[u8] = b"a fatbinary that nobody runs";
@@ -117,14 +117,14 @@ fn entries_of_wrapper_ir_are_registered() {
             wrap(place, kind, &["--abi", abi.name()]);
             let entries = |retain| {
                 let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
-                let module = Entries::new(Kind::from_name(kind).unwrap(), abi, target)
+                let module = Entries::new(OffloadKind::from_name(kind).unwrap(), abi, target)
                     .entry(OffloadEntry::kernel("kernel", "kernel_host"))
                     .retain(retain)
                     .module()
                     .unwrap();
                 let object = module.object().unwrap().to_vec(&[]).unwrap();
                 fs::write(place.join("entries.o"), object).unwrap();
-                module.link_args(LinkTool::Compiler)
+                module.compiler_args()
             };
             for retain in [true, false] {
                 let arguments = entries(retain);
@@ -151,12 +151,12 @@ fn private_entries_are_registered_by_their_wrapper_only() {
     let mut arguments = Vec::new();
     for name in ["one", "two"] {
         let target = || Target::new("x86_64-unknown-linux-gnu").unwrap();
-        let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, target())
+        let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target())
             .image(Image::from_bytes(name.as_bytes()))
             .private_entries(name)
             .module()
             .unwrap();
-        let entries = Entries::new(Kind::OpenMp, Abi::Current, target())
+        let entries = Entries::new(OffloadKind::OPENMP, Abi::Current, target())
             .entry(OffloadEntry::kernel(name, "here"))
             .private_entries(name)
             .module()
@@ -167,7 +167,7 @@ fn private_entries_are_registered_by_their_wrapper_only() {
         let object = entries.object().unwrap().to_vec(&[]).unwrap();
         fs::write(place.join(&entries_name), object).unwrap();
         objects.extend([wrapper_name, entries_name]);
-        arguments = wrapper.link_args(LinkTool::Compiler).to_vec();
+        arguments = wrapper.compiler_args().to_vec();
     }
     let objects: Vec<_> = objects.iter().map(String::as_str).collect();
     for arguments in [&arguments[..], &[]] {

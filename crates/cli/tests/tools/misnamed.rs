@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::Output;
 
 use crate::common::{stderr, stdout};
-use bundle_format::Layout;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use tempfile::TempDir;
 
@@ -41,7 +40,7 @@ fn code_object(flags: u32) -> Vec<u8> {
 
 /// A bundle with one image.
 fn bundle(id: &str, image: &[u8], align: u64) -> Vec<u8> {
-    Layout::new([(id, image.len() as u64)], align).unwrap().to_vec(&[image]).unwrap()
+    bundle_format::layout([(id, image.len() as u64)], align).unwrap().to_vec(&[image]).unwrap()
 }
 
 /// A cubin for this number, as CUDA 13 writes it.
@@ -64,7 +63,7 @@ fn package(
         .offload_kind(kind)
         .string("triple", triple)
         .string("arch", arch);
-    offload_binary::Layout::new(version, &[entry]).unwrap().to_vec(&[image]).unwrap()
+    offload_binary::layout(version, &[entry]).unwrap().to_vec(&[image]).unwrap()
 }
 
 /// A fatbinary with one cubin.

@@ -4,7 +4,6 @@ use std::fs;
 use std::process::Command;
 
 use crate::common::{data, stdout};
-use bundle_format::Layout;
 
 /// A bundle with an empty image for the host and eight for GPUs.
 fn bundle() -> Vec<u8> {
@@ -14,7 +13,7 @@ fn bundle() -> Vec<u8> {
     let images: Vec<Vec<u8>> = (0..ids.len()).map(|n| vec![1; 5000 * n]).collect();
     let entries = ids.iter().zip(&images).map(|(id, image)| (id.as_str(), image.len() as u64));
     let images: Vec<&[u8]> = images.iter().map(Vec::as_slice).collect();
-    Layout::new(entries, 4096).unwrap().to_vec(&images).unwrap()
+    bundle_format::layout(entries, 4096).unwrap().to_vec(&images).unwrap()
 }
 
 /// Returns the output on a terminal of this size.

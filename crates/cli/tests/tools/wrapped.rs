@@ -8,7 +8,7 @@ use ccob::{Method, Version, WriteOptions};
 use images::{Images, found, image, package};
 use offload_binary::{FormatVersion, OffloadKind};
 use proptest::prelude::*;
-use wrapper_ir::{Abi, Kind, Target, Wrapper};
+use wrapper_ir::{Abi, Target, Wrapper};
 
 /// Every machine and format that objects are written for.
 const TRIPLES: [&str; 6] = [
@@ -23,20 +23,11 @@ const TRIPLES: [&str; 6] = [
 /// Formats for CUDA and HIP only.
 const MACH_O: [&str; 2] = ["x86_64-apple-darwin", "aarch64-apple-darwin"];
 
-fn kind_of(kind: Kind) -> OffloadKind {
-    match kind {
-        Kind::OpenMp => OffloadKind::OPENMP,
-        Kind::Cuda => OffloadKind::CUDA,
-        Kind::Hip => OffloadKind::HIP,
-        _ => OffloadKind::SYCL,
-    }
-}
-
 fn bundle(images: &Images, align: u64) -> Vec<u8> {
     let id = |arch: &String| format!("hipv4-amdgcn-amd-amdhsa--{arch}");
     let sizes = images.iter().map(|(arch, image)| (id(arch), image.len() as u64));
     let contents: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();
-    bundle_format::Layout::new(sizes, align).unwrap().to_vec(&contents).unwrap()
+    bundle_format::layout(sizes, align).unwrap().to_vec(&contents).unwrap()
 }
 
 /// Wraps an image, and returns the object and the bitcode.
@@ -65,7 +56,7 @@ proptest! {
     fn fat_binaries_are_wrapped_and_found(
         triple in prop::sample::select([&TRIPLES[..], &MACH_O].concat()),
         images in prop::collection::vec(image(200), 1..5),
-        kind in prop::sample::select(vec![Kind::Hip, Kind::Cuda]),
+        kind in prop::sample::select(vec![OffloadKind::HIP, OffloadKind::CUDA]),
         align in prop::sample::select(vec![1_u64, 8, 4096]),
         compressed in prop::option::of((
             prop::sample::select(vec![Version::V1, Version::V2, Version::V3]),
@@ -101,8 +92,8 @@ proptest! {
         if is_v1 {
             images.truncate(1);
         }
-        let package = package(version, kind_of(Kind::Sycl), &images);
-        let wrapper = Wrapper::new(Kind::Sycl, Abi::Current, Target::new(triple).unwrap());
+        let package = package(version, OffloadKind::SYCL, &images);
+        let wrapper = Wrapper::new(OffloadKind::SYCL, Abi::Current, Target::new(triple).unwrap());
         let (object, bitcode) = wrapped(wrapper, &package);
         prop_assert_eq!(found(&object), images.clone());
         prop_assert!(contains(&bitcode, &package));
@@ -115,8 +106,8 @@ proptest! {
         images in prop::collection::vec(image(200), 1..5),
         keep in any::<bool>(),
     ) {
-        let package = package(FormatVersion::V2, kind_of(Kind::OpenMp), &images);
-        let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, Target::new(triple).unwrap());
+        let package = package(FormatVersion::V2, OffloadKind::OPENMP, &images);
+        let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, Target::new(triple).unwrap());
         let (object, bitcode) = wrapped(wrapper.keep_packages(keep), &package);
         prop_assert!(contains(&object, &package) && contains(&bitcode, &package));
         prop_assert_eq!(found(&object), images);

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use crate::common::{self, stderr};
 use tempfile::{TempDir, tempdir};
-use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
 
 const LLVM: &str = env!("CARGO_BIN_EXE_llvm-offload-wrapper");
 const CLANG: &str = env!("CARGO_BIN_EXE_clang-offload-wrapper");
@@ -40,7 +40,7 @@ fn read(place: &TempDir, name: &str) -> Vec<u8> {
 }
 
 /// Returns the bitcode that the library makes of these images.
-fn bitcode(kind: Kind, abi: Abi, images: &[&[u8]], ids: &[&str]) -> Vec<u8> {
+fn bitcode(kind: OffloadKind, abi: Abi, images: &[&[u8]], ids: &[&str]) -> Vec<u8> {
     let mut wrapper = Wrapper::new(kind, abi, Target::new(TRIPLE).unwrap());
     for (index, image) in images.iter().enumerate() {
         let image = Image::from_bytes(image);
@@ -55,7 +55,7 @@ fn bitcode(kind: Kind, abi: Abi, images: &[&[u8]], ids: &[&str]) -> Vec<u8> {
 #[test]
 fn llvm_wraps_each_kind() {
     let place = place();
-    for kind in Kind::ALL {
+    for kind in Wrapper::KINDS {
         // SYCL wraps a package, or raw bytes.
         let (option, triple) = (format!("--kind={kind}"), format!("-triple={TRIPLE}"));
         good(LLVM, &place, &[&option, &triple, "-o", "out.bc", "b"]);
@@ -63,14 +63,14 @@ fn llvm_wraps_each_kind() {
     }
     let triple = format!("--triple={TRIPLE}");
     good(LLVM, &place, &["a", "--kind", "openmp", &triple, "b", "-o=out.bc"]);
-    assert!(read(&place, "out.bc") == bitcode(Kind::OpenMp, Abi::Current, &IMAGES, &[]));
+    assert!(read(&place, "out.bc") == bitcode(OffloadKind::OPENMP, Abi::Current, &IMAGES, &[]));
 }
 
 #[test]
 fn clang_pairs_target_ids_with_images_in_their_order() {
     let place = place();
     let ids = ["gfx906", "gfx90a:xnack+"];
-    let expected = bitcode(Kind::OpenMp, Abi::Aomp, &IMAGES, &ids);
+    let expected = bitcode(OffloadKind::OPENMP, Abi::Aomp, &IMAGES, &ids);
     for args in [
         &["--offload-arch=gfx906", "a", "--offload-arch=gfx90a:xnack+", "b"][..],
         &["a", "b", "-offload-arch", "gfx906", "--offload-arch", "gfx90a:xnack+"],
@@ -80,14 +80,14 @@ fn clang_pairs_target_ids_with_images_in_their_order() {
         assert!(read(&place, "w.bc") == expected, "{args:?}");
     }
     good(CLANG, &place, &["-target", TRIPLE, "-o", "w.bc", "a", "b"]);
-    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Aomp, &IMAGES, &[]));
+    assert!(read(&place, "w.bc") == bitcode(OffloadKind::OPENMP, Abi::Aomp, &IMAGES, &[]));
 }
 
 #[test]
 fn wrappers_read_and_write_standard_streams() {
     let place = place();
     let triple = format!("--triple={TRIPLE}");
-    let expected = bitcode(Kind::Hip, Abi::Current, &[b"from a pipe"], &[]);
+    let expected = bitcode(OffloadKind::HIP, Abi::Current, &[b"from a pipe"], &[]);
     let output = run_with(LLVM, &place, &["--kind=hip", &triple, "-o", "-", "-"], b"from a pipe");
     assert!(output.status.success() && output.stdout == expected);
     let args = ["wrap", "--kind=hip", &triple, "-o", "-", "-"];
@@ -100,13 +100,13 @@ fn packages_of_any_size_are_unwrapped() {
     let place = place();
     let long = "x".repeat(10_000);
     let entry = offload_binary::ImageEntry::new(20_000)
-        .offload_kind(offload_binary::OffloadKind::OPENMP)
+        .offload_kind(OffloadKind::OPENMP)
         .string("long", &long);
-    let layout = offload_binary::Layout::new(offload_binary::FormatVersion::V1, &[entry]).unwrap();
+    let layout = offload_binary::layout(offload_binary::FormatVersion::V1, &[entry]).unwrap();
     let package = layout.to_vec(&[&[7; 20_000]]).unwrap();
     fs::write(place.path().join("p"), &package).unwrap();
     good(LLVM, &place, &["--kind=openmp", "--triple", TRIPLE, "-o", "out.bc", "p"]);
-    assert!(read(&place, "out.bc") == bitcode(Kind::OpenMp, Abi::Current, &[&package], &[]));
+    assert!(read(&place, "out.bc") == bitcode(OffloadKind::OPENMP, Abi::Current, &[&package], &[]));
 }
 
 #[test]
@@ -117,15 +117,17 @@ fn offload_wraps_in_each_form() {
         good(OFFLOAD, &place, &all.collect::<Vec<_>>());
     };
     wrap(&["-o", "w.bc", "a", "b"]);
-    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Current, &IMAGES, &[]));
+    assert!(read(&place, "w.bc") == bitcode(OffloadKind::OPENMP, Abi::Current, &IMAGES, &[]));
     wrap(&["-o", "w.bc", "a", "b", "--abi", "19"]);
-    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Llvm19, &IMAGES, &[]));
+    assert!(read(&place, "w.bc") == bitcode(OffloadKind::OPENMP, Abi::Llvm19, &IMAGES, &[]));
     wrap(&["-o", "w.bc", "b", "--abi=aomp", "--offload-arch", "gfx90a"]);
-    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Aomp, &IMAGES[1..], &["gfx90a"]));
+    assert!(
+        read(&place, "w.bc") == bitcode(OffloadKind::OPENMP, Abi::Aomp, &IMAGES[1..], &["gfx90a"])
+    );
     wrap(&["-o", "w.o", "a", "b"]);
     let target = Target::new(TRIPLE).unwrap();
-    let module =
-        Wrapper::new(Kind::OpenMp, Abi::Current, target).images(IMAGES.map(Image::from_bytes));
+    let module = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target)
+        .images(IMAGES.map(Image::from_bytes));
     let object = module.module().unwrap().object().unwrap().to_vec(&IMAGES).unwrap();
     assert!(read(&place, "w.o") == object);
     wrap(&["-o", "object", "a", "b", "--emit=obj"]);
@@ -188,7 +190,7 @@ fn an_image_of_four_gigabytes_is_refused_before_anything_is_written() {
 #[test]
 fn release_24_retains_entries() {
     let place = place();
-    for kind in Kind::ALL {
+    for kind in Wrapper::KINDS {
         let (option, triple) = (format!("--kind={kind}"), format!("-triple={TRIPLE}"));
         let image = Image::from_bytes(IMAGES[1]);
         let wrapper = Wrapper::new(kind, Abi::Llvm24, Target::new(TRIPLE).unwrap()).image(image);
@@ -208,17 +210,16 @@ fn release_24_retains_entries() {
 #[test]
 fn compressed_packages_are_decompressed() {
     use ccob::{Method, WriteOptions};
-    use offload_binary::{FormatVersion, ImageEntry, Layout};
+    use offload_binary::{FormatVersion, ImageEntry};
 
     let place = place();
     let images = [&[7; 30_000][..], &[8; 5]];
     let entry = |image: &&[u8]| ImageEntry::new(image.len() as u64);
-    for kind in Kind::ALL {
-        let count = if kind == Kind::OpenMp { 2 } else { 1 };
+    for kind in Wrapper::KINDS {
+        let count = if kind == OffloadKind::OPENMP { 2 } else { 1 };
         let entries: Vec<_> = images[..count].iter().map(entry).collect();
-        let entries: Vec<_> =
-            entries.into_iter().map(|entry| entry.offload_kind(kind.offload_kind())).collect();
-        let layout = Layout::new(FormatVersion::V3, &entries).unwrap();
+        let entries: Vec<_> = entries.into_iter().map(|entry| entry.offload_kind(kind)).collect();
+        let layout = offload_binary::layout(FormatVersion::V3, &entries).unwrap();
         let plain = layout.to_vec(&images[..count]).unwrap();
         let options = WriteOptions::default().with_method(Method::ZLIB);
         let small = fat_edit::compress_offload_binary(&plain, &options).unwrap();

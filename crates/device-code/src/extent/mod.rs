@@ -42,12 +42,12 @@ pub struct Candidate<'h> {
 /// let candidate = Candidate { window: 6..bytes.len() as u64, head: &bytes[6..], before: 0 };
 /// let place = extent(&mut &bytes[..], &candidate, FileFormat::Ptx, &mut 0)?;
 /// assert_eq!(place, Some(1..bytes.len() as u64 - 5));
-/// # Ok::<(), device_code::Unreadable>(())
+/// # Ok::<(), llvm_bitcode::Unreadable>(())
 /// ```
 ///
 /// # Errors
 ///
-/// [`Unreadable`]
+/// [`Unreadable`](llvm_bitcode::Unreadable)
 pub fn extent(
     source: &mut dyn ReadAt,
     candidate: &Candidate<'_>,

@@ -62,7 +62,7 @@ fn picked(unit: &Unit, gpu: &str) -> Vec<usize> {
 
 fn reasons(unit: &Unit, gpu: &str) -> Vec<String> {
     let selection = answer(unit, gpu);
-    only(&selection).images.iter().map(|image| image.reason.to_string()).collect()
+    only(&selection).images.iter().map(|image| image.reason().to_string()).collect()
 }
 
 /// `yes`, `no`, or a condition.
@@ -128,7 +128,7 @@ fn open_features_become_conditions() {
     let selection = answer(&one, "gfx90a");
     let [image] = &selection.answers()[0].images[..] else { panic!("one image") };
     assert_eq!(word(&image.given), "xnack is off");
-    assert_eq!(image.reason.to_string(), "runs with sramecc on or off");
+    assert_eq!(image.reason().to_string(), "runs with sramecc on or off");
     assert_eq!(given(&one, "gfx90a:xnack-"), "yes");
     assert_eq!(given(&one, "gfx90a:xnack+"), "no");
 
@@ -272,7 +272,7 @@ fn counted(units: &[Unit], gpu: &str) -> Vec<(bool, Given)> {
     let given = |answer: &Answer| match &answer.given {
         Given::Yes => Given::Yes,
         Given::No => Given::No,
-        Given::If(condition) => panic!("{condition}"),
+        Given::If(condition) => panic!("{condition:?}"),
     };
     selection.answers().iter().map(|answer| (answer.counts(), given(answer))).collect()
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use device_select::{Device, LoadErrorKind, load};
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 
 fn data(name: &str) -> Vec<u8> {
     std::fs::read(Path::new("../../examples/data").join(name)).unwrap()
@@ -30,7 +30,7 @@ fn images_of_a_plain_bundle_are_borrowed() {
 fn compressed_bundles_give_the_same_images() {
     for name in ["hip-ccob-v2.hipfb", "hip-ccob-v3.hipfb"] {
         let compressed = data(name);
-        let plain = ccob::decompress(&compressed, &ccob::Limits::default()).unwrap().data;
+        let plain = ccob::decompress(&compressed, ccob::MAX_UNCOMPRESSED).unwrap().data;
         for id in ["gfx1100", "gfx906:sramecc+:xnack+", "gfx906:sramecc+:xnack-", "gfx900"] {
             let image = load(&compressed, &gpu(id)).unwrap();
             assert!(matches!(image, None | Some(Cow::Owned(_))));
@@ -59,11 +59,17 @@ fn cubins_come_before_ptx() {
         let plain: Vec<u8> = if version == FormatVersion::V1 {
             // One image each.
             let one = |entry: &ImageEntry<'_>, image: &[u8]| {
-                Layout::new(version, std::slice::from_ref(entry)).unwrap().to_vec(&[image]).unwrap()
+                offload_binary::layout(version, std::slice::from_ref(entry))
+                    .unwrap()
+                    .to_vec(&[image])
+                    .unwrap()
             };
             [one(&entries[0], b"ptx52"), one(&entries[1], b"sm_80")].concat()
         } else {
-            Layout::new(version, &entries).unwrap().to_vec(&[b"ptx52", b"sm_80"]).unwrap()
+            offload_binary::layout(version, &entries)
+                .unwrap()
+                .to_vec(&[b"ptx52", b"sm_80"])
+                .unwrap()
         };
         for (id, expected) in [
             ("sm_80", Some(&b"sm_80"[..])),

@@ -5,12 +5,13 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, Write};
 
+use byte_parts::ReadSeek;
 use fat_edit::{
     Change, CompressOptions, ContainerChange, Edit, EditNote, EditOptions, EditPlan,
     EditableContainer, EditableFile, Error, ErrorKind, ImageChange, NewImage, survey,
 };
-use fat_object::{Options, ReadSeek};
-use object_edit::{Embedding, HostObject, NewSections};
+use fat_object::Options;
+use object_edit::{HostObject, NewSections};
 
 /// Sent to and shared by threads, printed for debugging.
 fn shared<T: Debug + Send + Sync + Unpin>() {}
@@ -27,7 +28,6 @@ fn public_types_keep_their_promises() {
 
     shared::<(ContainerChange, EditPlan, EditableFile, ErrorKind, ImageChange)>();
     shared::<Error>();
-    shared::<Embedding<'_>>();
     shared::<NewSections<'_>>();
 
     default::<(CompressOptions, Edit, EditOptions)>();

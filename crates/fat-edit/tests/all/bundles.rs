@@ -84,7 +84,7 @@ fn images_are_entered_by_default() {
     let entries =
         [("host-x86_64-unknown-linux-gnu-", data("hip.o")), ("hip-a-b-c-", data("bundle.bc"))];
     let sizes = entries.iter().map(|(id, bytes)| (id, bytes.len() as u64));
-    let layout = bundle_format::Layout::new(sizes, 1).unwrap();
+    let layout = bundle_format::layout(sizes, 1).unwrap();
     let bundle = layout.to_vec(&[&entries[0].1, &entries[1].1]).unwrap();
     assert!(forms(bundle.clone(), &Options::default()).len() > 4);
     let options = Options::default().with_enter_images(false);

@@ -1,7 +1,6 @@
 //! Edits of plain bundles in files of their own.
 
 use crate::editing::*;
-use bundle_format::Layout;
 use fat_edit::{CompressOptions, Edit, EditOptions, EditableFile, ErrorKind};
 
 fn sample() -> Vec<u8> {
@@ -67,7 +66,7 @@ fn ids_keep_every_byte() {
     let ids: [&[u8]; 3] = [b"host-\xff", b"hip-\xfe\xfd", b"hip-amdgcn-amd-amdhsa--gfx90a"];
     let layout = |ids: &[&[u8]]| {
         let sizes = ids.iter().map(|id| (*id, 10_u64));
-        Layout::new(sizes, 4096).unwrap().to_vec(&vec![&[7; 10][..]; ids.len()]).unwrap()
+        bundle_format::layout(sizes, 4096).unwrap().to_vec(&vec![&[7; 10][..]; ids.len()]).unwrap()
     };
     let options = EditOptions::default().with_allow_findings(true);
     let (_, out) = plan_with(&layout(&ids), options, &[], |_, edit| edit.remove(2)).unwrap();

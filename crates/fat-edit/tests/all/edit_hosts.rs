@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::editing::*;
-use ccob::{Limits, WriteOptions};
+use ccob::{MAX_UNCOMPRESSED, WriteOptions};
 use fat_edit::{
     Change, CompressOptions, Edit, EditOptions, EditableFile, ErrorKind, survey, survey_closed,
 };
@@ -147,7 +147,7 @@ fn archives_in_archives_and_in_compressed_bundles_are_edited() {
     let compressed =
         |bundle: &[u8]| ccob::compress(&nested(bundle), &WriteOptions::default()).unwrap();
     let out = remove(&compressed(&whole), &[GFX90A]).unwrap();
-    assert!(ccob::decompress(&out, &Limits::default()).unwrap().data == nested(&thin));
+    assert!(ccob::decompress(&out, MAX_UNCOMPRESSED).unwrap().data == nested(&thin));
     assert!(out == compressed(&thin));
 }
 

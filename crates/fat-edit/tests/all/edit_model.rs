@@ -6,7 +6,7 @@ use crate::editing::*;
 use ccob::{Method, Version, WriteOptions};
 use fat_edit::{CompressOptions, Edit, EditOptions, EditableFile, ErrorKind, survey_closed};
 use fat_object::{Finding, Image, Options, Visitor, walk};
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use proptest::prelude::*;
 
 const PROCESSORS: [&str; 6] = ["gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100"];
@@ -46,7 +46,7 @@ impl Container {
                 };
                 let entries: Vec<_> = self.images.iter().map(entry).collect();
                 let images: Vec<&[u8]> = self.images.iter().map(|(_, image)| &image[..]).collect();
-                Layout::new(version, &entries).unwrap().to_vec(&images).unwrap()
+                offload_binary::layout(version, &entries).unwrap().to_vec(&images).unwrap()
             }
         }
     }

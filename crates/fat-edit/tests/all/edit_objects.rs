@@ -7,7 +7,7 @@ use byte_parts::Part;
 use fat_edit::HOST_PLACEHOLDER;
 use fat_edit::{CompressOptions, EditOptions, Error, ErrorKind};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
-use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, OffloadBinary, OffloadKind};
 use oracles::damage::judge;
 
 const HOST: &str = editing::HOST;
@@ -197,7 +197,7 @@ fn removing_an_offload_binary_keeps_the_others() {
 fn a_first_offload_binary_that_is_removed_leaves_no_zeros() {
     let package = |arch: &str| {
         let entry = ImageEntry::new(5).offload_kind(OffloadKind::HIP).string("arch", arch);
-        Layout::new(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b"image"]).unwrap()
+        offload_binary::layout(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b"image"]).unwrap()
     };
     let sections =
         [package("gfx906"), vec![0; 6], package("gfx90a"), vec![0; 3], package("gfx1100")];

@@ -6,9 +6,7 @@ use fat_edit::{
     Change, CompressOptions, Edit, EditNote, EditOptions, EditableFile, Error, ErrorKind,
     ImageChange,
 };
-use offload_binary::{
-    Flags, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind,
-};
+use offload_binary::{Flags, FormatVersion, ImageEntry, ImageKind, OffloadBinary, OffloadKind};
 
 const ARCHS: [&str; 3] = ["gfx906", "gfx90a", "gfx1100"];
 
@@ -27,7 +25,7 @@ fn package(version: FormatVersion, images: &[(&str, &[u8])]) -> Vec<u8> {
     let entries: Vec<_> =
         images.iter().map(|(arch, image)| entry(arch, ImageKind::BITCODE, image.len())).collect();
     let images: Vec<&[u8]> = images.iter().map(|(_, image)| *image).collect();
-    Layout::new(version, &entries).unwrap().to_vec(&images).unwrap()
+    offload_binary::layout(version, &entries).unwrap().to_vec(&images).unwrap()
 }
 
 fn bitcode(seed: u32, size: u32) -> Vec<u8> {

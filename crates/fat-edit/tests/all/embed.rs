@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fat_object::{Finding, Image, Options, Visitor, walk};
 use object::{Object, ObjectSection, ObjectSymbol};
-use object_edit::{Embedding, ErrorKind, embed};
+use object_edit::{ErrorKind, NewSections, embed};
 use oracles::damage::judge;
 
 const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
@@ -64,13 +64,13 @@ fn symbols(bytes: &[u8]) -> Vec<String> {
 
 /// Embeds and compares before and after; returns the result.
 fn check(object: &[u8], contents: &[u8]) -> Vec<u8> {
-    let embedding = Embedding::new(object, contents.len() as u64).unwrap();
+    let embedding = NewSections::offloading(object, contents.len() as u64).unwrap();
     let result = embed(object, contents).unwrap();
     let mut written = Vec::new();
-    embedding.write_to(&mut written, contents).unwrap();
+    embedding.write_to(&mut written, [contents]).unwrap();
     assert!(written == result);
     assert_eq!(result.len() as u64, embedding.total_size());
-    let range = embedding.contents_range();
+    let range = embedding.contents_ranges().next().unwrap();
     assert_eq!(range.start % 8, 0);
     assert_eq!(result[range.start as usize..range.end as usize], *contents);
 
@@ -166,36 +166,40 @@ fn other_files_are_refused() {
         ),
         ("README.md", "cannot change sections: this is not possible in files of unknown format"),
     ] {
-        assert_eq!(Embedding::new(&data(name), 8).unwrap_err().to_string(), error, "{name}");
+        assert_eq!(
+            NewSections::offloading(&data(name), 8).unwrap_err().to_string(),
+            error,
+            "{name}"
+        );
     }
     let empty = "cannot change sections: this is not possible in empty files";
-    assert_eq!(Embedding::new(b"", 8).unwrap_err().to_string(), empty);
+    assert_eq!(NewSections::offloading(b"", 8).unwrap_err().to_string(), empty);
     // A short import object, as import libraries hold them, and an object of the Microsoft compiler's /GL.
     for head in [b"\0\0\xff\xff\0\0\x64\x86", b"\0\0\xff\xff\x01\0\x64\x86"] {
         let mut import = head.to_vec();
         import.resize(80, 0);
         let unknown = "cannot change sections: this is not possible in files of unknown format";
-        assert_eq!(Embedding::new(&import, 8).unwrap_err().to_string(), unknown);
+        assert_eq!(NewSections::offloading(&import, 8).unwrap_err().to_string(), unknown);
     }
 }
 
 #[test]
 fn contents_must_be_as_long_as_laid_out() {
     let object = data("host.o");
-    let embedding = Embedding::new(&object, 100).unwrap();
+    let embedding = NewSections::offloading(&object, 100).unwrap();
     for (contents, found) in [(vec![1; 99], 99), (vec![1; 101], 101), (vec![1; 5000], 101)] {
-        let error = embedding.write_to(io::sink(), &*contents).unwrap_err();
+        let error = embedding.write_to(io::sink(), [&*contents]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         let inner = error.into_inner().unwrap().downcast::<object_edit::Error>().unwrap();
         assert_eq!(
             inner.to_string(),
-            format!("contents of the new section have {found} bytes, 100 were laid out")
+            format!("contents of new section 0 have {found} bytes, 100 were laid out")
         );
         let found = contents.len() as u64;
-        let error = embedding.to_vec(&contents).unwrap_err().to_string();
+        let error = embedding.to_vec(&[&contents]).unwrap_err().to_string();
         assert_eq!(
             error,
-            format!("contents of the new section have {found} bytes, 100 were laid out")
+            format!("contents of new section 0 have {found} bytes, 100 were laid out")
         );
     }
 }
@@ -203,22 +207,26 @@ fn contents_must_be_as_long_as_laid_out() {
 #[test]
 fn a_layout_needs_no_contents() {
     let host = data("host.o");
-    let embedding = Embedding::new(&host, 1 << 50).unwrap();
-    assert_eq!(embedding.contents_range().end - embedding.contents_range().start, 1 << 50);
-    assert_eq!(embedding.to_vec(b"").unwrap_err().kind(), ErrorKind::Contents);
+    let embedding = NewSections::offloading(&host, 1 << 50).unwrap();
+    assert_eq!(
+        embedding.contents_ranges().next().unwrap().end
+            - embedding.contents_ranges().next().unwrap().start,
+        1 << 50
+    );
+    assert_eq!(embedding.to_vec(&[b""]).unwrap_err().kind(), ErrorKind::Contents);
     let most = u64::MAX;
     assert_eq!(
-        Embedding::new(&host, most).unwrap_err().to_string(),
+        NewSections::offloading(&host, most).unwrap_err().to_string(),
         format!(
             "cannot lay out the object: {most:#x} does not fit an offset or size of ELF, the limit is {most:#x}"
         )
     );
-    assert!(Embedding::new(&host, u64::MAX - 100).is_err());
+    assert!(NewSections::offloading(&host, u64::MAX - 100).is_err());
     let elf32 = elf(false, false).build();
     let coff = data("hip.obj");
     for (object, format) in [(&elf32, "ELF"), (&coff, "COFF")] {
         for len in [u64::from(u32::MAX) - 100, u64::from(u32::MAX), 1 << 32, 1 << 60, u64::MAX] {
-            let error = Embedding::new(object, len).unwrap_err();
+            let error = NewSections::offloading(object, len).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Limit);
             let error = error.to_string();
             let value = error.strip_prefix("cannot lay out the object: 0x").unwrap();
@@ -227,7 +235,7 @@ fn a_layout_needs_no_contents() {
             let value = u64::from_str_radix(value.strip_suffix(&rest).unwrap(), 16).unwrap();
             assert!(value > 0xffff_0000, "{value:#x}");
         }
-        assert!(Embedding::new(object, (1 << 32) - 100_000).is_ok());
+        assert!(NewSections::offloading(object, (1 << 32) - 100_000).is_ok());
     }
 }
 
@@ -425,7 +433,7 @@ fn numbers_may_exceed_the_elf_header() {
 fn elf_error(change: impl Fn(&mut Vec<u8>)) -> String {
     let mut object = elf(true, false).build();
     change(&mut object);
-    Embedding::new(&object, 8).unwrap_err().to_string()
+    NewSections::offloading(&object, 8).unwrap_err().to_string()
 }
 
 /// Offset of the section headers of `elf(true, false)`: header, 5 bytes, 17 of names, padding.
@@ -512,7 +520,7 @@ fn elf_parts_beyond_the_end_are_refused() {
     let mut object = elf(true, false).build();
     object[TABLE + 64 + 4] = 8; // SHT_NOBITS
     object[TABLE + 64 + 33] = 1;
-    Embedding::new(&object, 8).unwrap();
+    NewSections::offloading(&object, 8).unwrap();
 }
 
 /// A COFF object built by hand: `.text` with 6 bytes and one relocation, one symbol.
@@ -671,7 +679,7 @@ fn coff_runs_out_of_section_numbers() {
 fn coff_error(big: bool, change: impl Fn(&mut Vec<u8>)) -> String {
     let mut object = coff(big).build();
     change(&mut object);
-    Embedding::new(&object, 8).unwrap_err().to_string()
+    NewSections::offloading(&object, 8).unwrap_err().to_string()
 }
 
 #[test]
@@ -743,14 +751,14 @@ fn malformed_coff_objects_are_errors() {
     let mut damaged = object.clone();
     damaged[68] = 9;
     assert_eq!(
-        Embedding::new(&damaged, 8).unwrap_err().to_string(),
+        NewSections::offloading(&damaged, 8).unwrap_err().to_string(),
         beyond("relocation table of section 1", 66, 66 + 10 * 0x9_0000, object.len() as u64)
     );
     // Uninitialised data occupies no bytes.
     let mut object = coff(false).build();
     object[56] = 0x80;
     object[36] = 100;
-    Embedding::new(&object, 8).unwrap();
+    NewSections::offloading(&object, 8).unwrap();
 }
 
 #[test]
@@ -759,10 +767,10 @@ fn damaged_objects_cause_no_panic() {
     objects.extend(all_elf().map(|form| Elf { extended: true, ..form }.build()));
     objects.extend([coff(false).build(), coff(true).build(), data("host.o"), data("hip.obj")]);
     let try_it = |object: &[u8]| {
-        if let Ok(embedding) = Embedding::new(object, 13) {
-            let result = embedding.to_vec(b"some contents").unwrap();
+        if let Ok(embedding) = NewSections::offloading(object, 13) {
+            let result = embedding.to_vec(&[b"some contents"]).unwrap();
             assert_eq!(result.len() as u64, embedding.total_size());
-            let range = embedding.contents_range();
+            let range = embedding.contents_ranges().next().unwrap();
             assert_eq!(result[range.start as usize..range.end as usize], *b"some contents");
             return true;
         }
@@ -811,9 +819,9 @@ fn accepted_objects_accept_another_section() {
             object[at..at + width].copy_from_slice(&number[..width]);
         }
         let len = [13, 13, u64::MAX, u64::MAX - 200, 1 << 32][random(5)];
-        let Ok(embedding) = Embedding::new(&object, len) else { continue };
+        let Ok(embedding) = NewSections::offloading(&object, len) else { continue };
         if len == 13 {
-            let result = embedding.to_vec(b"some contents").unwrap();
+            let result = embedding.to_vec(&[b"some contents"]).unwrap();
             embed(&result, b"more").unwrap();
             accepted += 1;
         }

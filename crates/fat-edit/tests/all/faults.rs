@@ -5,14 +5,15 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use crate::editing::*;
+use byte_parts::ReadSeek;
 use ccob::WriteOptions;
 use fat_edit::{
     CompressOptions, Edit, EditOptions, EditableFile, Error, ErrorKind, NewImage, survey,
 };
 use fat_edit::{HOST_PLACEHOLDER, object_bundle};
-use fat_object::{Finding, Image, Options, ReadSeek, Visitor, walk};
+use fat_object::{Finding, Image, Options, Visitor, walk};
 use faulty::{Fault, Rig, Stream, at_each_call};
-use object_edit::Embedding;
+use object_edit::NewSections;
 
 /// The shipped example files, by name.
 fn examples() -> Vec<(String, Vec<u8>)> {
@@ -213,9 +214,9 @@ fn embedding_ends_with_the_error_of_the_stream() {
         std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/host.o"))
             .unwrap();
     let contents = code(3, 300);
-    let embedding = Embedding::new(&object, contents.len() as u64).unwrap();
-    let expected = embedding.to_vec(&contents).unwrap();
-    faulty::check_writing(&expected, |rig, out| embedding.write_to(out, rig.stream(&contents)));
+    let embedding = NewSections::offloading(&object, contents.len() as u64).unwrap();
+    let expected = embedding.to_vec(&[&contents]).unwrap();
+    faulty::check_writing(&expected, |rig, out| embedding.write_to(out, [rig.stream(&contents)]));
     let sizes = [(HOST, HOST_PLACEHOLDER.len() as u64), (GFX906, contents.len() as u64)];
     let bundle = object_bundle(&object, &sizes).unwrap();
     let expected = bundle.to_vec(&[HOST_PLACEHOLDER, &contents[..]]).unwrap();

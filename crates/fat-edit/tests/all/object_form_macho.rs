@@ -269,7 +269,7 @@ fn objects_without_bundles_stay() {
 fn interleaved(form: &MachO) -> MachO {
     let mut bundle = section("__LLVM", "__offload_bundle", b"");
     let entry = [(GFX90A, 3)];
-    let layout = bundle_format::Layout::new(entry, 1).unwrap();
+    let layout = bundle_format::layout(entry, 1).unwrap();
     bundle.contents = layout.to_vec(&[b"abc"]).unwrap();
     let mut form = form.clone();
     form.sections.insert(1, bundle.clone());

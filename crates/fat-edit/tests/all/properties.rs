@@ -14,7 +14,7 @@ use fat_edit::{HOST_PLACEHOLDER, object_bundle, remove_bundle_sections};
 use fat_object::{Container, Finding, Image, Options, Visitor, walk};
 use faulty::at_each_address;
 use images::{Images, found, image, package};
-use object_edit::{Embedding, embed};
+use object_edit::{NewSections, embed};
 use offload_binary::{FormatVersion, OffloadKind};
 use proptest::prelude::*;
 
@@ -160,9 +160,9 @@ proptest! {
             if package.is_empty() {
                 continue;
             }
-            let embedding = Embedding::new(&object, package.len() as u64).unwrap();
-            let made = embedding.to_vec(&package).unwrap();
-            let range = embedding.contents_range();
+            let embedding = NewSections::offloading(&object, package.len() as u64).unwrap();
+            let made = embedding.to_vec(&[&package]).unwrap();
+            let range = embedding.contents_ranges().next().unwrap();
             prop_assert!(made[range.start as usize..range.end as usize] == package);
             object = made;
             expected.extend(images.clone());

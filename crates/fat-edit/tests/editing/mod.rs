@@ -3,7 +3,6 @@
 
 use std::io::{self, Cursor, Read};
 
-use bundle_format::Layout;
 use fat_edit::{Edit, EditOptions, EditPlan, EditableFile, Error, NewImage, survey};
 use fat_object::{Finding, Image, Options, Severity, Visitor, walk};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
@@ -22,7 +21,7 @@ pub fn code(seed: u32, size: u32) -> Vec<u8> {
 pub fn bundle(entries: &[(&str, &[u8])], align: u64) -> Vec<u8> {
     let sizes = entries.iter().map(|(id, content)| (id, content.len() as u64));
     let contents: Vec<&[u8]> = entries.iter().map(|(_, content)| *content).collect();
-    Layout::new(sizes, align).unwrap().to_vec(&contents).unwrap()
+    bundle_format::layout(sizes, align).unwrap().to_vec(&contents).unwrap()
 }
 
 /// An offload binary, or one for each image in version 1, with images of HIP for these triples and processors.
@@ -38,7 +37,7 @@ pub fn hip_binary(version: FormatVersion, images: &[(&str, &str, &[u8])]) -> Vec
         })
         .collect();
     let images: Vec<&[u8]> = images.iter().map(|(_, _, image)| *image).collect();
-    offload_binary::Layout::new(version, &entries).unwrap().to_vec(&images).unwrap()
+    offload_binary::layout(version, &entries).unwrap().to_vec(&images).unwrap()
 }
 
 /// Bundles as a linker puts them: each at a multiple of 4096, the last not padded.

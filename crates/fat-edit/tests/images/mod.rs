@@ -4,7 +4,7 @@
 use std::io::{self, Cursor, Read};
 
 use fat_object::{Finding, Image, Options, Visitor, walk};
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use proptest::prelude::*;
 
 /// Processor and contents of each.
@@ -28,7 +28,7 @@ pub fn package(version: FormatVersion, kind: OffloadKind, images: &Images) -> Ve
         })
         .collect();
     let images: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();
-    Layout::new(version, &entries).unwrap().to_vec(&images).unwrap()
+    offload_binary::layout(version, &entries).unwrap().to_vec(&images).unwrap()
 }
 
 #[derive(Default)]

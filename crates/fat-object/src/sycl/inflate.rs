@@ -23,9 +23,5 @@ pub(super) fn inflated_head(
         [&b"CCOB\x02\0\x01\0"[..], &total.to_le_bytes(), &uncompressed.to_le_bytes()].concat();
     bundle.extend([0; 8]);
     bundle.extend(source.peek(range, MAX_BLOCK + 64)?);
-    Ok(ccob::decompress_prefix(
-        &bundle,
-        FileFormat::SNIFF_LEN,
-        &ccob::Limits::default().with_max_uncompressed(u64::MAX),
-    ))
+    Ok(ccob::decompress_prefix(&bundle, FileFormat::SNIFF_LEN, u64::MAX))
 }

@@ -1,6 +1,5 @@
 //! Images that are for other devices than their containers say, as a walk finds them.
 
-use bundle_format::Layout;
 use fat_object::{Disagreement, ErrorKind, Listing, Options, Severity, list_slice};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use target_id::Verdict;
@@ -32,7 +31,7 @@ fn new_cubin(sm: u32) -> Vec<u8> {
 fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let sizes: Vec<_> = entries.iter().map(|(id, image)| (*id, image.len() as u64)).collect();
     let images: Vec<_> = entries.iter().map(|(_, image)| *image).collect();
-    Layout::new(sizes, 4096).unwrap().to_vec(&images).unwrap()
+    bundle_format::layout(sizes, 4096).unwrap().to_vec(&images).unwrap()
 }
 
 fn hip(target: &str, image: &[u8]) -> Vec<u8> {
@@ -173,7 +172,7 @@ fn packaged(arch: &str, triple: &str, kind: ImageKind, image: &[u8]) -> Vec<u8> 
         .offload_kind(OffloadKind::OPENMP)
         .string("triple", triple)
         .string("arch", arch);
-    let layout = offload_binary::Layout::new(FormatVersion::V2, &[entry]).unwrap();
+    let layout = offload_binary::layout(FormatVersion::V2, &[entry]).unwrap();
     layout.to_vec(&[image]).unwrap()
 }
 

@@ -5,16 +5,17 @@ use std::fmt::{Debug, Display};
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 
+use byte_parts::ReadSeek;
 use fat_object::{
     BundleForm, Compression, Container, ContainerKind, Disagreement, Error, FileFormat, Finding,
-    ImageInfo, Listing, Location, OffloadBinaryEntry, Options, PathStep, ReadSeek, Severity,
-    Summary, Visitor, list, walk,
+    ImageInfo, Listing, Location, OffloadBinaryEntry, Options, PathStep, Severity, Summary,
+    Visitor, list, walk,
 };
 
 /// Sent to and shared by threads, printed for debugging, cloned, and owning all it has.
 fn owned<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
 /// Types that are also compared.
-fn value<T: Clone + Debug + Eq + Send + Sync + Unpin + 'static>() {}
+fn value<T: Clone + Debug + PartialEq + Send + Sync + Unpin + 'static>() {}
 fn copied<T: Copy>() {}
 fn displayed<T: Display>() {}
 fn default<T: Default>() {}
@@ -104,7 +105,7 @@ fn listings_can_be_serialized() {
     serialized::<PathStep>();
     serialized::<Severity>();
 
-    let bundle = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1).unwrap();
+    let bundle = bundle_format::layout([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1).unwrap();
     let mut file = bundle.to_vec(&[b"BC\xc0\xde"]).unwrap();
     file.extend(b"CCOB");
     let listing = list(Cursor::new(&file), &Options::default()).unwrap();

@@ -6,7 +6,7 @@ use fat_object::{
     Enter, Event, Listing, Location, Options, Walk, decompress_offload_binary, has_device_code,
     list,
 };
-use offload_binary::{CompressedBinary, FormatVersion, ImageEntry, Layout};
+use offload_binary::{CompressedBinary, FormatVersion, ImageEntry};
 
 use ccob::{Method, WriteOptions};
 use offload_binary::OffloadKind;
@@ -21,7 +21,7 @@ fn package(version: FormatVersion, images: &[&[u8]]) -> Vec<u8> {
             .string("triple", "amdgcn-amd-amdhsa")
     };
     let entries: Vec<_> = images.iter().map(entry).collect();
-    Layout::new(version, &entries).unwrap().to_vec(images).unwrap()
+    offload_binary::layout(version, &entries).unwrap().to_vec(images).unwrap()
 }
 
 fn plain(image: &[u8]) -> Vec<u8> {

@@ -135,7 +135,7 @@ fn images_in_containers_state_their_own() {
     code_object[18] = 224;
     code_object[48..52].copy_from_slice(&0x549_u32.to_le_bytes());
     let ids = ["host-x86_64-unknown-linux-gnu-", "hipv4-amdgcn-amd-amdhsa--gfx906"];
-    let layout = bundle_format::Layout::new([(ids[0], 0), (ids[1], 64)], 1).unwrap();
+    let layout = bundle_format::layout([(ids[0], 0), (ids[1], 64)], 1).unwrap();
     let bundle = layout.to_vec(&[&[], &code_object]).unwrap();
     let mut both = Both::default();
     walk_slice(&bundle, &Options::default(), &mut both).unwrap();
@@ -176,7 +176,7 @@ fn compressed_ptx_states_its_own() {
 #[test]
 fn bundles_in_plain_globals_of_bitcode_are_found() {
     const CONSTANTS: u64 = 11;
-    let layout = bundle_format::Layout::new([("hipv4-amdgcn-amd-amdhsa--gfx906", 4)], 1).unwrap();
+    let layout = bundle_format::layout([("hipv4-amdgcn-amd-amdhsa--gfx906", 4)], 1).unwrap();
     let bundle = layout.to_vec(&[b"code"]).unwrap();
     let with = |triple: &str, strings: &[&[u8]]| {
         module(|module| {

@@ -47,7 +47,7 @@ fn listings_iterate_by_reference_and_by_value() {
     let listing = list(&mut file, &Options::default()).unwrap();
     let borrowed: Vec<_> = listing.images().to_vec();
     assert_eq!(borrowed, listing.images());
-    let dynamic: &mut dyn fat_object::ReadSeek = &mut file;
+    let dynamic: &mut dyn byte_parts::ReadSeek = &mut file;
     assert_eq!(list(dynamic, &Options::default()).unwrap().images(), borrowed);
 }
 
@@ -71,14 +71,14 @@ fn packages_keep_their_strings() {
 
 #[test]
 fn odd_ids_are_escaped() {
-    let layout = bundle_format::Layout::new([("hip-\u{1b}[31m-a-b-c-\n", 4)], 1).unwrap();
+    let layout = bundle_format::layout([("hip-\u{1b}[31m-a-b-c-\n", 4)], 1).unwrap();
     let bundle = layout.to_vec(&[b"BC\xc0\xde"]).unwrap();
     let listing = list(Cursor::new(bundle), &Options::default()).unwrap();
     let line = listing.images()[0].to_string();
     assert_eq!(line, "hip-\\u{1b}[31m-a-b-c-\\n (LLVM bitcode, 4 bytes) in bundle:0");
 
     let entries = [offload_binary::ImageEntry::new(0)];
-    let layout = offload_binary::Layout::new(offload_binary::FormatVersion::V1, &entries).unwrap();
+    let layout = offload_binary::layout(offload_binary::FormatVersion::V1, &entries).unwrap();
     let package = layout.to_vec(&[b""]).unwrap();
     let listing = list(Cursor::new(package), &Options::default()).unwrap();
     assert_eq!(listing.images()[0].to_string(), "image 0 (empty, 0 bytes) in offload-binary:0");
@@ -107,7 +107,7 @@ fn thin_archives_need_an_opener() {
     assert!(!listing.is_complete() && listing.images().is_empty());
     assert_eq!(listing.findings()[0].error().kind(), ErrorKind::ThinMember);
 
-    let open = |name: &[u8]| -> io::Result<Box<dyn fat_object::ReadSeek>> {
+    let open = |name: &[u8]| -> io::Result<Box<dyn byte_parts::ReadSeek>> {
         Ok(Box::new(File::open(data(std::str::from_utf8(name).unwrap()))?))
     };
     let file = File::open(data(name)).unwrap();
@@ -119,7 +119,7 @@ fn thin_archives_need_an_opener() {
 #[test]
 fn ptx_is_loaded_under_another_name() {
     let id = "cuda-nvptx64-nvidia-cuda--sm_80";
-    let layout = bundle_format::Layout::new([(id, 13), (id, 4)], 1).unwrap();
+    let layout = bundle_format::layout([(id, 13), (id, 4)], 1).unwrap();
     let bundle = layout.to_vec(&[b".version 7.0\n", b"BC\xc0\xde"]).unwrap();
     let listing = list(Cursor::new(bundle), &Options::default()).unwrap();
     let (ptx, other) = (&listing.images()[0], &listing.images()[1]);
@@ -165,7 +165,7 @@ fn visitors_end_at_errors() {
     assert_eq!(finding.error().container(), Some(ContainerKind::Ccob));
     let (text, error) = (error.to_string(), Error::from(error));
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::Malformed, text));
-    let layout = bundle_format::Layout::new([("odd", 0)], 1).unwrap();
+    let layout = bundle_format::layout([("odd", 0)], 1).unwrap();
     let bundle = layout.to_vec(&[b""]).unwrap();
     let summary = walk(Cursor::new(bundle), &Options::default(), &mut Indifferent).unwrap();
     assert_eq!((summary.images, summary.findings), (1, 1));

@@ -6,9 +6,10 @@ mod sycl_sample;
 use std::io;
 
 use fat_object::{
-    ContainerKind, ErrorKind, FileFormat, Finding, Image, ImageInfo, Options, SyclValue, Visitor,
-    list_slice, walk_slice,
+    ContainerKind, ErrorKind, FileFormat, Finding, Image, ImageInfo, Options, Visitor, list_slice,
+    walk_slice,
 };
+use sycl_table::SyclValue;
 use target_id::OffloadKind;
 
 use crate::elf_objects::{self, progbits};

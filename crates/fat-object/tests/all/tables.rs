@@ -3,7 +3,6 @@
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use bundle_format::Layout;
 use bundle_format::text::{self, Leader};
 use ccob::{Method, Version, WriteOptions};
 use fat_object::{
@@ -36,7 +35,7 @@ fn noise(len: usize) -> Vec<u8> {
 fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let sizes = entries.iter().map(|(id, code)| (*id, code.len() as u64));
     let codes: Vec<_> = entries.iter().map(|(_, code)| *code).collect();
-    Layout::new(sizes, 4096).unwrap().to_vec(&codes).unwrap()
+    bundle_format::layout(sizes, 4096).unwrap().to_vec(&codes).unwrap()
 }
 
 fn compressed_as(bundle: &[u8], version: Version, method: Method) -> Vec<u8> {
@@ -269,7 +268,7 @@ fn images_that_are_not_read_have_no_bytes() {
 #[test]
 fn large_tables_are_read_with_the_bundle() {
     let ids: Vec<_> = (0..30_000).map(|n| format!("{GFX90A}-{n}")).collect();
-    let layout = Layout::new(ids.iter().map(|id| (&id[..], 1)), 1).unwrap();
+    let layout = bundle_format::layout(ids.iter().map(|id| (&id[..], 1)), 1).unwrap();
     let file = compressed(&layout.to_vec(&vec![&b"x"[..]; ids.len()]).unwrap());
     let listing = by_table(&file);
     assert_eq!(listing.images().len(), ids.len());

@@ -169,7 +169,7 @@ fn unknown_files_cost_two_small_reads() {
 #[test]
 fn free_form_ids_are_listed_with_warnings() {
     let ids = ["host", "my gpu", "hip-amdgcn-amd-amdhsa--gfx906"];
-    let layout = bundle_format::Layout::new(ids.map(|id| (id, 3)), 1).unwrap();
+    let layout = bundle_format::layout(ids.map(|id| (id, 3)), 1).unwrap();
     let binary = layout.to_vec(&[b"one", b"two", b"six"]).unwrap();
     let text = bundle_format::text::to_vec(
         Leader::Semicolon,

@@ -3,10 +3,10 @@
 use std::io::{self, Cursor, Read};
 use std::num::NonZeroUsize;
 
-use bundle_format::Layout;
+use byte_parts::ReadSeek;
 use ccob::{Version, WriteOptions};
 use fat_object::{
-    Container, Enter, Finding, Image, Options, ReadSeek, Summary, Visitor, walk, walk_with_threads,
+    Container, Enter, Finding, Image, Options, Summary, Visitor, walk, walk_with_threads,
 };
 
 /// All that is said of a file.
@@ -56,9 +56,10 @@ impl Visitor for Log {
 /// A compressed bundle with an image of this many bytes, each this one.
 fn compressed(size: usize, byte: u8, version: Version) -> Vec<u8> {
     let ids = ["host-x86_64-unknown-linux-gnu-", "hipv4-amdgcn-amd-amdhsa--gfx90a"];
-    let layout = Layout::new([(ids[0], 0), (ids[1], size as u64)], 1).unwrap();
-    let mut bundle = layout.header_bytes().to_vec();
-    bundle.resize(layout.total_size() as usize, byte);
+    let layout = bundle_format::layout([(ids[0], 0), (ids[1], size as u64)], 1).unwrap();
+    let Some((_, byte_parts::Part::Bytes(header))) = layout.parts.at(0) else { panic!() };
+    let mut bundle = header.to_vec();
+    bundle.resize(layout.size() as usize, byte);
     ccob::compress(&bundle, &WriteOptions::default().with_version(version)).unwrap()
 }
 

@@ -6,9 +6,9 @@ use std::cell::Cell;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
+use byte_parts::ReadSeek;
 use fat_object::{
-    Container, ContainerKind, FileFormat, Finding, Image, Options, ReadSeek, Severity, Visitor,
-    walk,
+    Container, ContainerKind, FileFormat, Finding, Image, Options, Severity, Visitor, walk,
 };
 
 /// Counts the bytes that are read.

@@ -6,7 +6,7 @@ use core::fmt::Debug;
 use hcf::{Error, ErrorKind, Hcf, HcfImage};
 
 fn shared<T: Debug + Send + Sync + 'static>() {}
-fn value<T: Copy + Debug + Eq + Send + Sync + 'static>() {}
+fn value<T: Copy + Debug + PartialEq + Send + Sync + 'static>() {}
 fn error<T: StdError + Send + Sync + 'static>() {}
 
 #[test]

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Cursor};
 
 use bundle_format::{EntryId, Request};
-use fat_object::ReadSeek;
+use byte_parts::ReadSeek;
 use hda_archive::{
     ArchiveCopy, Conflict, DeviceArchive, Error, ErrorKind, Member, Options, Unbundling, Warning,
     entries, no_thin_members, write_archive,
@@ -15,7 +15,7 @@ use hda_archive::{
 /// Sent to and shared by threads, printed for debugging.
 fn shared<T: Debug + Send + Sync + Unpin>() {}
 /// Types that are also cloned and compared.
-fn value<T: Clone + Debug + Eq + Send + Sync + Unpin + 'static>() {}
+fn value<T: Clone + Debug + PartialEq + Send + Sync + Unpin + 'static>() {}
 fn displayed<T: Display>() {}
 fn error<T: StdError + Send + Sync + 'static>() {}
 /// Sent to and shared by threads, printed for debugging.

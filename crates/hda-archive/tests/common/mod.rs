@@ -4,8 +4,8 @@
 
 use std::io::{self, Cursor};
 
-use bundle_format::{EntryId, Layout, Request};
-use fat_object::ReadSeek;
+use bundle_format::{EntryId, Request};
+use byte_parts::ReadSeek;
 use hda_archive::{Error, Options, Unbundling, Warning, no_thin_members};
 use object_edit::NewSections;
 
@@ -18,7 +18,7 @@ pub const GFX908: &str = "hip-amdgcn-amd-amdhsa--gfx908";
 pub fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let sizes = entries.iter().map(|(id, data)| ((*id).to_owned(), data.len() as u64));
     let contents: Vec<_> = entries.iter().map(|(_, data)| *data).collect();
-    Layout::new(sizes.collect::<Vec<_>>(), 1).unwrap().to_vec(&contents).unwrap()
+    bundle_format::layout(sizes.collect::<Vec<_>>(), 1).unwrap().to_vec(&contents).unwrap()
 }
 
 pub fn compressed(bundle: &[u8]) -> Vec<u8> {

@@ -51,10 +51,9 @@ fn file(listed: &[u8], unlisted: &[u8]) -> Vec<u8> {
     let names = writer.define_blob(1);
     writer.blob(names, b"listedhiddenmetamain");
     writer.end_block().unwrap();
-    let stream = writer.finish();
-    let [hole] = &stream.holes[..] else { panic!("one hole") };
-    assert_eq!(hole.size, listed.len() as u64);
-    let (before, after) = stream.bytes.split_at(hole.at);
+    let (bytes, holes) = writer.finish();
+    assert_eq!(holes.len(), 1);
+    let (before, after) = bytes.split_at(holes[0]);
     [before, listed, after].concat()
 }
 

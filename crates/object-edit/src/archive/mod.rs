@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use byte_parts::Source;
 
-use super::host::{Edited, HostContext};
+use super::host::HostContext;
 use super::output::{self, Input, Output, Part};
 use super::relayout::Patches;
 use crate::error::Problem;
@@ -33,15 +33,6 @@ const SIZE: Range<usize> = 48..58;
 const MAX_SIZE: u64 = 9_999_999_999;
 /// Alignment of the data of members where LLVM and Apple write archives in BSD's form.
 const BSD_ALIGNMENT: u64 = 8;
-
-/// A member whose data changes.
-#[derive(Debug)]
-pub struct MemberEdit {
-    /// The range of its data in the file.
-    pub range: Range<u64>,
-    /// The new data.
-    pub new: Output,
-}
 
 /// A member of the archive. Offsets count from the start of the archive.
 struct Member {
@@ -60,18 +51,17 @@ struct Member {
 pub(crate) fn edit(
     source: &mut Source<'_>,
     context: HostContext<'_>,
-    members: Vec<MemberEdit>,
-) -> Result<Edited, Problem> {
+    members: Vec<(Range<u64>, Output)>,
+) -> Result<Output, Problem> {
     let window = context.window;
     let mut edits = BTreeMap::new();
-    for member in members {
-        if !output::is_copy_of(&member.new, &member.range) {
-            edits.insert((member.range.start, member.range.end), member.new);
+    for (range, new) in members {
+        if !output::is_copy_of(&new, &range) {
+            edits.insert((range.start, range.end), new);
         }
     }
-    let notes = Vec::new();
     if edits.is_empty() {
-        return Ok(Edited { parts: output::copy_of(window), notes });
+        return Ok(output::copy_of(window));
     }
     let all = read(source, window)?;
     let style = Style::of(&all);
@@ -101,10 +91,9 @@ pub(crate) fn edit(
     }
     let mut patches = Patches::default();
     index::update(source, window, &all, &moved, &mut patches)?;
-    let splices = patches
+    patches
         .apply(splices)
-        .ok_or(Problem::SharedBytes { start: 0, end: window.end.saturating_sub(window.start) })?;
-    Ok(Edited { parts: splices, notes })
+        .ok_or(Problem::SharedBytes { start: 0, end: window.end.saturating_sub(window.start) })
 }
 
 /// Choices of the archive's writer.
@@ -273,7 +262,7 @@ mod tests {
 
     /// Returns an archive of two members, of 4 and 2 bytes, with the second one in its index, which this is the
     /// start of.
-    fn edited(index: &[u8], name: &str, new: u64) -> Result<Edited, Problem> {
+    fn edited(index: &[u8], name: &str, new: u64) -> Result<Output, Problem> {
         let header = |name: &str, size: usize| {
             format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644)
         };
@@ -295,7 +284,7 @@ mod tests {
         let context = HostContext { window: &window, options: Options::default() };
         let mut splices = Output::new();
         splices.push_zeros(new);
-        edit(&mut source, context, vec![MemberEdit { range: data, new: splices }])
+        edit(&mut source, context, vec![(data, splices)])
     }
 
     #[test]
@@ -304,7 +293,7 @@ mod tests {
         let before = 8 + 60 + 10 + 60;
         // An even offset.
         let most = (1 << 32) - 2 - before;
-        assert_eq!(edited(four, "/", most).unwrap().parts.size(), (1 << 32) - 2 + 62);
+        assert_eq!(edited(four, "/", most).unwrap().size(), (1 << 32) - 2 + 62);
         let error = edited(four, "/", most + 1).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -60,7 +60,7 @@ pub(crate) fn edit(
             remove::remove(source, window, &|index, _| removed.contains(&index))
         })?,
     };
-    Ok(Edited { parts: splices, notes: Vec::new() })
+    Ok(Edited::new(splices))
 }
 
 /// Returns the object with other contents in some sections.

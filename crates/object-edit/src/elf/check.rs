@@ -16,7 +16,7 @@ use byte_parts::Source;
 use super::file::{File, ProgramHeader, addresses};
 use super::wrappers::{PointerForm, Wrapper, wrappers};
 use crate::error::Problem;
-use crate::output::{self, Output, Unread};
+use crate::output::{self, Output};
 use crate::pod::LE;
 
 /// Sections of device code have this name, or one that starts with it.
@@ -131,7 +131,7 @@ fn with_new<T>(
     read: impl FnOnce(&mut Source<'_>) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
     // New images lie inside bundles, which are not looked into.
-    let mut unread = Unread;
+    let mut unread = ();
     let mut reader = output::reader(splices, source.reader(), &mut unread);
     read(&mut Source::new(&mut reader)?)
 }

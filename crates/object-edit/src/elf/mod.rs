@@ -43,7 +43,7 @@ use wrappers::{PointerForm, Wrapper};
 use write::{Parts, overwrite};
 
 use crate::error::Problem;
-use crate::host::{Edited, HostContext, Item, Note, SectionChange, SectionEdit};
+use crate::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::output::{self, Input, Output};
 use crate::pod::LE;
 
@@ -57,7 +57,7 @@ pub(crate) fn edit(
 ) -> Result<Edited, Problem> {
     let unchanged = output::copy_of(context.window);
     if !sections.iter().any(SectionEdit::is_changed) {
-        return Ok(Edited { parts: unchanged, notes: Vec::new() });
+        return Ok(Edited::new(unchanged));
     }
     let file = File::read(source, context.window)?;
     let (indices, items) = device_code(&file, sections)?;
@@ -285,11 +285,7 @@ impl Editor<'_> {
         let splices = parts.write().ok_or(Problem::SelfCheck { address, what })?;
         let headers = self.room_for(segments.len().max(file.segments.len()));
         check::check(source, file, &splices, &allowed(file, slot, layout, headers))?;
-        let notes = match layout.zeroed {
-            0 => Vec::new(),
-            bytes => vec![Note::Zeroed { bytes }],
-        };
-        Ok(Edited { parts: splices, notes })
+        Ok(Edited { zeroed: layout.zeroed, ..Edited::new(splices) })
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn edit(
         Class::Little64 => edit_as::<FileHeader64<LittleEndian>>(source, window, sections),
         Class::Big64 => edit_as::<FileHeader64<BigEndian>>(source, window, sections),
     }?;
-    Ok(Edited { parts: splices, notes: Vec::new() })
+    Ok(Edited::new(splices))
 }
 
 /// Returns the file in the window, which may be linked, without the sections for which `goes` is true, given their

@@ -19,7 +19,7 @@ use object::pe::{
 use object::pod::bytes_of_slice;
 use object::{LittleEndian, U32};
 
-use super::{Embedding, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
+use super::{NewSections, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
 use crate::coff::{LIMIT, Object, STRING_SIZE_LEN, Section, long_name, narrow, too_large};
 use crate::error::ObjectProblem;
 use crate::pod::LE;
@@ -64,7 +64,7 @@ impl Moves {
     }
 }
 
-pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<Embedding<'_>, ObjectProblem> {
+pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<NewSections<'_>, ObjectProblem> {
     let end = object.len() as u64;
     let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
         Object::of_bytes(object)?;
@@ -120,8 +120,8 @@ pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<Embedding<'_>,
     after.keep(slice(object, strings_at..strings_end).unwrap_or_default());
     after.put(new_strings);
     after.keep(slice(object, strings_end..end).unwrap_or_default());
-    Embedding::from_pieces(before, contents_len, size, after)
-        .filter(|embedding| embedding.total_size <= LIMIT)
+    NewSections::with_padding(before, contents_len, size, after)
+        .filter(|new| new.total_size <= LIMIT)
         .ok_or_else(|| too_large(contents_at.saturating_add(size)))
 }
 

@@ -15,7 +15,7 @@
 use object::elf::{ET_REL, SHF_EXCLUDE, SHN_LORESERVE, SectionType};
 use object::pod::{bytes_of, bytes_of_slice};
 
-use super::{Embedding, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
+use super::{NewSections, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
 use crate::elf_class::{ElfHeader, ElfSection};
 use crate::elf_object::{FORMAT, Object, place, program_headers};
 use crate::error::{ObjectPart, ObjectProblem};
@@ -27,7 +27,7 @@ const SHT_LLVM_OFFLOADING: SectionType = SectionType(0x6fff_4c0b);
 pub(super) fn lay_out<H: ElfHeader>(
     object: &[u8],
     contents_len: u64,
-) -> Result<Embedding<'_>, ObjectProblem> {
+) -> Result<NewSections<'_>, ObjectProblem> {
     let e = H::order();
     let header_len = size_of::<H>() as u64;
     let header = header::<H>(object)?;
@@ -89,8 +89,8 @@ pub(super) fn lay_out<H: ElfHeader>(
     after.put(names);
     after.pad(names_end, table_at);
     after.put(bytes_of_slice(&table));
-    Embedding::from_pieces(before, contents_len, size, after)
-        .filter(|embedding| embedding.total_size <= H::LIMIT)
+    NewSections::with_padding(before, contents_len, size, after)
+        .filter(|new| new.total_size <= H::LIMIT)
         .ok_or_else(|| too_large(table_at))
 }
 

@@ -6,12 +6,8 @@ mod mach_class;
 mod sections;
 
 use std::borrow::Cow;
-use std::fmt;
-use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use object::elf::{FileHeader32, FileHeader64};
-use object::{BigEndian, LittleEndian};
 pub use sections::{HostObject, NewSections, SectionNames, remove_sections};
 
 use crate::error::{Error, ObjectPart, ObjectProblem};
@@ -23,8 +19,8 @@ const SECTION_ALIGNMENT: u64 = 8;
 
 /// Returns a copy of `object` with one more section, `.llvm.offloading`, that holds `contents`.
 ///
-/// [`Embedding`] says what the result looks like, and writes it without holding it in memory. The time is that of
-/// copying the object.
+/// [`NewSections::offloading`] says what the result looks like, and writes it without holding it in memory. The time is
+/// that of copying the object.
 ///
 /// ```no_run
 /// let object = std::fs::read("host.o")?;
@@ -35,158 +31,9 @@ const SECTION_ALIGNMENT: u64 = 8;
 ///
 /// # Errors
 ///
-/// Those of [`Embedding::new`], and [`Limit`](crate::ErrorKind::Limit) when the memory is too small.
+/// Those of [`NewSections::offloading`], and [`Limit`](crate::ErrorKind::Limit) when the memory is too small.
 pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, Error> {
-    Embedding::new(object, contents.len() as u64)?.to_vec(contents)
-}
-
-/// An ELF or COFF object with one more section, laid out but not written yet.
-///
-/// The section is the one that clang makes of `-fembed-offload-object=FILE`: named `.llvm.offloading`, aligned
-/// to 8 bytes, of type `SHT_LLVM_OFFLOADING` with flag `SHF_EXCLUDE` in ELF, and with
-/// `IMAGE_SCN_LNK_REMOVE` and `IMAGE_SCN_MEM_DISCARDABLE` in COFF, so that a final link drops it. It is the last
-/// section and has no symbol. The contents are not interpreted; they are padded with zeros to a multiple of 8
-/// (offload binaries are multiples of 8 anyway), so that a relocatable link puts those of several objects one after
-/// the other without gaps.
-///
-/// Everything else stays what it was, byte for byte: contents, symbols, relocations and the fields of all
-/// section headers but file offsets. In ELF nothing moves except the table of section names and the section
-/// header table, which are rewritten at the end of the file (where they mostly are to begin with). In COFF the
-/// section headers follow the file header, so everything after them moves and the offsets in them are
-/// adjusted; the one offset that is not is `PointerToLinenumber` in symbols of functions, which belongs to
-/// the line numbers that Microsoft deprecated and no current compiler writes. The name goes into the string
-/// table, unless the table has it already.
-///
-/// An object that has a `.llvm.offloading` section gets a second one beside it. LLVM's tools and
-/// `fat_object::walk` read all of them; a relocatable link makes one of them.
-///
-/// ```
-/// # use object_edit::Embedding;
-/// # fn embed(object: &[u8], package: &mut std::fs::File) -> Result<(), Box<dyn std::error::Error>> {
-/// let embedding = Embedding::new(object, package.metadata()?.len())?;
-/// let out = std::fs::File::create("fat.o")?;
-/// out.set_len(embedding.total_size())?;
-/// embedding.write_to(out, package)?; // reads it once; the kernel copies where it can
-/// # Ok(())
-/// # }
-/// ```
-pub struct Embedding<'a> {
-    /// The bytes before the contents.
-    before: Pieces<'a>,
-    contents_len: u64,
-    /// Zeros after the contents, fewer than [`SECTION_ALIGNMENT`].
-    padding: u64,
-    after: Pieces<'a>,
-    total_size: u64,
-}
-
-impl<'a> Embedding<'a> {
-    /// Lays out `object` with a new section of `contents_len` bytes.
-    ///
-    /// # Errors
-    ///
-    /// [`Format`](crate::ErrorKind::Format) for everything that is neither ELF nor COFF (Mach-O, WebAssembly, archives, bitcode),
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for files that are linked already, [`Limit`](crate::ErrorKind::Limit) where the format
-    /// has no room, and [`Malformed`](crate::ErrorKind::Malformed) for objects that are truncated or contradict themselves.
-    pub fn new(object: &'a [u8], contents_len: u64) -> Result<Self, Error> {
-        Ok(match Kind::of(object)? {
-            Kind::Elf32Little => elf::lay_out::<FileHeader32<LittleEndian>>(object, contents_len),
-            Kind::Elf32Big => elf::lay_out::<FileHeader32<BigEndian>>(object, contents_len),
-            Kind::Elf64Little => elf::lay_out::<FileHeader64<LittleEndian>>(object, contents_len),
-            Kind::Elf64Big => elf::lay_out::<FileHeader64<BigEndian>>(object, contents_len),
-            Kind::Coff => coff::lay_out(object, contents_len),
-            Kind::MachO32Little
-            | Kind::MachO32Big
-            | Kind::MachO64Little
-            | Kind::MachO64Big
-            | Kind::Wasm => Err(ObjectProblem::Unsupported { format: format_name(object) }),
-        }?)
-    }
-
-    fn from_pieces(
-        before: Pieces<'a>,
-        contents_len: u64,
-        padded_len: u64,
-        after: Pieces<'a>,
-    ) -> Option<Self> {
-        let total_size = before.len()?.checked_add(padded_len)?.checked_add(after.len()?)?;
-        let padding = padded_len.checked_sub(contents_len)?;
-        Some(Embedding { before, contents_len, padding, after, total_size })
-    }
-
-    /// Returns the size of the result in bytes.
-    #[must_use]
-    pub fn total_size(&self) -> u64 {
-        self.total_size
-    }
-
-    /// Returns where the contents lie in the result, without padding. The start is a multiple of 8.
-    #[must_use]
-    pub fn contents_range(&self) -> Range<u64> {
-        let start = self.before.0.iter().map(|piece| piece.len() as u64).sum::<u64>();
-        start..start.saturating_add(self.contents_len)
-    }
-
-    /// Returns the result in memory.
-    ///
-    /// # Errors
-    ///
-    /// [`Contents`](crate::ErrorKind::Contents) when the contents are not as long as laid out, and [`Limit`](crate::ErrorKind::Limit) when the
-    /// memory is too small.
-    pub fn to_vec(&self, contents: &[u8]) -> Result<Vec<u8>, Error> {
-        let (expected, found) = (self.contents_len, contents.len() as u64);
-        if expected != found {
-            return Err(ObjectProblem::ContentsSize { expected, found }.into());
-        }
-        let mut bytes = Vec::new();
-        match usize::try_from(self.total_size).map(|size| bytes.try_reserve_exact(size)) {
-            Ok(Ok(())) => {}
-            _ => return Err(ObjectProblem::OutOfMemory { size: self.total_size }.into()),
-        }
-        for piece in &self.before.0 {
-            bytes.extend_from_slice(piece);
-        }
-        bytes.extend_from_slice(contents);
-        bytes.extend((0..self.padding).map(|_| 0));
-        for piece in &self.after.0 {
-            bytes.extend_from_slice(piece);
-        }
-        Ok(bytes)
-    }
-
-    /// Writes the result, and flushes it. The contents are read once and never held in memory as a whole.
-    ///
-    /// # Errors
-    ///
-    /// Those of reading and writing, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not as
-    /// long as laid out. By then a part of the result is written.
-    pub fn write_to(&self, mut writer: impl Write, mut contents: impl Read) -> io::Result<()> {
-        for piece in &self.before.0 {
-            writer.write_all(piece)?;
-        }
-        let expected = self.contents_len;
-        let found = io::copy(&mut contents.by_ref().take(expected), &mut writer)?;
-        // One more byte tells contents that are too long.
-        let found = found.saturating_add(io::copy(&mut contents.take(1), &mut io::sink())?);
-        if found != expected {
-            return Err(Error::from(ObjectProblem::ContentsSize { expected, found }).into());
-        }
-        io::copy(&mut io::repeat(0).take(self.padding), &mut writer)?;
-        for piece in &self.after.0 {
-            writer.write_all(piece)?;
-        }
-        writer.flush()
-    }
-}
-
-/// Sizes instead of the bytes.
-impl fmt::Debug for Embedding<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Embedding")
-            .field("contents_range", &self.contents_range())
-            .field("total_size", &self.total_size)
-            .finish_non_exhaustive()
-    }
+    NewSections::offloading(object, contents.len() as u64)?.to_vec(&[contents])
 }
 
 /// The formats whose objects can take sections; the last five no single one.

@@ -68,10 +68,6 @@ pub(crate) enum ObjectProblem {
         value: u64,
         limit: u64,
     },
-    ContentsSize {
-        expected: u64,
-        found: u64,
-    },
     EntrySize {
         index: usize,
         expected: u64,
@@ -125,10 +121,9 @@ impl ObjectProblem {
             Self::TooManySections { .. } | Self::TooLarge { .. } | Self::OutOfMemory { .. } => {
                 ErrorKind::Limit
             }
-            Self::ContentsSize { .. }
-            | Self::EntrySize { .. }
-            | Self::EntryCount { .. }
-            | Self::SectionName { .. } => ErrorKind::Contents,
+            Self::EntrySize { .. } | Self::EntryCount { .. } | Self::SectionName { .. } => {
+                ErrorKind::Contents
+            }
             Self::StillReferenced { .. } => ErrorKind::Refused,
         }
     }
@@ -188,10 +183,6 @@ impl fmt::Display for ObjectProblem {
             Self::TooLarge { format, value, limit } => write!(
                 f,
                 "cannot lay out the object: {value:#x} does not fit an offset or size of {format}, the limit is {limit:#x}"
-            ),
-            Self::ContentsSize { expected, found } => write!(
-                f,
-                "contents of the new section have {found} bytes, {expected} were laid out"
             ),
             Self::EntrySize { index, expected, found } => write!(
                 f,

@@ -29,7 +29,6 @@ use object::pe::IMAGE_DIRECTORY_ENTRY_SECURITY;
 use slot::Slot;
 pub(super) use slot::uneditable;
 
-use super::Note;
 use super::host::{Edited, HostContext, SectionChange, SectionEdit};
 use crate::error::Problem;
 use crate::output::{self, NewInputs};
@@ -43,16 +42,12 @@ pub(crate) fn edit(
     sections: Vec<SectionEdit>,
 ) -> Result<Edited, Problem> {
     if !sections.iter().any(is_changed) {
-        return Ok(Edited { parts: output::copy_of(context.window), notes: Vec::new() });
+        return Ok(Edited::new(output::copy_of(context.window)));
     }
     let file = File::read(source, context.window)?;
-    let mut notes = Vec::new();
     let certificates = certificates(&file)?;
-    if certificates.is_some() {
-        if !context.options.drop_signature {
-            return Err(Problem::Signed);
-        }
-        notes.push(Note::SignatureDropped);
+    if certificates.is_some() && !context.options.drop_signature {
+        return Err(Problem::Signed);
     }
     let mut slots = Slot::gather(source, &file, sections)?;
     let wrappers = wrappers::read(source, &file)?;
@@ -78,11 +73,8 @@ pub(crate) fn edit(
     };
     check.run(source, new)?;
     let zeroed = slots.iter().zip(&placements).map(|(slot, placement)| placement.zeroed(slot));
-    let bytes = zeroed.sum();
-    if bytes > 0 {
-        notes.push(Note::Zeroed { bytes });
-    }
-    Ok(Edited { parts: splices, notes })
+    let (zeroed, signature_dropped) = (zeroed.sum(), certificates.is_some());
+    Ok(Edited { parts: splices, zeroed, signature_dropped })
 }
 
 fn is_changed(edit: &SectionEdit) -> bool {

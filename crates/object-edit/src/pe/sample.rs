@@ -7,8 +7,8 @@ use byte_parts::Source;
 
 use super::edit;
 use crate::error::Problem;
-use crate::host::{HostContext, Item, Note, Options, SectionChange, SectionEdit};
-use crate::output::{self, Output, Unread};
+use crate::host::{HostContext, Item, Options, SectionChange, SectionEdit};
+use crate::output::{self, Output};
 
 pub(super) const BASE: u64 = 0x1_8000_0000;
 const CODE_AT: u32 = 0x1000;
@@ -363,7 +363,7 @@ pub(super) fn resize(
     file: &[u8],
     options: Options,
     sizes: &[usize],
-) -> Result<(Vec<u8>, Vec<Note>), Problem> {
+) -> Result<(Vec<u8>, Notes), Problem> {
     resize_in(file, 0, options, sizes)
 }
 
@@ -373,7 +373,7 @@ pub(super) fn resize_in(
     start: usize,
     options: Options,
     sizes: &[usize],
-) -> Result<(Vec<u8>, Vec<Note>), Problem> {
+) -> Result<(Vec<u8>, Notes), Problem> {
     let mut sizes = sizes.iter();
     let place = |range: &Range<usize>| (start + range.start) as u64..(start + range.end) as u64;
     let mut edits = Vec::new();
@@ -414,20 +414,23 @@ pub(super) fn zeroing(file: &[u8], size: u64) -> Vec<SectionEdit> {
     bundles(file).into_iter().map(edit).collect()
 }
 
+/// Bytes that an edit zeroed, and whether it dropped the signature.
+pub(super) type Notes = (u64, bool);
+
 /// Runs the editor.
 pub(super) fn run(
     file: &[u8],
     start: usize,
     options: Options,
     edits: Vec<SectionEdit>,
-) -> Result<(Vec<u8>, Vec<Note>), Problem> {
+) -> Result<(Vec<u8>, Notes), Problem> {
     let mut cursor = Cursor::new(file);
     let window = start as u64..file.len() as u64;
     let edited = {
         let mut source = Source::new(&mut cursor)?;
-        edit(&mut source, &mut Unread, HostContext { window: &window, options }, edits)?
+        edit(&mut source, &mut (), HostContext { window: &window, options }, edits)?
     };
     let mut out = Vec::new();
-    output::reader(&edited.parts, &mut cursor, &mut Unread).read_to_end(&mut out)?;
-    Ok((out, edited.notes))
+    output::reader(&edited.parts, &mut cursor, &mut ()).read_to_end(&mut out)?;
+    Ok((out, (edited.zeroed, edited.signature_dropped)))
 }

@@ -12,7 +12,7 @@ use twox_hash::XxHash3_64;
 use crate::ImageKind;
 
 /// A release of LLVM whose tool is to be matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Release {
     /// LLVM 22, which writes version 1.

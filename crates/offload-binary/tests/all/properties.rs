@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use faulty::at_each_address;
 use offload_binary::{
-    CompressedBinary, Flags, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary,
-    OffloadKind, binaries, convert,
+    CompressedBinary, Flags, FormatVersion, ImageEntry, ImageKind, OffloadBinary, OffloadKind,
+    binaries, convert,
 };
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ fn write(version: FormatVersion, images: &[Owned]) -> Vec<u8> {
         })
         .collect();
     let images: Vec<&[u8]> = images.iter().map(|image| &image.4[..]).collect();
-    Layout::new(version, &entries).unwrap().to_vec(&images).unwrap()
+    offload_binary::layout(version, &entries).unwrap().to_vec(&images).unwrap()
 }
 
 fn read(binary: &OffloadBinary<'_>) -> Vec<Owned> {

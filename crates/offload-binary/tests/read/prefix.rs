@@ -1,6 +1,6 @@
 //! Reading the first bytes of an offload binary, and asking for more.
 
-use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary};
+use offload_binary::{FormatVersion, ImageEntry, OffloadBinary};
 
 use super::samples::{VALUE, only, v1, v2, v2_two_entries, with};
 
@@ -71,8 +71,10 @@ fn a_prefix_that_grows_as_asked_is_enough_after_five_calls() {
         let entry =
             || ImageEntry::new(5).string("arch", "gfx90a").string("triple", "amdgcn-amd-amdhsa");
         let entries: Vec<_> = (0..images).map(|_| entry()).collect();
-        let package =
-            Layout::new(version, &entries).unwrap().to_vec(&vec![&b"image"[..]; images]).unwrap();
+        let package = offload_binary::layout(version, &entries)
+            .unwrap()
+            .to_vec(&vec![&b"image"[..]; images])
+            .unwrap();
         let mut prefix = &package[..0];
         let mut calls = 1;
         while let Err(error) = OffloadBinary::parse_prefix(prefix, package.len() as u64) {

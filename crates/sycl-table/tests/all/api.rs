@@ -7,7 +7,7 @@ use sycl_table::{Error, ErrorKind, SyclImage, SyclProperty, SyclValue, Tables};
 
 fn shared<T: Debug + Send + Sync + 'static>() {}
 fn sent<T: Debug + Send + Sync + 'static>() {}
-fn value<T: Copy + Debug + Eq + Send + Sync + 'static>() {}
+fn value<T: Copy + Debug + PartialEq + Send + Sync + 'static>() {}
 fn error<T: StdError + Send + Sync + 'static>() {}
 
 #[test]

@@ -12,7 +12,7 @@ use target_id::{
 /// Sent to and shared by threads, printed for debugging, cloned, compared.
 fn value<T>()
 where
-    T: Clone + Debug + Eq + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,
+    T: Clone + Debug + PartialEq + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,
 {
 }
 fn copied<T: Copy>() {}

@@ -27,7 +27,7 @@ use llvm_bitcode::{MAGIC, Writer};
 
 use crate::description::{Function, Global, Linkage, Module};
 use crate::error::{Error, Problem};
-use crate::layout::Layout;
+use crate::layout::Output;
 use crate::to_u64;
 use constants::Constants;
 use functions::{Bodies, log_align};
@@ -52,12 +52,12 @@ impl Module {
     /// # Example
     ///
     /// ```
-    /// use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+    /// use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
     ///
     /// # fn main() -> Result<(), wrapper_ir::Error> {
     /// let image = b"a device image";
     /// let target = Target::new("x86_64-unknown-linux-gnu")?;
-    /// let module = Wrapper::new(Kind::OpenMp, Abi::Current, target)
+    /// let module = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target)
     ///     .image(Image::from_bytes(image))
     ///     .module()?;
     /// let bitcode = module.bitcode()?.to_vec(&[image])?;
@@ -65,11 +65,11 @@ impl Module {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn bitcode(&self) -> Result<Layout, Error> {
-        self.lay_out_bitcode().map_err(Error)
+    pub fn bitcode(&self) -> Result<byte_parts::Layout, Error> {
+        Ok(self.lay_out_bitcode()?.finish())
     }
 
-    fn lay_out_bitcode(&self) -> Result<Layout, Problem> {
+    fn lay_out_bitcode(&self) -> Result<Output, Problem> {
         let mut types = Types::new(self)?;
         let mut constants = Constants::new(self, &mut types)?;
         for function in &self.functions {
@@ -129,21 +129,22 @@ impl Module {
         let blob = stream.define_blob(codes::STRTAB_BLOB);
         stream.blob(blob, names.0.as_bytes());
         stream.end_block()?;
-        self.fill(&stream.finish())
+        let (bytes, holes) = stream.finish();
+        self.fill(&bytes, &holes)
     }
 
-    /// Returns the images in the holes that they have in the stream.
-    fn fill(&self, stream: &llvm_bitcode::Stream) -> Result<Layout, Problem> {
-        let mut layout = Layout::new(&self.inputs);
-        let mut rest = stream.bytes.as_slice();
+    /// Returns the stream with images in its holes, which are given as the number of bytes before them.
+    fn fill(&self, bytes: &[u8], holes: &[usize]) -> Result<Output, Problem> {
+        let mut layout = Output::new(&self.inputs);
+        let mut rest = bytes;
         let mut written = 0;
         let blobs = self.blobs.iter().filter(|blob| blob.size != 0);
-        for (blob, hole) in blobs.zip(&stream.holes) {
+        for (blob, &hole) in blobs.zip(holes) {
             let (before, after) =
-                rest.split_at_checked(hole.at.saturating_sub(written)).unwrap_or((rest, &[]));
+                rest.split_at_checked(hole.saturating_sub(written)).unwrap_or((rest, &[]));
             layout.push_bytes(before)?;
             layout.push_image(blob)?;
-            (rest, written) = (after, hole.at);
+            (rest, written) = (after, hole);
         }
         layout.push_bytes(rest)?;
         Ok(layout)

@@ -1,6 +1,8 @@
 //! The entries of the host objects: where they are, and what one looks like.
 
-use super::{Abi, Constant, Global, Kind, Linkage, Module, Name, ObjectFormat, Struct, Type};
+use super::{
+    Abi, Constant, Global, Linkage, Module, Name, ObjectFormat, OffloadKind, Struct, Type,
+};
 use crate::wrapper::Wrapper;
 
 /// The section of entries in Mach-O, with its segment.
@@ -37,7 +39,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
         // Compilers take two variables for different ones, unless they are empty: with the type
         // OpenMP's had once, the loop of CUDA and HIP would not ask whether there is an entry.
         ty: match (wrapper.abi, wrapper.kind) {
-            (Abi::Aomp | Abi::Legacy, Kind::OpenMp) => ty.clone(),
+            (Abi::Aomp | Abi::Legacy, OffloadKind::OPENMP) => ty.clone(),
             _ => none.clone(),
         },
         linkage: Linkage::External,
@@ -155,11 +157,11 @@ pub(super) fn entry_struct(module: &mut Module) -> Type {
 }
 
 /// Returns the section that the compiler puts entries into, without the parts that depend on the object format.
-pub(super) fn section(abi: Abi, kind: Kind, suffix: Option<&str>) -> Name {
+pub(super) fn section(abi: Abi, kind: OffloadKind, suffix: Option<&str>) -> Name {
     let name = match (abi, kind) {
         (Abi::Current | Abi::Llvm24, _) => "llvm_offload_entries",
-        (_, Kind::Cuda) => "cuda_offloading_entries",
-        (_, Kind::Hip) => "hip_offloading_entries",
+        (_, OffloadKind::CUDA) => "cuda_offloading_entries",
+        (_, OffloadKind::HIP) => "hip_offloading_entries",
         _ => "omp_offloading_entries",
     };
     match suffix {
@@ -182,8 +184,8 @@ fn bounds(format: ObjectFormat, section: &str) -> (Name, Name) {
 /// Returns the name of the variable that is in the section so that it is there.
 fn dummy_name(wrapper: &Wrapper<'_>, section: &str) -> Name {
     let name = match (wrapper.abi, wrapper.kind) {
-        (Abi::Aomp | Abi::Legacy, Kind::Cuda) => "__dummy.cuda_offloading.entry",
-        (Abi::Aomp | Abi::Legacy, Kind::Hip) => "__dummy.hip_offloading.entry",
+        (Abi::Aomp | Abi::Legacy, OffloadKind::CUDA) => "__dummy.cuda_offloading.entry",
+        (Abi::Aomp | Abi::Legacy, OffloadKind::HIP) => "__dummy.hip_offloading.entry",
         (Abi::Aomp | Abi::Legacy, _) => "__dummy.omp_offloading.entry",
         _ => return format!("__dummy.{section}").into(),
     };

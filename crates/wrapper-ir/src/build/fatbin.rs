@@ -2,8 +2,8 @@
 
 use super::body::{Body, address};
 use super::{
-    Abi, Blob, Constant, Global, Kind, Linkage, Module, Name, ObjectFormat, Operation, Problem,
-    Role, Struct, Type, Wrapper, constant, entries, image_bytes, parts, register_entries,
+    Abi, Blob, Constant, Global, Linkage, Module, Name, ObjectFormat, OffloadKind, Operation,
+    Problem, Role, Struct, Type, Wrapper, constant, entries, image_bytes, parts, register_entries,
 };
 
 /// The names that CUDA and HIP differ in.
@@ -21,9 +21,9 @@ pub(super) struct Names {
 }
 
 impl Names {
-    fn new(kind: Kind, format: ObjectFormat) -> Self {
+    fn new(kind: OffloadKind, format: ObjectFormat) -> Self {
         let mach_o = format == ObjectFormat::MachO;
-        if kind == Kind::Hip {
+        if kind == OffloadKind::HIP {
             Self {
                 runtime: "__hip",
                 register: ".hip.fatbin_reg".into(),
@@ -104,7 +104,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Pr
     let pointer = address(&names.handle);
     body.run(Operation::Store { value: handle.clone(), pointer: pointer.clone(), align });
     body.call(&names.register_entries, vec![handle.clone()]);
-    if wrapper.kind == Kind::Cuda {
+    if wrapper.kind == OffloadKind::CUDA {
         body.call(&register_end, vec![handle]);
     }
     body.call_for(Type::Int(32), &exit, vec![address(&names.unregister)]);
@@ -117,7 +117,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Pr
     module.define(&names.unregister, Role::Unregister, body.ret());
 
     module.declare(register, Type::Pointer, &[Type::Pointer]);
-    if wrapper.kind == Kind::Cuda {
+    if wrapper.kind == OffloadKind::CUDA {
         module.declare(register_end, Type::Void, &[Type::Pointer]);
     }
     module.declare(unregister, Type::Void, &[Type::Pointer]);

@@ -5,7 +5,6 @@ use super::{
     Abi, Blob, Constant, Global, Linkage, Module, Name, Operation, Problem, Role, Struct, Type,
     Wrapper, constant, entries, image_bytes, is_package, numbered, parts,
 };
-use crate::wrapper::ImageInfo;
 
 const REGISTER: Name = Name::Borrowed(".omp_offloading.descriptor_reg");
 const UNREGISTER: Name = Name::Borrowed(".omp_offloading.descriptor_unreg");
@@ -71,7 +70,7 @@ fn add_functions(module: &mut Module, wrapper: &Wrapper<'_>, infos: &[Name], at_
     let unregister_lib = Name::Borrowed("__tgt_unregister_lib");
     let exit = Name::Borrowed("atexit");
 
-    let weak = wrapper.options.image_info == ImageInfo::Weak;
+    let weak = wrapper.options.weak_image_info;
     let mut body = Body::new(&[]);
     if weak && !infos.is_empty() {
         let condition =
@@ -116,7 +115,7 @@ fn image_infos(
 ) -> Result<Vec<Name>, Problem> {
     let target_ids: Vec<&str> =
         wrapper.images.iter().filter_map(|image| image.target_id.as_deref()).collect();
-    if target_ids.is_empty() || wrapper.options.image_info == ImageInfo::None {
+    if target_ids.is_empty() {
         return Ok(Vec::new());
     }
     if u32::try_from(target_ids.len()) != Ok(count) {

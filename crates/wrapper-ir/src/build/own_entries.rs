@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::entries::{MACH_O_SECTION, entry_struct, section};
 use super::{
-    Abi, Constant, Global, Kind, Linkage, Module, Name, ObjectFormat, Type, constant, empty,
+    Abi, Constant, Global, Linkage, Module, Name, ObjectFormat, OffloadKind, Type, constant, empty,
     numbered,
 };
 use crate::entries::{Entries, OffloadEntry};
@@ -116,6 +116,6 @@ fn fields(module: &Module, entry: &OffloadEntry<'_>, text: &Name) -> Vec<Constan
 }
 
 /// Returns the kind in records of entries, as in offload binaries.
-fn number(kind: Kind) -> u64 {
-    kind.offload_kind().0.into()
+fn number(kind: OffloadKind) -> u64 {
+    kind.0.into()
 }

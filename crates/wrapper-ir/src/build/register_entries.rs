@@ -3,9 +3,8 @@
 use super::body::{Body, int, int32, null};
 use super::entries::Entries;
 use super::fatbin::Names;
-use super::{Abi, Kind, Module, Name, Operation, Role, Type, Wrapper};
+use super::{Abi, Module, Name, OffloadKind, Operation, Role, Type, Wrapper};
 use crate::description::Value;
-use crate::wrapper::ManagedCall;
 
 // The blocks, in their order after `entry`.
 const WHILE_ENTRY: usize = 1;
@@ -73,7 +72,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>, names: &Names, ent
     };
     match &entry.kind {
         Some(kind) => {
-            let number = if wrapper.kind == Kind::Hip { 4 } else { 2 };
+            let number = if wrapper.kind == OffloadKind::HIP { 4 } else { 2 };
             let ours = Operation::Equal(kind.clone(), int(&Type::Int(16), number));
             let condition = body.value("", bit.clone(), ours);
             body.run(Operation::BranchIf { condition, then: IF_KIND, otherwise: IF_END });
@@ -160,7 +159,7 @@ fn add_variables(
 }
 
 fn has_cuda_managed_call(wrapper: &Wrapper<'_>) -> bool {
-    wrapper.kind == Kind::Cuda && wrapper.options.managed_call == ManagedCall::Cuda
+    wrapper.kind == OffloadKind::CUDA && !wrapper.options.llvm_managed_call
 }
 
 /// Declares the functions of the runtime that are called.
@@ -169,7 +168,7 @@ fn declare(module: &mut Module, wrapper: &Wrapper<'_>, prefix: &str) -> Calls {
     let pointers = |count| vec![Type::Pointer; count];
     let size = module.size_type();
     let name = |what: &str| Name::Owned(format!("{prefix}{what}"));
-    let hip = wrapper.kind == Kind::Hip;
+    let hip = wrapper.kind == OffloadKind::HIP;
     let flags = !matches!(wrapper.abi, Abi::Aomp | Abi::Legacy);
     let managed = matches!(wrapper.abi, Abi::Current | Abi::Llvm24);
 

@@ -12,7 +12,7 @@ use super::model::{Content, Object, Section, Symbol, SymbolKind, pad, push_parts
 use super::pdata;
 use crate::description::{Linkage, Module, Name};
 use crate::error::Problem;
-use crate::layout::Layout;
+use crate::layout::Output;
 use crate::target::ObjectFormat;
 use crate::to_u64;
 
@@ -47,7 +47,7 @@ pub(super) fn lay_out(
     module: &Module,
     machine: &Machine,
     assembler: impl Assembler,
-) -> Result<Layout, Problem> {
+) -> Result<Output, Problem> {
     let (mut object, functions) = data::build(module, assembler, machine.pointer)?;
     pdata::add(&mut object, &machine.unwind, &functions)?;
     if module.target.is_mingw() {
@@ -102,7 +102,7 @@ fn short_name(name: &str) -> Option<[u8; 8]> {
     Some(short)
 }
 
-fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Layout, Problem> {
+fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Output, Problem> {
     let mut strings = Strings(Vec::new());
     let mut symbols = Symbols { bytes: Vec::new(), count: 0 };
     let mut numbers = Vec::new();
@@ -124,7 +124,7 @@ fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Layout, 
         end = after;
         table.extend_from_slice(bytes_of(&header));
     }
-    let mut layout = Layout::new(&module.inputs);
+    let mut layout = Output::new(&module.inputs);
     let header = ImageFileHeader {
         machine: machine.number.into(),
         number_of_sections: u16::try_from(count).map_err(|_| too_large(to_u64(count)))?.into(),
@@ -215,7 +215,7 @@ fn characteristics(section: &Section) -> Result<pe::SectionFlags, Problem> {
     Ok(bits.with_align(align))
 }
 
-fn push_section(layout: &mut Layout, section: &Section, numbers: &[u32]) -> Result<(), Problem> {
+fn push_section(layout: &mut Output, section: &Section, numbers: &[u32]) -> Result<(), Problem> {
     if section.content != Content::Zeros && section.size != 0 {
         let start = start_after(section, layout.size())?;
         pad(layout, start)?;

@@ -10,7 +10,7 @@ use super::model::{Content, Object, Section, Symbol, SymbolKind, pad, push_parts
 use super::unwind::{self, Rules};
 use crate::description::{Linkage, Module, Name};
 use crate::error::Problem;
-use crate::layout::Layout;
+use crate::layout::Output;
 use crate::target::ObjectFormat;
 use crate::to_u64;
 
@@ -91,7 +91,7 @@ pub(super) fn lay_out(
     module: &Module,
     machine: &Machine,
     assembler: impl Assembler,
-) -> Result<Layout, Problem> {
+) -> Result<Output, Problem> {
     let (mut object, functions) = data::build(module, assembler, machine.pointer.0)?;
     if let Some(name) = machine.mapping {
         object.define(Symbol {
@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write(mut self) -> Result<Layout, Problem> {
+    fn write(mut self) -> Result<Output, Problem> {
         // In the file: header, sections, relocations, symbols, names, section headers. Headers
         // are in the same order, after the one of nothing.
         let object = self.object;
@@ -268,8 +268,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes all parts at the places in the headers.
-    fn push_all(&self, headers: &[SectionHeader], end: u64, count: u16) -> Result<Layout, Problem> {
-        let mut layout = Layout::new(&self.module.inputs);
+    fn push_all(&self, headers: &[SectionHeader], end: u64, count: u16) -> Result<Output, Problem> {
+        let mut layout = Output::new(&self.module.inputs);
         layout.push_bytes(bytes_of(&self.file_header(end, count)))?;
         let mut starts = headers.iter().skip(1).map(|header| header.sh_offset.get(LittleEndian));
         for (section, start) in self.object.sections.iter().zip(starts.by_ref()) {

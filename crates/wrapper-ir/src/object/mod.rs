@@ -21,7 +21,7 @@ use x86_64::X86;
 
 use crate::description::Module;
 use crate::error::{Error, Problem};
-use crate::layout::Layout;
+use crate::layout::Output;
 use crate::target::{Endian, ObjectFormat};
 
 impl Module {
@@ -38,12 +38,12 @@ impl Module {
     /// they do not keep code from data (`SHF_X86_64_LARGE`).
     ///
     /// ```
-    /// use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+    /// use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
     ///
     /// # fn main() -> Result<(), wrapper_ir::Error> {
     /// let image = b"a device image";
     /// let target = Target::new("aarch64-unknown-linux-gnu")?;
-    /// let module = Wrapper::new(Kind::OpenMp, Abi::Current, target)
+    /// let module = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target)
     ///     .image(Image::from_bytes(image))
     ///     .module()?;
     /// let object: Vec<u8> = module.object()?.to_vec(&[image])?;
@@ -56,11 +56,11 @@ impl Module {
     ///
     /// [`ErrorKind::NotNative`](crate::ErrorKind::NotNative) for other targets,
     /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) where the format has no room.
-    pub fn object(&self) -> Result<Layout, Error> {
-        self.lay_out_object().map_err(Error)
+    pub fn object(&self) -> Result<byte_parts::Layout, Error> {
+        Ok(self.lay_out_object()?.finish())
     }
 
-    fn lay_out_object(&self) -> Result<Layout, Problem> {
+    fn lay_out_object(&self) -> Result<Output, Problem> {
         let target = &self.target;
         let architecture = target.triple().split('-').next().unwrap_or_default();
         let supported = target.endian() == Endian::Little && target.pointer_bits() == 64;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::description::{Blob, Linkage, Name};
 use crate::error::Problem;
-use crate::layout::Layout;
+use crate::layout::Output;
 use crate::to_u64;
 
 /// An object file, before it has a format.
@@ -221,7 +221,7 @@ impl Section {
 }
 
 /// Adds the contents of a section to a file.
-pub(super) fn push_parts(layout: &mut Layout, section: &Section) -> Result<(), Problem> {
+pub(super) fn push_parts(layout: &mut Output, section: &Section) -> Result<(), Problem> {
     section.parts.iter().try_for_each(|part| match part {
         Part::Bytes(bytes) => layout.push_bytes(bytes),
         Part::Image(blob) => layout.push_image(blob),
@@ -230,7 +230,7 @@ pub(super) fn push_parts(layout: &mut Layout, section: &Section) -> Result<(), P
 }
 
 /// Adds zeros to a file up to an offset.
-pub(super) fn pad(layout: &mut Layout, to: u64) -> Result<(), Problem> {
+pub(super) fn pad(layout: &mut Output, to: u64) -> Result<(), Problem> {
     let count = to.saturating_sub(layout.size());
     // Fewer than an alignment: kept with the bytes around them.
     let zeros = [0; 8];

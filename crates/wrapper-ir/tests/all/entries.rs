@@ -8,15 +8,13 @@ use std::path::Path;
 use object::{
     Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SymbolFlags, elf,
 };
-use wrapper_ir::{
-    Abi, Entries, EntryFlags, Error, ErrorKind, Kind, LinkTool, OffloadEntry, Target,
-};
+use wrapper_ir::{Abi, Entries, EntryFlags, Error, ErrorKind, OffloadEntry, OffloadKind, Target};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 const WINDOWS: &str = "x86_64-pc-windows-msvc";
 const MAC: &str = "aarch64-apple-darwin";
 
-fn entries(kind: Kind, abi: Abi, triple: &str) -> Entries<'static> {
+fn entries(kind: OffloadKind, abi: Abi, triple: &str) -> Entries<'static> {
     Entries::new(kind, abi, Target::new(triple).unwrap())
 }
 
@@ -65,23 +63,27 @@ fn check(name: &str, entries: &Entries<'_>) {
 
 #[test]
 fn text_is_that_of_the_golden_files() {
-    let hip_of = |abi, triple| entries(Kind::Hip, abi, triple).entries(hip());
-    let openmp_of = |abi, triple| entries(Kind::OpenMp, abi, triple);
+    let hip_of = |abi, triple| entries(OffloadKind::HIP, abi, triple).entries(hip());
+    let openmp_of = |abi, triple| entries(OffloadKind::OPENMP, abi, triple);
     check("entries-hip.ll", &hip_of(Abi::Current, LINUX));
     check("entries-hip-24-mach-o.ll", &hip_of(Abi::Llvm24, MAC));
     check("entries-openmp-coff.ll", &openmp_of(Abi::Current, WINDOWS).entries(openmp()));
     check("entries-openmp-i386.ll", &openmp_of(Abi::Current, "i386-linux-gnu").entries(plain()));
     check("entries-openmp-19.ll", &openmp_of(Abi::Llvm19, LINUX).entries(plain()));
     check("entries-openmp-18-coff.ll", &openmp_of(Abi::Llvm18, WINDOWS).entries(plain()));
-    check("entries-cuda-legacy.ll", &entries(Kind::Cuda, Abi::Legacy, LINUX).entries(plain()));
-    let private = entries(Kind::Cuda, Abi::Current, LINUX).private_entries("a1").retain(false);
+    check(
+        "entries-cuda-legacy.ll",
+        &entries(OffloadKind::CUDA, Abi::Legacy, LINUX).entries(plain()),
+    );
+    let private =
+        entries(OffloadKind::CUDA, Abi::Current, LINUX).private_entries("a1").retain(false);
     check("entries-cuda-private.ll", &private.entry(OffloadEntry::kernel("scale", "scale")));
 }
 
 /// Host objects of a generation have their entries where its registration code looks for them.
 #[test]
 fn sections_are_those_of_wrappers() {
-    for kind in [Kind::OpenMp, Kind::Cuda, Kind::Hip] {
+    for kind in [OffloadKind::OPENMP, OffloadKind::CUDA, OffloadKind::HIP] {
         for abi in Abi::ALL {
             for triple in [LINUX, WINDOWS, MAC, "i386-linux-gnu"] {
                 let image = wrapper_ir::Image::from_bytes(b"an image");
@@ -138,7 +140,8 @@ fn elf_objects_have_the_entries() {
     const WA: u64 = 3;
     const RETAIN: u64 = 0x20_0000;
     for triple in [LINUX, "aarch64-unknown-linux-gnu", "riscv64gc-unknown-linux-gnu"] {
-        let module = entries(Kind::Hip, Abi::Current, triple).entries(hip()).module().unwrap();
+        let module =
+            entries(OffloadKind::HIP, Abi::Current, triple).entries(hip()).module().unwrap();
         let bytes = module.object().unwrap().to_vec(&[]).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let expected = (elf::SHT_PROGBITS.0, WA | RETAIN, 5 * 56, 8);
@@ -168,7 +171,7 @@ fn elf_objects_have_the_entries() {
         assert!(entry.is_weak() && entry.address() == 2 * 56 && entry.size() == 56);
         assert!(file.symbol_by_name("pool.managed").unwrap().is_undefined());
     }
-    let module = entries(Kind::OpenMp, Abi::Current, LINUX).entries(openmp()).retain(false);
+    let module = entries(OffloadKind::OPENMP, Abi::Current, LINUX).entries(openmp()).retain(false);
     let bytes = module.module().unwrap().object().unwrap().to_vec(&[]).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(elf_section(&file, "llvm_offload_entries").1, WA);
@@ -177,7 +180,7 @@ fn elf_objects_have_the_entries() {
 #[test]
 fn coff_objects_have_the_entries() {
     for triple in [WINDOWS, "x86_64-pc-windows-gnu", "aarch64-pc-windows-msvc"] {
-        let module = entries(Kind::OpenMp, Abi::Current, triple).entries(openmp()).module();
+        let module = entries(OffloadKind::OPENMP, Abi::Current, triple).entries(openmp()).module();
         let bytes = module.unwrap().object().unwrap().to_vec(&[]).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let section = file.section_by_name("llvm_offload_entries$OE").unwrap();
@@ -193,7 +196,8 @@ fn mach_o_objects_have_the_entries() {
     const N_NO_DEAD_STRIP: u16 = 0x20;
     for triple in [MAC, "x86_64-apple-darwin"] {
         for retain in [true, false] {
-            let module = entries(Kind::Hip, Abi::Current, triple).entries(hip()).retain(retain);
+            let module =
+                entries(OffloadKind::HIP, Abi::Current, triple).entries(hip()).retain(retain);
             let bytes = module.module().unwrap().object().unwrap().to_vec(&[]).unwrap();
             let file = object::File::parse(&*bytes).unwrap();
             let section = file.sections().find(|section| section.name() == Ok("offload_entries"));
@@ -215,12 +219,12 @@ fn mach_o_objects_have_the_entries() {
 fn only_unretained_elf_entries_need_arguments_of_the_link() {
     let count = |kind, triple, retain| {
         let entries = entries(kind, Abi::Current, triple).entries(plain()).retain(retain);
-        entries.module().unwrap().link_args(LinkTool::Compiler).len()
+        entries.module().unwrap().compiler_args().len()
     };
-    assert_eq!(count(Kind::Hip, LINUX, true), 0);
-    assert_eq!(count(Kind::Hip, LINUX, false), 1);
-    assert_eq!(count(Kind::Hip, WINDOWS, false), 0);
-    assert_eq!(count(Kind::Hip, MAC, false), 0);
+    assert_eq!(count(OffloadKind::HIP, LINUX, true), 0);
+    assert_eq!(count(OffloadKind::HIP, LINUX, false), 1);
+    assert_eq!(count(OffloadKind::HIP, WINDOWS, false), 0);
+    assert_eq!(count(OffloadKind::HIP, MAC, false), 0);
 }
 
 fn error(entries: &Entries<'_>) -> Error {
@@ -229,12 +233,12 @@ fn error(entries: &Entries<'_>) -> Error {
 
 #[test]
 fn unsupported_kinds_are_errors() {
-    let (kind, abi) = (Kind::Sycl, Abi::Current);
+    let (kind, abi) = (OffloadKind::SYCL, Abi::Current);
     let found = error(&entries(kind, abi, LINUX));
     assert_eq!(found.kind(), ErrorKind::Unsupported);
     let expected = "sycl registers no offload entries, expected openmp, cuda or hip";
     assert_eq!(found.to_string(), expected);
-    let kind = Kind::OpenMp;
+    let kind = OffloadKind::OPENMP;
     let expected = "abi current has no registration code of kind openmp for mach-o objects";
     assert_eq!(error(&entries(kind, abi, MAC)).to_string(), expected);
     let found = error(&entries(kind, abi, LINUX));
@@ -251,7 +255,7 @@ fn unsupported_kinds_are_errors() {
 
 #[test]
 fn malformed_names_are_errors() {
-    let some = || entries(Kind::Hip, Abi::Current, LINUX).entries(plain());
+    let some = || entries(OffloadKind::HIP, Abi::Current, LINUX).entries(plain());
     for name in ["", "a\0b"] {
         let found = error(&some().entry(OffloadEntry::kernel(name, "a")));
         let name = name.escape_debug();
@@ -282,12 +286,12 @@ fn entries_that_no_runtime_registers_are_errors() {
     let variable = |flags| OffloadEntry::variable("a", "a", 4).flags(EntryFlags(flags));
     let managed = || OffloadEntry::managed("a", "a", "b", 4, 4);
     for (kind, abi, entry, flags) in [
-        (Kind::Hip, Abi::Current, variable(4), 4),
-        (Kind::Hip, Abi::Current, variable(1), 1),
-        (Kind::Cuda, Abi::Current, variable(2), 2),
-        (Kind::Hip, Abi::Legacy, variable(16), 16),
-        (Kind::Hip, Abi::Llvm19, managed().data(0), 1),
-        (Kind::OpenMp, Abi::Current, managed(), 1),
+        (OffloadKind::HIP, Abi::Current, variable(4), 4),
+        (OffloadKind::HIP, Abi::Current, variable(1), 1),
+        (OffloadKind::CUDA, Abi::Current, variable(2), 2),
+        (OffloadKind::HIP, Abi::Legacy, variable(16), 16),
+        (OffloadKind::HIP, Abi::Llvm19, managed().data(0), 1),
+        (OffloadKind::OPENMP, Abi::Current, managed(), 1),
     ] {
         let found = found(kind, abi, entry).unwrap();
         assert_eq!(found.kind(), ErrorKind::Unsupported);
@@ -297,12 +301,12 @@ fn entries_that_no_runtime_registers_are_errors() {
         assert_eq!(found.to_string(), expected);
     }
     for entry in [OffloadEntry::variable("a", "a", 0), OffloadEntry::managed("a", "a", "b", 0, 4)] {
-        let found = found(Kind::Cuda, Abi::Current, entry).unwrap();
+        let found = found(OffloadKind::CUDA, Abi::Current, entry).unwrap();
         let expected = "offload entry 0 is a variable of 0 bytes, which is registered as a kernel";
         assert_eq!(found.to_string(), expected);
     }
-    assert!(found(Kind::Cuda, Abi::Current, managed()).is_none());
-    assert!(found(Kind::Hip, Abi::Llvm18, variable(2 | 8).data(1)).is_none());
+    assert!(found(OffloadKind::CUDA, Abi::Current, managed()).is_none());
+    assert!(found(OffloadKind::HIP, Abi::Llvm18, variable(2 | 8).data(1)).is_none());
 }
 
 #[test]
@@ -313,11 +317,13 @@ fn numbers_that_do_not_fit_are_errors() {
         assert_eq!((found.kind(), found.to_string()), (ErrorKind::Limit, expected));
     };
     let variable = |size| OffloadEntry::variable("a", "a", size);
-    let narrow = |size| entries(Kind::Hip, Abi::Current, "i686-linux-gnu").entry(variable(size));
+    let narrow =
+        |size| entries(OffloadKind::HIP, Abi::Current, "i686-linux-gnu").entry(variable(size));
     assert!(narrow(0xFFFF_FFFF).module().is_ok());
     let found = error(&narrow(0x1_0000_0000));
     check(found, "size", 0x1_0000_0000, 0xFFFF_FFFF);
-    let data = |abi, data| entries(Kind::OpenMp, abi, LINUX).entry(variable(4).data(data)).module();
+    let data =
+        |abi, data| entries(OffloadKind::OPENMP, abi, LINUX).entry(variable(4).data(data)).module();
     assert!(data(Abi::Current, u64::MAX).is_ok() && data(Abi::Llvm19, 0xFFFF_FFFF).is_ok());
     let found = data(Abi::Llvm19, u64::MAX).unwrap_err();
     check(found, "data", u64::MAX, 0xFFFF_FFFF);
@@ -328,7 +334,7 @@ fn numbers_that_do_not_fit_are_errors() {
 #[test]
 fn many_entries_are_written() {
     let names: Vec<_> = (0..5_000).map(|number| format!("kernel{number}")).collect();
-    let module = entries(Kind::Hip, Abi::Current, LINUX)
+    let module = entries(OffloadKind::HIP, Abi::Current, LINUX)
         .entries(names.iter().map(|name| OffloadEntry::kernel(name.as_str(), name.as_str())))
         .module()
         .unwrap();

@@ -3,13 +3,13 @@
 use std::io::{self, ErrorKind};
 
 use faulty::{Rig, check_writing};
-use wrapper_ir::{Abi, Error, Image, Kind, Module, Target, Wrapper};
+use wrapper_ir::{Abi, Image, Module, OffloadKind, Target, Wrapper};
 
 const IMAGES: [&[u8]; 3] = [b"code for one device", b"\0\x7f\"\\", b"for another"];
 
 fn module() -> Module {
     let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
-    let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, target);
+    let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target);
     wrapper.images(IMAGES.map(Image::from_bytes)).module().unwrap()
 }
 
@@ -23,7 +23,7 @@ fn faults_of_the_streams_are_the_result() {
     for layout in [module.bitcode().unwrap(), module.object().unwrap()] {
         let expected = layout.to_vec(&IMAGES).unwrap();
         check_writing(&expected, |rig, out| {
-            layout.write_to(out, IMAGES.map(|image| rig.stream(image)))
+            layout.write_to(out, IMAGES.map(|image| rig.stream(image))).map_err(io::Error::from)
         });
     }
 }
@@ -34,11 +34,11 @@ fn an_image_that_ends_early_is_named() {
     let module = module();
     for error in [
         module.write_ir(io::sink(), images()).unwrap_err(),
-        module.bitcode().unwrap().write_to(io::sink(), images()).unwrap_err(),
-        module.object().unwrap().write_to(io::sink(), images()).unwrap_err(),
+        module.bitcode().unwrap().write_to(io::sink(), images()).unwrap_err().into(),
+        module.object().unwrap().write_to(io::sink(), images()).unwrap_err().into(),
     ] {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        let error = error.downcast::<Error>().unwrap();
-        assert_eq!(error.to_string(), "device image 2 has 0x5 bytes, expected 0xb");
+        let error = error.downcast::<byte_parts::Error>().unwrap();
+        assert_eq!(error.to_string(), "input 2: expected 11 bytes, found 5");
     }
 }

@@ -7,7 +7,7 @@ use object::{
     Architecture, Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags,
     SymbolSection, elf,
 };
-use wrapper_ir::{Abi, ErrorKind, Image, ImageInfo, Kind, Target, Wrapper};
+use wrapper_ir::{Abi, ErrorKind, Image, OffloadKind, Target, Wrapper};
 
 const X86_64: &str = "x86_64-unknown-linux-gnu";
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
@@ -18,7 +18,7 @@ const MSVC_ARM64: &str = "aarch64-pc-windows-msvc";
 const MINGW_ARM64: &str = "aarch64-w64-windows-gnu";
 const TRIPLES: [&str; 7] = [X86_64, AARCH64, RISCV64, MSVC, MINGW, MSVC_ARM64, MINGW_ARM64];
 
-fn wrapper<'a>(kind: Kind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
+fn wrapper<'a>(kind: OffloadKind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
     let target = Target::new(triple).unwrap();
     Wrapper::new(kind, abi, target).images(images.iter().map(|image| Image::from_bytes(image)))
 }
@@ -28,7 +28,7 @@ fn write(wrapper: &Wrapper<'_>, images: &[&[u8]]) -> Vec<u8> {
 }
 
 /// The object of one image for the current generation.
-fn current(kind: Kind, triple: &str) -> Vec<u8> {
+fn current(kind: OffloadKind, triple: &str) -> Vec<u8> {
     let image: &[u8] = b"an image of a few bytes";
     write(&wrapper(kind, Abi::Current, triple, &[image]), &[image])
 }
@@ -56,7 +56,7 @@ fn references(file: &object::File<'_>, name: &str) -> Vec<(u64, String, i64)> {
 fn everything_that_is_supported_can_be_written_and_read() {
     let mut written = 0;
     for triple in TRIPLES {
-        for kind in Kind::ALL {
+        for kind in Wrapper::KINDS {
             for abi in Abi::ALL {
                 let image: &[u8] = b"image";
                 let wrapper = wrapper(kind, abi, triple, &[image]);
@@ -68,7 +68,7 @@ fn everything_that_is_supported_can_be_written_and_read() {
                 let layout = module.object().unwrap();
                 let bytes = layout.to_vec(&[image]).unwrap();
                 assert_eq!(bytes, module.object().unwrap().to_vec(&[image]).unwrap());
-                let at = usize::try_from(layout.image_offset(0).unwrap()).unwrap();
+                let at = usize::try_from(layout.offset(0).unwrap()).unwrap();
                 assert!(bytes[at..].starts_with(image));
                 let mut streamed = Vec::new();
                 layout.write_to(&mut streamed, [image]).unwrap();
@@ -116,7 +116,7 @@ fn sections_of_elf_have_their_flags() {
     const A: u64 = 2;
     const WA: u64 = 3;
     const AX: u64 = 6;
-    let bytes = current(Kind::OpenMp, X86_64);
+    let bytes = current(OffloadKind::OPENMP, X86_64);
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(file.architecture(), Architecture::X86_64);
     let section = |name| elf_section(&file, name);
@@ -130,7 +130,7 @@ fn sections_of_elf_have_their_flags() {
     assert_eq!(section(".eh_frame"), Some((0x7000_0001, A, 8)));
     assert_eq!(section(".note.gnu.property"), Some((elf::SHT_NOTE.0, A, 8)));
 
-    let bytes = current(Kind::Cuda, AARCH64);
+    let bytes = current(OffloadKind::CUDA, AARCH64);
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(file.architecture(), Architecture::Aarch64);
     let section = |name| elf_section(&file, name);
@@ -138,7 +138,7 @@ fn sections_of_elf_have_their_flags() {
     assert_eq!(section(".nvFatBinSegment"), Some((elf::SHT_PROGBITS.0, WA, 8)));
     assert_eq!(section(".bss"), Some((elf::SHT_NOBITS.0, WA, 8)));
 
-    let bytes = current(Kind::Hip, RISCV64);
+    let bytes = current(OffloadKind::HIP, RISCV64);
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(file.architecture(), Architecture::Riscv64);
     assert_eq!(elf_section(&file, ".hip_fatbin"), Some((elf::SHT_PROGBITS.0, A, 4096)));
@@ -148,7 +148,7 @@ fn sections_of_elf_have_their_flags() {
 #[test]
 fn tables_of_openmp_refer_to_images_and_entries() {
     let images: [&[u8]; 2] = [b"first", b"second"];
-    let bytes = write(&wrapper(Kind::OpenMp, Abi::Current, X86_64, &images), &images);
+    let bytes = write(&wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &images), &images);
     let file = object::File::parse(&*bytes).unwrap();
     let image = file.section_by_name(".llvm.offloading").unwrap();
     assert_eq!(image.data().unwrap(), b"first\0\0\0second");
@@ -189,7 +189,7 @@ fn tables_of_openmp_refer_to_images_and_entries() {
 #[test]
 fn old_generations_have_destructors() {
     for abi in [Abi::Aomp, Abi::Legacy, Abi::Llvm18] {
-        let bytes = write(&wrapper(Kind::OpenMp, abi, X86_64, &[b"i"]), &[b"i"]);
+        let bytes = write(&wrapper(OffloadKind::OPENMP, abi, X86_64, &[b"i"]), &[b"i"]);
         let file = object::File::parse(&*bytes).unwrap();
         let (kind, ..) = elf_section(&file, ".init_array.1").unwrap();
         assert_eq!(kind, elf::SHT_INIT_ARRAY.0);
@@ -207,7 +207,7 @@ fn old_generations_have_destructors() {
 #[test]
 fn target_ids_lie_one_after_the_other() {
     let image = || Image::from_bytes(b"i").target_id("gfx906");
-    let wrapper = Wrapper::new(Kind::OpenMp, Abi::Aomp, Target::new(X86_64).unwrap())
+    let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Aomp, Target::new(X86_64).unwrap())
         .images([image(), image()]);
     let bytes = write(&wrapper, &[b"i", b"i"]);
     let file = object::File::parse(&*bytes).unwrap();
@@ -216,7 +216,7 @@ fn target_ids_lie_one_after_the_other() {
     let list = file.section_by_name(".offload_arch_list").unwrap();
     assert_eq!(list.data().unwrap(), b"gfx906\0gfx906\0");
     // Weak references go through the table of addresses.
-    let bytes = write(&wrapper.image_info(ImageInfo::Weak), &[b"i", b"i"]);
+    let bytes = write(&wrapper.weak_image_info(true), &[b"i", b"i"]);
     let file = object::File::parse(&*bytes).unwrap();
     assert!(file.symbol_by_name("__tgt_register_image_info").unwrap().is_weak());
 }
@@ -229,7 +229,7 @@ fn entries_are_retained_on_request() {
         (Abi::Llvm24, None, false),
         (Abi::Llvm24, Some(true), true),
     ] {
-        let mut wrapper = wrapper(Kind::OpenMp, abi, X86_64, &[b"i"]);
+        let mut wrapper = wrapper(OffloadKind::OPENMP, abi, X86_64, &[b"i"]);
         if let Some(retain) = retain {
             wrapper = wrapper.retain(retain);
         }
@@ -239,20 +239,22 @@ fn entries_are_retained_on_request() {
         assert_eq!(flags & 0x20_0000 != 0, expected);
         assert_eq!(bytes[7], if expected { elf::ELFOSABI_GNU.0 } else { 0 });
     }
-    let bytes = current(Kind::OpenMp, "x86_64-unknown-freebsd14.0");
+    let bytes = current(OffloadKind::OPENMP, "x86_64-unknown-freebsd14.0");
     assert_eq!(bytes[7], elf::ELFOSABI_FREEBSD.0);
 }
 
 #[test]
 fn only_packages_are_marked_as_such() {
-    use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadKind};
+    use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
     let entry = ImageEntry::new(5).offload_kind(OffloadKind::OPENMP);
-    let package = Layout::new(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b"inner"]).unwrap();
+    let package =
+        offload_binary::layout(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b"inner"]).unwrap();
     let kind_of = |wrapper: Wrapper<'_>, images: &[&[u8]], name: &str| {
         let bytes = write(&wrapper, images);
         elf_section(&object::File::parse(&*bytes).unwrap(), name).unwrap().0
     };
-    let wrapper = |images: &[&'static [u8]]| wrapper(Kind::OpenMp, Abi::Current, X86_64, images);
+    let wrapper =
+        |images: &[&'static [u8]]| wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, images);
     let package: &'static [u8] = package.leak();
     let name = ".llvm.offloading";
     assert_eq!(kind_of(wrapper(&[package]), &[package], name), 0x6fff_4c0b);
@@ -272,30 +274,30 @@ fn large_images_are_in_large_sections() {
         let image = Image::new(size, b"head".as_slice());
         Wrapper::new(kind, Abi::Current, target).image(image).module().unwrap().object()
     };
-    let layout = object(X86_64, Kind::OpenMp, 1 << 40).unwrap();
+    let layout = object(X86_64, OffloadKind::OPENMP, 1 << 40).unwrap();
     assert!(layout.size() > 1 << 40 && layout.size() < (1 << 40) + 0x20000);
     // Section headers end the file: flags at 8, size at 32.
     let is_large = |triple, kind, size: u64| {
         let layout = object(triple, kind, size).unwrap();
-        let Some(Part::Bytes(end)) = layout.parts().iter().last() else { panic!() };
+        let Some(Part::Bytes(end)) = layout.parts.iter().last() else { panic!() };
         let headers = end.rchunks_exact(64).filter(|header| header[32..40] == size.to_le_bytes());
         let flags = headers.map(|header| u64::from_le_bytes(header[8..16].try_into().unwrap()));
         flags.fold(0, |all, flags| all | flags) & LARGE != 0
     };
-    assert!(!is_large(X86_64, Kind::OpenMp, (1 << 30) - 1));
-    assert!(is_large(X86_64, Kind::OpenMp, 1 << 30));
-    assert!(is_large(X86_64, Kind::Hip, 1 << 30));
+    assert!(!is_large(X86_64, OffloadKind::OPENMP, (1 << 30) - 1));
+    assert!(is_large(X86_64, OffloadKind::OPENMP, 1 << 30));
+    assert!(is_large(X86_64, OffloadKind::HIP, 1 << 30));
     // Its code tells the address of the image.
-    assert!(!is_large(X86_64, Kind::Sycl, 1 << 30));
-    assert!(!is_large(AARCH64, Kind::OpenMp, 1 << 30));
+    assert!(!is_large(X86_64, OffloadKind::SYCL, 1 << 30));
+    assert!(!is_large(AARCH64, OffloadKind::OPENMP, 1 << 30));
     // COFF counts in 32 bits.
     for size in [(1 << 32) - 0x200, 1 << 32] {
-        let error = object(MSVC, Kind::Cuda, size).unwrap_err();
+        let error = object(MSVC, OffloadKind::CUDA, size).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
         let room = "bytes, but coff allows at most 0xffffffff";
         assert!(error.to_string().ends_with(room), "{error}");
     }
-    object(MSVC, Kind::Cuda, 1 << 31).unwrap();
+    object(MSVC, OffloadKind::CUDA, 1 << 31).unwrap();
 }
 
 #[test]
@@ -304,9 +306,9 @@ fn large_images_start_where_copying_is_fast() {
         for (size, expected) in [(1 << 20, true), (100, false)] {
             let image = Image::new(size, b"head".as_slice());
             let target = Target::new(triple).unwrap();
-            let wrapper = Wrapper::new(Kind::Cuda, Abi::Current, target).image(image);
+            let wrapper = Wrapper::new(OffloadKind::CUDA, Abi::Current, target).image(image);
             let layout = wrapper.module().unwrap().object().unwrap();
-            let offset = layout.image_offset(0).unwrap();
+            let offset = layout.offset(0).unwrap();
             assert_eq!(offset.is_multiple_of(65536), expected, "{triple}");
             let image = vec![7; usize::try_from(size).unwrap()];
             let bytes = layout.to_vec(&[&image]).unwrap();
@@ -320,7 +322,7 @@ fn large_images_start_where_copying_is_fast() {
 #[test]
 fn sections_have_the_alignment_of_images() {
     let align = |triple, align| {
-        let wrapper = wrapper(Kind::Hip, Abi::Current, triple, &[b"i"]).image_align(align);
+        let wrapper = wrapper(OffloadKind::HIP, Abi::Current, triple, &[b"i"]).image_align(align);
         wrapper.module().unwrap().object()
     };
     let bytes = align(X86_64, 1 << 20).unwrap().to_vec(&[b"i"]).unwrap();
@@ -341,7 +343,7 @@ fn sections_of_coff_have_their_flags() {
         characteristics.0 & !ALIGN
     };
     let read = 0x4000_0040; // IMAGE_SCN_CNT_INITIALIZED_DATA, IMAGE_SCN_MEM_READ
-    let bytes = current(Kind::Cuda, MSVC);
+    let bytes = current(OffloadKind::CUDA, MSVC);
     let file = object::File::parse(&*bytes).unwrap();
     for name in [".nv_fatbin", ".nvFatBinSegment", ".CRT$XCA00101", ".pdata", ".xdata"] {
         assert_eq!(flags(&file, name), read, "{name}");
@@ -354,7 +356,7 @@ fn sections_of_coff_have_their_flags() {
     assert!(file.section_by_name(".drectve").is_none());
     assert!(file.symbol_by_name("__cudaRegisterSurface").is_none());
 
-    let bytes = current(Kind::Cuda, MINGW);
+    let bytes = current(OffloadKind::CUDA, MINGW);
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(flags(&file, ".ctors.65434"), read | 0x8000_0000);
     let directives = file.section_by_name(".drectve").unwrap();
@@ -365,14 +367,14 @@ fn sections_of_coff_have_their_flags() {
     );
 
     // SYCL of this generation is unregistered by a destructor.
-    let bytes = current(Kind::Sycl, MSVC);
+    let bytes = current(OffloadKind::SYCL, MSVC);
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(flags(&file, ".CRT$XTA00001"), read);
 }
 
 #[test]
 fn addends_of_coff_lie_in_the_sections() {
-    let bytes = current(Kind::OpenMp, MSVC);
+    let bytes = current(OffloadKind::OPENMP, MSVC);
     let file = object::File::parse(&*bytes).unwrap();
     let tables = file.section_by_name(".rdata").unwrap();
     let mut expected = [0; 64];
@@ -392,7 +394,7 @@ fn addends_of_coff_lie_in_the_sections() {
 
 #[test]
 fn unwinding_codes_of_arm64_windows_match_the_code() {
-    let bytes = current(Kind::OpenMp, MSVC_ARM64);
+    let bytes = current(OffloadKind::OPENMP, MSVC_ARM64);
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(file.architecture(), Architecture::Aarch64);
     // The start of each function, and what its prologue does.
@@ -419,7 +421,7 @@ fn unwinding_codes_of_arm64_windows_match_the_code() {
 fn coff_sections_may_have_many_relocations() {
     let image: &[u8] = b"i";
     let images = vec![image; 20_000];
-    let bytes = write(&wrapper(Kind::OpenMp, Abi::Current, MSVC, &images), &images);
+    let bytes = write(&wrapper(OffloadKind::OPENMP, Abi::Current, MSVC, &images), &images);
     let file = object::File::parse(&*bytes).unwrap();
     let tables = file.section_by_name(".rdata").unwrap();
     assert_eq!(tables.relocations().count(), 4 * 20_000 + 3);
@@ -430,7 +432,7 @@ fn other_machines_are_refused() {
     for triple in
         ["i386-unknown-linux-gnu", "aarch64_be-unknown-linux-gnu", "arm64ec-pc-windows-msvc"]
     {
-        let module = wrapper(Kind::Cuda, Abi::Current, triple, &[b"i"]).module().unwrap();
+        let module = wrapper(OffloadKind::CUDA, Abi::Current, triple, &[b"i"]).module().unwrap();
         let error = module.object().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotNative);
         let start = format!("no native objects for target triple \"{triple}\", expected elf");

@@ -4,17 +4,17 @@ use object::{
     Architecture, FileFlags, Object, ObjectSection, ObjectSymbol, RelocationFlags,
     RelocationTarget, SectionFlags, SymbolFlags,
 };
-use wrapper_ir::{Abi, Entries, ErrorKind, Image, Kind, OffloadEntry, Target, Wrapper};
+use wrapper_ir::{Abi, Entries, ErrorKind, Image, OffloadEntry, OffloadKind, Target, Wrapper};
 
 const X86_64: &str = "x86_64-apple-darwin";
 const ARM64: &str = "aarch64-apple-darwin";
 const IMAGE: &[u8] = b"an image of a few bytes";
 
-fn wrapper(kind: Kind, triple: &str, image: Image<'static>) -> Wrapper<'static> {
+fn wrapper(kind: OffloadKind, triple: &str, image: Image<'static>) -> Wrapper<'static> {
     Wrapper::new(kind, Abi::Current, Target::new(triple).unwrap()).image(image)
 }
 
-fn current(kind: Kind, triple: &str) -> Vec<u8> {
+fn current(kind: OffloadKind, triple: &str) -> Vec<u8> {
     let module = wrapper(kind, triple, Image::from_bytes(IMAGE)).module().unwrap();
     module.object().unwrap().to_vec(&[IMAGE]).unwrap()
 }
@@ -36,7 +36,7 @@ fn sections_of_mach_o_have_their_flags() {
     for (triple, architecture, code_align) in
         [(X86_64, Architecture::X86_64, 16), (ARM64, Architecture::Aarch64, 4)]
     {
-        let bytes = current(Kind::Hip, triple);
+        let bytes = current(OffloadKind::HIP, triple);
         let file = object::File::parse(&*bytes).unwrap();
         assert_eq!(file.architecture(), architecture);
         // MH_SUBSECTIONS_VIA_SYMBOLS
@@ -64,7 +64,7 @@ fn sections_of_mach_o_have_their_flags() {
 
 #[test]
 fn symbols_of_mach_o() {
-    let bytes = current(Kind::Cuda, X86_64);
+    let bytes = current(OffloadKind::CUDA, X86_64);
     let file = object::File::parse(&*bytes).unwrap();
     let symbols: Vec<_> = file
         .symbols()
@@ -95,7 +95,7 @@ fn symbols_of_mach_o() {
 #[test]
 fn relocations_of_mach_o() {
     for (triple, address, call) in [(X86_64, 1, 2), (ARM64, 3, 2)] {
-        let bytes = current(Kind::Hip, triple);
+        let bytes = current(OffloadKind::HIP, triple);
         let file = object::File::parse(&*bytes).unwrap();
         let relocations = |name: &str| -> Vec<_> {
             let section = file.section_by_name(name).unwrap();
@@ -142,7 +142,7 @@ fn relocations_of_mach_o() {
 fn entries_are_retained_on_request() {
     for (retain, expected) in [(true, 0xa0), (false, 0x80)] {
         let target = Target::new(ARM64).unwrap();
-        let module = Entries::new(Kind::Hip, Abi::Current, target)
+        let module = Entries::new(OffloadKind::HIP, Abi::Current, target)
             .entry(OffloadEntry::kernel("kernel", "handle"))
             .retain(retain)
             .module()
@@ -165,9 +165,10 @@ fn entries_are_retained_on_request() {
 fn large_images_are_aligned_and_have_a_size_limit() {
     for triple in [X86_64, ARM64] {
         for (size, expected) in [(1 << 20, true), (100, false)] {
-            let module = wrapper(Kind::Cuda, triple, Image::new(size, b"head".as_slice())).module();
+            let module =
+                wrapper(OffloadKind::CUDA, triple, Image::new(size, b"head".as_slice())).module();
             let layout = module.unwrap().object().unwrap();
-            let offset = layout.image_offset(0).unwrap();
+            let offset = layout.offset(0).unwrap();
             assert_eq!(offset.is_multiple_of(65536), expected, "{triple}");
             let image = vec![7; usize::try_from(size).unwrap()];
             let bytes = layout.to_vec(&[&image]).unwrap();
@@ -175,13 +176,14 @@ fn large_images_are_aligned_and_have_a_size_limit() {
             assert_eq!(file.section_by_name("__nv_fatbin").unwrap().data().unwrap(), image);
         }
         // Places in the file have 32 bits.
-        let module = wrapper(Kind::Cuda, triple, Image::new(1 << 32, b"head".as_slice())).module();
+        let module =
+            wrapper(OffloadKind::CUDA, triple, Image::new(1 << 32, b"head".as_slice())).module();
         let error = module.unwrap().object().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
         let room = "bytes, but mach-o allows at most 0xffffffff";
         assert!(error.to_string().ends_with(room), "{error}");
     }
-    let aligned = wrapper(Kind::Hip, ARM64, Image::from_bytes(IMAGE)).image_align(1 << 15);
+    let aligned = wrapper(OffloadKind::HIP, ARM64, Image::from_bytes(IMAGE)).image_align(1 << 15);
     let bytes = aligned.module().unwrap().object().unwrap().to_vec(&[IMAGE]).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(file.section_by_name("__hip_fatbin").unwrap().align(), 1 << 15);
@@ -191,11 +193,11 @@ fn large_images_are_aligned_and_have_a_size_limit() {
 #[test]
 fn other_machines_are_refused() {
     for (triple, subtype) in [("x86_64-apple-darwin", 3), ("x86_64h-apple-darwin", 8), (ARM64, 0)] {
-        let bytes = current(Kind::Hip, triple);
+        let bytes = current(OffloadKind::HIP, triple);
         assert_eq!(bytes[8..12], u32::to_le_bytes(subtype), "{triple}");
     }
     for triple in ["arm64e-apple-darwin", "arm64_32-apple-watchos", "i686-apple-darwin"] {
-        let module = wrapper(Kind::Hip, triple, Image::from_bytes(IMAGE)).module().unwrap();
+        let module = wrapper(OffloadKind::HIP, triple, Image::from_bytes(IMAGE)).module().unwrap();
         let error = module.object().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotNative);
         let start = format!("no native objects for target triple \"{triple}\", expected elf");

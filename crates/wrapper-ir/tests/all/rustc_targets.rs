@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use target_id::Triple;
-use wrapper_ir::{Abi, ErrorKind, Image, Kind, Target, Wrapper};
+use wrapper_ir::{Abi, ErrorKind, Image, OffloadKind, Target, Wrapper};
 
 /// Returns what can be written for a target: object and IR, IR alone, or nothing.
 fn written(name: &str) -> String {
@@ -35,7 +35,8 @@ fn written(name: &str) -> String {
         Some("o") => "mach-o",
         other => panic!("{name}: {other:?}"),
     };
-    let module = Wrapper::new(Kind::Hip, Abi::Current, target).image(Image::from_bytes(b"image"));
+    let module =
+        Wrapper::new(OffloadKind::HIP, Abi::Current, target).image(Image::from_bytes(b"image"));
     let module = module.module().unwrap();
     module.bitcode().unwrap();
     match module.object() {

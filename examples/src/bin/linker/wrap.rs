@@ -5,25 +5,24 @@ use fat_object::FileFormat;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use offload_examples::Error;
 use target_id::Target;
-use wrapper_ir::{Abi, Kind, Wrapper};
+use wrapper_ir::{Abi, Wrapper};
 
 use super::{Linked, triple_and_id};
 
 /// An object that registers images when its program starts.
 pub(super) fn wrap(
-    kind: Kind,
-    offload_kind: OffloadKind,
+    kind: OffloadKind,
     images: &[&Linked<'_>],
     host: &str,
 ) -> Result<Vec<u8>, Error> {
     let containers = match kind {
         // Each image in an offload binary of its own, which tells the runtime what it is for.
-        Kind::OpenMp => images
+        OffloadKind::OPENMP => images
             .iter()
-            .map(|image| package(FormatVersion::V1, offload_kind, &[image]))
+            .map(|image| package(FormatVersion::V1, kind, &[image]))
             .collect::<Result<_, _>>()?,
-        Kind::Hip => vec![bundle(images, host)?],
-        Kind::Sycl => vec![package(FormatVersion::V2, offload_kind, images)?],
+        OffloadKind::HIP => vec![bundle(images, host)?],
+        OffloadKind::SYCL => vec![package(FormatVersion::V2, kind, images)?],
         // Made by NVIDIA's `fatbinary`, of the images for all GPUs.
         _ => images.iter().map(|image| fatbinary(image)).collect::<Result<_, _>>()?,
     };
@@ -41,7 +40,7 @@ fn package(
 ) -> Result<Vec<u8>, Error> {
     let entries: Vec<_> = images.iter().map(|image| entry(kind, image)).collect();
     let bytes: Vec<_> = images.iter().map(|image| &image.bytes[..]).collect();
-    Ok(offload_binary::Layout::new(version, &entries)?.to_vec(&bytes)?)
+    Ok(offload_binary::layout(version, &entries)?.to_vec(&bytes)?)
 }
 
 fn entry<'a>(kind: OffloadKind, image: &Linked<'a>) -> ImageEntry<'a> {
@@ -67,7 +66,7 @@ fn bundle(images: &[&Linked<'_>], host: &str) -> Result<Vec<u8>, Error> {
     let contents: Vec<_> =
         [&[][..]].into_iter().chain(images.iter().map(|image| &image.bytes[..])).collect();
     let sizes = contents.iter().map(|bytes| bytes.len() as u64);
-    Ok(bundle_format::Layout::new(ids.iter().zip(sizes), HIP_ALIGN)?.to_vec(&contents)?)
+    Ok(bundle_format::layout(ids.iter().zip(sizes), HIP_ALIGN)?.to_vec(&contents)?)
 }
 
 fn fatbinary(image: &Linked<'_>) -> Result<Vec<u8>, Error> {

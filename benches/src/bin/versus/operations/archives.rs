@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use bundle_format::Layout;
 use offload_benches::GPUS;
 
 use super::Operation;
@@ -119,7 +118,7 @@ fn pieces(bench: &Bench) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
             entries.push((id(gpu), PIECE as u64));
             contents.push(pieces.get(n).ok_or("no code")?);
         }
-        bundles.push(Layout::new(entries, 1)?.to_vec(&contents)?);
+        bundles.push(bundle_format::layout(entries, 1)?.to_vec(&contents)?);
     }
     Ok(bundles)
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use byte_parts::Part;
 use offload_benches::median;
-use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, OffloadBinary, OffloadKind};
 
 use super::Operation;
 use crate::bench::{Bench, theirs};
@@ -55,15 +55,15 @@ fn nanoseconds_per_entry(size: u64) -> Result<f64, Box<dyn Error>> {
             entry.string("arch", arch).offload_kind(OffloadKind::HIP)
         })
         .collect();
-    let layout = Layout::new(FormatVersion::V2, &entries)?;
-    let Some((_, Part::Bytes(header))) = layout.parts().at(0) else {
+    let layout = offload_binary::layout(FormatVersion::V2, &entries)?;
+    let Some((_, Part::Bytes(header))) = layout.parts.at(0) else {
         return Err("no header".into());
     };
     let mut seconds = Vec::new();
     for _ in 0..RUNS {
         let start = Instant::now();
         for _ in 0..TIMES {
-            let binary = OffloadBinary::parse_prefix(black_box(header), layout.total_size())?;
+            let binary = OffloadBinary::parse_prefix(black_box(header), layout.size())?;
             let found = binary.entries().filter_map(|entry| entry.arch()).count();
             if found != archs.len() {
                 return Err("entries are missing".into());

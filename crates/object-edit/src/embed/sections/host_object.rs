@@ -22,7 +22,7 @@ const HEAD_LEN: usize = 64;
 ///
 /// For ELF files only the remaining parts are read, and all but a few tables goes from file to file; objects of
 /// other formats are held in memory.
-#[derive(Debug, Clone)]
+#[derive(Clone, Debug)]
 pub struct HostObject {
     splices: Output,
 }

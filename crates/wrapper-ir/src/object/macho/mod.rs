@@ -14,7 +14,7 @@ use super::data::{self, PlacedFunction};
 use super::model::{Content, Object, Relocation, Section, Symbol, pad, push_parts};
 use crate::description::{Linkage, Module, Name, Operation};
 use crate::error::Problem;
-use crate::layout::Layout;
+use crate::layout::Output;
 use crate::target::ObjectFormat;
 use crate::to_u64;
 use platform::Platform;
@@ -81,7 +81,7 @@ pub(super) fn lay_out(
     module: &Module,
     machine: &Machine,
     assembler: impl Assembler,
-) -> Result<Layout, Problem> {
+) -> Result<Output, Problem> {
     check(module, machine, &assembler)?;
     let (mut object, functions) = data::build(module, assembler, POINTER)?;
     add_unwind(&mut object, machine, &functions)?;
@@ -273,7 +273,7 @@ impl<'a> Writer<'a> {
         Ok(record)
     }
 
-    fn write(self, machine: &Machine) -> Result<Layout, Problem> {
+    fn write(self, machine: &Machine) -> Result<Output, Problem> {
         let build_version = self.build_version();
         let count = narrow(to_u64(self.object.sections.len()))?;
         let headers_size = to_u64(size_of::<SectionHeader>()).saturating_mul(count.into());
@@ -310,7 +310,7 @@ impl<'a> Writer<'a> {
         let symbols_at = end;
         let strings_at = advance(end, to_u64(self.symbols.len()))?;
 
-        let mut layout = Layout::new(&self.module.inputs);
+        let mut layout = Output::new(&self.module.inputs);
         let header = MachHeader64::<LittleEndian> {
             // Big-endian, as `object` has it.
             magic: macho::MH_CIGAM_64.into(),
@@ -380,7 +380,7 @@ impl<'a> Writer<'a> {
     /// Adds the commands with the places of the symbol tables.
     fn push_tables(
         &self,
-        layout: &mut Layout,
+        layout: &mut Output,
         symbols_at: u64,
         strings_at: u64,
     ) -> Result<(), Problem> {

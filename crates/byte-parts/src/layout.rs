@@ -1,31 +1,58 @@
+use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
 
 use crate::error::Error;
 use crate::parts::Parts;
 use crate::to_u64;
 
-/// An output that takes inputs of known sizes: the layout of a container.
+/// The layout of a container: an output that takes inputs of known sizes.
 ///
 /// Inputs are numbered from 0. Parts of an input come in ascending order of inputs, so that each can be a stream that is
-/// read once; an input may be left out, or taken in part.
-#[derive(Debug)]
-pub struct Plan {
+/// read once; an input may be left out, or taken in part. Every offset is known before a byte of an input is read.
+pub struct Layout {
     /// The output.
     pub parts: Parts,
     sizes: Vec<u64>,
+    /// Start of each input in the output, once it is placed.
+    offsets: Vec<Option<u64>>,
 }
 
-impl Plan {
+impl Layout {
     /// Creates an empty output, for inputs of these sizes in bytes.
     #[must_use]
     pub fn new(sizes: impl IntoIterator<Item = u64>) -> Self {
-        Self { parts: Parts::new(), sizes: sizes.into_iter().collect() }
+        let sizes: Vec<u64> = sizes.into_iter().collect();
+        Self { parts: Parts::new(), offsets: vec![None; sizes.len()], sizes }
+    }
+
+    /// Appends a range of bytes of an input. Where the first one lies is the [`offset`](Self::offset) of the input,
+    /// also if it is empty.
+    pub fn push_input(&mut self, input: usize, range: Range<u64>) {
+        if let Some(offset) = self.offsets.get_mut(input) {
+            offset.get_or_insert(self.parts.size());
+        }
+        self.parts.push_input(input, range);
+    }
+
+    /// Returns the size of the output in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.parts.size()
     }
 
     /// Returns the sizes of the inputs in bytes.
     #[must_use]
     pub fn sizes(&self) -> &[u64] {
         &self.sizes
+    }
+
+    /// Returns where the bytes of an input start, in bytes from the start of the output; `None` for one that the
+    /// output does not take.
+    #[must_use]
+    pub fn offset(&self, input: usize) -> Option<u64> {
+        self.offsets.get(input).copied().flatten()
     }
 
     /// Checks that inputs in memory are the planned ones.
@@ -55,5 +82,15 @@ impl Plan {
     pub fn to_vec(&self, inputs: &[&[u8]]) -> Result<Vec<u8>, Error> {
         self.check_inputs(inputs)?;
         self.parts.to_vec(|&input| inputs.get(input).copied().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layout")
+            .field("size", &self.size())
+            .field("offsets", &self.offsets)
+            .field("sizes", &self.sizes)
+            .finish_non_exhaustive()
     }
 }

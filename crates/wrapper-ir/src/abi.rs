@@ -1,0 +1,76 @@
+//! The choice of the wrapped code: the release of its runtime and compiler.
+
+use std::fmt;
+
+use crate::error::{Error, Problem};
+
+/// The generation of registration code.
+///
+/// It has to be that of the compiler that made the host objects: their entries lie in a section
+/// whose name, and in records whose layout, changed over time. Code of another generation links,
+/// and then the runtime finds no kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Abi {
+    /// AMD's AOMP compiler: [`Legacy`](Self::Legacy) and the target IDs of the images, which its
+    /// runtime chooses by (the "Clang Offload Wrapper" documentation). OpenMP only.
+    Aomp,
+    /// LLVM 13 to 17.
+    Legacy,
+    /// LLVM 18.
+    Llvm18,
+    /// LLVM 19.
+    Llvm19,
+    /// LLVM 21 to 23. For SYCL and Mach-O, where these differ, it is LLVM 23.
+    Current,
+    /// LLVM 24, as of its development branch.
+    Llvm24,
+}
+
+impl Abi {
+    /// Every generation, oldest first.
+    pub const ALL: [Self; 6] =
+        [Self::Aomp, Self::Legacy, Self::Llvm18, Self::Llvm19, Self::Current, Self::Llvm24];
+
+    /// Returns the generation called `name`: `aomp`, `legacy`, `18`, `19`, `current` or `24`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownName`](crate::ErrorKind::UnknownName).
+    pub fn from_name(name: &str) -> Result<Self, Error> {
+        let named = Self::ALL.into_iter().find(|abi| abi.name() == name);
+        named.ok_or_else(|| Problem::UnknownAbi { name: name.into() }.into())
+    }
+
+    /// Returns the name that [`from_name`](Self::from_name) takes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Aomp => "aomp",
+            Self::Legacy => "legacy",
+            Self::Llvm18 => "18",
+            Self::Llvm19 => "19",
+            Self::Current => "current",
+            Self::Llvm24 => "24",
+        }
+    }
+}
+
+impl fmt::Display for Abi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for abi in Abi::ALL {
+            assert_eq!(Abi::from_name(abi.name()), Ok(abi));
+        }
+        assert_eq!(Abi::from_name("22"), Err(Problem::UnknownAbi { name: "22".into() }.into()));
+    }
+}
