@@ -36,9 +36,10 @@ pub(crate) const MORE: More = More {
     ],
 };
 
-/// Add images to a bundle or an offload binary, in any file
+/// Add images to a bundle, offload binary or fatbinary, in any file
 ///
-/// New entries are appended; existing entries do not change. Compressed bundles are compressed again.
+/// New entries are appended; existing entries do not change. Compressed bundles are compressed again. Fatbinaries take
+/// cubins and PTX, with the ID of the processor: cuda-nvptx64-nvidia-cuda--sm_90.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {

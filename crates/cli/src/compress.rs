@@ -1,4 +1,4 @@
-//! `offload compress`: compresses bundles and offload binaries.
+//! `offload compress`: compresses bundles, offload binaries and entries of fatbinaries.
 
 use std::io;
 use std::path::PathBuf;
@@ -32,9 +32,9 @@ pub(crate) const MORE: More = More {
     ],
 };
 
-/// Compress bundles and offload binaries in any file
+/// Compress bundles, offload binaries and fatbinaries in any file
 ///
-/// Files are bundles, offload binaries, objects, archives, libraries and programs. Every plain bundle is compressed
+/// Files are bundles, offload binaries, fatbinaries, objects, archives, libraries and programs. Every plain bundle is compressed
 /// (CCOB), unless it would not get smaller; compressed bundles do not change. Bundles that start at multiples of
 /// 4096, as the HIP runtime requires, still do. Linked files get smaller and load as before.
 ///
@@ -43,9 +43,12 @@ pub(crate) const MORE: More = More {
 /// older cannot read version 3. Offload binaries that a program hands to a runtime other than HIP's stay plain. A
 /// note reports each of these cases. The default level for offload binaries is LLVM's, 5 for zstd.
 ///
+/// Entries of NVIDIA fatbinaries are compressed one by one, as by NVIDIA's fatbinary 13: zstd, level 5 by default. If
+/// a cubin in the fatbinary is of CUDA 12 or older, they are compressed by LZ4, which every driver reads.
+///
 /// `offload decompress` restores the file byte for byte. This is checked before anything is written. A note reports
 /// bytes outside of device code that will differ; a file that could not be decompressed is not written. A file with
-/// nothing to compress is not changed. A file without bundles and offload binaries is an error
+/// nothing to compress is not changed. A file without bundles, offload binaries and fatbinaries is an error
 /// (--allow-uneditable).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]

@@ -1,4 +1,4 @@
-//! `offload decompress`: decompresses bundles and offload binaries.
+//! `offload decompress`: decompresses bundles, offload binaries and entries of fatbinaries.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ pub(crate) const MORE: More = More {
     notes: &[],
 };
 
-/// Decompress bundles and offload binaries, and check them
+/// Decompress and check bundles, offload binaries and fatbinaries
 ///
 /// Every compressed bundle (CCOB, versions 1 to 3, zstd and zlib) is checked against its hash and replaced by a
 /// plain one; plain bundles do not change. Bundles that start at multiples of 4096 still do. Files that `offload
 /// compress` wrote are restored byte for byte, unless `compress` printed a note. Files that were linked with
-/// compressed bundles have no room for plain ones and need --grow. A file without bundles and offload binaries is
-/// an error (--allow-uneditable).
+/// compressed code have no room for plain code and need --grow. A file without bundles, offload binaries and
+/// fatbinaries is an error (--allow-uneditable).
 ///
 /// Compressed offload binaries become plain ones of version 3. Their version before compression is not recorded.
 #[derive(Debug, clap::Args)]

@@ -49,11 +49,11 @@ enum Command {
     Remove(remove::Args),
     /// Replace images in any file
     Replace(replace::Args),
-    /// Add images to a bundle or an offload binary, in any file
+    /// Add images to a bundle, offload binary or fatbinary, in any file
     Add(add::Args),
-    /// Compress bundles and offload binaries in any file
+    /// Compress bundles, offload binaries and fatbinaries in any file
     Compress(compress::Args),
-    /// Decompress bundles and offload binaries, and check them
+    /// Decompress and check bundles, offload binaries and fatbinaries
     Decompress(decompress::Args),
     /// Wrap device images in a module that registers them at run time
     Wrap(wrap::Args),

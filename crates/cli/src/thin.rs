@@ -21,14 +21,17 @@ pub(crate) const MORE: More = More {
             "keep the code for two GPUs in all libraries of a directory",
         ),
         ("offload thin libfoo.so --keep gfx1100 --dry-run", "print the size that would be saved"),
-        ("offload thin libfoo.a --drop sm_70 -o libbar.a", "remove the code for one GPU"),
+        (
+            "offload thin libcuda.a --keep sm_80 --allow-empty -o small.a",
+            "keep the code for one GPU, which some fatbinaries have none for",
+        ),
         ("offload thin kernels.hipfb --keep gfx906 --exact -o k", "keep exact matches only"),
     ],
     notes: &[
         "An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80), the name or PCI ID of a GPU (RX 7600; \
          see `offload gpus`) or a bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a), which also selects kind and triple. A target ID that no processor can have is refused. --drop gfx90a drops every setting of its features; it drops generic code only if that is named.",
-        "Nothing is written if an ID has no image in the file (--allow-missing), if a bundle would lose all its \
-         images (--allow-empty), if a container that cannot be edited, such as an NVIDIA fatbinary, would have to change (--allow-uneditable), if the file is signed (--drop-signature), or if the new file, read again, does not hold the expected images.",
+        "Nothing is written if an ID has no image in the file (--allow-missing), if a bundle or fatbinary would \
+         lose all its images (--allow-empty), if a container that cannot be edited, such as one in a Mach-O file, would have to change (--allow-uneditable), if the file is signed (--drop-signature), or if the new file, read again, does not hold the expected images.",
         "Records of the old file become stale: checksums of package managers, RECORD of Python packages, \
          signatures. Prefer thinning objects and archives before they are linked.",
     ],
@@ -36,7 +39,7 @@ pub(crate) const MORE: More = More {
 
 /// Remove device code for other GPUs from any file, linked or not
 ///
-/// Files are bundles, offload binaries, objects, archives, libraries and programs. --keep retains every image that a
+/// Files are bundles, offload binaries, fatbinaries, objects, archives, libraries and programs. --keep retains every image that a
 /// device with one of these targets could load, by the rules of `offload match`: code for the processor with any
 /// setting of the features that are not given, code for the generic processor that covers it, code for earlier NVIDIA
 /// GPUs that it runs, and SPIR-V that the runtimes of its vendor compile. --exact retains only exact matches of the

@@ -33,7 +33,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Describes an image in a container by the target that its entry names: one byte, whose contents are unknown.
+    /// Describes an image in a container by the target that its entry names: one byte, whose contents are unknown; none for [`FileFormat::Empty`].
     ///
     /// PTX is loaded as code for `compute_80` where its entry says `sm_80`: name the former.
     #[must_use]
@@ -44,7 +44,7 @@ impl Candidate {
             target,
             id: None,
             format,
-            size: 1,
+            size: u64::from(format != FileFormat::Empty),
             container,
             holds_code: None,
             disagreement: None,
@@ -76,13 +76,6 @@ impl Candidate {
             container: image.container(),
             disagreement: image.disagreement().cloned(),
         })
-    }
-
-    /// Sets its size in bytes.
-    #[must_use]
-    pub fn with_size(mut self, size: u64) -> Self {
-        self.size = size;
-        self
     }
 
     /// Sets whether it is known to hold machine code, or known to hold none.

@@ -1,6 +1,7 @@
 //! Changes to one container.
 
 use std::io::{Cursor, Read as _};
+use std::ops::Range;
 use std::sync::Arc;
 
 use byte_parts::Source;
@@ -10,10 +11,11 @@ use object_edit::{Input, Output, copy_of, is_copy_of, of_bytes, reader};
 use offload_binary::FormatVersion;
 
 use crate::compress::Job;
-use crate::decompress::Decompress;
+use crate::decompress::{Decompress, Stored};
 use crate::edit::BundleEdit;
 use crate::error::Problem;
 use crate::inputs::Sources;
+use crate::nv_fatbin::{self, Asked, Form};
 use crate::plan::Change;
 use crate::planner::Planner;
 use crate::readers::Treatment;
@@ -72,6 +74,7 @@ impl Planner<'_> {
                 None => self.binary(source, node, path),
                 Some(compression) => self.compressed_package(source, node, path, compression),
             },
+            ContainerKind::NvFatbin => self.fatbinary(source, node, path),
             _ => Err(Problem::Unsupported {
                 path: path.to_vec(),
                 kind: "device code in containers of this kind",
@@ -139,7 +142,7 @@ impl Planner<'_> {
         let later = Decompress {
             stored: node.range.clone(),
             size,
-            is_offload_binary: false,
+            form: Stored::Bundle,
             alone,
             path: path.to_vec(),
             max,
@@ -212,6 +215,46 @@ impl Planner<'_> {
         }
     }
 
+    fn fatbinary(
+        &mut self,
+        source: &mut Source<'_>,
+        node: &Node,
+        path: &[PathStep],
+    ) -> Result<Step, Problem> {
+        let wishes = self.wishes(node);
+        let (form, max) = match self.bundle_edit(node) {
+            BundleEdit::Keep => (Form::Kept, self.contents.max_decompressed),
+            BundleEdit::Decompress => (Form::Plain, self.contents.max_decompressed),
+            BundleEdit::Compress(options) => (Form::compressed(options), options.max_decompressed),
+        };
+        let allow_findings = self.edit.options.allow_findings;
+        let derived = &mut self.derived;
+        let mut later = |stored: Range<u64>, size: u64| {
+            let (form, path) = (Stored::FatbinEntry, path.to_vec());
+            derived.push(Decompress {
+                stored,
+                size,
+                form,
+                alone: false,
+                path,
+                max,
+                allow_findings,
+            });
+            Input::Derived(derived.len() - 1)
+        };
+        let asked = Asked { wishes: &wishes, images: &self.images, form, max };
+        let new = nv_fatbin::rebuild(source, &node.range, &asked, &mut later);
+        let new = new.map_err(|error| error.of(node, path))?;
+        let change = match form {
+            _ if is_copy_of(&new, &node.range) => Change::Kept,
+            Form::Kept => Change::Edited,
+            Form::Plain => Change::Decompressed,
+            Form::Compressed { again: false, .. } => Change::Compressed,
+            Form::Compressed { again: true, .. } => Change::Recompressed,
+        };
+        Ok(Step::Done(change, new))
+    }
+
     fn binary(
         &mut self,
         source: &mut Source<'_>,
@@ -262,7 +305,7 @@ impl Planner<'_> {
         let later = Decompress {
             stored: node.range.clone(),
             size,
-            is_offload_binary: true,
+            form: Stored::OffloadBinary,
             alone: false,
             path: path.to_vec(),
             max,

@@ -1,4 +1,5 @@
-//! Compressed bundles and offload binaries that are decompressed only when the new file is written: their headers tell all sizes.
+//! Compressed bundles, offload binaries and entries of fatbinaries that are decompressed only when the new file is written:
+//! their headers tell all sizes.
 
 use std::io::{self, Cursor, Read as _, SeekFrom};
 use std::ops::Range;
@@ -10,19 +11,29 @@ use fat_object::{
     Error, ErrorKind, FileFormat, Location, Options, PathStep, decompress_offload_binary,
 };
 
+use nv_fatbin::{Compression, Entry};
+
 use crate::SNIFF_LEN;
 use crate::error::Problem;
 use crate::survey::survey_with;
 
-/// A compressed bundle or offload binary of the edited file.
+/// A compressed form of something.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Stored {
+    Bundle,
+    OffloadBinary,
+    /// An entry of a fatbinary, whose header has other numbers when its code is not compressed.
+    FatbinEntry,
+}
+
+/// Something compressed in the edited file.
 #[derive(Clone, Debug)]
 pub(crate) struct Decompress {
     /// Its place in the file.
     pub(crate) stored: Range<u64>,
-    /// Bytes it holds, as its header says.
+    /// Bytes it holds, as its header says; of an entry of a fatbinary, those of the new entry.
     pub(crate) size: u64,
-    /// `true` if it is an offload binary, and not a bundle.
-    pub(crate) is_offload_binary: bool,
+    pub(crate) form: Stored,
     /// `true` if it lies in a file of its own, with no other.
     pub(crate) alone: bool,
     /// The containers around it, itself the last.
@@ -55,7 +66,12 @@ impl Decompress {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Problem::InputChanged));
         }
         let refused = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-        if self.is_offload_binary {
+        if self.form == Stored::FatbinEntry {
+            let entry = self.entry(&stored).map_err(refused)?;
+            grown(&entry);
+            return Ok(entry);
+        }
+        if self.form == Stored::OffloadBinary {
             let data = decompress_offload_binary(&stored, self.size)
                 .map_err(|error| refused(self.damaged(error)))?;
             if data.len() as u64 != self.size {
@@ -81,9 +97,26 @@ impl Decompress {
 
     fn damaged(&self, error: Error) -> Problem {
         let location = Location::File(self.stored.start);
-        // As a walk says it: what is damaged is told by its place in the containers around it.
-        let path = self.path.split_last().map_or_else(Vec::new, |(_, around)| around.to_vec());
-        Problem::Damaged { path, location, error: Box::new(error) }
+        Problem::Damaged { path: self.around(), location, error: Box::new(error) }
+    }
+
+    /// Returns the containers around it: as a walk says it, what is damaged is told by its place in them.
+    fn around(&self) -> Vec<PathStep> {
+        self.path.split_last().map_or_else(Vec::new, |(_, around)| around.to_vec())
+    }
+
+    /// Returns the entry of a fatbinary with its code as it is.
+    fn entry(&self, stored: &[u8]) -> Result<Vec<u8>, Problem> {
+        let entry = Entry::parse(stored, 0, 0, stored.len() as u64);
+        let entry = entry.and_then(|entry| entry.stored_as(Compression::None, self.size));
+        let entry = entry.map_err(|error| {
+            let location = Location::File(self.stored.start);
+            Problem::Fatbin { path: self.path.clone(), location, error }
+        })?;
+        match entry.len() as u64 == self.size {
+            true => Ok(entry),
+            false => Err(Problem::InputChanged),
+        }
     }
 
     /// Checks that the contents are as sound as an edited file must be.

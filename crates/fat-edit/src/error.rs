@@ -25,7 +25,7 @@ pub enum ErrorKind {
     InputChanged,
     /// The file holds no device code.
     NoDeviceCode,
-    /// The file holds device code, but no bundle and no offload binary that could be compressed or decompressed.
+    /// The file holds device code, but no bundle, offload binary or fatbinary that could be compressed or decompressed.
     NoBundle,
     /// A part of the file is damaged, or a compressed bundle holds something else than a bundle that could take its place.
     Damaged,
@@ -65,6 +65,7 @@ impl Error {
             Problem::NoDeviceCode => ErrorKind::NoDeviceCode,
             Problem::NoBundle => ErrorKind::NoBundle,
             Problem::Damaged { .. }
+            | Problem::Fatbin { .. }
             | Problem::HoldsNoBundle { .. }
             | Problem::TextNotAlone { .. } => ErrorKind::Damaged,
             Problem::Unsupported { .. } | Problem::ThinArchive { .. } => ErrorKind::Unsupported,
@@ -75,6 +76,7 @@ impl Error {
             Problem::NothingLeft { .. } | Problem::IsHost { .. } => ErrorKind::Refused,
             Problem::Composition { .. }
             | Problem::CannotAdd { .. }
+            | Problem::NoArchitecture { .. }
             | Problem::EntryId { .. }
             | Problem::EmptyEntryId { .. } => ErrorKind::Refused,
             Problem::Image { .. } => ErrorKind::Refused,
@@ -87,6 +89,8 @@ impl Error {
     pub fn path(&self) -> &[PathStep] {
         match &self.0 {
             Problem::Damaged { path, .. }
+            | Problem::Fatbin { path, .. }
+            | Problem::NoArchitecture { path }
             | Problem::Unsupported { path, .. }
             | Problem::NothingLeft { path }
             | Problem::HoldsNoBundle { path, .. }
@@ -226,6 +230,17 @@ pub(crate) enum Problem {
     ThinArchive {
         path: Vec<PathStep>,
     },
+    /// An entry of a fatbinary that is damaged, or cannot be made.
+    Fatbin {
+        path: Vec<PathStep>,
+        /// Start of the fatbinary.
+        location: Location,
+        error: nv_fatbin::Error,
+    },
+    /// The ID of an entry to be added to a fatbinary names no architecture.
+    NoArchitecture {
+        path: Vec<PathStep>,
+    },
     /// A section that is an image itself.
     CannotAdd {
         path: Vec<PathStep>,
@@ -263,12 +278,14 @@ impl fmt::Display for Problem {
             Self::Read(error) => write!(f, "cannot be read: {error}"),
             Self::Write(error) => write!(f, "cannot write: {error}"),
             Self::NoDeviceCode => f.write_str("no device code found"),
-            Self::NoBundle => f.write_str("no bundle and no offload binary found"),
-            Self::Damaged { path, location, error } => {
-                write_path(f, path)?;
-                let space = if path.is_empty() { "" } else { " " };
-                write!(f, "{space}at {location}: {error}")
-            }
+            Self::NoBundle => f.write_str("no bundle, offload binary or fatbinary found"),
+            Self::Damaged { path, location, error } => write_fault(f, path, *location, error),
+            Self::Fatbin { path, location, error } => write_fault(f, path, *location, error),
+            Self::NoArchitecture { path } => write!(
+                f,
+                "{}the entry names no architecture of NVIDIA, expected sm_90 or compute_90 in its place",
+                Prefix(path)
+            ),
             Self::Unsupported { path, kind } => {
                 write!(f, "{}{kind} cannot be edited", Prefix(path))
             }
@@ -379,6 +396,7 @@ impl From<Error> for io::Error {
             | Problem::Composition { .. }
             | Problem::EntryId { .. }
             | Problem::EmptyEntryId { .. }
+            | Problem::NoArchitecture { .. }
             | Problem::CannotAdd { .. } => io::ErrorKind::InvalidInput,
             _ => io::ErrorKind::InvalidData,
         };
@@ -394,6 +412,18 @@ impl fmt::Display for Prefix<'_> {
         write_path(f, self.0)?;
         f.write_str(if self.0.is_empty() { "" } else { ": " })
     }
+}
+
+/// Writes a fault and the place of the container that it is in.
+fn write_fault(
+    f: &mut fmt::Formatter<'_>,
+    path: &[PathStep],
+    location: Location,
+    error: &dyn fmt::Display,
+) -> fmt::Result {
+    write_path(f, path)?;
+    let space = if path.is_empty() { "" } else { " " };
+    write!(f, "{space}at {location}: {error}")
 }
 
 /// Writes a path like `section:.hip_fatbin/ccob:1`.

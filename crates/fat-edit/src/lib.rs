@@ -63,12 +63,17 @@
 //!   move. The section is split before them, if there is room for a section header and there are no symbols;
 //!   otherwise zeros stay in the file ([`EditNote::Zeroed`]).
 //! - With [`EditOptions::with_grow`], device code that does not fit moves to a new section of the same name at the
-//!   end of the image; the old section is renamed to `.hip_old`.
+//!   end of the image; the old section is renamed to `.hip_old` or `.nv_old`.
 //! - Signed files are refused, unless [`EditOptions::with_drop_signature`] is set: then their certificates are
 //!   removed. A checksum is computed again if there was one. The time stamp does not change, as symbol servers
 //!   identify the file by it.
 //!
-//! NVIDIA fatbinaries, HCF containers, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the
+//! NVIDIA fatbinaries are edited in all these files as bundles are: `.nv_fatbin` and `__nv_relfatbin` have their wrappers in
+//! `.nvFatBinSegment`. Entries that stay keep every byte. A fatbinary is never empty: one that would be is an error without
+//! [`EditOptions::with_allow_empty`], and keeps its smallest entry with it ([`EditNote::Placeholders`]). Entries are compressed by
+//! Zstandard with the feature `zstd`, otherwise by LZ4, as are those of CUDA 12 and older.
+//!
+//! HCF containers, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the
 //! first proposal cannot be edited: [`ErrorKind::Unsupported`], if they would have to change.
 //! [`EditableContainer::uneditable`] tells so before an edit; with [`EditOptions::with_allow_uneditable`] they are
 //! skipped, [`EditNote::Uneditable`] lists them, and the rest is edited.
@@ -97,6 +102,7 @@ mod dispatch;
 mod edit;
 mod error;
 mod inputs;
+mod nv_fatbin;
 mod object_form;
 mod plan;
 mod planner;

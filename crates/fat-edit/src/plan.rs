@@ -127,6 +127,11 @@ pub enum EditNote {
     },
     /// The compressed file cannot be decompressed in place, nor could the edited one, in which bundles are compressed.
     NotDecompressible,
+    /// Fatbinaries of which no entry was to stay keep their smallest one: a wrapper leads to each of them.
+    Placeholders {
+        /// The number of fatbinaries.
+        count: usize,
+    },
     /// Offload binaries of versions 1 and 2 stay as they are: LLVM 23 and older, which may have to read them, know no compressed
     /// ones. [`CompressOptions::with_upgrade_offload_binaries`] compresses those that tools read.
     OlderOffloadBinaries {

@@ -39,6 +39,7 @@ pub(super) fn plan(
     }
     let mut planner = Planner::new(contents, edit)?;
     planner.leave_uneditable()?;
+    planner.keep_placeholders()?;
     let window = 0..contents.size;
     let new = planner.containers(&mut source, &contents.root, &[])?;
     let splices = match &edit.bundles {
@@ -186,10 +187,39 @@ impl<'a> Planner<'a> {
         self.wishes.iter().try_for_each(|(&index, wishes)| self.check_composition(index, wishes))
     }
 
+    /// Keeps the smallest entry of each fatbinary of which none would be left, if that is allowed.
+    fn keep_placeholders(&mut self) -> Result<(), Problem> {
+        let mut count = 0;
+        for (&index, wishes) in &mut self.wishes {
+            let Some(container) = self.contents.containers.get(index) else { continue };
+            let goes = !wishes.entries.is_empty()
+                && wishes.added.is_empty()
+                && wishes.entries.iter().all(|wish| *wish == Wish::Remove);
+            if container.kind != ContainerKind::NvFatbin || !goes {
+                continue;
+            }
+            if !self.edit.options.allow_empty {
+                return Err(Problem::NothingLeft { path: container.path.clone() });
+            }
+            let images = self.contents.images.get(container.images.clone()).unwrap_or_default();
+            let smallest = wishes.entries.iter_mut().zip(images);
+            let smallest = smallest.min_by_key(|(_, image)| image.stored_size());
+            if let Some((wish, _)) = smallest {
+                *wish = Wish::Keep;
+                count += 1;
+            }
+        }
+        self.notes.extend((count > 0).then_some(EditNote::Placeholders { count }));
+        Ok(())
+    }
+
     /// Checks that entries can be added to a container, if any are.
     fn check_composition(&self, container: usize, wishes: &Wishes<'_>) -> Result<(), Problem> {
         let Some(container) = self.contents.containers.get(container) else { return Ok(()) };
-        if wishes.added.is_empty() || container.kind == ContainerKind::OffloadBinary {
+        // Entries of others may be there twice.
+        let is_bundle =
+            !matches!(container.kind, ContainerKind::OffloadBinary | ContainerKind::NvFatbin);
+        if wishes.added.is_empty() || !is_bundle {
             return Ok(());
         }
         let old = self.contents.images.get(container.images.clone()).unwrap_or_default();
@@ -275,11 +305,13 @@ impl<'a> Planner<'a> {
         match self.bundle_edit(node) {
             BundleEdit::Keep => false,
             BundleEdit::Compress(options) => match node.kind() {
-                ContainerKind::Bundle => true,
+                ContainerKind::Bundle | ContainerKind::NvFatbin => true,
                 ContainerKind::Ccob => options.recompress,
                 _ => self.editable(node).is_some_and(|old| old.is_compressed_by(options)),
             },
-            BundleEdit::Decompress => node.compression.is_some(),
+            BundleEdit::Decompress => {
+                node.compression.is_some() || node.kind() == ContainerKind::NvFatbin
+            }
         }
     }
 

@@ -11,8 +11,17 @@ use crate::survey::Node;
 pub(super) enum RebuildError {
     Read(io::Error),
     Format(Error),
+    Fatbin(nv_fatbin::Error),
     /// It has other entries than it had when the file was surveyed.
     Changed,
+    /// The ID of an entry to be added names no architecture of NVIDIA.
+    NoArchitecture,
+}
+
+impl From<nv_fatbin::Error> for RebuildError {
+    fn from(error: nv_fatbin::Error) -> Self {
+        RebuildError::Fatbin(error)
+    }
 }
 
 impl From<io::Error> for RebuildError {
@@ -34,6 +43,10 @@ impl RebuildError {
                 let (path, error) = (path.to_vec(), Box::new(error));
                 Problem::Damaged { path, location: node.location, error }
             }
+            RebuildError::Fatbin(error) => {
+                Problem::Fatbin { path: path.to_vec(), location: node.location, error }
+            }
+            RebuildError::NoArchitecture => Problem::NoArchitecture { path: path.to_vec() },
             RebuildError::Changed => Problem::InputChanged,
         }
     }

@@ -1,11 +1,11 @@
 //! The way back from a compressed file: it is planned with the compression, so that no file comes out that cannot be
 //! decompressed, and one that would become another file is told.
 
-use std::io;
+use std::io::{self, Read as _, SeekFrom};
 use std::ops::Range;
 
 use byte_parts::{Part, ReadSeek, Source};
-use fat_object::{Location, Options};
+use fat_object::{ContainerKind, ImageInfo, Location, Options};
 use object_edit::{Input, Output, copy_of, is_copy_of, reader};
 
 use crate::decompress::Decompress;
@@ -56,7 +56,6 @@ pub(super) fn lay_out(
     let mut best: Option<(Output, Vec<EditNote>, Back)> = None;
     for stay in [false, true] {
         planner.stay = stay;
-        planner.notes.truncate(noted);
         let laid_out = dispatch::file(planner, source, window, &contents.root, &[], new);
         let splices = match laid_out {
             Ok(splices) if is_copy_of(&splices, window) => return Ok(splices),
@@ -67,7 +66,7 @@ pub(super) fn lay_out(
             Err(error) => return Err(error),
         };
         let back = way_back(planner, source, &splices, expected.as_ref())?;
-        let (rank, notes) = (back.rank(), planner.notes.clone());
+        let (rank, notes) = (back.rank(), planner.notes.split_off(noted));
         if best.as_ref().is_none_or(|(_, _, best)| best.rank() < rank) {
             best = Some((splices, notes, back));
         }
@@ -76,7 +75,8 @@ pub(super) fn lay_out(
         }
     }
     let Some((splices, notes, back)) = best else { return Err(Problem::InputChanged) };
-    planner.notes = notes;
+    planner.notes.truncate(noted);
+    planner.notes.extend(notes);
     match (back, expected) {
         (Back::Same, _) => {}
         (Back::Differs(offset), _) => planner.notes.push(EditNote::NotRestored { offset }),
@@ -114,7 +114,9 @@ fn expected(
     if !edit.images.is_empty() || !edit.added.is_empty() {
         return Ok(Expected::Unknown);
     }
-    if !contents.containers.iter().any(|container| container.compression.is_some()) {
+    let is_compressed = contents.containers.iter().any(|container| container.compression.is_some())
+        || contents.images.iter().any(is_compressed_entry);
+    if !is_compressed {
         return Ok(Expected::Parts((copy_of(&(0..contents.size)), Vec::new())));
     }
     match decompressed(contents, source.reader(), &edit.options) {
@@ -122,6 +124,11 @@ fn expected(
         Err(error @ Problem::Read(_)) => Err(error),
         Err(_) => Ok(Expected::Refused),
     }
+}
+
+/// Returns whether an image is an entry of a fatbinary that is compressed by itself.
+fn is_compressed_entry(image: &ImageInfo) -> bool {
+    image.container() == ContainerKind::NvFatbin && image.compression().is_some()
 }
 
 /// Returns the file with its bundles decompressed.
@@ -166,6 +173,11 @@ fn way_back(
     let before = &planner.contents.containers;
     if before.len() != after.containers.len() {
         return Ok(Back::Differs(0));
+    }
+    // Their entries are compressed one by one: all bytes are compared.
+    if before.iter().any(|container| container.kind == ContainerKind::NvFatbin) {
+        let first = first_difference(planner, source, new, expected, &back)?;
+        return Ok(first.map_or(Back::Same, Back::Differs));
     }
     let mut plain = Vec::new();
     let (mut old_starts, mut new_starts) = (Vec::new(), Vec::new());
@@ -247,6 +259,38 @@ impl Skeleton {
         }
         self.rest.push_input(Input::File, at..range.end);
     }
+}
+
+/// Returns the first offset at which two files differ: one made of the edited file, and one of the new file.
+fn first_difference(
+    planner: &Planner<'_>,
+    source: &mut Source<'_>,
+    new: &Output,
+    (old, of_old): &Plain,
+    (back, of_back): &Plain,
+) -> io::Result<Option<u64>> {
+    let mut inputs = Sources::new(planner.images.readers, &planner.derived);
+    let (mut of_old, mut of_back) = (Sources::new(&[], of_old), Sources::new(&[], of_back));
+    let end = old.size().min(back.size());
+    let mut at = 0;
+    while at < end {
+        let block = at..at.saturating_add(BLOCK).min(end);
+        let before = read_block(&mut reader(old, source.reader(), &mut of_old), &block)?;
+        let mut new = reader(new, source.reader(), &mut inputs);
+        let after = read_block(&mut reader(back, &mut new, &mut of_back), &block)?;
+        if let Some(n) = before.iter().zip(&after).position(|(before, after)| before != after) {
+            return Ok(Some(at + n as u64));
+        }
+        at = block.end;
+    }
+    Ok((old.size() != back.size()).then_some(end))
+}
+
+fn read_block(file: &mut dyn ReadSeek, block: &Range<u64>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(block.start))?;
+    file.take(block.end - block.start).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Returns the first offset at which two outputs differ. Both are of the same file, without new images.

@@ -95,7 +95,7 @@ impl EditableContainer {
     /// Returns whether compression changes it.
     pub(super) fn is_compressed_by(&self, options: &CompressOptions) -> bool {
         match (self.kind, self.compression) {
-            (ContainerKind::Bundle, _) => true,
+            (ContainerKind::Bundle | ContainerKind::NvFatbin, _) => true,
             (_, Some(_)) => options.recompress,
             _ => matches!(self.treatment(options), Some(Treatment::Compress | Treatment::Upgrade)),
         }

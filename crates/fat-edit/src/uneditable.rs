@@ -31,9 +31,6 @@ impl EditableFile {
                 .filter(|_| !container.images.is_empty())
                 .and_then(fat_object::ImageInfo::bundle_form);
             match (container.kind, form) {
-                (ContainerKind::NvFatbin, _) => {
-                    container.uneditable = Some("NVIDIA fatbinaries");
-                }
                 (ContainerKind::Hcf, _) => {
                     container.uneditable = Some("HCF containers");
                 }
@@ -115,7 +112,10 @@ impl Planner<'_> {
         let is_bundle = |container: &EditableContainer| {
             matches!(
                 container.kind,
-                ContainerKind::Bundle | ContainerKind::Ccob | ContainerKind::OffloadBinary
+                ContainerKind::Bundle
+                    | ContainerKind::Ccob
+                    | ContainerKind::OffloadBinary
+                    | ContainerKind::NvFatbin
             )
         };
         let keeps = matches!(self.edit.bundles, BundleEdit::Keep);
@@ -133,7 +133,9 @@ impl Planner<'_> {
             || match &self.edit.bundles {
                 BundleEdit::Keep => false,
                 BundleEdit::Compress(options) => container.is_compressed_by(options),
-                BundleEdit::Decompress => container.compression.is_some(),
+                BundleEdit::Decompress => {
+                    container.compression.is_some() || container.kind == ContainerKind::NvFatbin
+                }
             }
     }
 }

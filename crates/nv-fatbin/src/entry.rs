@@ -258,6 +258,25 @@ impl<'data> Entry<'data> {
         self.bytes().ok_or_else(|| self.not_in_memory(size))
     }
 
+    /// Returns the size of the header with its extension.
+    pub(crate) fn header_len(&self) -> usize {
+        usize::try_from(self.wire.header_size).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the payload of an entry that is not compressed; of PTX without the zeros after the NUL that ends it, if these
+    /// only fill it up to a multiple of 8.
+    pub(crate) fn unpadded(&self) -> &'data [u8] {
+        let payload = self.payload().unwrap_or_default();
+        let is_text = matches!(self.kind(), Kind::PTX | Kind::RELOCATABLE_PTX);
+        let text = payload.iter().position(|&byte| byte == 0).filter(|_| is_text);
+        match text.and_then(|nul| payload.split_at_checked(nul.saturating_add(1))) {
+            Some((text, padding)) if padding.len() < 8 && padding.iter().all(|&byte| byte == 0) => {
+                text
+            }
+            _ => payload,
+        }
+    }
+
     fn not_in_memory(&self, needed: u64) -> Error {
         Problem::Incomplete { index: self.index, offset: self.offset, needed }.into()
     }

@@ -210,17 +210,9 @@ impl<'a> NewEntry<'a> {
         }
         let header_size = at(&extension)?;
 
-        let (payload, codec) = match self.compression {
-            Compression::None => (Cow::Borrowed(&*self.code), Flags::empty()),
-            Compression::Lz4 => (Cow::Owned(lz4(&self.code)?), Flags::LZ4),
-            Compression::Zstd(level) => (Cow::Owned(zstd(&self.code, level)?), Flags::ZSTD),
-        };
+        let Stored { payload, codec, compressed_size, size } =
+            Stored::new(&self.code, self.compression)?;
         let flags = self.flags.difference(Flags::CODECS) | codec;
-        let (compressed_size, size) = if codec.is_empty() {
-            (0, 0)
-        } else {
-            (number("compressed code", payload.len())?, to_u64(self.code.len()))
-        };
         let padded = payload.len().next_multiple_of(8);
 
         let mut bytes = Vec::new();
@@ -242,6 +234,89 @@ impl<'a> NewEntry<'a> {
         bytes.extend(extension);
         bytes.extend_from_slice(&payload);
         bytes.resize(bytes.len().next_multiple_of(8), 0);
+        Ok(bytes)
+    }
+}
+
+/// Code as an entry stores it.
+struct Stored<'c> {
+    payload: Cow<'c, [u8]>,
+    /// The flag of the codec; none for code that is not compressed.
+    codec: Flags,
+    compressed_size: u32,
+    size: u64,
+}
+
+impl<'c> Stored<'c> {
+    fn new(code: &'c [u8], compression: Compression) -> Result<Self, Error> {
+        let (payload, codec) = match compression {
+            Compression::None => (Cow::Borrowed(code), Flags::empty()),
+            Compression::Lz4 => (Cow::Owned(lz4(code)?), Flags::LZ4),
+            Compression::Zstd(level) => (Cow::Owned(zstd(code, level)?), Flags::ZSTD),
+        };
+        let (compressed_size, size) = if codec.is_empty() {
+            (0, 0)
+        } else {
+            (number("compressed code", payload.len())?, to_u64(code.len()))
+        };
+        Ok(Stored { payload, codec, compressed_size, size })
+    }
+}
+
+impl Entry<'_> {
+    /// Returns the bytes of this entry with its code stored in another form. All other fields keep their values.
+    ///
+    /// Code that is not compressed has no exact size: the zeros that fill it up to a multiple of 8 count as a part of it, but
+    /// not after PTX. So an entry that is compressed and then stored as it is has the bytes that it had. The other way round
+    /// it has them with the encoder and the level of whoever wrote it.
+    ///
+    /// `max` limits the size of the code, in bytes.
+    ///
+    /// ```
+    /// use nv_fatbin::{Architecture, Compression, Fatbin, NewEntry, NewFatbin};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let text = b".version 8.7\n.target sm_90\n.address_size 64\n";
+    /// let entry = NewEntry::ptx(Architecture::from_name("sm_90").ok_or("a name")?, text)?;
+    /// let mut fatbin = NewFatbin::new();
+    /// fatbin.add(&entry)?;
+    /// fatbin.add(&entry.compression(Compression::Lz4))?;
+    /// let fatbin = fatbin.to_vec()?;
+    /// let entries = Fatbin::parse(&fatbin)?.entries().collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(entries[0].stored_as(Compression::Lz4, 1 << 20)?, entries[1].bytes().unwrap());
+    /// assert_eq!(entries[1].stored_as(Compression::None, 1 << 20)?, entries[0].bytes().unwrap());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`decompress`](Self::decompress) and of [`NewFatbin::add`].
+    pub fn stored_as(&self, compression: Compression, max: u64) -> Result<Vec<u8>, Error> {
+        let index = self.index();
+        let whole = self.whole()?;
+        let code = match self.codec() {
+            Some(_) => self.decompress(max)?,
+            None => Cow::Borrowed(self.unpadded()),
+        };
+        let stored = Stored::new(&code, compression).map_err(|error| error.of_entry(index))?;
+        let flags = self.flags().difference(Flags::CODECS) | stored.codec;
+        let padded = stored.payload.len().next_multiple_of(8);
+        let mut bytes = Vec::new();
+        let header = whole.get(..self.header_len()).unwrap_or_default();
+        reserve(&mut bytes, header.len().saturating_add(padded))?;
+        bytes.extend_from_slice(header);
+        bytes.extend_from_slice(&stored.payload);
+        bytes.resize(header.len().saturating_add(padded), 0);
+        let fields: [(usize, &[u8]); 4] = [
+            (8, &to_u64(padded).to_le_bytes()),
+            (16, &stored.compressed_size.to_le_bytes()),
+            (40, &flags.bits().to_le_bytes()),
+            (56, &stored.size.to_le_bytes()),
+        ];
+        for (at, value) in fields {
+            bytes.iter_mut().skip(at).zip(value).for_each(|(byte, value)| *byte = *value);
+        }
         Ok(bytes)
     }
 }

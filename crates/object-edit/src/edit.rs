@@ -8,7 +8,7 @@ use crate::archive;
 use crate::error::Error;
 use crate::host::{Edited, HostContext, Options, SectionEdit};
 use crate::output::{NewInputs, Output};
-use crate::{coff, elf, elf_object, pe};
+use crate::{coff, elf, elf_object, pe, registration};
 
 /// The format of a host file whose sections can be edited.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +39,9 @@ pub fn edit(
     new: &mut dyn NewInputs,
 ) -> Result<Edited, Error> {
     let context = HostContext { window, options };
+    if matches!(format, Format::LinkedElf | Format::Pe) {
+        registration::check(source, &sections)?;
+    }
     Ok(match format {
         Format::LinkedElf => elf::edit(source, context, sections),
         Format::ElfObject => elf_object::edit(source, context, sections),

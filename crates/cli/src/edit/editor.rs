@@ -303,8 +303,15 @@ fn describe(note: &EditNote, contents: &EditableFile, wishes: &Wishes) -> String
             "decompress will restore its device code, but not every other byte: byte {offset:#x} will differ"
         ),
         EditNote::NotDecompressible => {
-            "holds bundles that were linked compressed: decompress needs --grow, before and after"
+            "holds device code that was linked compressed: decompress needs --grow, before and after"
                 .to_owned()
+        }
+        EditNote::Placeholders { count } => {
+            let (fatbinaries, keep) = match count {
+                1 => ("fatbinary", "keeps its"),
+                _ => ("fatbinaries", "keep their"),
+            };
+            format!("{count} {fatbinaries} {keep} smallest image: a wrapper leads there")
         }
         EditNote::OlderOffloadBinaries { count } => format!(
             "{}: versions 1 and 2, for readers that may not know version 3 (--format-version 3 compresses what is never loaded)",

@@ -100,9 +100,9 @@ pub(super) struct Host {
 pub(crate) struct Uneditable {
     /// Skip device code that cannot be edited
     ///
-    /// Without this option, an edit that would change NVIDIA fatbinaries, or device code in Mach-O files,
-    /// WebAssembly modules or LLVM bitcode, is refused. With it, everything else is edited, and a note names what
-    /// is skipped.
+    /// Without this option, an edit that would change device code in Mach-O files, WebAssembly modules, LLVM bitcode
+    /// or at places that only a scan finds is refused. With it, everything else is edited, and a note names what is
+    /// skipped.
     #[arg(long)]
     pub(crate) allow_uneditable: bool,
 }

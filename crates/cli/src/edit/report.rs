@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use fat_edit::{EditNote, EditPlan, EditableFile};
+use fat_edit::{EditNote, EditPlan, EditableContainer, EditableFile};
 use fat_object::ContainerKind;
 use serde::Serialize;
 use target_id::OffloadKind;
@@ -93,6 +93,9 @@ impl FileRow {
         plan: &EditPlan,
         wishes: &Wishes,
     ) -> Self {
+        let images = |container: &EditableContainer| {
+            contents.images().get(container.images()).unwrap_or_default()
+        };
         let containers = plan.containers().iter().filter_map(|change| {
             let container = contents.containers().get(change.container)?;
             let path = container.path().iter();
@@ -104,7 +107,9 @@ impl FileRow {
                 uncompressed_before: change.uncompressed_before,
                 uncompressed_after: change.uncompressed_after,
                 kind: container.kind(),
-                is_compressed: container.compression().is_some(),
+                is_compressed: container.compression().is_some()
+                    || container.kind() == ContainerKind::NvFatbin
+                        && images(container).iter().all(|image| image.compression().is_some()),
             })
         });
         FileRow {
@@ -159,13 +164,18 @@ impl FileRow {
         }
         let places: Vec<_> = self.containers.iter().filter(|place| place.has_form()).collect();
         let n = places.len();
-        let is_package = |place: &&&ContainerRow| place.kind == ContainerKind::OffloadBinary;
-        let noun = match (places.iter().filter(is_package).count(), n) {
-            (0, 1) => "bundle",
-            (0, _) => "bundles",
-            (_, 1) => "offload binary",
-            (packages, _) if packages == n => "offload binaries",
-            _ => "bundles and offload binaries",
+        let count = |kind| places.iter().filter(|place| place.kind == kind).count();
+        let (packages, fatbinaries) =
+            (count(ContainerKind::OffloadBinary), count(ContainerKind::NvFatbin));
+        let noun = match (packages, fatbinaries) {
+            (0, 0) if n == 1 => "bundle",
+            (0, 0) => "bundles",
+            (1, 0) if n == 1 => "offload binary",
+            (0, 1) if n == 1 => "fatbinary",
+            (packages, 0) if packages == n => "offload binaries",
+            (0, fatbinaries) if fatbinaries == n => "fatbinaries",
+            (_, 0) => "bundles and offload binaries",
+            _ => "containers",
         };
         let is = if n == 1 { "is" } else { "are" };
         match work {
@@ -195,7 +205,10 @@ impl ContainerRow {
     fn has_form(&self) -> bool {
         matches!(
             self.kind,
-            ContainerKind::Bundle | ContainerKind::Ccob | ContainerKind::OffloadBinary
+            ContainerKind::Bundle
+                | ContainerKind::Ccob
+                | ContainerKind::OffloadBinary
+                | ContainerKind::NvFatbin
         )
     }
 }
@@ -279,8 +292,10 @@ fn target_table(rows: &[TargetRow]) -> Table {
 }
 
 fn container_table(rows: &[ContainerRow]) -> Table {
-    let has_package = rows.iter().any(|row| row.kind == ContainerKind::OffloadBinary);
-    let heading = if has_package { "CONTAINER" } else { "BUNDLE" };
+    let is_bundle =
+        |row: &ContainerRow| matches!(row.kind, ContainerKind::Bundle | ContainerKind::Ccob);
+    let has_bundles_only = rows.iter().filter(|row| row.has_form()).all(is_bundle);
+    let heading = if has_bundles_only { "BUNDLE" } else { "CONTAINER" };
     let mut table = Table::default()
         .column(heading, Align::Left, PLAIN)
         .column("CHANGE", Align::Left, PLAIN)

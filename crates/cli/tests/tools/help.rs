@@ -169,6 +169,7 @@ mod runs {
             for (name, original) in [
                 ("libfoo.so", "hip-two-units-ccob.so"),
                 ("libfoo.a", "libbundles.a"),
+                ("libcuda.a", "cuda-fatbin.o"),
                 ("kernels.ccob", "hip-ccob-v3.hipfb"),
                 ("fat.o", "bundle.o"),
                 ("host.o", "host.o"),

@@ -5,7 +5,7 @@
 
 use bundle_format::EntryId;
 use device_select::{Answer, Candidate, Device, Given, Selection, Unit, select};
-use fat_object::FileFormat::{Bitcode, Cubin, Elf, Fatbinary, Ptx, SpirV, Zstd};
+use fat_object::FileFormat::{Bitcode, Cubin, Elf, Empty, Fatbinary, Ptx, SpirV, Zstd};
 use fat_object::{ContainerKind, FileFormat};
 
 const CODE: FileFormat = Elf { machine: 224 };
@@ -228,7 +228,7 @@ fn hosts_and_unusable_entries_are_for_no_gpu() {
     let unit = Unit::new(vec![
         bundled("host-x86_64-unknown-linux-gnu-", CODE),
         bundled("hip-amdgcn-amd-amdhsa--gfx906", Fatbinary),
-        bundled("hip-amdgcn-amd-amdhsa--gfx906", CODE).with_size(0),
+        bundled("hip-amdgcn-amd-amdhsa--gfx906", Empty),
         bundled("hip-amdgcn-amd-amdhsa--", CODE),
         bundled("hip-amdgcn-amd-amdhsa--gfx906:xnack", CODE),
     ]);

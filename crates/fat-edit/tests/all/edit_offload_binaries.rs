@@ -2,10 +2,7 @@
 
 use crate::editing::*;
 use bundle_format::text::{Leader, to_vec};
-use fat_edit::{
-    Change, CompressOptions, Edit, EditNote, EditOptions, EditableFile, Error, ErrorKind,
-    ImageChange,
-};
+use fat_edit::{Edit, EditOptions, EditableFile, Error, ErrorKind, ImageChange};
 use offload_binary::{Flags, FormatVersion, ImageEntry, ImageKind, OffloadBinary, OffloadKind};
 
 const ARCHS: [&str; 3] = ["gfx906", "gfx90a", "gfx1100"];
@@ -208,63 +205,6 @@ fn missing_images_are_named() {
     assert_eq!(error.to_string(), "no container 1: the file has 1");
     let error = refused(b"no device code", &[], |_, edit| edit.remove(0));
     assert_eq!(error.to_string(), "no device code found");
-}
-
-/// Header of 16 bytes, one entry of 64 with 8 bytes of PTX for sm_70.
-fn fatbin() -> Vec<u8> {
-    let mut fatbin = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
-    fatbin.extend(72_u64.to_le_bytes());
-    let mut entry = vec![1, 0, 1, 1, 64, 0, 0, 0];
-    entry.extend(8_u64.to_le_bytes());
-    entry.resize(64, 0);
-    entry[28..32].copy_from_slice(&70_u32.to_le_bytes());
-    fatbin.extend(entry);
-    fatbin.extend(b".versio\n");
-    fatbin
-}
-
-#[test]
-fn fatbinaries_are_not_edited() {
-    let fatbin = fatbin();
-    let device = bundle(&[(HOST, b""), (GFX906, b"x"), (GFX90A, b"y")], 8);
-    let file = [device, vec![0; 40], fatbin.clone()].concat();
-    assert_eq!(images(&file).len(), 4);
-    let out = remove(&file, &[GFX906]).unwrap();
-    assert!(out.ends_with(&fatbin));
-    let error = refused(&file, &[], |_, edit| edit.remove(3));
-    assert_eq!(error.to_string(), "nv-fatbin:1: NVIDIA fatbinaries cannot be edited");
-
-    // All or nothing, unless it may stay.
-    let both = |_: &EditableFile, edit: &mut Edit| [1, 3].into_iter().for_each(|n| edit.remove(n));
-    let error = refused(&file, &[], both);
-    assert_eq!(error.to_string(), "nv-fatbin:1: NVIDIA fatbinaries cannot be edited");
-    let options = EditOptions::default().with_allow_uneditable(true);
-    let (plan, left) = plan_with(&file, options, &[], both).unwrap();
-    assert!(left == out);
-    let kind = "NVIDIA fatbinaries";
-    assert_eq!(surveyed(&file).containers()[1].uneditable(), Some(kind));
-    assert_eq!(plan.notes(), [EditNote::Uneditable { kind, containers: vec![1] }]);
-    assert_eq!(plan.containers()[1].change, Change::Kept);
-    assert_eq!(plan.images()[3].size_after, Some(8));
-}
-
-/// Edits of bundles leave fatbinaries alone, unless there is nothing else.
-#[test]
-fn files_without_bundles_are_neither_compressed_nor_decompressed() {
-    let compress = |_: &EditableFile, edit: &mut Edit| edit.compress(CompressOptions::default());
-    let decompress = |_: &EditableFile, edit: &mut Edit| edit.decompress();
-    let allowed = EditOptions::default().with_allow_uneditable(true);
-    let file = fatbin();
-    for edit in [compress, decompress] {
-        assert!(refused(&file, &[], edit).kind() == ErrorKind::NoBundle);
-        let (plan, out) = plan_with(&file, allowed.clone(), &[], edit).unwrap();
-        assert!(plan.is_unchanged() && plan.notes().is_empty() && out == file);
-    }
-    let device = bundle(&[(HOST, b""), (GFX906, &[7; 5000])], 8);
-    let file = [device, fatbin()].concat();
-    let (plan, out) = plan_with(&file, EditOptions::default(), &[], compress).unwrap();
-    assert!(out.len() < file.len() && out.ends_with(&fatbin()) && plan.notes().is_empty());
-    assert!(plan_with(&file, EditOptions::default(), &[], decompress).unwrap().1 == file);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Edits of offload binaries in `.hip_fat` of PE files: the name of `.hip_fatbin`, cut to eight bytes.
 
-#[path = "../linked_pe/mod.rs"]
-mod linked_pe;
 use std::io::Cursor;
 
+use crate::linked_pe;
 use crate::registered::{self, Form, TARGETS, Unit, contents_of, noise};
 use fat_edit::{CompressOptions, Edit, EditNote, EditOptions, Error, ErrorKind, survey};
 use fat_object::Options;

@@ -17,6 +17,8 @@ mod editing;
 mod elf_objects;
 #[path = "../linked/mod.rs"]
 mod linked;
+#[path = "../linked_pe/mod.rs"]
+mod linked_pe;
 #[path = "../registered/mod.rs"]
 mod registered;
 
@@ -28,6 +30,7 @@ mod edit_coff;
 mod edit_compressed;
 mod edit_compressed_binaries;
 mod edit_elf;
+mod edit_fatbinaries;
 mod edit_hosts;
 mod edit_limits;
 mod edit_model;

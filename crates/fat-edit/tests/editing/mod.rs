@@ -107,7 +107,10 @@ pub fn images(file: &[u8]) -> Vec<(String, Vec<u8>)> {
                 None => format!("{:?}", image.target()),
             };
             let mut bytes = Vec::new();
-            image.reader().read_to_end(&mut bytes)?;
+            match image.code()? {
+                Some(code) => bytes = code,
+                None => _ = image.reader().read_to_end(&mut bytes)?,
+            }
             self.0.push((name, bytes));
             Ok(())
         }

@@ -31,10 +31,17 @@ pub enum Pointers {
     Plain,
 }
 
+/// Names of the section of device code and of that of wrappers, the first words of a wrapper, and the alignment.
+type Registration = (&'static str, &'static str, u64, u64);
+const HIP: Registration = (".hip_fatbin", ".hipFatBinSegment", 0x1_4849_5046, 4096);
+const CUDA: Registration = (".nv_fatbin", ".nvFatBinSegment", 0x1_4662_43b1, 8);
+
 /// Description of the file.
 #[derive(Clone, Debug)]
 pub struct Linked {
     pub style: Style,
+    /// The device code is CUDA's, not HIP's.
+    pub cuda: bool,
     pub e_type: u16,
     pub machine: u16,
     pub page: u64,
@@ -67,6 +74,7 @@ impl Default for Linked {
     fn default() -> Self {
         Linked {
             style: Style::Third,
+            cuda: false,
             e_type: DYN,
             machine: X86_64,
             page: 4096,
@@ -178,13 +186,14 @@ impl Linked {
             add(".text", 1, 6, 16, 1, vec![0x90; 64 + 7 * self.operands.len()]);
         }
         add(".rodata", 1, 2, 16, third, filler(4, 100));
+        let (device_name, wrappers_name, _, align) = if self.cuda { CUDA } else { HIP };
         let mut device = Vec::new();
         for bundle in &self.bundles {
-            device.resize(device.len().next_multiple_of(4096), 0);
+            device.resize(device.len().next_multiple_of(align as usize), 0);
             device.extend(bundle);
         }
         device.resize(device.len() + self.tail, 0);
-        add(".hip_fatbin", 1, 2, 4096, third, device);
+        add(device_name, 1, 2, align, third, device);
         if self.after {
             add(".eh_frame", 1, 2, 8, third, filler(5, 90));
         }
@@ -196,7 +205,7 @@ impl Linked {
         if self.dynamic {
             add(".dynamic", 6, 3, 8, last, vec![0; 16 * 12]);
         }
-        add(".hipFatBinSegment", 1, 3, 8, last, vec![0; 24 * count]);
+        add(wrappers_name, 1, 3, 8, last, vec![0; 24 * count]);
         // As mold leaves it: empty, at the end of what is in the file.
         add(".tm_clone_table", 1, 3, 8, last, Vec::new());
         add(".bss", 8, 3, 16, last, Vec::new());
@@ -366,17 +375,18 @@ impl Linked {
     /// Fills in everything that depends on addresses.
     fn fill(&self, sections: &mut [Section]) {
         let find = |sections: &[Section], name: &str| sections.iter().position(|s| s.name == name);
-        let Some(device) = find(sections, ".hip_fatbin") else { return };
-        let Some(wrappers) = find(sections, ".hipFatBinSegment") else { return };
+        let (device, wrappers, magic, align) = if self.cuda { CUDA } else { HIP };
+        let Some(device) = find(sections, device) else { return };
+        let Some(wrappers) = find(sections, wrappers) else { return };
         let mut starts = Vec::new();
         let mut at = sections[device].address;
         for bundle in &self.bundles {
-            at = at.next_multiple_of(4096);
+            at = at.next_multiple_of(align);
             starts.push(at);
             at += bundle.len() as u64;
         }
         let in_place = self.pointers != Pointers::Symbols;
-        let wrapper = |&start: &u64| words(&[0x1_4849_5046, if in_place { start } else { 0 }, 0]);
+        let wrapper = |&start: &u64| words(&[magic, if in_place { start } else { 0 }, 0]);
         sections[wrappers].bytes = starts.iter().flat_map(wrapper).collect();
         let pointer = |n: usize| sections[wrappers].address + 24 * n as u64 + 8;
         let pointers: Vec<u64> = (0..starts.len()).map(pointer).collect();
@@ -578,7 +588,8 @@ impl Loaded {
 
     /// The addresses that the wrappers hold once the relocations are applied, for a load address of 0.
     pub fn registered(&self) -> Vec<u64> {
-        let section = self.section(".hipFatBinSegment");
+        let mut sections = self.sections().into_iter();
+        let section = sections.find(|s| [HIP.1, CUDA.1].contains(&&*s.name)).unwrap();
         let rela = self.tag(7).zip(self.tag(8)).map_or(0..0, |(at, size)| at..at + size);
         (0..section.size / 24)
             .map(|n| section.address + 24 * n + 8)
@@ -606,7 +617,7 @@ pub fn check_same(old: &[u8], new: &[u8]) {
         last_end = (load.address + load.memory).next_multiple_of(4096);
     }
     let others = |file: &Loaded| -> Vec<Header> {
-        file.sections().into_iter().filter(|s| s.name != ".hip_fatbin").collect()
+        file.sections().into_iter().filter(|s| ![HIP.0, CUDA.0].contains(&&*s.name)).collect()
     };
     let (before, after) = (others(&old), others(&new));
     assert_eq!(before.len(), after.len());
@@ -630,7 +641,7 @@ pub fn check_same(old: &[u8], new: &[u8]) {
             let memory = new.read(after.address, after.size).unwrap();
             assert!(memory == new.contents(after), "{} lies elsewhere in memory", after.name);
         }
-        let tables = [".dynamic", ".dynsym", ".symtab", ".rela.dyn", ".hipFatBinSegment"];
+        let tables = [".dynamic", ".dynsym", ".symtab", ".rela.dyn", HIP.1, CUDA.1];
         if after.kind != 8 && !tables.contains(&after.name.as_str()) {
             assert!(old.contents(before) == new.contents(after), "{}", before.name);
         }

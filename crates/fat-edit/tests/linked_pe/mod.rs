@@ -1,4 +1,4 @@
-//! PE libraries with HIP's device code, as linkers lay them out, made without a linker, and what a loader makes of them.
+//! PE libraries with device code, as linkers lay them out, made without a linker, and what a loader makes of them.
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
 #![allow(clippy::cast_possible_truncation, reason = "small files")]
 
@@ -24,15 +24,32 @@ fn put(file: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     file[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// A library whose section `.hip_fat` (the name is cut to eight bytes) holds these units, each on pages of its own. A
-/// wrapper in `.hipFatB` leads to each.
+/// The names of the section of device code and of that of wrappers, cut to eight bytes, the first word of a wrapper, and the
+/// alignment.
+type Registration = (&'static str, &'static str, usize, usize);
+const HIP: Registration = (".hip_fat", ".hipFatB", 0x4849_5046, PAGE);
+const CUDA: Registration = (".nv_fatb", ".nvFatBi", 0x4662_43b1, 8);
+
+/// A library whose section `.hip_fat` holds these units, each on pages of its own. A wrapper in `.hipFatB` leads to each.
 pub fn build(units: &[Vec<u8>]) -> Vec<u8> {
+    build_for(&HIP, units)
+}
+
+/// The same for fatbinaries in `.nv_fatb`.
+pub fn build_cuda(units: &[Vec<u8>]) -> Vec<u8> {
+    build_for(&CUDA, units)
+}
+
+fn build_for(
+    &(device_name, wrappers_name, magic, align): &Registration,
+    units: &[Vec<u8>],
+) -> Vec<u8> {
     let (mut device, mut wrappers) = (Vec::new(), Vec::new());
     let mut relocations = words(&[WRAPPERS, 8 + 2 * units.len().next_multiple_of(2)]);
     for (n, unit) in units.iter().enumerate() {
-        let start = device.len().next_multiple_of(PAGE);
+        let start = device.len().next_multiple_of(align);
         put(&mut device, start, unit);
-        wrappers.extend(words(&[0x4849_5046, 1]));
+        wrappers.extend(words(&[magic, 1]));
         wrappers.extend((BASE + (DEVICE + start) as u64).to_le_bytes());
         wrappers.extend([0; 8]);
         relocations.extend((0xa008 + 24 * n as u16).to_le_bytes());
@@ -41,10 +58,10 @@ pub fn build(units: &[Vec<u8>]) -> Vec<u8> {
     let after = (DEVICE + device.len()).next_multiple_of(PAGE);
     let directory = words(&[after, relocations.len()]);
     let sections = [
-        (b".text\0\0\0", 0x1000, vec![0xc3; 0x30], 0x6000_0020),
-        (b".hipFatB", WRAPPERS, wrappers, 0x4000_0040),
-        (b".hip_fat", DEVICE, device, 0x4000_0040),
-        (b".reloc\0\0", after, relocations, 0x4200_0040),
+        (".text\0\0\0", 0x1000, vec![0xc3; 0x30], 0x6000_0020),
+        (wrappers_name, WRAPPERS, wrappers, 0x4000_0040),
+        (device_name, DEVICE, device, 0x4000_0040),
+        (".reloc\0\0", after, relocations, 0x4200_0040),
     ];
 
     let mut file = Vec::new();
@@ -60,7 +77,7 @@ pub fn build(units: &[Vec<u8>]) -> Vec<u8> {
     let (mut raw_at, mut initialized) = (0x400, 0);
     for (n, (name, address, contents, flags)) in sections.iter().enumerate() {
         let raw_size = contents.len().next_multiple_of(FILE_ALIGNMENT);
-        put(&mut file, TABLE + 40 * n, &name[..]);
+        put(&mut file, TABLE + 40 * n, name.as_bytes());
         let header = words(&[contents.len(), *address, raw_size, raw_at, 0, 0, 0, *flags]);
         put(&mut file, TABLE + 40 * n + 8, &header);
         put(&mut file, raw_at, contents);
@@ -121,17 +138,20 @@ fn load(file: &[u8]) -> Vec<u8> {
 /// The memory that each wrapper leads to, up to where the next one leads or the section ends.
 pub fn registered(file: &[u8]) -> Vec<Vec<u8>> {
     let (memory, sections) = (load(file), sections(file));
-    let wrappers = sections.iter().find(|(name, _)| name == ".hipFatB").unwrap().1.clone();
+    let named = |of: &&Registration| sections.iter().any(|(name, _)| name == of.1);
+    let &(device_name, wrappers_name, magic, align) =
+        [&HIP, &CUDA].into_iter().find(named).unwrap();
+    let wrappers = sections.iter().find(|(name, _)| name == wrappers_name).unwrap().1.clone();
     let starts: Vec<_> = wrappers
         .step_by(24)
         .map(|at| {
-            assert_eq!(memory[at..at + 8], words(&[0x4849_5046, 1]));
+            assert_eq!(memory[at..at + 8], words(&[magic, 1]));
             (u64_at(&memory, at + 8) - LOADED_AT) as usize
         })
         .collect();
     let unit = |&start: &usize| {
-        assert_eq!(start % PAGE, 0, "starts on a page");
-        let mut device = sections.iter().filter(|(name, _)| name == ".hip_fat");
+        assert_eq!(start % align, 0, "is aligned");
+        let mut device = sections.iter().filter(|(name, _)| name == device_name);
         let section = device.find(|(_, range)| range.contains(&start)).unwrap().1.clone();
         let next = starts.iter().copied().filter(|&next| next > start).min();
         memory[start..next.unwrap_or(section.end).min(section.end)].to_vec()
@@ -145,8 +165,8 @@ pub fn check_same(old: &[u8], new: &[u8]) {
     for (name, range) in sections(old) {
         let same = |range: Range<usize>| before[range.clone()] == after[range];
         match &*name {
-            ".hip_fat" => {}
-            ".hipFatB" => assert!(range.step_by(24).all(|at| same(at..at + 8))),
+            ".hip_fat" | ".nv_fatb" => {}
+            ".hipFatB" | ".nvFatBi" => assert!(range.step_by(24).all(|at| same(at..at + 8))),
             _ => assert!(same(range), "{name}"),
         }
     }

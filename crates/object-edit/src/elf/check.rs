@@ -18,9 +18,7 @@ use super::wrappers::{PointerForm, Wrapper, wrappers};
 use crate::error::Problem;
 use crate::output::{self, Output};
 use crate::pod::LE;
-
-/// Sections of device code have this name, or one that starts with it.
-const DEVICE_SECTION: &[u8] = b".hip_fatbin";
+use crate::registration::{Device, Registration};
 
 /// Parts of the memory.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +79,7 @@ struct Check<'a> {
     compared: Addresses,
     /// The addresses of the pointers of the wrappers.
     pointers: Vec<u64>,
+    device: Device,
 }
 
 /// Compares the file that `splices` are with the old one.
@@ -93,15 +92,16 @@ pub(super) fn check(
     old: &File,
     splices: &Output,
     allowed: &Addresses,
+    device: Device,
 ) -> Result<(), Problem> {
-    let before = wrappers(source, old)?;
+    let before = wrappers(source, old, device.registration)?;
     let (new, after) = with_new(source, splices, |source| {
         let window = 0..source.len();
         let new = File::read(source, &window).map_err(|error| match error {
             super::file::ReadError::Read(error) => Problem::Read(error),
             _ => fault(0, "the headers cannot be read"),
         })?;
-        let wrappers = wrappers(source, &new)?;
+        let wrappers = wrappers(source, &new, device.registration)?;
         Ok((new, wrappers))
     })?;
     let pointers: Vec<_> = before.iter().map(Wrapper::pointer).collect();
@@ -114,7 +114,7 @@ pub(super) fn check(
         compared.extend(old.address_of(offset).map(|at| at..at.saturating_add(size)));
     }
     let compared = Addresses::new(compared);
-    let check = Check { old, new: &new, splices, allowed, compared, pointers };
+    let check = Check { old, new: &new, splices, allowed, compared, pointers, device };
     registrations(&check, source, &before, &after)?;
     segments::check(&check, source)?;
     sections::check(&check, source)
@@ -136,8 +136,7 @@ fn with_new<T>(
     read(&mut Source::new(&mut reader)?)
 }
 
-/// As many bytes of a bundle as the HIP runtime reads to find the images of a plain one.
-const READABLE: u64 = 4096;
+const PAGE: u64 = 4096;
 
 /// Checks that the same wrappers exist, and that each points to a bundle.
 fn registrations(
@@ -147,13 +146,14 @@ fn registrations(
     after: &[Wrapper],
 ) -> Result<(), Problem> {
     let (old, new) = (check.old, check.new);
+    let Registration { readable: needed, magics, .. } = *check.device.registration;
     if !after.iter().map(|wrapper| wrapper.address).eq(before.iter().map(|old| old.address)) {
         let address = after.first().map_or(0, |wrapper| wrapper.address);
         return Err(fault(address, "other wrappers than before"));
     }
     let device_code = |file: &File| {
         let sections = file.sections.iter();
-        let device = sections.filter(|s| file.name(s).starts_with(DEVICE_SECTION));
+        let device = sections.filter(|s| check.device.is_named(file.name(s)));
         Addresses::new(device.map(addresses).collect())
     };
     let (device_before, device_after) = (device_code(old), device_code(new));
@@ -176,31 +176,31 @@ fn registrations(
         }
         let offset =
             new.offset_of(bundle).ok_or(fault(address, "the wrapper points outside the file"))?;
-        if !contents::is_device_code(source, check.splices, offset)? {
+        if !contents::is_device_code(source, check.splices, offset, magics)? {
             return Err(fault(address, "the wrapper points to what is not device code"));
         }
-        if readable(new, bundle) < readable(old, before.bundle) {
-            return Err(fault(address, "less than 4096 bytes can be read of the bundle"));
+        if readable(new, bundle, needed) < readable(old, before.bundle, needed) {
+            return Err(fault(address, "the runtime cannot read enough of the device code"));
         }
     }
     Ok(())
 }
 
 /// Returns the number of bytes from an address on that can be read from pages with bytes of the file: all of them,
-/// or those that the runtime reads.
-fn readable(file: &File, address: u64) -> u64 {
+/// or those that the runtime reads at least, which are `needed`.
+fn readable(file: &File, address: u64, needed: u64) -> u64 {
     let Some(load) = file.load_at(address) else { return 0 };
     let end = |load: &ProgramHeader| load.p_vaddr.get(LE).saturating_add(load.p_filesz.get(LE));
-    let mut until = end(load).checked_next_multiple_of(READABLE).unwrap_or(u64::MAX);
+    let mut until = end(load).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
     for next in file.loads_from(address).filter(|next| next.p_vaddr.get(LE) > address) {
-        if next.p_vaddr.get(LE) & !(READABLE - 1) > until || until - address >= READABLE {
+        if next.p_vaddr.get(LE) & !(PAGE - 1) > until || until - address >= needed {
             break;
         }
         if next.p_flags == load.p_flags {
             until = until.max(end(next));
         }
     }
-    until.saturating_sub(address).min(READABLE)
+    until.saturating_sub(address).min(needed)
 }
 
 #[cfg(test)]
@@ -211,6 +211,9 @@ mod tests {
     };
     use super::super::wrappers::{Patch, repoint};
     use super::*;
+    use crate::registration::HIP;
+
+    const DEVICE: Device = Device { registration: &HIP, section: ".hip_fatbin" };
 
     /// Returns the addresses that may change when bundles are packed.
     fn allowed() -> Addresses {
@@ -218,7 +221,7 @@ mod tests {
     }
 
     fn compare(old: &[u8], new: &[u8]) -> Result<(), Problem> {
-        with(old, |source, file| check(source, file, &splices(new), &allowed())).unwrap()
+        with(old, |source, file| check(source, file, &splices(new), &allowed(), DEVICE)).unwrap()
     }
 
     /// Returns the result of the check.
@@ -245,7 +248,7 @@ mod tests {
         };
         let bytes = Sample { cut: 0x3000..0x4000, ..sample() }.build();
         let patches = with(&bytes, |source, file| {
-            let wrappers = wrappers(source, file).unwrap();
+            let wrappers = wrappers(source, file, &HIP).unwrap();
             let mut patches = repoint(source, file, &wrappers, &moved).unwrap();
             // The symbols, which are not in the section of this file any more.
             for table in [DYNSYM, 0x5300] {
@@ -262,9 +265,9 @@ mod tests {
         compare(&bytes, &bytes).unwrap();
         let copy = output::copy_of(&(0..bytes.len() as u64));
         let nothing = Addresses::default();
-        with(&bytes, |source, file| check(source, file, &copy, &allowed()).unwrap());
+        with(&bytes, |source, file| check(source, file, &copy, &allowed(), DEVICE).unwrap());
         // A section of device code always may change.
-        let result = with(&bytes, |source, file| check(source, file, &copy, &nothing));
+        let result = with(&bytes, |source, file| check(source, file, &copy, &nothing, DEVICE));
         assert!(result.unwrap().is_err());
     }
 

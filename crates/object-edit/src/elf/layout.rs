@@ -10,7 +10,6 @@ use super::validate::MOST_SEGMENTS;
 use crate::error::Problem;
 use crate::pod::LE;
 
-/// Bundles start at multiples of this: the HIP runtime maps them by the page.
 pub(super) const PAGE: u64 = 4096;
 
 /// A bundle.
@@ -28,16 +27,16 @@ pub(super) struct Bundle {
 pub(super) fn stay(bundles: &[Bundle], end: u64) -> Option<Vec<u64>> {
     let pinned: Vec<Bundle> =
         bundles.iter().map(|bundle| Bundle { pinned: true, ..bundle.clone() }).collect();
-    pack(&pinned, pinned.first()?.old.start, end)
+    pack(&pinned, pinned.first()?.old.start, end, 1)
 }
 
-/// Returns the starts of bundles, each as close to the end of the previous one as it may be; `None` if that is not
+/// Returns the starts of bundles, each as close to the end of the previous one as `align` permits; `None` if that is not
 /// close enough.
-pub(super) fn pack(bundles: &[Bundle], start: u64, end: u64) -> Option<Vec<u64>> {
+pub(super) fn pack(bundles: &[Bundle], start: u64, end: u64, align: u64) -> Option<Vec<u64>> {
     let mut starts = Vec::new();
     let mut at = start;
     for (n, bundle) in bundles.iter().enumerate() {
-        let free = if n == 0 { start } else { up(at, PAGE) };
+        let free = if n == 0 { start } else { up(at, align) };
         let place = if bundle.pinned { bundle.old.start } else { free };
         if place < at {
             return None;

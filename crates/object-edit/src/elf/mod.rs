@@ -11,6 +11,7 @@ mod dynamic;
 mod file;
 mod layout;
 mod movable;
+mod names;
 mod place;
 mod references;
 mod relocations;
@@ -27,6 +28,7 @@ mod validate;
 mod wrappers;
 mod write;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use byte_parts::{ReadSeek, Source};
@@ -46,26 +48,50 @@ use crate::error::Problem;
 use crate::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::output::{self, Input, Output};
 use crate::pod::LE;
+use crate::registration::{Device, HIP, Registration};
 
-const SECTION: &str = ".hip_fatbin";
-
-/// Lays out the file in the window with other device code in its sections.
+/// Lays out the file in the window with other device code in its sections: those of one name after those of the other.
 pub(crate) fn edit(
     source: &mut Source<'_>,
     context: HostContext<'_>,
     sections: Vec<SectionEdit>,
 ) -> Result<Edited, Problem> {
-    let unchanged = output::copy_of(context.window);
-    if !sections.iter().any(SectionEdit::is_changed) {
-        return Ok(Edited::new(unchanged));
+    let mut edited: Option<Edited> = None;
+    for edits in names::by_name(sections)? {
+        let (device, sections) = edits;
+        edited = Some(match edited {
+            None => edit_device(source, context, device, sections)?,
+            Some(Edited { parts, zeroed, signature_dropped }) => {
+                let places = names::Places::of(source, context.window)?;
+                let mut more = 0;
+                let parts = output::edited(&parts, source, |source, window| {
+                    let sections = places.follow(source, window, sections)?;
+                    let context = HostContext { window, ..context };
+                    let edited = edit_device(source, context, device, sections)?;
+                    more = edited.zeroed;
+                    Ok::<_, Problem>(Some(edited.parts))
+                })?;
+                Edited { parts, zeroed: zeroed.saturating_add(more), signature_dropped }
+            }
+        });
     }
+    Ok(edited.unwrap_or_else(|| Edited::new(output::copy_of(context.window))))
+}
+
+/// Lays out the file with other device code in the sections of one name.
+fn edit_device(
+    source: &mut Source<'_>,
+    context: HostContext<'_>,
+    device: Device,
+    sections: Vec<SectionEdit>,
+) -> Result<Edited, Problem> {
     let file = File::read(source, context.window)?;
-    let (indices, items) = device_code(&file, sections)?;
+    let (indices, items) = device_code(&file, device, sections)?;
     validate::validate(&file)?;
     let start = items.first().ok_or(Problem::NoDeviceCode)?.0.start;
     let dynamic = Dynamic::read(source, &file)?;
     let slot = Slot::find(&file, &dynamic, indices, start)?;
-    let wrappers = wrappers::wrappers(source, &file)?;
+    let wrappers = wrappers::wrappers(source, &file, device.registration)?;
     let mut bundles: Vec<Bundle> = Vec::new();
     let mut contents: Vec<Output> = Vec::new();
     let mut led_to: Vec<u64> = wrappers.iter().map(|wrapper| wrapper.bundle).collect();
@@ -90,8 +116,10 @@ pub(crate) fn edit(
             }
         }
     }
-    check_wrappers(&wrappers, &bundles)?;
-    let editor = Editor { file: &file, dynamic: &dynamic, slot: &slot, wrappers: &wrappers };
+    check_wrappers(&file, device, &wrappers, &bundles)?;
+    let align = slot.align(&file).max(device.registration.align);
+    let editor =
+        Editor { file: &file, dynamic: &dynamic, slot: &slot, wrappers: &wrappers, device, align };
     let layout = editor.lay_out(source, context, &bundles)?;
     editor.write(source, &bundles, contents, &layout)
 }
@@ -111,11 +139,12 @@ pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Problem> {
     if file.sections.is_empty() {
         return Err(Problem::NoSectionHeaders);
     }
-    let mut device_code = file.sections.iter().filter(|s| file.name(s) == SECTION.as_bytes());
+    let is_device_code = |name: &[u8]| HIP.sections.iter().any(|of| of.as_bytes() == name);
+    let mut device_code = file.sections.iter().filter(|s| is_device_code(file.name(s)));
     if device_code.any(|section| section.sh_type.get(LE) == SHT_NOBITS) {
         return Err(Problem::MovedOut { how: "section is NOBITS" });
     }
-    match wrappers::wrappers(&mut source, &file) {
+    match wrappers::wrappers(&mut source, &file, &HIP) {
         Err(error @ (Problem::MovedOut { .. } | Problem::Read(_))) => Err(error),
         _ => Ok(()),
     }
@@ -125,20 +154,17 @@ pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Problem> {
 type DeviceCode = (Vec<usize>, Vec<(Range<u64>, Item)>);
 
 /// Returns the changes, in the order of the file.
-fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Problem> {
-    let unsupported = |kind| Err(Problem::Unsupported { kind });
+fn device_code(
+    file: &File,
+    device: Device,
+    sections: Vec<SectionEdit>,
+) -> Result<DeviceCode, Problem> {
     let mut indices = Vec::new();
     let mut items = Vec::new();
-    let mut edits = std::collections::BTreeMap::new();
-    for section in sections {
-        if section.name == SECTION {
-            edits.insert(section.range.start, section);
-        } else if section.is_changed() {
-            return unsupported(kind_of(&section.name));
-        }
-    }
+    let mut edits: BTreeMap<u64, SectionEdit> =
+        sections.into_iter().map(|section| (section.range.start, section)).collect();
     for (index, section) in file.sections.iter().enumerate() {
-        if file.name(section) != SECTION.as_bytes() || section.sh_size.get(LE) == 0 {
+        if file.name(section) != device.section.as_bytes() || section.sh_size.get(LE) == 0 {
             continue;
         }
         if section.sh_type.get(LE) == SHT_NOBITS {
@@ -152,12 +178,15 @@ fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Pr
             ..file.window.start.saturating_add(range.end);
         match edits.remove(&range.start).map(|edit| (edit.range == range, edit.change)) {
             Some((true, SectionChange::Items(mut bundles))) => {
-                keep_tail(&mut bundles, range.end);
+                keep_tail(&mut bundles, range.end, device.registration.align);
                 for item in bundles {
                     items.push((address(section, &range, &item)?, item));
                 }
             }
-            _ => return unsupported("sections .hip_fatbin without bundles"),
+            _ => {
+                let kind = "sections of device code without containers";
+                return Err(Problem::Unsupported { kind });
+            }
         }
         indices.push(index);
     }
@@ -170,7 +199,7 @@ fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Pr
 
 /// Returns the name of a section's kind, if it is not edited in linked files.
 pub(super) fn uneditable(name: &str) -> Option<&'static str> {
-    (name != SECTION).then(|| kind_of(name))
+    Registration::of(name).is_none().then(|| kind_of(name))
 }
 
 fn kind_of(name: &str) -> &'static str {
@@ -178,18 +207,18 @@ fn kind_of(name: &str) -> &'static str {
         "linked files with bundle entries as sections"
     } else if name.starts_with(".llvm.") {
         "packages in linked ELF files"
-    } else if name.contains("nv_fatbin") || name.contains("nv_relfatbin") {
-        "NVIDIA fatbinaries in linked ELF files"
     } else {
-        "sections of linked ELF files other than .hip_fatbin"
+        "sections of linked ELF files other than .hip_fatbin, .nv_fatbin and __nv_relfatbin"
     }
 }
 
 /// Counts the zeros that the end of a section is aligned by as a part of its last bundle.
-fn keep_tail(bundles: &mut [Item], end: u64) {
+fn keep_tail(bundles: &mut [Item], end: u64, align: u64) {
     let Some(last) = bundles.last_mut() else { return };
     let tail = end.saturating_sub(last.old.end);
-    if let (Some(new), 1..PAGE) = (&mut last.new, tail) {
+    if let Some(new) = &mut last.new
+        && (1..align).contains(&tail)
+    {
         match output::is_copy_of(new, &last.old) {
             true => new.push_input(Input::File, last.old.end..end),
             false => new.push_zeros(tail),
@@ -214,8 +243,21 @@ fn address(
     }
 }
 
-/// Checks that every wrapper points to a bundle which is not removed altogether.
-fn check_wrappers(wrappers: &[Wrapper], bundles: &[Bundle]) -> Result<(), Problem> {
+/// Checks that every wrapper points to a bundle which is not removed altogether, or to other device code.
+fn check_wrappers(
+    file: &File,
+    device: Device,
+    wrappers: &[Wrapper],
+    bundles: &[Bundle],
+) -> Result<(), Problem> {
+    let others = |name: &[u8]| {
+        let mut names = device.registration.sections.iter();
+        !device.is_named(name) && names.any(|of| of.as_bytes() == name)
+    };
+    let others: Vec<Range<u64>> = (file.sections.iter())
+        .filter(|section| others(file.name(section)))
+        .map(file::addresses)
+        .collect();
     for (number, wrapper) in wrappers.iter().enumerate() {
         if matches!(wrapper.form, PointerForm::Unknown { .. }) {
             continue;
@@ -223,6 +265,7 @@ fn check_wrappers(wrappers: &[Wrapper], bundles: &[Bundle]) -> Result<(), Proble
         match bundles.binary_search_by_key(&wrapper.bundle, |bundle| bundle.old.start) {
             Ok(n) if bundles.get(n).is_some_and(|bundle| bundle.size > 0) => {}
             Ok(_) => return Err(Problem::NothingLeft),
+            Err(_) if others.iter().any(|other| other.contains(&wrapper.bundle)) => {}
             Err(_) => {
                 let (address, target) = (wrapper.address, wrapper.bundle);
                 return Err(Problem::WrapperTarget { wrapper: number, address, target });
@@ -238,6 +281,9 @@ struct Editor<'a> {
     dynamic: &'a Dynamic,
     slot: &'a Slot,
     wrappers: &'a [Wrapper],
+    device: Device,
+    /// Bundles that move start at multiples of this.
+    align: u64,
 }
 
 impl Editor<'_> {
@@ -284,7 +330,7 @@ impl Editor<'_> {
         let address = slot.start;
         let splices = parts.write().ok_or(Problem::SelfCheck { address, what })?;
         let headers = self.room_for(segments.len().max(file.segments.len()));
-        check::check(source, file, &splices, &allowed(file, slot, layout, headers))?;
+        check::check(source, file, &splices, &allowed(file, slot, layout, headers), self.device)?;
         Ok(Edited { zeroed: layout.zeroed, ..Edited::new(splices) })
     }
 }

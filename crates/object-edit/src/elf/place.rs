@@ -50,8 +50,8 @@ impl Editor<'_> {
         {
             return Ok(layout);
         }
-        let packed = pack(bundles, start, end);
-        let needed = bundles.iter().map(|bundle| up(bundle.size, PAGE)).sum();
+        let packed = pack(bundles, start, end, self.align);
+        let needed = bundles.iter().map(|bundle| up(bundle.size, self.align)).sum();
         let no_room = Problem::NoRoom { needed, available: end.saturating_sub(start) };
         if stays.is_none() && packed.is_none() && !options.grow {
             return Err(no_room);
@@ -67,7 +67,9 @@ impl Editor<'_> {
                     bundle.pinned = true;
                 }
             }
-            layouts.extend(pack(&pinned, start, end).map(|starts| (starts, stays.is_none())));
+            layouts.extend(
+                pack(&pinned, start, end, self.align).map(|starts| (starts, stays.is_none())),
+            );
         }
         let mut fits = packed.is_some();
         layouts.extend(stays.map(|starts| (starts, true)));
@@ -91,7 +93,7 @@ impl Editor<'_> {
         let memory =
             self.file.loads().map(|load| load.p_vaddr.get(LE).saturating_add(load.p_memsz.get(LE)));
         let start = up(memory.max().unwrap_or(0), align);
-        let starts = pack(bundles, start, u64::MAX >> 1).ok_or(no_room)?;
+        let starts = pack(bundles, start, u64::MAX >> 1, self.align).ok_or(no_room)?;
         task(starts, true)
     }
 

@@ -208,7 +208,7 @@ mod tests {
 
     fn found(sample: &Sample) -> Vec<(usize, u64)> {
         let found = with(&sample.build(), |source, file| {
-            let wrappers = wrappers(source, file).unwrap();
+            let wrappers = wrappers(source, file, &crate::registration::HIP).unwrap();
             foreign_references(source, file, &wrappers, &SLOT, &STARTS).unwrap()
         });
         found.unwrap()

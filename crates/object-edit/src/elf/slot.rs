@@ -258,6 +258,13 @@ impl Slot {
         }
     }
 
+    /// Returns the largest alignment of the sections with bundles.
+    pub(super) fn align(&self, file: &File) -> u64 {
+        let sections = self.sections.iter().filter_map(|&index| file.sections.get(index));
+        let aligns = sections.map(|section| section.sh_addralign.get(LE));
+        aligns.filter(|align| align.is_power_of_two()).max().unwrap_or(1)
+    }
+
     pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
         let run = self.runs.iter().find(|run| run.addresses.contains(&address))?;
         Some(run.offset.saturating_add(address - run.addresses.start))

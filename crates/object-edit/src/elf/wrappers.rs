@@ -1,6 +1,6 @@
-//! The wrappers that register bundles with the HIP runtime, in the forms of their pointers, and how they get others.
+//! The wrappers that register bundles with a runtime, in the forms of their pointers, and how they get others.
 //!
-//! They are in the section `.hipFatBinSegment`. The source of a bundle's address depends on the linker: a
+//! They are in a section of their own. The source of a bundle's address depends on the linker: a
 //! relocation with or without the value in place, or the value alone in a program that is never relocated.
 
 use byte_parts::Source;
@@ -10,10 +10,8 @@ use super::file::{File, Symbol, file_range};
 use super::relocations::{Machine, Relocations, entries};
 use super::symbols;
 use crate::error::Problem;
-use crate::hip_wrapper::{self, POINTER, Record};
 use crate::pod::{LE, first};
-
-const SECTION: &[u8] = b".hipFatBinSegment";
+use crate::registration::{POINTER, Record, Registration};
 
 /// A wrapper. Addresses are those of the file, before a loader adds its own.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,8 +77,12 @@ impl Patch {
 }
 
 /// Returns all wrappers, by address. Does not check that bundles start at their targets.
-pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
-    let mut wrappers = in_place(source, file)?;
+pub(super) fn wrappers(
+    source: &mut Source<'_>,
+    file: &File,
+    registration: &'static Registration,
+) -> Result<Vec<Wrapper>, Problem> {
+    let mut wrappers = in_place(source, file, registration)?;
     if wrappers.is_empty() {
         return Ok(wrappers);
     }
@@ -135,10 +137,15 @@ pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapp
 }
 
 /// Returns the wrappers with their values in the file, before relocations.
-fn in_place(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
+fn in_place(
+    source: &mut Source<'_>,
+    file: &File,
+    registration: &'static Registration,
+) -> Result<Vec<Wrapper>, Problem> {
+    let name = registration.wrappers.as_bytes();
     let mut sections: Vec<_> = (file.sections.iter())
         .filter(|section| {
-            section.sh_flags.get(LE).contains(SHF_ALLOC) && file.name(section) == SECTION
+            section.sh_flags.get(LE).contains(SHF_ALLOC) && file.name(section) == name
         })
         .collect();
     sections.sort_by_key(|section| section.sh_addr.get(LE));
@@ -156,7 +163,7 @@ fn in_place(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Proble
         }
         entries(source, file, &range, &mut |_, offset, record: &Record| {
             let address = address.wrapping_add(offset - range.start);
-            let bundle = hip_wrapper::bundle(record, wrappers.len(), address)?;
+            let bundle = registration.target(record, wrappers.len(), address)?;
             wrappers.push(Wrapper { address, bundle, form: PointerForm::Unknown { kind: 0 } });
             Ok(())
         })?;
@@ -272,9 +279,10 @@ mod tests {
         pointer, with,
     };
     use super::*;
+    use crate::registration::HIP;
 
     fn resolve(sample: &Sample) -> Result<Vec<Wrapper>, Problem> {
-        with(&sample.build(), wrappers).unwrap()
+        with(&sample.build(), |source, file| wrappers(source, file, &HIP)).unwrap()
     }
 
     fn forms(sample: &Sample) -> Vec<(u64, PointerForm)> {
@@ -294,12 +302,12 @@ mod tests {
     fn repointed(sample: &Sample) -> Vec<u64> {
         let bytes = sample.build();
         let patches = with(&bytes, |source, file| {
-            let wrappers = wrappers(source, file).unwrap();
+            let wrappers = wrappers(source, file, &HIP).unwrap();
             repoint(source, file, &wrappers, &moved).unwrap()
         });
         let patches = patches.unwrap();
         let before = resolve(sample).unwrap();
-        let after = with(&patched(&bytes, &patches), wrappers).unwrap().unwrap();
+        let after = with(&patched(&bytes, &patches), |s, f| wrappers(s, f, &HIP)).unwrap().unwrap();
         for (before, after) in before.iter().zip(&after) {
             assert_eq!(after.bundle, moved(before.bundle));
             assert_eq!((before.address, before.form), (after.address, after.form));
@@ -450,12 +458,15 @@ mod tests {
     fn a_part_of_a_wrapper_is_an_error() {
         let mut bytes = Sample::default().build();
         let at = with(&bytes, |_, file| {
-            let index = file.sections.iter().position(|section| file.name(section) == SECTION);
+            let index = file
+                .sections
+                .iter()
+                .position(|section| file.name(section) == HIP.wrappers.as_bytes());
             file.header.e_shoff.get(LE) + 64 * index.unwrap() as u64
         });
         let at = index(at.unwrap());
         bytes[at + 32] = 71;
-        let error = with(&bytes, wrappers).unwrap().unwrap_err();
+        let error = with(&bytes, |source, file| wrappers(source, file, &HIP)).unwrap().unwrap_err();
         assert_eq!(
             error.to_string(),
             format!(
@@ -464,7 +475,10 @@ mod tests {
         );
         bytes[at + 32] = 72;
         bytes[at + 24 + 3] = 1;
-        assert!(matches!(with(&bytes, wrappers).unwrap(), Err(Problem::BeyondEnd { .. })));
+        assert!(matches!(
+            with(&bytes, |source, file| wrappers(source, file, &HIP)).unwrap(),
+            Err(Problem::BeyondEnd { .. })
+        ));
     }
 
     #[test]
@@ -475,7 +489,7 @@ mod tests {
         // DT_RELA: beyond all segments
         bytes[0x6000 + 16 + 8 + 2] = 1;
         assert!(matches!(
-            with(&bytes, wrappers).unwrap(),
+            with(&bytes, |source, file| wrappers(source, file, &HIP)).unwrap(),
             Err(Problem::InconsistentSegments { .. })
         ));
     }

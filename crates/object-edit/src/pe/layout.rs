@@ -18,8 +18,6 @@ use crate::error::Problem;
 use crate::output::{Input, Output};
 use crate::pod::LE;
 
-/// The name of a section whose contents have moved.
-const OLD_NAME: [u8; 8] = *b".hip_old";
 /// Linkers write less than ten.
 const MOST_DEBUG_ENTRIES: u64 = 4096;
 /// Symbols read at once.
@@ -132,7 +130,7 @@ pub(super) fn lay_out(
             // No section may be empty in the file.
             contents.push_zeros(file.file_alignment());
             parts.push(Section {
-                name: OLD_NAME,
+                name: old_name(section.name),
                 virtual_size: word(slot.memory.end - slot.memory.start)?,
                 size_of_raw_data: word(file.file_alignment())?,
                 pointer_to_raw_data: U32::default(),
@@ -407,4 +405,9 @@ pub(super) fn debug_offsets(file: &File) -> Vec<Range<u64>> {
     let count = (directory.end - directory.start) / size;
     let offsets = (0..count).map(|index| directory.start + index * size + field);
     offsets.map(|start| start..start + 4).collect()
+}
+
+/// Returns the name of a section whose contents have moved, which had this name.
+fn old_name(name: [u8; 8]) -> [u8; 8] {
+    if name.starts_with(b".hip") { *b".hip_old" } else { *b".nv_old\0" }
 }

@@ -171,7 +171,7 @@ pub(super) const TOO_LARGE: Problem = Problem::UnsupportedPe { what: "4 GiB or m
 /// Returns the alignment of the starts of bundles. Clang aligns them to pages, other tools to less.
 fn alignment(slot: &Slot) -> u64 {
     let aligned = |to: &u64| slot.bundles.iter().all(|bundle| bundle.old.start % to == 0);
-    [PAGE, 16].into_iter().find(aligned).unwrap_or(1)
+    [PAGE, 16, 8].into_iter().find(aligned).unwrap_or(1)
 }
 
 impl Placement {

@@ -9,17 +9,15 @@ use crate::error::Problem;
 use crate::host::{Item, SectionChange, SectionEdit};
 use crate::output::Output;
 use crate::pod::LE;
-
-/// Sections that are edited, by the names that linkers leave them.
-const DEVICE_SECTIONS: [&str; 2] = [".hip_fatbin", ".hip_fat"];
+use crate::registration::Registration;
 
 /// Items at multiples of it are not joined with others.
 const PAGE: u64 = 4096;
 
 /// Returns the name of a section's kind, if it is not edited in PE files.
 pub(crate) fn uneditable(name: &str) -> Option<&'static str> {
-    let kind = "sections of PE files other than .hip_fatbin and .hip_fat";
-    (!DEVICE_SECTIONS.contains(&name)).then_some(kind)
+    let kind = "sections of PE files other than .hip_fatbin, .nv_fatbin and __nv_relfatbin";
+    Registration::of_short(name).is_none().then_some(kind)
 }
 
 /// A section of device code, or several that an earlier edit made of one. Addresses count from the image base.

@@ -1,4 +1,4 @@
-//! The wrappers that hand bundles to the runtime, in sections `.hipFatBinSegment`.
+//! The wrappers that hand bundles to the runtimes, in sections of their own.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use byte_parts::Source;
 use super::file::{File, file_range};
 use super::slot::Slot;
 use crate::error::Problem;
-use crate::hip_wrapper::{POINTER, Record, bundle};
 use crate::pod::{LE, first};
+use crate::registration::{self, POINTER, Record};
 
-/// Names of sections of wrappers start so; a PE file may have room for no more of them.
-const SECTION: &[u8] = b".hipFatB";
+/// As many characters of a section's name as a PE file may have room for.
+const NAME: usize = 8;
 const SIZE: u64 = size_of::<Record>() as u64;
 /// Alignment of wrappers.
 const ALIGNMENT: usize = 8;
@@ -36,9 +36,15 @@ impl Wrapper {
 pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
     let mut wrappers = Vec::new();
     for section in &file.sections {
-        if !file.name(source, section)?.starts_with(SECTION) {
+        let name = file.name(source, section)?;
+        let is_named = |wrappers: &str| {
+            let start = wrappers.as_bytes().get(..NAME).unwrap_or_default();
+            name.starts_with(start)
+        };
+        let mut all = registration::ALL.into_iter();
+        let Some(registration) = all.find(|registration| is_named(registration.wrappers)) else {
             continue;
-        }
+        };
         let size = file.loaded_size(section).min(section.virtual_size.get(LE).into());
         let raw_at = file_range(section).start;
         let start = file.window.start + raw_at;
@@ -56,7 +62,8 @@ pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>,
                 let address = base.wrapping_add(section.virtual_address.get(LE).into());
                 return Err(Problem::WrapperSection { address, size });
             };
-            let bundle = bundle(&record, wrappers.len(), base.wrapping_add(address))?;
+            let bundle =
+                registration.target(&record, wrappers.len(), base.wrapping_add(address))?;
             wrappers.push(Wrapper {
                 address,
                 target: bundle.wrapping_sub(base),

@@ -11,8 +11,6 @@ use crate::output::{self, Input, Output, Part};
 
 /// Bytes compared at once: whole entries of every table.
 const CHUNK: u64 = 24 * 2048;
-/// First bytes of what wrappers lead to.
-const DEVICE_CODE: [&[u8]; 3] = [b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB", b"\x10\xff\x10\xad"];
 
 /// Sees an offset in a range, and the bytes of both files from there on.
 type Visit<'v> = dyn FnMut(u64, &[u8], &[u8]) -> Result<(), Problem> + 'v;
@@ -68,20 +66,21 @@ impl Check<'_> {
     }
 }
 
-/// Returns whether a bundle or an offload binary starts at this offset of the new file.
+/// Returns whether what starts with one of the magics lies at this offset of the new file.
 pub(super) fn is_device_code(
     source: &mut Source<'_>,
     splices: &Output,
     offset: u64,
+    magics: &[&[u8]],
 ) -> io::Result<bool> {
     if let Some((start, Part::Input(Input::Derived(_), part))) = splices.at(offset) {
         // The contents of a compressed bundle were checked before.
         return Ok(start == offset && part.start == 0);
     }
-    let longest = DEVICE_CODE.iter().map(|magic| magic.len() as u64).max().unwrap_or(0);
+    let longest = magics.iter().map(|magic| magic.len() as u64).max().unwrap_or(0);
     let range = offset..offset.saturating_add(longest);
     let bytes = read(source, splices, &range)?;
-    Ok(DEVICE_CODE.iter().any(|magic| bytes.starts_with(magic)))
+    Ok(magics.iter().any(|magic| bytes.starts_with(magic)))
 }
 
 /// Returns bytes of the new file; fewer where it ends earlier, or where parts of other files follow.

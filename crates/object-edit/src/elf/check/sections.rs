@@ -9,11 +9,12 @@ use object::elf::{
 };
 use object::{LittleEndian, Pod};
 
-use super::{Check, DEVICE_SECTION, fault};
+use super::{Check, fault};
 use crate::elf::file::{File, SectionHeader, Symbol, addresses, file_range};
 use crate::elf::relocations::{Rela, entries};
 use crate::error::Problem;
 use crate::pod::{LE, first};
+use crate::registration::Device;
 
 /// Returns whether a section is compared entry by entry.
 pub(super) fn is_table(section: &SectionHeader) -> bool {
@@ -99,11 +100,11 @@ fn places(file: &File) -> Result<(), Problem> {
 
 /// Returns the sections of both files without those of device code, of which there may be more or fewer.
 fn pairs<'a>(check: &Check<'a>) -> Result<Vec<Pair<'a>>, Problem> {
-    fn others(file: &File) -> Vec<&SectionHeader> {
-        let is_other = |s: &&SectionHeader| !file.name(s).starts_with(DEVICE_SECTION);
+    fn others(file: &File, device: Device) -> Vec<&SectionHeader> {
+        let is_other = |s: &&SectionHeader| !device.is_named(file.name(s));
         file.sections.iter().filter(is_other).collect()
     }
-    let (old, new) = (others(check.old), others(check.new));
+    let (old, new) = (others(check.old, check.device), others(check.new, check.device));
     if old.len() != new.len() {
         return Err(fault(0, "other sections than before"));
     }
@@ -111,9 +112,9 @@ fn pairs<'a>(check: &Check<'a>) -> Result<Vec<Pair<'a>>, Problem> {
 }
 
 /// Returns the name of the section with this index; that of device code for all such.
-fn name(file: &File, index: u64) -> Option<&[u8]> {
+fn name(file: &File, index: u64, device: Device) -> Option<&[u8]> {
     let name = file.name(file.sections.get(usize::try_from(index).ok()?)?);
-    Some(if name.starts_with(DEVICE_SECTION) { DEVICE_SECTION } else { name })
+    Some(if device.is_named(name) { device.section.as_bytes() } else { name })
 }
 
 /// Checks that a section header differs only in its place, and in its address only if it may move.
@@ -126,7 +127,8 @@ fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Re
         )
     };
     let fixed = check.old.name(old) == check.new.name(new) && same(old) == same(new);
-    let link = |old: u32, new: u32| name(check.old, old.into()) == name(check.new, new.into());
+    let name = |file, index: u32| name(file, index.into(), check.device);
+    let link = |old: u32, new: u32| name(check.old, old) == name(check.new, new);
     // For a table of symbols, it is a number of symbols.
     let has_info_link = old.sh_flags.get(LE).contains(SHF_INFO_LINK)
         || matches!(old.sh_type.get(LE), SHT_RELA | SHT_REL);
@@ -161,7 +163,7 @@ fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Re
 fn device(check: &Check<'_>) -> Result<(), Problem> {
     let device = |file: &'_ File| -> Vec<SectionHeader> {
         let sections = file.sections.iter();
-        sections.filter(|s| file.name(s).starts_with(DEVICE_SECTION)).copied().collect()
+        sections.filter(|s| check.device.is_named(file.name(s))).copied().collect()
     };
     let (old, new) = (device(check.old), device(check.new));
     let same = |section: &SectionHeader| {

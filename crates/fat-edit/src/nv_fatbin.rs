@@ -1,0 +1,262 @@
+//! NVIDIA fatbinaries, laid out again from the entries they keep and get.
+
+use std::ops::Range;
+
+use bundle_format::EntryId;
+use byte_parts::Source;
+use fat_object::FileFormat;
+use nv_fatbin::{
+    Architecture, Codec, Compression, CompressionMode, Entry, Fatbin, Flags, Kind, NewEntry,
+    NewFatbin,
+};
+use object_edit::{Input, Output, copy_of};
+
+use crate::compress::CompressOptions;
+use crate::rebuild::{RebuildError, malformed};
+use crate::wishes::{NewImages, Wish, Wishes};
+
+/// Bytes of the header of a fatbinary.
+const HEADER: u64 = 16;
+/// Bytes of the header of an entry that tell all that is needed here.
+const ENTRY_HEADER: usize = 64;
+/// Flags that tell of the file, not of the code.
+const OF_THE_FILE: Flags =
+    Flags::CUDA.union(Flags::OPENCL).union(Flags::LINUX).union(Flags::MACOS).union(Flags::WINDOWS);
+/// Version of the ABI of cubins of CUDA 12 and older, at most.
+const OLDER: (u16, u16) = (1, 7);
+/// The level of Zstandard that `fatbinary` 13 writes if none is asked for.
+const LEVEL: i32 = 5;
+
+/// The form in which entries are to be stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Form {
+    /// As they are.
+    Kept,
+    /// Not compressed.
+    Plain,
+    /// Compressed, by Zstandard at this level; those that are compressed already only if they are to be compressed again.
+    Compressed { level: i32, again: bool },
+}
+
+impl Form {
+    /// Returns the form that compression gives.
+    pub(super) fn compressed(options: &CompressOptions) -> Self {
+        let level = options.write.level().unwrap_or(LEVEL);
+        Form::Compressed { level, again: options.recompress }
+    }
+
+    /// Returns the form that an entry gets; `None` if it stays as it is. Code that no codec here reads stays.
+    ///
+    /// Code of CUDA 12 and older is compressed by LZ4, which every driver reads: Zstandard needs one for CUDA 12.4.
+    fn of(self, entry: &Entry<'_>, is_older: bool) -> Option<Compression> {
+        match (self, entry.codec()) {
+            (Form::Kept, _) | (Form::Plain, None) => None,
+            (_, Some(Codec::Scrambled | Codec::Unknown)) => None,
+            (Form::Plain, Some(_)) => Some(Compression::None),
+            (Form::Compressed { again: false, .. }, Some(_)) => None,
+            (Form::Compressed { .. }, _) if is_older => Some(Compression::Lz4),
+            (Form::Compressed { level, .. }, _) => Some(zstd(level)),
+        }
+    }
+}
+
+/// Returns Zstandard if there is an encoder, and LZ4 if not.
+fn zstd(level: i32) -> Compression {
+    if cfg!(feature = "zstd") { Compression::Zstd(level) } else { Compression::Lz4 }
+}
+
+/// Facts that the headers of all entries tell.
+struct Facts {
+    /// The compression of the first compressed entry.
+    like: Option<Compression>,
+    /// The flags of the file that all have.
+    common: Flags,
+    /// True if a cubin is of CUDA 12 or older.
+    is_older: bool,
+}
+
+/// Places and headers of entries, in order.
+type Headers = Vec<(u64, Vec<u8>)>;
+
+/// Reads the headers of all entries. `size` is that of the fatbinary.
+fn headers(
+    source: &mut Source<'_>,
+    start: u64,
+    size: u64,
+) -> Result<(Headers, Facts), RebuildError> {
+    let mut headers = Headers::new();
+    let mut facts = Facts { like: None, common: OF_THE_FILE, is_older: false };
+    let mut at = HEADER;
+    while at < size {
+        let head =
+            source.peek(&(start.saturating_add(at)..start.saturating_add(size)), ENTRY_HEADER)?;
+        let entry = Entry::parse(&head, headers.len(), at, size)?;
+        let stored = compression(&entry);
+        facts.like = facts.like.or((stored != Compression::None).then_some(stored));
+        facts.common &= entry.flags();
+        facts.is_older |= entry.kind() == Kind::ELF && entry.code_version() <= OLDER;
+        let next = entry.end();
+        headers.push((at, head));
+        at = next;
+    }
+    if headers.is_empty() {
+        facts.common = Flags::empty();
+    }
+    Ok((headers, facts))
+}
+
+/// The changes of a fatbinary.
+pub(super) struct Asked<'a> {
+    pub(super) wishes: &'a Wishes<'a>,
+    pub(super) images: &'a NewImages<'a>,
+    pub(super) form: Form,
+    /// The most bytes of a decompressed entry.
+    pub(super) max: u64,
+}
+
+/// Returns the fatbinary at `range` with its entries as asked.
+///
+/// Entries keep their order and, where they keep their form, their bytes. New ones come last. `later` returns an input for
+/// the entry at a place of the file that has this size when its code is not compressed.
+pub(super) fn rebuild(
+    source: &mut Source<'_>,
+    range: &Range<u64>,
+    asked: &Asked<'_>,
+    later: &mut dyn FnMut(Range<u64>, u64) -> Input,
+) -> Result<Output, RebuildError> {
+    let &Asked { wishes, images, form, max } = asked;
+    let head = source.peek(range, usize::try_from(HEADER).unwrap_or(usize::MAX))?;
+    let size = Fatbin::parse_prefix(&head, range.end - range.start)?.size();
+    let (headers, facts) = headers(source, range.start, size)?;
+    if !wishes.entries.is_empty() && wishes.entries.len() != headers.len() {
+        return Err(RebuildError::Changed);
+    }
+    let wished = wishes.entries.iter().copied().chain(std::iter::repeat(Wish::Keep));
+    let mut entries = Output::new();
+    let mut is_changed = false;
+    for (index, ((at, head), wish)) in headers.iter().zip(wished).enumerate() {
+        let entry = Entry::parse(head, index, *at, size)?;
+        let place = range.start.saturating_add(*at)..range.start.saturating_add(entry.end());
+        let old = compression(&entry);
+        match (wish, form.of(&entry, facts.is_older)) {
+            (Wish::Remove, _) => is_changed = true,
+            (Wish::Keep, None) => entries.append(&copy_of(&place)),
+            (Wish::Keep, Some(Compression::None)) => {
+                if entry.size() > max {
+                    // This fails, and says so.
+                    let bytes = source.read_range(&place)?;
+                    Entry::parse(&bytes, index, *at, size)?.decompress(max)?;
+                }
+                let size = plain_size(&entry)?;
+                entries.push_input(later(place, size), 0..size);
+                is_changed = true;
+            }
+            (Wish::Keep, Some(compression)) => {
+                let bytes = source.read_range(&place)?;
+                let entry = Entry::parse(&bytes, index, *at, size)?;
+                let stored = entry.stored_as(compression, max)?;
+                match stored == bytes {
+                    true => entries.append(&copy_of(&place)),
+                    false => {
+                        entries.push_vec(stored);
+                        is_changed = true;
+                    }
+                }
+            }
+            (Wish::Replace(image), compression) => {
+                let bytes = source.read_range(&place)?;
+                let replaced = Entry::parse(&bytes, index, *at, size)?;
+                let architecture = replaced.architecture();
+                let code = images.read(&image)?;
+                let mut new = new_entry(&code, image.format, replaced.kind(), architecture)?;
+                new.flags |= replaced.flags() & OF_THE_FILE;
+                new.identifier = replaced.identifier()?.map(Into::into);
+                if new.kind != Kind::ELF {
+                    new.options = replaced.options()?.map(Into::into).or(new.options);
+                }
+                if new.code_version == (0, 0) {
+                    new.code_version = replaced.code_version();
+                }
+                entries.push_vec(bytes_of(&new.compression(compression.unwrap_or(old)))?);
+                is_changed = true;
+            }
+        }
+    }
+    for (id, image) in &wishes.added {
+        let code = images.read(image)?;
+        let kind = if image.format == FileFormat::Ptx { Kind::PTX } else { Kind::ELF };
+        let mut new = new_entry(&code, image.format, kind, named(id)?)?;
+        new.flags |= facts.common;
+        let compression = match form {
+            Form::Plain => Compression::None,
+            Form::Compressed { .. } if facts.is_older => Compression::Lz4,
+            Form::Compressed { level, .. } => zstd(level),
+            // As `fatbinary` would, with the codec that the file has.
+            Form::Kept => match CompressionMode::Default.compression(kind, new.flags, false) {
+                Compression::None => Compression::None,
+                Compression::Zstd(level) => facts.like.unwrap_or(zstd(level)),
+                default => facts.like.unwrap_or(default),
+            },
+        };
+        entries.push_vec(bytes_of(&new.compression(compression))?);
+        is_changed = true;
+    }
+    if !is_changed {
+        return Ok(copy_of(range));
+    }
+    let mut out = copy_of(&(range.start..range.start.saturating_add(8)));
+    out.push_bytes(&entries.size().to_le_bytes());
+    out.append(&entries);
+    Ok(out)
+}
+
+/// Returns the size of an entry when its code is not compressed.
+fn plain_size(entry: &Entry<'_>) -> Result<u64, RebuildError> {
+    let size = entry.size();
+    if let Some(codec) = entry.codec() {
+        codec.check(entry.stored_size(), size)?;
+    }
+    let header = entry.range().start - entry.offset();
+    Ok(header.saturating_add(size.checked_next_multiple_of(8).unwrap_or(u64::MAX)))
+}
+
+/// Returns how the code of an entry is stored.
+fn compression(entry: &Entry<'_>) -> Compression {
+    match entry.codec() {
+        Some(Codec::Lz4) => Compression::Lz4,
+        Some(Codec::Zstd | Codec::Scrambled) => zstd(LEVEL),
+        _ => Compression::None,
+    }
+}
+
+/// Returns the architecture that a bundle entry ID names.
+fn named(id: &str) -> Result<Architecture, RebuildError> {
+    let id = EntryId::parse(id).map_err(malformed)?;
+    Architecture::from_name(id.target_id()).ok_or(RebuildError::NoArchitecture)
+}
+
+/// Returns an entry of this code, whose format its first bytes show; of this kind if they do not.
+fn new_entry(
+    code: &[u8],
+    format: FileFormat,
+    kind: Kind,
+    architecture: Architecture,
+) -> Result<NewEntry<'_>, RebuildError> {
+    Ok(match format {
+        FileFormat::Cubin => NewEntry::cubin(architecture, code)?,
+        FileFormat::Ptx if kind == Kind::ELF => NewEntry::ptx(architecture, code)?,
+        FileFormat::Ptx => {
+            let mut entry = NewEntry::ptx(architecture, code)?;
+            entry.kind = kind;
+            entry
+        }
+        _ => NewEntry::new(kind, architecture, code),
+    })
+}
+
+/// Returns the bytes of an entry.
+fn bytes_of(entry: &NewEntry<'_>) -> Result<Vec<u8>, RebuildError> {
+    let mut fatbin = NewFatbin::new();
+    fatbin.add(entry)?;
+    Ok(fatbin.entries().flatten().copied().collect())
+}
