@@ -34,9 +34,9 @@ pub(crate) const MORE: More = More {
 
 /// Compress bundles, offload binaries and fatbinaries in any file
 ///
-/// Files are bundles, offload binaries, fatbinaries, objects, archives, libraries and programs. Every plain bundle is compressed
-/// (CCOB), unless it would not get smaller; compressed bundles do not change. Bundles that start at multiples of
-/// 4096, as the HIP runtime requires, still do. Linked files get smaller and load as before.
+/// Files are bundles, offload binaries, fatbinaries, objects, archives, libraries and programs. Every plain bundle is
+/// compressed (CCOB), unless it would not get smaller; compressed bundles do not change. Bundles that start at
+/// multiples of 4096, as the HIP runtime requires, still do. Linked files get smaller and load as before.
 ///
 /// Offload binaries of version 3 are compressed in the form that LLVM 24 reads. Those of versions 1 and 2 become
 /// compressed ones of version 3 if the file consists of offload binaries, or with --format-version 3: LLVM 23 and

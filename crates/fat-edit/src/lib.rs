@@ -68,8 +68,8 @@
 //!   removed. A checksum is computed again if there was one. The time stamp does not change, as symbol servers
 //!   identify the file by it.
 //!
-//! NVIDIA fatbinaries are edited in all these files as bundles are: `.nv_fatbin` and `__nv_relfatbin` have their wrappers in
-//! `.nvFatBinSegment`. Entries that stay keep every byte. A fatbinary is never empty: one that would be is an error without
+//! NVIDIA fatbinaries lie in the sections `.nv_fatbin` and `__nv_relfatbin`, with wrappers in `.nvFatBinSegment`. They are
+//! edited wherever bundles are. Entries that stay keep every byte. A fatbinary is never empty: one that would be is an error without
 //! [`EditOptions::with_allow_empty`], and keeps its smallest entry with it ([`EditNote::Placeholders`]). Entries are compressed by
 //! Zstandard with the feature `zstd`, otherwise by LZ4, as are those of CUDA 12 and older.
 //!

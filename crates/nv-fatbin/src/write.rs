@@ -267,8 +267,8 @@ impl Entry<'_> {
     /// Returns the bytes of this entry with its code stored in another form. All other fields keep their values.
     ///
     /// Code that is not compressed has no exact size: the zeros that fill it up to a multiple of 8 count as a part of it, but
-    /// not after PTX. So an entry that is compressed and then stored as it is has the bytes that it had. The other way round
-    /// it has them with the encoder and the level of whoever wrote it.
+    /// not after PTX. So an entry that is compressed and then decompressed has the bytes that it had. One that is decompressed
+    /// and then compressed has them if encoder and level are those of the tool that wrote it.
     ///
     /// `max` limits the size of the code, in bytes.
     ///

@@ -60,6 +60,9 @@ pub(crate) const CUDA: Registration = Registration {
     magics: &[b"\x50\xed\x55\xba"],
 };
 
+/// All of them.
+pub(crate) const ALL: [&Registration; 2] = [&HIP, &CUDA];
+
 /// The device code that an edit changes: sections of one name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Device {
@@ -89,9 +92,6 @@ impl fmt::Display for Registration {
     }
 }
 
-/// All of them.
-pub(crate) const ALL: [&Registration; 2] = [&HIP, &CUDA];
-
 impl Registration {
     /// Returns the way in which the section of this name is registered.
     pub(crate) fn of(section: &str) -> Option<&'static Self> {
@@ -102,6 +102,11 @@ impl Registration {
     pub(crate) fn of_short(section: &str) -> Option<&'static Self> {
         let is_named = |name: &&str| *name == section || name.get(..8) == Some(section);
         ALL.into_iter().find(|registration| registration.sections.iter().any(is_named))
+    }
+
+    /// Returns whether the section of this name holds its device code.
+    pub(crate) fn has_section(&self, name: &[u8]) -> bool {
+        self.sections.iter().any(|section| section.as_bytes() == name)
     }
 
     /// Returns whether these first bytes are those of what another runtime gets.

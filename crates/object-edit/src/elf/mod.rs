@@ -57,8 +57,7 @@ pub(crate) fn edit(
     sections: Vec<SectionEdit>,
 ) -> Result<Edited, Problem> {
     let mut edited: Option<Edited> = None;
-    for edits in names::by_name(sections)? {
-        let (device, sections) = edits;
+    for (device, sections) in names::by_name(sections)? {
         edited = Some(match edited {
             None => edit_device(source, context, device, sections)?,
             Some(Edited { parts, zeroed, signature_dropped }) => {
@@ -139,8 +138,7 @@ pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Problem> {
     if file.sections.is_empty() {
         return Err(Problem::NoSectionHeaders);
     }
-    let is_device_code = |name: &[u8]| HIP.sections.iter().any(|of| of.as_bytes() == name);
-    let mut device_code = file.sections.iter().filter(|s| is_device_code(file.name(s)));
+    let mut device_code = file.sections.iter().filter(|s| HIP.has_section(file.name(s)));
     if device_code.any(|section| section.sh_type.get(LE) == SHT_NOBITS) {
         return Err(Problem::MovedOut { how: "section is NOBITS" });
     }
@@ -250,10 +248,7 @@ fn check_wrappers(
     wrappers: &[Wrapper],
     bundles: &[Bundle],
 ) -> Result<(), Problem> {
-    let others = |name: &[u8]| {
-        let mut names = device.registration.sections.iter();
-        !device.is_named(name) && names.any(|of| of.as_bytes() == name)
-    };
+    let others = |name: &[u8]| !device.is_named(name) && device.registration.has_section(name);
     let others: Vec<Range<u64>> = (file.sections.iter())
         .filter(|section| others(file.name(section)))
         .map(file::addresses)

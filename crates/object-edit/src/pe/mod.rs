@@ -29,7 +29,7 @@ use object::pe::IMAGE_DIRECTORY_ENTRY_SECURITY;
 use slot::Slot;
 pub(super) use slot::uneditable;
 
-use super::host::{Edited, HostContext, SectionChange, SectionEdit};
+use super::host::{Edited, HostContext, SectionEdit};
 use crate::error::Problem;
 use crate::output::{self, NewInputs};
 use crate::pod::LE;
@@ -41,7 +41,7 @@ pub(crate) fn edit(
     context: HostContext<'_>,
     sections: Vec<SectionEdit>,
 ) -> Result<Edited, Problem> {
-    if !sections.iter().any(is_changed) {
+    if !sections.iter().any(SectionEdit::is_changed) {
         return Ok(Edited::new(output::copy_of(context.window)));
     }
     let file = File::read(source, context.window)?;
@@ -75,14 +75,6 @@ pub(crate) fn edit(
     let zeroed = slots.iter().zip(&placements).map(|(slot, placement)| placement.zeroed(slot));
     let (zeroed, signature_dropped) = (zeroed.sum(), certificates.is_some());
     Ok(Edited { parts: splices, zeroed, signature_dropped })
-}
-
-fn is_changed(edit: &SectionEdit) -> bool {
-    match &edit.change {
-        SectionChange::Items(items) => items.iter().any(|item| item.is_changed()),
-        SectionChange::Contents(contents) => !output::is_copy_of(contents, &edit.range),
-        SectionChange::Removed => true,
-    }
 }
 
 /// Returns the range of the certificates that sign the file: their directory has an offset of the file, not an
