@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use device_select::{Device, Runtime, Selection, Unit};
+use device_select::{Device, PtxJit, Runtime, Selection, Unit};
 use fat_object::{Severity, Summary};
 
 use crate::help::More;
@@ -62,6 +62,11 @@ pub(crate) struct Args {
     /// Show only containers of this kind. Repeatable
     #[arg(long = "kind", value_name = "KIND", value_parser = runtime())]
     kinds: Vec<Runtime>,
+    /// Decide as the CUDA driver does while PTX is always compiled, or never
+    ///
+    /// force: cubins are ignored (CUDA_FORCE_PTX_JIT=1). disable: PTX is not compiled (CUDA_DISABLE_PTX_JIT=1).
+    #[arg(long, value_name = "HOW")]
+    ptx_jit: Option<Jit>,
     /// Decompress everything and compare each image with the name of its entry
     ///
     /// Entries of bundles, offload binaries and fatbinaries name the GPU of an image, and runtimes choose by that name.
@@ -79,6 +84,25 @@ pub(crate) struct Args {
     threads: Threads,
     #[command(flatten)]
     limits: input::Limits,
+}
+
+/// The settings of the CUDA driver.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Jit {
+    Force,
+    Disable,
+}
+
+impl Args {
+    /// Returns the GPUs, with the driver set as asked.
+    fn devices(&self) -> Vec<Device> {
+        let ptx_jit = match self.ptx_jit {
+            None => PtxJit::Needed,
+            Some(Jit::Force) => PtxJit::Forced,
+            Some(Jit::Disable) => PtxJit::Disabled,
+        };
+        self.gpus.iter().map(|gpu| gpu.clone().with_ptx_jit(ptx_jit)).collect()
+    }
 }
 
 /// Reads the name of a runtime.
@@ -212,7 +236,7 @@ impl File {
             };
             complaints.push(error(format!("{name}: {why}")));
         }
-        let answers = args.gpus.iter().map(|gpu| device_select::select(&units, gpu)).collect();
+        let answers = args.devices().iter().map(|gpu| device_select::select(&units, gpu)).collect();
         (Some(File { summary, thin_size, errors, units, answers }), complaints)
     }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use device_select::{Device, NotADevice, Wanted, may_be_processor};
 use fat_object::{Disagreement, Image};
-use target_id::{OffloadKind, Target, is_known_processor};
+use target_id::{NvidiaArch, OffloadKind, Target, is_known_processor};
 
 use crate::naming::{group, marked};
 use crate::suggest::{did_you_mean, not_a_device, stored};
@@ -39,7 +39,7 @@ impl Request {
     pub(crate) fn parse_known(text: &str) -> Result<Self, String> {
         let request = Self::parse(text)?;
         let name = request.processor();
-        if request.target().kind().is_none() && !may_be_processor(name) {
+        if request.target().kind().is_none() && !may_be_code_for(name) {
             return Err(not_a_device(text, &NotADevice::Unknown(name.to_owned())));
         }
         Ok(request)
@@ -68,8 +68,9 @@ impl Request {
         let name = self.processor();
         match self.device() {
             _ if name.is_empty() => None,
+            Some(_) if is_ptx(name) => None,
             Some(device) => suggest::doubt(device),
-            None if may_be_processor(name) => None,
+            None if may_be_code_for(name) => None,
             None => Some(not_a_device(&self.text, &NotADevice::Unknown(name.to_owned()))),
         }
     }
@@ -77,12 +78,23 @@ impl Request {
     /// Returns a suggestion for an unknown processor.
     pub(crate) fn near(&self) -> Vec<String> {
         let name = self.processor();
-        if name.is_empty() || is_known_processor(name) { Vec::new() } else { near(&self.text) }
+        let is_known = name.is_empty() || is_known_processor(name) || is_ptx(name);
+        if is_known { Vec::new() } else { near(&self.text) }
     }
 
     fn processor(&self) -> &str {
         suggest::processor(self.target().id())
     }
+}
+
+/// Returns whether code may be for a processor of this name, or PTX.
+fn may_be_code_for(name: &str) -> bool {
+    may_be_processor(name) || is_ptx(name)
+}
+
+/// Returns whether it is a name like `compute_80`.
+fn is_ptx(name: &str) -> bool {
+    NvidiaArch::parse(name).is_ok_and(NvidiaArch::is_ptx)
 }
 
 /// Returns suggestions.

@@ -1,17 +1,24 @@
 //! `offload thin`: removes device code for other targets.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
 use device_select::{Fate, Rule, is_host, is_misnamed};
-use fat_object::{FileFormat, ImageInfo};
+use fat_edit::{EditableContainer, EditableFile};
+use fat_object::{ContainerKind, FileFormat, ImageInfo};
 
 use crate::Outcome;
-use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work, closest, names};
+use crate::edit::{
+    Editor, NewImages, Options, Subject, Uneditable, Wishes, Work, closest, names, place,
+};
 use crate::failure::Failure;
 use crate::help::More;
 use crate::select::Request;
 use crate::suggest::generic;
+
+/// The most faults of one kind that are reported one by one.
+const MOST_FAULTS: usize = 10;
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -22,8 +29,8 @@ pub(crate) const MORE: More = More {
         ),
         ("offload thin libfoo.so --keep gfx1100 --dry-run", "print the size that would be saved"),
         (
-            "offload thin libcuda.a --keep sm_80 --allow-empty -o small.a",
-            "keep the code for one GPU, which some fatbinaries have none for",
+            "offload thin libcuda.a --keep sm_70,compute_80 --allow-empty -o small.a",
+            "keep machine code for one GPU, and PTX for later ones",
         ),
         ("offload thin kernels.hipfb --keep gfx906 --exact -o k", "keep exact matches only"),
     ],
@@ -31,7 +38,7 @@ pub(crate) const MORE: More = More {
         "An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80), the name or PCI ID of a GPU (RX 7600; \
          see `offload gpus`) or a bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a), which also selects kind and triple. A target ID that no processor can have is refused. --drop gfx90a drops every setting of its features; it drops generic code only if that is named.",
         "Nothing is written if an ID has no image in the file (--allow-missing), if a bundle or fatbinary would \
-         lose all its images (--allow-empty), if a container that cannot be edited, such as one in a Mach-O file, would have to change (--allow-uneditable), if the file is signed (--drop-signature), or if the new file, read again, does not hold the expected images.",
+         lose all its images (--allow-empty) or, with --drop-ptx or --exact, all that a GPU loads from it (--allow-unserved), if a container that cannot be edited, such as one in a Mach-O file, would have to change (--allow-uneditable), if the file is signed (--drop-signature), or if the new file, read again, does not hold the expected images.",
         "Records of the old file become stale: checksums of package managers, RECORD of Python packages, \
          signatures. Prefer thinning objects and archives before they are linked.",
     ],
@@ -39,12 +46,14 @@ pub(crate) const MORE: More = More {
 
 /// Remove device code for other GPUs from any file, linked or not
 ///
-/// Files are bundles, offload binaries, fatbinaries, objects, archives, libraries and programs. --keep retains every image that a
-/// device with one of these targets could load, by the rules of `offload match`: code for the processor with any
-/// setting of the features that are not given, code for the generic processor that covers it, code for earlier NVIDIA
-/// GPUs that it runs, and SPIR-V that the runtimes of its vendor compile. --exact retains only exact matches of the
-/// target IDs. --drop removes only images built for these targets. Entries of the host are always retained. Retained
-/// images keep every byte. The file gets smaller, loads as before, and strip and objcopy can process it.
+/// Files are bundles, offload binaries, fatbinaries, objects, archives, libraries and programs. --keep retains every
+/// image that a device with one of these targets could load, by the rules of `offload match`: code for the processor
+/// with any setting of the features that are not given, code for the generic processor that covers it, and SPIR-V that
+/// the runtimes of its vendor compile. It retains what the driver takes of an NVIDIA fatbinary: the machine code with
+/// the highest compute capability that the GPU runs, or PTX by the same rule if there is no machine code for it.
+/// --exact retains only exact matches of the target IDs. --drop removes only images built for these targets. Entries of
+/// the host are always retained. Retained images keep every byte. The file gets smaller, loads as before, and strip and
+/// objcopy can process it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
@@ -67,12 +76,18 @@ pub(crate) struct Args {
     /// Keep exact target-ID matches only; drop generic code and SPIR-V
     #[arg(long, requires = "keep", conflicts_with = "drop")]
     exact: bool,
+    /// Drop PTX of fatbinaries, also where no machine code serves a GPU
+    #[arg(long, requires = "keep", conflicts_with = "drop")]
+    drop_ptx: bool,
     /// Do not fail if a file has no image for an ID
     #[arg(long)]
     allow_missing: bool,
     /// Allow containers to lose all their device images
     #[arg(long)]
     allow_empty: bool,
+    /// Allow fatbinaries to lose what a GPU of --keep loads from them
+    #[arg(long, requires = "keep", conflicts_with = "drop")]
+    allow_unserved: bool,
     #[command(flatten)]
     uneditable: Uneditable,
     #[command(flatten)]
@@ -89,7 +104,7 @@ impl Args {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let wanted = || args.requests().iter().map(|request| request.wanted().clone()).collect();
     let rule = match args.drop.is_empty() {
-        true => Rule::Keep { wanted: wanted(), exact: args.exact },
+        true => Rule::Keep { wanted: wanted(), exact: args.exact, drop_ptx: args.drop_ptx },
         false => Rule::Drop { wanted: wanted() },
     };
     let editor = Editor {
@@ -149,37 +164,77 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
         }
     }
     let mut also = Also::default();
-    for image in images() {
-        match rule.fate(image) {
-            Fate::Stays => {}
+    let mut unserved = BTreeSet::new();
+    for (image, fate) in contents.images().iter().zip(rule.fates(contents.images())) {
+        match fate {
+            _ if is_host(image) => {}
             Fate::StaysToo => also.compatible.push(image),
             Fate::StaysUnknown => also.unlabelled.push(image),
-            Fate::Goes => {
+            Fate::Stays => {}
+            Fate::Goes | Fate::GoesUnserved => {
                 if is_misnamed(image) {
                     also.misnamed.push(image);
+                }
+                if matches!(fate, Fate::GoesUnserved) {
+                    unserved.extend(contents.container_of(image.index()).map(|of| of.index()));
                 }
                 wishes.remove(image);
             }
         }
     }
     let typed: Vec<_> = args.requests().iter().map(Request::text).collect();
-    let typed = format!("{option} {}", typed.join(","));
+    let options = [(args.exact, " --exact"), (args.drop_ptx, " --drop-ptx")];
+    let options = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name);
+    let typed = format!("{option} {}{}", typed.join(","), options.collect::<String>());
+    let mut faults = Vec::new();
     if !args.allow_empty {
-        let emptied = wishes.emptied(contents).into_iter().map(|place| {
+        faults.extend(wishes.emptied(contents).into_iter().map(|place| {
             let why = match rule {
                 Rule::Keep { .. } => format!("{typed} matches no image of"),
                 Rule::Drop { .. } => format!("{typed} leaves no image in"),
             };
             let (name, had) = (place.name, place.had);
             format!("{why} {name} (has: {had}); --allow-empty permits this")
-        });
-        let emptied: Vec<String> = emptied.collect();
-        if !emptied.is_empty() {
-            return Err(emptied.into());
-        }
+        }));
     }
+    if !args.allow_unserved && faults.is_empty() {
+        let unserved = unserved.iter().filter_map(|index| contents.containers().get(*index));
+        faults.extend(unserved.map(|container| {
+            let name = place(container);
+            format!(
+                "{typed} removes all that a GPU loads from {name}; --allow-unserved permits this"
+            )
+        }));
+    }
+    if !faults.is_empty() {
+        return Err(first_of(faults).into());
+    }
+    also.without_ptx = without_ptx(contents, &wishes);
     also.report(&typed, &mut wishes);
     Ok(wishes)
+}
+
+/// Returns the first of many faults, which are alike, and the number of the others.
+fn first_of(mut faults: Vec<String>) -> Vec<String> {
+    let more = faults.len().saturating_sub(MOST_FAULTS);
+    if more > 0 {
+        faults.truncate(MOST_FAULTS);
+        faults.push(format!("the same of {more} more containers"));
+    }
+    faults
+}
+
+/// Returns the number of fatbinaries that lose their last PTX, and not all other images with it.
+fn without_ptx(contents: &EditableFile, wishes: &Wishes) -> usize {
+    let fatbinaries =
+        contents.containers().iter().filter(|of| of.kind() == ContainerKind::NvFatbin);
+    let loses = |container: &&EditableContainer| {
+        let images = contents.images().get(container.images()).unwrap_or_default();
+        let mut ptx = images.iter().filter(|image| image.format() == FileFormat::Ptx).peekable();
+        let is_left = images.iter().any(|image| !wishes.is_removed(image));
+        is_left && ptx.peek().is_some() && ptx.all(|image| wishes.is_removed(image))
+    };
+    fatbinaries.filter(loses).count()
 }
 
 /// Images that stay though nobody asked for it, and images that go and are for other devices than its entry says.
@@ -189,6 +244,8 @@ struct Also<'c> {
     unlabelled: Vec<&'c ImageInfo>,
     /// Images that go although their names may be asked for.
     misnamed: Vec<&'c ImageInfo>,
+    /// The number of fatbinaries that lose their last PTX.
+    without_ptx: usize,
 }
 
 impl Also<'_> {
@@ -205,6 +262,11 @@ impl Also<'_> {
             };
             wishes
                 .note(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
+        }
+        if self.without_ptx > 0 {
+            let n = self.without_ptx;
+            let fatbinaries = if n == 1 { "fatbinary keeps" } else { "fatbinaries keep" };
+            wishes.note(format!("{n} {fatbinaries} no PTX: later GPUs have nothing to compile"));
         }
         if !self.misnamed.is_empty() {
             let names = names(&self.misnamed);

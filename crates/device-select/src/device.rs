@@ -53,6 +53,17 @@ impl Vendor {
     }
 }
 
+/// The use that the CUDA driver makes of PTX.
+#[derive(Clone, Copy, Debug)]
+pub enum PtxJit {
+    /// Compiled where there is no cubin for the GPU.
+    Needed,
+    /// Compiled always: cubins are ignored, as with `CUDA_FORCE_PTX_JIT=1`.
+    Forced,
+    /// Not compiled, as with `CUDA_DISABLE_PTX_JIT=1`.
+    Disabled,
+}
+
 /// A set of states of a device, one bit for each. Its ID has at most two features, which gives at most four states.
 pub(crate) type States = u8;
 
@@ -68,6 +79,7 @@ pub struct Device {
     open: Vec<Feature>,
     /// All ways to set them: feature `n` is on where bit `n` of the position is set.
     states: Vec<Target>,
+    ptx_jit: PtxJit,
 }
 
 /// The reason why a text does not name a device.
@@ -151,6 +163,9 @@ impl Device {
             _ => NotADevice::Malformed(error),
         })?;
         let name = id.processor();
+        if NvidiaArch::parse(name).is_ok_and(NvidiaArch::is_ptx) {
+            return Err(NotADevice::Portable(name.to_owned()));
+        }
         if !may_be_processor(name) {
             return Err(NotADevice::Unknown(name.to_owned()));
         }
@@ -192,7 +207,20 @@ impl Device {
                 Target::new(kind.cloned(), triple.cloned(), &state(&id, settings))
             })
             .collect();
-        Some(Device { id, vendor, open, states })
+        Some(Device { id, vendor, open, states, ptx_jit: PtxJit::Needed })
+    }
+
+    /// Sets whether the driver compiles PTX, which only matters for NVIDIA's GPUs.
+    ///
+    /// NVIDIA's CUDA Programming Guide, "CUDA Environment Variables".
+    #[must_use]
+    pub fn with_ptx_jit(self, ptx_jit: PtxJit) -> Self {
+        Device { ptx_jit, ..self }
+    }
+
+    #[cfg(feature = "files")]
+    pub(crate) fn ptx_jit(&self) -> PtxJit {
+        self.ptx_jit
     }
 
     /// Returns the target ID in a text: full bundle entry IDs and the output of `rocminfo` carry it at their end.
@@ -350,7 +378,7 @@ mod tests {
             ("gfx90A", "unknown processor gfx90A"),
             ("sm86", "unknown processor sm86"),
             ("8.6", "unknown processor 8.6"),
-            ("compute_90", "unknown processor compute_90"),
+            ("compute_90", "compute_90 is not a GPU, it is portable code"),
             ("rx7901xtx", "unknown processor rx7901xtx"),
             ("RX 7900", "RX 7900 names several GPUs: "),
             ("generic", "unknown processor generic"),

@@ -6,9 +6,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use fat_object::{ContainerKind, Disagreement, FileFormat, ImageInfo};
-use target_id::{IntelGpu, Target, Verdict, compatible};
+use target_id::{IntelGpu, NvidiaArch, Target, Verdict, compatible};
 
-use crate::device::{Device, States, Vendor};
+use crate::device::{Device, PtxJit, States, Vendor};
 use crate::order::tier;
 use crate::reason::Why;
 
@@ -115,6 +115,9 @@ impl Code<'_> {
         if self.container == ContainerKind::File && format == FileFormat::Bitcode {
             return Some(Why::Bitcode);
         }
+        if format == FileFormat::LtoIr {
+            return Some(Why::LtoIr);
+        }
         if self.is_shader() {
             return Some(Why::Shader);
         }
@@ -139,6 +142,11 @@ impl Code<'_> {
                 }
                 None => Why::UnnamedMachineCode,
             });
+        }
+        match (NvidiaArch::parse(self.target.id()), device.ptx_jit()) {
+            (Ok(arch), PtxJit::Forced) if !arch.is_ptx() => return Some(Why::PtxJitForced),
+            (Ok(arch), PtxJit::Disabled) if arch.is_ptx() => return Some(Why::PtxJitDisabled),
+            _ => {}
         }
         match self.target.triple().map(|triple| triple.as_str()) {
             Some(triple) if triple.starts_with("spir64_x86_64") => Some(Why::X86),

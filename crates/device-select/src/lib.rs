@@ -68,6 +68,8 @@ mod candidate;
 #[cfg(feature = "files")]
 mod collect;
 #[cfg(feature = "files")]
+mod fatbinary;
+#[cfg(feature = "files")]
 mod fit;
 #[cfg(feature = "files")]
 mod kernels;
@@ -86,7 +88,7 @@ pub use answer::{Answer, Condition, Given, Judged, Note, Selection};
 pub use candidate::Candidate;
 #[cfg(feature = "files")]
 pub use collect::{Collector, units};
-pub use device::{Device, NotADevice, Vendor, may_be_processor};
+pub use device::{Device, NotADevice, PtxJit, Vendor, may_be_processor};
 pub use memory::{LoadError, LoadErrorKind, load};
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]

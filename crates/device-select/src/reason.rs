@@ -23,6 +23,12 @@ pub(crate) enum Why {
     NeitherCodeNorPtx,
     /// LLVM bitcode in no container.
     Bitcode,
+    /// NVIDIA's code for the link step of a device.
+    LtoIr,
+    /// A cubin, while the driver compiles PTX only.
+    PtxJitForced,
+    /// PTX, while the driver does not compile it.
+    PtxJitDisabled,
     /// A shader, which no runtime of GPU computing loads.
     Shader,
     /// No bytes.
@@ -81,6 +87,13 @@ impl fmt::Display for Why {
             }
             Self::NeitherCodeNorPtx => f.write_str("is neither machine code nor PTX"),
             Self::Bitcode => write!(f, "is LLVM bitcode, which is linked and compiled, not loaded"),
+            Self::LtoIr => f.write_str("is LTO-IR, which is linked and compiled, not loaded"),
+            Self::PtxJitForced => {
+                f.write_str("is machine code, which the driver ignores with CUDA_FORCE_PTX_JIT=1")
+            }
+            Self::PtxJitDisabled => {
+                f.write_str("is PTX, which the driver does not compile with CUDA_DISABLE_PTX_JIT=1")
+            }
             Self::Shader => f.write_str("is a graphics shader (Vulkan)"),
             Self::Empty => f.write_str("is empty"),
             Self::OtherVendor(vendor) => {

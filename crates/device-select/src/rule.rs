@@ -3,10 +3,11 @@
 use alloc::vec::Vec;
 
 use bundle_format::EntryId;
-use fat_object::{Disagreement, FileFormat, ImageInfo, PathStep};
-use target_id::{Target, Triple, compatible};
+use fat_object::{ContainerKind, Disagreement, FileFormat, ImageInfo, PathStep};
+use target_id::{NvidiaArch, Target, Triple, compatible};
 
 use crate::device::{Device, NotADevice};
+use crate::fatbinary::{self, Asked};
 use crate::fit::{Code, Fit, agree};
 use crate::products;
 
@@ -87,9 +88,13 @@ impl Wanted {
             }
     }
 
-    /// Returns whether a target is one of the wanted ones: a wanted processor without features means all settings of
-    /// them.
-    fn is_for(&self, image: &Target) -> bool {
+    /// Returns whether the target of an image is one of the wanted ones: a wanted processor without features means all
+    /// settings of them. PTX for `sm_80` is for `compute_80` as well.
+    fn is_for(&self, image: &ImageInfo) -> bool {
+        self.is_for_target(image.target()) || self.is_for_target(&image.loaded_as())
+    }
+
+    fn is_for_target(&self, image: &Target) -> bool {
         match (image.target_id(), self.target.target_id()) {
             (Ok(id), Ok(wanted)) if wanted.features().len() == 0 => {
                 agree(image, &self.target) && id.processor() == wanted.processor()
@@ -115,6 +120,13 @@ impl Wanted {
         self.fit(image).is_some_and(|fit| fit.could_load())
     }
 
+    /// Returns whether LTO-IR can be linked and compiled for the GPU.
+    pub(crate) fn could_link(&self, lto_ir: &ImageInfo) -> bool {
+        let (code, gpu) =
+            (NvidiaArch::parse(lto_ir.target().id()), NvidiaArch::parse(self.target.id()));
+        code.ok().zip(gpu.ok()).is_some_and(|(code, gpu)| code.as_ptx().runs_on(gpu))
+    }
+
     /// Returns whether an image without a target ID may be for the device: neither its triple nor its format rules it
     /// out.
     fn may_load(&self, image: &ImageInfo) -> bool {
@@ -136,8 +148,9 @@ impl Wanted {
 /// let listing = fat_object::list(file, &fat_object::Options::default())?;
 /// let rule = Rule::keep([Wanted::parse("gfx1100")?]);
 /// let going: Vec<&str> = listing.images().iter()
-///     .filter(|image| matches!(rule.fate(image), Fate::Goes))
-///     .map(|image| image.target().id())
+///     .zip(rule.fates(listing.images()))
+///     .filter(|(_, fate)| !fate.stays())
+///     .map(|(image, _)| image.target().id())
 ///     .collect();
 /// assert_eq!(going, ["gfx9-generic", "gfx906:xnack+", "gfx90a:sramecc+:xnack-"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -145,11 +158,14 @@ impl Wanted {
 #[derive(Debug)]
 pub enum Rule {
     /// Images that a device of these targets could load stay; with `exact` only images for these targets themselves.
+    /// NVIDIA fatbinaries keep what the driver would load.
     Keep {
         /// The targets.
         wanted: Vec<Wanted>,
         /// `true` if neither other features nor generic or portable code is meant.
         exact: bool,
+        /// `true` if PTX in NVIDIA fatbinaries goes, whoever could load it.
+        drop_ptx: bool,
     },
     /// Images for these targets go.
     Drop {
@@ -169,26 +185,57 @@ pub enum Fate {
     StaysUnknown,
     /// It goes.
     Goes,
+    /// It goes, and nothing stays in its NVIDIA fatbinary that a device which is asked for could load.
+    GoesUnserved,
+}
+
+impl Fate {
+    /// Returns whether the image stays.
+    #[must_use]
+    pub fn stays(&self) -> bool {
+        !matches!(self, Fate::Goes | Fate::GoesUnserved)
+    }
 }
 
 impl Rule {
     /// Keeps all that devices of these targets could load, in any state that the targets leave open.
     #[must_use]
     pub fn keep(wanted: impl IntoIterator<Item = Wanted>) -> Self {
-        Rule::Keep { wanted: wanted.into_iter().collect(), exact: false }
+        Rule::Keep { wanted: wanted.into_iter().collect(), exact: false, drop_ptx: false }
     }
 
-    /// Returns the fate of an image. It does not ask whether the container can be edited.
+    /// Returns the fates of all images of a file, in order. It does not ask whether containers can be edited.
+    ///
+    /// The CUDA driver takes one entry of a fatbinary. For each GPU those stay of which it takes one: the cubins with the
+    /// highest compute capability that the GPU runs, or PTX by the same rule if there is no such cubin.
     #[must_use]
-    pub fn fate(&self, image: &ImageInfo) -> Fate {
+    pub fn fates(&self, images: &[ImageInfo]) -> Vec<Fate> {
+        let containers = images.chunk_by(|one, next| one.path() == next.path());
+        containers.flat_map(|images| self.fates_in(images)).collect()
+    }
+
+    /// Returns the fates of all images of one container.
+    fn fates_in(&self, images: &[ImageInfo]) -> Vec<Fate> {
+        let is_fatbinary =
+            images.first().is_some_and(|image| image.container() == ContainerKind::NvFatbin);
+        match self {
+            Rule::Keep { wanted, exact, drop_ptx } if is_fatbinary => {
+                let asked = Asked { wanted, exact: *exact, drop_ptx: *drop_ptx };
+                fatbinary::fates(images, &asked)
+            }
+            _ => images.iter().map(|image| self.fate(image)).collect(),
+        }
+    }
+
+    fn fate(&self, image: &ImageInfo) -> Fate {
         if is_host(image) || is_loose_shader(image) {
             return Fate::Stays;
         }
         let (target, disagreement) = (image.target(), image.disagreement());
         match self {
-            Rule::Drop { wanted } if wanted.iter().any(|one| one.is_for(target)) => Fate::Goes,
+            Rule::Drop { wanted } if wanted.iter().any(|one| one.is_for(image)) => Fate::Goes,
             Rule::Drop { .. } => Fate::Stays,
-            Rule::Keep { wanted, exact } => {
+            Rule::Keep { wanted, exact, .. } => {
                 if wanted.iter().any(|one| one.is_just_for(target, disagreement)) {
                     Fate::Stays
                 } else if *exact {
@@ -207,12 +254,16 @@ impl Rule {
     /// Returns whether one of the targets means this image.
     #[must_use]
     pub fn means(&self, wanted: &Wanted, image: &ImageInfo) -> bool {
-        let just = || wanted.is_just_for(image.target(), image.disagreement());
+        let just = || {
+            [image.target(), &image.loaded_as()]
+                .into_iter()
+                .any(|target| wanted.is_just_for(target, image.disagreement()))
+        };
         match self {
             _ if is_host(image) => false,
             Rule::Keep { exact: false, .. } => just() || wanted.could_load(image),
             Rule::Keep { exact: true, .. } => just(),
-            Rule::Drop { .. } => wanted.is_for(image.target()),
+            Rule::Drop { .. } => wanted.is_for(image),
         }
     }
 }

@@ -63,7 +63,8 @@ impl Wishes {
         names(contents.images().iter().filter(|image| self.is_removed(image)).filter(is_there))
     }
 
-    fn is_removed(&self, image: &ImageInfo) -> bool {
+    /// Returns whether the image is to go.
+    pub(crate) fn is_removed(&self, image: &ImageInfo) -> bool {
         self.removed.contains(&image.index())
     }
 
@@ -101,7 +102,7 @@ pub(crate) struct Emptied {
 
 /// Returns the place in which the loss of all images is an error: a bundle; consecutive offload binaries, because each has one
 /// image; all sections of a host object that is a bundle.
-pub(super) fn place(container: &EditableContainer) -> String {
+pub(crate) fn place(container: &EditableContainer) -> String {
     let path = container.path();
     let path = match container.kind() {
         ContainerKind::OffloadBinary | ContainerKind::Section => {
@@ -117,10 +118,10 @@ pub(super) fn path_text(path: &[PathStep]) -> String {
     path.iter().map(ToString::to_string).collect::<Vec<_>>().join("/")
 }
 
-/// Returns the targets of images, each once, for a message.
+/// Returns the targets of images as they are loaded, each once, for a message.
 pub(crate) fn names<'i>(images: impl Iterator<Item = &'i ImageInfo>) -> String {
     let mut seen = BTreeSet::new();
     let names =
-        images.map(|image| marked(&group(image.target(), image.id()), image.disagreement()));
+        images.map(|image| marked(&group(&image.loaded_as(), image.id()), image.disagreement()));
     report::few(names.filter(|name| seen.insert(name.clone())))
 }

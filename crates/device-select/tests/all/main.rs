@@ -5,5 +5,7 @@
 
 #[cfg(feature = "files")]
 mod cases;
+#[cfg(feature = "files")]
+mod fatbinaries;
 mod faults;
 mod memory;
