@@ -7,7 +7,7 @@ use target_id::NvidiaArch;
 
 use crate::rule::{Fate, Wanted};
 
-/// What [`Rule::Keep`](crate::Rule::Keep) asks for.
+/// The wishes of [`Rule::Keep`](crate::Rule::Keep).
 pub(crate) struct Asked<'a> {
     pub(crate) wanted: &'a [Wanted],
     pub(crate) exact: bool,
