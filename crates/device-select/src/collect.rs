@@ -135,6 +135,9 @@ impl Visitor for Collector {
                 image.container(),
                 ContainerKind::OffloadBinary | ContainerKind::Section | ContainerKind::File
             );
+        // The driver takes one entry of a fatbinary, or one image of an entry that has several.
+        let is_part = |step: &PathStep| step.kind() == ContainerKind::Concatenated;
+        let parts = parts || image.path().last().is_some_and(is_part);
         let unit = self.around.last().and_then(|around| around.unit.as_ref());
         let depth = self.around.len().saturating_sub(usize::from(parts && unit.is_none()));
         let around = self.around.get(..depth).unwrap_or_default();

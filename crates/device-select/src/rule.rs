@@ -210,7 +210,7 @@ impl Rule {
     /// highest compute capability that the GPU runs, or PTX by the same rule if there is no such cubin.
     #[must_use]
     pub fn fates(&self, images: &[ImageInfo]) -> Vec<Fate> {
-        let containers = images.chunk_by(|one, next| one.path() == next.path());
+        let containers = images.chunk_by(|one, next| container(one) == container(next));
         containers.flat_map(|images| self.fates_in(images)).collect()
     }
 
@@ -265,6 +265,14 @@ impl Rule {
             Rule::Keep { exact: true, .. } => just(),
             Rule::Drop { .. } => wanted.is_for(image),
         }
+    }
+}
+
+/// Returns the path of the container from which an image is chosen.
+fn container(image: &ImageInfo) -> &[PathStep] {
+    match image.path() {
+        [around @ .., entry] if entry.kind() == ContainerKind::Concatenated => around,
+        path => path,
     }
 }
 

@@ -242,7 +242,11 @@ impl Planner<'_> {
             });
             Input::Derived(derived.len() - 1)
         };
-        let asked = Asked { wishes: &wishes, images: &self.images, form, max };
+        let container = node.container.and_then(|index| self.contents.containers.get(index));
+        let old =
+            container.and_then(|container| self.contents.images.get(container.images.clone()));
+        let old_images = old.unwrap_or_default();
+        let asked = Asked { wishes: &wishes, old_images, images: &self.images, form, max };
         let new = nv_fatbin::rebuild(source, &node.range, &asked, &mut later);
         let new = new.map_err(|error| error.of(node, path))?;
         let change = match form {

@@ -77,6 +77,7 @@ impl Error {
             Problem::Composition { .. }
             | Problem::CannotAdd { .. }
             | Problem::NoArchitecture { .. }
+            | Problem::Concatenated { .. }
             | Problem::EntryId { .. }
             | Problem::EmptyEntryId { .. } => ErrorKind::Refused,
             Problem::Image { .. } => ErrorKind::Refused,
@@ -91,6 +92,7 @@ impl Error {
             Problem::Damaged { path, .. }
             | Problem::Fatbin { path, .. }
             | Problem::NoArchitecture { path }
+            | Problem::Concatenated { path }
             | Problem::Unsupported { path, .. }
             | Problem::NothingLeft { path }
             | Problem::HoldsNoBundle { path, .. }
@@ -241,6 +243,10 @@ pub(crate) enum Problem {
     NoArchitecture {
         path: Vec<PathStep>,
     },
+    /// An image is to be replaced that is compressed as one with others.
+    Concatenated {
+        path: Vec<PathStep>,
+    },
     /// A section that is an image itself.
     CannotAdd {
         path: Vec<PathStep>,
@@ -281,6 +287,11 @@ impl fmt::Display for Problem {
             Self::NoBundle => f.write_str("no bundle, offload binary or fatbinary found"),
             Self::Damaged { path, location, error } => write_fault(f, path, *location, error),
             Self::Fatbin { path, location, error } => write_fault(f, path, *location, error),
+            Self::Concatenated { path } => write!(
+                f,
+                "{}an image that is compressed as one with others cannot be replaced",
+                Prefix(path)
+            ),
             Self::NoArchitecture { path } => write!(
                 f,
                 "{}the entry names no architecture of NVIDIA, expected sm_90 or compute_90 in its place",
@@ -397,6 +408,7 @@ impl From<Error> for io::Error {
             | Problem::EntryId { .. }
             | Problem::EmptyEntryId { .. }
             | Problem::NoArchitecture { .. }
+            | Problem::Concatenated { .. }
             | Problem::CannotAdd { .. } => io::ErrorKind::InvalidInput,
             _ => io::ErrorKind::InvalidData,
         };

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bundle_format::EntryId;
 use byte_parts::Source;
-use fat_object::FileFormat;
+use fat_object::{ContainerKind, FileFormat, ImageInfo};
 use nv_fatbin::{
     Architecture, Codec, Compression, CompressionMode, Entry, Fatbin, Flags, Kind, NewEntry,
     NewFatbin,
@@ -108,6 +108,7 @@ fn headers(
 /// The changes of a fatbinary.
 pub(super) struct Asked<'a> {
     pub(super) wishes: &'a Wishes<'a>,
+    pub(super) old_images: &'a [ImageInfo],
     pub(super) images: &'a NewImages<'a>,
     pub(super) form: Form,
     /// The most bytes of a decompressed entry.
@@ -124,20 +125,36 @@ pub(super) fn rebuild(
     asked: &Asked<'_>,
     later: &mut dyn FnMut(Range<u64>, u64) -> Input,
 ) -> Result<Output, RebuildError> {
-    let &Asked { wishes, images, form, max } = asked;
+    let &Asked { wishes, old_images, images, form, max } = asked;
     let head = source.peek(range, usize::try_from(HEADER).unwrap_or(usize::MAX))?;
     let size = Fatbin::parse_prefix(&head, range.end - range.start)?.size();
     let (headers, facts) = headers(source, range.start, size)?;
-    if !wishes.entries.is_empty() && wishes.entries.len() != headers.len() {
-        return Err(RebuildError::Changed);
-    }
-    let wished = wishes.entries.iter().copied().chain(std::iter::repeat(Wish::Keep));
+    let mut wished = wishes.entries.as_slice();
     let mut entries = Output::new();
     let mut is_changed = false;
-    for (index, ((at, head), wish)) in headers.iter().zip(wished).enumerate() {
+    for (index, (at, head)) in headers.iter().enumerate() {
         let entry = Entry::parse(head, index, *at, size)?;
         let place = range.start.saturating_add(*at)..range.start.saturating_add(entry.end());
         let old = compression(&entry);
+        let wish = match wishes.entries.is_empty() {
+            true => Wish::Keep,
+            false if entry.kind() == Kind::CONCATENATED => {
+                let images = old_images.iter().filter(|image| is_in_entry(image, index)).count();
+                match some_of(take(&mut wished, images)?)? {
+                    Some(kept) => {
+                        let bytes = source.read_range(&place)?;
+                        let entry = Entry::parse(&bytes, index, *at, size)?;
+                        let is_kept = |image: usize| kept.get(image) == Some(&Wish::Keep);
+                        let rest = entry.with_images(is_kept, old, max)?;
+                        rest.into_iter().for_each(|rest| entries.push_vec(rest));
+                        is_changed = true;
+                        continue;
+                    }
+                    None => Wish::Keep,
+                }
+            }
+            false => take(&mut wished, 1)?.first().copied().unwrap_or(Wish::Keep),
+        };
         match (wish, form.of(&entry, facts.is_older)) {
             (Wish::Remove, _) => is_changed = true,
             (Wish::Keep, None) => entries.append(&copy_of(&place)),
@@ -182,6 +199,9 @@ pub(super) fn rebuild(
             }
         }
     }
+    if !wished.is_empty() {
+        return Err(RebuildError::Changed);
+    }
     for (id, image) in &wishes.added {
         let code = images.read(image)?;
         let kind = if image.format == FileFormat::Ptx { Kind::PTX } else { Kind::ELF };
@@ -208,6 +228,30 @@ pub(super) fn rebuild(
     out.push_bytes(&entries.size().to_le_bytes());
     out.append(&entries);
     Ok(out)
+}
+
+/// Takes the wishes for the next images.
+fn take<'w>(wished: &mut &'w [Wish], images: usize) -> Result<&'w [Wish], RebuildError> {
+    let (these, others) = wished.split_at_checked(images).ok_or(RebuildError::Changed)?;
+    *wished = others;
+    Ok(these)
+}
+
+/// Returns whether an image is one of several in the entry at a position.
+fn is_in_entry(image: &ImageInfo, index: usize) -> bool {
+    image.path().last().is_some_and(|step| {
+        step.kind() == ContainerKind::Concatenated && step.name() == index.to_string()
+    })
+}
+
+/// Returns the wishes for the images of one entry if some are to go.
+fn some_of(wishes: &[Wish]) -> Result<Option<&[Wish]>, RebuildError> {
+    match wishes {
+        _ if wishes.iter().any(|wish| matches!(wish, Wish::Replace(_))) => {
+            Err(RebuildError::Concatenated)
+        }
+        _ => Ok(wishes.contains(&Wish::Remove).then_some(wishes)),
+    }
 }
 
 /// Returns the size of an entry when its code is not compressed.

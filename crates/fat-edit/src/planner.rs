@@ -203,7 +203,8 @@ impl<'a> Planner<'a> {
             }
             let images = self.contents.images.get(container.images.clone()).unwrap_or_default();
             let smallest = wishes.entries.iter_mut().zip(images);
-            let smallest = smallest.min_by_key(|(_, image)| image.stored_size());
+            let smallest =
+                smallest.min_by_key(|(_, image)| image.stored_size().unwrap_or(image.size()));
             if let Some((wish, _)) = smallest {
                 *wish = Wish::Keep;
                 count += 1;

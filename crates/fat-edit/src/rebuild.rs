@@ -16,6 +16,8 @@ pub(super) enum RebuildError {
     Changed,
     /// The ID of an entry to be added names no architecture of NVIDIA.
     NoArchitecture,
+    /// An image is to be replaced that is compressed together with others of its entry.
+    Concatenated,
 }
 
 impl From<nv_fatbin::Error> for RebuildError {
@@ -47,6 +49,7 @@ impl RebuildError {
                 Problem::Fatbin { path: path.to_vec(), location: node.location, error }
             }
             RebuildError::NoArchitecture => Problem::NoArchitecture { path: path.to_vec() },
+            RebuildError::Concatenated => Problem::Concatenated { path: path.to_vec() },
             RebuildError::Changed => Problem::InputChanged,
         }
     }

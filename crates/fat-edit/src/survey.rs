@@ -282,6 +282,8 @@ struct Surveyor {
     open: Vec<(Node, EditableContainer)>,
     /// Containers entered and not left from an image inwards: images are edited as a whole.
     inside_image: usize,
+    /// `true` in an entry of a fatbinary that has several images: they are images of the fatbinary.
+    inside_entry: bool,
     findings: Vec<Finding>,
     damage: Option<Problem>,
 }
@@ -343,6 +345,10 @@ impl Visitor for Surveyor {
             self.inside_image += 1;
             return Ok(());
         }
+        if container.kind() == ContainerKind::Concatenated {
+            self.inside_entry = true;
+            return Ok(());
+        }
         let start = container.location().offset();
         let Some(segment) = container.path().last().cloned() else { return Ok(()) };
         let node = Node {
@@ -371,6 +377,9 @@ impl Visitor for Surveyor {
     fn leave(&mut self) -> io::Result<()> {
         if self.inside_image > 0 {
             self.inside_image -= 1;
+            return Ok(());
+        }
+        if std::mem::take(&mut self.inside_entry) {
             return Ok(());
         }
         let kind = self.open.last().map(|(node, _)| node.kind());

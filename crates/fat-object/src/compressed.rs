@@ -14,12 +14,14 @@ use crate::model::{Compression, ContainerKind, Enter, PathStep};
 use crate::opened::{Inner, Inside, Opened};
 use crate::sequence::Container;
 use crate::source::{Origin, Source};
-use crate::{compressed_binary, offload, table};
+use crate::{compressed_binary, nv_fatbin, offload, table};
 
 /// A compressed container that nobody opened yet.
 pub(crate) enum Closed {
     Bundle(ccob::Header),
     Binary(CompressedBinary),
+    /// An entry of a fatbinary.
+    Concatenated(nv_fatbin::Concatenated, Compression),
 }
 
 /// Opens the compressed bundle at the start of the window. Version 1 records no size: its end is known only when its stream
@@ -81,6 +83,7 @@ impl Closed {
         match self {
             Closed::Bundle(header) => open_bundle(cx, source, window, &header, answer),
             Closed::Binary(header) => open_binary(cx, source, window, &header),
+            Closed::Concatenated(images, own) => images.open(cx, source, window, own),
         }
     }
 }

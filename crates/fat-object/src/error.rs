@@ -110,6 +110,7 @@ impl Error {
             Problem::Disagreement { .. } => ErrorKind::Disagreement,
             Problem::ThinMembersTooLarge { .. }
             | Problem::DecompressedInAll { .. }
+            | Problem::Table { .. }
             | Problem::TooDeep { .. }
             | Problem::ScanStopped { .. } => ErrorKind::Limit,
             Problem::TooManyNames { .. } => ErrorKind::Names,
@@ -239,6 +240,7 @@ pub(crate) enum Problem {
     NestedThinArchive,
     ThinMembersTooLarge { name: String, size: u64, limit: u64 },
     DecompressedInAll { uncompressed_size: u64, limit: u64 },
+    Table { size: u64, limit: u64 },
     TooManyNames { limit: u64 },
     SectionBeyondEnd { name: String, start: u64, end: u64, available: u64 },
     SegmentTable { start: u64, end: u64, available: u64 },
@@ -289,6 +291,7 @@ impl fmt::Display for Problem {
             Self::ThinMembersTooLarge { name, size, limit } => write!(f, "thin archive member {name}: opening it ({size} bytes) would exceed the limit of {limit} bytes in total",
         name = printable(name)),
             Self::DecompressedInAll { uncompressed_size, limit } => write!(f, "decompressing {uncompressed_size} bytes here would exceed the limit of {limit} bytes in total"),
+            Self::Table { size, limit } => write!(f, "the entry has several images, and a header of {size} bytes: at most {limit} are read"),
             Self::TooManyNames { limit } => write!(f, "names and strings exceed the limit of {limit} bytes in total"),
             Self::SectionBeyondEnd { name, start, end, available } => write!(f, "section {name} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}",
         name = printable(name)),

@@ -27,6 +27,9 @@ pub enum ContainerKind {
     Ccob,
     /// An NVIDIA fatbinary.
     NvFatbin,
+    /// An entry of an NVIDIA fatbinary with several images, compressed as one. They are
+    /// [described](crate::ImageInfo::container) by the fatbinary.
+    Concatenated,
     /// An HCF container of AdaptiveCpp.
     Hcf,
     /// No container: the file, or the member of an archive, is the image. No [`PathStep`] is of this kind.
@@ -50,6 +53,7 @@ impl ContainerKind {
             ContainerKind::Bundle => "bundle",
             ContainerKind::Ccob => "ccob",
             ContainerKind::NvFatbin => "nv-fatbin",
+            ContainerKind::Concatenated => "concatenated",
             ContainerKind::Hcf => "hcf",
             ContainerKind::File => "file",
             ContainerKind::Image => "image",

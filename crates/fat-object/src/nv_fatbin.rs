@@ -2,24 +2,30 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
-use ::nv_fatbin::{Entry, Fatbin, Kind};
+use ::nv_fatbin::{Architecture, Codec, ConcatenatedImage, Entry, Fatbin, Kind};
 use device_code::FileFormat;
 use target_id::{OffloadKind, Target, Triple};
 
+use crate::code::{self, Undone};
+use crate::compressed::Closed;
 use crate::context::Context;
 use crate::error::Problem;
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, PathStep};
-use crate::opened::{Children, Found, Opened};
+use crate::opened::{Children, Found, Inner, Inside, Known, Opened};
 use crate::sequence::Container;
-use crate::source::Source;
+use crate::source::{Origin, Source};
 
 /// Bytes before the first entry.
 pub(crate) const HEADER_LEN: u64 = 16;
 
 /// Bytes of an entry that tell all that a walk needs.
 const ENTRY_LEN: usize = 64;
+
+/// The largest header of an entry with several images that is read: it has some 100 bytes for each of them.
+const MOST_OF_TABLE: u64 = 1 << 20;
 
 /// Returns whether the first entry is code for some NVIDIA GPU: it may be anything where only a magic tells of a fatbinary.
 pub(crate) fn is_plausible(entry: &Entry<'_>) -> bool {
@@ -65,35 +71,129 @@ impl Children for Entries {
         }
         let window = self.start + self.offset..self.start + self.len;
         let head = source.peek(&window, ENTRY_LEN)?;
-        match Entry::parse(&head, self.index, self.offset, self.len) {
-            Ok(entry) => {
-                let range = entry.range();
-                found.image(self.start + range.start..self.start + range.end, description(&entry));
-                self.offset = entry.end();
-                self.index += 1;
-                Ok(true)
-            }
+        let entry = match Entry::parse(&head, self.index, self.offset, self.len) {
+            Ok(entry) => entry,
             Err(error) => {
                 found.finding(self.start, error);
-                Ok(false)
+                return Ok(false);
             }
+        };
+        let Range { start, end } = entry.range();
+        let payload = self.start + start..self.start + end;
+        self.offset = entry.end();
+        self.index += 1;
+        if entry.kind() == Kind::CONCATENATED && entry.codec().is_none_or(is_readable) {
+            let head = window.start..payload.start;
+            match concatenated(source, &head, &entry)? {
+                Ok(images) => found.container(images.opened(&entry, payload)),
+                Err(error) => found.finding(window.start, error),
+            }
+        } else {
+            found.image(payload, description(&entry));
         }
+        Ok(true)
     }
 }
 
-fn description(entry: &Entry<'_>) -> Description {
-    let triple = Some(Triple::parse("nvptx64-nvidia-cuda"));
-    let id = entry.architecture().to_string();
-    let target = Target::new(Some(OffloadKind::Cuda), triple, &id);
-    let mut description = Description::new(ContainerKind::NvFatbin, target.into());
-    description.info.offset_in_container = entry.range().start;
-    if let Some(codec) = entry.codec() {
-        description.info.compression = Some(Compression {
-            method: codec.name(),
-            stored_size: entry.stored_size(),
-            uncompressed_size: entry.size(),
-        });
+fn is_readable(codec: Codec) -> bool {
+    !matches!(codec, Codec::Scrambled | Codec::Unknown)
+}
+
+/// The images of an entry that has several, by their places in its code.
+pub(crate) struct Concatenated(Vec<(Range<u64>, Description)>);
+
+/// Reads the table of an entry with several images, which is in its header.
+fn concatenated(
+    source: &mut Source<'_>,
+    header: &Range<u64>,
+    entry: &Entry<'_>,
+) -> io::Result<Result<Concatenated, Problem>> {
+    let size = header.end - header.start;
+    if size > MOST_OF_TABLE {
+        return Ok(Err(Problem::Table { size, limit: MOST_OF_TABLE }));
     }
+    let bytes = source.read_range(header)?;
+    let images = Entry::parse(&bytes, entry.index(), entry.offset(), entry.end())
+        .and_then(|entry| entry.concatenated());
+    Ok(images.map_err(Problem::from).map(|images| {
+        let described = |image: ConcatenatedImage<'_>| {
+            let mut description = of_architecture(image.architecture());
+            description.info.offset_in_container = image.range().start;
+            (image.range(), description)
+        };
+        Concatenated(images.into_iter().map(described).collect())
+    }))
+}
+
+impl Concatenated {
+    /// Returns the entry as a container of its images.
+    fn opened(self, entry: &Entry<'_>, payload: Range<u64>) -> Opened {
+        let compression = compression(entry);
+        let inside = match compression {
+            Some(own) => Inside::Closed(Closed::Concatenated(self, own)),
+            None => Inside::Here(Box::new(Known(self.found(payload.start)))),
+        };
+        let step = PathStep::new(ContainerKind::Concatenated, entry.index().to_string());
+        Opened { step, window: payload, compression, inside }
+    }
+
+    /// Returns the images of code that starts there.
+    fn found(self, start: u64) -> Found {
+        let mut found = Found::default();
+        for (Range { start: from, end }, description) in self.0 {
+            found.image(start.saturating_add(from)..start.saturating_add(end), description);
+        }
+        found
+    }
+
+    /// Decompresses the code in `window`.
+    pub(crate) fn open(
+        self,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        compression: Compression,
+    ) -> io::Result<Result<Inner, Problem>> {
+        let uncompressed_size = compression.uncompressed_size;
+        let room = match cx.room_for(uncompressed_size) {
+            Ok(room) => room,
+            Err(error) => return Ok(Err(error)),
+        };
+        let code = code::decompressed(source, window, compression, room, &mut cx.decompressed)?;
+        Ok(match code {
+            Ok(code) => {
+                cx.add_bytes(code.len() as u64);
+                let source = Source::of_shared(Arc::new(code), Origin::Decompressed);
+                let children = Box::new(Known(self.found(0)));
+                Ok(Inner { source, children, held: 0, hash: None })
+            }
+            Err(Undone::Codec(error)) => Err(error.into()),
+            Err(Undone::Limit(limit)) => {
+                Err(Problem::DecompressedInAll { uncompressed_size, limit })
+            }
+        })
+    }
+}
+
+/// Returns the compression of an entry.
+fn compression(entry: &Entry<'_>) -> Option<Compression> {
+    entry.codec().map(|codec| Compression {
+        method: codec.name(),
+        stored_size: entry.stored_size(),
+        uncompressed_size: entry.size(),
+    })
+}
+
+fn of_architecture(architecture: Architecture) -> Description {
+    let triple = Some(Triple::parse("nvptx64-nvidia-cuda"));
+    let target = Target::new(Some(OffloadKind::Cuda), triple, &architecture.to_string());
+    Description::new(ContainerKind::NvFatbin, target.into())
+}
+
+fn description(entry: &Entry<'_>) -> Description {
+    let mut description = of_architecture(entry.architecture());
+    description.info.offset_in_container = entry.range().start;
+    description.info.compression = compression(entry);
     // The first bytes of compressed code say nothing.
     let is_plain = entry.codec().is_none();
     description.format = match entry.kind() {

@@ -15,6 +15,8 @@ const COUNTS: u32 = 8;
 #[derive(Clone, Copy, Debug)]
 pub struct ConcatenatedImage<'data> {
     wire: Wire,
+    /// Its record in the table.
+    bytes: &'data [u8],
     identifier: Option<&'data [u8]>,
 }
 
@@ -42,6 +44,14 @@ impl<'data> ConcatenatedImage<'data> {
     pub fn range(&self) -> Range<u64> {
         let start = u64::from(self.wire.header_size);
         start..start.saturating_add(self.wire.payload_size)
+    }
+
+    /// Adds its record to a table, with another place in the code.
+    pub(crate) fn add_to(&self, table: &mut Vec<u8>, at: u32) {
+        let (before, after) = (self.bytes.get(..4), self.bytes.get(8..));
+        table.extend_from_slice(before.unwrap_or_default());
+        table.extend(at.to_le_bytes());
+        table.extend_from_slice(after.unwrap_or_default());
     }
 
     /// Returns the identifier, if there is one.
@@ -73,6 +83,7 @@ pub(crate) fn images<'data>(
         let Some(wire) = Wire::read(rest) else {
             return Err(malformed(record, "64 bytes in the table").into());
         };
+        let start = rest;
         rest = rest.get(HEADER..).unwrap_or_default();
         let mut identifier = None;
         if wire.identifier != 0 {
@@ -85,7 +96,8 @@ pub(crate) fn images<'data>(
             identifier = text.get(..len);
             rest = after;
         }
-        let image = ConcatenatedImage { wire, identifier };
+        let bytes = start.get(..start.len() - rest.len()).unwrap_or_default();
+        let image = ConcatenatedImage { wire, bytes, identifier };
         if image.range().end > entry.size() {
             return Err(malformed(record, "its image in the code of the entry").into());
         }

@@ -263,6 +263,11 @@ impl<'data> Entry<'data> {
         usize::try_from(self.wire.header_size).unwrap_or(usize::MAX)
     }
 
+    /// Returns the place of the options in the header, or of the table of images; 0 if there are none.
+    pub(crate) fn options_at(&self) -> u32 {
+        self.wire.options
+    }
+
     /// Returns the payload of an entry that is not compressed; of PTX without the zeros after the NUL that ends it, if these
     /// only fill it up to a multiple of 8.
     pub(crate) fn unpadded(&self) -> &'data [u8] {

@@ -280,7 +280,9 @@ impl fmt::Display for Error {
             Problem::PtxVersion => {
                 f.write_str("expected PTX with its version, such as .version 8.7")
             }
-            Problem::Concatenated => f.write_str("entries with several images cannot be written"),
+            Problem::Concatenated => f.write_str(
+                "several images are written from NewEntry::concatenated, each without options",
+            ),
             Problem::NoEncoder => {
                 f.write_str("this build cannot compress with zstd: it lacks libzstd")
             }

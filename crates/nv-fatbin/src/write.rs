@@ -2,6 +2,7 @@
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::cubin::Cubin;
 use crate::entry::{Entry, HEADER};
@@ -73,7 +74,7 @@ impl CompressionMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewEntry<'a> {
-    /// The kind of code. [`Kind::CONCATENATED`] cannot be written.
+    /// The kind of code. For [`Kind::CONCATENATED`] see [`concatenated`](Self::concatenated).
     pub kind: Kind,
     /// The SM number; its suffix is in the flags.
     pub sm: u32,
@@ -83,7 +84,7 @@ pub struct NewEntry<'a> {
     pub code_version: (u16, u16),
     /// The identifier.
     pub identifier: Option<Cow<'a, [u8]>>,
-    /// The options; of a cubin with [`Flags::COMPAT`] its section `.nv.compat`.
+    /// The options; of a cubin with [`Flags::COMPAT`] its section `.nv.compat`; of several images their table.
     pub options: Option<Cow<'a, [u8]>>,
     /// The code, not compressed.
     pub code: Cow<'a, [u8]>,
@@ -155,6 +156,68 @@ impl<'a> NewEntry<'a> {
         Ok(entry)
     }
 
+    /// Makes an entry of several images that are compressed as one, as `fatbinary --concat` does with all cubins but those
+    /// with [`Flags::COMPAT`].
+    ///
+    /// ```
+    /// use nv_fatbin::{Architecture, Compression, Fatbin, Flags, Kind, NewEntry, NewFatbin};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let image = |name| Some(NewEntry::new(Kind::ELF, Architecture::from_name(name)?, b"code".as_slice()));
+    /// let images = [image("sm_80"), image("sm_90a")].map(Option::unwrap);
+    /// let entry = NewEntry::concatenated(&images)?.compression(Compression::Lz4);
+    /// let mut fatbin = NewFatbin::new();
+    /// fatbin.add(&entry)?;
+    /// let fatbin = fatbin.to_vec()?;
+    /// let entry = Fatbin::parse(&fatbin)?.entries().next().unwrap()?;
+    /// let names = entry.concatenated()?.iter().map(|image| image.architecture().to_string()).collect::<Vec<_>>();
+    /// assert_eq!(names, ["sm_80", "sm_90a"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for images with options, which have no place there.
+    pub fn concatenated(images: &[NewEntry<'_>]) -> Result<NewEntry<'static>, Error> {
+        let (mut records, mut code) = (Vec::new(), Vec::new());
+        let mut flags = images.first().map_or(Flags::empty(), |image| image.flags);
+        for image in images {
+            if image.options.is_some() || image.kind == Kind::CONCATENATED {
+                return Err(Problem::Concatenated.into());
+            }
+            flags &= image.flags;
+            let mut identifier = Vec::new();
+            let identifier_at = image.put_identifier(&mut identifier)?;
+            let header = Header {
+                header_size: number("concatenated code", code.len())?,
+                payload_size: to_u64(image.code.len().next_multiple_of(8)),
+                identifier_at,
+                flags: image.flags.difference(Flags::CODECS),
+                compressed_size: 0,
+                options: 0,
+                size: 0,
+            };
+            image.put(&header, &mut records)?;
+            records.extend(identifier);
+            reserve(&mut code, image.code.len().saturating_add(8))?;
+            code.extend_from_slice(&image.code);
+            code.resize(code.len().next_multiple_of(8), 0);
+        }
+        let count = number("table of images", images.len())?;
+        Ok(NewEntry {
+            kind: Kind::CONCATENATED,
+            sm: 0,
+            flags: flags
+                .difference(Flags::CODECS | Flags::ARCHITECTURE_SPECIFIC | Flags::FAMILY_SPECIFIC),
+            code_version: (0, 1),
+            identifier: None,
+            options: Some(table(count, &records)?.into()),
+            code: code.into(),
+            compression: Compression::None,
+        })
+    }
+
     /// Adds flags, such as that of the host.
     #[must_use]
     pub fn flags(mut self, flags: Flags) -> Self {
@@ -185,57 +248,101 @@ impl<'a> NewEntry<'a> {
 
     /// Returns the bytes of the entry.
     fn to_vec(&self) -> Result<Vec<u8>, Error> {
-        if self.kind == Kind::CONCATENATED {
+        let has_table = self.options.as_ref().is_some_and(|table| table.len() >= 8);
+        if self.kind == Kind::CONCATENATED && !has_table {
             return Err(Problem::Concatenated.into());
         }
-        let at = |extension: &[u8]| number("header", HEADER.saturating_add(extension.len()));
         let mut extension = Vec::new();
-        let (mut identifier, mut identifier_len) = (0, 0);
-        if let Some(text) = &self.identifier {
-            identifier = at(&extension)?;
-            identifier_len = number("identifier", text.len())?;
-            extend(&mut extension, &[text])?;
-        }
-        let mut options = 0;
-        if let Some(text) = &self.options {
-            options = at(&extension)?;
-            let place = options
-                .checked_add(8)
-                .ok_or(Problem::Field { what: "header", size: to_u64(extension.len()) })?;
-            let compat: &[u8] = if self.flags.contains(Flags::COMPAT) { &[0] } else { &[] };
-            let len = number("options", text.len())?;
-            extension.extend(place.to_le_bytes());
-            extension.extend(len.to_le_bytes());
-            extend(&mut extension, &[compat, text])?;
-        }
-        let header_size = at(&extension)?;
-
-        let Stored { payload, codec, compressed_size, size } =
-            Stored::new(&self.code, self.compression)?;
-        let flags = self.flags.difference(Flags::CODECS) | codec;
-        let padded = payload.len().next_multiple_of(8);
-
+        let identifier_at = self.put_identifier(&mut extension)?;
+        let options = self.put_options(&mut extension)?;
+        let stored = Stored::new(&self.code, self.compression)?;
+        let padded = stored.payload.len().next_multiple_of(8);
+        let header = Header {
+            header_size: place(&extension)?,
+            payload_size: to_u64(padded),
+            compressed_size: stored.compressed_size,
+            options,
+            identifier_at,
+            flags: self.flags.difference(Flags::CODECS) | stored.codec,
+            size: stored.size,
+        };
         let mut bytes = Vec::new();
         reserve(&mut bytes, HEADER.saturating_add(extension.len()).saturating_add(padded))?;
-        bytes.extend(self.kind.0.to_le_bytes());
-        bytes.extend(VERSION.to_le_bytes());
-        bytes.extend(header_size.to_le_bytes());
-        bytes.extend(to_u64(padded).to_le_bytes());
-        bytes.extend(compressed_size.to_le_bytes());
-        bytes.extend(options.to_le_bytes());
-        bytes.extend(self.code_version.1.to_le_bytes());
-        bytes.extend(self.code_version.0.to_le_bytes());
-        bytes.extend(self.sm.to_le_bytes());
-        bytes.extend(identifier.to_le_bytes());
-        bytes.extend(identifier_len.to_le_bytes());
-        bytes.extend(flags.bits().to_le_bytes());
-        bytes.extend([0; 8]);
-        bytes.extend(size.to_le_bytes());
+        self.put(&header, &mut bytes)?;
         bytes.extend(extension);
-        bytes.extend_from_slice(&payload);
+        bytes.extend_from_slice(&stored.payload);
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         Ok(bytes)
     }
+
+    /// Adds the identifier to the extension of a header, and returns its place; 0 if there is none.
+    fn put_identifier(&self, extension: &mut Vec<u8>) -> Result<u32, Error> {
+        let Some(text) = &self.identifier else { return Ok(0) };
+        let at = place(extension)?;
+        extend(extension, &[text])?;
+        Ok(at)
+    }
+
+    /// Adds the options in the same way.
+    fn put_options(&self, extension: &mut Vec<u8>) -> Result<u32, Error> {
+        let Some(text) = &self.options else { return Ok(0) };
+        let at = place(extension)?;
+        if self.kind == Kind::CONCATENATED {
+            extension.extend_from_slice(text);
+            return Ok(at);
+        }
+        let text_at = at
+            .checked_add(8)
+            .ok_or(Problem::Field { what: "header", size: to_u64(extension.len()) })?;
+        let compat: &[u8] = if self.flags.contains(Flags::COMPAT) { &[0] } else { &[] };
+        extension.extend(text_at.to_le_bytes());
+        extension.extend(number("options", text.len())?.to_le_bytes());
+        extend(extension, &[compat, text])?;
+        Ok(at)
+    }
+
+    /// Writes a header without its extension.
+    fn put(&self, header: &Header, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        let identifier = self.identifier.as_deref().unwrap_or_default();
+        bytes.extend(self.kind.0.to_le_bytes());
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(header.header_size.to_le_bytes());
+        bytes.extend(header.payload_size.to_le_bytes());
+        bytes.extend(header.compressed_size.to_le_bytes());
+        bytes.extend(header.options.to_le_bytes());
+        bytes.extend(self.code_version.1.to_le_bytes());
+        bytes.extend(self.code_version.0.to_le_bytes());
+        bytes.extend(self.sm.to_le_bytes());
+        bytes.extend(header.identifier_at.to_le_bytes());
+        bytes.extend(number("identifier", identifier.len())?.to_le_bytes());
+        bytes.extend(header.flags.bits().to_le_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend(header.size.to_le_bytes());
+        Ok(())
+    }
+}
+
+/// The fields of a header that its extension and payload give. In the record of one of several images the place of its code
+/// stands for the size of the header.
+struct Header {
+    header_size: u32,
+    payload_size: u64,
+    compressed_size: u32,
+    options: u32,
+    identifier_at: u32,
+    flags: Flags,
+    size: u64,
+}
+
+/// Returns the place where the extension of a header goes on.
+fn place(extension: &[u8]) -> Result<u32, Error> {
+    number("header", HEADER.saturating_add(extension.len()))
+}
+
+/// Returns the table of several images.
+fn table(count: u32, records: &[u8]) -> Result<Vec<u8>, Error> {
+    let size = number("table of images", records.len().saturating_add(8))?;
+    Ok([&count.to_le_bytes()[..], &size.to_le_bytes(), records].concat())
 }
 
 /// Code as an entry stores it.
@@ -300,15 +407,60 @@ impl Entry<'_> {
             None => Cow::Borrowed(self.unpadded()),
         };
         let stored = Stored::new(&code, compression).map_err(|error| error.of_entry(index))?;
+        self.assemble(whole.get(..self.header_len()).unwrap_or_default(), &stored)
+    }
+
+    /// Returns the bytes of this entry of kind [`CONCATENATED`](Kind::CONCATENATED) with some of its images only, in
+    /// their order. `keeps` gets the position of each. `None` if none is kept.
+    ///
+    /// `max` limits the size of the code, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`decompress`](Self::decompress), of [`concatenated`](Self::concatenated) and of [`NewFatbin::add`].
+    pub fn with_images(
+        &self,
+        keeps: impl Fn(usize) -> bool,
+        compression: Compression,
+        max: u64,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let images = self.concatenated()?;
+        let kept =
+            || images.iter().enumerate().filter(|(at, _)| keeps(*at)).map(|(_, image)| image);
+        if kept().next().is_none() {
+            return Ok(None);
+        }
+        let old = self.decompress(max)?;
+        let (mut records, mut code) = (Vec::new(), Vec::new());
+        reserve(&mut code, old.len())?;
+        for image in kept() {
+            image.add_to(&mut records, number("concatenated code", code.len())?);
+            // The table was checked against the size of the code.
+            let Range { start, end } = image.range();
+            let place = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+            let bytes = place.and_then(|(start, end)| old.get(start..end));
+            code.extend_from_slice(bytes.unwrap_or_default());
+            code.resize(code.len().next_multiple_of(8), 0);
+        }
+        let start = usize::try_from(self.options_at()).unwrap_or(usize::MAX);
+        let mut header = self.whole()?.get(..start).unwrap_or_default().to_vec();
+        header.extend(table(number("table of images", kept().count())?, &records)?);
+        let stored =
+            Stored::new(&code, compression).map_err(|error| error.of_entry(self.index()))?;
+        self.assemble(&header, &stored).map(Some)
+    }
+
+    /// Returns the bytes of this entry with another header and other code.
+    fn assemble(&self, header: &[u8], stored: &Stored<'_>) -> Result<Vec<u8>, Error> {
         let flags = self.flags().difference(Flags::CODECS) | stored.codec;
         let padded = stored.payload.len().next_multiple_of(8);
         let mut bytes = Vec::new();
-        let header = whole.get(..self.header_len()).unwrap_or_default();
         reserve(&mut bytes, header.len().saturating_add(padded))?;
         bytes.extend_from_slice(header);
         bytes.extend_from_slice(&stored.payload);
         bytes.resize(header.len().saturating_add(padded), 0);
-        let fields: [(usize, &[u8]); 4] = [
+        let fields: [(usize, &[u8]); 5] = [
+            (4, &number("header", header.len())?.to_le_bytes()),
             (8, &to_u64(padded).to_le_bytes()),
             (16, &stored.compressed_size.to_le_bytes()),
             (40, &flags.bits().to_le_bytes()),

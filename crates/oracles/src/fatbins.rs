@@ -1,7 +1,9 @@
 //! NVIDIA fatbinaries, made from the fuzzer's bytes, and any bytes.
 
 use arbitrary::{Result, Unstructured};
-use nv_fatbin::{Architecture, Entry, Fatbin, Flags, Kind, NewEntry, NewFatbin, fatbins};
+use nv_fatbin::{
+    Architecture, Compression, Entry, Fatbin, Flags, Kind, NewEntry, NewFatbin, fatbins,
+};
 
 #[path = "../../nv-fatbin/tests/all/make.rs"]
 mod make;
@@ -129,8 +131,34 @@ fn read_entry(entry: &Entry<'_>, fatbin: &Fatbin<'_>) {
         Err(error) => crate::assert_message(&error),
     }
     match entry.concatenated() {
-        Ok(images) => images.iter().for_each(|image| assert!(image.range().end <= entry.size())),
+        Ok(images) => {
+            images.iter().for_each(|image| assert!(image.range().end <= entry.size()));
+            some_images(entry, &images);
+        }
         Err(error) => crate::assert_message(&error),
+    }
+}
+
+/// Every second image of an entry that has several is read again from what was written of them.
+fn some_images(entry: &Entry<'_>, images: &[nv_fatbin::ConcatenatedImage<'_>]) {
+    let Ok(code) = entry.decompress(LIMIT) else { return };
+    let written = match entry.with_images(|image| image % 2 == 0, Compression::Lz4, LIMIT) {
+        Ok(Some(written)) => written,
+        Ok(None) => return assert!(images.is_empty()),
+        Err(error) => return crate::assert_message(&error),
+    };
+    let size = written.len() as u64;
+    let again = Entry::parse(&written, 0, 0, size).expect("it was just written");
+    let new_code = again.decompress(u64::MAX).expect("it was just compressed");
+    let new_images = again.concatenated().expect("it was just written");
+    assert_eq!(new_images.len(), images.len().div_ceil(2));
+    for (new, old) in new_images.iter().zip(images.iter().step_by(2)) {
+        let bytes = |code: &[u8], range: std::ops::Range<u64>| {
+            code[range.start as usize..range.end as usize].to_vec()
+        };
+        assert!(bytes(&new_code, new.range()) == bytes(&code, old.range()));
+        assert_eq!((new.kind(), new.flags()), (old.kind(), old.flags()));
+        assert_eq!((new.architecture(), new.identifier()), (old.architecture(), old.identifier()));
     }
 }
 

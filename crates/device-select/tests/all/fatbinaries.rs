@@ -132,6 +132,40 @@ fn ptx_is_dropped_by_its_own_name() {
     }
 }
 
+/// The header of a cubin of CUDA 12.
+fn cubin(sm: u8) -> Vec<u8> {
+    let ident = [0x7f, b'E', b'L', b'F', 2, 1, 1, 0x33, 7, 0, 0, 0, 0, 0, 0, 0];
+    [&ident[..], &[2, 0, 190, 0], &[0; 28], &[sm, 0, sm, 0], &[0; 12]].concat()
+}
+
+/// The images of an entry that has several, and other entries, are one container.
+#[test]
+fn images_that_are_compressed_as_one_are_entries() {
+    let code = |kind, sm: u8| {
+        let architecture = Architecture::from_name(&format!("sm_{sm}")).unwrap();
+        NewEntry::new(kind, architecture, cubin(sm))
+    };
+    let images = [75, 80, 86].map(|sm| code(Kind::ELF, sm));
+    let several = NewEntry::concatenated(&images).unwrap().compression(Compression::Lz4);
+    let mut fatbin = NewFatbin::new();
+    fatbin.add(&code(Kind::PTX, 80).compression(Compression::Lz4)).unwrap();
+    fatbin.add(&several).unwrap();
+    let file = fatbin.to_vec().unwrap();
+    let listing = fat_object::list(Cursor::new(&file), &Options::default()).unwrap();
+    for (asked, stays) in
+        [("sm_86", [false, false, false, true]), ("sm_90", [true, false, false, false])]
+    {
+        let fates = rule(asked).fates(listing.images());
+        assert_eq!(
+            fates.iter().map(device_select::Fate::stays).collect::<Vec<_>>(),
+            stays,
+            "{asked}"
+        );
+    }
+    let units = device_select::units(Cursor::new(file)).unwrap();
+    assert_eq!(units.iter().map(|unit| unit.candidates().len()).collect::<Vec<_>>(), [4]);
+}
+
 /// The variables of the environment that the CUDA driver reads.
 #[test]
 fn the_driver_may_be_told_to_compile_always_or_never() {

@@ -185,6 +185,74 @@ fn damaged_code_is_not_decompressed() {
     assert_eq!(stored(&out), stored(&file)[1..2]);
 }
 
+/// A fatbinary of PTX and of some of three cubins, which are compressed as one, by bit.
+fn several(compression: Compression, mask: u8) -> Vec<u8> {
+    let is_there = |bit: u8| mask >> bit & 1 == 1;
+    let ptx = entry("sm_70", 1, 504).compression(compression);
+    let images: Vec<_> = (SM.iter().zip(1_u8..))
+        .filter(|(_, bit)| is_there(*bit))
+        .map(|(name, bit)| {
+            let code = code(bit.into(), 800 + 8 * u32::from(bit));
+            NewEntry::new(Kind::ELF, architecture(name), code).flags(Flags::BITS_64)
+        })
+        .collect();
+    let several = NewEntry::concatenated(&images).unwrap().compression(compression);
+    let several = (!images.is_empty()).then_some(several);
+    fatbin(&is_there(0).then_some(ptx).into_iter().chain(several).collect::<Vec<_>>())
+}
+
+#[test]
+fn images_that_are_compressed_as_one_leave_one_by_one() {
+    for compression in compressions() {
+        let file = several(compression, 0b1111);
+        for mask in 1..0b1111 {
+            let edit = |contents: &EditableFile, edit: &mut Edit| {
+                let gone = contents.images().iter().filter(|image| mask >> image.index() & 1 == 0);
+                gone.for_each(|image| edit.remove(image.index()));
+            };
+            let (plan, out) = plan_with(&file, EditOptions::default(), &[], edit).unwrap();
+            assert!(out == several(compression, mask), "{mask:#b}");
+            assert_eq!(plan.containers().len(), 1);
+        }
+    }
+}
+
+#[test]
+fn images_that_are_compressed_as_one_are_not_replaced() {
+    let file = several(Compression::Lz4, 0b1111);
+    let any = || EditOptions::default().with_any_image(true);
+    let replace = |_: &EditableFile, edit: &mut Edit| edit.replace(2, 0);
+    let error = plan_with(&file, any(), &[b"code"], replace).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (
+            ErrorKind::Refused,
+            "nv-fatbin:0: an image that is compressed as one with others cannot be replaced"
+                .to_owned()
+        )
+    );
+    let both = |_: &EditableFile, edit: &mut Edit| {
+        edit.replace(0, 0);
+        edit.remove(3);
+    };
+    let image = ptx("sm_70", 7, 9);
+    let (_, out) = plan_with(&file, any(), &[&image], both).unwrap();
+    assert_eq!(images(&out)[0].1, as_stored(&image));
+    assert_eq!(stored(&out)[1], stored(&several(Compression::Lz4, 0b0111))[1]);
+}
+
+#[test]
+fn images_that_are_compressed_as_one_are_decompressed_and_back() {
+    let plain = several(Compression::None, 0b1111);
+    let (_, small) = plan_with(&plain, EditOptions::default(), &[], compress).unwrap();
+    assert!(small == several(best(), 0b1111));
+    for compression in compressions() {
+        let small = several(compression, 0b1111);
+        let (_, back) = plan_with(&small, EditOptions::default(), &[], decompress).unwrap();
+        assert!(back == plain);
+    }
+}
+
 /// Programs of all layouts with these fatbinaries.
 fn programs(fatbins: &[Vec<u8>]) -> Vec<Linked> {
     let mut all = Vec::new();

@@ -13,6 +13,7 @@
 mod bits;
 #[path = "../elf_objects/mod.rs"]
 mod elf_objects;
+mod fatbinaries;
 
 mod agreement;
 mod api;

@@ -1,6 +1,6 @@
 //! Entries that hold several images.
 
-use nv_fatbin::{Error, Fatbin, Kind};
+use nv_fatbin::{Architecture, Compression, Error, Fatbin, Flags, Kind, NewEntry, NewFatbin};
 
 use crate::make::{Made, fatbin, zstd};
 
@@ -80,4 +80,56 @@ fn tables_are_as_long_as_they_say() {
     let named = record(80, 0, 8, "a name");
     let error = images(&concatenated(1, &named[..68], b"\x7fELF1234")).unwrap_err();
     assert!(error.to_string().contains("expected its identifier in the table"), "{error}");
+}
+
+/// Cubins of 5 to 13 bytes, one with a suffix and one with an identifier.
+fn new_images() -> Vec<NewEntry<'static>> {
+    let image = |(name, code): (&str, &'static str)| {
+        let architecture = Architecture::from_name(name).unwrap();
+        NewEntry::new(Kind::ELF, architecture, code.as_bytes()).flags(Flags::BITS_64 | Flags::LINUX)
+    };
+    let images = [("sm_75", "seven"), ("sm_90a", "a cubin of 90"), ("sm_86", "eight six")];
+    let mut images: Vec<_> = images.into_iter().map(image).collect();
+    images[2] = images[2].clone().identifier(&b"module_1"[..]);
+    images
+}
+
+fn written(entry: &NewEntry<'_>) -> Vec<u8> {
+    let mut fatbin = NewFatbin::new();
+    fatbin.add(entry).unwrap();
+    fatbin.to_vec().unwrap()
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let entry = NewEntry::concatenated(&new_images()).unwrap();
+    assert_eq!((entry.sm, entry.flags), (0, Flags::BITS_64 | Flags::LINUX));
+    for compression in [Compression::None, Compression::Lz4] {
+        let bytes = written(&entry.clone().compression(compression));
+        let expected = [
+            ("sm_75".to_owned(), b"seven\0\0\0".to_vec()),
+            ("sm_90a".to_owned(), b"a cubin of 90\0\0\0".to_vec()),
+            ("sm_86".to_owned(), b"eight six\0\0\0\0\0\0\0".to_vec()),
+        ];
+        assert_eq!(images(&bytes).unwrap(), expected);
+    }
+}
+
+/// The same bytes as if only these images had been written.
+#[test]
+fn some_images_stay() {
+    let all = new_images();
+    let compression = Compression::Lz4;
+    let bytes = written(&NewEntry::concatenated(&all).unwrap().compression(compression));
+    let entry = Fatbin::parse(&bytes).unwrap().entries().next().unwrap().unwrap();
+    for mask in 1..8_usize {
+        let keeps = |image: usize| mask >> image & 1 == 1;
+        let kept: Vec<_> =
+            (0..).zip(&all).filter(|(at, _)| keeps(*at)).map(|(_, one)| one.clone()).collect();
+        let expected = written(&NewEntry::concatenated(&kept).unwrap().compression(compression));
+        let found = entry.with_images(keeps, compression, 1 << 20).unwrap().unwrap();
+        assert_eq!(found, expected[16..], "{mask:#b}");
+    }
+    assert_eq!(entry.with_images(|_| false, compression, 1 << 20).unwrap(), None);
+    assert!(entry.with_images(|_| true, compression, 8).is_err());
 }

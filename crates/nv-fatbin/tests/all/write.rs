@@ -247,15 +247,17 @@ fn architectures_are_read_by_name() {
 }
 
 #[test]
-fn entries_with_several_images_are_kept_but_not_made() {
+fn entries_with_several_images_are_made_of_images() {
     let entry = NewEntry::new(Kind::CONCATENATED, architecture("sm_0"), vec![1]);
     let first = NewEntry::new(Kind::ELF, architecture("sm_90"), vec![1]);
     let error = written(&[first, entry]).unwrap_err();
     assert_eq!((error.kind(), error.entry()), (ErrorKind::Unsupported, Some(1)));
     assert_eq!(
         error.to_string(),
-        "fatbinary entry 1: entries with several images cannot be written"
+        "fatbinary entry 1: several images are written from NewEntry::concatenated, each without options"
     );
+    let ptx = NewEntry::new(Kind::PTX, architecture("sm_90"), vec![1]);
+    assert_eq!(NewEntry::concatenated(&[ptx]).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 /// The level that `fatbinary` uses, in one frame of a single segment with its size and without a checksum.
