@@ -218,9 +218,13 @@ impl Device {
         Device { ptx_jit, ..self }
     }
 
-    #[cfg(feature = "files")]
-    pub(crate) fn ptx_jit(&self) -> PtxJit {
-        self.ptx_jit
+    /// Returns whether the driver ignores code of this architecture, as it is [told](Self::with_ptx_jit).
+    pub(crate) fn ignores(&self, arch: NvidiaArch) -> bool {
+        match self.ptx_jit {
+            PtxJit::Needed => false,
+            PtxJit::Forced => !arch.is_ptx(),
+            PtxJit::Disabled => arch.is_ptx(),
+        }
     }
 
     /// Returns the target ID in a text: full bundle entry IDs and the output of `rocminfo` carry it at their end.

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use fat_object::{ContainerKind, Disagreement, FileFormat, ImageInfo};
 use target_id::{IntelGpu, NvidiaArch, Target, Verdict, compatible};
 
-use crate::device::{Device, PtxJit, States, Vendor};
+use crate::device::{Device, States, Vendor};
 use crate::order::tier;
 use crate::reason::Why;
 
@@ -143,10 +143,10 @@ impl Code<'_> {
                 None => Why::UnnamedMachineCode,
             });
         }
-        match (NvidiaArch::parse(self.target.id()), device.ptx_jit()) {
-            (Ok(arch), PtxJit::Forced) if !arch.is_ptx() => return Some(Why::PtxJitForced),
-            (Ok(arch), PtxJit::Disabled) if arch.is_ptx() => return Some(Why::PtxJitDisabled),
-            _ => {}
+        if let Ok(arch) = NvidiaArch::parse(self.target.id())
+            && device.ignores(arch)
+        {
+            return Some(if arch.is_ptx() { Why::PtxJitDisabled } else { Why::PtxJitForced });
         }
         match self.target.triple().map(|triple| triple.as_str()) {
             Some(triple) if triple.starts_with("spir64_x86_64") => Some(Why::X86),

@@ -9,7 +9,7 @@ use core::ops::Range;
 
 use bundle_format::{Bundle, EntryId};
 use offload_binary::{CompressedBinary, ImageKind, binaries};
-use target_id::{OffloadKind, Target};
+use target_id::{NvidiaArch, OffloadKind, Target};
 
 use crate::device::Device;
 use crate::order::{Order, best};
@@ -189,8 +189,12 @@ fn choose<'data>(
     compressed: bool,
     device: &Device,
 ) -> Result<Option<&'data [u8]>, LoadError> {
-    let images: Vec<_> =
-        images.iter().filter(|(target, image)| !target.is_host() && !image.is_empty()).collect();
+    let is_ignored =
+        |target: &Target| NvidiaArch::parse(target.id()).is_ok_and(|arch| device.ignores(arch));
+    let images: Vec<_> = images
+        .iter()
+        .filter(|(target, image)| !target.is_host() && !image.is_empty() && !is_ignored(target))
+        .collect();
     let order = match images.first().and_then(|(target, _)| target.kind()) {
         Some(OffloadKind::OpenMp) if in_binaries => Order::First,
         Some(OffloadKind::Hip | OffloadKind::HipV4) if !compressed => Order::FirstOfTier,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use device_select::{Device, LoadErrorKind, load};
+use device_select::{Device, LoadErrorKind, PtxJit, load};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 
 fn data(name: &str) -> Vec<u8> {
@@ -80,6 +80,14 @@ fn cubins_come_before_ptx() {
             ("gfx1100", None),
         ] {
             let image = load(&plain, &gpu(id)).unwrap();
+            assert_eq!(image.as_deref(), expected, "version {}: {id}", version.number());
+        }
+        for (id, ptx_jit, expected) in [
+            ("sm_86", PtxJit::Forced, Some(&b"ptx52"[..])),
+            ("sm_86", PtxJit::Disabled, Some(b"sm_80")),
+            ("sm_90", PtxJit::Disabled, None),
+        ] {
+            let image = load(&plain, &gpu(id).with_ptx_jit(ptx_jit)).unwrap();
             assert_eq!(image.as_deref(), expected, "version {}: {id}", version.number());
         }
     }
