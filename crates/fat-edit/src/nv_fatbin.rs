@@ -26,6 +26,8 @@ const OF_THE_FILE: Flags =
 const OLDER: (u16, u16) = (1, 7);
 /// The level of Zstandard that `fatbinary` 13 writes if none is asked for.
 const LEVEL: i32 = 5;
+/// The level of LZ4 if none is asked for: that of liblz4.
+const LZ4_LEVEL: i32 = 9;
 
 /// The form in which entries are to be stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,15 +36,14 @@ pub(super) enum Form {
     Kept,
     /// Not compressed.
     Plain,
-    /// Compressed, by Zstandard at this level; those that are compressed already only if they are to be compressed again.
-    Compressed { level: i32, again: bool },
+    /// Compressed, at this level; those that are compressed already only if they are to be compressed again.
+    Compressed { level: Option<i32>, again: bool },
 }
 
 impl Form {
     /// Returns the form that compression gives.
     pub(super) fn compressed(options: &CompressOptions) -> Self {
-        let level = options.write.level().unwrap_or(LEVEL);
-        Form::Compressed { level, again: options.recompress }
+        Form::Compressed { level: options.write.level(), again: options.recompress }
     }
 
     /// Returns the form that an entry gets; `None` if it stays as it is. Code that no codec here reads stays.
@@ -54,15 +55,17 @@ impl Form {
             (_, Some(Codec::Scrambled | Codec::Unknown)) => None,
             (Form::Plain, Some(_)) => Some(Compression::None),
             (Form::Compressed { again: false, .. }, Some(_)) => None,
-            (Form::Compressed { .. }, _) if is_older => Some(Compression::Lz4),
-            (Form::Compressed { level, .. }, _) => Some(zstd(level)),
+            (Form::Compressed { level, .. }, _) => Some(compressed(level, is_older)),
         }
     }
 }
 
-/// Returns Zstandard if there is an encoder, and LZ4 if not.
-fn zstd(level: i32) -> Compression {
-    if cfg!(feature = "zstd") { Compression::Zstd(level) } else { Compression::Lz4 }
+/// Returns how code is compressed: by LZ4 for the drivers of older code, and where there is no encoder for Zstandard.
+fn compressed(level: Option<i32>, is_older: bool) -> Compression {
+    match is_older || !cfg!(feature = "zstd") {
+        true => Compression::Lz4(level.unwrap_or(LZ4_LEVEL)),
+        false => Compression::Zstd(level.unwrap_or(LEVEL)),
+    }
 }
 
 /// Facts that the headers of all entries tell.
@@ -209,13 +212,11 @@ pub(super) fn rebuild(
         new.flags |= facts.common;
         let compression = match form {
             Form::Plain => Compression::None,
-            Form::Compressed { .. } if facts.is_older => Compression::Lz4,
-            Form::Compressed { level, .. } => zstd(level),
+            Form::Compressed { level, .. } => compressed(level, facts.is_older),
             // As `fatbinary` would, with the codec that the file has.
             Form::Kept => match CompressionMode::Default.compression(kind, new.flags, false) {
                 Compression::None => Compression::None,
-                Compression::Zstd(level) => facts.like.unwrap_or(zstd(level)),
-                default => facts.like.unwrap_or(default),
+                _ => facts.like.unwrap_or(compressed(None, false)),
             },
         };
         entries.push_vec(bytes_of(&new.compression(compression))?);
@@ -267,8 +268,8 @@ fn plain_size(entry: &Entry<'_>) -> Result<u64, RebuildError> {
 /// Returns how the code of an entry is stored.
 fn compression(entry: &Entry<'_>) -> Compression {
     match entry.codec() {
-        Some(Codec::Lz4) => Compression::Lz4,
-        Some(Codec::Zstd | Codec::Scrambled) => zstd(LEVEL),
+        Some(Codec::Lz4) => compressed(None, true),
+        Some(Codec::Zstd | Codec::Scrambled) => compressed(None, false),
         _ => Compression::None,
     }
 }

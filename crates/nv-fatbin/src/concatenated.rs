@@ -5,8 +5,8 @@ use core::ops::Range;
 
 use crate::entry::{Entry, HEADER, Wire};
 use crate::error::{Error, Problem};
+use crate::field;
 use crate::kinds::{Architecture, Flags, Kind};
-use crate::{field, to_u64};
 
 /// Bytes before the first record: the number of records, and the size of the table.
 const COUNTS: u32 = 8;
@@ -14,50 +14,64 @@ const COUNTS: u32 = 8;
 /// An image in an entry of kind [`CONCATENATED`](Kind::CONCATENATED).
 #[derive(Clone, Copy, Debug)]
 pub struct ConcatenatedImage<'data> {
-    wire: Wire,
-    /// Its record in the table.
-    bytes: &'data [u8],
-    identifier: Option<&'data [u8]>,
+    /// Its record in the table: the header of an entry, which has no payload.
+    record: Entry<'data>,
+    /// The place and the size of the image, which the record has as sizes of header and payload.
+    at: u32,
+    size: u64,
 }
 
 impl<'data> ConcatenatedImage<'data> {
     /// Returns the kind of code.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        Kind(self.wire.kind)
+        self.record.kind()
     }
 
     /// Returns the flags.
     #[must_use]
     pub fn flags(&self) -> Flags {
-        Flags::from_bits_retain(self.wire.flags)
+        self.record.flags()
     }
 
     /// Returns the architecture, by SM number and flags.
     #[must_use]
     pub fn architecture(&self) -> Architecture {
-        Architecture::new(self.wire.sm, self.flags())
+        self.record.architecture()
     }
 
     /// Returns the place of the image in the decompressed code of the entry.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
-        let start = u64::from(self.wire.header_size);
-        start..start.saturating_add(self.wire.payload_size)
+        let start = u64::from(self.at);
+        start..start.saturating_add(self.size)
     }
 
     /// Adds its record to a table, with another place in the code.
     pub(crate) fn add_to(&self, table: &mut Vec<u8>, at: u32) {
-        let (before, after) = (self.bytes.get(..4), self.bytes.get(8..));
+        let record = self.record.bytes().unwrap_or_default();
+        let (before, after) = (record.get(..4), record.get(8..));
         table.extend_from_slice(before.unwrap_or_default());
         table.extend(at.to_le_bytes());
         table.extend_from_slice(after.unwrap_or_default());
     }
 
     /// Returns the identifier, if there is one.
-    #[must_use]
-    pub fn identifier(&self) -> Option<&'data [u8]> {
-        self.identifier
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](crate::ErrorKind::Malformed) if it lies outside of the record.
+    pub fn identifier(&self) -> Result<Option<&'data [u8]>, Error> {
+        self.record.identifier()
+    }
+
+    /// Returns the options, as [`Entry::options`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](crate::ErrorKind::Malformed) if they lie outside of the record.
+    pub fn options(&self) -> Result<Option<&'data [u8]>, Error> {
+        self.record.options()
     }
 }
 
@@ -79,33 +93,48 @@ pub(crate) fn images<'data>(
     };
     let mut images = Vec::new();
     let mut rest = table.get(usize::try_from(COUNTS).unwrap_or_default()..).unwrap_or_default();
-    for record in 0..count {
+    for number in 0..count {
         let Some(wire) = Wire::read(rest) else {
-            return Err(malformed(record, "64 bytes in the table").into());
+            return Err(malformed(number, "64 bytes in the table").into());
         };
-        let start = rest;
-        rest = rest.get(HEADER..).unwrap_or_default();
-        let mut identifier = None;
-        if wire.identifier != 0 {
-            let len = usize::try_from(wire.identifier_len).unwrap_or(usize::MAX);
-            let padded = len.checked_add(1).and_then(|len| len.checked_next_multiple_of(8));
-            let split = padded.and_then(|padded| rest.split_at_checked(padded));
-            let Some((text, after)) = split else {
-                return Err(malformed(record, "its identifier in the table").into());
-            };
-            identifier = text.get(..len);
-            rest = after;
-        }
-        let bytes = start.get(..start.len() - rest.len()).unwrap_or_default();
-        let image = ConcatenatedImage { wire, bytes, identifier };
+        let len = len(&wire, rest).and_then(|len| usize::try_from(len).ok());
+        let Some((record, after)) = len.and_then(|len| rest.split_at_checked(len)) else {
+            return Err(malformed(number, "its identifier and options in the table").into());
+        };
+        rest = after;
+        let record = Entry::record(&wire, record, entry);
+        let image = ConcatenatedImage { record, at: wire.header_size, size: wire.payload_size };
         if image.range().end > entry.size() {
-            return Err(malformed(record, "its image in the code of the entry").into());
+            return Err(malformed(number, "its image in the code of the entry").into());
         }
         images.push(image);
     }
     if !rest.is_empty() {
         return Err(malformed(count, "the end of the table").into());
     }
-    debug_assert!(to_u64(images.len()) == u64::from(count));
     Ok(images)
+}
+
+/// Returns the size of a record, which ends with the identifier or the options. `None` if `table`, which starts with it, has
+/// not all of the options.
+fn len(wire: &Wire, table: &[u8]) -> Option<u64> {
+    let padded = |at: u32, len: u32| {
+        let end = u64::from(at).saturating_add(u64::from(len)).saturating_add(1);
+        end.next_multiple_of(8)
+    };
+    let mut end = HEADER as u64;
+    if wire.identifier != 0 {
+        end = end.max(padded(wire.identifier, wire.identifier_len));
+    }
+    if wire.options != 0 {
+        let descriptor = table.get(usize::try_from(wire.options).ok()?..)?;
+        let text_at = u32::from_le_bytes(field(descriptor, 0)?);
+        let text_len = u32::from_le_bytes(field(descriptor, 4)?);
+        end = end.max(u64::from(wire.options).saturating_add(8));
+        if text_at != 0 {
+            let skipped = u32::from(Flags::from_bits_retain(wire.flags).contains(Flags::COMPAT));
+            end = end.max(padded(text_at.saturating_add(skipped), text_len));
+        }
+    }
+    Some(end)
 }

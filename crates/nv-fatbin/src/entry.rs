@@ -94,6 +94,13 @@ impl<'data> Entry<'data> {
         Ok(Entry { bytes: bytes.get(..len).unwrap_or(bytes), ..entry })
     }
 
+    /// Returns the record of one of several images: the header of an entry without payload.
+    pub(crate) fn record(wire: &Wire, bytes: &'data [u8], around: &Entry<'data>) -> Self {
+        let header_size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let wire = Wire { header_size, payload_size: 0, ..*wire };
+        Entry { wire, bytes, index: around.index, offset: around.offset }
+    }
+
     /// Returns its position among the entries, from 0.
     #[must_use]
     pub fn index(&self) -> usize {

@@ -62,7 +62,8 @@ impl Error {
             | Problem::Record { .. }
             | Problem::NotACubin
             | Problem::OtherArchitecture { .. }
-            | Problem::PtxVersion => ErrorKind::Malformed,
+            | Problem::PtxVersion
+            | Problem::NotLtoIr => ErrorKind::Malformed,
             Problem::Version { .. }
             | Problem::Codec { .. }
             | Problem::Concatenated
@@ -197,6 +198,7 @@ pub(crate) enum Problem {
         found: u32,
     },
     PtxVersion,
+    NotLtoIr,
     Concatenated,
     #[cfg_attr(feature = "zstd", allow(dead_code, reason = "other builds have no libzstd"))]
     NoEncoder,
@@ -280,8 +282,9 @@ impl fmt::Display for Error {
             Problem::PtxVersion => {
                 f.write_str("expected PTX with its version, such as .version 8.7")
             }
+            Problem::NotLtoIr => f.write_str("expected LTO-IR: ed 43 4e 7f, and its version"),
             Problem::Concatenated => f.write_str(
-                "several images are written from NewEntry::concatenated, each without options",
+                "several images are written from NewEntry::concatenated, and none of them is several",
             ),
             Problem::NoEncoder => {
                 f.write_str("this build cannot compress with zstd: it lacks libzstd")

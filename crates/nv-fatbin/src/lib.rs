@@ -83,8 +83,9 @@
 //! | `ruzstd` | yes | zstd in pure Rust |
 //! | `miniz_oxide` | yes | zlib in pure Rust |
 //! | `zstd` | no | zstd by libzstd (C), preferred where both are on, and the only one that writes; needs `std` |
+//! | `lz4` | no | LZ4 written by liblz4 (C), which makes it smaller, and as `fatbinary` does; needs `std` |
 //!
-//! LZ4 is always there, in pure Rust. Without `zstd` the crate needs only `alloc`. Rust 1.88 or later.
+//! LZ4 is always there, in pure Rust. Without `zstd` and `lz4` the crate needs only `alloc`. Rust 1.88 or later.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
@@ -93,22 +94,26 @@
 extern crate alloc;
 
 mod codec;
+mod compression;
 mod concatenated;
 mod cubin;
 mod entry;
 mod error;
 mod fatbin;
 mod kinds;
+mod new_entry;
 mod ptx;
 mod write;
 
 pub use codec::Codec;
+pub use compression::{Compression, CompressionMode};
 pub use concatenated::ConcatenatedImage;
 pub use entry::Entry;
 pub use error::{Error, ErrorKind};
 pub use fatbin::{Fatbin, fatbins};
 pub use kinds::{Architecture, Flags, Kind};
-pub use write::{Compression, CompressionMode, NewEntry, NewFatbin};
+pub use new_entry::{NewEntry, concatenate};
+pub use write::NewFatbin;
 
 /// The first bytes of a fatbinary.
 pub const MAGIC: [u8; 4] = [0x50, 0xed, 0x55, 0xba];

@@ -14,7 +14,7 @@ const SM: [&str; 3] = ["sm_70", "sm_80", "sm_90a"];
 /// The forms that this build can write.
 fn compressions() -> Vec<Compression> {
     let zstd = cfg!(feature = "zstd").then_some(Compression::Zstd(5));
-    [Compression::None, Compression::Lz4].into_iter().chain(zstd).collect()
+    [Compression::None, Compression::Lz4(3)].into_iter().chain(zstd).collect()
 }
 
 /// The form that [`compress`] chooses.
@@ -171,7 +171,7 @@ fn compression_restores_what_decompression_makes() {
 
 #[test]
 fn damaged_code_is_not_decompressed() {
-    let mut file = sample(1, Compression::Lz4);
+    let mut file = sample(1, Compression::Lz4(3));
     let at = file.len() - 40;
     file[at..].fill(0xff);
     let mut edit = Edit::default();
@@ -219,7 +219,7 @@ fn images_that_are_compressed_as_one_leave_one_by_one() {
 
 #[test]
 fn images_that_are_compressed_as_one_are_not_replaced() {
-    let file = several(Compression::Lz4, 0b1111);
+    let file = several(Compression::Lz4(3), 0b1111);
     let any = || EditOptions::default().with_any_image(true);
     let replace = |_: &EditableFile, edit: &mut Edit| edit.replace(2, 0);
     let error = plan_with(&file, any(), &[b"code"], replace).unwrap_err();
@@ -238,7 +238,7 @@ fn images_that_are_compressed_as_one_are_not_replaced() {
     let image = ptx("sm_70", 7, 9);
     let (_, out) = plan_with(&file, any(), &[&image], both).unwrap();
     assert_eq!(images(&out)[0].1, as_stored(&image));
-    assert_eq!(stored(&out)[1], stored(&several(Compression::Lz4, 0b0111))[1]);
+    assert_eq!(stored(&out)[1], stored(&several(Compression::Lz4(3), 0b0111))[1]);
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn dlls_grow_by_a_section() {
 
 #[test]
 fn damaged_programs_cause_no_panic() {
-    let fatbins: Vec<_> = (1..=2).map(|n| sample(n, Compression::Lz4)).collect();
+    let fatbins: Vec<_> = (1..=2).map(|n| sample(n, Compression::Lz4(3))).collect();
     let file = Linked { cuda: true, ..Linked::new(Style::Third, fatbins) }.build();
     let loaded = Loaded::new(&file);
     let owned = [".nv_fatbin", ".nvFatBinSegment"].map(|name| loaded.section(name));

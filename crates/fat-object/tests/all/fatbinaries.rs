@@ -15,9 +15,9 @@ fn sample(compression: Compression) -> Vec<u8> {
     };
     let images = CODE.map(|(name, code)| entry(Kind::ELF, name, code));
     let mut fatbin = NewFatbin::new();
-    fatbin.add(&entry(Kind::PTX, "sm_80", "text").compression(Compression::Lz4)).unwrap();
+    fatbin.add(&entry(Kind::PTX, "sm_80", "text").compression(Compression::Lz4(3))).unwrap();
     fatbin.add(&NewEntry::concatenated(&images).unwrap().compression(compression)).unwrap();
-    fatbin.add(&entry(Kind::LTO_IR, "sm_80", "code").compression(Compression::Lz4)).unwrap();
+    fatbin.add(&entry(Kind::LTO_IR, "sm_80", "code").compression(Compression::Lz4(3))).unwrap();
     fatbin.to_vec().unwrap()
 }
 
@@ -26,7 +26,7 @@ const UNCOMPRESSED: u64 = 8 + 24 + 8;
 
 #[test]
 fn each_image_is_listed_and_read() {
-    for compression in [Compression::None, Compression::Lz4] {
+    for compression in [Compression::None, Compression::Lz4(3)] {
         let file = sample(compression);
         let listing = list_slice(&file, &Options::default()).unwrap();
         assert_eq!(listing.findings().len(), 0);
@@ -67,7 +67,7 @@ fn what_cannot_be_decompressed_is_a_finding() {
         let kinds = listing.findings().iter().map(|finding| finding.error().kind());
         (listing.images().len(), kinds.collect::<Vec<_>>())
     };
-    let file = sample(Compression::Lz4);
+    let file = sample(Compression::Lz4(3));
     let options = Options::default();
     let at = file.windows(5).position(|code| code == b"seven").unwrap();
     let mut damaged = file.clone();

@@ -11,7 +11,7 @@ fn record(sm: u32, at: u32, size: u64, identifier: &str) -> Vec<u8> {
     record[4..8].copy_from_slice(&at.to_le_bytes());
     record[8..16].copy_from_slice(&size.to_le_bytes());
     if !identifier.is_empty() {
-        record[32..36].copy_from_slice(&1_u32.to_le_bytes());
+        record[32..36].copy_from_slice(&64_u32.to_le_bytes());
         record[36..40].copy_from_slice(&(identifier.len() as u32).to_le_bytes());
         record.extend(identifier.as_bytes());
         record.push(0);
@@ -33,15 +33,14 @@ fn concatenated(count: u32, records: &[u8], code: &[u8]) -> Vec<u8> {
     }])
 }
 
-/// Architectures and codes of all images.
+/// Kinds and architectures, and codes, of all images.
 fn images(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let entry = Fatbin::parse(bytes)?.entries().next().unwrap()?;
     assert_eq!((entry.kind(), entry.options()?), (Kind::CONCATENATED, None));
     let code = entry.decompress(1 << 20)?;
     let image = |image: nv_fatbin::ConcatenatedImage<'_>| {
         let range = image.range().start as usize..image.range().end as usize;
-        assert_eq!(image.kind(), Kind::ELF);
-        (image.architecture().to_string(), code[range].to_vec())
+        (format!("{} {}", image.kind(), image.architecture()), code[range].to_vec())
     };
     Ok(entry.concatenated()?.into_iter().map(image).collect())
 }
@@ -50,7 +49,8 @@ fn images(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Error> {
 fn images_lie_in_the_code() {
     let records = [record(80, 0, 8, ""), record(90, 8, 5, "module_1"), record(90, 13, 3, "")];
     let bytes = concatenated(3, &records.concat(), b"\x7fELF1234\x7fELF567");
-    let expected = [("sm_80", &b"\x7fELF1234"[..]), ("sm_90", b"\x7fELF5"), ("sm_90", b"67\0")];
+    let expected =
+        [("elf sm_80", &b"\x7fELF1234"[..]), ("elf sm_90", b"\x7fELF5"), ("elf sm_90", b"67\0")];
     let found = images(&bytes);
     // The last one reaches beyond the code.
     assert_eq!(
@@ -63,7 +63,7 @@ fn images_lie_in_the_code() {
     assert_eq!(found, expected);
     let entry = Fatbin::parse(&bytes).unwrap().entries().next().unwrap().unwrap();
     let names = entry.concatenated().unwrap();
-    let names = names.iter().map(nv_fatbin::ConcatenatedImage::identifier).collect::<Vec<_>>();
+    let names = names.iter().map(|image| image.identifier().unwrap()).collect::<Vec<_>>();
     assert_eq!(names, [None, Some(&b"module_1"[..]), None]);
 }
 
@@ -79,10 +79,13 @@ fn tables_are_as_long_as_they_say() {
     }
     let named = record(80, 0, 8, "a name");
     let error = images(&concatenated(1, &named[..68], b"\x7fELF1234")).unwrap_err();
-    assert!(error.to_string().contains("expected its identifier in the table"), "{error}");
+    assert!(
+        error.to_string().contains("expected its identifier and options in the table"),
+        "{error}"
+    );
 }
 
-/// Cubins of 5 to 13 bytes, one with a suffix and one with an identifier.
+/// Cubins of 5 to 13 bytes, two with a suffix, one with an identifier and one with its `.nv.compat`, and PTX with options.
 fn new_images() -> Vec<NewEntry<'static>> {
     let image = |(name, code): (&str, &'static str)| {
         let architecture = Architecture::from_name(name).unwrap();
@@ -91,6 +94,13 @@ fn new_images() -> Vec<NewEntry<'static>> {
     let images = [("sm_75", "seven"), ("sm_90a", "a cubin of 90"), ("sm_86", "eight six")];
     let mut images: Vec<_> = images.into_iter().map(image).collect();
     images[2] = images[2].clone().identifier(&b"module_1"[..]);
+    let ptx = NewEntry::new(Kind::PTX, Architecture::from_name("sm_75").unwrap(), &b"text"[..]);
+    images.push(ptx.identifier(&b"name"[..]).options(&b"-O3"[..]));
+    images[3].flags |= Flags::BITS_64 | Flags::LINUX;
+    let hundred = Architecture::from_name("sm_100f").unwrap();
+    let hundred = NewEntry::new(Kind::ELF, hundred, &b"hundred"[..]);
+    let flags = Flags::BITS_64 | Flags::LINUX | Flags::COMPAT;
+    images.push(hundred.flags(flags).options(&b"\x02\x09compat"[..]));
     images
 }
 
@@ -104,14 +114,27 @@ fn written(entry: &NewEntry<'_>) -> Vec<u8> {
 fn what_is_written_is_read() {
     let entry = NewEntry::concatenated(&new_images()).unwrap();
     assert_eq!((entry.sm, entry.flags), (0, Flags::BITS_64 | Flags::LINUX));
-    for compression in [Compression::None, Compression::Lz4] {
+    for compression in [Compression::None, Compression::Lz4(3)] {
         let bytes = written(&entry.clone().compression(compression));
         let expected = [
-            ("sm_75".to_owned(), b"seven\0\0\0".to_vec()),
-            ("sm_90a".to_owned(), b"a cubin of 90\0\0\0".to_vec()),
-            ("sm_86".to_owned(), b"eight six\0\0\0\0\0\0\0".to_vec()),
+            ("elf sm_75".to_owned(), b"seven\0\0\0".to_vec()),
+            ("elf sm_90a".to_owned(), b"a cubin of 90\0\0\0".to_vec()),
+            ("elf sm_86".to_owned(), b"eight six\0\0\0\0\0\0\0".to_vec()),
+            ("ptx sm_75".to_owned(), b"text\0\0\0\0".to_vec()),
+            ("elf sm_100f".to_owned(), b"hundred\0".to_vec()),
         ];
         assert_eq!(images(&bytes).unwrap(), expected);
+        let entry = Fatbin::parse(&bytes).unwrap().entries().next().unwrap().unwrap();
+        let images = entry.concatenated().unwrap();
+        let texts = images.iter().map(|one| (one.identifier().unwrap(), one.options().unwrap()));
+        let expected: [(Option<&[u8]>, Option<&[u8]>); 5] = [
+            (None, None),
+            (None, None),
+            (Some(b"module_1"), None),
+            (Some(b"name"), Some(b"-O3")),
+            (None, Some(b"\x02\x09compat")),
+        ];
+        assert!(texts.eq(expected));
     }
 }
 
@@ -119,10 +142,10 @@ fn what_is_written_is_read() {
 #[test]
 fn some_images_stay() {
     let all = new_images();
-    let compression = Compression::Lz4;
+    let compression = Compression::Lz4(3);
     let bytes = written(&NewEntry::concatenated(&all).unwrap().compression(compression));
     let entry = Fatbin::parse(&bytes).unwrap().entries().next().unwrap().unwrap();
-    for mask in 1..8_usize {
+    for mask in 1..32_usize {
         let keeps = |image: usize| mask >> image & 1 == 1;
         let kept: Vec<_> =
             (0..).zip(&all).filter(|(at, _)| keeps(*at)).map(|(_, one)| one.clone()).collect();
@@ -132,4 +155,53 @@ fn some_images_stay() {
     }
     assert_eq!(entry.with_images(|_| false, compression, 1 << 20).unwrap(), None);
     assert!(entry.with_images(|_| true, compression, 8).is_err());
+}
+
+/// PTX, cubins, and cubins with `.nv.compat` become one entry each, if there are two or more; the others come first.
+#[test]
+fn images_of_a_kind_are_joined() {
+    let entry = |name: &'static str| {
+        let (kind, number) = name.split_once(' ').unwrap();
+        let architecture = Architecture::from_name(&format!("sm_{number}")).unwrap();
+        let kind = match kind {
+            "ptx" => Kind::PTX,
+            "lto" => Kind::LTO_IR,
+            _ => Kind::ELF,
+        };
+        let flags = if name.starts_with("compat") { Flags::COMPAT } else { Flags::empty() };
+        NewEntry::new(kind, architecture, name.as_bytes()).flags(flags)
+    };
+    let joined = |names: &[&'static str]| {
+        let entries = names.iter().map(|name| entry(name)).collect();
+        let joined = nv_fatbin::concatenate(entries).unwrap();
+        let codes = joined.iter().map(|entry| {
+            String::from_utf8(entry.code.to_vec()).unwrap().replace('\0', " ").trim().to_owned()
+        });
+        codes.collect::<Vec<_>>().join("|")
+    };
+    assert_eq!(joined(&["elf 75", "ptx 75", "elf 80"]), "ptx 75|elf 75  elf 80");
+    assert_eq!(joined(&["elf 75", "ptx 75", "compat 100"]), "elf 75|ptx 75|compat 100");
+    assert_eq!(joined(&["lto 75", "lto 80"]), "lto 75|lto 80");
+    assert_eq!(
+        joined(&["compat 100", "ptx 75", "compat 120", "ptx 80", "elf 75", "elf 80", "lto 75"]),
+        "lto 75|ptx 75  ptx 80|elf 75  elf 80|compat 100      compat 120"
+    );
+    let several = NewEntry::concatenated(&[entry("elf 75")]).unwrap();
+    assert!(NewEntry::concatenated(&[several]).is_err());
+}
+
+#[test]
+fn records_with_wrong_places_are_errors() {
+    let mut named = record(80, 0, 8, "a name");
+    let images_of = |record: &[u8]| images(&concatenated(1, record, b"\x7fELF1234"));
+    assert!(images_of(&named).is_ok());
+    // An identifier in the fields before it, and options that lie in the next record.
+    named[32..36].copy_from_slice(&1_u32.to_le_bytes());
+    let bytes = concatenated(1, &named[..64], b"\x7fELF1234");
+    let entry = Fatbin::parse(&bytes).unwrap().entries().next().unwrap().unwrap();
+    let error = entry.concatenated().unwrap()[0].identifier().unwrap_err();
+    assert!(error.to_string().contains("its identifier at 0x1..0x7"), "{error}");
+    named[20..24].copy_from_slice(&72_u32.to_le_bytes());
+    let error = images_of(&named).unwrap_err();
+    assert!(error.to_string().contains("expected its identifier and options"), "{error}");
 }

@@ -223,11 +223,11 @@ fn modes_compress_what_fatbinary_does() {
 
     let (none, debug) = (Flags::empty(), Flags::DEBUG);
     for (kind, flags, is_relocatable, expected) in [
-        (Kind::PTX, none, false, [C::Zstd(5), C::Zstd(19), C::Lz4, C::None]),
-        (Kind::LTO_IR, none, false, [C::Zstd(5), C::Zstd(19), C::Lz4, C::None]),
+        (Kind::PTX, none, false, [C::Zstd(5), C::Zstd(19), C::Lz4(3), C::None]),
+        (Kind::LTO_IR, none, false, [C::Zstd(5), C::Zstd(19), C::Lz4(3), C::None]),
         (Kind::ELF, none, false, [C::None, C::Zstd(19), C::None, C::None]),
-        (Kind::ELF, debug, false, [C::Zstd(5), C::Zstd(19), C::Lz4, C::None]),
-        (Kind::ELF, none, true, [C::Zstd(5), C::Zstd(19), C::Lz4, C::None]),
+        (Kind::ELF, debug, false, [C::Zstd(5), C::Zstd(19), C::Lz4(3), C::None]),
+        (Kind::ELF, none, true, [C::Zstd(5), C::Zstd(19), C::Lz4(3), C::None]),
     ] {
         let modes = [M::Default, M::Size, M::Speed, M::None];
         let found = modes.map(|mode| mode.compression(kind, flags, is_relocatable));
@@ -254,7 +254,7 @@ fn entries_with_several_images_are_made_of_images() {
     assert_eq!((error.kind(), error.entry()), (ErrorKind::Unsupported, Some(1)));
     assert_eq!(
         error.to_string(),
-        "fatbinary entry 1: several images are written from NewEntry::concatenated, each without options"
+        "fatbinary entry 1: several images are written from NewEntry::concatenated, and none of them is several"
     );
     let ptx = NewEntry::new(Kind::PTX, architecture("sm_90"), vec![1]);
     assert_eq!(NewEntry::concatenated(&[ptx]).unwrap_err().kind(), ErrorKind::Unsupported);
@@ -293,7 +293,7 @@ fn new_entry() -> impl Strategy<Value = NewEntry<'static>> {
     let text = || option::of(vec(any::<u8>(), 0..20));
     let compression = prop_oneof![
         Just(Compression::None),
-        Just(Compression::Lz4),
+        Just(Compression::Lz4(3)),
         (-5..=19).prop_map(|level| match cfg!(feature = "zstd") {
             true => Compression::Zstd(level),
             false => Compression::None,
@@ -327,7 +327,7 @@ proptest! {
             prop_assert_eq!(entry.architecture().sm(), new.sm);
             prop_assert_eq!(entry.code_version(), new.code_version);
             let (codecs, flag) = (0x1_f000, match new.compression {
-                Compression::Lz4 => 0x2000,
+                Compression::Lz4(3) => 0x2000,
                 Compression::Zstd(_) => 0x8000,
                 _ => 0,
             });
