@@ -39,9 +39,9 @@ pub(crate) const START: More = More {
     notes: &[
         "`offload COMMAND --help` shows examples of each command; `offload man COMMAND | man -l -` shows its \
          manual page. Output files appear complete or not at all, even if a command fails or is interrupted.",
-        "The drop-in replacements for LLVM's and AMD's tools have their own --help: clang-offload-bundler, \
+        "The drop-in replacements for LLVM's, AMD's and NVIDIA's tools have their own --help: clang-offload-bundler, \
          llvm-offload-binary (also called clang-offload-packager), llvm-offload-wrapper, clang-offload-wrapper, \
-         roc-obj-ls and roc-obj-extract.",
+         roc-obj-ls, roc-obj-extract and fatbinary.",
     ],
 };
 

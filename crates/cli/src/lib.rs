@@ -16,6 +16,8 @@ mod drop_in;
 mod edit;
 mod extract;
 mod failure;
+mod fatbin;
+pub mod fatbinary;
 mod gpus;
 mod help;
 mod input;

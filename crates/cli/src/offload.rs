@@ -8,8 +8,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::help::Group;
 use crate::{
-    Outcome, add, bundle, completions, compress, decompress, extract, gpus, help, ls, manual,
-    match_gpu, pack, remove, replace, report, style, thin, unbundle, verify, wrap,
+    Outcome, add, bundle, completions, compress, decompress, extract, fatbin, gpus, help, ls,
+    manual, match_gpu, pack, remove, replace, report, style, thin, unbundle, verify, wrap,
 };
 
 /// See, extract, edit and verify the GPU code in any file
@@ -43,6 +43,8 @@ enum Command {
     Bundle(bundle::Args),
     /// Pack device images into an offload binary, which clang can embed
     Pack(pack::Args),
+    /// Pack cubins, PTX and LTO-IR into an NVIDIA fatbinary
+    Fatbin(fatbin::Args),
     /// Remove device code for other GPUs from any file, linked or not
     Thin(thin::Args),
     /// Remove entries of bundles and offload binaries, in any file
@@ -75,7 +77,7 @@ const GROUPS: [Group; 6] = [
         ],
     ),
     ("Extract", &[("extract", &extract::MORE), ("unbundle", &unbundle::MORE)]),
-    ("Create", &[("bundle", &bundle::MORE), ("pack", &pack::MORE)]),
+    ("Create", &[("bundle", &bundle::MORE), ("pack", &pack::MORE), ("fatbin", &fatbin::MORE)]),
     (
         "Edit",
         &[
@@ -126,6 +128,7 @@ pub fn main() -> ExitCode {
         Command::Extract(args) => extract::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Pack(args) => pack::run(&args),
+        Command::Fatbin(args) => fatbin::run(&args),
         Command::Bundle(args) => bundle::run(&args),
         Command::Unbundle(args) => unbundle::run(&args),
         Command::Compress(args) => compress::run(&args),

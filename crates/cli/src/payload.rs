@@ -58,10 +58,15 @@ impl Payload {
 
     /// Returns the input with other contents, in a temporary file.
     pub(crate) fn with_contents(&self, contents: &[u8]) -> io::Result<Self> {
+        Self::of_bytes(&self.path, contents)
+    }
+
+    /// Returns an input with these contents, which errors call by this name.
+    pub(crate) fn of_bytes(path: &Path, contents: &[u8]) -> io::Result<Self> {
         let mut file = tempfile::tempfile()?;
         file.write_all(contents)?;
         let stamp = Stamp::of(&file)?;
-        Ok(Payload { path: self.path.clone(), stamp, held: Some(file), small: None })
+        Ok(Payload { path: path.to_owned(), stamp, held: Some(file), small: None })
     }
 
     /// Copies a part of the file; from a file to a file, the kernel does it.

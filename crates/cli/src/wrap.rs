@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use target_id::is_known_processor;
-use wrapper_ir::Abi;
+use wrapper_ir::{Abi, OffloadKind};
 
 use crate::help::More;
 use crate::opened::MaxInput;
 use crate::suggest::{did_you_mean, nearest};
 use crate::wrapper::{Emit, Request, host_triple, kind_named, kind_names};
-use crate::{Outcome, report, suggest};
+use crate::{Outcome, fatbinary, report, suggest};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -25,6 +25,10 @@ pub(crate) const MORE: More = More {
         ),
         ("offload wrap --kind hip -o w.ll kernels.hipfb", "write LLVM IR, to read"),
         (
+            "offload wrap --kind cuda -o w.o sm_80=a.cubin compute_80=a.ptx",
+            "make a fatbinary of a cubin and PTX, and an object that registers it",
+        ),
+        (
             "offload wrap --kind hip -o w.o --print-link-args kernels.hipfb",
             "write an object, and print the arguments that cc or rustc needs to link it",
         ),
@@ -35,7 +39,8 @@ pub(crate) const MORE: More = More {
     ],
     notes: &[
         "OpenMP takes any number of images or offload binaries; other kinds take one fatbinary, bundle or offload \
-         binary.",
+         binary. CUDA also takes any number of cubins (sm_90a=FILE), PTX (compute_90=FILE) and LTO-IR (lto_90=FILE), \
+         which become one fatbinary, as `offload fatbin` makes it.",
     ],
 };
 
@@ -79,6 +84,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Device images; - is standard input
+    ///
+    /// For CUDA also sm_90=CUBIN, compute_90=PTX and lto_90=LTO-IR.
     #[arg(value_name = "IMAGE")]
     images: Vec<PathBuf>,
 }
@@ -91,16 +98,23 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             report::warning(&format_args!("unknown processor {name}{}", did_you_mean(&near)));
         }
     }
+    // Unknown names end as invalid images do, as with the drop-in tools.
+    let kind = kind_named(&args.kind)
+        .map_err(|error| unknown(&error, &args.kind, &kind_names().collect::<Vec<_>>()))?;
+    let triple = args.triple.clone().unwrap_or_else(host_triple);
+    let made = match kind {
+        OffloadKind::CUDA => fatbinary::to_wrap(&args.images, &triple, args.max_input)?,
+        _ => None,
+    };
     let request = Request {
-        // Unknown names end as invalid images do, as with the drop-in tools.
-        kind: kind_named(&args.kind)
-            .map_err(|error| unknown(&error, &args.kind, &kind_names().collect::<Vec<_>>()))?,
+        kind,
         abi: Abi::from_name(&args.abi)
             .map_err(|error| unknown(&error, &args.abi, &Abi::ALL.map(Abi::name)))?,
-        triple: args.triple.clone().unwrap_or_else(host_triple),
+        triple,
         relocatable: args.relocatable,
         retain: false,
         images: args.images.clone(),
+        made,
         target_ids: args.offload_arch.clone(),
         max_input: args.max_input,
     };

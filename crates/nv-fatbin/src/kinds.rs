@@ -152,6 +152,23 @@ impl Architecture {
         Self::from_name(ptx::target(&ptx::normalize(text))?)
     }
 
+    /// Returns whether PTX with this `.target` may be stored for the architecture: the same, or an earlier one without a
+    /// suffix.
+    ///
+    /// ```
+    /// use nv_fatbin::Architecture;
+    ///
+    /// let takes = |name, target| Some(Architecture::from_name(name)?.takes(Architecture::from_name(target)?));
+    /// assert_eq!(takes("compute_90", "sm_80"), Some(true));
+    /// assert_eq!(takes("compute_90a", "sm_90a"), Some(true));
+    /// assert_eq!(takes("compute_90", "sm_90a"), Some(false));
+    /// assert_eq!(takes("compute_80", "sm_90"), Some(false));
+    /// ```
+    #[must_use]
+    pub fn takes(self, target: Architecture) -> bool {
+        self == target || target.suffix.is_empty() && target.sm <= self.sm
+    }
+
     /// Returns the flag of the suffix.
     pub(crate) fn flags(self) -> Flags {
         match self.suffix {

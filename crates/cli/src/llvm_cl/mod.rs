@@ -73,6 +73,15 @@ impl Matches {
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.values.iter().filter(move |(n, _)| *n == name).map(|(_, value)| &value[..])
     }
+
+    /// Returns all values of some options, with their names, in order.
+    pub(crate) fn values_of(&self, names: &[&str]) -> impl Iterator<Item = (&'static str, &[u8])> {
+        let is_one = |name: &str| names.contains(&name);
+        self.values
+            .iter()
+            .filter(move |(name, _)| is_one(name))
+            .map(|(name, value)| (*name, &value[..]))
+    }
 }
 
 /// A command line that ends the run: what to print, and how to exit.

@@ -13,7 +13,11 @@ pub(super) fn page(name: &str, tool: &Tool) -> String {
     page.line(&format!("{} [options]{}", bold(name), escaped(positionals)));
     page.section("Description");
     page.prose(&format!("{}.", overview.trim_end_matches('.')));
-    let whose = if name.starts_with("roc-") { "AMD's" } else { "LLVM's" };
+    let whose = match name {
+        "roc-obj-extract" | "roc-obj-ls" => "AMD's",
+        "fatbinary" => "NVIDIA's",
+        _ => "LLVM's",
+    };
     page.prose(&format!(
         "This tool of the offload project is a drop-in replacement for {whose}. One or two dashes are the same, a value follows after = or as the next argument, and @FILE stands for the arguments in a file. \
          `offload` has the same and more under commands of its own.",

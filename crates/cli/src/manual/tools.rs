@@ -1,13 +1,14 @@
-//! The tools that stand in for LLVM's and AMD's.
+//! The tools that stand in for LLVM's, AMD's and NVIDIA's.
 
 use crate::llvm_cl::Tool;
-use crate::{bundler, packager, roc_obj, wrapper};
+use crate::{bundler, fatbinary, packager, roc_obj, wrapper};
 
 /// The tools with options of their own.
-pub(super) const TOOLS: [(&str, &Tool); 7] = [
+pub(super) const TOOLS: [(&str, &Tool); 8] = [
     ("clang-offload-bundler", &bundler::TOOL),
     ("clang-offload-packager", &packager::TOOL_24),
     ("clang-offload-wrapper", &wrapper::clang::TOOL),
+    ("fatbinary", &fatbinary::nvidia::TOOL),
     ("llvm-offload-binary", &packager::TOOL_24),
     ("llvm-offload-wrapper", &wrapper::llvm::TOOL),
     ("roc-obj-extract", &roc_obj::extract::TOOL),

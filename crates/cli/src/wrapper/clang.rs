@@ -49,6 +49,7 @@ pub fn main() -> ExitCode {
             relocatable: false,
             retain: false,
             images: images(matches),
+            made: None,
             target_ids: matches.values("offload-arch").map(text).collect(),
             max_input: MaxInput::default(),
         })

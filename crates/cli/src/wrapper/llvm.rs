@@ -68,6 +68,7 @@ pub fn main() -> ExitCode {
             // As LLVM 24 does: nobody hands the arguments of a link over here.
             retain: is_for_24,
             images: images(matches),
+            made: None,
             target_ids: Vec::new(),
             max_input: MaxInput::default(),
         })

@@ -35,6 +35,8 @@ pub(crate) struct Request {
     /// See [`Wrapper::retain`].
     pub(crate) retain: bool,
     pub(crate) images: Vec<PathBuf>,
+    /// Contents that take the place of all images.
+    pub(crate) made: Option<Vec<u8>>,
     /// Either none or one for each image.
     pub(crate) target_ids: Vec<String>,
     /// For images that are not files.
@@ -70,7 +72,13 @@ impl Request {
             _ => explain(error, &[]),
         })?;
         let (mut inputs, mut heads) = (Vec::new(), Vec::new());
-        for path in &self.images {
+        if let Some(made) = &self.made {
+            let name = self.images.first().map_or(Path::new(""), PathBuf::as_path);
+            inputs.push(Payload::of_bytes(name, made)?);
+            heads.push(made.get(..16).unwrap_or(made).to_vec());
+        }
+        let images = if self.made.is_none() { &self.images[..] } else { &[] };
+        for path in images {
             let again =
                 path.as_os_str() == "-" && self.images.iter().filter(|p| *p == path).count() > 1;
             if again {

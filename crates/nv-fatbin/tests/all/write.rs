@@ -256,8 +256,6 @@ fn entries_with_several_images_are_made_of_images() {
         error.to_string(),
         "fatbinary entry 1: several images are written from NewEntry::concatenated, and none of them is several"
     );
-    let ptx = NewEntry::new(Kind::PTX, architecture("sm_90"), vec![1]);
-    assert_eq!(NewEntry::concatenated(&[ptx]).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 /// The level that `fatbinary` uses, in one frame of a single segment with its size and without a checksum.

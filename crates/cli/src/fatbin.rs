@@ -1,0 +1,168 @@
+//! `offload fatbin`: cubins, PTX and LTO-IR into an NVIDIA fatbinary.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use nv_fatbin::{CompressionMode, Flags};
+
+use crate::fatbinary::{Image, Options, host, make};
+use crate::help::More;
+use crate::opened::MaxInput;
+use crate::output::Outputs;
+use crate::{Outcome, input, standard, style};
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload fatbin -o k.fatbin --image sm_80=a.cubin --image compute_80=a.ptx",
+            "pack a cubin and PTX, as NVIDIA's fatbinary does",
+        ),
+        (
+            "offload fatbin -o k.fatbin --mode size --image sm_90a=a.cubin --image sm_100f=b.cubin",
+            "compress cubins as well, by zstd 19",
+        ),
+        (
+            "offload fatbin -o all.fatbin --image old.fatbin --image sm_120=new.cubin",
+            "take all entries of a fatbinary, and add a cubin",
+        ),
+        (
+            "offload fatbin -o - --image a.ptx | offload ls -",
+            "list the entries of the new fatbinary",
+        ),
+    ],
+    notes: &[
+        "A cubin needs its architecture: it does not say whether it is for sm_90 or sm_90a. PTX without one is for its \
+         .target. PTX loses its comments, as in NVIDIA's tool.",
+    ],
+};
+
+/// Pack cubins, PTX and LTO-IR into an NVIDIA fatbinary
+///
+/// The bytes are those that NVIDIA's fatbinary of CUDA 13 writes, but for LTO-IR, which is not scrambled.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = MORE.text())]
+pub(crate) struct Args {
+    /// Write the fatbinary to FILE; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Add a file: sm_90=CUBIN, compute_90=PTX, lto_90=LTO-IR, PTX or a fatbinary
+    ///
+    /// Entries of a fatbinary stay as they are, and come first.
+    #[arg(long = "image", value_name = "[ARCH=]FILE", required = true)]
+    images: Vec<OsString>,
+    /// Compress: default (zstd 5), size (zstd 19), speed (LZ4) or none
+    ///
+    /// `default` and `speed` leave cubins as they are, except with --compress-all, --debug and --relocatable.
+    #[arg(long, value_enum, default_value_t = Mode::Default, hide_possible_values = true)]
+    mode: Mode,
+    /// Compress cubins in every mode but none
+    #[arg(long)]
+    compress_all: bool,
+    /// Compress images of a kind as one, which makes the fatbinary smaller
+    ///
+    /// CUDA 13.5 and later read it.
+    #[arg(long)]
+    concat: bool,
+    /// Mark the code as having debug information
+    #[arg(short = 'g', long)]
+    debug: bool,
+    /// Pack relocatable code (nvcc -dc)
+    #[arg(short = 'c', long)]
+    relocatable: bool,
+    /// Set the identifier of the entries
+    #[arg(long, value_name = "NAME")]
+    ident: Option<String>,
+    /// Store options of ptxas with PTX
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        default_value = "",
+        allow_hyphen_values = true,
+        hide_default_value = true
+    )]
+    ptx_options: String,
+    /// Store options of the compiler with LTO-IR
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        default_value = "",
+        allow_hyphen_values = true,
+        hide_default_value = true
+    )]
+    lto_options: String,
+    /// Set the system of the host: linux, macos or windows [default: this one]
+    #[arg(long, value_enum, hide_possible_values = true)]
+    host: Option<Host>,
+    #[command(flatten)]
+    max_input: MaxInput,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Mode {
+    #[value(alias = "balance")]
+    Default,
+    Size,
+    Speed,
+    None,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Host {
+    Linux,
+    Macos,
+    Windows,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let mode = match args.mode {
+        Mode::Default => CompressionMode::Default,
+        Mode::Size => CompressionMode::Size,
+        Mode::Speed => CompressionMode::Speed,
+        Mode::None => CompressionMode::None,
+    };
+    if args.concat && mode == CompressionMode::None {
+        return Err(io::Error::other(
+            "--concat needs compression: expected another --mode than none",
+        ));
+    }
+    let mut flags = match args.host {
+        None => host(),
+        Some(Host::Linux) => Flags::LINUX,
+        Some(Host::Macos) => Flags::MACOS,
+        Some(Host::Windows) => Flags::WINDOWS,
+    };
+    flags.set(Flags::DEBUG, args.debug);
+    let options = Options {
+        mode,
+        compress_all: args.compress_all || args.relocatable,
+        concatenate: args.concat,
+        identifier: args.ident.clone().map(String::into_bytes),
+        ptx_options: args.ptx_options.clone().into_bytes(),
+        lto_options: args.lto_options.clone().into_bytes(),
+        ..Options::new(flags)
+    };
+    let images: Vec<_> =
+        args.images.iter().map(|image| Image::parse(&input::bytes(image.clone()))).collect();
+    let made = make(&images, &options, args.max_input)?;
+    if args.output == Path::new("-") {
+        standard::output()?.write_all(&made.bytes)?;
+        return Ok(Outcome::Clean);
+    }
+    let mut outputs = Outputs::default();
+    outputs.write_with(&args.output, |file| file.write_all(&made.bytes))?;
+    outputs.commit()?;
+    let mut out = style::plain_stdout();
+    for (name, stored, size) in &made.entries {
+        let (stored, size) = (style::size(*stored), style::size(*size));
+        let of = if stored == size { String::new() } else { format!(" of {size}") };
+        writeln!(out, "{name}  {stored}{of}")?;
+    }
+    let count = made.entries.len();
+    let plural = if count == 1 { "entry" } else { "entries" };
+    let file = args.output.display().to_string();
+    let size = style::size(u64::try_from(made.bytes.len()).unwrap_or(u64::MAX));
+    writeln!(out, "{}  {size}  {count} {plural}", style::printable(&file))?;
+    out.flush()?;
+    Ok(Outcome::Clean)
+}
