@@ -19,11 +19,11 @@ pub(crate) const MORE: More = More {
             "pack a cubin and PTX, as NVIDIA's fatbinary does",
         ),
         (
-            "offload fatbin -o k.fatbin --mode size --image sm_90a=a.cubin --image sm_100f=b.cubin",
+            "offload fatbin -o k.fatbin --mode size --image sm_80=a.cubin --image sm_90a=b.cubin",
             "compress cubins as well, by zstd 19",
         ),
         (
-            "offload fatbin -o all.fatbin --image old.fatbin --image sm_120=new.cubin",
+            "offload fatbin -o all.fatbin --image old.fatbin --image sm_90=b.cubin",
             "take all entries of a fatbinary, and add a cubin",
         ),
         (
@@ -142,8 +142,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         lto_options: args.lto_options.clone().into_bytes(),
         ..Options::new(flags)
     };
-    let images: Vec<_> =
-        args.images.iter().map(|image| Image::parse(&input::bytes(image.clone()))).collect();
+    let images = args.images.iter().map(|image| Image::parse(&input::bytes(image.clone())));
+    let images = images.collect::<io::Result<Vec<_>>>()?;
     let made = make(&images, &options, args.max_input)?;
     if args.output == Path::new("-") {
         standard::output()?.write_all(&made.bytes)?;

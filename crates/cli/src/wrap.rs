@@ -23,7 +23,6 @@ pub(crate) const MORE: More = More {
             "offload wrap --kind openmp -o w.bc gfx906.img gfx1100.img",
             "write bitcode, for clang -c -fPIC -x ir",
         ),
-        ("offload wrap --kind hip -o w.ll kernels.hipfb", "write LLVM IR, to read"),
         (
             "offload wrap --kind cuda -o w.o sm_80=a.cubin compute_80=a.ptx",
             "make a fatbinary of a cubin and PTX, and an object that registers it",

@@ -15,12 +15,12 @@ const NAME: &str = "fatbinary";
 
 /// An option without effect.
 const fn ignored(name: &'static str, kind: Value) -> Opt {
-    Opt { visibility: Visibility::Hidden, ..Opt::new(name, kind, "", "Accepted, without effect") }
+    hidden(name, kind, "Accepted, without effect")
 }
 
-/// Another name of an option.
-const fn alias(name: &'static str, kind: Value, of: &'static str) -> Opt {
-    Opt { visibility: Visibility::Hidden, ..Opt::new(name, kind, "", of) }
+/// An option that help does not list.
+const fn hidden(name: &'static str, kind: Value, help: &'static str) -> Opt {
+    Opt { visibility: Visibility::Hidden, ..Opt::new(name, kind, "", help) }
 }
 
 pub(crate) static TOOL: Tool = Tool {
@@ -46,9 +46,9 @@ pub(crate) static TOOL: Tool = Tool {
         Opt::new("64", Value::Bool, "", "Addresses have 64 bits (default)"),
         Opt::new("32", Value::Bool, "", "Addresses have 32 bits"),
         Opt::new("g", Value::Bool, "", "The code has debug information"),
-        alias("debug", Value::Bool, "Alias for -g"),
+        hidden("debug", Value::Bool, "Alias for -g"),
         Opt::new("c", Value::Bool, "", "The code is relocatable"),
-        alias("device-c", Value::Bool, "Alias for -c"),
+        hidden("device-c", Value::Bool, "Alias for -c"),
         Opt::new(
             "compress",
             Value::Choice(&["true", "false"]),
@@ -67,17 +67,17 @@ pub(crate) static TOOL: Tool = Tool {
         Opt::new("cmdline", Value::Value, "options", "Options of ptxas for PTX"),
         Opt::new("cicc-cmdline", Value::Value, "options", "Options of the compiler for LTO-IR"),
         Opt::new("options-file", Value::List, "file", "Read more arguments from this file"),
-        alias("optf", Value::List, "Alias for --options-file"),
-        alias("V", Value::Print(crate::llvm_cl::Print::Version), "Alias for --version"),
-        alias(
+        hidden("optf", Value::List, "Alias for --options-file"),
+        hidden("V", Value::Print(crate::llvm_cl::Print::Version), "Alias for --version"),
+        hidden(
             "h",
             Value::Print(crate::llvm_cl::Print::Help { list: false, hidden: false }),
             "Alias for --help",
         ),
-        Opt {
-            visibility: Visibility::Hidden,
-            ..Opt::new("cuda", Value::Bool, "", "Mark the entries as made for CUDA")
-        },
+        hidden("cuda", Value::Bool, "Mark the entries as made for CUDA"),
+        hidden("embedded-fatbin", Value::Value, "Not supported: C files for nvcc"),
+        hidden("fatbin", Value::Value, "Alias for --embedded-fatbin"),
+        hidden("image2", Value::List, "Not supported: host objects, tile IR"),
         ignored("key", Value::Value),
         ignored("link", Value::Bool),
         ignored("no-asm", Value::Bool),
@@ -133,6 +133,14 @@ fn create(matches: &Matches) -> io::Result<()> {
         return Err(io::Error::other(format!(
             "--options-file: '{file}': expected a readable file, not named in another one"
         )));
+    }
+    let refused = [
+        ("embedded-fatbin", "C files for nvcc are not written: expected --create FILE"),
+        ("fatbin", "C files for nvcc are not written: expected --create FILE"),
+        ("image2", "host objects and tile IR are not packed: expected --image3"),
+    ];
+    if let Some((name, why)) = refused.iter().find(|(name, _)| matches.value(name).is_some()) {
+        return Err(io::Error::other(format!("--{name}: {why}")));
     }
     let output =
         matches.value("create").ok_or_else(|| io::Error::other("expected --create FILE"))?;
@@ -248,12 +256,15 @@ mod tests {
     #[test]
     fn keywords_come_in_any_order_and_once() {
         let image = image3(b"file=a b.cubin,sm=90a,,kind=elf,").unwrap();
-        assert_eq!(image, Image::parse(b"sm_90a=a b.cubin"));
+        assert_eq!(image, Image::parse(b"sm_90a=a b.cubin").unwrap());
         assert_eq!(
             image3(b"kind=ptx,sm=100f,file=\"x\"").unwrap(),
-            Image::parse(b"compute_100f=x")
+            Image::parse(b"compute_100f=x").unwrap()
         );
-        assert_eq!(profile(b"profile=compute_70,file=x").unwrap(), Image::parse(b"compute_70=x"));
+        assert_eq!(
+            profile(b"profile=compute_70,file=x").unwrap(),
+            Image::parse(b"compute_70=x").unwrap()
+        );
         for (text, error) in [
             ("kind=elf,sm=90", "expected file=FILE"),
             ("sm=90,file=x", "expected kind=elf, kind=ptx or kind=nvvm"),

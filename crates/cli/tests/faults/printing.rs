@@ -9,7 +9,7 @@ use super::table::{Inputs, words};
 use crate::common::stderr;
 
 /// Everything that prints to standard output.
-const PRINTERS: [(&str, &str); 43] = [
+const PRINTERS: [(&str, &str); 45] = [
     ("offload", "--help"),
     ("offload", "-h"),
     ("offload", "--version"),
@@ -52,6 +52,8 @@ const PRINTERS: [(&str, &str); 43] = [
     ("llvm-offload-binary", "packages.offload"),
     ("llvm-offload-binary", "packages.offload --image=file=-,arch=gfx90a"),
     ("llvm-offload-wrapper", "--kind=hip --triple=x86_64-unknown-linux-gnu -o - four"),
+    ("offload", "fatbin -o - --image asm"),
+    ("fatbinary", "--help"),
     ("roc-obj-ls", "-v four"),
     ("roc-obj-extract", "--help"),
     ("roc-obj-extract", "-v file://four"),

@@ -32,7 +32,7 @@ pub fn some_writers() -> impl Iterator<Item = &'static Writer> {
     WRITERS.iter().step_by(if faulty::is_thorough() { 1 } else { 3 })
 }
 
-pub static WRITERS: [Writer; 26] = [
+pub static WRITERS: [Writer; 28] = [
     writer(OFFLOAD, "bundle -o OUT HOST=/dev/null HIP-gfx1100=new", "new"),
     writer(OFFLOAD, "bundle --compress -o OUT HOST=/dev/null HIP-gfx1100=new", "new"),
     writer(OFFLOAD, "bundle -o OUT HOST=host.o HIP-gfx1100=new", "host.o"),
@@ -107,6 +107,8 @@ pub static WRITERS: [Writer; 26] = [
         "four",
     ),
     writer("clang-offload-wrapper", "-target x86_64-unknown-linux-gnu -o OUT four", "four"),
+    writer("fatbinary", "--create OUT --compress=false --image3=kind=ptx,sm=90,file=asm", "asm"),
+    writer(OFFLOAD, "fatbin -o OUT --mode none --image compute_90=asm", "asm"),
 ];
 
 fn binary(tool: &str) -> &'static str {
@@ -117,6 +119,7 @@ fn binary(tool: &str) -> &'static str {
         "clang-offload-packager" => env!("CARGO_BIN_EXE_clang-offload-packager"),
         "llvm-offload-wrapper" => env!("CARGO_BIN_EXE_llvm-offload-wrapper"),
         "clang-offload-wrapper" => env!("CARGO_BIN_EXE_clang-offload-wrapper"),
+        "fatbinary" => env!("CARGO_BIN_EXE_fatbinary"),
         "roc-obj-ls" => env!("CARGO_BIN_EXE_roc-obj-ls"),
         "roc-obj-extract" => env!("CARGO_BIN_EXE_roc-obj-extract"),
         _ => panic!("no tool {tool}"),
@@ -159,6 +162,7 @@ impl Inputs {
             fs::copy(data(name), inputs.path(name)).unwrap();
         }
         fs::write(inputs.path("text"), "a line\n".repeat(300)).unwrap();
+        fs::write(inputs.path("asm"), ".version 8.7\n.target sm_90\n".repeat(300)).unwrap();
         let extracted = inputs.run(&words(OFFLOAD, "extract hip.o -o images", ["", ""]));
         assert!(extracted.status.success());
         let mut bundle = String::from("bundle -o four HOST=/dev/null");

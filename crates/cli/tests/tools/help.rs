@@ -126,6 +126,7 @@ fn drop_in_tools_have_help_and_a_manual_page() {
         env!("CARGO_BIN_EXE_clang-offload-packager"),
         env!("CARGO_BIN_EXE_llvm-offload-wrapper"),
         env!("CARGO_BIN_EXE_clang-offload-wrapper"),
+        env!("CARGO_BIN_EXE_fatbinary"),
         env!("CARGO_BIN_EXE_roc-obj-extract"),
         env!("CARGO_BIN_EXE_roc-obj-ls"),
     ] {
@@ -191,9 +192,15 @@ mod runs {
             let bitcode = fs::read_dir(at("out")).unwrap().next().unwrap().unwrap().path();
             fs::rename(bitcode, at("gfx90a.bc")).unwrap();
             fs::remove_dir(at("out")).unwrap();
-            for name in ["a.cubin", "b.cubin"] {
-                fs::write(at(name), b"cubin").unwrap();
+            for (name, sm) in [("a.cubin", 80), ("b.cubin", 90)] {
+                // The header of an ELF file for NVIDIA's GPUs.
+                let mut cubin = b"\x7fELF\x02\x01\x01\x33\x07".to_vec();
+                cubin.resize(64, 0);
+                (cubin[18], cubin[48]) = (190, sm);
+                fs::write(at(name), cubin).unwrap();
             }
+            fs::write(at("a.ptx"), ".version 8.7\n.target sm_80\n.address_size 64\n").unwrap();
+            place.offload(&["fatbin", "-o", "old.fatbin", "--image", "a.ptx"]);
             let text = ["host-x86_64-unknown-linux-gnu-", "my gpu", "your gpu"].map(|id| {
                 let marker = |which| format!("# __CLANG_OFFLOAD_BUNDLE____{which}__ {id}\n");
                 format!("\n{}code\n{}", marker("START"), marker("END"))
