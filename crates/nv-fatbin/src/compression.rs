@@ -111,7 +111,7 @@ fn lz4(code: &[u8], _: i32) -> Result<Vec<u8>, Error> {
     Ok(payload)
 }
 
-/// Returns so many zeros, to be written over.
+/// Returns a buffer of this size.
 fn room(size: usize) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     reserve(&mut bytes, size)?;

@@ -24,7 +24,7 @@ pub(crate) struct Image {
     path: PathBuf,
 }
 
-/// What holds for all images.
+/// Options for all images.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) mode: CompressionMode,
@@ -127,7 +127,7 @@ pub(crate) fn to_wrap(
     let images = images.iter().map(|image| Image::parse(&input::bytes(image.clone().into())));
     let images = images.collect::<io::Result<Vec<_>>>()?;
     if let [Image { named: None, path }] = &images[..] {
-        // What is read once only is not looked at.
+        // A pipe can be read once only.
         let is_file = path.as_os_str() != "-" && path.is_file();
         let head = if is_file { Payload::open(path, max, HEAD)?.1 } else { Vec::new() };
         if !head.starts_with(b"\x7fELF") && Architecture::of_ptx(&head).is_none() {

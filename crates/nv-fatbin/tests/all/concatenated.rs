@@ -126,13 +126,13 @@ fn what_is_written_is_read() {
         assert_eq!(images(&bytes).unwrap(), expected);
         let entry = Fatbin::parse(&bytes).unwrap().entries().next().unwrap().unwrap();
         let images = entry.concatenated().unwrap();
-        let texts = images.iter().map(|one| (one.identifier().unwrap(), one.options().unwrap()));
-        let expected: [(Option<&[u8]>, Option<&[u8]>); 5] = [
-            (None, None),
-            (None, None),
-            (Some(b"module_1"), None),
-            (Some(b"name"), Some(b"-O3")),
-            (None, Some(b"\x02\x09compat")),
+        let texts = images.iter().map(|one| [one.identifier().unwrap(), one.options().unwrap()]);
+        let expected: [[Option<&[u8]>; 2]; 5] = [
+            [None, None],
+            [None, None],
+            [Some(b"module_1"), None],
+            [Some(b"name"), Some(b"-O3")],
+            [None, Some(b"\x02\x09compat")],
         ];
         assert!(texts.eq(expected));
     }
