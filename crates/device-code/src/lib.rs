@@ -4,6 +4,7 @@
 //! - [`FileFormat::sniff`] tells the format from the first bytes.
 //! - [`image_target`] returns the target that an image states about itself, whatever the container around it says;
 //!   [`image_target_at`] does so without holding the image.
+//! - [`kernels`] lists the kernels of an image with the resources that they use.
 //! - [`extent`] finds the end of PTX, SPIR-V and ELF images that lie among other bytes.
 //! - [`elf_holds_code`] detects images without kernels, [`check_spirv`] detects damaged SPIR-V modules.
 //!
@@ -28,7 +29,9 @@ mod bitcode;
 mod code;
 mod elf;
 mod extent;
+mod fault;
 mod format;
+mod kernels;
 mod notes;
 #[cfg(feature = "serde")]
 mod serialize;
@@ -39,8 +42,10 @@ mod window;
 pub use bitcode::is_device;
 pub use code::elf_holds_code;
 pub use extent::{Candidate, extent};
+pub use fault::Fault;
 pub use format::FileFormat;
-pub use spirv::{SpirvFault, check_spirv};
+pub use kernels::{Argument, Kernel, KernelKind, Kernels, Stored, Version, kernels};
+pub use spirv::check_spirv;
 pub use target::{HEAD, image_target, image_target_at};
 
 /// The code of the README compiles and runs.

@@ -1,0 +1,96 @@
+//! Kernels of SPIR-V modules ("SPIR-V Specification", "Binary Form").
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::{Kernel, KernelKind, Kernels, Version};
+use crate::fault::Fault;
+
+const ENTRY_POINT: u16 = 15;
+const EXECUTION_MODE: u16 = 16;
+const FUNCTION: u16 = 54;
+/// The execution model of OpenCL's kernels.
+const KERNEL: u32 = 6;
+/// The execution mode of a work-group of one size.
+const LOCAL_SIZE: u32 = 17;
+/// The words of the header.
+const HEADER: usize = 5;
+
+pub(super) fn read<'a>(module: &'a [u8], found: &mut Kernels<'a>) {
+    let is_swapped = module.starts_with(&[7, 0x23, 2, 3]);
+    let words = Words { module, is_swapped };
+    let Some(version) = words.get(1).filter(|_| words.get(HEADER - 1).is_some()) else {
+        let found_len = module.len() as u64;
+        found.faults.push(Fault { offset: 0, expected: "a header of 20 bytes", found: found_len });
+        return;
+    };
+    let [_, major, minor, _] = version.to_be_bytes();
+    found.version = Some(Version::SpirV(major, minor));
+    let mut kernels = Vec::new();
+    // Positions of kernels by the function of their entry points, of which several may be one function's.
+    let mut by_id: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    let mut at = HEADER;
+    while let Some(word) = words.get(at) {
+        let (len, opcode) = ((word >> 16) as usize, word as u16);
+        let end = at.saturating_add(len);
+        if len == 0 || words.get(end.wrapping_sub(1)).is_none() {
+            let expected = "an instruction that ends in the module";
+            found.faults.push(Fault { offset: at as u64 * 4, expected, found: len as u64 });
+            break;
+        }
+        let operand = |n: usize| words.get(at + n).filter(|_| n < len);
+        match opcode {
+            ENTRY_POINT => {
+                if let (Some(model), Some(id)) = (operand(1), operand(2)) {
+                    let kind =
+                        if model == KERNEL { KernelKind::Kernel } else { KernelKind::Shader };
+                    by_id.entry(id).or_default().push(kernels.len());
+                    kernels.push(Kernel {
+                        name: words.text(at + 3, end),
+                        kind,
+                        ..Kernel::default()
+                    });
+                }
+            }
+            EXECUTION_MODE if operand(2) == Some(LOCAL_SIZE) => {
+                let size = || Some([operand(3)?, operand(4)?, operand(5)?]);
+                let ids = operand(1).and_then(|id| by_id.get(&id)).into_iter().flatten();
+                for kernel in ids {
+                    if let Some(kernel) = kernels.get_mut(*kernel) {
+                        kernel.required_group_size = size();
+                    }
+                }
+            }
+            // All entry points stand before the first function.
+            FUNCTION => break,
+            _ => {}
+        }
+        at = end;
+    }
+    found.kernels = Some(kernels);
+}
+
+/// The words of a module.
+#[derive(Clone, Copy)]
+struct Words<'a> {
+    module: &'a [u8],
+    /// `true` if the largest byte comes first.
+    is_swapped: bool,
+}
+
+impl<'a> Words<'a> {
+    fn get(self, at: usize) -> Option<u32> {
+        let bytes = self.module.get(at.checked_mul(4)?..)?.first_chunk()?;
+        Some(if self.is_swapped { u32::from_be_bytes(*bytes) } else { u32::from_le_bytes(*bytes) })
+    }
+
+    /// Returns the text in words, up to its NUL. In modules with the largest byte first its bytes are in another order.
+    fn text(self, start: usize, end: usize) -> &'a [u8] {
+        let bytes =
+            self.module.get(start.saturating_mul(4)..end.saturating_mul(4)).unwrap_or_default();
+        if self.is_swapped {
+            return &[];
+        }
+        bytes.split(|&byte| byte == 0).next().unwrap_or_default()
+    }
+}
