@@ -27,6 +27,8 @@ extern crate alloc;
 
 mod bitcode;
 mod code;
+#[cfg(feature = "demangle")]
+mod demangle;
 mod elf;
 mod extent;
 mod fault;
@@ -41,10 +43,12 @@ mod window;
 
 pub use bitcode::is_device;
 pub use code::elf_holds_code;
+#[cfg(feature = "demangle")]
+pub use demangle::demangled;
 pub use extent::{Candidate, extent};
 pub use fault::Fault;
 pub use format::FileFormat;
-pub use kernels::{Argument, Kernel, KernelKind, Kernels, Stored, Version, kernels};
+pub use kernels::{Argument, Kernel, KernelKind, Kernels, Measure, Stored, Version, kernels};
 pub use spirv::check_spirv;
 pub use target::{HEAD, image_target, image_target_at};
 

@@ -4,6 +4,7 @@ mod amd;
 mod cubin;
 mod descriptor;
 mod elf;
+mod measure;
 mod msgpack;
 mod ptx;
 mod spirv;
@@ -13,6 +14,8 @@ use alloc::vec::Vec;
 use crate::elf::{EM_AMDGPU, EM_CUDA, EM_INTELGT};
 use crate::fault::Fault;
 use crate::format::FileFormat;
+
+pub use measure::Measure;
 
 /// The kernels of an image.
 #[derive(Clone, Debug)]
