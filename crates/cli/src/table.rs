@@ -27,8 +27,15 @@ struct Column {
     style: Style,
     /// When the column is left out of a table that is too wide for the terminal: 1 is the first to go.
     leaves: Option<u8>,
-    /// `true` if cells are cut at their start where even that does not help.
-    shrinks: bool,
+    /// The end at which cells are cut where even that does not help.
+    shrinks: Option<End>,
+}
+
+/// An end of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Start,
+    Last,
 }
 
 /// Rows of text cells under titles.
@@ -45,7 +52,7 @@ impl Table {
         align: Align,
         style: Style,
     ) -> Self {
-        let (title, leaves, shrinks) = (title.into(), None, false);
+        let (title, leaves, shrinks) = (title.into(), None, None);
         self.columns.push(Column { title, align, style, leaves, shrinks });
         self
     }
@@ -59,9 +66,18 @@ impl Table {
     }
 
     /// Lets cells of the last column lose their start on narrow terminals, which go without the optional ones first.
-    pub(crate) fn shrinks(mut self) -> Self {
+    pub(crate) fn shrinks(self) -> Self {
+        self.shrinks_at(End::Start)
+    }
+
+    /// Lets cells of the last column lose their end.
+    pub(crate) fn shrinks_at_end(self) -> Self {
+        self.shrinks_at(End::Last)
+    }
+
+    fn shrinks_at(mut self, end: End) -> Self {
         if let Some(column) = self.columns.last_mut() {
-            column.shrinks = true;
+            column.shrinks = Some(end);
         }
         self
     }
@@ -88,7 +104,8 @@ impl Table {
             shown.remove(at);
         }
         let too_much = line_width(&shown).saturating_sub(fit);
-        for shown in shown.iter_mut().filter(|shown| shown.column.shrinks && too_much > 0) {
+        for shown in shown.iter_mut().filter(|shown| shown.column.shrinks.is_some() && too_much > 0)
+        {
             shown.width = shown.width.saturating_sub(too_much).max(NARROWEST.min(shown.width));
         }
         let titles: Vec<_> =
@@ -138,7 +155,10 @@ fn line(
     write!(out, "{indent}")?;
     for (nth, &Shown { index, column, width: widest }) in columns.iter().enumerate() {
         let cell = cells.get(index).map_or("", String::as_str);
-        let cell = if column.shrinks { cut(cell, widest) } else { cell.into() };
+        let cell = match column.shrinks {
+            Some(end) => cut(cell, widest, end),
+            None => cell.into(),
+        };
         let style = style.unwrap_or(column.style);
         let gap = if nth == 0 { "" } else { "  " };
         let padding = " ".repeat(widest.saturating_sub(width(&cell)));
@@ -152,13 +172,19 @@ fn line(
     writeln!(out)
 }
 
-/// Returns the end of a cell that is wider than its column shrank to.
-fn cut(cell: &str, widest: usize) -> Cow<'_, str> {
+/// Returns a cell without the start or the end that its column, which shrank, has no place for.
+fn cut(cell: &str, widest: usize, end: End) -> Cow<'_, str> {
     let skipped = width(cell).saturating_sub(widest);
     if skipped == 0 || widest >= WIDEST {
         return cell.into();
     }
-    format!("…{}", cell.chars().skip(skipped + 1).collect::<String>()).into()
+    match end {
+        End::Start => format!("…{}", cell.chars().skip(skipped + 1).collect::<String>()),
+        End::Last => {
+            format!("{}…", cell.chars().take(widest.saturating_sub(1)).collect::<String>())
+        }
+    }
+    .into()
 }
 
 /// Returns the width in terminal cells, one for each character: enough for IDs, sizes and bars.

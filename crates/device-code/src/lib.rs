@@ -48,7 +48,9 @@ pub use demangle::demangled;
 pub use extent::{Candidate, extent};
 pub use fault::Fault;
 pub use format::FileFormat;
-pub use kernels::{Argument, Kernel, KernelKind, Kernels, Measure, Stored, Version, kernels};
+pub use kernels::{
+    Argument, Kernel, KernelKind, KernelRule, Kernels, Measure, Stored, Version, kernels,
+};
 pub use spirv::check_spirv;
 pub use target::{HEAD, image_target, image_target_at};
 

@@ -7,6 +7,7 @@ mod elf;
 mod measure;
 mod msgpack;
 mod ptx;
+mod rule;
 mod spirv;
 
 use alloc::vec::Vec;
@@ -16,6 +17,7 @@ use crate::fault::Fault;
 use crate::format::FileFormat;
 
 pub use measure::Measure;
+pub use rule::KernelRule;
 
 /// The kernels of an image.
 #[derive(Clone, Debug)]
@@ -134,6 +136,37 @@ pub struct Kernel<'a> {
     pub barriers: Option<u32>,
     /// Bytes in each bank of constants of its own, by number (NVIDIA).
     pub constants: Vec<(u32, u64)>,
+}
+
+impl Kernel<'_> {
+    /// Returns the numbers without the image: the name is empty, and there are no arguments.
+    #[must_use]
+    pub fn without_names(&self) -> Kernel<'static> {
+        Kernel {
+            name: &[],
+            arguments: None,
+            constants: self.constants.clone(),
+            kind: self.kind,
+            code_size: self.code_size,
+            is_code_size_estimated: self.is_code_size_estimated,
+            registers: self.registers,
+            registers_allocated: self.registers_allocated,
+            accumulators: self.accumulators,
+            scalars: self.scalars,
+            vector_spills: self.vector_spills,
+            scalar_spills: self.scalar_spills,
+            group_memory: self.group_memory,
+            group_memory_reserved: self.group_memory_reserved,
+            private_memory: self.private_memory,
+            frame: self.frame,
+            arguments_size: self.arguments_size,
+            wave_size: self.wave_size,
+            max_group_size: self.max_group_size,
+            required_group_size: self.required_group_size,
+            max_registers: self.max_registers,
+            barriers: self.barriers,
+        }
+    }
 }
 
 /// An argument of a kernel.
