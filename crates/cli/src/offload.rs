@@ -33,6 +33,8 @@ enum Command {
     Match(match_gpu::Args),
     /// List the kernels of device images, and the resources that they use
     Kernels(kernels::Args),
+    /// Show which images and kernels of two files came, went and changed
+    Diff(kernels::diff::Args),
     /// List the names of GPUs, with their processors and PCI IDs
     Gpus(gpus::Args),
     /// Check structure, bounds, hashes and rules of composition
@@ -75,6 +77,7 @@ const GROUPS: [Group; 6] = [
             ("ls", &ls::MORE),
             ("match", &match_gpu::MORE),
             ("kernels", &kernels::MORE),
+            ("diff", &kernels::diff::MORE),
             ("gpus", &gpus::MORE),
             ("verify", &verify::MORE),
         ],
@@ -128,6 +131,7 @@ pub fn main() -> ExitCode {
         Command::Ls(args) => ls::run(&args),
         Command::Match(args) => match_gpu::run(&args),
         Command::Kernels(args) => kernels::run(&args),
+        Command::Diff(args) => kernels::diff::run(&args),
         Command::Gpus(args) => gpus::run(&args),
         Command::Extract(args) => extract::run(&args),
         Command::Verify(args) => verify::run(&args),

@@ -9,7 +9,6 @@ use device_code::{Argument, Kernel, KernelKind, KernelRule, Measure, Stored, Ver
 use fat_object::{FileFormat, Finding, Image, ImageInfo, Severity, Summary, Visitor};
 use serde_json::{Map, Value, json};
 
-use super::Args;
 use crate::input;
 use crate::naming::{group, marked};
 use crate::parallel::Threads;
@@ -36,6 +35,8 @@ pub(super) struct ListedImage {
     pub(super) index: usize,
     pub(super) format: FileFormat,
     pub(super) version: Option<Version>,
+    /// Bytes of the image, not compressed.
+    pub(super) size: u64,
 }
 
 /// A kernel.
@@ -197,27 +198,32 @@ fn matches(glob: &str, name: &str) -> bool {
     glob.get(at..).unwrap_or_default().iter().all(|char| *char == '*')
 }
 
-pub(super) fn collect(args: &Args, path: &Path, threads: Threads) -> Found {
+/// The kernels that are wanted.
+pub(super) struct Wanted<'a> {
+    pub(super) selection: &'a Selection,
+    /// A pattern of names.
+    pub(super) glob: Option<&'a str>,
+    pub(super) has_arguments: bool,
+    pub(super) limits: &'a input::Limits,
+}
+
+pub(super) fn collect(wanted: &Wanted<'_>, path: &Path, threads: Threads) -> Found {
     let mut collector = Collector {
         path,
-        selection: &args.selection,
-        glob: args.name.as_deref(),
-        has_arguments: args.json,
+        wanted,
         collected: Collected::default(),
         faults: Vec::new(),
         warnings: Vec::new(),
     };
-    let options = args.limits.options();
-    let summary = input::walk(path, args.limits.max_input, &options, threads, &mut collector);
+    let (options, max) = (wanted.limits.options(), wanted.limits.max_input);
+    let summary = input::walk(path, max, &options, threads, &mut collector);
     let Collector { collected, faults, warnings, .. } = collector;
     Found { collected, summary, faults, warnings }
 }
 
 struct Collector<'a> {
     path: &'a Path,
-    selection: &'a Selection,
-    glob: Option<&'a str>,
-    has_arguments: bool,
+    wanted: &'a Wanted<'a>,
     collected: Collected,
     faults: Vec<String>,
     warnings: Vec<String>,
@@ -225,7 +231,7 @@ struct Collector<'a> {
 
 impl Visitor for Collector<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        if image.format().is_container() || !self.selection.includes(image) {
+        if image.format().is_container() || !self.wanted.selection.includes(image) {
             return Ok(());
         }
         let code = match image.code() {
@@ -254,14 +260,15 @@ impl Visitor for Collector<'_> {
             index: image.index(),
             format: found.format,
             version: found.version,
+            size: u64::try_from(code.len()).unwrap_or(u64::MAX),
         });
         if found.kernels.is_none() {
             let (index, format) = (image.index(), found.format);
             self.warnings.push(format!("image {index}: the kernels of {format} are not read"));
         }
         for kernel in found.kernels.iter().flatten() {
-            let row = Row::new(at, kernel, self.has_arguments);
-            if self.glob.is_none_or(|glob| row.matches(glob)) {
+            let row = Row::new(at, kernel, self.wanted.has_arguments);
+            if self.wanted.glob.is_none_or(|glob| row.matches(glob)) {
                 self.collected.rows.push(row);
             }
         }

@@ -1,6 +1,8 @@
 //! `offload kernels`: the kernels of device images, and the resources that they use.
 
 mod collect;
+pub(crate) mod diff;
+mod rules;
 mod view;
 
 use std::io::{self, Write};
@@ -12,7 +14,8 @@ use crate::help::More;
 use crate::parallel::{self, Threads};
 use crate::select::Selection;
 use crate::{Outcome, input, report, style};
-use collect::{Collected, Found};
+use collect::{Found, Wanted};
+use rules::Rules;
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -78,7 +81,7 @@ pub(crate) struct Args {
     /// Fail if a kernel hits this rule, such as vgpr_spills>0. Repeatable
     ///
     /// A measure that no selected kernel stores is an error.
-    #[arg(long, value_name = "RULE")]
+    #[arg(long, value_name = "RULE", value_parser = absolute)]
     fail_on: Vec<KernelRule>,
     #[command(flatten)]
     threads: Threads,
@@ -119,6 +122,15 @@ fn key(text: &str) -> Result<Key, String> {
     }
 }
 
+/// Reads a rule about kernels of one file.
+fn absolute(text: &str) -> Result<KernelRule, String> {
+    let rule: KernelRule = text.parse()?;
+    match rule.is_relative() {
+        true => Err("growth needs two files: see `offload diff`".to_owned()),
+        false => Ok(rule),
+    }
+}
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
     let mut out = if args.json { Box::new(style::plain_stdout()) } else { style::stdout() };
@@ -129,7 +141,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         write!(out, "[")?;
     }
     let (files, threads) = args.threads.for_files(&args.files);
-    let collect = |path: &PathBuf| collect::collect(args, path, threads);
+    let wanted = Wanted {
+        selection: &args.selection,
+        glob: args.name.as_deref(),
+        has_arguments: args.json,
+        limits: &args.limits,
+    };
+    let collect = |path: &PathBuf| collect::collect(&wanted, path, threads);
     parallel::in_order(files, &args.files, collect, |path, found: Found| {
         let file = input::display(path);
         rules.add(&file, &found.collected);
@@ -142,7 +160,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             view::text(&mut out, args, &file, &found)?;
         }
         out.flush()?;
-        if complain(args, &file, &found) {
+        if complain(&args.selection, &file, &found) {
             outcome = Outcome::Faults;
         }
         io::Result::Ok(())
@@ -158,7 +176,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 /// Prints the faults of a file; returns `true` if there were any.
-fn complain(args: &Args, file: &str, found: &Found) -> bool {
+fn complain(selection: &Selection, file: &str, found: &Found) -> bool {
     for finding in &found.faults {
         report::error(&format_args!("{file}: {finding}"));
     }
@@ -171,9 +189,9 @@ fn complain(args: &Args, file: &str, found: &Found) -> bool {
             return true;
         }
         Ok(summary) if found.collected.images.is_empty() => {
-            let why = match summary.images > 0 && !args.selection.is_everything() {
+            let why = match summary.images > 0 && !selection.is_everything() {
                 true => {
-                    let condition = args.selection.condition();
+                    let condition = selection.condition();
                     Ok(format!("none of its {} images {condition}", summary.images))
                 }
                 false => report::no_images(summary),
@@ -189,51 +207,4 @@ fn complain(args: &Args, file: &str, found: &Found) -> bool {
         Ok(_) => {}
     }
     !found.faults.is_empty()
-}
-
-/// The rules of `--fail-on`, with what they hit.
-struct Rules<'a> {
-    rules: Vec<(&'a KernelRule, bool, Vec<String>)>,
-}
-
-impl<'a> Rules<'a> {
-    fn new(rules: &'a [KernelRule]) -> Self {
-        Rules { rules: rules.iter().map(|rule| (rule, false, Vec::new())).collect() }
-    }
-
-    fn add(&mut self, file: &str, collected: &Collected) {
-        for (rule, is_stored, offenders) in &mut self.rules {
-            for row in &collected.rows {
-                let Some(hits) = row.hits(rule) else { continue };
-                *is_stored = true;
-                if hits {
-                    let (target, name) = (collected.target(row), row.name(false));
-                    let value = row.text(rule.measure());
-                    offenders.push(format!("{file}: {target}: {name}: {} {value}", rule.measure()));
-                }
-            }
-        }
-    }
-
-    /// Reports what the rules hit; returns `true` if there is anything.
-    fn report(&self) -> bool {
-        for (rule, is_stored, offenders) in &self.rules {
-            if !is_stored {
-                let measure = rule.measure();
-                let instead = match measure {
-                    Measure::Spills | Measure::VectorSpills | Measure::ScalarSpills => {
-                        ": cubins do not store spills, frame>0 is what they have"
-                    }
-                    _ => "",
-                };
-                report::error(&format_args!(
-                    "--fail-on {rule}: no selected kernel stores {measure}{instead}"
-                ));
-            }
-            for offender in offenders {
-                report::error(&format_args!("--fail-on {rule}: {offender}"));
-            }
-        }
-        self.rules.iter().any(|(_, is_stored, offenders)| !is_stored || !offenders.is_empty())
-    }
 }

@@ -24,7 +24,15 @@ use super::{Kernel, Measure, Stored};
 pub struct KernelRule {
     measure: Measure,
     comparison: Comparison,
-    number: u64,
+    bound: Bound,
+}
+
+/// The number of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    Number(u64),
+    /// So many percent more than before.
+    Growth(u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,31 +62,50 @@ impl KernelRule {
         self.measure
     }
 
+    /// Returns whether the rule compares with an earlier number: `code>+5%`.
+    #[must_use]
+    pub fn is_relative(&self) -> bool {
+        matches!(self.bound, Bound::Growth(_))
+    }
+
+    /// Returns whether the rule hits a number that was another one before. A rule that is not
+    /// [relative](Self::is_relative) takes the new one.
+    #[must_use]
+    pub fn hits_change(&self, old: u64, new: u64) -> bool {
+        match self.bound {
+            Bound::Number(number) => self.compare(new.into(), number.into()),
+            Bound::Growth(percent) => {
+                let bound = u128::from(old) * (100 + u128::from(percent));
+                self.compare(u128::from(new) * 100, bound)
+            }
+        }
+    }
+
     /// Returns whether the rule hits a kernel; `None` if the kernel does not have the number. A number that is known to be at
-    /// least some other one hits if that may be so.
+    /// least some other one hits if that may be so. A [relative](Self::is_relative) rule hits none.
     #[must_use]
     pub fn hits(&self, kernel: &Kernel<'_>) -> Option<bool> {
         match self.measure.of(kernel) {
             Stored::Absent => None,
-            Stored::Known(number) => Some(self.is_true_of(number)),
+            Stored::Known(number) => Some(!self.is_relative() && self.hits_change(0, number)),
             Stored::Unknown(least) => {
                 let grows = matches!(
                     self.comparison,
                     Comparison::More | Comparison::AtLeast | Comparison::NotEqual
                 );
-                Some(grows || self.is_true_of(least))
+                Some(!self.is_relative() && (grows || self.hits_change(0, least)))
             }
         }
     }
 
-    fn is_true_of(&self, number: u64) -> bool {
+    fn compare(&self, number: u128, bound: u128) -> bool {
         match self.comparison {
-            Comparison::More => number > self.number,
-            Comparison::AtLeast => number >= self.number,
-            Comparison::Less => number < self.number,
-            Comparison::AtMost => number <= self.number,
-            Comparison::Equal => number == self.number,
-            Comparison::NotEqual => number != self.number,
+            Comparison::More => number > bound,
+            Comparison::AtLeast => number >= bound,
+            Comparison::Less => number < bound,
+            Comparison::AtMost => number <= bound,
+            Comparison::Equal => number == bound,
+            Comparison::NotEqual => number != bound,
         }
     }
 }
@@ -99,10 +126,14 @@ impl FromStr for KernelRule {
                 Measure::all().map(Measure::name).collect::<alloc::vec::Vec<_>>().join(", ");
             format!("'{name}' is not a measure: expected one of {names}")
         })?;
-        let number = read(number).ok_or_else(|| {
-            format!("'{number}' is not a number: expected one such as 0, 64 or 48K")
+        let bound = match number.strip_prefix('+').and_then(|text| text.strip_suffix('%')) {
+            Some(percent) => percent.parse().ok().map(Bound::Growth),
+            None => read(number).map(Bound::Number),
+        };
+        let bound = bound.ok_or_else(|| {
+            format!("'{number}' is not a number: expected one such as 0, 64, 48K or +5%")
         })?;
-        Ok(KernelRule { measure, comparison, number })
+        Ok(KernelRule { measure, comparison, bound })
     }
 }
 
@@ -122,7 +153,10 @@ impl fmt::Display for KernelRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = SIGNS.iter().find(|(_, comparison)| *comparison == self.comparison);
         let sign = sign.map_or("", |(sign, _)| sign);
-        write!(f, "{}{sign}{}", self.measure, self.number)
+        match self.bound {
+            Bound::Number(number) => write!(f, "{}{sign}{number}", self.measure),
+            Bound::Growth(percent) => write!(f, "{}{sign}+{percent}%", self.measure),
+        }
     }
 }
 
@@ -167,11 +201,26 @@ mod tests {
     }
 
     #[test]
+    fn growth_is_in_percent_of_what_was() {
+        let more = rule("code>+5%");
+        assert!(more.is_relative() && !rule("code>5").is_relative());
+        for (old, new, hits) in
+            [(100, 105, false), (100, 106, true), (0, 0, false), (0, 1, true), (200, 100, false)]
+        {
+            assert_eq!(more.hits_change(old, new), hits, "{old} {new}");
+        }
+        let kernel = Kernel { code_size: Some(1), ..Kernel::default() };
+        assert_eq!(more.hits(&kernel), Some(false));
+        assert!(rule("registers>=64").hits_change(0, 64));
+        assert_eq!(alloc::string::ToString::to_string(&more), "code>+5%");
+    }
+
+    #[test]
     fn texts_that_are_not_rules_are_refused() {
         for (text, error) in [
             ("spills", "'spills' is not a rule: expected one such as vgpr_spills>0"),
             ("time>1", "'time' is not a measure: expected one of code, registers, "),
-            ("code>1G", "'1G' is not a number: expected one such as 0, 64 or 48K"),
+            ("code>1G", "'1G' is not a number: expected one such as 0, 64, 48K or +5%"),
             ("code>", "'' is not a number"),
             ("code=1", "'code=1' is not a rule"),
         ] {
