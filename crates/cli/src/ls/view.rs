@@ -89,7 +89,7 @@ pub(super) fn flat(out: &mut dyn Write, images: &[&Hashed], file_size: u64) -> i
         .column("HASH", Align::Left, PLAIN)
         .column("IN", Align::Left, COLUMN)
         .shrinks();
-    for Hashed { listed: image, hash } in images {
+    for Hashed { listed: image, hash, .. } in images {
         let target = image.target();
         table.row(&[
             image.index().to_string(),
@@ -114,7 +114,7 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
         match &item.what {
             What::Container(text) => writeln!(out, "{}", style::printable(text))?,
             What::Image(image) => {
-                let Hashed { listed: image, hash } = &**image;
+                let Hashed { listed: image, hash, .. } = &**image;
                 let target = image.target();
                 let parts = [target.kind().map(OffloadKind::as_str), triple_text(target)];
                 let what: String =

@@ -3,6 +3,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use object::elf::{PT_NOTE, SHT_NOTE, STT_FUNC, STT_OBJECT, SymbolType};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
@@ -84,6 +85,24 @@ fn metadata<'a>(elf: &Elf<'a>, faults: &mut Vec<Fault>) -> Option<(u64, &'a [u8]
         }
         None
     })
+}
+
+/// Returns the place of the target's name in the metadata.
+pub(super) fn place_of_target(image: &[u8]) -> Option<Range<usize>> {
+    let elf = Elf::read(image, &mut Vec::new())?;
+    let (offset, metadata) = metadata(&elf, &mut Vec::new())?;
+    let reader = &mut Reader::new(metadata, offset);
+    let Value::Map(members) = reader.next().ok()? else { return None };
+    for _ in 0..members {
+        if reader.next().ok()? != Value::Text(b"amdhsa.target") {
+            reader.skip().ok()?;
+            continue;
+        }
+        let Value::Text(name) = reader.next().ok()? else { return None };
+        let end = usize::try_from(reader.offset()).ok()?;
+        return Some(end.checked_sub(name.len())?..end);
+    }
+    None
 }
 
 /// The metadata while it is read.

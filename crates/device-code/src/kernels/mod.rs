@@ -138,6 +138,23 @@ pub struct Kernel<'a> {
     pub constants: Vec<(u32, u64)>,
 }
 
+/// Overwrites the name of the target in a code object for AMD's GPUs, and the flags of its header, with zeros: images that are equal
+/// then are the same code. Returns `false` for other formats, which are not changed.
+///
+/// Compilers write one image for each target that they are told, also where several get the same code.
+pub fn erase_target(image: &mut [u8]) -> bool {
+    const FLAGS: core::ops::Range<usize> = 48..52;
+    let head = image.get(..FileFormat::SNIFF_LEN).unwrap_or(image);
+    if FileFormat::sniff(head) != (FileFormat::Elf { machine: EM_AMDGPU }) {
+        return false;
+    }
+    let name = amd::place_of_target(image);
+    for place in [Some(FLAGS), name].into_iter().flatten() {
+        image.get_mut(place).into_iter().for_each(|bytes| bytes.fill(0));
+    }
+    true
+}
+
 impl Kernel<'_> {
     /// Returns the numbers without the image: the name is empty, and there are no arguments.
     #[must_use]
