@@ -1,6 +1,6 @@
 //! Files with something wrong in them, to see that it is seen.
 
-use super::memory::Elf;
+use super::memory::{Elf, is_wrappers};
 use super::zoo::Linked;
 
 /// A file and a way to break it.
@@ -71,7 +71,8 @@ impl Breaker {
     /// The address that the first relocation at this place of a section of wrappers gives it: where it is stored.
     pub fn relocation_of_wrapper(&self, wrapper: u64) -> usize {
         let elf = Elf::new(&self.bytes);
-        let pointer = elf.section(".hipFatBinSegment").address + wrapper * 24 + 8;
+        let wrappers = elf.sections.iter().find(|section| is_wrappers(&section.name));
+        let pointer = wrappers.unwrap().address + wrapper * 24 + 8;
         self.find(self.section(".rela.dyn"), &pointer.to_le_bytes()) + 16
     }
 
