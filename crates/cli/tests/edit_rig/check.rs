@@ -11,8 +11,8 @@ use super::broken::Breaker;
 use super::messages::{self, Messages};
 use super::observe::{self, Seen};
 use super::survive::{self, Survival};
-use super::zoo::{self, Linked, PerFile, Shape};
-use super::{Complaints, memory};
+use super::zoo::{self, Linked, PerFile, Shape, World};
+use super::{Complaints, each, memory};
 use crate::common;
 
 /// A container that is registered with a runtime: a bundle, or a fatbinary.
@@ -142,6 +142,11 @@ pub fn does_nothing(file: &Linked, edited: &Edited, words: &[&str]) -> Result<Co
     Ok(complaints)
 }
 
+/// Returns whether a container cannot move because something may refer to it.
+pub fn is_pinned(said: &str) -> bool {
+    said.contains("must move, but") && said.contains("may refer to it")
+}
+
 /// All files with one kind of containers, and what they are like before edits.
 pub struct Rig<C: Container> {
     files: OnceLock<Vec<Linked>>,
@@ -199,6 +204,28 @@ impl<C: Container> Rig<C> {
         self.survival.get(file, || survive::survival(file, &file.path))
     }
 
+    /// Returns the complaints about tools that ruin unedited files, but for those that are known to do so.
+    pub fn unknown_ruins(&self) -> Complaints {
+        each(&self.chosen(), |file| {
+            let mut expected = Vec::new();
+            if file.world != World::Musl && file.name.contains("static-bfd") {
+                // Its relocations name a section as symbol table that is none.
+                expected.extend(["llvm-objcopy", "llvm-strip"]);
+            }
+            if matches!(file.shape, Shape::Static | Shape::StaticPie) {
+                // The first has no dynamic section, the second finds its dynamic section by constants in its code.
+                expected.extend(["patchelf --add-needed", "patchelf --set-rpath"]);
+            }
+            let survival = self.survival_before(file);
+            let ruined: Vec<_> = survival
+                .iter()
+                .filter(|(_, outcome)| outcome.is_err())
+                .map(|(tool, _)| *tool)
+                .collect();
+            if ruined == expected { vec![] } else { vec![format!("{}: {ruined:?}", file.name)] }
+        })
+    }
+
     /// Returns the complaints about an edited file that should hold these containers.
     pub fn check(&self, file: &Linked, edited: &Path, expected: &[C], depth: Depth) -> Complaints {
         let before = self.before(file);
@@ -254,7 +281,7 @@ impl<C: Container> Rig<C> {
             Shape::Static => most = most.max(size),
             // Little can: what containers leave that get a new place may stay.
             Shape::StaticPie if device_edited > device => most += device,
-            _ if device_edited > device => most += file.page() * 4,
+            _ if device_edited > device => most += file.page().max(file.alignment()) * 4,
             _ => {}
         }
         if size_edited <= most {

@@ -2,6 +2,7 @@
 
 pub mod broken;
 pub mod check;
+pub mod cuda;
 pub mod hip;
 pub mod memory;
 pub mod messages;

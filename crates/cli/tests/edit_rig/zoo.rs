@@ -70,6 +70,11 @@ impl Linked {
             || self.is_new
     }
 
+    /// Alignment of its segments, if it is larger than any page.
+    pub fn alignment(&self) -> u64 {
+        if self.name == "so-bfd-2m" { 0x20_0000 } else { 0 }
+    }
+
     /// The least unit in which a file can lose bytes.
     pub fn page(&self) -> u64 {
         // Kernels for AArch64 may have pages of 64 KiB.

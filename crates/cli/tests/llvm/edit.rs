@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 
 use crate::common::{self, llvm};
 use edit_rig::broken::Breaker;
-use edit_rig::check::{Before, Depth, Edited, Rig, does_nothing, edit, of};
+use edit_rig::check::{Before, Depth, Edited, Rig, does_nothing, edit, is_pinned, of};
 use edit_rig::hip::{self, Bundle, ids};
 use edit_rig::zoo::{Linked, Shape, World};
 use edit_rig::{Complaints, each, memory, messages, must, observe, run, said, settle, tool};
@@ -89,24 +89,7 @@ fn unedited_files_have_their_intended_shape() {
 /// Tools that ruin unedited files do not count for edited ones; these are all such tools.
 #[test]
 fn tools_that_ruin_unedited_files_are_known() {
-    settle(&each(&RIG.chosen(), |file| {
-        let mut expected = Vec::new();
-        if file.world != World::Musl && file.name.contains("static-bfd") {
-            // Its relocations name a section as symbol table that is none.
-            expected.extend(["llvm-objcopy", "llvm-strip"]);
-        }
-        if matches!(file.shape, Shape::Static | Shape::StaticPie) {
-            // The first has no dynamic section, the second finds its dynamic section by constants in its code.
-            expected.extend(["patchelf --add-needed", "patchelf --set-rpath"]);
-        }
-        let survival = RIG.survival_before(file);
-        let ruined: Vec<_> = survival
-            .iter()
-            .filter(|(_, outcome)| outcome.is_err())
-            .map(|(tool, _)| *tool)
-            .collect();
-        if ruined == expected { vec![] } else { vec![format!("{}: {ruined:?}", file.name)] }
-    }));
+    settle(&RIG.unknown_ruins());
 }
 
 #[test]
@@ -670,7 +653,7 @@ fn files_with_removed_and_added_images_are_right() {
 fn may_be_pinned(file: &Linked, said: &str) -> bool {
     let files = ["exe-mold-many", "static-mold", "pie-lld-rdc-new"];
     let may = file.name.ends_with("referred") || files.contains(&file.name);
-    may && said.contains("must move, but") && said.contains("may refer to it")
+    may && is_pinned(said)
 }
 
 /// Debuggers find functions and lines of an edited file in the debug file that was split off the unedited one.

@@ -29,6 +29,8 @@ extern "C" int __hipPushCallConfiguration(dim3, dim3, __SIZE_TYPE__ = 0, struct 
 #else
 extern "C" int cudaLaunchKernel(const void *, dim3, dim3, void **, __SIZE_TYPE__, struct CUstream_st *);
 extern "C" int __cudaPushCallConfiguration(dim3, dim3, __SIZE_TYPE__ = 0, struct CUstream_st * = 0);
+// The older name: clang looks for it where it compiles for a GPU.
+extern "C" int cudaConfigureCall(dim3, dim3, __SIZE_TYPE__ = 0, struct CUstream_st * = 0);
 #define SECTION ".nv_fatbin"
 #define ALIGNMENT "3"
 #ifdef __CUDA_ARCH__
