@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use nv_fatbin::Codec;
@@ -16,7 +17,7 @@ use crate::edit_rig::broken::Breaker;
 use crate::edit_rig::check::{Before, Depth, Edited, Rig, does_nothing, edit, is_pinned, of};
 use crate::edit_rig::cuda::{CUBINS, FEW, FULL, Fatbinary, Image, Units};
 use crate::edit_rig::zoo::{Linked, Shape, Units as _, World};
-use crate::edit_rig::{Complaints, each, memory, settle};
+use crate::edit_rig::{Complaints, command, each, memory, must, said, settle, tool};
 
 /// The files, and what they are like before edits.
 static RIG: LazyLock<Rig<Fatbinary>> = LazyLock::new(Rig::new);
@@ -39,9 +40,7 @@ fn stored_as(file: &Linked, codec: impl Fn(&Image) -> Option<Codec>) -> Vec<Fatb
 }
 
 /// Further edits that are not looked at.
-fn nothing(_: &Edited) -> Result<Complaints, String> {
-    Ok(Complaints::new())
-}
+const NOTHING: fn(&Edited) -> Result<Complaints, String> = |_| Ok(Complaints::new());
 
 #[test]
 fn unedited_files_have_their_intended_shape() {
@@ -225,7 +224,7 @@ fn broken_layouts_are_seen() {
         file.flip(at)
     });
     rejected("so-bfd-rdc", ".rela.dyn: the relocation of", |file| {
-        // Of the list of fatbinaries of relocatable code: it does not move.
+        // The list of fatbinaries of relocatable code does not move.
         let at = file.relocation_of_wrapper_field(3, 16);
         file.flip(at)
     });
@@ -262,7 +261,7 @@ fn files_thinned_to_each_target_have_what_they_had_for_it() {
             // The name of an architecture is that of PTX for it, too.
             let ptx = target.replace("sm_", "compute_");
             let expected = only(file, |found| found == target || found == ptx);
-            complaints.extend(RIG.edit_and_check(file, &words, &expected, Depth::Itself, nothing));
+            complaints.extend(RIG.edit_and_check(file, &words, &expected, Depth::Itself, NOTHING));
         }
         complaints
     }));
@@ -302,7 +301,7 @@ fn files_thinned_for_a_gpu_have_what_its_driver_takes() {
                     &words,
                     &expected,
                     Depth::Itself,
-                    nothing,
+                    NOTHING,
                 ));
             }
         }
@@ -315,7 +314,7 @@ fn files_thinned_without_ptx_have_none() {
     settle(&each(&RIG.chosen(), |file| {
         let words = ["thin", "--keep", "sm_75,sm_80", "--exact", "--drop-ptx"];
         let expected = only(file, |target| ["sm_75", "sm_80"].contains(&target));
-        let mut complaints = RIG.edit_and_check(file, &words, &expected, Depth::Itself, nothing);
+        let mut complaints = RIG.edit_and_check(file, &words, &expected, Depth::Itself, NOTHING);
         // No cubin runs on it: without PTX it is not served.
         let words = ["thin", "--keep", "sm_100", "--drop-ptx"];
         let refused = edit(file, &file.path, &words).err().unwrap_or_default();
@@ -389,7 +388,7 @@ fn recompressed_files_are_right() {
         let expected = stored_as(file, |_| Some(Codec::Zstd));
         // The bytes of a zstd frame may be others then.
         let expected: Vec<_> = expected.iter().map(Fatbinary::with_unknown_storage).collect();
-        RIG.edit_and_check(file, &words, &expected, Depth::Itself, nothing)
+        RIG.edit_and_check(file, &words, &expected, Depth::Itself, NOTHING)
     }));
 }
 
@@ -498,7 +497,7 @@ fn files_with_replaced_images_are_right() {
             let mut expected = RIG.before(file).containers.clone();
             expected[first] = expected[first].with("sm_80", code);
             let depth = if is_larger { Depth::Survival } else { Depth::Itself };
-            complaints.extend(RIG.edit_and_check(file, &words, &expected, depth, nothing));
+            complaints.extend(RIG.edit_and_check(file, &words, &expected, depth, NOTHING));
         }
         complaints
     }));
@@ -530,4 +529,56 @@ fn files_with_removed_and_added_images_are_right() {
             Ok(of("added again", RIG.check(file, &added.path(), &expected, Depth::Messages)))
         })
     }));
+}
+
+/// Links the relocatable code of objects or archives for a GPU, and returns the cubin.
+fn device_link(place: &Path, target: &str, files: &[&str]) -> Vec<u8> {
+    let arch = format!("--arch={target}");
+    let output = command(&common::nvidia("nvlink"))
+        .args([&arch, "-o", "out.cubin"])
+        .args(files)
+        .current_dir(place)
+        .output()
+        .unwrap();
+    // It only warns where an object has no code for the GPU.
+    assert!(output.status.success() && output.stderr.is_empty(), "{files:?}: {}", said(&output));
+    fs::read(place.join("out.cubin")).unwrap()
+}
+
+fn edit_in_place(file: &Path, edits: &[&[&str]]) {
+    for edit in edits {
+        let mut words = vec![edit[0], file.to_str().unwrap()];
+        words.extend(&edit[1..]);
+        words.push("--in-place");
+        let output = common::offload(&words);
+        assert!(output.status.success(), "{words:?}: {}", said(&output));
+    }
+}
+
+#[test]
+fn edited_objects_give_the_same_linked_code() {
+    let file = RIG.file("so-bfd-rdc");
+    let objects = ["rdc0.o", "rdc1.o"];
+    for (target, edits) in [
+        ("sm_80", &[&["thin", "--keep", "sm_80", "--exact"][..]][..]),
+        ("sm_90", &[&["thin", "--keep", "sm_90"]]),
+        ("sm_75", &[&["decompress"], &["thin", "--drop", "sm_80"], &["compress"]]),
+    ] {
+        let expected = fs::read(file.place.join(format!("{target}.cubin"))).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        for object in objects {
+            let copy = place.path().join(object);
+            fs::copy(file.place.join(object), &copy).unwrap();
+            edit_in_place(&copy, edits);
+            let size = |path: &Path| fs::metadata(path).unwrap().len();
+            assert_ne!(size(&copy), size(&file.place.join(object)), "{edits:?} {object}");
+        }
+        assert!(device_link(place.path(), target, &objects) == expected, "{edits:?}");
+        // The same in an archive.
+        let archive = place.path().join("librdc.a");
+        let members = objects.map(|object| file.place.join(object));
+        must(&tool("ar"), [Path::new("rc"), &archive, &members[0], &members[1]]);
+        edit_in_place(&archive, edits);
+        assert!(device_link(place.path(), target, &["librdc.a"]) == expected, "{edits:?}");
+    }
 }
