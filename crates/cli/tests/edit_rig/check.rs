@@ -142,6 +142,23 @@ pub fn does_nothing(file: &Linked, edited: &Edited, words: &[&str]) -> Result<Co
     Ok(complaints)
 }
 
+/// Returns the complaints if an edit of a file with these bytes is not refused for a reason, or the file is not left alone.
+pub fn is_refused(bytes: &[u8], words: &[&str], reason: &str) -> Complaints {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("file");
+    fs::write(&path, bytes).unwrap();
+    let mut arguments = vec![words[0], path.to_str().unwrap()];
+    arguments.extend(&words[1..]);
+    arguments.push("--in-place");
+    let output = common::offload(&arguments);
+    let said = common::stderr(&output);
+    let is_whole = fs::read(&path).unwrap() == bytes;
+    if output.status.code() == Some(1) && said.contains(reason) && is_whole {
+        return Complaints::new();
+    }
+    vec![format!("{words:?}: {reason:?}: {}, untouched: {is_whole}: {said}", output.status)]
+}
+
 /// Returns whether a container cannot move because something may refer to it.
 pub fn is_pinned(said: &str) -> bool {
     said.contains("must move, but") && said.contains("may refer to it")

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 
 use crate::common::{self, llvm};
 use edit_rig::broken::Breaker;
-use edit_rig::check::{Before, Depth, Edited, Rig, does_nothing, edit, is_pinned, of};
+use edit_rig::check::{Before, Depth, Edited, Rig, does_nothing, edit, is_pinned, is_refused, of};
 use edit_rig::hip::{self, Bundle, ids};
 use edit_rig::zoo::{Linked, Shape, World};
 use edit_rig::{Complaints, each, memory, messages, must, observe, run, said, settle, tool};
@@ -693,22 +693,9 @@ fn debug_files_fit_edited_files() {
 #[test]
 fn files_that_cannot_be_edited_are_refused() {
     let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("file");
     let mut complaints = Complaints::new();
     let mut refuse = |bytes: Vec<u8>, words: &[&str], reason: &str| {
-        fs::write(&path, &bytes).unwrap();
-        let mut arguments = vec![words[0], path.to_str().unwrap()];
-        arguments.extend(&words[1..]);
-        arguments.push("--in-place");
-        let output = common::offload(&arguments);
-        let said = common::stderr(&output);
-        let is_whole = fs::read(&path).unwrap() == bytes;
-        if output.status.code() != Some(1) || !said.contains(reason) || !is_whole {
-            complaints.push(format!(
-                "{words:?}: {reason:?}: {}, untouched: {is_whole}: {said}",
-                output.status
-            ));
-        }
+        complaints.extend(is_refused(&bytes, words, reason));
     };
     let thin = ["thin", "--keep", "gfx1100", "--exact"];
     let through = |name: &str, tool: &Path, words: &[&str]| {

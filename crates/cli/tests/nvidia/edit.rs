@@ -14,7 +14,9 @@ use nv_fatbin::Codec;
 
 use crate::common;
 use crate::edit_rig::broken::Breaker;
-use crate::edit_rig::check::{Before, Depth, Edited, Rig, does_nothing, edit, is_pinned, of};
+use crate::edit_rig::check::{
+    Before, Depth, Edited, Rig, does_nothing, edit, is_pinned, is_refused, of,
+};
 use crate::edit_rig::cuda::{CUBINS, FEW, FULL, Fatbinary, Image, Units};
 use crate::edit_rig::zoo::{Linked, Shape, Units as _, World};
 use crate::edit_rig::{Complaints, command, each, memory, must, said, settle, tool};
@@ -581,4 +583,35 @@ fn edited_objects_give_the_same_linked_code() {
         edit_in_place(&archive, edits);
         assert!(device_link(place.path(), target, &["librdc.a"]) == expected, "{edits:?}");
     }
+}
+
+/// Files that cannot be edited are refused with a reason, and nothing is written.
+#[test]
+fn files_that_cannot_be_edited_are_refused() {
+    let mut complaints = Complaints::new();
+    let mut refuse = |words: &[&str], reason: &str, break_it: fn(Breaker, usize) -> Breaker| {
+        let file = Breaker::new(RIG.file("so-lld-plain"));
+        let at = file.section(".nv_fatbin");
+        complaints.extend(is_refused(&break_it(file, at).finish(), words, reason));
+    };
+    let thin = ["thin", "--keep", "sm_80", "--exact"];
+    refuse(&["thin", "--keep", "sm_50", "--exact"], "sm_50", |file, _| file);
+    refuse(&["thin", "--drop", "sm_75,sm_80,sm_90"], "no image", |file, _| file);
+    refuse(&["remove", "--index", "0", "--index", "100"], "100", |file, _| file);
+    refuse(&thin, "where no bundle starts", |file, _| {
+        let at = file.relocation_of_wrapper(1);
+        file.add(at, 8)
+    });
+    refuse(&thin, "wrapper", |file, _| {
+        let at = file.section(".nvFatBinSegment");
+        file.flip(at)
+    });
+    refuse(&thin, "version", |file, _| {
+        let at = file.section(".nvFatBinSegment");
+        file.put(at + 4, &[9])
+    });
+    refuse(&thin, "fatbinary", |file, at| file.flip(at));
+    refuse(&thin, "fatbinary", |file, at| file.put(at + 8, &[0xff; 8]));
+    refuse(&thin, "fatbinary entry 0", |file, at| file.put(at + 16 + 4, &[0; 4]));
+    settle(&complaints);
 }
