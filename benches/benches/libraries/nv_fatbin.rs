@@ -37,7 +37,7 @@ pub(crate) fn benches(c: &mut Criterion) {
         bundle[header.header_len()..].to_vec()
     };
     let block = |code: &[u8]| {
-        let entry = NewEntry::new(Kind::ELF, architecture(90), code).compression(Compression::Lz4);
+        let entry = NewEntry::new(Kind::ELF, architecture(90), code).compression(Compression::Lz4(3));
         let mut fatbin = NewFatbin::new();
         fatbin.add(&entry).unwrap();
         let fatbin = fatbin.to_vec().unwrap();
@@ -55,7 +55,7 @@ pub(crate) fn benches(c: &mut Criterion) {
         }
     }
     let cubins = SMS.map(|sm| cubin(sm, &code[..SIZE / SMS.len()]));
-    for (name, compression) in [("plain", Compression::None), ("LZ4", Compression::Lz4)] {
+    for (name, compression) in [("plain", Compression::None), ("LZ4", Compression::Lz4(3))] {
         group.throughput(Throughput::Bytes(cubins.iter().map(|cubin| cubin.len() as u64).sum()));
         group.bench_function(format!("write 4 MiB, {name}"), |b| {
             b.iter(|| {

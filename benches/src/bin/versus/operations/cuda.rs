@@ -20,7 +20,7 @@ const KEPT: &str = "sm_90";
 const CUOBJDUMP: &str = "cuobjdump";
 const TASKSET: &str = "/usr/bin/taskset";
 /// The forms in which `fatbinary` stores entries.
-const FORMS: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd(5)];
+const FORMS: [Compression; 3] = [Compression::None, Compression::Lz4(3), Compression::Zstd(5)];
 
 pub(super) fn list(
     bench: &mut Bench,
@@ -101,7 +101,7 @@ pub(super) fn extract(
     operation: &Operation,
     size: u64,
 ) -> Result<(), Box<dyn Error>> {
-    for (name, form) in [("zstd", Compression::Zstd(5)), ("LZ4", Compression::Lz4)] {
+    for (name, form) in [("zstd", Compression::Zstd(5)), ("LZ4", Compression::Lz4(3))] {
         bench.clear()?;
         let Library { path, fatbins, .. } = library(bench, Until::Code(size), &[form])?;
         let out = bench.path("out");
