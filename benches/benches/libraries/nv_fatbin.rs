@@ -37,7 +37,8 @@ pub(crate) fn benches(c: &mut Criterion) {
         bundle[header.header_len()..].to_vec()
     };
     let block = |code: &[u8]| {
-        let entry = NewEntry::new(Kind::ELF, architecture(90), code).compression(Compression::Lz4(3));
+        let entry =
+            NewEntry::new(Kind::ELF, architecture(90), code).compression(Compression::Lz4(3));
         let mut fatbin = NewFatbin::new();
         fatbin.add(&entry).unwrap();
         let fatbin = fatbin.to_vec().unwrap();
