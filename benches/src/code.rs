@@ -77,17 +77,41 @@ impl DeviceCode {
     ///
     /// The file cannot be written.
     pub fn write(&self, path: &Path, gpu: usize, size: u64) -> io::Result<()> {
-        let corpus = self.corpora.get(gpu % GPUS.len()).ok_or(io::ErrorKind::NotFound)?;
         let mut out = BufWriter::new(File::create(path)?);
-        let mut left = size;
-        let mut variant = gpu / GPUS.len();
-        while left > 0 {
-            let mut code = corpus.clone();
-            change(&mut code, variant);
-            left -= io::copy(&mut code.as_slice().take(left), &mut out)?;
-            variant += 1;
-        }
+        io::copy(&mut self.code(gpu).take(size), &mut out)?;
         out.flush()
+    }
+
+    /// Returns code for the `gpu`-th GPU, without end.
+    #[must_use]
+    pub fn code(&self, gpu: usize) -> Code<'_> {
+        let corpus = self.corpora.get(gpu % GPUS.len()).map_or(&[][..], Vec::as_slice);
+        Code { corpus, code: Vec::new(), at: 0, variant: gpu / GPUS.len() }
+    }
+}
+
+/// Code without end: one variant of the compiled code after the other.
+#[derive(Debug)]
+pub struct Code<'c> {
+    corpus: &'c [u8],
+    /// The current variant.
+    code: Vec<u8>,
+    at: usize,
+    /// Number of the next variant.
+    variant: usize,
+}
+
+impl Read for Code<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.code.len() {
+            self.code = self.corpus.to_vec();
+            change(&mut self.code, self.variant);
+            self.at = 0;
+            self.variant += 1;
+        }
+        let count = self.code.get(self.at..).unwrap_or_default().read(buffer)?;
+        self.at += count;
+        Ok(count)
     }
 }
 

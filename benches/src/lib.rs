@@ -4,9 +4,11 @@
 pub mod hostile;
 
 mod code;
+mod cuda;
 mod measure;
 mod tools;
 
-pub use code::{DeviceCode, GPUS, machine_code};
+pub use code::{Code, DeviceCode, GPUS, machine_code};
+pub use cuda::{SMS, cubin, ptx};
 pub use measure::{Sample, child, median, sample};
-pub use tools::{build, llvm, run};
+pub use tools::{build, llvm, nvidia, run};

@@ -34,6 +34,17 @@ pub fn llvm(tool: &str) -> Option<PathBuf> {
     Some(Path::new("/usr/lib/llvm-22/bin").join(tool)).filter(|path| path.exists())
 }
 
+/// NVIDIA's tool of this name, where it is: in `bin` of the directory that the environment variable `CUDA` names, by
+/// default `nvidia` in the target directory.
+#[must_use]
+pub fn nvidia(tool: &str) -> Option<PathBuf> {
+    let directory = match std::env::var_os("CUDA") {
+        Some(directory) => PathBuf::from(directory),
+        None => std::env::current_exe().ok()?.parent()?.parent()?.join("nvidia"),
+    };
+    directory.join("bin").join(tool).canonicalize().ok()
+}
+
 /// Runs a tool that only prints what nobody wants to see.
 ///
 /// # Errors

@@ -11,6 +11,7 @@ mod bundle_format;
 mod ccob;
 mod fat_object;
 mod hda_archive;
+mod nv_fatbin;
 mod offload_binary;
 mod target_id;
 mod wrapper_ir;
@@ -56,6 +57,7 @@ fn all() {
         ccob::benches,
         wrapper_ir::benches,
         hda_archive::benches,
+        nv_fatbin::benches,
         fat_object::benches,
     ] {
         benches(&mut c);

@@ -1,5 +1,6 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
@@ -79,16 +80,33 @@ impl<I> Parts<I> {
         N: Inputs<I> + ?Sized,
         W: Write + ?Sized,
     {
+        let mut held = Vec::new();
         for part in self.iter() {
+            if part.size() > SMALL || to_u64(held.len()) > MOST_HELD {
+                out.write_all(&held).map_err(WriteError::Write)?;
+                held.clear();
+            }
             match part {
-                Part::Bytes(bytes) => out.write_all(bytes).map_err(WriteError::Write)?,
-                Part::Zeros(count) => zeros(count, out)?,
-                Part::Input(input, range) => inputs.copy(input, range, out)?,
+                Part::Zeros(count) if count > SMALL => zeros(count, out)?,
+                Part::Zeros(count) => zeros(count, &mut held)?,
+                Part::Bytes(bytes) if part.size() > SMALL => {
+                    out.write_all(bytes).map_err(WriteError::Write)?;
+                }
+                Part::Bytes(bytes) => held.extend_from_slice(bytes),
+                Part::Input(input, ref range) if part.size() > SMALL => {
+                    inputs.copy(input, range.clone(), out)?;
+                }
+                Part::Input(input, ref range) => inputs.copy(input, range.clone(), &mut held)?,
             }
         }
-        Ok(())
+        Ok(out.write_all(&held).map_err(WriteError::Write)?)
     }
 }
+
+/// Parts up to this size are written together: a system call takes longer than to copy so much.
+const SMALL: u64 = 4096;
+/// Bytes of small parts that are held before they are written.
+const MOST_HELD: u64 = 64 << 10;
 
 fn zeros<W: Write + ?Sized>(count: u64, out: &mut W) -> Result<(), WriteError> {
     io::copy(&mut io::repeat(0).take(count), out).map_err(WriteError::Write)?;

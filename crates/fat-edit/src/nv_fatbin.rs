@@ -72,10 +72,26 @@ fn compressed(level: Option<i32>, is_older: bool) -> Compression {
 struct Facts {
     /// The compression of the first compressed entry.
     like: Option<Compression>,
+    /// The kind and the compression of each entry.
+    stored: Vec<(Kind, Compression)>,
     /// The flags of the file that all have.
     common: Flags,
     /// True if a cubin is of CUDA 12 or older.
     is_older: bool,
+}
+
+impl Facts {
+    /// Returns the compression of a new entry: that of the last one of its kind. Without one, as `fatbinary` does, with the
+    /// codec that the file has.
+    fn of_new(&self, kind: Kind, flags: Flags) -> Compression {
+        if let Some((_, stored)) = self.stored.iter().rfind(|(other, _)| *other == kind) {
+            return *stored;
+        }
+        match CompressionMode::Default.compression(kind, flags, false) {
+            Compression::None => Compression::None,
+            _ => self.like.unwrap_or(compressed(None, false)),
+        }
+    }
 }
 
 /// Places and headers of entries, in order.
@@ -88,7 +104,7 @@ fn headers(
     size: u64,
 ) -> Result<(Headers, Facts), RebuildError> {
     let mut headers = Headers::new();
-    let mut facts = Facts { like: None, common: OF_THE_FILE, is_older: false };
+    let mut facts = Facts { like: None, stored: Vec::new(), common: OF_THE_FILE, is_older: false };
     let mut at = HEADER;
     while at < size {
         let head =
@@ -96,6 +112,7 @@ fn headers(
         let entry = Entry::parse(&head, headers.len(), at, size)?;
         let stored = compression(&entry);
         facts.like = facts.like.or((stored != Compression::None).then_some(stored));
+        facts.stored.push((entry.kind(), stored));
         facts.common &= entry.flags();
         facts.is_older |= entry.kind() == Kind::ELF && entry.code_version() <= OLDER;
         let next = entry.end();
@@ -213,11 +230,7 @@ pub(super) fn rebuild(
         let compression = match form {
             Form::Plain => Compression::None,
             Form::Compressed { level, .. } => compressed(level, facts.is_older),
-            // As `fatbinary` would, with the codec that the file has.
-            Form::Kept => match CompressionMode::Default.compression(kind, new.flags, false) {
-                Compression::None => Compression::None,
-                _ => facts.like.unwrap_or(compressed(None, false)),
-            },
+            Form::Kept => facts.of_new(kind, new.flags),
         };
         entries.push_vec(bytes_of(&new.compression(compression))?);
         is_changed = true;

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, SeekFrom};
 use std::ops::Range;
 
 use byte_parts::{Part, ReadSeek, Source};
-use fat_object::{ContainerKind, ImageInfo, Location, Options};
+use fat_object::{ContainerKind, Location, Options};
 use object_edit::{Input, Output, copy_of, is_copy_of, reader};
 
 use crate::decompress::Decompress;
@@ -114,9 +114,11 @@ fn expected(
     if !edit.images.is_empty() || !edit.added.is_empty() {
         return Ok(Expected::Unknown);
     }
-    let is_compressed = contents.containers.iter().any(|container| container.compression.is_some())
-        || contents.images.iter().any(is_compressed_entry);
-    if !is_compressed {
+    // Images in fatbinaries may be compressed one by one, or several as one.
+    let may_be_compressed = contents.containers.iter().any(|container| {
+        container.compression.is_some() || container.kind == ContainerKind::NvFatbin
+    });
+    if !may_be_compressed {
         return Ok(Expected::Parts((copy_of(&(0..contents.size)), Vec::new())));
     }
     match decompressed(contents, source.reader(), &edit.options) {
@@ -124,11 +126,6 @@ fn expected(
         Err(error @ Problem::Read(_)) => Err(error),
         Err(_) => Ok(Expected::Refused),
     }
-}
-
-/// Returns whether an image is an entry of a fatbinary that is compressed by itself.
-fn is_compressed_entry(image: &ImageInfo) -> bool {
-    image.container() == ContainerKind::NvFatbin && image.compression().is_some()
 }
 
 /// Returns the file with its bundles decompressed.

@@ -47,6 +47,10 @@ impl Processor {
     /// Returns the AMD GPU processor with this primary or alternative name. Names are case-sensitive.
     #[must_use]
     pub fn amdgpu(name: &str) -> Option<&'static Self> {
+        // Most other names are these, and the tables are long.
+        if name.starts_with("sm_") {
+            return None;
+        }
         Self::in_family(Family::AmdGcn, name).or_else(|| Self::in_family(Family::R600, name))
     }
 

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use offload_benches::{DeviceCode, Sample, build, llvm, sample};
+use offload_benches::{DeviceCode, Sample, build, llvm, nvidia, sample};
 use tempfile::TempDir;
 use twox_hash::XxHash3_64;
 
@@ -48,8 +48,13 @@ impl Bench {
         let place = tempfile::Builder::new().prefix("versus").tempdir()?;
         let bundler = llvm("clang-offload-bundler");
         let zstd = Path::new(ZSTD);
-        let others: Vec<&Path> =
-            bundler.iter().map(|path| &**path).chain([CP.as_ref(), zstd]).collect();
+        let cuobjdump = nvidia("cuobjdump");
+        let others: Vec<&Path> = bundler
+            .iter()
+            .map(|path| &**path)
+            .chain([CP.as_ref(), zstd])
+            .chain(cuobjdump.as_deref())
+            .collect();
         let machine = Machine::new(place.path(), &others)?;
         Ok(Self {
             options,
@@ -136,7 +141,10 @@ impl Bench {
         commands.retain(|command| {
             let there = command.program.exists();
             if !there {
-                note = Some(format!("{} is not installed", command.name));
+                note = Some(match command.who {
+                    Who::Nvidia => format!("{}: not measured: no cuobjdump", command.name),
+                    _ => format!("{} is not installed", command.name),
+                });
             }
             there
         });
@@ -208,7 +216,7 @@ impl Bench {
     pub(crate) fn same_outputs(&self, command: &Command) -> Result<Option<u64>, Box<dyn Error>> {
         match command.who {
             Who::Ours | Who::Llvm => self.hash_outputs().map(Some),
-            Who::Cp | Who::Zstd => Ok(None),
+            Who::Cp | Who::Zstd | Who::Nvidia => Ok(None),
         }
     }
 
@@ -304,12 +312,15 @@ fn outputs(place: &Path) -> Result<Vec<(PathBuf, u64)>, Box<dyn Error>> {
     Ok(outputs)
 }
 
-/// Removes the files whose names start with `prefix`.
+/// Removes the files and directories whose names start with `prefix`.
 fn remove(place: &Path, prefix: &str) -> std::io::Result<()> {
     for entry in fs::read_dir(place)? {
         let entry = entry?;
         if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
-            fs::remove_file(entry.path())?;
+            match entry.file_type()?.is_dir() {
+                true => fs::remove_dir_all(entry.path())?,
+                false => fs::remove_file(entry.path())?,
+            }
         }
     }
     Ok(())

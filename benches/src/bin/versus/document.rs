@@ -68,9 +68,9 @@ fn title(operation: &Operation, what: &str) -> String {
     }
 }
 
-/// Returns the subject of a plot; numbers of members are sizes.
+/// Returns the subject of a plot; numbers of members and fatbinaries are sizes.
 fn kind(measurement: &Measurement) -> &str {
-    match measurement.what.ends_with("members") {
+    match ["members", "fatbinaries"].iter().any(|word| measurement.what.ends_with(word)) {
         true => "",
         false => &measurement.what,
     }

@@ -81,6 +81,8 @@ fn file_system(place: &Path) -> Result<String, Box<dyn Error>> {
 fn version(tool: &Path) -> Option<String> {
     let output = Command::new(tool).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
+    let is_date = |line: &str| ["Copyright", "Built"].iter().any(|word| line.starts_with(word));
+    let mut lines = text.lines().filter(|line| !is_date(line));
+    let line = lines.find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
     Some(line.trim_matches(['*', ' ']).trim_end_matches(", by Yann Collet").to_owned())
 }

@@ -102,7 +102,7 @@ fn class(figures: &Figures, others: &[Series<'_>]) -> usize {
     match figures.who {
         Who::Ours if others.iter().any(|series| series.class == 0) => 3,
         Who::Ours => 0,
-        Who::Llvm => 1,
+        Who::Llvm | Who::Nvidia => 1,
         Who::Cp => 2,
         Who::Zstd => 4,
     }

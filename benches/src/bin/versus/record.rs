@@ -10,6 +10,7 @@ use offload_benches::{Sample, median};
 pub(crate) enum Who {
     Ours,
     Llvm,
+    Nvidia,
     /// `cp`, the measure of what only copies, and other programs that do nothing else.
     Cp,
     Zstd,

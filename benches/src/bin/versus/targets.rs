@@ -56,6 +56,7 @@ pub(crate) fn note(targets: &mut [Target], key: &str, figure: f64) -> Option<usi
 
 const CP: &str = " x cp";
 const LLVM: &str = " x faster than LLVM";
+const CUOBJDUMP: &str = " x faster than cuobjdump";
 const MIB: &str = " MiB";
 
 /// All of them.
@@ -124,5 +125,16 @@ pub(crate) fn targets() -> Vec<Target> {
             " x compressing its bundle alone",
         ),
         target("library cores", "the same: cores busy, of all", AtLeast(0.75), " of the cores"),
+        target("ls cuda time", "ls, a CUDA library of 500 MB: time", AtMost(10.0), " ms"),
+        target("ls cuda memory", "the same: memory", AtMost(16.0), MIB),
+        target(
+            "thin cuda time",
+            "thin a CUDA library of 500 MB to one of six GPUs",
+            AtMost(1.0),
+            " x (1.3 x cp of what remains + 20 ms)",
+        ),
+        target("thin cuda memory", "the same: memory", AtMost(32.0), MIB),
+        target("extract zstd", "extract 340 MiB from zstd, one core", AtLeast(1.0), CUOBJDUMP),
+        target("extract LZ4", "extract 340 MiB from LZ4, one core", AtLeast(1.0), CUOBJDUMP),
     ]
 }

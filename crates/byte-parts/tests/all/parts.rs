@@ -232,3 +232,38 @@ fn files_that_end_early_are_errors() {
     assert!(matches!(error, WriteError::Input(Error::InputCount { expected: 3, found: 2 })));
     assert!(parts.to_vec(|&input| INPUTS[input]).is_err());
 }
+
+#[test]
+fn small_parts_are_written_together() {
+    let input: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();
+    let mut parts = Parts::new();
+    for at in 0..20_000 {
+        parts.append(&Parts::from_input(0, at * 10..at * 10 + 7));
+        parts.push_bytes(b"own");
+        parts.push_zeros(2);
+    }
+    parts.append(&Parts::from_input(0, 0..100_000));
+    parts.push_zeros(10_000);
+    parts.push_bytes(&[7; 10_000]);
+    parts.append(&Parts::from_input(0, 5..6));
+    let mut out = Writes { bytes: Vec::new(), calls: 0 };
+    parts.write_to(&mut [Cursor::new(&input)][..], &mut out).unwrap();
+    assert_eq!(out.bytes, parts.to_vec(|_| &input).unwrap());
+    assert!(out.calls < 100, "{} writes", out.calls);
+}
+
+struct Writes {
+    bytes: Vec<u8>,
+    calls: usize,
+}
+
+impl io::Write for Writes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.calls += 1;
+        self.bytes.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

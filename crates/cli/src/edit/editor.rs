@@ -17,6 +17,7 @@ use super::wishes::Wishes;
 use crate::failure::Failure;
 use crate::opened::Opened;
 use crate::output::{How, Outputs, is_same};
+use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::stamp::Stamp;
 use crate::{Outcome, input, report as messages, style};
@@ -108,7 +109,7 @@ impl Editor<'_> {
         let target = self.options.output.output.as_deref().unwrap_or(path);
         let replaces = is_same(path, target);
 
-        let (contents, warnings) = self.survey(&mut input)?;
+        let (contents, warnings) = self.survey(&input)?;
         if contents.containers().is_empty() {
             return Err("no device code found".to_owned().into());
         }
@@ -116,7 +117,7 @@ impl Editor<'_> {
         let mut wishes = decide(&subject, &self.images)?;
         wishes.warnings.extend(warnings);
         let plan = contents
-            .plan(&mut input, &wishes.edit)
+            .plan(Positioned::new(&input), &wishes.edit)
             .map_err(|error| self.refused(&error, &contents, &wishes))?;
         let changes = !plan.is_unchanged();
         if changes
@@ -171,23 +172,23 @@ impl Editor<'_> {
     }
 
     /// Returns the contents of the file, and those of its findings that are allowed.
-    fn survey(&self, input: &mut File) -> Result<(EditableFile, Vec<String>), Failure> {
+    fn survey(&self, input: &File) -> Result<(EditableFile, Vec<String>), Failure> {
         let allow_findings = self.options.host.allow_findings;
         let walk = self.options.limits.options();
         let opens = self.needs_images() || allow_findings;
         let mut warnings = Vec::new();
         let mut contents = match opens {
-            true => survey(&mut *input, &walk),
-            false => survey_closed(&mut *input, &walk),
+            true => survey(Positioned::new(input), &walk),
+            false => survey_closed(Positioned::new(input), &walk),
         };
         match &contents {
             // Compressed bundles stay beside those that are compressed now.
             Ok(surveyed) if !opens && self.work == Work::Compress && is_mixed(surveyed) => {
-                contents = survey(&mut *input, &walk);
+                contents = survey(Positioned::new(input), &walk);
             }
             Err(error) if allow_findings && is_about_hash(error) => {
                 warnings.push(format!("{error}; hashes are not compared"));
-                contents = survey(&mut *input, &walk.with_verify_hash(false));
+                contents = survey(Positioned::new(input), &walk.with_verify_hash(false));
             }
             _ => {}
         }

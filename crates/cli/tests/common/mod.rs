@@ -68,6 +68,15 @@ pub fn llvm24(tool: &str) -> PathBuf {
     path
 }
 
+/// A tool of NVIDIA's, which must be unpacked: `target/nvidia`, or where `CUDA` points.
+pub fn nvidia(tool: &str) -> PathBuf {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/nvidia");
+    let prefix = std::env::var_os("CUDA").map_or(default, PathBuf::from);
+    let path = prefix.join("bin").join(tool);
+    assert!(path.exists(), "{} is missing: .ci/nvidia --fetch", path.display());
+    path.canonicalize().unwrap()
+}
+
 /// The library that LLVM's tools load: much real machine code. A tool itself where they are linked without one.
 pub fn llvm_library() -> PathBuf {
     let tool = llvm("clang");

@@ -1,6 +1,6 @@
 //! Files with something wrong in them, to see that it is seen.
 
-use super::memory::Elf;
+use super::memory::{Elf, is_wrappers};
 use super::zoo::Linked;
 
 /// A file and a way to break it.
@@ -70,8 +70,14 @@ impl Breaker {
 
     /// The address that the first relocation at this place of a section of wrappers gives it: where it is stored.
     pub fn relocation_of_wrapper(&self, wrapper: u64) -> usize {
+        self.relocation_of_wrapper_field(wrapper, 8)
+    }
+
+    /// The same for another field of the wrapper.
+    pub fn relocation_of_wrapper_field(&self, wrapper: u64, field: u64) -> usize {
         let elf = Elf::new(&self.bytes);
-        let pointer = elf.section(".hipFatBinSegment").address + wrapper * 24 + 8;
+        let wrappers = elf.sections.iter().find(|section| is_wrappers(&section.name));
+        let pointer = wrappers.unwrap().address + wrapper * 24 + field;
         self.find(self.section(".rela.dyn"), &pointer.to_le_bytes()) + 16
     }
 

@@ -186,16 +186,23 @@ impl<'a> Elf<'a> {
 
     /// The addresses of pointers in wrappers.
     fn pointers(&self) -> Vec<u64> {
-        let wrappers =
-            self.sections.iter().filter(|section| section.name.starts_with(".hipFatBinSegment"));
+        let wrappers = self.sections.iter().filter(|section| is_wrappers(&section.name));
         wrappers
             .flat_map(|section| (0..section.size / 24).map(|i| section.address + i * 24 + 8))
             .collect()
     }
 }
 
+/// Sections of device code, of HIP and CUDA.
+const DEVICE: [&str; 3] = [".hip_fatbin", ".nv_fatbin", "__nv_relfatbin"];
+
 fn is_device(section: &Section) -> bool {
-    section.name == ".hip_fatbin"
+    DEVICE.contains(&section.name.as_str())
+}
+
+/// Returns whether a section of this name holds wrappers.
+pub fn is_wrappers(name: &str) -> bool {
+    name.starts_with(".hipFatBinSegment") || name == ".nvFatBinSegment"
 }
 
 /// Returns the complaints about the edited file.
@@ -488,7 +495,7 @@ fn check_contents(
             for (entry, entry_after) in bytes.chunks(24).zip(bytes_after.chunks(24)) {
                 let (of, of_after) =
                     (names.get(&u16_at(entry, 6)), names_after.get(&u16_at(entry_after, 6)));
-                let is_device = of.is_some_and(|name| name == ".hip_fatbin");
+                let is_device = of.is_some_and(|name| DEVICE.contains(&name.as_str()));
                 let moves = of.is_some_and(|name| {
                     moved
                         .before
@@ -527,7 +534,7 @@ fn check_contents(
                 }
             }
         }
-        _ if name.starts_with(".hipFatBinSegment") => {
+        _ if is_wrappers(name) => {
             for (wrapper, wrapper_after) in bytes.chunks(24).zip(bytes_after.chunks(24)) {
                 if wrapper[..8] != wrapper_after[..8] || wrapper[16..] != wrapper_after[16..] {
                     complaints.push(format!("{name}: a wrapper differs in more than its pointer"));

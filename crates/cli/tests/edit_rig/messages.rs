@@ -64,8 +64,9 @@ pub fn messages(like: &Linked, path: &Path) -> Messages {
         "-ex",
         "disassemble answers",
     ];
-    // All that it says of functions stays as it is.
-    say("gdb", &tool("gdb"), &gdb, &|line, _| !line.contains(" is ."));
+    // All that it says of functions stays as it is, but not where sections are.
+    let is_section = |line: &str| line.trim_start().starts_with("0x") && line.contains(" - 0x");
+    say("gdb", &tool("gdb"), &gdb, &|line, _| !is_section(line));
     messages
 }
 

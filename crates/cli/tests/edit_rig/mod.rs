@@ -1,6 +1,9 @@
 //! Shows that edited files are right: builds files of many kinds, looks at them before and after, tells what is wrong.
 
 pub mod broken;
+pub mod check;
+pub mod cuda;
+pub mod hip;
 pub mod memory;
 pub mod messages;
 pub mod observe;

@@ -49,7 +49,7 @@ fn apply(like: &Linked, name: &str, path: &Path) -> Output {
             arguments.push("/a/path/that/is/longer/than/any/that/the/file/has:$ORIGIN/../lib");
         }
         // In the files of AArch64 and musl as well.
-        "patchelf --add-needed" => arguments.push("libamdhip64.so"),
+        "patchelf --add-needed" => arguments.push(like.runtime),
         "patchelf --set-soname" => arguments.push("librig-with-a-long-name.so.6"),
         "patchelf --set-interpreter" => arguments.push(interpreter),
         _ => {}
@@ -123,8 +123,8 @@ pub fn compare(
             Err(error) => complaints.push(format!("after {tool}: {error}")),
             Ok(outcome) => {
                 let mut found = observe::compare_host(&outcome_before.seen, &outcome.seen);
-                if outcome.seen.bundles != seen.bundles {
-                    found.push("other bundles".into());
+                if outcome.seen.containers != seen.containers {
+                    found.push("other device code".into());
                 }
                 if outcome.said != outcome_before.said {
                     found.push(format!(

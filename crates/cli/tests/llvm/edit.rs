@@ -12,117 +12,31 @@ mod edit_rig;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::common::{self, llvm};
 use edit_rig::broken::Breaker;
-use edit_rig::messages::{self, Messages};
-use edit_rig::observe::{self, Bundle, Seen};
-use edit_rig::survive::{self, Survival};
-use edit_rig::zoo::{Linked, PerFile, Shape, World, chosen, file, ids};
-use edit_rig::{Complaints, each, memory, must, run, said, settle, tool};
+use edit_rig::check::{Before, Depth, Edited, Rig, does_nothing, edit, is_pinned, is_refused, of};
+use edit_rig::hip::{self, Bundle, ids};
+use edit_rig::zoo::{Linked, Shape, World};
+use edit_rig::{Complaints, each, memory, messages, must, observe, run, said, settle, tool};
 
-/// Behaviour of an unedited file.
-struct Before {
-    seen: Seen,
-    bundles: Vec<Bundle>,
-}
-
-fn before(file: &Linked) -> &'static Before {
-    static BEFORE: LazyLock<PerFile<Before>> = LazyLock::new(PerFile::new);
-    BEFORE.get(file, || {
-        let seen = observe::observe(file, &file.path)
-            .unwrap_or_else(|error| panic!("{}: {error}", file.name));
-        let bundles =
-            observe::bundles(&seen).unwrap_or_else(|error| panic!("{}: {error}", file.name));
-        Before { seen, bundles }
-    })
-}
-
-fn messages_before(file: &Linked) -> &'static Messages {
-    static BEFORE: LazyLock<PerFile<Messages>> = LazyLock::new(PerFile::new);
-    BEFORE.get(file, || messages::messages(file, &file.path))
-}
-
-fn survival_before(file: &Linked) -> &'static Survival {
-    static BEFORE: LazyLock<PerFile<Survival>> = LazyLock::new(PerFile::new);
-    BEFORE.get(file, || survive::survival(file, &file.path))
-}
-
-/// Depth of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Depth {
-    /// Its behaviour, its contents and its size.
-    Itself,
-    /// In addition, the messages of tools about it.
-    Messages,
-    /// In addition, the results of further tools.
-    Survival,
-}
-
-/// Returns the complaints about an edited file that should hold these bundles.
-fn check(file: &Linked, edited: &Path, expected: &[Bundle], depth: Depth) -> Complaints {
-    let before = before(file);
-    let seen = match observe::observe(file, edited) {
-        Ok(seen) => seen,
-        Err(error) => return vec![error],
-    };
-    let mut complaints = observe::compare(&before.seen, &seen, expected);
-    let (bytes, bytes_edited) = (fs::read(&file.path).unwrap(), fs::read(edited).unwrap());
-    complaints.extend(memory::compare(&bytes, &bytes_edited));
-    complaints.extend(check_size(file, &seen, bytes.len() as u64, bytes_edited.len() as u64));
-    if depth >= Depth::Messages {
-        complaints
-            .extend(messages::compare(messages_before(file), &messages::messages(file, edited)));
-    }
-    if depth >= Depth::Survival {
-        let change = (bytes_edited.len() as i64).wrapping_sub(bytes.len() as i64);
-        let survival = survive::survival(file, edited);
-        complaints.extend(survive::compare(file, survival_before(file), &seen, &survival, change));
-    }
-    complaints
-}
-
-/// The bytes that left the bundles left the file, but for parts of pages: at both ends of the device code, and each
-/// bundle's last one. As many are new in a file that grows, if there is room for its program headers.
-fn check_size(file: &Linked, seen: &Seen, size: u64, size_edited: u64) -> Complaints {
-    let total = |seen: &Seen| seen.bundles.iter().map(Vec::len).sum::<usize>() as u64;
-    let (device, device_edited) = (total(&before(file).seen), total(seen));
-    let slack = 0x1000 * (file.bundles as u64 + 1) + file.page() * 2;
-    let mut most = (size + device_edited + slack).saturating_sub(device);
-    match file.shape {
-        // Nothing after the program headers can move, so a further one may have no room. `offload` reports this.
-        Shape::Static => most = most.max(size),
-        // Little can: what bundles leave that get a new place may stay.
-        Shape::StaticPie if device_edited > device => most += device,
-        _ if device_edited > device => most += file.page() * 4,
-        _ => {}
-    }
-    if size_edited <= most {
-        return Complaints::new();
-    }
-    vec![format!(
-        "{size_edited} bytes, of {size}; the device code has {device_edited} bytes, of {device}"
-    )]
-}
-
-fn of(name: &str, complaints: Complaints) -> Complaints {
-    complaints.into_iter().map(|complaint| format!("{name}: {complaint}")).collect()
-}
+/// The files, and what they are like before edits.
+static RIG: LazyLock<Rig<Bundle>> = LazyLock::new(Rig::new);
 
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
 fn unedited_files_have_their_intended_shape() {
-    settle(&each(&chosen(), |file| {
-        let Before { seen, bundles } = before(file);
+    settle(&each(&RIG.chosen(), |file| {
+        let Before { seen, containers: bundles } = RIG.before(file);
         let mut complaints = Complaints::new();
         let mut expect = |is_right: bool, what: String| {
             if !is_right {
                 complaints.push(format!("{}: {what}", file.name));
             }
         };
-        expect(bundles.len() == file.bundles, format!("{} bundles", bundles.len()));
+        expect(bundles.len() == file.containers, format!("{} bundles", bundles.len()));
         let mut targets = ids(file, file.targets);
         targets.sort();
         for bundle in bundles {
@@ -142,7 +56,10 @@ fn unedited_files_have_their_intended_shape() {
         let answer = "table 2\nsquare 4\ncaught a circle has none\n";
         expect(seen.answers.contains(answer) == is_cxx, seen.answers.clone());
         let is_referred = file.name.ends_with("referred");
-        expect(seen.answers.contains("is it a bundle? 1\n") == is_referred, seen.answers.clone());
+        expect(
+            seen.answers.contains("is it a container? 1\n") == is_referred,
+            seen.answers.clone(),
+        );
         // Registrations, and that clang-linker-wrapper does not align the bundle, are all that is told.
         let odd: Vec<_> = seen
             .log
@@ -150,20 +67,21 @@ fn unedited_files_have_their_intended_shape() {
             .filter(|line| !line.starts_with("bundle ") || line.contains(" not "))
             .collect();
         expect(
-            odd.is_empty() || odd == ["bundle 0 not at a page"] && file.is_new,
+            odd.is_empty() || odd == ["bundle 0 not aligned"] && file.is_new,
             format!("{odd:?}"),
         );
         expect(
-            seen.log.matches(": magic FPIH, version 1, unused 0\n").count() == file.bundles,
+            seen.log.matches(": magic FPIH, version 1, unused 0\n").count() == file.containers,
             seen.log.clone(),
         );
-        expect(seen.log.matches(": unregistered\n").count() == file.bundles, seen.log.clone());
-        expect(seen.log.matches(": function kernel").count() >= file.bundles, seen.log.clone());
+        expect(seen.log.matches(": unregistered\n").count() == file.containers, seen.log.clone());
+        expect(seen.log.matches("bundle 0: kernel0 launched\n").count() == 2, seen.log.clone());
+        expect(seen.log.matches(": function kernel").count() >= file.containers, seen.log.clone());
         // A copy is a right edit that changes nothing.
         let copy = tempfile::tempdir().unwrap();
         let path = copy.path().join(file.name);
         fs::copy(&file.path, &path).unwrap();
-        complaints.extend(of(file.name, check(file, &path, bundles, Depth::Survival)));
+        complaints.extend(of(file.name, RIG.check(file, &path, bundles, Depth::Survival)));
         complaints
     }));
 }
@@ -171,45 +89,7 @@ fn unedited_files_have_their_intended_shape() {
 /// Tools that ruin unedited files do not count for edited ones; these are all such tools.
 #[test]
 fn tools_that_ruin_unedited_files_are_known() {
-    settle(&each(&chosen(), |file| {
-        let mut expected = Vec::new();
-        if file.world != World::Musl && file.name.contains("static-bfd") {
-            // Its relocations name a section as symbol table that is none.
-            expected.extend(["llvm-objcopy", "llvm-strip"]);
-        }
-        if matches!(file.shape, Shape::Static | Shape::StaticPie) {
-            // The first has no dynamic section, the second finds its dynamic section by constants in its code.
-            expected.extend(["patchelf --add-needed", "patchelf --set-rpath"]);
-        }
-        let survival = survival_before(file);
-        let ruined: Vec<_> = survival
-            .iter()
-            .filter(|(_, outcome)| outcome.is_err())
-            .map(|(tool, _)| *tool)
-            .collect();
-        if ruined == expected { vec![] } else { vec![format!("{}: {ruined:?}", file.name)] }
-    }));
-}
-
-/// Returns the complaints about a file with these bytes in the place of `file`.
-fn against(file: &Linked, bytes: &[u8], depth: Depth) -> String {
-    use std::os::unix::fs::PermissionsExt;
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join(file.name);
-    fs::write(&path, bytes).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    check(file, &path, &before(file).bundles, depth).join("\n")
-}
-
-/// Asserts that a broken file is not taken for a right one, and why.
-#[track_caller]
-fn is_rejected(name: &str, depth: Depth, complaint: &str, break_it: impl Fn(Breaker) -> Breaker) {
-    let file = file(name);
-    let complaints = against(file, &break_it(Breaker::new(file)).finish(), depth);
-    assert!(
-        complaints.contains(complaint),
-        "{name}: {complaint:?} is not among the complaints:\n{complaints}"
-    );
+    settle(&RIG.unknown_ruins());
 }
 
 #[test]
@@ -217,15 +97,15 @@ fn is_rejected(name: &str, depth: Depth, complaint: &str, break_it: impl Fn(Brea
 fn broken_device_code_is_seen() {
     // The first bundle starts with the section; images are pages further on.
     let image = |file: &Breaker| file.section(".hip_fatbin") + 0x1_0010;
-    is_rejected("so-bfd", Depth::Itself, "amdgcnspirv: ", |file| {
+    RIG.is_rejected("so-bfd", Depth::Itself, "amdgcnspirv: ", |file| {
         let at = image(&file);
         file.flip(at)
     });
-    is_rejected("so-lld-compressed", Depth::Itself, "bundle 0: ", |file| {
+    RIG.is_rejected("so-lld-compressed", Depth::Itself, "container 0: ", |file| {
         let at = file.section(".hip_fatbin") + 100;
         file.flip(at)
     });
-    is_rejected("so-mold", Depth::Itself, "bundle 0 is plain: ", |file| {
+    RIG.is_rejected("so-mold", Depth::Itself, "container 0: is plain: ", |file| {
         let at = file.find(file.section(".hip_fatbin"), b"--gfx1100");
         file.put(at, b"--gfx1101")
     });
@@ -233,22 +113,22 @@ fn broken_device_code_is_seen() {
 
 #[test]
 fn broken_pointers_are_seen() {
-    is_rejected("so-bfd", Depth::Itself, "no magic", |file| {
+    RIG.is_rejected("so-bfd", Depth::Itself, "no magic", |file| {
         let at = file.relocation_of_wrapper(1);
         file.add(at, 0x1000)
     });
-    is_rejected("so-lld", Depth::Itself, "bundle 1: hipv4", |file| {
+    RIG.is_rejected("so-lld", Depth::Itself, "container 1: hipv4", |file| {
         // To the next bundle.
         let at = file.relocation_of_wrapper(1);
         let next = file.relocation_of_wrapper(2);
         let bytes = file.bytes()[next..next + 8].to_vec();
         file.put(at, &bytes)
     });
-    is_rejected("exe-lld", Depth::Itself, "bundle 0 not at a page", |file| {
+    RIG.is_rejected("exe-lld", Depth::Itself, "bundle 0 not aligned", |file| {
         let at = file.section(".hipFatBinSegment") + 8;
         file.add(at, 8)
     });
-    is_rejected("so-bfd", Depth::Itself, "magic ", |file| {
+    RIG.is_rejected("so-bfd", Depth::Itself, "magic ", |file| {
         let at = file.section(".hipFatBinSegment");
         file.flip(at)
     });
@@ -256,15 +136,15 @@ fn broken_pointers_are_seen() {
 
 #[test]
 fn broken_host_code_is_seen() {
-    is_rejected("so-gold", Depth::Itself, "host code answers", |file| {
+    RIG.is_rejected("so-gold", Depth::Itself, "host code answers", |file| {
         let at = file.find(0, b"a circle has none");
         file.flip(at)
     });
-    is_rejected("pie-bfd", Depth::Itself, "registers", |file| {
+    RIG.is_rejected("pie-bfd", Depth::Itself, "registers", |file| {
         let at = file.find(0, b"kernel1\0alike1\0");
         file.flip(at)
     });
-    is_rejected("exe-bfd", Depth::Itself, "does not run", |file| {
+    RIG.is_rejected("exe-bfd", Depth::Itself, "does not run", |file| {
         let at = file.section(".text");
         file.put(at, &[0xcc; 16])
     });
@@ -273,7 +153,7 @@ fn broken_host_code_is_seen() {
 #[test]
 fn broken_layouts_are_seen() {
     let rejected = |complaint: &str, break_it: fn(Breaker) -> Breaker| {
-        let file = file("so-bfd");
+        let file = RIG.file("so-bfd");
         let broken = break_it(Breaker::new(file)).finish();
         let complaints = memory::compare(&fs::read(&file.path).unwrap(), &broken).join("\n");
         assert!(
@@ -368,7 +248,7 @@ fn broken_layouts_are_seen() {
     // A section that can be moved, and has been without that the dynamic section says so.
     rejected(".dynamic: tag 0x5 is", |file| {
         let at = file.section_header(".dynstr");
-        let device = Breaker::new(edit_rig::zoo::file("so-bfd")).section(".hip_fatbin") as u64;
+        let device = Breaker::new(RIG.file("so-bfd")).section(".hip_fatbin") as u64;
         let old = file.section(".dynstr") as u64;
         file.add(at + 16, device.wrapping_sub(old)).add(at + 24, device.wrapping_sub(old))
     });
@@ -377,13 +257,13 @@ fn broken_layouts_are_seen() {
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
 fn a_file_that_stays_as_large_is_seen() {
-    let file = file("so-bfd");
-    let mut seen = before(file).seen.clone();
-    assert!(check_size(file, &seen, 1_000_000, 1_000_000).is_empty());
-    seen.bundles[0].truncate(100_000);
-    assert!(!check_size(file, &seen, 1_000_000, 1_000_000).is_empty());
-    assert!(!check_size(file, &seen, 1_000_000, 800_000).is_empty());
-    assert!(check_size(file, &seen, 1_000_000, 700_000).is_empty());
+    let file = RIG.file("so-bfd");
+    let mut seen = RIG.before(file).seen.clone();
+    assert!(RIG.check_size(file, &seen, 1_000_000, 1_000_000).is_empty());
+    seen.containers[0].truncate(100_000);
+    assert!(!RIG.check_size(file, &seen, 1_000_000, 1_000_000).is_empty());
+    assert!(!RIG.check_size(file, &seen, 1_000_000, 800_000).is_empty());
+    assert!(RIG.check_size(file, &seen, 1_000_000, 700_000).is_empty());
 }
 
 #[test]
@@ -395,11 +275,12 @@ fn new_messages_of_tools_are_seen() {
         }
     };
     let rejected = |name: &str, tool: &str, break_it: &dyn Fn(Breaker) -> Breaker| {
-        let file = file(name);
+        let file = RIG.file(name);
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join(name);
         fs::write(&path, break_it(Breaker::new(file)).finish()).unwrap();
-        let complaints = messages::compare(messages_before(file), &messages::messages(file, &path));
+        let complaints =
+            messages::compare(RIG.messages_before(file), &messages::messages(file, &path));
         let is_seen = complaints.iter().any(|complaint| complaint.starts_with(tool));
         assert!(is_seen, "{name}: {tool} is not among the complaints:\n{complaints:#?}");
     };
@@ -423,93 +304,27 @@ fn new_messages_of_tools_are_seen() {
 #[test]
 fn damage_by_later_tools_is_seen() {
     // It loads, and is right but for the place of its headers; GNU strip and objcopy put them back over what is there.
-    let file = file("so-bfd");
+    let file = RIG.file("so-bfd");
     let moved = Breaker::new(file).move_program_headers().finish();
-    let complaints = against(file, &moved, Depth::Survival);
+    let complaints = RIG.against(file, &moved, Depth::Survival);
     for tool in ["strip", "strip -g", "objcopy", "objcopy --add-section"] {
         assert!(complaints.contains(&format!("after {tool}: ")), "{tool}:\n{complaints}");
     }
     assert!(!complaints.contains("does not run: 1"), "{complaints}");
 }
 
-/// A file that came out of `offload`.
-struct Edited {
-    place: tempfile::TempDir,
-    name: &'static str,
-    /// Other output of `offload`.
-    said: String,
-}
-
-impl Edited {
-    fn path(&self) -> PathBuf {
-        self.place.path().join(self.name)
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        fs::read(self.path()).unwrap()
-    }
-}
-
-/// Edits a file that is, or came out of, `file`: `offload WORD FILE WORDS... -o OUT`.
-fn edit(file: &Linked, input: &Path, words: &[&str]) -> Result<Edited, String> {
-    let edited =
-        Edited { place: tempfile::tempdir().unwrap(), name: file.name, said: String::new() };
-    let out = edited.path();
-    let mut arguments = vec![words[0].as_ref(), input.as_os_str()];
-    arguments.extend(words[1..].iter().map(AsRef::<OsStr>::as_ref));
-    arguments.extend(["-o".as_ref(), out.as_os_str()]);
-    let output = common::offload(&arguments);
-    let said = common::stderr(&output);
-    if !output.status.success() || said.contains("panicked") {
-        return Err(format!("offload {}: {}: {said}", words.join(" "), output.status));
-    }
-    Ok(Edited { said, ..edited })
-}
-
-/// Edits a file, and says what is wrong with what comes out.
-fn edit_and_check(
-    file: &Linked,
-    words: &[&str],
-    expected: &[Bundle],
-    depth: Depth,
-    then: impl FnOnce(&Edited) -> Result<Complaints, String>,
-) -> Complaints {
-    let complaints = match edit(file, &file.path, words) {
-        Err(error) => vec![error],
-        Ok(edited) => {
-            let mut complaints = check(file, &edited.path(), expected, depth);
-            complaints.extend(then(&edited).unwrap_or_else(|error| vec![error]));
-            complaints
-        }
-    };
-    of(&format!("{}: {}", file.name, words.join(" ")), complaints)
-}
-
 /// The bundles of a file with these targets only.
 fn only(file: &Linked, targets: &[&str]) -> Vec<Bundle> {
     let keep = ids(file, targets);
-    let bundles = before(file).bundles.iter();
+    let bundles = RIG.before(file).containers.iter();
     bundles.map(|bundle| bundle.filtered(|id| keep.iter().any(|kept| kept == id))).collect()
-}
-
-/// Checks that a further edit does nothing.
-fn does_nothing(file: &Linked, edited: &Edited, words: &[&str]) -> Result<Complaints, String> {
-    let again = edit(file, &edited.path(), words)?;
-    let mut complaints = Complaints::new();
-    if again.bytes() != edited.bytes() {
-        complaints.push("the second time it changes something".into());
-    }
-    if !again.said.contains("nothing to do") {
-        complaints.push(format!("the second time it says {:?}", again.said));
-    }
-    Ok(complaints)
 }
 
 #[test]
 fn files_thinned_to_one_target_are_right() {
-    settle(&each(&chosen(), |file| {
+    settle(&each(&RIG.chosen(), |file| {
         let words = ["thin", "--keep", "gfx1100", "--exact"];
-        edit_and_check(file, &words, &only(file, &["gfx1100"]), Depth::Survival, |edited| {
+        RIG.edit_and_check(file, &words, &only(file, &["gfx1100"]), Depth::Survival, |edited| {
             let mut complaints = does_nothing(file, edited, &words)?;
             let is_smaller = edited.bytes().len() < fs::read(&file.path).unwrap().len();
             if is_smaller == edited.said.contains("could not be removed from the file") {
@@ -523,10 +338,10 @@ fn files_thinned_to_one_target_are_right() {
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
 fn files_thinned_to_several_targets_are_right() {
-    settle(&each(&chosen(), |file| {
+    settle(&each(&RIG.chosen(), |file| {
         // Everything that could be loaded, generic code and SPIR-V included.
         let kept = ["amdgcnspirv", "gfx90a:xnack+", "gfx90a:xnack-"];
-        let mut complaints = edit_and_check(
+        let mut complaints = RIG.edit_and_check(
             file,
             &["thin", "--keep", "gfx90a"],
             &only(file, &kept),
@@ -536,7 +351,7 @@ fn files_thinned_to_several_targets_are_right() {
         let kept: Vec<_> =
             file.targets.iter().copied().filter(|target| *target != "gfx906").collect();
         let most = ["thin", "--drop", "gfx906"];
-        complaints.extend(edit_and_check(
+        complaints.extend(RIG.edit_and_check(
             file,
             &most,
             &only(file, &kept),
@@ -558,14 +373,14 @@ fn files_thinned_to_several_targets_are_right() {
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
 fn files_thinned_to_each_target_have_what_they_had_for_it() {
-    settle(&each(&chosen(), |file| {
+    settle(&each(&RIG.chosen(), |file| {
         let mut complaints = Complaints::new();
         for target in file.targets {
             let words = ["thin", "--keep", target, "--exact"];
             let found = edit(file, &file.path, &words).and_then(|edited| {
                 let seen = observe::observe(file, &edited.path())?;
                 let bundles: Result<Vec<_>, _> =
-                    seen.bundles.iter().map(|dump| observe::decode(dump)).collect();
+                    seen.containers.iter().map(|dump| hip::decode(dump)).collect();
                 // The same by our commands, of which the one extracts what the other lists.
                 let extracted: Vec<_> = common::ls(&edited.path())
                     .iter()
@@ -598,13 +413,17 @@ fn files_thinned_to_each_target_have_what_they_had_for_it() {
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
 fn compressed_files_are_right() {
-    settle(&each(&chosen(), |file| {
+    settle(&each(&RIG.chosen(), |file| {
         let words = ["compress"];
         // Version 2, which every runtime reads that reads version 3; what the compiler has compressed stays.
         let version = if file.compressed { 3 } else { 2 };
-        let expected: Vec<_> =
-            before(file).bundles.iter().map(|bundle| bundle.compressed_as(Some(version))).collect();
-        edit_and_check(file, &words, &expected, Depth::Survival, |edited| {
+        let expected: Vec<_> = RIG
+            .before(file)
+            .containers
+            .iter()
+            .map(|bundle| bundle.compressed_as(Some(version)))
+            .collect();
+        RIG.edit_and_check(file, &words, &expected, Depth::Survival, |edited| {
             let mut complaints = does_nothing(file, edited, &words)?;
             if file.compressed {
                 return Ok(complaints);
@@ -620,8 +439,10 @@ fn compressed_files_are_right() {
                 .iter()
                 .map(|bundle| bundle.compressed_as(Some(version)))
                 .collect();
-            complaints
-                .extend(of("thinned then", check(file, &thinned.path(), &expected, Depth::Itself)));
+            complaints.extend(of(
+                "thinned then",
+                RIG.check(file, &thinned.path(), &expected, Depth::Itself),
+            ));
             Ok(complaints)
         })
     }));
@@ -629,10 +450,10 @@ fn compressed_files_are_right() {
 
 #[test]
 fn files_compressed_by_the_compiler_grow_when_decompressed() {
-    let files: Vec<_> = chosen().into_iter().filter(|file| file.compressed).collect();
+    let files: Vec<_> = RIG.chosen().into_iter().filter(|file| file.compressed).collect();
     settle(&each(&files, |file| {
         let plain: Vec<_> =
-            before(file).bundles.iter().map(|bundle| bundle.compressed_as(None)).collect();
+            RIG.before(file).containers.iter().map(|bundle| bundle.compressed_as(None)).collect();
         let mut complaints = Complaints::new();
         match edit(file, &file.path, &["decompress"]) {
             Err(error) if error.contains("--grow") => {}
@@ -643,7 +464,7 @@ fn files_compressed_by_the_compiler_grow_when_decompressed() {
             )),
         }
         let words = ["decompress", "--grow"];
-        complaints.extend(edit_and_check(file, &words, &plain, Depth::Survival, |edited| {
+        complaints.extend(RIG.edit_and_check(file, &words, &plain, Depth::Survival, |edited| {
             does_nothing(file, edited, &words)
         }));
         complaints
@@ -653,7 +474,7 @@ fn files_compressed_by_the_compiler_grow_when_decompressed() {
 /// The image of a file for a target, in its bundle of this number.
 fn image(file: &Linked, bundle: usize, target: &str) -> Vec<u8> {
     let id = &ids(file, &[target])[0];
-    let entries = &before(file).bundles[bundle].entries;
+    let entries = &RIG.before(file).containers[bundle].entries;
     entries.iter().find(|(found, _)| found == id).unwrap().1.clone()
 }
 
@@ -668,8 +489,8 @@ fn number(path: &Path, id: &str, bundle: usize) -> String {
 #[ignore = "slow: .ci/run llvm_slow"]
 fn files_with_replaced_images_are_right() {
     // For the same GPU, from other files.
-    let small = image(file("so-bfd-many"), 7, "gfx1100");
-    let large = image(file("so-bfd-rdc"), 0, "gfx1100");
+    let small = image(RIG.file("so-bfd-many"), 7, "gfx1100");
+    let large = image(RIG.file("so-bfd-rdc"), 0, "gfx1100");
     let place = tempfile::tempdir().unwrap();
     let put = |name: &str, bytes: &[u8]| {
         let path = place.path().join(name);
@@ -677,8 +498,8 @@ fn files_with_replaced_images_are_right() {
         path.into_os_string().into_string().unwrap()
     };
     let (small_path, large_path) = (put("small", &small), put("large", &large));
-    settle(&each(&chosen(), |file| {
-        let last = file.bundles - 1;
+    settle(&each(&RIG.chosen(), |file| {
+        let last = file.containers - 1;
         let id = &ids(file, &["gfx1100"])[0];
         let replaced = |bundles: &[Bundle], image: &[u8]| {
             let mut bundles = bundles.to_vec();
@@ -686,12 +507,13 @@ fn files_with_replaced_images_are_right() {
             entry.1 = image.to_vec();
             bundles
         };
-        let all = &before(file).bundles;
+        let all = &RIG.before(file).containers;
         let number_before = number(&file.path, id, last);
         let words = ["replace", &format!("{number_before}={small_path}")];
         let nothing = |_: &Edited| Ok(vec![]);
         let depth = if file.name.ends_with("many") { Depth::Itself } else { Depth::Messages };
-        let mut complaints = edit_and_check(file, &words, &replaced(all, &small), depth, nothing);
+        let mut complaints =
+            RIG.edit_and_check(file, &words, &replaced(all, &small), depth, nothing);
         let words = ["replace", &format!("{number_before}={large_path}"), "--grow"];
         if file.shape == Shape::Static && !file.compressed {
             // There is no room for a program header.
@@ -707,7 +529,7 @@ fn files_with_replaced_images_are_right() {
                 complaints.push(format!("{}: {words:?}: {refused:?}", file.name));
             }
         } else {
-            complaints.extend(edit_and_check(
+            complaints.extend(RIG.edit_and_check(
                 file,
                 &words,
                 &replaced(all, &large),
@@ -724,7 +546,7 @@ fn files_with_replaced_images_are_right() {
                 let number = number(&thinned.path(), id, last);
                 let words = ["replace", &format!("{number}={large_path}")];
                 let edited = edit(file, &thinned.path(), &words)?;
-                Ok(check(file, &edited.path(), &replaced(&kept, &large), Depth::Messages))
+                Ok(RIG.check(file, &edited.path(), &replaced(&kept, &large), Depth::Messages))
             });
             complaints.extend(of(
                 &format!("{}: replaced in the thinned one", file.name),
@@ -744,7 +566,7 @@ fn replace_by_one_as_large(
     if file.compressed || file.is_new {
         return Complaints::new();
     }
-    let last = file.bundles - 1;
+    let last = file.containers - 1;
     let old = image(file, last, "gfx1100");
     let mut new = old.clone();
     let middle = new.len() / 2;
@@ -755,8 +577,8 @@ fn replace_by_one_as_large(
     fs::write(&path, &new).unwrap();
     let number = number(&file.path, &ids(file, &["gfx1100"])[0], last);
     let words = ["replace", &format!("{number}={}", path.display())];
-    let expected = replaced(&before(file).bundles, &new);
-    edit_and_check(file, &words, &expected, Depth::Itself, |edited| {
+    let expected = replaced(&RIG.before(file).containers, &new);
+    RIG.edit_and_check(file, &words, &expected, Depth::Itself, |edited| {
         let bytes = fs::read(&file.path).unwrap();
         let at = bytes.windows(old.len()).position(|window| window == old).unwrap();
         let mut patched = bytes;
@@ -769,54 +591,60 @@ fn replace_by_one_as_large(
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
 fn files_with_removed_and_added_images_are_right() {
-    settle(&each(&chosen(), |file| {
+    settle(&each(&RIG.chosen(), |file| {
         let target = *file.targets.last().unwrap();
         let id = &ids(file, &[target])[0];
         let kept = &file.targets[..file.targets.len() - 1];
         let image = image(file, 0, target);
-        edit_and_check(file, &["remove", "--id", id], &only(file, kept), Depth::Itself, |edited| {
-            let place = tempfile::tempdir().unwrap();
-            let path = place.path().join("image");
-            fs::write(&path, &image).unwrap();
-            let mut expected = only(file, kept);
-            expected[0].entries.push((id.clone(), image.clone()));
-            let form = if file.compressed { "ccob:0" } else { "bundle:0" };
-            let mut words = vec![
-                "add".to_owned(),
-                format!("{id}={}", path.display()),
-                "--in".into(),
-                form.into(),
-            ];
-            if file.is_new {
-                // With its images at pages it is larger than it was.
-                words.push("--grow".into());
-            }
-            let words: Vec<_> = words.iter().map(String::as_str).collect();
-            if file.name.ends_with("referred") {
-                // Bundles of two sections have the same name now.
-                let refused = edit(file, &edited.path(), &words).err();
-                let is_told = refused.as_ref().is_some_and(|said| said.contains("2 places"));
-                return Ok(if is_told {
-                    vec![]
-                } else {
-                    vec![format!("added to one of two: {refused:?}")]
-                });
-            }
-            let added = match edit(file, &edited.path(), &words) {
-                Err(said) if may_be_pinned(file, &said) => return Ok(vec![]),
-                added => added?,
-            };
-            let mut complaints =
-                of("added again", check(file, &added.path(), &expected, Depth::Messages));
-            // The entry that was the last one is so again.
-            let was_last = before(file).bundles[0].entries.last().unwrap().0 == *id;
-            let is_whole =
-                file.bundles == 1 && was_last && !file.compressed && !file.has_odd_layout();
-            if is_whole && added.bytes() != fs::read(&file.path).unwrap() {
-                complaints.push("with the image added again it is not what it was".into());
-            }
-            Ok(complaints)
-        })
+        RIG.edit_and_check(
+            file,
+            &["remove", "--id", id],
+            &only(file, kept),
+            Depth::Itself,
+            |edited| {
+                let place = tempfile::tempdir().unwrap();
+                let path = place.path().join("image");
+                fs::write(&path, &image).unwrap();
+                let mut expected = only(file, kept);
+                expected[0].entries.push((id.clone(), image.clone()));
+                let form = if file.compressed { "ccob:0" } else { "bundle:0" };
+                let mut words = vec![
+                    "add".to_owned(),
+                    format!("{id}={}", path.display()),
+                    "--in".into(),
+                    form.into(),
+                ];
+                if file.is_new {
+                    // With its images at pages it is larger than it was.
+                    words.push("--grow".into());
+                }
+                let words: Vec<_> = words.iter().map(String::as_str).collect();
+                if file.name.ends_with("referred") {
+                    // Bundles of two sections have the same name now.
+                    let refused = edit(file, &edited.path(), &words).err();
+                    let is_told = refused.as_ref().is_some_and(|said| said.contains("2 places"));
+                    return Ok(if is_told {
+                        vec![]
+                    } else {
+                        vec![format!("added to one of two: {refused:?}")]
+                    });
+                }
+                let added = match edit(file, &edited.path(), &words) {
+                    Err(said) if may_be_pinned(file, &said) => return Ok(vec![]),
+                    added => added?,
+                };
+                let mut complaints =
+                    of("added again", RIG.check(file, &added.path(), &expected, Depth::Messages));
+                // The entry that was the last one is so again.
+                let was_last = RIG.before(file).containers[0].entries.last().unwrap().0 == *id;
+                let is_whole =
+                    file.containers == 1 && was_last && !file.compressed && !file.has_odd_layout();
+                if is_whole && added.bytes() != fs::read(&file.path).unwrap() {
+                    complaints.push("with the image added again it is not what it was".into());
+                }
+                Ok(complaints)
+            },
+        )
     }));
 }
 
@@ -825,14 +653,14 @@ fn files_with_removed_and_added_images_are_right() {
 fn may_be_pinned(file: &Linked, said: &str) -> bool {
     let files = ["exe-mold-many", "static-mold", "pie-lld-rdc-new"];
     let may = file.name.ends_with("referred") || files.contains(&file.name);
-    may && said.contains("must move, but") && said.contains("may refer to it")
+    may && is_pinned(said)
 }
 
 /// Debuggers find functions and lines of an edited file in the debug file that was split off the unedited one.
 #[test]
 fn debug_files_fit_edited_files() {
     for name in ["so-bfd-debug", "pie-lld-debug", "so-mold-debug"] {
-        let file = file(name);
+        let file = RIG.file(name);
         let place = tempfile::tempdir().unwrap();
         let (unedited, debug) = (place.path().join(name), place.path().join("rig.debug"));
         fs::copy(&file.path, &unedited).unwrap();
@@ -865,38 +693,25 @@ fn debug_files_fit_edited_files() {
 #[test]
 fn files_that_cannot_be_edited_are_refused() {
     let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("file");
     let mut complaints = Complaints::new();
     let mut refuse = |bytes: Vec<u8>, words: &[&str], reason: &str| {
-        fs::write(&path, &bytes).unwrap();
-        let mut arguments = vec![words[0], path.to_str().unwrap()];
-        arguments.extend(&words[1..]);
-        arguments.push("--in-place");
-        let output = common::offload(&arguments);
-        let said = common::stderr(&output);
-        let is_whole = fs::read(&path).unwrap() == bytes;
-        if output.status.code() != Some(1) || !said.contains(reason) || !is_whole {
-            complaints.push(format!(
-                "{words:?}: {reason:?}: {}, untouched: {is_whole}: {said}",
-                output.status
-            ));
-        }
+        complaints.extend(is_refused(&bytes, words, reason));
     };
     let thin = ["thin", "--keep", "gfx1100", "--exact"];
     let through = |name: &str, tool: &Path, words: &[&str]| {
         let copy = place.path().join("copy");
-        fs::copy(&file(name).path, &copy).unwrap();
+        fs::copy(&RIG.file(name).path, &copy).unwrap();
         must(tool, words.iter().map(AsRef::<OsStr>::as_ref).chain([copy.as_os_str()]));
         fs::read(copy).unwrap()
     };
-    let so = || Breaker::new(file("so-bfd"));
+    let so = || Breaker::new(RIG.file("so-bfd"));
     refuse(
-        fs::read(file("so-bfd").place.join("runtime/libamdhip64.so")).unwrap(),
+        fs::read(RIG.file("so-bfd").place.join("runtime/libamdhip64.so")).unwrap(),
         &thin,
         "no device code found",
     );
     refuse(so().finish(), &["thin", "--keep", "gfx1030", "--exact"], "gfx1030");
-    refuse(so().finish(), &["thin", "--drop", &file("so-bfd").targets.join(",")], "no image");
+    refuse(so().finish(), &["thin", "--drop", &RIG.file("so-bfd").targets.join(",")], "no image");
     // As in files for debuggers only.
     refuse(
         through("so-bfd", &tool("objcopy"), &["--only-keep-debug"]),
@@ -920,7 +735,7 @@ fn files_that_cannot_be_edited_are_refused() {
     let broken = so();
     let at = broken.section(".hip_fatbin") + 24;
     refuse(broken.put(at, &[0xff; 8]).finish(), &thin, "");
-    let broken = Breaker::new(file("so-bfd-compressed"));
+    let broken = Breaker::new(RIG.file("so-bfd-compressed"));
     let at = broken.section(".hip_fatbin") + 500;
     refuse(broken.flip(at).finish(), &thin, "");
     let mut cut = so().finish();

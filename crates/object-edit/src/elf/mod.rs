@@ -317,6 +317,10 @@ impl Editor<'_> {
         old = overwrite(&old, tags);
         old = overwrite(&old, renumber::renumber(source, file, layout, &sections, &moved)?);
         old = overwrite(&old, symbols::resize(source, file, &left)?);
+        old = overwrite(
+            &old,
+            symbols::repoint_ends(source, file, &ends(file, slot, bundles, layout))?,
+        );
         old = overwrite(&old, wrappers::repoint(source, file, self.wrappers, &moved)?);
 
         let (map, segments, sections) = (&map, &segments, &sections);
@@ -360,6 +364,24 @@ fn moved(bundles: &[Bundle], starts: &[u64], address: u64) -> u64 {
         }
         _ => address,
     }
+}
+
+/// Returns the sections whose last bundle ends elsewhere: their numbers, old ends and new ones.
+fn ends(file: &File, slot: &Slot, bundles: &[Bundle], layout: &Layout) -> Vec<(usize, u64, u64)> {
+    let mut ends = Vec::new();
+    for &index in &slot.sections {
+        let Some(old) = file.sections.get(index).map(file::addresses) else { continue };
+        let mut inside = bundles.iter().zip(&layout.starts);
+        let Some((bundle, &start)) = inside.rfind(|(bundle, _)| old.contains(&bundle.old.start))
+        else {
+            continue;
+        };
+        let end = start.saturating_add(bundle.size);
+        if end != bundle.old.end {
+            ends.push((index, old.end, end));
+        }
+    }
+    ends
 }
 
 /// Returns the sections with bundles: one more after each hole, and after sections that moved to between bundles.

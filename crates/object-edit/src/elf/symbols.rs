@@ -56,6 +56,24 @@ pub(super) fn repoint(
     Ok(patches)
 }
 
+/// Returns new values for the symbols at the end of a section, such as `__stop_*`. `ends` has the number of the section,
+/// its old end and its new one.
+pub(super) fn repoint_ends(
+    source: &mut Source<'_>,
+    file: &File,
+    ends: &[(usize, u64, u64)],
+) -> Result<Vec<Patch>, Problem> {
+    let mut patches = Vec::new();
+    visit(source, file, &mut |at, symbol| {
+        let place = (usize::from(symbol.st_shndx.get(LE).0), symbol.st_value.get(LE));
+        let end = ends.iter().find(|(section, old, _)| (*section, *old) == place);
+        if let Some((_, _, new)) = end.filter(|_| is_address(symbol)) {
+            patches.push(Patch::word(at.saturating_add(VALUE), *new));
+        }
+    })?;
+    Ok(patches)
+}
+
 /// Returns new sizes for the symbols that are a whole bundle, or exceed the rest of one. `left` has the old range of
 /// each bundle and its new size, by address.
 pub(super) fn resize(
@@ -109,6 +127,22 @@ fn visit(
 mod tests {
     use super::super::sample::{DYNSYM, HIP_FATBIN, Sample, with};
     use super::*;
+
+    #[test]
+    fn ends_of_sections_move() {
+        // At the end of the section; in it; at the same address in another one; absolute.
+        let symbols = vec![
+            (HIP_FATBIN, 0x4000, 0),
+            (HIP_FATBIN, 0x3000, 0),
+            (HIP_FATBIN + 1, 0x4000, 0),
+            (0xfff1, 0x4000, 0),
+        ];
+        let bytes = Sample { symbols, ..Sample::default() }.build();
+        let ends = [(usize::from(HIP_FATBIN), 0x4000, 0x2800)];
+        let patches = with(&bytes, |source, file| repoint_ends(source, file, &ends).unwrap());
+        let expected = [DYNSYM, 0x6300].map(|table| Patch::word(table + 24 + 8, 0x2800));
+        assert_eq!(patches.unwrap(), expected);
+    }
 
     #[test]
     fn sizes_shrink_with_the_bundles() {

@@ -7,6 +7,8 @@ use crate::processor::Processor;
 /// Name under which `amdgcn` and all `amdgpu…` architectures go.
 pub(super) const AMDGPU: &str = "amdgcn";
 
+const NVPTX64: &str = "nvptx64";
+
 /// The meaning of an architecture field: two spellings of one architecture are equal here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Arch<'a> {
@@ -106,9 +108,9 @@ const VERSIONED: &[(&str, &[&str])] = &[
 
 /// Returns the architecture a field names, if it names one.
 pub(super) fn parse(text: &str) -> Option<Arch<'_>> {
-    // Most are this one, and it is in no list.
-    if text == AMDGPU {
-        return Some(Arch { name: AMDGPU, sub: "" });
+    // Most are one of these two.
+    if let Some(name) = [AMDGPU, NVPTX64].into_iter().find(|name| *name == text) {
+        return Some(Arch { name, sub: "" });
     }
     listed(text).or_else(|| open_ended(text))
 }

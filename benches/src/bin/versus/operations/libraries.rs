@@ -84,10 +84,8 @@ pub(super) fn compress(
 
 /// Makes a shared object of `size` bytes: host code, and bundles of code for ten GPUs with a wrapper for each of them.
 fn library(bench: &Bench, size: u64, bundles: usize) -> Result<PathBuf, Box<dyn Error>> {
-    let host = (size / 8).min(2_000_000);
-    machine_code(&bench.path("host"), host, 5)?;
-    let (source, library) = (bench.path("library.s"), bench.path("library.so"));
-    let mut text = format!(".text\n.incbin {:?}\n", bench.path("host"));
+    let host = host_size(size);
+    let mut text = String::new();
     for n in 0..bundles {
         let mut images = Vec::new();
         for gpu in 0..GPUS.len() {
@@ -103,8 +101,21 @@ fn library(bench: &Bench, size: u64, bundles: usize) -> Result<PathBuf, Box<dyn 
         writeln!(text, ".section .hipFatBinSegment, \"aw\", @progbits\n.p2align 3")?;
         writeln!(text, ".long 0x48495046, 1\n.quad .Lbundle{n}, 0")?;
     }
-    text.push_str(".section .note.GNU-stack, \"\", @progbits\n");
-    fs::write(&source, text)?;
+    link(bench, host, &text)
+}
+
+/// Returns how many bytes of a library of `size` bytes are host code.
+pub(super) fn host_size(size: u64) -> u64 {
+    (size / 8).min(2_000_000)
+}
+
+/// Links a shared object of `host` bytes of host code, and of sections that `text` has in assembly language.
+pub(super) fn link(bench: &Bench, host: u64, text: &str) -> Result<PathBuf, Box<dyn Error>> {
+    machine_code(&bench.path("host"), host, 5)?;
+    let (source, library) = (bench.path("library.s"), bench.path("library.so"));
+    let mut all = format!(".text\n.incbin {:?}\n{text}", bench.path("host"));
+    all.push_str(".section .note.GNU-stack, \"\", @progbits\n");
+    fs::write(&source, all)?;
     let args = ["-shared", "-Wl,--build-id", "-o"].map(OsString::from);
     let files = [library.clone().into(), source.into()];
     run(Path::new("cc"), &[&args[..], &files].concat())?;

@@ -3,6 +3,7 @@
 mod archives;
 mod compression;
 mod containers;
+mod cuda;
 mod inputs;
 mod libraries;
 mod start;
@@ -46,6 +47,10 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 /// Size of libraries and of wrapped images.
 const LIBRARY: u64 = 150_000_000;
+/// Size of a CUDA library.
+const CUDA_LIBRARY: u64 = 500_000_000;
+/// Size of the code that one core takes out of a CUDA library.
+const CUDA_CODE: u64 = 340 * MIB;
 /// Size of a bundle that is compressed.
 const TEN_GPUS: u64 = 340 * MIB;
 /// Size of a member of an archive: four pieces of code.
@@ -55,6 +60,7 @@ const COPIED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, 128 * MIB, GIB, 2 * G
 const COMPRESSED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, TEN_GPUS, 2 * GIB];
 const WRAPPED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, LIBRARY, GIB, 2 * GIB];
 const EDITED: &[u64] = &[64 * KIB, MIB, 16 * MIB, LIBRARY, GIB];
+const CUDA: &[u64] = &[MIB, 16 * MIB, LIBRARY, CUDA_LIBRARY];
 
 /// All of it, in the order in which it is measured.
 pub(crate) const OPERATIONS: &[Operation] = &[
@@ -177,5 +183,29 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         space: 4,
         llvm_memory: 0,
         run: libraries::compress,
+    },
+    Operation {
+        name: "ls-cuda",
+        about: "the entries of all fatbinaries in a CUDA library listed",
+        sizes: CUDA,
+        space: 4,
+        llvm_memory: 0,
+        run: cuda::list,
+    },
+    Operation {
+        name: "thin-cuda",
+        about: "a CUDA library for six GPUs reduced to one of them",
+        sizes: CUDA,
+        space: 4,
+        llvm_memory: 0,
+        run: cuda::thin,
+    },
+    Operation {
+        name: "extract-cuda",
+        about: "all code out of a CUDA library, decompressed on one core",
+        sizes: &[MIB, 16 * MIB, CUDA_CODE],
+        space: 4,
+        llvm_memory: 0,
+        run: cuda::extract,
     },
 ];

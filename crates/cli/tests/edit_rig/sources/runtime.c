@@ -1,8 +1,7 @@
-// A stand-in for the HIP runtime. It writes what is registered to the directory $RIG_OUT: `log`, what is called in
-// which order, and `bundle-N`, the bytes that a runtime would take for the bundle at the Nth registered address.
-// Like a runtime it finds out by /proc/self/maps where they lie in a file, and what lies there has to be the same.
+// A stand-in for the HIP runtime, or with -DCUDA for the CUDA runtime. It writes what is registered to the directory
+// $RIG_OUT: `log`, what is called in which order, and `container-N`, the bytes that a runtime would take for the Nth bundle
+// or fatbinary that it is led to.
 
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MOST = 1000 };
+enum { MOST = 1000 };
 
 struct Wrapper {
   uint32_t magic, version;
-  const unsigned char *bundle;
-  void *unused;
+  const unsigned char *container;
+  void *last;
 };
 
 struct Handle {
@@ -23,8 +22,15 @@ struct Handle {
   struct Wrapper *wrapper;
 };
 
+struct Function {
+  int number;
+  const void *host;
+  const char *name;
+};
+
 static struct Handle handles[MOST];
-static int registered;
+static struct Function functions[MOST];
+static int registered, functions_registered, dumped;
 static FILE *file_log;
 
 static FILE *open_out(const char *name) {
@@ -56,98 +62,34 @@ static uint64_t number(const unsigned char *bytes, int count) {
   return value;
 }
 
-// How many bytes the bundle has, by what runtimes go by: the last entry, or the total size.
-static uint64_t size_of(const unsigned char *bundle) {
-  if (!memcmp(bundle, "CCOB", 4))
-    return number(bundle + 8, number(bundle + 4, 2) == 2 ? 4 : 8);
-  if (memcmp(bundle, "__CLANG_OFFLOAD_BUNDLE__", 24)) {
-    tell("no magic\n");
-    return 0;
-  }
-  uint64_t count = number(bundle + 24, 8), at = 32, end = 0, greatest = 0;
-  for (uint64_t i = 0; i < count; ++i) {
-    // What runtimes hand to their lookup is one page.
-    if (at + 24 > PAGE || at + 24 + number(bundle + at + 16, 8) > PAGE) {
-      tell("descriptor %llu beyond the first page\n", (unsigned long long)i);
-      return 0;
-    }
-    uint64_t offset = number(bundle + at, 8), size = number(bundle + at + 8, 8);
-    if (size && offset % PAGE)
-      tell("code object %llu not at a page\n", (unsigned long long)i);
-    end = offset + size;
-    greatest = end > greatest ? end : greatest;
-    at += 24 + number(bundle + at + 16, 8);
-  }
-  if (greatest != end)
-    tell("the last code object does not end last\n");
-  return end;
-}
+// Writes the container at this address to a file of its own, and returns its number.
+static int dump(const unsigned char *container);
 
-// Whether a file holds the same bytes where /proc/self/maps says it does. Tells why not.
-static int is_of_file(const unsigned char *start, uint64_t size) {
-  FILE *maps = fopen("/proc/self/maps", "r");
-  char line[5000], path[4096], first_path[4096] = "";
-  uint64_t at = (uint64_t)start, end = at + (size < PAGE ? PAGE : size);
-  unsigned char buffer[PAGE];
-  uint64_t first_offset = 0;
-  while (at < end && maps && fgets(line, sizeof line, maps)) {
-    unsigned long long low, high, offset;
-    char mode[8];
-    path[0] = 0;
-    if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %4095[^\n]", &low, &high, mode, &offset, path) < 4 || at < low ||
-        at >= high)
-      continue;
-    if (mode[0] != 'r' || path[0] != '/') {
-      tell("bundle mapped as %s %s\n", mode, path);
-      break;
-    }
-    offset += at - low;
-    if (!first_path[0]) {
-      strcpy(first_path, path);
-      first_offset = offset;
-    } else if (strcmp(path, first_path) || offset != first_offset + (at - (uint64_t)start)) {
-      tell("bundle not in one piece\n");
-      break;
-    }
-    int file = open(path, O_RDONLY);
-    while (at < high && at < end) {
-      uint64_t count = end - at < PAGE ? end - at : PAGE;
-      // The end of a page behind the end of the file is zeros.
-      memset(buffer, 0, PAGE);
-      if (pread(file, buffer, count, offset) <= 0 || memcmp(buffer, (const void *)at, count)) {
-        tell("bundle is not what its file has at %llx\n", offset);
-        close(file);
-        fclose(maps);
-        return 0;
-      }
-      at += count;
-      offset += count;
-    }
-    close(file);
-  }
-  if (maps)
-    fclose(maps);
-  if (at < end)
-    tell("%llx bytes from byte %llx on are not mapped\n", (unsigned long long)(end - at),
-         (unsigned long long)(at - (uint64_t)start));
-  return at >= end;
-}
+#ifdef CUDA
+#include "fatbinary.h"
+#else
+#include "bundle.h"
+#endif
 
-void **__hipRegisterFatBinary(const void *data) {
-  struct Handle *handle = &handles[registered];
-  handle->number = registered++;
-  handle->wrapper = (struct Wrapper *)data;
-  tell("bundle %d: magic %.4s, version %u, unused %d\n", handle->number, (const char *)&handle->wrapper->magic,
-       handle->wrapper->version, handle->wrapper->unused != 0);
-  if ((uintptr_t)handle->wrapper->bundle % PAGE)
-    tell("bundle %d not at a page\n", handle->number);
+static int dump(const unsigned char *container) {
+  int number = dumped++;
+  if ((uintptr_t)container % ALIGNMENT)
+    tell(CONTAINER " %d not aligned\n", number);
   char name[50];
-  snprintf(name, sizeof name, "bundle-%d", handle->number);
+  snprintf(name, sizeof name, "container-%d", number);
   FILE *out = open_out(name);
-  uint64_t size = size_of(handle->wrapper->bundle);
-  if (size && is_of_file(handle->wrapper->bundle, size))
-    fwrite(handle->wrapper->bundle, 1, size, out);
+  fwrite(container, 1, checked_size(container), out);
   fclose(out);
+  return number;
+}
+
+void **API(RegisterFatBinary)(const void *data) {
+  struct Handle *handle = &handles[registered++];
+  handle->number = dumped;
+  handle->wrapper = (struct Wrapper *)data;
+  tell_wrapper(handle->number, handle->wrapper);
+  dump(handle->wrapper->container);
+  dump_more(handle->wrapper);
   return (void **)handle;
 }
 
@@ -156,31 +98,35 @@ static long relative(struct Handle *handle, const void *address) {
   return (const char *)address - (const char *)handle->wrapper;
 }
 
-void __hipRegisterFunction(void **handle, const void *host, char *device, const char *name, int limit, void *tid,
+void API(RegisterFunction)(void **handle, const void *host, char *device, const char *name, int limit, void *tid,
                            void *bid, void *block, void *grid, int *size) {
   struct Handle *of = (struct Handle *)handle;
-  tell("bundle %d: function %s at %ld\n", of->number, name, relative(of, host));
+  functions[functions_registered++] = (struct Function){of->number, host, name};
+  tell(CONTAINER " %d: function %s at %ld\n", of->number, name, relative(of, host));
 }
 
-void __hipRegisterVar(void **handle, char *host, char *device, const char *name, int is_extern, size_t size,
+void API(RegisterVar)(void **handle, char *host, char *device, const char *name, int is_extern, size_t size,
                       int constant, int global) {
   struct Handle *of = (struct Handle *)handle;
-  tell("bundle %d: variable %s at %ld, size %zu, flags %d %d %d\n", of->number, name, relative(of, host), size,
+  tell(CONTAINER " %d: variable %s at %ld, size %zu, flags %d %d %d\n", of->number, name, relative(of, host), size,
        is_extern, constant, global);
 }
 
-void __hipUnregisterFatBinary(void **handle) {
+void API(UnregisterFatBinary)(void **handle) {
   struct Handle *of = (struct Handle *)handle;
-  tell("bundle %d: unregistered\n", of->number);
+  tell(CONTAINER " %d: unregistered\n", of->number);
 }
 
-void __hipRegisterManagedVar(void **handle, void **pointer, void *init, const char *name, size_t size, unsigned align) {}
-void __hipRegisterSurface(void **handle, char *host, char *device, const char *name, int type, int is_extern) {}
-void __hipRegisterTexture(void **handle, char *host, char *device, const char *name, int type, int normalized,
+void API(RegisterManagedVar)(void **handle, void **pointer, void *init, const char *name, size_t size, unsigned align) {}
+void API(RegisterSurface)(void **handle, char *host, char *device, const char *name, int type, int is_extern) {}
+void API(RegisterTexture)(void **handle, char *host, char *device, const char *name, int type, int normalized,
                           int is_extern) {}
-int __hipPopCallConfiguration(void *grid, void *block, size_t *shared, void *stream) { return 0; }
-int __hipPushCallConfiguration(uint64_t a, uint64_t b, size_t c, void *d) { return 0; }
-int hipLaunchKernel(const void *kernel, uint64_t a, uint64_t b, uint64_t c, uint64_t d, void **arguments, size_t shared,
-                    void *stream) {
+int API(PopCallConfiguration)(void *grid, void *block, size_t *shared, void *stream) { return 0; }
+int API(PushCallConfiguration)(uint64_t a, uint64_t b, size_t c, void *d) { return 0; }
+int LAUNCH(const void *kernel, uint64_t a, uint64_t b, uint64_t c, uint64_t d, void **arguments, size_t shared,
+           void *stream) {
+  for (int i = 0; i < functions_registered; ++i)
+    if (functions[i].host == kernel)
+      tell(CONTAINER " %d: %s launched\n", functions[i].number, functions[i].name);
   return 0;
 }

@@ -266,7 +266,9 @@ fn symbols(check: &Check<'_>, old: &Symbol, new: &Symbol) -> bool {
     };
     let may_move = old.st_value == new.st_value
         || check.allowed.contains(old.st_value.get(LE))
-            && check.allowed.contains(new.st_value.get(LE));
+            && check.allowed.contains(new.st_value.get(LE))
+        || is_end_of_device(check, old)
+            && check.allowed.contains(new.st_value.get(LE).wrapping_sub(1));
     let (start, size) = (new.st_value.get(LE), new.st_size.get(LE));
     let may_resize = check.allowed.contains(old.st_value.get(LE))
         && check.allowed.gaps(&(start..start.saturating_add(size))).is_empty();
@@ -274,6 +276,15 @@ fn symbols(check: &Check<'_>, old: &Symbol, new: &Symbol) -> bool {
         && same_section
         && may_move
         && (old.st_size == new.st_size || may_resize)
+}
+
+/// Returns whether a symbol of the old file is the end of its section, which has device code.
+fn is_end_of_device(check: &Check<'_>, old: &Symbol) -> bool {
+    let section = check.old.sections.get(usize::from(old.st_shndx.get(LE).0));
+    section.is_some_and(|section| {
+        check.device.is_named(check.old.name(section))
+            && addresses(section).end == old.st_value.get(LE)
+    })
 }
 
 /// Tags whose value is an address: those of the generic ABI from `DT_PLTGOT` to `DT_RELR`, and of GNU.
