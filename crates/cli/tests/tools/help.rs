@@ -169,6 +169,7 @@ mod runs {
             let at = |name: &str| place.directory.path().join(name);
             for (name, original) in [
                 ("libfoo.so", "hip-two-units-ccob.so"),
+                ("old.so", "hip-two-units.so"),
                 ("libfoo.a", "libbundles.a"),
                 ("libcuda.a", "cuda-fatbin.o"),
                 ("kernels.ccob", "hip-ccob-v3.hipfb"),
