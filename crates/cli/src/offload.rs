@@ -31,9 +31,9 @@ enum Command {
     Ls(ls::Args),
     /// Show which image a GPU loads, and why not the others
     Match(match_gpu::Args),
-    /// List the kernels of device images, and the resources that they use
+    /// List the kernels of images, and their resources
     Kernels(kernels::Args),
-    /// Show which images and kernels of two files came, went and changed
+    /// Show which images and kernels came, went, changed
     Diff(kernels::diff::Args),
     /// List the names of GPUs, with their processors and PCI IDs
     Gpus(gpus::Args),

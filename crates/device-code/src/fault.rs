@@ -1,4 +1,4 @@
-//! What is malformed in an image.
+//! The malformed parts of an image.
 
 use core::fmt;
 

@@ -14,7 +14,7 @@ use crate::naming::{group, marked};
 use crate::parallel::Threads;
 use crate::select::Selection;
 
-/// What a walk found.
+/// The result of a walk.
 pub(super) struct Found {
     pub(super) collected: Collected,
     pub(super) summary: io::Result<Summary>,

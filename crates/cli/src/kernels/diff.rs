@@ -19,13 +19,13 @@ use crate::{Outcome, input, report};
 
 pub(crate) const MORE: More = More {
     examples: &[
-        ("offload diff old.so libfoo.so", "show what changed since the last release"),
+        ("offload diff libfoo.old libfoo.so", "show what changed since the last release"),
         (
-            "offload diff old.so libfoo.so --fail-on 'code>+5%' --fail-on 'vgpr_spills>0' || true",
+            "offload diff libfoo.old libfoo.so --fail-on 'code>+5%' --fail-on 'vgpr_spills>0' || true",
             "stop a build if device code grew, or if a kernel spills",
         ),
         (
-            "offload diff old.so libfoo.so --gpu gfx90a --json",
+            "offload diff libfoo.old libfoo.so --gpu gfx90a --json",
             "print the changes on one GPU, for a script",
         ),
     ],
@@ -37,7 +37,7 @@ pub(crate) const MORE: More = More {
     ],
 };
 
-/// Show which images and kernels of two files came, went and changed
+/// Show which images and kernels came, went, changed
 ///
 /// Reads whatever `offload ls` reads. Lists, for each GPU, kernels that are new or gone or have other resources, and
 /// totals. Files with equal kernels give totals only.

@@ -44,7 +44,7 @@ pub(crate) const MORE: More = More {
     ],
 };
 
-/// List the kernels of device images, and the resources that they use
+/// List the kernels of images, and their resources
 ///
 /// Reads whatever `offload ls` reads. Kernels of one GPU are listed with all their resources, those of several GPUs in
 /// one table with a column for each GPU. Totals for each GPU follow.

@@ -29,7 +29,7 @@ pub struct Kernels<'a> {
     pub version: Option<Version>,
     /// The kernels, in the order of the image; `None` if this crate cannot tell them, as of LLVM bitcode.
     pub kernels: Option<Vec<Kernel<'a>>>,
-    /// What is malformed. The kernels are those that could be read.
+    /// The malformed parts. The kernels are those that could be read.
     pub faults: Vec<Fault>,
 }
 

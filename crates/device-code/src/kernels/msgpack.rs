@@ -10,9 +10,9 @@ pub(super) enum Value<'a> {
     Unsigned(u64),
     Signed(i64),
     Text(&'a [u8]),
-    /// So many values follow.
+    /// The number of values that follow.
     Array(u64),
-    /// So many keys with a value follow.
+    /// The number of keys with a value that follow.
     Map(u64),
     /// Binary data, an extension or a number with a fraction, which metadata has no use for.
     Other,

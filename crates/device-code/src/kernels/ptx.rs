@@ -75,7 +75,7 @@ fn parameters<'a>(tokens: &mut Tokens<'a>, arguments: &mut Vec<Argument<'a>>) ->
                 Token::Sign(b')') => break true,
                 Token::Sign(b'[') => count = tokens.number().unwrap_or(1).into(),
                 Token::Word(b".align") => {
-                    // That of a pointer is about the memory it leads to.
+                    // After the type it is about the memory that a pointer leads to.
                     let number = tokens.number();
                     align = align.or(number.filter(|_| width.is_none()));
                 }

@@ -31,7 +31,7 @@ pub struct KernelRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
     Number(u64),
-    /// So many percent more than before.
+    /// Percent that are added to the earlier number.
     Growth(u64),
 }
 
