@@ -60,7 +60,7 @@ impl Form {
     }
 }
 
-/// Returns how code is compressed: by LZ4 for the drivers of older code, and where there is no encoder for Zstandard.
+/// Returns the compression of code: LZ4 for the drivers of older code, and in builds without an encoder for Zstandard.
 fn compressed(level: Option<i32>, is_older: bool) -> Compression {
     match is_older || !cfg!(feature = "zstd") {
         true => Compression::Lz4(level.unwrap_or(LZ4_LEVEL)),

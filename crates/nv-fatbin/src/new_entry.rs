@@ -24,7 +24,7 @@ const OF_ONE_IMAGE: Flags =
 /// An entry to be written.
 ///
 /// [`cubin`](Self::cubin) and [`ptx`](Self::ptx) fill in what `fatbinary` derives from a file; [`new`](Self::new) does not look at
-/// the code. All fields can be changed before the entry is [added](NewFatbin::add).
+/// the code. All fields can be changed before the entry is [added](crate::NewFatbin::add).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewEntry<'a> {

@@ -51,7 +51,7 @@ impl Entry<'_> {
         self.assemble(whole.get(..self.header_len()).unwrap_or_default(), &stored)
     }
 
-    /// Returns the bytes of this entry of kind [`CONCATENATED`](Kind::CONCATENATED) with some of its images only, in
+    /// Returns the bytes of this entry of kind [`CONCATENATED`](crate::Kind::CONCATENATED) with some of its images only, in
     /// their order. `keeps` gets the position of each. `None` if none is kept.
     ///
     /// `max` limits the size of the code, in bytes.

@@ -144,7 +144,7 @@ pub(crate) fn to_wrap(
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) bytes: Vec<u8>,
-    /// The entries: `sm_90a`, `3 images`; their size, and that of their code.
+    /// The entries: `sm_90a`, of several images `sm_80 sm_90`; their size in the file, and that of their code.
     pub(crate) entries: Vec<(String, u64, u64)>,
 }
 
