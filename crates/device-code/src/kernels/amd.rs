@@ -24,6 +24,7 @@ const STT_AMDGPU_HSA_KERNEL: SymbolType = SymbolType(10);
 
 pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     let Some(elf) = Elf::read(image, &mut found.faults) else { return };
+    found.is_relocatable = elf.is_relocatable();
     let version = elf.abi_version().saturating_add(2);
     found.version = Some(Version::CodeObject(version));
     let symbols = Symbols::read(&elf);

@@ -25,6 +25,7 @@ const UNKNOWN: u32 = u32::MAX;
 
 pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     let Some(elf) = Elf::read(image, &mut found.faults) else { return };
+    found.is_relocatable = elf.is_relocatable();
     found.version = Some(Version::CubinAbi(elf.abi_version()));
     let cubin = Cubin::read(&elf);
     let mut kernels = cubin.kernels(&elf);
@@ -98,17 +99,10 @@ impl Cubin {
             }
             symbols.push((index.0, section, symbol.st_size(LE)));
         }
-        const ET_EXEC: u16 = 2;
         let flags = elf.header.e_flags(LE).0;
         let has_new_abi = elf.abi_version() >= ABI_OF_CUDA_13;
         let sm = if has_new_abi { flags >> 8 & 0xff } else { flags & 0xff };
-        Cubin {
-            symbols,
-            by_section,
-            is_linked: elf.header.e_type(LE).0 == ET_EXEC,
-            sm,
-            has_new_abi,
-        }
+        Cubin { symbols, by_section, is_linked: !elf.is_relocatable(), sm, has_new_abi }
     }
 
     /// Returns the kernel whose code is in a section.

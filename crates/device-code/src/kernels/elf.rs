@@ -1,7 +1,7 @@
 //! Sections and symbols of ELF files for GPUs.
 
 use object::LittleEndian;
-use object::elf::{SHT_DYNSYM, SHT_SYMTAB, SectionType};
+use object::elf::{ET_REL, SHT_DYNSYM, SHT_SYMTAB, SectionType};
 use object::read::SectionIndex;
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym, SymbolTable};
 
@@ -47,6 +47,11 @@ impl<'a> Elf<'a> {
     /// Returns the version of the ABI.
     pub(super) fn abi_version(&self) -> u8 {
         self.header.e_ident().abi_version
+    }
+
+    /// Returns whether a linker has yet to make a program of it.
+    pub(super) fn is_relocatable(&self) -> bool {
+        self.header.e_type(LE) == ET_REL
     }
 
     /// Returns a section with its number.

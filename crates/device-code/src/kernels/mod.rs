@@ -27,6 +27,8 @@ pub struct Kernels<'a> {
     pub format: FileFormat,
     /// The version of the format.
     pub version: Option<Version>,
+    /// `true` if the image is an object that a linker makes an image of, such as a relocatable cubin. No GPU loads it.
+    pub is_relocatable: bool,
     /// The kernels, in the order of the image; `None` if this crate cannot tell them, as of LLVM bitcode.
     pub kernels: Option<Vec<Kernel<'a>>>,
     /// The malformed parts. The kernels are those that could be read.
@@ -219,7 +221,8 @@ pub struct Argument<'a> {
 pub fn kernels(image: &[u8]) -> Option<Kernels<'_>> {
     let head = image.get(..FileFormat::SNIFF_LEN).unwrap_or(image);
     let format = FileFormat::sniff(head);
-    let mut found = Kernels { format, version: None, kernels: None, faults: Vec::new() };
+    let mut found =
+        Kernels { format, version: None, is_relocatable: false, kernels: None, faults: Vec::new() };
     match format {
         FileFormat::Elf { machine: EM_AMDGPU } => amd::read(image, &mut found),
         FileFormat::Cubin | FileFormat::Elf { machine: EM_CUDA } => cubin::read(image, &mut found),
