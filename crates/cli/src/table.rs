@@ -123,6 +123,16 @@ impl Table {
         indent.len() + width <= fit.saturating_add(2)
     }
 
+    /// Returns whether all columns fit if the last one is as narrow as it may be.
+    pub(crate) fn fits_but_for_last(&self, indent: &str, fit: usize) -> bool {
+        let mut shown = self.widths();
+        if let Some(last) = shown.last_mut() {
+            last.width = last.width.min(NARROWEST);
+        }
+        let width = shown.iter().map(|shown| shown.width + 2).sum::<usize>();
+        indent.len() + width <= fit.saturating_add(2)
+    }
+
     /// Returns the columns that are not empty.
     fn widths(&self) -> Vec<Shown<'_>> {
         let widest =

@@ -1,13 +1,14 @@
 //! The kernels of a file, collected while it is walked.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use byte_parts::ReadSeek;
-use device_code::{Argument, Kernel, KernelKind, KernelRule, Measure, Stored, Version, demangled};
+use device_code::{Kernel, KernelKind, KernelRule, Measure, Stored, Version, demangled};
 use fat_object::{FileFormat, Finding, Image, ImageInfo, Severity, Summary, Visitor};
-use serde_json::{Map, Value, json};
 
 use crate::input;
 use crate::naming::{group, marked};
@@ -35,6 +36,7 @@ pub(super) struct ListedImage {
     pub(super) index: usize,
     pub(super) format: FileFormat,
     pub(super) version: Option<Version>,
+    pub(super) is_relocatable: bool,
     /// Bytes of the image, not compressed.
     pub(super) size: u64,
 }
@@ -43,46 +45,116 @@ pub(super) struct ListedImage {
 pub(super) struct Row {
     /// Position of its image.
     pub(super) image: usize,
-    name: String,
+    /// `true` if the file has the kernel linked as well.
+    pub(super) is_copy: bool,
+    name: Arc<Name>,
+    /// Its numbers, without names.
+    pub(super) kernel: Kernel<'static>,
+    pub(super) arguments: Option<Vec<Argument>>,
+}
+
+/// A name as stored and as in the source. Kernels for several GPUs share it.
+struct Name {
+    stored: String,
     demangled: Option<String>,
-    pub(super) kind: KernelKind,
-    is_estimated: bool,
-    kernel: Kernel<'static>,
-    /// Text of the names of its arguments, with kinds, places and sizes.
-    arguments: Option<Vec<Value>>,
+}
+
+/// An argument of a kernel.
+pub(super) struct Argument {
+    pub(super) name: Option<Arc<str>>,
+    pub(super) kind: Option<Arc<str>>,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+}
+
+/// The names of a file.
+#[derive(Default)]
+struct Names {
+    of_kernels: HashMap<Vec<u8>, Arc<Name>>,
+    others: HashMap<Vec<u8>, Arc<str>>,
+}
+
+impl Names {
+    fn kernel(&mut self, name: &[u8]) -> Arc<Name> {
+        if let Some(known) = self.of_kernels.get(name) {
+            return Arc::clone(known);
+        }
+        let stored = String::from_utf8_lossy(name).into_owned();
+        let source = demangled(name);
+        let demangled = (source != stored).then(|| source.into_owned());
+        let new = Arc::new(Name { stored, demangled });
+        self.of_kernels.insert(name.to_vec(), Arc::clone(&new));
+        new
+    }
+
+    fn other(&mut self, name: &[u8]) -> Arc<str> {
+        if let Some(known) = self.others.get(name) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = String::from_utf8_lossy(name).into();
+        self.others.insert(name.to_vec(), Arc::clone(&new));
+        new
+    }
+
+    fn row(&mut self, image: usize, kernel: &Kernel<'_>, has_arguments: bool) -> Row {
+        let arguments = kernel.arguments.as_ref().filter(|_| has_arguments);
+        let arguments = arguments.map(|arguments| {
+            let arguments = arguments.iter().map(|argument| Argument {
+                name: argument.name.map(|name| self.other(name)),
+                kind: argument.kind.map(|kind| self.other(kind)),
+                offset: argument.offset,
+                size: argument.size,
+            });
+            arguments.collect()
+        });
+        Row {
+            image,
+            is_copy: false,
+            name: self.kernel(kernel.name),
+            arguments,
+            kernel: kernel.without_names(),
+        }
+    }
 }
 
 impl Collected {
     /// Returns the target of a kernel's image.
     pub(super) fn target(&self, row: &Row) -> &str {
-        self.images.get(row.image).map_or("", |image| &image.target)
+        self.image(row).map_or("", |image| &image.target)
     }
 
     pub(super) fn image(&self, row: &Row) -> Option<&ListedImage> {
         self.images.get(row.image)
     }
+
+    /// Returns the kernels without copies.
+    pub(super) fn distinct(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| !row.is_copy)
+    }
+
+    /// Marks kernels of relocatable images that linked images for the same GPU have as well: nvcc leaves both in a file.
+    fn mark_copies(&mut self) {
+        let Collected { images, rows } = self;
+        if !images.iter().any(|image| image.is_relocatable) {
+            return;
+        }
+        let key = |row: &Row| {
+            let image = images.get(row.image)?;
+            Some((image.target.as_str(), Arc::as_ptr(&row.name)))
+        };
+        let is_linked =
+            |row: &Row| images.get(row.image).is_some_and(|image| !image.is_relocatable);
+        let linked: HashSet<_> = rows.iter().filter(|row| is_linked(row)).map(key).collect();
+        let copies = rows.iter_mut().filter(|row| !is_linked(row) && linked.contains(&key(row)));
+        copies.for_each(|row| row.is_copy = true);
+    }
 }
 
 impl Row {
-    fn new(image: usize, kernel: &Kernel<'_>, has_arguments: bool) -> Self {
-        let name = String::from_utf8_lossy(kernel.name).into_owned();
-        let source = demangled(kernel.name);
-        let demangled = (source != name).then(|| source.into_owned());
-        let arguments = kernel.arguments.as_ref().filter(|_| has_arguments);
-        Row {
-            image,
-            name,
-            demangled,
-            kind: kernel.kind,
-            is_estimated: kernel.is_code_size_estimated,
-            arguments: arguments.map(|arguments| arguments.iter().map(argument).collect()),
-            kernel: kernel.without_names(),
-        }
-    }
-
     /// Returns the name in the source, or as stored.
     pub(super) fn name(&self, mangled: bool) -> &str {
-        self.demangled.as_deref().filter(|_| !mangled).unwrap_or(&self.name)
+        let Name { stored, demangled } = &*self.name;
+        demangled.as_deref().filter(|_| !mangled).unwrap_or(stored)
     }
 
     pub(super) fn of(&self, measure: Measure) -> Stored {
@@ -93,13 +165,14 @@ impl Row {
         rule.hits(&self.kernel)
     }
 
-    pub(super) fn required_group_size(&self) -> Option<[u32; 3]> {
-        self.kernel.required_group_size
+    pub(super) fn kind(&self) -> KernelKind {
+        self.kernel.kind
     }
 
     /// Returns the number of a measure as tables show it.
     pub(super) fn text(&self, measure: Measure) -> String {
-        let mark = if measure == Measure::Code && self.is_estimated { "~" } else { "" };
+        let is_estimated = measure == Measure::Code && self.kernel.is_code_size_estimated;
+        let mark = if is_estimated { "~" } else { "" };
         match self.of(measure) {
             Stored::Absent => "-".to_owned(),
             Stored::Unknown(0) => "?".to_owned(),
@@ -109,66 +182,9 @@ impl Row {
     }
 
     fn matches(&self, glob: &str) -> bool {
-        matches(glob, &self.name)
-            || self.demangled.as_deref().is_some_and(|name| matches(glob, name))
+        let Name { stored, demangled } = &*self.name;
+        matches(glob, stored) || demangled.as_deref().is_some_and(|name| matches(glob, name))
     }
-
-    /// Returns the record of the kernel: all that is stored, `null` for what is not.
-    pub(super) fn json(&self, file: &str, image: Option<&ListedImage>) -> Value {
-        let mut record = Map::new();
-        record.insert("file".to_owned(), json!(file));
-        if let Some(image) = image {
-            record.insert("image".to_owned(), json!(image.index));
-            record.insert("target".to_owned(), json!(image.target));
-            record.insert("format".to_owned(), json!(image.format.as_str()));
-            record.insert("version".to_owned(), json!(image.version.map(version)));
-        }
-        record.insert("name".to_owned(), json!(self.name));
-        record.insert("demangled".to_owned(), json!(self.name(false)));
-        let kind = match self.kind {
-            KernelKind::Init => "init",
-            KernelKind::Fini => "fini",
-            KernelKind::Shader => "shader",
-            _ => "kernel",
-        };
-        record.insert("kind".to_owned(), json!(kind));
-        for measure in Measure::all() {
-            record.insert(measure.name().to_owned(), json!(self.of(measure).known()));
-        }
-        record.insert("code_is_estimated".to_owned(), json!(self.is_estimated));
-        let is_unknown = matches!(self.kernel.private_memory, Stored::Unknown(_));
-        record.insert("private_is_unknown".to_owned(), json!(is_unknown));
-        let kernel = &self.kernel;
-        record.insert("group_reserved".to_owned(), json!(kernel.group_memory_reserved));
-        record.insert("wave_size".to_owned(), json!(kernel.wave_size));
-        record.insert("required_workgroup".to_owned(), json!(kernel.required_group_size));
-        record.insert("max_registers".to_owned(), json!(kernel.max_registers));
-        let banks = kernel.constants.iter().map(|(bank, size)| (bank.to_string(), json!(size)));
-        record.insert("constants".to_owned(), Value::Object(banks.collect()));
-        record.insert("argument_list".to_owned(), json!(self.arguments));
-        Value::Object(record)
-    }
-}
-
-/// Returns the version of a format as text.
-fn version(version: Version) -> String {
-    match version {
-        Version::CodeObject(version) | Version::CubinAbi(version) => version.to_string(),
-        Version::Ptx(major, minor) => format!("{major}.{minor}"),
-        Version::SpirV(major, minor) => format!("{major}.{minor}"),
-        _ => String::new(),
-    }
-}
-
-fn argument(argument: &Argument<'_>) -> Value {
-    let text =
-        |bytes: Option<&[u8]>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    json!({
-        "name": text(argument.name),
-        "kind": text(argument.kind),
-        "offset": argument.offset,
-        "size": argument.size,
-    })
 }
 
 /// Returns whether a name is like a pattern, in which `*` stands for any characters and `?` for one.
@@ -212,12 +228,14 @@ pub(super) fn collect(wanted: &Wanted<'_>, path: &Path, threads: Threads) -> Fou
         path,
         wanted,
         collected: Collected::default(),
+        names: Names::default(),
         faults: Vec::new(),
         warnings: Vec::new(),
     };
     let (options, max) = (wanted.limits.options(), wanted.limits.max_input);
     let summary = input::walk(path, max, &options, threads, &mut collector);
-    let Collector { collected, faults, warnings, .. } = collector;
+    let Collector { mut collected, faults, warnings, .. } = collector;
+    collected.mark_copies();
     Found { collected, summary, faults, warnings }
 }
 
@@ -225,6 +243,7 @@ struct Collector<'a> {
     path: &'a Path,
     wanted: &'a Wanted<'a>,
     collected: Collected,
+    names: Names,
     faults: Vec<String>,
     warnings: Vec<String>,
 }
@@ -260,6 +279,7 @@ impl Visitor for Collector<'_> {
             index: image.index(),
             format: found.format,
             version: found.version,
+            is_relocatable: found.is_relocatable,
             size: u64::try_from(code.len()).unwrap_or(u64::MAX),
         });
         if found.kernels.is_none() {
@@ -267,7 +287,7 @@ impl Visitor for Collector<'_> {
             self.warnings.push(format!("image {index}: the kernels of {format} are not read"));
         }
         for kernel in found.kernels.iter().flatten() {
-            let row = Row::new(at, kernel, self.wanted.has_arguments);
+            let row = self.names.row(at, kernel, self.wanted.has_arguments);
             if self.wanted.glob.is_none_or(|glob| row.matches(glob)) {
                 self.collected.rows.push(row);
             }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use device_code::{KernelRule, Measure, Stored};
 use serde_json::{Map, Value, json};
 
-use super::collect::{self, Collected, Row, Wanted};
+use super::collect::{self, Collected, Found, Row, Wanted};
 use super::complain;
 use super::rules::Rules;
 use crate::help::More;
@@ -109,6 +109,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     for (path, found) in [(&args.old, &old), (&args.new, &new)] {
         is_faulty |= complain(&args.selection, &input::display(path), found);
     }
+    // A comparison with a file that was not read would show that everything is new, or gone.
+    if [&old, &new].iter().any(|found| !is_read(found)) {
+        return Ok(Outcome::Faults);
+    }
     let (old, new) = (&old.collected, &new.collected);
     let pairs = pairs(old, new);
     let sums = sums(old, new);
@@ -119,7 +123,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         text(&mut out, args, &pairs, &sums)?;
     }
     out.flush()?;
-    let mut rules = Rules::new(&args.fail_on);
+    let mut rules = Rules::new(&args.fail_on, args.mangled);
     rules.add(&input::display(&args.new), new);
     for (target, [old, new]) in &sums {
         if old.has_code && new.has_code {
@@ -154,11 +158,21 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     Ok(if is_faulty { Outcome::Faults } else { Outcome::Clean })
 }
 
+/// Returns whether a file could be read, if not without faults.
+fn is_read(found: &Found) -> bool {
+    match &found.summary {
+        Ok(summary) if found.collected.images.is_empty() => {
+            found.faults.is_empty() && (summary.images > 0 || report::no_images(summary).is_ok())
+        }
+        summary => summary.is_ok(),
+    }
+}
+
 /// Pairs kernels by target and name, several of one name in their order.
 fn pairs<'r>(old: &'r Collected, new: &'r Collected) -> Vec<Pair<'r>> {
     let mut by_name: BTreeMap<(&str, &str), [Vec<&Row>; 2]> = BTreeMap::new();
     for (side, collected) in [old, new].into_iter().enumerate() {
-        for row in &collected.rows {
+        for row in collected.distinct() {
             let both = by_name.entry((collected.target(row), row.name(false))).or_default();
             both.get_mut(side).into_iter().for_each(|rows| rows.push(row));
         }
@@ -182,7 +196,7 @@ fn sums<'r>(old: &'r Collected, new: &'r Collected) -> BTreeMap<&'r str, [Sum; 2
                 sum.size = sum.size.saturating_add(image.size);
             }
         }
-        for row in &collected.rows {
+        for row in collected.distinct() {
             if let Some(sum) = sums.entry(collected.target(row)).or_default().get_mut(side) {
                 let code = row.of(Measure::Code).known();
                 sum.kernels += 1;
@@ -244,7 +258,8 @@ fn text(
         table.print(out, "", style::terminal_width())?;
     }
     if changed.len() > shown.len() {
-        writeln!(out, "and {} more", changed.len() - shown.len())?;
+        let hidden = changed.len() - shown.len();
+        writeln!(out, "and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
     }
     if !shown.is_empty() {
         writeln!(out)?;
@@ -258,7 +273,7 @@ fn text(
         .column("GONE", Align::Right, PLAIN)
         .column("CHANGED", Align::Right, PLAIN)
         .column("CODE", Align::Right, PLAIN)
-        .column("", Align::Right, PLAIN);
+        .column("GROWTH", Align::Right, PLAIN);
     for (target, [old, new]) in sums {
         let of = |is: &dyn Fn(&Pair<'_>) -> bool| {
             let count = pairs.iter().filter(|pair| pair.target == *target && is(pair)).count();

@@ -2,6 +2,7 @@
 
 mod collect;
 pub(crate) mod diff;
+mod record;
 mod rules;
 mod view;
 
@@ -135,7 +136,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
     let mut out = if args.json { Box::new(style::plain_stdout()) } else { style::stdout() };
     let mut outcome = Outcome::Clean;
-    let mut rules = Rules::new(&args.fail_on);
+    let mut rules = Rules::new(&args.fail_on, args.mangled);
     let mut is_first = true;
     if args.json {
         write!(out, "[")?;
@@ -152,7 +153,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let file = input::display(path);
         rules.add(&file, &found.collected);
         if args.json {
-            view::json(&mut out, &file, &found.collected, &mut is_first)?;
+            record::write(&mut out, &file, &found.collected, &mut is_first)?;
         } else {
             if !std::mem::take(&mut is_first) {
                 writeln!(out)?;

@@ -1,7 +1,7 @@
 //! The tables of kernels, and JSON.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use device_code::{KernelKind, Measure, Stored};
@@ -27,20 +27,6 @@ const COLUMNS: [(&str, Measure); 12] = [
     ("BAR", Measure::Barriers),
 ];
 
-pub(super) fn json(
-    out: &mut dyn Write,
-    file: &str,
-    collected: &Collected,
-    is_first: &mut bool,
-) -> io::Result<()> {
-    for row in &collected.rows {
-        write!(out, "{}", if *is_first { "\n  " } else { ",\n  " })?;
-        crate::json::write(out, &row.json(file, collected.image(row)))?;
-        *is_first = false;
-    }
-    Ok(())
-}
-
 pub(super) fn text(out: &mut dyn Write, args: &Args, file: &str, found: &Found) -> io::Result<()> {
     if let Ok(summary) = &found.summary {
         let (file, size) = (style::printable(file), style::size(summary.size));
@@ -48,7 +34,8 @@ pub(super) fn text(out: &mut dyn Write, args: &Args, file: &str, found: &Found) 
     }
     let collected = &found.collected;
     let key = args.sort.unwrap_or_default();
-    let targets = targets(collected);
+    let rows: Vec<&Row> = collected.distinct().collect();
+    let targets = targets(collected, &rows);
     if args.images {
         for (at, image) in collected.images.iter().enumerate() {
             let rows: Vec<&Row> = collected.rows.iter().filter(|row| row.image == at).collect();
@@ -56,28 +43,39 @@ pub(super) fn text(out: &mut dyn Write, args: &Args, file: &str, found: &Found) 
                 continue;
             }
             let name = style::printable(&image.target);
-            writeln!(out, "  {COLUMN}#{}{COLUMN:#} {TARGET}{name}{TARGET:#}", image.index)?;
+            let mark = if image.is_relocatable { "  relocatable" } else { "" };
+            let index = image.index;
+            writeln!(out, "  {COLUMN}#{index}{COLUMN:#} {TARGET}{name}{TARGET:#}{mark}")?;
             one_gpu(out, args, key, rows)?;
+            writeln!(out)?;
         }
     } else if targets.len() > 1 {
-        several_gpus(out, args, key, collected, &targets)?;
-    } else if !collected.rows.is_empty() {
-        one_gpu(out, args, key, collected.rows.iter().collect())?;
-    }
-    if !collected.rows.is_empty() {
+        several_gpus(out, args, key, collected, &rows, &targets)?;
         writeln!(out)?;
-        totals(out, collected, &targets)?;
+    } else if !rows.is_empty() {
+        one_gpu(out, args, key, rows.clone())?;
+        writeln!(out)?;
+    }
+    if !rows.is_empty() {
+        totals(out, collected, &rows, &targets)?;
+    }
+    let copies = collected.rows.len() - rows.len();
+    if copies > 0 && !args.images {
+        writeln!(
+            out,
+            "  {COLUMN}{copies} copies in relocatable images, of kernels that are linked here, are left out: --images shows them{COLUMN:#}"
+        )?;
     }
     Ok(())
 }
 
 /// Returns the targets of images with kernels, in their order.
-fn targets(collected: &Collected) -> Vec<&str> {
+fn targets<'c>(collected: &'c Collected, rows: &[&Row]) -> Vec<&'c str> {
+    let has_kernels: HashSet<usize> = rows.iter().map(|row| row.image).collect();
     let mut targets: Vec<&str> = Vec::new();
-    for row in &collected.rows {
-        let target = collected.target(row);
-        if !targets.contains(&target) {
-            targets.push(target);
+    for (at, image) in collected.images.iter().enumerate() {
+        if has_kernels.contains(&at) && !targets.contains(&image.target.as_str()) {
+            targets.push(&image.target);
         }
     }
     targets
@@ -128,7 +126,7 @@ fn one_gpu(out: &mut dyn Write, args: &Args, key: Key, mut rows: Vec<&Row>) -> i
 
 /// Returns the sizes of work-groups: `256x1x1` if there is one, else the most work-items.
 fn group_size(row: &Row) -> String {
-    match row.required_group_size() {
+    match row.kernel.required_group_size {
         Some([x, y, z]) => format!("{x}x{y}x{z}"),
         None => match row.of(Measure::GroupSize) {
             Stored::Known(most) => most.to_string(),
@@ -138,7 +136,7 @@ fn group_size(row: &Row) -> String {
 }
 
 fn name(row: &Row, mangled: bool) -> String {
-    let mark = match row.kind {
+    let mark = match row.kind() {
         KernelKind::Init => " (init)",
         KernelKind::Fini => " (fini)",
         KernelKind::Shader => " (shader)",
@@ -155,11 +153,17 @@ fn more(out: &mut dyn Write, hidden: usize) -> io::Result<()> {
 }
 
 /// A kernel on several GPUs.
-#[derive(Default)]
 struct Line<'r> {
     name: String,
     /// The largest kernel of this name for each target.
-    cells: BTreeMap<&'r str, &'r Row>,
+    cells: Vec<Option<&'r Row>>,
+}
+
+impl Line<'_> {
+    /// Returns the ranks of its kernels, the largest first.
+    fn ranks(&self, measure: Measure) -> impl Iterator<Item = Reverse<(u8, u64)>> {
+        self.cells.iter().flatten().map(move |row| rank(row.of(measure)))
+    }
 }
 
 fn several_gpus(
@@ -167,52 +171,125 @@ fn several_gpus(
     args: &Args,
     key: Key,
     collected: &Collected,
+    rows: &[&Row],
     targets: &[&str],
 ) -> io::Result<()> {
     let measure = key.measure();
     let mut lines: Vec<Line<'_>> = Vec::new();
     let mut by_name: HashMap<&str, usize> = HashMap::new();
-    for row in &collected.rows {
+    let columns: HashMap<&str, usize> =
+        targets.iter().enumerate().map(|(at, target)| (*target, at)).collect();
+    for row in rows {
         let at = *by_name.entry(row.name(args.mangled)).or_insert(lines.len());
         if at == lines.len() {
-            lines.push(Line { name: name(row, args.mangled), ..Line::default() });
+            lines.push(Line { name: name(row, args.mangled), cells: vec![None; targets.len()] });
         }
-        if let Some(line) = lines.get_mut(at) {
-            let cell = line.cells.entry(collected.target(row)).or_insert(row);
-            if rank(row.of(measure)) < rank(cell.of(measure)) {
-                *cell = row;
-            }
+        let column = columns.get(collected.target(row)).copied().unwrap_or(usize::MAX);
+        if let Some(cell) = lines.get_mut(at).and_then(|line| line.cells.get_mut(column)) {
+            let is_larger = cell.is_none_or(|cell| rank(row.of(measure)) < rank(cell.of(measure)));
+            *cell = if is_larger { Some(row) } else { *cell };
         }
     }
     match key {
         Key::Name => lines.sort_by(|a, b| a.name.cmp(&b.name)),
-        Key::By(_) => {
-            lines.sort_by_key(|line| line.cells.values().map(|row| rank(row.of(measure))).min())
-        }
+        Key::By(_) => lines.sort_by_cached_key(|line| line.ranks(measure).min()),
     }
     let shown = lines.get(..args.top.unwrap_or(lines.len())).unwrap_or(&lines);
-    let mut table = Table::default();
-    for target in targets {
-        table = table.column((*target).to_owned(), Align::Right, PLAIN);
-    }
-    table = table
-        .column(format!("KERNEL: {}", measure.name().to_uppercase()), Align::Left, TARGET)
-        .shrinks_at_end();
-    for line in shown {
-        let mut cells: Vec<String> = targets
-            .iter()
-            .map(|target| line.cells.get(target).map_or(" ".to_owned(), |row| row.text(measure)))
-            .collect();
-        cells.push(line.name.clone());
-        table.row(&cells);
-    }
+    let unit = if measure.is_in_bytes() { ", in bytes" } else { "" };
     if !shown.is_empty() {
-        table.print(out, "  ", style::terminal_width())?;
+        writeln!(out, "  {COLUMN}{measure} of each kernel by GPU{unit}{COLUMN:#}")?;
+        let width = style::terminal_width();
+        let table = by_gpu(shown, measure, targets);
+        if table.fits_but_for_last("  ", width) {
+            table.print(out, "  ", width)?;
+        } else {
+            ranges(shown, measure).print(out, "  ", width)?;
+        }
     }
     more(out, lines.len() - shown.len())
 }
 
-fn totals(out: &mut dyn Write, collected: &Collected, targets: &[&str]) -> io::Result<()> {
+/// Returns a table with a column for each GPU.
+fn by_gpu(lines: &[Line<'_>], measure: Measure, targets: &[&str]) -> Table {
+    let mut table = Table::default();
+    for target in targets {
+        table = table.column((*target).to_owned(), Align::Right, PLAIN);
+    }
+    table = table.column("KERNEL", Align::Left, TARGET).shrinks_at_end();
+    for line in lines {
+        let cells = line.cells.iter();
+        let cells = cells.map(|cell| cell.map_or(" ".to_owned(), |row| row.text(measure)));
+        table.row(&cells.chain([line.name.clone()]).collect::<Vec<_>>());
+    }
+    table
+}
+
+/// Returns a table of the least and the most of all GPUs, for terminals with too few columns for each.
+fn ranges(lines: &[Line<'_>], measure: Measure) -> Table {
+    let mut table = Table::default()
+        .column("LEAST", Align::Right, PLAIN)
+        .column("MOST", Align::Right, PLAIN)
+        .column("GPUS", Align::Right, PLAIN)
+        .column("KERNEL", Align::Left, TARGET)
+        .shrinks_at_end();
+    for line in lines {
+        let rows = line.cells.iter().flatten();
+        let stored = rows.clone().filter(|row| row.of(measure) != Stored::Absent);
+        let text = |row: Option<&&Row>| row.map_or("-".to_owned(), |row| row.text(measure));
+        table.row(&[
+            text(stored.clone().max_by_key(|row| rank(row.of(measure)))),
+            text(stored.min_by_key(|row| rank(row.of(measure)))),
+            rows.count().to_string(),
+            line.name.clone(),
+        ]);
+    }
+    table
+}
+
+/// The numbers of a GPU.
+#[derive(Default)]
+struct Total {
+    images: HashSet<usize>,
+    kernels: u64,
+    code: Option<u64>,
+    registers: Option<u64>,
+    group: Option<u64>,
+    private: Option<u64>,
+    spilling: Option<u64>,
+}
+
+impl Total {
+    fn add(&mut self, row: &Row) {
+        self.images.insert(row.image);
+        self.kernels += 1;
+        let known = |measure| row.of(measure).known();
+        if let Some(code) = known(Measure::Code) {
+            self.code = Some(self.code.unwrap_or(0).saturating_add(code));
+        }
+        // `None` is less than any number.
+        self.registers = self.registers.max(known(Measure::Registers));
+        self.group = self.group.max(known(Measure::GroupMemory));
+        self.private = self.private.max(known(Measure::PrivateMemory));
+        if let Some(spills) = known(Measure::VectorSpills) {
+            self.spilling = Some(self.spilling.unwrap_or(0) + u64::from(spills > 0));
+        }
+    }
+}
+
+fn totals(
+    out: &mut dyn Write,
+    collected: &Collected,
+    rows: &[&Row],
+    targets: &[&str],
+) -> io::Result<()> {
+    let mut by_target: HashMap<&str, Total> = HashMap::new();
+    for row in rows {
+        by_target.entry(collected.target(row)).or_default().add(row);
+    }
+    let totals: Vec<(&str, Total)> = targets
+        .iter()
+        .map(|target| (*target, by_target.remove(target).unwrap_or_default()))
+        .collect();
     let mut table = Table::default()
         .column("TOTAL FOR", Align::Left, TARGET)
         .column("IMAGES", Align::Right, PLAIN)
@@ -222,27 +299,26 @@ fn totals(out: &mut dyn Write, collected: &Collected, targets: &[&str]) -> io::R
         .column("MOST GROUP", Align::Right, PLAIN)
         .column("MOST PRIVATE", Align::Right, PLAIN)
         .column("SPILLING", Align::Right, PLAIN);
-    for target in targets {
-        let rows: Vec<&Row> =
-            collected.rows.iter().filter(|row| collected.target(row) == *target).collect();
-        let known = |measure: Measure| rows.iter().filter_map(move |row| row.of(measure).known());
-        let most =
-            |measure| known(measure).max().map_or_else(|| "-".to_owned(), |most| most.to_string());
-        let sum = known(Measure::Code).fold(0, u64::saturating_add);
-        let has_code = known(Measure::Code).next().is_some();
-        let spilling = known(Measure::VectorSpills).filter(|spills| *spills > 0).count();
-        let stores_spills = known(Measure::VectorSpills).next().is_some();
-        let images = collected.images.iter().filter(|image| image.target == *target).count();
-        table.row(&[
-            (*target).to_owned(),
-            images.to_string(),
-            rows.len().to_string(),
-            if has_code { style::size(sum) } else { "-".to_owned() },
-            most(Measure::Registers),
-            most(Measure::GroupMemory),
-            most(Measure::PrivateMemory),
-            if stores_spills { spilling.to_string() } else { "-".to_owned() },
-        ]);
+    // A column that no GPU has is left out.
+    let cells = |of: &dyn Fn(&Total) -> Option<u64>, text: &dyn Fn(u64) -> String| {
+        let is_any = totals.iter().any(|(_, total)| of(total).is_some());
+        let none = if is_any { "-" } else { "" };
+        let cells = totals.iter().map(|(_, total)| of(total).map_or(none.to_owned(), text));
+        cells.collect::<Vec<_>>()
+    };
+    let number = |number: u64| number.to_string();
+    let columns = [
+        cells(&|total| Some(total.kernels), &number),
+        cells(&|total| total.code, &style::size),
+        cells(&|total| total.registers, &number),
+        cells(&|total| total.group, &number),
+        cells(&|total| total.private, &number),
+        cells(&|total| total.spilling, &number),
+    ];
+    for (at, (target, total)) in totals.iter().enumerate() {
+        let mut row = vec![(*target).to_owned(), total.images.len().to_string()];
+        row.extend(columns.iter().map(|cells| cells.get(at).cloned().unwrap_or_default()));
+        table.row(&row);
     }
     table.print(out, "  ", style::terminal_width())
 }
