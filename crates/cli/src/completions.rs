@@ -11,6 +11,7 @@ use wrapper_ir::Abi;
 
 use crate::Outcome;
 use crate::help::More;
+use crate::native::NATIVE;
 use crate::wrapper::kind_names;
 use device_select::Product;
 
@@ -91,8 +92,12 @@ fn with_values(mut command: Command, pages: &[&'static str]) -> Command {
 
 fn values(command: &str, arg: &Arg, pages: &[&'static str]) -> Option<ValueParser> {
     let names: Vec<&'static str> = match (command, arg.get_long()) {
-        (_, Some("gpu")) => processors().filter(|name| is_gpu(name)).chain(products()).collect(),
-        (_, Some("target" | "keep" | "drop")) => processors().chain(products()).collect(),
+        (_, Some("gpu")) => {
+            let gpus = processors().filter(|name| is_gpu(name));
+            gpus.chain(products()).chain([NATIVE]).collect()
+        }
+        (_, Some("target" | "keep")) => processors().chain(products()).chain([NATIVE]).collect(),
+        (_, Some("drop")) => processors().chain(products()).collect(),
         (_, Some("offload-arch")) => processors().collect(),
         ("wrap", Some("kind")) => kind_names().collect(),
         ("wrap", Some("abi")) => Abi::ALL.map(Abi::name).to_vec(),

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::help::More;
+use crate::native::{Gpu, Machine};
 use crate::style::{self, PLAIN, TARGET};
 use crate::table::{Align, Table};
 use crate::{Outcome, report};
@@ -35,6 +36,12 @@ pub(crate) struct Args {
     /// List only these GPUs: part of a name, a processor, a vendor or a PCI ID
     #[arg(value_name = "FILTER")]
     filters: Vec<String>,
+    /// List the GPUs of this machine, and what tells of them
+    ///
+    /// They are those that `native` stands for where a command takes the target ID of a GPU. The files below /sys and /proc
+    /// of Linux are read; no driver or runtime is needed.
+    #[arg(long, conflicts_with = "filters")]
+    native: bool,
     /// Print one JSON array, with one object for each name
     #[arg(long)]
     json: bool,
@@ -50,6 +57,16 @@ struct Record {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    if args.native {
+        return match Machine::this().gpus() {
+            Ok(gpus) if args.json => print_json(gpus.iter()).map(|()| Outcome::Clean),
+            Ok(gpus) => print_native(&gpus).map(|()| Outcome::Clean),
+            Err(error) => {
+                report::error(&error);
+                Ok(Outcome::Faults)
+            }
+        };
+    }
     let is_wanted = |product: &Product| {
         args.filters.is_empty() || args.filters.iter().any(|filter| product.matches(filter))
     };
@@ -75,7 +92,18 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
-fn print_json(records: impl Iterator<Item = Record>) -> io::Result<()> {
+fn print_native(gpus: &[Gpu]) -> io::Result<()> {
+    let mut out = style::stdout();
+    let mut table =
+        Table::default().column("TARGET", Align::Left, TARGET).column("SOURCE", Align::Left, PLAIN);
+    for gpu in gpus {
+        table.row(&[gpu.id.clone(), gpu.source.clone()]);
+    }
+    table.print(&mut out, "", style::terminal_width())?;
+    out.flush()
+}
+
+fn print_json(records: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
     let mut out = style::plain_stdout();
     write!(out, "[")?;
     let mut first = true;

@@ -29,6 +29,7 @@ mod ls;
 mod manual;
 mod match_gpu;
 mod naming;
+mod native;
 pub mod offload;
 mod opened;
 mod output;

@@ -36,7 +36,7 @@ pub(crate) const MORE: More = More {
     ],
     notes: &[
         "A GPU without features (gfx90a) may run with xnack and sramecc on or off; the answer says so if that \
-         matters. rocminfo prints AMD GPUs with features; nvidia-smi --query-gpu=compute_cap prints 8.6 for sm_86.",
+         matters. `native` is such a GPU; rocminfo prints AMD GPUs with features. nvidia-smi --query-gpu=compute_cap prints 8.6 for sm_86.",
         "Containers for GPUs of other vendors are shown, but count only if the file has no others. Containers \
          without kernels never count. A container that holds only architecture-specific code for other NVIDIA GPUs (sm_90a, sm_100f) is reported, but is not an error if another container has code for this GPU. Images that are not read are assumed to hold kernels: those in compressed bundles, and compressed images of more than 64 KiB in fatbinaries.",
     ],
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Match these GPUs, separated by commas. Repeatable
     ///
     /// A GPU is a target ID (gfx90a:xnack+, sm_86), a name (RX 7600), a PCI ID (10de:2684), the output of rocminfo,
-    /// or a bundle entry ID.
+    /// a bundle entry ID, or `native`: the GPUs of this machine, as `offload gpus --native` lists them.
     #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = gpu)]
     gpus: Vec<Device>,
     /// Files to read; - is standard input

@@ -9,7 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::help::Group;
 use crate::{
     Outcome, add, bundle, completions, compress, decompress, extract, fatbin, gpus, help, kernels,
-    ls, manual, match_gpu, pack, remove, replace, report, style, thin, unbundle, verify, wrap,
+    ls, manual, match_gpu, native, pack, remove, replace, report, style, thin, unbundle, verify,
+    wrap,
 };
 
 /// See, extract, edit and verify the GPU code in any file
@@ -108,7 +109,17 @@ fn definition() -> clap::Command {
 
 /// Runs `offload` with the arguments of this process.
 pub fn main() -> ExitCode {
-    let parsed = definition().try_get_matches();
+    let arguments = match native::expand(std::env::args_os()) {
+        Ok(expanded) => {
+            expanded.note.iter().for_each(|note| report::note(note));
+            expanded.arguments
+        }
+        Err(error) => {
+            report::error(&error);
+            return ExitCode::FAILURE;
+        }
+    };
+    let parsed = definition().try_get_matches_from(arguments);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         // Help and versions are asked for, and are the output then.

@@ -110,8 +110,8 @@ fn near(text: &str) -> Vec<String> {
 pub(crate) struct Selection {
     /// Select images that this GPU can load: a target ID, name or entry ID. Repeatable
     ///
-    /// ID is a target ID (gfx90a:xnack+, sm_80), the name of a GPU (RX 7600) or a bundle entry ID
-    /// (hipv4-amdgcn-amd-amdhsa--gfx90a). The compatibility rules of target IDs decide: an image for gfx90a serves
+    /// ID is a target ID (gfx90a:xnack+, sm_80), the name of a GPU (RX 7600), `native` (the GPUs of this machine) or a
+    /// bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a). The compatibility rules of target IDs decide: an image for gfx90a serves
     /// gfx90a:xnack+, one for gfx90a:xnack- does not; generic code objects (gfx9-generic) serve the processors they
     /// cover, machine code for sm_80 serves sm_86, PTX for sm_80 serves sm_90. Both the image and its entry must
     /// fit: code for gfx1250 in an entry for gfx906 serves neither; select it with --id.

@@ -57,6 +57,7 @@ extern crate std;
 
 mod device;
 mod few;
+mod machine;
 mod memory;
 mod order;
 mod products;
@@ -89,6 +90,7 @@ pub use candidate::Candidate;
 #[cfg(feature = "files")]
 pub use collect::{Collector, units};
 pub use device::{Device, NotADevice, PtxJit, Vendor, may_be_processor};
+pub use machine::kfd_processor;
 pub use memory::{LoadError, LoadErrorKind, load};
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]

@@ -1,0 +1,338 @@
+//! `native` in place of a target ID: the GPUs of this machine, as its kernel shows them.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use device_select::{Device, kfd_processor};
+use serde::Serialize;
+
+/// The word that stands for the GPUs of this machine. `native=DIRECTORY` stands for those of another, whose /sys and
+/// /proc are there.
+pub(crate) const NATIVE: &str = "native";
+/// The options that take a target ID of a GPU.
+const OPTIONS: [&str; 3] = ["--gpu", "--target", "--keep"];
+/// The nodes of AMD's kernel driver.
+const KFD: &str = "sys/class/kfd/kfd/topology/nodes";
+/// Devices on the PCI bus.
+const PCI: &str = "sys/bus/pci/devices";
+/// Descriptions by NVIDIA's kernel driver.
+const NVIDIA: &str = "proc/driver/nvidia/gpus";
+/// First digits of the class of VGA controllers, 3D controllers and accelerators.
+const CLASSES: [&str; 3] = ["0x0300", "0x0302", "0x1200"];
+
+/// A GPU of a machine.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Gpu {
+    /// The target ID, without features: the kernel does not show them.
+    #[serde(rename = "target")]
+    pub(crate) id: String,
+    /// The file or program that tells of it.
+    pub(crate) source: String,
+}
+
+/// The files of a machine.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    root: PathBuf,
+}
+
+impl Machine {
+    /// Returns the machine that `native` or `native=DIRECTORY` names.
+    fn named(text: &str) -> Option<Self> {
+        let root = match text.strip_prefix(NATIVE)? {
+            "" => Path::new("/"),
+            rest => Path::new(rest.strip_prefix('=')?),
+        };
+        Some(Machine { root: root.to_owned() })
+    }
+
+    /// Returns this machine.
+    pub(crate) fn this() -> Self {
+        Machine { root: "/".into() }
+    }
+
+    /// Returns all GPUs.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or one whose processor nothing here tells.
+    pub(crate) fn gpus(&self) -> Result<Vec<Gpu>, String> {
+        let mut gpus = self.of_kfd();
+        let has_kfd = !gpus.is_empty();
+        let mut unknown = Vec::new();
+        for place in entries(&self.root.join(PCI)) {
+            let Some((vendor, device)) = graphics(&place) else { continue };
+            // AMD's driver tells more than the PCI bus does.
+            if vendor == "1002" && has_kfd || !["1002", "10de", "8086"].contains(&&*vendor) {
+                continue;
+            }
+            match Device::parse(&format!("{vendor}:{device}")) {
+                Ok(gpu) => gpus.push(Gpu { id: gpu.name(), source: place.display().to_string() }),
+                Err(_) => match self.of_nvidia(&place) {
+                    Some(gpu) => gpus.push(gpu),
+                    None => unknown.push((vendor, device, place)),
+                },
+            }
+        }
+        if unknown.iter().any(|(vendor, ..)| vendor == "10de") && self.root == Path::new("/") {
+            let asked = of_nvidia_smi();
+            if !asked.is_empty() {
+                gpus.retain(|gpu| !gpu.id.starts_with("sm_"));
+                gpus.extend(asked);
+                unknown.retain(|(vendor, ..)| vendor != "10de");
+            }
+        }
+        // Graphics of a CPU that has no name here is no reason to refuse an answer about other GPUs.
+        let blocks = |vendor: &str| vendor != "8086" || gpus.is_empty();
+        if let Some((vendor, device, place)) = unknown.iter().find(|(vendor, ..)| blocks(vendor)) {
+            return Err(format!(
+                "the processor of the GPU {vendor}:{device} ({}) is not known; {}",
+                place.display(),
+                advice(vendor)
+            ));
+        }
+        if gpus.is_empty() {
+            let looked: Vec<_> =
+                [KFD, PCI].iter().map(|at| self.root.join(at).display().to_string()).collect();
+            return Err(format!(
+                "no GPU found in {}; type its target ID: {}, or {}",
+                looked.join(" and "),
+                advice("1002"),
+                advice("10de")
+            ));
+        }
+        Ok(gpus)
+    }
+
+    /// Returns the GPUs that AMD's kernel driver tells of. Containers may not show all nodes.
+    fn of_kfd(&self) -> Vec<Gpu> {
+        let files = entries(&self.root.join(KFD)).into_iter().map(|node| node.join("properties"));
+        files
+            .filter_map(|file| {
+                let id = kfd_processor(&fs::read_to_string(&file).ok()?)?;
+                Some(Gpu { id, source: file.display().to_string() })
+            })
+            .collect()
+    }
+
+    /// Returns a GPU at this place of the PCI bus by the name that NVIDIA's kernel driver has for it.
+    fn of_nvidia(&self, place: &Path) -> Option<Gpu> {
+        let file = self.root.join(NVIDIA).join(place.file_name()?).join("information");
+        let text = fs::read_to_string(&file).ok()?;
+        let model = text.lines().find_map(|line| line.strip_prefix("Model:"))?;
+        let gpu = Device::parse(model.trim()).ok()?;
+        Some(Gpu { id: gpu.name(), source: file.display().to_string() })
+    }
+}
+
+/// Returns the directories in one, in the order of their names as numbers, then as text.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let found = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    let mut found: Vec<PathBuf> = found.map(|entry| entry.path()).collect();
+    found.sort_by_cached_key(|path| {
+        let name = path.file_name().unwrap_or_default().to_os_string();
+        (name.to_str().and_then(|name| name.parse::<u64>().ok()), name)
+    });
+    found
+}
+
+/// Returns vendor and device, four digits each, of a device on the PCI bus that computes.
+fn graphics(place: &Path) -> Option<(String, String)> {
+    let read = |name: &str| Some(fs::read_to_string(place.join(name)).ok()?.trim().to_owned());
+    let class = read("class")?;
+    let digits = |name: &str| Some(read(name)?.strip_prefix("0x")?.to_ascii_lowercase());
+    CLASSES.iter().any(|known| class.starts_with(known)).then_some(())?;
+    Some((digits("vendor")?, digits("device")?))
+}
+
+/// Returns the GPUs that NVIDIA's tool tells of, if it is installed.
+fn of_nvidia_smi() -> Vec<Gpu> {
+    let mut asked = Command::new("nvidia-smi");
+    let asked = asked.args(["--query-gpu=compute_cap", "--format=csv,noheader"]);
+    let printed = asked.output().map(|output| output.stdout).unwrap_or_default();
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    let ids = printed.lines().map(|line| format!("sm_{}", line.trim().replace('.', "")));
+    ids.filter(|id| Device::parse(id).is_ok())
+        .map(|id| Gpu { id, source: "nvidia-smi".to_owned() })
+        .collect()
+}
+
+/// Returns how to learn the target ID of a GPU by hand.
+fn advice(vendor: &str) -> &'static str {
+    match vendor {
+        "1002" => "rocminfo prints that of an AMD GPU",
+        "10de" => "nvidia-smi --query-gpu=compute_cap --format=csv prints 8.6 for sm_86",
+        _ => "`offload gpus` lists names",
+    }
+}
+
+/// Arguments with the GPUs of a machine in the place of its name, and the text that says which.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Expanded {
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) note: Option<String>,
+}
+
+/// Replaces `native` in the options that take the target ID of a GPU by the IDs of this machine's GPUs, each once.
+///
+/// # Errors
+///
+/// As [`Machine::gpus`].
+pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Expanded, String> {
+    let mut expanded = Expanded::default();
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--" {
+            expanded.arguments.push(argument);
+            expanded.arguments.extend(arguments.by_ref());
+            break;
+        }
+        let (name, value) = match argument.to_str().and_then(|text| text.split_once('=')) {
+            Some((name, value)) => (OsStr::new(name), Some(OsString::from(value))),
+            None => (argument.as_os_str(), None),
+        };
+        if !OPTIONS.iter().any(|option| name == *option) {
+            expanded.arguments.push(argument);
+            continue;
+        }
+        let is_apart = value.is_none();
+        let Some(value) = value.or_else(|| arguments.next()) else {
+            expanded.arguments.push(argument);
+            break;
+        };
+        let words: Vec<&str> = value.to_str().map_or(Vec::new(), |text| text.split(',').collect());
+        if !words.iter().any(|word| Machine::named(word).is_some()) {
+            match is_apart {
+                true => expanded.arguments.extend([argument, value]),
+                false => expanded.arguments.push(argument),
+            }
+            continue;
+        }
+        let mut ids: Vec<String> = Vec::new();
+        for word in words {
+            let Some(machine) = Machine::named(word) else {
+                ids.push(word.to_owned());
+                continue;
+            };
+            let gpus = machine.gpus()?;
+            expanded.note = Some(describe(word, &gpus));
+            for gpu in gpus {
+                if !ids.contains(&gpu.id) {
+                    ids.push(gpu.id);
+                }
+            }
+        }
+        for id in ids {
+            expanded.arguments.extend([name.to_owned(), id.into()]);
+        }
+    }
+    Ok(expanded)
+}
+
+/// Returns the text that says what a word stands for, and why.
+fn describe(word: &str, gpus: &[Gpu]) -> String {
+    let mut text = format!("{word} is ");
+    for (n, gpu) in gpus.iter().enumerate() {
+        if gpus.iter().take(n).any(|other| other.id == gpu.id) {
+            continue;
+        }
+        let comma = if n == 0 { "" } else { ", " };
+        let count = gpus.iter().filter(|other| other.id == gpu.id).count();
+        let times = if count > 1 { format!("{count} x ") } else { String::new() };
+        let _ = write!(text, "{comma}{times}{} ({})", gpu.id, gpu.source);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine of these files.
+    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, String) {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let word = format!("native={}", root.path().display());
+        (root, word)
+    }
+
+    fn ids(files: &[(&str, &str)]) -> Result<Vec<String>, String> {
+        let (_root, word) = machine(files);
+        let gpus = Machine::named(&word).unwrap().gpus()?;
+        Ok(gpus.into_iter().map(|gpu| gpu.id).collect())
+    }
+
+    fn pci<'a>(class: &'a str, vendor: &'a str, device: &'a str) -> [(&'static str, &'a str); 3] {
+        [
+            ("sys/bus/pci/devices/0000:01:00.0/class", class),
+            ("sys/bus/pci/devices/0000:01:00.0/vendor", vendor),
+            ("sys/bus/pci/devices/0000:01:00.0/device", device),
+        ]
+    }
+
+    #[test]
+    fn amd_gpus_come_from_kfd() {
+        let nodes = [
+            ("sys/class/kfd/kfd/topology/nodes/0/properties", "gfx_target_version 0\n"),
+            ("sys/class/kfd/kfd/topology/nodes/10/properties", "gfx_target_version 100306\n"),
+            ("sys/class/kfd/kfd/topology/nodes/2/properties", "gfx_target_version 90402\n"),
+        ];
+        let bus = pci("0x030000\n", "0x1002\n", "0x744c\n");
+        assert_eq!(ids(&[&nodes[..], &bus[..]].concat()).unwrap(), ["gfx942", "gfx1036"]);
+        assert_eq!(ids(&bus).unwrap(), ["gfx1100"]);
+    }
+
+    #[test]
+    fn other_gpus_come_from_the_pci_bus() {
+        assert_eq!(ids(&pci("0x030200\n", "0x10de\n", "0x2684\n")).unwrap(), ["sm_89"]);
+        let unknown = pci("0x030200\n", "0x10de\n", "0xffff\n");
+        let information = (
+            "proc/driver/nvidia/gpus/0000:01:00.0/information",
+            "Model: \t\t NVIDIA H200\nIRQ:   \t\t 0\n",
+        );
+        assert_eq!(ids(&[&unknown[..], &[information]].concat()).unwrap(), ["sm_90"]);
+        let error = ids(&unknown).unwrap_err();
+        assert!(error.contains("10de:ffff") && error.contains("nvidia-smi"), "{error}");
+    }
+
+    #[test]
+    fn machines_without_gpus_are_errors_that_name_the_places() {
+        for files in
+            [&[][..], &pci("0x020000", "0x10de", "0x2684"), &pci("0x030000", "0x1a03", "1")]
+        {
+            let error = ids(files).unwrap_err();
+            assert!(error.contains(KFD) && error.contains(PCI), "{error}");
+        }
+    }
+
+    #[test]
+    fn native_becomes_ids() {
+        let (_root, word) = machine(&[
+            ("sys/class/kfd/kfd/topology/nodes/1/properties", "gfx_target_version 90010\n"),
+            ("sys/class/kfd/kfd/topology/nodes/2/properties", "gfx_target_version 90010\n"),
+        ]);
+        let (both, joined) = (format!("{word},gfx906"), format!("--target={word}"));
+        let expanded = |arguments: &[&str]| {
+            let expanded = expand(arguments.iter().map(OsString::from)).unwrap();
+            let arguments = expanded.arguments.into_iter().map(|text| text.into_string().unwrap());
+            (arguments.collect::<Vec<_>>().join(" "), expanded.note)
+        };
+        let (arguments, note) = expanded(&["thin", "--keep", &both, "x"]);
+        assert_eq!(arguments, "thin --keep gfx90a --keep gfx906 x");
+        assert!(note.unwrap().contains("is 2 x gfx90a ("));
+        assert_eq!(expanded(&["ls", &joined]).0, "ls --target gfx90a");
+        for kept in
+            ["ls native", "ls --id native", "match --gpu gfx906 -- --gpu native", "match --gpu"]
+        {
+            let words: Vec<&str> = kept.split(' ').collect();
+            assert_eq!(expanded(&words), (kept.to_owned(), None));
+        }
+    }
+}
