@@ -93,7 +93,7 @@ pub(crate) struct Args {
     /// option only uncompressed images are compared.
     #[arg(long)]
     check: bool,
-    /// Print which images are equal but for the name of their target, and what that means
+    /// Print images that are equal but for the name of their target, with advice
     ///
     /// Code objects for AMD GPUs are compared without the name of the target in their metadata and the flags of their
     /// headers. With --json, images that are equal in this way have the same value of same.

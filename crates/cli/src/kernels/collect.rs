@@ -173,12 +173,7 @@ impl Row {
     pub(super) fn text(&self, measure: Measure) -> String {
         let is_estimated = measure == Measure::Code && self.kernel.is_code_size_estimated;
         let mark = if is_estimated { "~" } else { "" };
-        match self.of(measure) {
-            Stored::Absent => "-".to_owned(),
-            Stored::Unknown(0) => "?".to_owned(),
-            Stored::Unknown(least) => format!("{least}+?"),
-            Stored::Known(number) => format!("{mark}{number}"),
-        }
+        format!("{mark}{}", super::view::stored(self.of(measure)))
     }
 
     fn matches(&self, glob: &str) -> bool {

@@ -21,7 +21,7 @@ pub(crate) const MORE: More = More {
     examples: &[
         ("offload diff libfoo.old libfoo.so", "show what changed since the last release"),
         (
-            "offload diff libfoo.old libfoo.so --fail-on 'code>+5%' --fail-on 'vgpr_spills>0' || true",
+            "offload diff libfoo.old libfoo.so --fail-on 'code>+5%' --fail-on 'vgpr_spills>0'",
             "stop a build if device code grew, or if a kernel spills",
         ),
         (
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         [&args.old, &args.new].map(|path| collect::collect(&wanted, path, args.threads));
     let mut is_faulty = false;
     for (path, found) in [(&args.old, &old), (&args.new, &new)] {
-        is_faulty |= complain(&args.selection, &input::display(path), found);
+        is_faulty |= complain(&wanted, &input::display(path), found);
     }
     // A comparison with a file that was not read would show that everything is new, or gone.
     if [&old, &new].iter().any(|found| !is_read(found)) {
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if args.fail_on_removed {
         for (target, [old, new]) in sums.iter().filter(|(_, [old, new])| new.images < old.images) {
             report::error(&format_args!(
-                "--fail-on-removed: {target}: {} images -> {}",
+                "--fail-on-removed: {target}: images {} -> {}",
                 old.images, new.images
             ));
             is_faulty = true;
@@ -257,11 +257,11 @@ fn text(
     if !shown.is_empty() {
         table.print(out, "", style::terminal_width())?;
     }
-    if changed.len() > shown.len() {
-        let hidden = changed.len() - shown.len();
-        writeln!(out, "and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
-    }
     if !shown.is_empty() {
+        let hidden = changed.len() - shown.len();
+        if hidden > 0 {
+            writeln!(out, "and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
+        }
         writeln!(out)?;
     }
     let mut table = Table::default()

@@ -161,7 +161,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             view::text(&mut out, args, &file, &found)?;
         }
         out.flush()?;
-        if complain(&args.selection, &file, &found) {
+        if complain(&wanted, &file, &found) {
             outcome = Outcome::Faults;
         }
         io::Result::Ok(())
@@ -177,7 +177,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 /// Prints the faults of a file; returns `true` if there were any.
-fn complain(selection: &Selection, file: &str, found: &Found) -> bool {
+fn complain(wanted: &Wanted<'_>, file: &str, found: &Found) -> bool {
+    let selection = wanted.selection;
     for finding in &found.faults {
         report::error(&format_args!("{file}: {finding}"));
     }
@@ -189,7 +190,7 @@ fn complain(selection: &Selection, file: &str, found: &Found) -> bool {
             report::error(&format_args!("{file}: {}", report::reason(error)));
             return true;
         }
-        Ok(summary) if found.collected.images.is_empty() => {
+        Ok(summary) if found.collected.images.is_empty() && found.faults.is_empty() => {
             let why = match summary.images > 0 && !selection.is_everything() {
                 true => {
                     let condition = selection.condition();
@@ -205,7 +206,12 @@ fn complain(selection: &Selection, file: &str, found: &Found) -> bool {
                 }
             }
         }
-        Ok(_) => {}
+        Ok(_) => {
+            let has_kernels = !found.collected.rows.is_empty();
+            if let Some(glob) = wanted.glob.filter(|_| !has_kernels && found.faults.is_empty()) {
+                report::note(&format_args!("{file}: no kernel has a name like {glob}"));
+            }
+        }
     }
     !found.faults.is_empty()
 }

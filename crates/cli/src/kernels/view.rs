@@ -47,14 +47,11 @@ pub(super) fn text(out: &mut dyn Write, args: &Args, file: &str, found: &Found) 
             let index = image.index;
             writeln!(out, "  {COLUMN}#{index}{COLUMN:#} {TARGET}{name}{TARGET:#}{mark}")?;
             one_gpu(out, args, key, rows)?;
-            writeln!(out)?;
         }
     } else if targets.len() > 1 {
         several_gpus(out, args, key, collected, &rows, &targets)?;
-        writeln!(out)?;
     } else if !rows.is_empty() {
         one_gpu(out, args, key, rows.clone())?;
-        writeln!(out)?;
     }
     if !rows.is_empty() {
         totals(out, collected, &rows, &targets)?;
@@ -79,6 +76,16 @@ fn targets<'c>(collected: &'c Collected, rows: &[&Row]) -> Vec<&'c str> {
         }
     }
     targets
+}
+
+/// Returns a number as tables show it.
+pub(super) fn stored(stored: Stored) -> String {
+    match stored {
+        Stored::Absent => "-".to_owned(),
+        Stored::Unknown(0) => "?".to_owned(),
+        Stored::Unknown(least) => format!("{least}+?"),
+        Stored::Known(number) => number.to_string(),
+    }
 }
 
 /// Returns a number to sort by: what is not known comes first, what is not stored last.
@@ -121,7 +128,7 @@ fn one_gpu(out: &mut dyn Write, args: &Args, key: Key, mut rows: Vec<&Row>) -> i
     if !shown.is_empty() {
         table.print(out, "  ", style::terminal_width())?;
     }
-    more(out, rows.len() - shown.len())
+    more(out, rows.len(), shown.len())
 }
 
 /// Returns the sizes of work-groups: `256x1x1` if there is one, else the most work-items.
@@ -145,11 +152,16 @@ fn name(row: &Row, mangled: bool) -> String {
     format!("{}{mark}", row.name(mangled))
 }
 
-fn more(out: &mut dyn Write, hidden: usize) -> io::Result<()> {
+/// Prints how many kernels of a table are not shown, and an empty line, unless none was to be.
+fn more(out: &mut dyn Write, all: usize, shown: usize) -> io::Result<()> {
+    let hidden = all - shown;
+    if shown == 0 {
+        return Ok(());
+    }
     if hidden > 0 {
         writeln!(out, "  and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
     }
-    Ok(())
+    writeln!(out)
 }
 
 /// A kernel on several GPUs.
@@ -197,7 +209,8 @@ fn several_gpus(
     let shown = lines.get(..args.top.unwrap_or(lines.len())).unwrap_or(&lines);
     let unit = if measure.is_in_bytes() { ", in bytes" } else { "" };
     if !shown.is_empty() {
-        writeln!(out, "  {COLUMN}{measure} of each kernel by GPU{unit}{COLUMN:#}")?;
+        let measured = measure.name().to_uppercase();
+        writeln!(out, "  {COLUMN}{measured} of each kernel by GPU{unit}{COLUMN:#}")?;
         let width = style::terminal_width();
         let table = by_gpu(shown, measure, targets);
         if table.fits_but_for_last("  ", width) {
@@ -206,7 +219,7 @@ fn several_gpus(
             ranges(shown, measure).print(out, "  ", width)?;
         }
     }
-    more(out, lines.len() - shown.len())
+    more(out, lines.len(), shown.len())
 }
 
 /// Returns a table with a column for each GPU.
@@ -254,7 +267,7 @@ struct Total {
     code: Option<u64>,
     registers: Option<u64>,
     group: Option<u64>,
-    private: Option<u64>,
+    private: Stored,
     spilling: Option<u64>,
 }
 
@@ -269,7 +282,10 @@ impl Total {
         // `None` is less than any number.
         self.registers = self.registers.max(known(Measure::Registers));
         self.group = self.group.max(known(Measure::GroupMemory));
-        self.private = self.private.max(known(Measure::PrivateMemory));
+        let private = row.of(Measure::PrivateMemory);
+        if rank(private) < rank(self.private) {
+            self.private = private;
+        }
         if let Some(spills) = known(Measure::VectorSpills) {
             self.spilling = Some(self.spilling.unwrap_or(0) + u64::from(spills > 0));
         }
@@ -300,20 +316,20 @@ fn totals(
         .column("MOST PRIVATE", Align::Right, PLAIN)
         .column("SPILLING", Align::Right, PLAIN);
     // A column that no GPU has is left out.
-    let cells = |of: &dyn Fn(&Total) -> Option<u64>, text: &dyn Fn(u64) -> String| {
-        let is_any = totals.iter().any(|(_, total)| of(total).is_some());
-        let none = if is_any { "-" } else { "" };
-        let cells = totals.iter().map(|(_, total)| of(total).map_or(none.to_owned(), text));
+    let cells = |of: &dyn Fn(&Total) -> Option<String>| {
+        let cells: Vec<_> = totals.iter().map(|(_, total)| of(total)).collect();
+        let none = if cells.iter().any(Option::is_some) { "-" } else { "" };
+        let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| none.to_owned()));
         cells.collect::<Vec<_>>()
     };
-    let number = |number: u64| number.to_string();
+    let number = |number: Option<u64>| number.map(|number| number.to_string());
     let columns = [
-        cells(&|total| Some(total.kernels), &number),
-        cells(&|total| total.code, &style::size),
-        cells(&|total| total.registers, &number),
-        cells(&|total| total.group, &number),
-        cells(&|total| total.private, &number),
-        cells(&|total| total.spilling, &number),
+        cells(&|total| Some(total.kernels.to_string())),
+        cells(&|total| total.code.map(style::size)),
+        cells(&|total| number(total.registers)),
+        cells(&|total| number(total.group)),
+        cells(&|total| Some(stored(total.private)).filter(|_| total.private != Stored::Absent)),
+        cells(&|total| number(total.spilling)),
     ];
     for (at, (target, total)) in totals.iter().enumerate() {
         let mut row = vec![(*target).to_owned(), total.images.len().to_string()];

@@ -9,7 +9,7 @@ use fat_object::{FileFormat, Image};
 use target_id::{Processor, TargetId};
 use twox_hash::XxHash3_64;
 
-use super::row::{Hashed, group};
+use super::row::{Hashed, group, stored};
 use crate::style::{self, PLAIN, TARGET};
 use crate::table::{Align, Table};
 
@@ -41,6 +41,10 @@ pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<Option<String>> {
 struct Copies<'i> {
     size: u64,
     count: u64,
+    /// Bytes in the file of all but the first one.
+    stored: u64,
+    /// `true` if that is an estimate.
+    is_estimate: bool,
     targets: Vec<String>,
     ids: Vec<&'i str>,
 }
@@ -56,9 +60,15 @@ pub(super) fn print(out: &mut dyn Write, images: &[&Hashed]) -> io::Result<()> {
         let copies = by_hash.entry((hash, size)).or_insert(Copies {
             size,
             count: 0,
+            stored: 0,
+            is_estimate: false,
             targets: Vec::new(),
             ids: Vec::new(),
         });
+        if copies.count > 0 {
+            copies.stored = copies.stored.saturating_add(stored(&image.listed));
+            copies.is_estimate |= image.listed.stored_size().is_none();
+        }
         copies.count += 1;
         let target = group(&image.listed);
         if !copies.targets.contains(&target) {
@@ -81,7 +91,7 @@ pub(super) fn print(out: &mut dyn Write, images: &[&Hashed]) -> io::Result<()> {
             style::size(copies.size),
             copies.count.to_string(),
             copies.targets.join(" "),
-            generic(&copies.ids).map_or_else(|| "-".to_owned(), |one| one.name().to_owned()),
+            one_for_all(&copies.ids).unwrap_or_else(|| "-".to_owned()),
         ]);
     }
     table.print(out, "  ", style::terminal_width())?;
@@ -89,12 +99,23 @@ pub(super) fn print(out: &mut dyn Write, images: &[&Hashed]) -> io::Result<()> {
     let (size, share) = (style::size(more), style::percent(more, total));
     writeln!(out)?;
     writeln!(out, "  {size} of device code ({share}) are further copies of such images.")?;
-    let is_any = all.iter().any(|copies| generic(&copies.ids).is_some());
-    if is_any {
+    if all.iter().any(|copies| copies.is_estimate) {
+        let stored = all.iter().map(|copies| copies.stored).fold(0, u64::saturating_add);
         writeln!(
             out,
-            "  Code for a generic processor serves all of its processors with one image: --offload-arch=NAME of clang."
+            "  They take about {} of the file: an estimate, as images are compressed together.",
+            style::size(stored)
         )?;
+    }
+    let targets: Vec<_> = all.iter().filter_map(|copies| one_for_all(&copies.ids)).collect();
+    if !targets.is_empty() {
+        writeln!(
+            out,
+            "  An image for the target in the last column would serve all GPUs of its line: --offload-arch of clang."
+        )?;
+    }
+    if targets.iter().any(|target| target.ends_with("-generic")) {
+        writeln!(out, "  Code for a generic processor may be slower than code for one processor.")?;
     }
     writeln!(out, "  `offload match --gpu ID` tells what a GPU loads that has no image of its own.")
 }
@@ -106,12 +127,22 @@ impl Copies<'_> {
     }
 }
 
-/// Returns the generic processor that covers all of these.
-fn generic(ids: &[&str]) -> Option<&'static Processor> {
-    let covering = |id: &&str| {
-        let info = TargetId::parse(id).ok()?.processor_info()?;
-        if info.is_generic() { Some(info) } else { info.covered_by() }
+/// Returns the target whose code all of these load: their processor if they differ in features only, or the generic one
+/// that covers them.
+fn one_for_all(ids: &[&str]) -> Option<String> {
+    let processors: Vec<&'static Processor> =
+        ids.iter().map(|id| TargetId::parse(id).ok()?.processor_info()).collect::<Option<_>>()?;
+    let first = processors.first()?;
+    if processors.iter().all(|processor| processor.name() == first.name()) {
+        return Some(first.name().to_owned());
+    }
+    let covering = |info: &&'static Processor| match info.is_generic() {
+        true => Some(*info),
+        false => info.covered_by(),
     };
-    let first = covering(ids.first()?)?;
-    ids.iter().all(|id| covering(id).is_some_and(|one| one.name() == first.name())).then_some(first)
+    let one = covering(first)?;
+    processors
+        .iter()
+        .all(|processor| covering(processor).is_some_and(|other| other.name() == one.name()))
+        .then(|| one.name().to_owned())
 }
