@@ -21,6 +21,7 @@ pub mod fatbinary;
 mod gpus;
 mod help;
 mod input;
+mod inputs;
 mod json;
 mod keep;
 mod kernels;

@@ -5,13 +5,14 @@ mod same;
 mod view;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use byte_parts::ReadSeek;
 use fat_object::{Container, ContainerKind, Finding, Image, Location, Severity, Summary, Visitor};
 
 use crate::help::More;
-use crate::parallel::{self, Threads};
+use crate::inputs::{Input, Inputs, Seen};
+use crate::parallel::Threads;
 use crate::select::{Passed, Selection};
 use crate::{Outcome, input, report, style};
 use row::{Hashed, Key, Row};
@@ -46,7 +47,7 @@ pub(crate) const MORE: More = More {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// Files to read; - is standard input
+    /// Files to read, or directories; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -134,20 +135,21 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
-    let mut outcome = Outcome::Clean;
     let mut totals = Totals::default();
     let mut first = true;
-    let (files, threads) = args.threads.for_files(&args.files);
-    let list = |path| list(args, path, threads);
-    parallel::in_order(files, &args.files, list, |path, (listing, summary)| {
+    let inputs = Inputs::find(&args.files);
+    let list = |file: &Input, threads| list(args, file, threads);
+    let looked = inputs.look(args.threads, "listing", list, |file, (listing, summary)| {
+        if file.is_passed_over(!listing.is_empty(), &summary) {
+            return Ok(Seen::Nothing);
+        }
         if !std::mem::take(&mut first) {
             writeln!(out)?;
         }
-        let file = input::display(path);
         let images = listing.sorted(args.sort);
         let mut own = Totals::default();
         if let Ok(summary) = &summary {
-            heading(&mut out, &file, summary, listing.thin_size)?;
+            heading(&mut out, file.name(), summary, listing.thin_size)?;
             own.add_file(summary.size + listing.thin_size);
             totals.add_file(summary.size + listing.thin_size);
         }
@@ -172,51 +174,46 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         }
         // Keep what is printed and what is complained about in order on a shared terminal.
         out.flush()?;
-        if complain(&file, &listing, &summary, &args.selection) {
-            outcome = Outcome::Faults;
-        }
-        io::Result::Ok(())
+        Ok(Seen::faults(complain(file.name(), &listing, &summary, &args.selection)))
     })?;
     totals.sort(args.sort);
-    if args.files.len() > 1 && totals.images() > 0 {
+    if inputs.are_many() && totals.images() > 0 {
         writeln!(out)?;
         view::grand_total(&mut out, &totals)?;
     }
     out.flush()?;
-    Ok(outcome)
+    Ok(looked.outcome())
 }
 
 fn run_json(args: &Args) -> io::Result<Outcome> {
     let mut out = style::plain_stdout();
-    let mut outcome = Outcome::Clean;
     let mut first = true;
     write!(out, "[")?;
-    let (files, threads) = args.threads.for_files(&args.files);
-    let list = |path| list(args, path, threads);
-    parallel::in_order(files, &args.files, list, |path, (listing, summary)| {
-        let file = input::display(path);
+    let inputs = Inputs::find(&args.files);
+    let list = |file: &Input, threads| list(args, file, threads);
+    let looked = inputs.look(args.threads, "listing", list, |file, (listing, summary)| {
+        if file.is_passed_over(!listing.is_empty(), &summary) {
+            return Ok(Seen::Nothing);
+        }
         for Hashed { listed: image, hash, same } in listing.sorted(args.sort) {
             write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
             crate::json::write(
                 &mut out,
-                &Row { file: &file, image, hash: hash.as_deref(), same: same.as_deref() },
+                &Row { file: file.name(), image, hash: hash.as_deref(), same: same.as_deref() },
             )?;
             first = false;
         }
-        if complain(&file, &listing, &summary, &args.selection) {
-            outcome = Outcome::Faults;
-        }
-        io::Result::Ok(())
+        Ok(Seen::faults(complain(file.name(), &listing, &summary, &args.selection)))
     })?;
     writeln!(out, "{}]", if first { "" } else { "\n" })?;
     out.flush()?;
-    Ok(outcome)
+    Ok(looked.outcome())
 }
 
 /// Prints the faults of a file; returns `true` if there were any.
 fn complain(
     file: &str,
-    listing: &Listing<'_>,
+    listing: &Listing,
     summary: &io::Result<Summary>,
     selection: &Selection,
 ) -> bool {
@@ -258,36 +255,18 @@ fn nothing(summary: &Summary, selection: &Selection, passed: &Passed) -> Result<
     report::no_images(summary)
 }
 
-fn list<'a>(
-    args: &'a Args,
-    path: &'a PathBuf,
-    threads: Threads,
-) -> (Listing<'a>, io::Result<Summary>) {
-    let mut listing = Listing {
-        path,
-        selection: &args.selection,
-        hashes: args.hash,
-        same: args.same,
-        depth: 0,
-        thin_size: 0,
-        items: Vec::new(),
-        passed: Passed::default(),
-        findings: Vec::new(),
-    };
+fn list(args: &Args, file: &Input, threads: Threads) -> (Listing, io::Result<Summary>) {
+    let mut lister = Lister { args, file, depth: 0, listing: Listing::default() };
     let reads = args.formats || args.hash || args.check || args.same;
     let options = args.limits.options();
     let options = options.with_tables_only(!reads).with_check_compressed(args.check);
-    let summary = input::walk(path, args.limits.max_input, &options, threads, &mut listing);
-    (listing, summary)
+    let summary = file.walk(args.limits.max_input, &options, threads, &mut lister);
+    (lister.listing, summary)
 }
 
-/// Collects the images of one file that are meant.
-struct Listing<'a> {
-    path: &'a Path,
-    selection: &'a Selection,
-    hashes: bool,
-    same: bool,
-    depth: usize,
+/// The images of one file that are meant.
+#[derive(Default)]
+struct Listing {
     /// Size of the files that a thin archive names: its images lie there.
     thin_size: u64,
     items: Vec<Item>,
@@ -295,7 +274,7 @@ struct Listing<'a> {
     findings: Vec<(Severity, String)>,
 }
 
-impl Listing<'_> {
+impl Listing {
     fn sorted(&self, key: Key) -> Vec<&Hashed> {
         let mut images: Vec<_> = self.items.iter().filter_map(Item::as_image).collect();
         key.sort(&mut images);
@@ -307,32 +286,40 @@ impl Listing<'_> {
     }
 }
 
-impl Visitor for Listing<'_> {
+/// Collects the images of one file.
+struct Lister<'a> {
+    args: &'a Args,
+    file: &'a Input,
+    depth: usize,
+    listing: Listing,
+}
+
+impl Visitor for Lister<'_> {
     fn enter(&mut self, container: &Container) -> io::Result<()> {
         if container.kind() == ContainerKind::Member
             && container.location() == Location::ThinMember(0)
         {
-            self.thin_size = self.thin_size.saturating_add(container.size());
+            self.listing.thin_size = self.listing.thin_size.saturating_add(container.size());
         }
-        self.items.push(Item::container(self.depth, container));
+        self.listing.items.push(Item::container(self.depth, container));
         self.depth += 1;
         Ok(())
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        if self.selection.includes(image) {
-            let hash = if self.hashes { row::hash(image)? } else { None };
-            let same = if self.same { same::hash(image)? } else { None };
+        if self.args.selection.includes(image) {
+            let hash = if self.args.hash { row::hash(image)? } else { None };
+            let same = if self.args.same { same::hash(image)? } else { None };
             let listed = image.info().clone();
-            self.items.push(Item::image(self.depth, Hashed { listed, hash, same }));
+            self.listing.items.push(Item::image(self.depth, Hashed { listed, hash, same }));
         } else {
-            self.passed.add(image);
+            self.listing.passed.add(image);
         }
         Ok(())
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.findings.push((finding.severity(), finding.to_string()));
+        self.listing.findings.push((finding.severity(), finding.to_string()));
         Ok(())
     }
 
@@ -340,16 +327,17 @@ impl Visitor for Listing<'_> {
         self.depth -= 1;
         // A container in which nothing was listed is not worth a line.
         if self
+            .listing
             .items
             .last()
             .is_some_and(|item| item.as_image().is_none() && item.depth() >= self.depth)
         {
-            self.items.pop();
+            self.listing.items.pop();
         }
         Ok(())
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        input::open_thin_member(self.path, name)
+        self.file.open_thin_member(name)
     }
 }

@@ -5,14 +5,15 @@ mod view;
 mod walk;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use device_select::{Device, PtxJit, Runtime, Selection, Unit};
-use fat_object::{Severity, Summary};
+use fat_object::{FileFormat, Severity, Summary};
 
 use crate::help::More;
-use crate::parallel::{self, Threads};
+use crate::inputs::{Input, Inputs, Seen};
+use crate::parallel::Threads;
 use crate::{Outcome, input, ls, report, style, suggest};
 use json::Record;
 use walk::Walk;
@@ -56,7 +57,7 @@ pub(crate) struct Args {
     /// a bundle entry ID, or `native`: the GPUs of this machine, as `offload gpus --native` lists them.
     #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = gpu)]
     gpus: Vec<Device>,
-    /// Files to read; - is standard input
+    /// Files to read, or directories; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Show only containers of this kind. Repeatable
@@ -127,75 +128,68 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
-    let mut outcome = Outcome::Clean;
     let mut hints = Vec::new();
     let mut printed = false;
-    let (files, threads) = args.threads.for_files(&args.files);
-    let read = |path: &PathBuf| File::read(args, path, threads);
-    parallel::in_order(files, &args.files, read, |path, (file, complaints)| {
+    let read = |file: &Input, threads| File::read(args, file, threads);
+    let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
+    let looked = inputs.look(args.threads, "matching", read, |input, (file, complaints)| {
+        let Some(seen) = File::seen(args, input, file.as_ref()) else { return Ok(Seen::Nothing) };
         complaints.iter().for_each(report::Complaint::report);
-        let name = input::display(path);
-        if file.as_ref().is_none_or(|file| !file.is_sound() || file.lacks_code()) {
-            outcome = Outcome::Faults;
-        }
+        let name = input.name();
         let Some(file) = file.filter(|file| !args.quiet && !file.units.is_empty()) else {
-            return Ok(());
+            return Ok(seen);
         };
-        if printed {
+        if printed && input.is_named() {
             writeln!(out)?;
         }
         printed = true;
-        ls::heading(&mut out, &name, &file.summary, file.thin_size)?;
-        match (&args.gpus[..], &file.answers[..]) {
-            ([gpu], [answers]) => view::one_gpu(&mut out, &file.units, gpu, answers.answers())?,
-            (gpus, answers) => view::several_gpus(&mut out, &file.units, gpus, answers)?,
+        if input.is_named() {
+            ls::heading(&mut out, name, &file.summary, file.thin_size)?;
+            match (&args.gpus[..], &file.answers[..]) {
+                ([gpu], [answers]) => view::one_gpu(&mut out, &file.units, gpu, answers.answers())?,
+                (gpus, answers) => view::several_gpus(&mut out, &file.units, gpus, answers)?,
+            }
         }
-        for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
+        for (gpu, answers) in file.asked(args, input) {
             let answers = answers.answers();
-            view::conclusion(&mut out, &name, &file.units, gpu, answers)?;
+            view::conclusion(&mut out, name, &file.units, gpu, answers)?;
             hints.extend(view::hint(&file.units, gpu, answers));
         }
         // Keep what is printed and what is complained about in order on a shared terminal.
-        out.flush()
+        out.flush()?;
+        Ok(seen)
     })?;
     hints.sort();
     hints.dedup();
     for hint in hints {
         report::note(&hint);
     }
-    Ok(outcome)
+    Ok(looked.needing_code())
 }
 
 fn run_json(args: &Args) -> io::Result<Outcome> {
     let mut out = style::plain_stdout();
-    let mut outcome = Outcome::Clean;
     let mut first = true;
     write!(out, "[")?;
-    let (files, threads) = args.threads.for_files(&args.files);
-    let read = |path: &PathBuf| File::read(args, path, threads);
-    parallel::in_order(files, &args.files, read, |path, (file, complaints)| {
+    let read = |file: &Input, threads| File::read(args, file, threads);
+    let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
+    let looked = inputs.look(args.threads, "matching", read, |input, (file, complaints)| {
+        let Some(seen) = File::seen(args, input, file.as_ref()) else { return Ok(Seen::Nothing) };
         complaints.iter().for_each(report::Complaint::report);
-        let name = input::display(path);
-        let Some(file) = file else {
-            outcome = Outcome::Faults;
-            return Ok(());
-        };
-        if !file.is_sound() || file.lacks_code() {
-            outcome = Outcome::Faults;
-        }
+        let Some(file) = file else { return Ok(seen) };
         for (n, unit) in file.units.iter().enumerate() {
             for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
                 let Some(answer) = answers.answers().get(n) else { continue };
                 write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-                crate::json::write(&mut out, &Record::new(&name, unit, gpu, answer))?;
+                crate::json::write(&mut out, &Record::new(input.name(), unit, gpu, answer))?;
                 first = false;
             }
         }
-        io::Result::Ok(())
+        Ok(seen)
     })?;
     writeln!(out, "{}]", if first { "" } else { "\n" })?;
     out.flush()?;
-    Ok(outcome)
+    Ok(looked.needing_code())
 }
 
 /// A file and what becomes of its units.
@@ -210,13 +204,13 @@ struct File {
 
 impl File {
     /// Walks a file; returns `None` if it could not be read, and all complaints.
-    fn read(args: &Args, path: &Path, threads: Threads) -> (Option<File>, Vec<report::Complaint>) {
-        let name = input::display(path);
-        let mut walk = Walk::new(path, &name);
+    fn read(args: &Args, file: &Input, threads: Threads) -> (Option<File>, Vec<report::Complaint>) {
+        let name = file.name();
+        let mut walk = Walk::new(file);
         // IDs decide, and they stand in the tables.
         let options = args.limits.options();
         let options = options.with_tables_only(!args.check).with_check_compressed(args.check);
-        let walked = input::walk(path, args.limits.max_input, &options, threads, &mut walk);
+        let walked = file.walk(args.limits.max_input, &options, threads, &mut walk);
         let mut complaints = std::mem::take(&mut walk.complaints);
         let error = |message| report::Complaint { severity: Severity::Error, message };
         let summary = match walked {
@@ -240,13 +234,34 @@ impl File {
         (Some(File { summary, thin_size, errors, units, answers }), complaints)
     }
 
+    /// Returns what came of a file; `None` if nothing is worth a word.
+    fn seen(args: &Args, input: &Input, file: Option<&File>) -> Option<Seen> {
+        let Some(file) = file else { return Some(Seen::Faults) };
+        let mut asked = file.asked(args, input).peekable();
+        if !input.is_named() && file.errors == 0 && asked.peek().is_none() {
+            return None;
+        }
+        Some(Seen::faults(!file.is_sound() || asked.any(|(_, answers)| !answers.is_served())))
+    }
+
+    /// Returns the GPUs that the file is to have code for, with the answers. Directories have files for GPUs of several
+    /// vendors: each is only asked about GPUs of its own. LLVM bitcode there is a library for compilers.
+    fn asked<'a>(
+        &'a self,
+        args: &'a Args,
+        input: &'a Input,
+    ) -> impl Iterator<Item = (&'a Device, &'a Selection)> {
+        args.gpus.iter().zip(&self.answers).filter(|(gpu, _)| {
+            let is_for = |unit: &Unit| unit.vendor().is_none_or(|vendor| vendor == gpu.vendor());
+            let is_loaded = |unit: &Unit| {
+                unit.candidates().iter().any(|image| image.format() != FileFormat::Bitcode)
+            };
+            input.is_named() || self.units.iter().any(|unit| is_for(unit) && is_loaded(unit))
+        })
+    }
+
     /// Returns whether there is device code, and nothing is wrong with its containers.
     fn is_sound(&self) -> bool {
         self.errors == 0 && !self.units.is_empty()
-    }
-
-    /// Returns whether a container has nothing for one of the GPUs, or none has kernels for it.
-    fn lacks_code(&self) -> bool {
-        !self.answers.iter().all(Selection::is_served)
     }
 }

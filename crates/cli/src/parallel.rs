@@ -1,7 +1,7 @@
 //! Several things at the same time, with the results in order.
 
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::Path;
 use std::thread;
 
 use byte_parts::Bounds;
@@ -41,10 +41,14 @@ impl Threads {
     }
 
     /// Returns how many files to read at the same time, and the threads for each of them.
-    pub(crate) fn for_files(self, files: &[PathBuf]) -> (NonZeroUsize, Threads) {
+    pub(crate) fn for_files<'p>(
+        self,
+        files: impl ExactSizeIterator<Item = &'p Path>,
+    ) -> (NonZeroUsize, Threads) {
+        let count = files.len();
         // The first reader gets all of standard input.
-        let stdin = files.iter().filter(|file| file.as_os_str() == "-").count();
-        self.shared_by(if stdin > 1 { 1 } else { files.len() })
+        let stdin = files.filter(|file| file.as_os_str() == "-").count();
+        self.shared_by(if stdin > 1 { 1 } else { count })
     }
 
     fn shared_by(self, things: usize) -> (NonZeroUsize, Threads) {

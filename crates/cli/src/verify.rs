@@ -10,8 +10,9 @@ use fat_object::{
 };
 
 use crate::help::More;
+use crate::inputs::{Input, Inputs, Seen};
 use crate::naming::triple_text;
-use crate::parallel::{self, Threads};
+use crate::parallel::Threads;
 use crate::{Outcome, input, report, style};
 
 pub(crate) const MORE: More = More {
@@ -33,7 +34,7 @@ pub(crate) const MORE: More = More {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// Files to check; - is standard input
+    /// Files to check, or directories; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Fail if a file has no device images
@@ -47,41 +48,43 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut out = style::plain_stdout();
-    let mut outcome = Outcome::Clean;
-    let (files, threads) = args.threads.for_files(&args.files);
-    let check = |path: &PathBuf| {
+    let check = |file: &Input, threads| {
         let mut findings = Findings::default();
-        let mut visitor = Checker { path, findings: &mut findings };
+        let mut visitor = Checker { file, findings: &mut findings };
         let options = args.limits.options().with_check_compressed(true);
-        let result = input::walk(path, args.limits.max_input, &options, threads, &mut visitor);
+        let result = file.walk(args.limits.max_input, &options, threads, &mut visitor);
         (result, findings)
     };
-    parallel::in_order(files, &args.files, check, |path, (result, visitor)| {
-        let file = input::display(path);
-        let shown = style::printable(&file);
+    let inputs = Inputs::find(&args.files);
+    let looked = inputs.look(args.threads, "checking", check, |file, (result, visitor)| {
+        if file.is_passed_over(result.as_ref().is_ok_and(|summary| summary.images > 0), &result) {
+            return Ok(Seen::Nothing);
+        }
+        let shown = style::printable(file.name());
         for finding in &visitor.findings {
             writeln!(out, "{shown}: {}", style::printable(finding))?;
         }
         let verdict = match result {
             Ok(summary) if summary.findings > 0 => {
-                outcome = Outcome::Faults;
-                return Ok(());
+                return Ok(Seen::Faults);
             }
-            Ok(summary) => judge(args, path, &summary, &visitor),
+            Ok(summary) => judge(args, file.path(), &summary, &visitor),
             Err(error) => Err(report::reason(&error)),
         };
         match verdict {
-            Ok(what) => writeln!(out, "{shown}: ok, {what}")?,
+            Ok(what) => {
+                writeln!(out, "{shown}: ok, {what}")?;
+                Ok(Seen::Well)
+            }
             Err(why) => {
                 out.flush()?;
-                report::error(&format_args!("{file}: {why}"));
-                outcome = Outcome::Faults;
+                report::error(&format_args!("{}: {why}", file.name()));
+                Ok(Seen::Faults)
             }
         }
-        io::Result::Ok(())
     })?;
     out.flush()?;
-    Ok(outcome)
+    Ok(if args.require_images { looked.needing_code() } else { looked.outcome() })
 }
 
 /// Returns the text for a file without findings, or the reason why it does not pass.
@@ -142,7 +145,7 @@ struct Findings {
 }
 
 struct Checker<'a> {
-    path: &'a Path,
+    file: &'a Input,
     findings: &'a mut Findings,
 }
 
@@ -181,6 +184,6 @@ impl Visitor for Checker<'_> {
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        input::open_thin_member(self.path, name)
+        self.file.open_thin_member(name)
     }
 }

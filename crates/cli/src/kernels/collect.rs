@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use byte_parts::ReadSeek;
@@ -11,6 +10,7 @@ use device_code::{Kernel, KernelKind, KernelRule, Measure, Stored, Version, dema
 use fat_object::{FileFormat, Finding, Image, ImageInfo, Severity, Summary, Visitor};
 
 use crate::input;
+use crate::inputs::Input;
 use crate::naming::{group, marked};
 use crate::parallel::Threads;
 use crate::select::Selection;
@@ -118,6 +118,14 @@ impl Names {
 }
 
 impl Collected {
+    /// Adds those of another file.
+    pub(super) fn append(&mut self, mut other: Collected) {
+        let before = self.images.len();
+        other.rows.iter_mut().for_each(|row| row.image += before);
+        self.images.append(&mut other.images);
+        self.rows.append(&mut other.rows);
+    }
+
     /// Returns the target of a kernel's image.
     pub(super) fn target(&self, row: &Row) -> &str {
         self.image(row).map_or("", |image| &image.target)
@@ -218,9 +226,9 @@ pub(super) struct Wanted<'a> {
     pub(super) limits: &'a input::Limits,
 }
 
-pub(super) fn collect(wanted: &Wanted<'_>, path: &Path, threads: Threads) -> Found {
+pub(super) fn collect(wanted: &Wanted<'_>, file: &Input, threads: Threads) -> Found {
     let mut collector = Collector {
-        path,
+        file,
         wanted,
         collected: Collected::default(),
         names: Names::default(),
@@ -228,14 +236,14 @@ pub(super) fn collect(wanted: &Wanted<'_>, path: &Path, threads: Threads) -> Fou
         warnings: Vec::new(),
     };
     let (options, max) = (wanted.limits.options(), wanted.limits.max_input);
-    let summary = input::walk(path, max, &options, threads, &mut collector);
+    let summary = file.walk(max, &options, threads, &mut collector);
     let Collector { mut collected, faults, warnings, .. } = collector;
     collected.mark_copies();
     Found { collected, summary, faults, warnings }
 }
 
 struct Collector<'a> {
-    path: &'a Path,
+    file: &'a Input,
     wanted: &'a Wanted<'a>,
     collected: Collected,
     names: Names,
@@ -299,7 +307,7 @@ impl Visitor for Collector<'_> {
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        input::open_thin_member(self.path, name)
+        self.file.open_thin_member(name)
     }
 }
 

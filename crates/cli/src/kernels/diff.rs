@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::slice;
 
 use device_code::{KernelRule, Measure, Stored};
 use serde_json::{Map, Value, json};
@@ -11,6 +12,7 @@ use super::collect::{self, Collected, Found, Row, Wanted};
 use super::complain;
 use super::rules::Rules;
 use crate::help::More;
+use crate::inputs::{Input, Inputs, Seen};
 use crate::parallel::Threads;
 use crate::select::Selection;
 use crate::style::{self, PLAIN, TARGET};
@@ -95,6 +97,30 @@ struct Sum {
     has_code: bool,
 }
 
+/// The kernels of one of the two files, or of all files below a directory.
+struct Side {
+    collected: Collected,
+    is_faulty: bool,
+    is_read: bool,
+}
+
+fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
+    let mut side = Side { collected: Collected::default(), is_faulty: false, is_read: true };
+    let collect = |file: &Input, threads| collect::collect(wanted, file, threads);
+    let inputs = Inputs::find(slice::from_ref(path));
+    let looked = inputs.look(args.threads, "reading", collect, |file, found: Found| {
+        if file.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
+            return Ok(Seen::Nothing);
+        }
+        let seen = Seen::faults(complain(wanted, file.name(), &found));
+        side.is_read &= is_read(&found);
+        side.collected.append(found.collected);
+        Ok(seen)
+    })?;
+    side.is_faulty = looked.outcome() == Outcome::Faults;
+    Ok(side)
+}
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
     let wanted = Wanted {
@@ -103,14 +129,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         has_arguments: false,
         limits: &args.limits,
     };
-    let [old, new] =
-        [&args.old, &args.new].map(|path| collect::collect(&wanted, path, args.threads));
-    let mut is_faulty = false;
-    for (path, found) in [(&args.old, &old), (&args.new, &new)] {
-        is_faulty |= complain(&wanted, &input::display(path), found);
-    }
+    let (old, new) = (side(args, &wanted, &args.old)?, side(args, &wanted, &args.new)?);
+    let mut is_faulty = old.is_faulty || new.is_faulty;
     // A comparison with a file that was not read would show that everything is new, or gone.
-    if [&old, &new].iter().any(|found| !is_read(found)) {
+    if !(old.is_read && new.is_read) {
         return Ok(Outcome::Faults);
     }
     let (old, new) = (&old.collected, &new.collected);

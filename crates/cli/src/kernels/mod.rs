@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use device_code::{KernelRule, Measure};
 
 use crate::help::More;
-use crate::parallel::{self, Threads};
+use crate::inputs::{Input, Inputs, Seen};
+use crate::parallel::Threads;
 use crate::select::Selection;
 use crate::{Outcome, input, report, style};
 use collect::{Found, Wanted};
@@ -135,45 +136,45 @@ fn absolute(text: &str) -> Result<KernelRule, String> {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
     let mut out = if args.json { Box::new(style::plain_stdout()) } else { style::stdout() };
-    let mut outcome = Outcome::Clean;
     let mut rules = Rules::new(&args.fail_on, args.mangled);
     let mut is_first = true;
     if args.json {
         write!(out, "[")?;
     }
-    let (files, threads) = args.threads.for_files(&args.files);
     let wanted = Wanted {
         selection: &args.selection,
         glob: args.name.as_deref(),
         has_arguments: args.json,
         limits: &args.limits,
     };
-    let collect = |path: &PathBuf| collect::collect(&wanted, path, threads);
-    parallel::in_order(files, &args.files, collect, |path, found: Found| {
-        let file = input::display(path);
-        rules.add(&file, &found.collected);
+    let collect = |file: &Input, threads| collect::collect(&wanted, file, threads);
+    let inputs = Inputs::find(&args.files);
+    let looked = inputs.look(args.threads, "reading", collect, |file, found: Found| {
+        if file.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
+            return Ok(Seen::Nothing);
+        }
+        let file = file.name();
+        rules.add(file, &found.collected);
         if args.json {
-            record::write(&mut out, &file, &found.collected, &mut is_first)?;
+            record::write(&mut out, file, &found.collected, &mut is_first)?;
         } else {
             if !std::mem::take(&mut is_first) {
                 writeln!(out)?;
             }
-            view::text(&mut out, args, &file, &found)?;
+            view::text(&mut out, args, file, &found)?;
         }
         out.flush()?;
-        if complain(&wanted, &file, &found) {
-            outcome = Outcome::Faults;
-        }
-        io::Result::Ok(())
+        Ok(Seen::faults(complain(&wanted, file, &found)))
     })?;
     if args.json {
         writeln!(out, "{}]", if is_first { "" } else { "\n" })?;
     }
     out.flush()?;
-    if rules.report() {
-        outcome = Outcome::Faults;
+    let outcome = looked.outcome();
+    match rules.report() {
+        true => Ok(Outcome::Faults),
+        false => Ok(outcome),
     }
-    Ok(outcome)
 }
 
 /// Prints the faults of a file; returns `true` if there were any.

@@ -1,19 +1,18 @@
 //! The walk through a file: its units, and what is wrong in it.
 
 use std::io;
-use std::path::Path;
 
 use byte_parts::ReadSeek;
 use device_select::{Collector, Unit};
 use fat_object::{Container, ContainerKind, ErrorKind, Finding, Image, Location, Visitor};
 
-use crate::{input, report};
+use crate::inputs::Input;
+use crate::report;
 
 /// Visitor that collects units, and complaints.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
-    path: &'a Path,
-    file: &'a str,
+    file: &'a Input,
     collector: Collector,
     pub(super) errors: usize,
     /// Size of the files that a thin archive names.
@@ -22,9 +21,9 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(path: &'a Path, file: &'a str) -> Self {
+    pub(super) fn new(file: &'a Input) -> Self {
         let collector = Collector::default();
-        Walk { path, file, collector, errors: 0, thin_size: 0, complaints: Vec::new() }
+        Walk { file, collector, errors: 0, thin_size: 0, complaints: Vec::new() }
     }
 
     /// Returns the units, when the walk is over.
@@ -59,11 +58,11 @@ impl Visitor for Walk<'_> {
         if finding.error().kind() == ErrorKind::Disagreement {
             return Ok(());
         }
-        self.complaints.push(report::Complaint::new(self.file, finding));
+        self.complaints.push(report::Complaint::new(self.file.name(), finding));
         Ok(())
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        input::open_thin_member(self.path, name)
+        self.file.open_thin_member(name)
     }
 }

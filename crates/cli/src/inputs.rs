@@ -1,0 +1,220 @@
+//! The files that a command looks into: those that are named, and those below directories.
+
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use byte_parts::ReadSeek;
+use fat_object::{Summary, Visitor};
+
+use crate::opened::MaxInput;
+use crate::parallel::{self, Threads};
+use crate::progress::Progress;
+use crate::{Outcome, input, report};
+
+/// A file to look into.
+#[derive(Debug)]
+pub(crate) struct Input {
+    path: PathBuf,
+    /// Its name in messages.
+    name: String,
+    /// The position of the argument that leads to it.
+    root: usize,
+    /// `true` if the argument is the file itself. Of others only those with device code are worth a word.
+    is_named: bool,
+}
+
+impl Input {
+    /// Returns a file that is named.
+    pub(crate) fn named(path: &Path) -> Self {
+        Input { path: path.to_owned(), name: input::display(path), root: 0, is_named: true }
+    }
+
+    /// Returns the name for messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns whether the user named the file. Nothing is said of others if they hold no device code.
+    pub(crate) fn is_named(&self) -> bool {
+        self.is_named
+    }
+
+    /// Walks the file; an error if it is another file at the end.
+    pub(crate) fn walk(
+        &self,
+        max: MaxInput,
+        options: &fat_object::Options,
+        threads: Threads,
+        visitor: &mut dyn Visitor,
+    ) -> io::Result<Summary> {
+        input::walk(&self.path, max, options, threads, visitor)
+    }
+
+    /// Opens a file that it names, as a thin archive does.
+    pub(crate) fn open_thin_member(&self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        input::open_thin_member(&self.path, name)
+    }
+
+    /// Returns whether nothing is to be said of a file with nothing to show.
+    pub(crate) fn is_passed_over(&self, shows: bool, summary: &io::Result<Summary>) -> bool {
+        !self.is_named && !shows && summary.as_ref().is_ok_and(|summary| summary.findings == 0)
+    }
+}
+
+/// What came of a look into a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// There is no device code, and the user did not name the file.
+    Nothing,
+    /// All is well.
+    Well,
+    /// Something is wrong.
+    Faults,
+}
+
+impl Seen {
+    /// Returns faults if there are some.
+    pub(crate) fn faults(are_there: bool) -> Self {
+        if are_there { Seen::Faults } else { Seen::Well }
+    }
+}
+
+/// What came of a look into all files.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    outcome: Outcome,
+    /// What is to be said of the directories in which nothing was seen.
+    empty: Vec<String>,
+}
+
+impl Looked {
+    /// Returns the outcome, and notes each directory in which nothing was seen.
+    pub(crate) fn outcome(self) -> Outcome {
+        self.empty.iter().for_each(|text| report::note(text));
+        self.outcome
+    }
+
+    /// Returns the outcome for a question about device code: a directory in which nothing was seen is an error.
+    pub(crate) fn needing_code(self) -> Outcome {
+        self.empty.iter().for_each(|text| report::error(text));
+        if self.empty.is_empty() { self.outcome } else { Outcome::Faults }
+    }
+}
+
+/// The files of all arguments.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    files: Vec<Input>,
+    /// The arguments that are directories.
+    directories: Vec<(usize, String)>,
+    /// Whether there are directories that cannot be read.
+    has_faults: bool,
+    /// The text for what is looked for in directories.
+    sought: &'static str,
+}
+
+impl Inputs {
+    /// Finds the files: those that are named, and all below directories that are named. Complains of directories that cannot
+    /// be read.
+    ///
+    /// Links below a directory are not followed: what they lead to is looked into where it lies, if it lies there.
+    pub(crate) fn find(arguments: &[PathBuf]) -> Self {
+        let mut found = Inputs {
+            files: Vec::new(),
+            directories: Vec::new(),
+            has_faults: false,
+            sought: "device code",
+        };
+        for (root, path) in arguments.iter().enumerate() {
+            if path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|data| data.is_dir()) {
+                found.directories.push((root, input::display(path)));
+                found.add_all_below(root, path);
+            } else {
+                found.files.push(Input { root, ..Input::named(path) });
+            }
+        }
+        found
+    }
+
+    /// Sets the words for what is looked for in directories: a note says that it is not there.
+    pub(crate) fn seeking(self, sought: &'static str) -> Self {
+        Inputs { sought, ..self }
+    }
+
+    fn add_all_below(&mut self, root: usize, directory: &Path) {
+        let mut waiting = vec![directory.to_owned()];
+        while let Some(directory) = waiting.pop() {
+            let entries = fs::read_dir(&directory).and_then(Iterator::collect);
+            let mut entries: Vec<DirEntry> = match entries {
+                Ok(entries) => entries,
+                Err(error) => {
+                    let (name, why) = (input::display(&directory), report::reason(&error));
+                    report::error(&format_args!("{name}: {why}"));
+                    self.has_faults = true;
+                    continue;
+                }
+            };
+            entries.sort_by_cached_key(DirEntry::file_name);
+            let first_below = waiting.len();
+            for entry in entries {
+                let path = entry.path();
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => waiting.push(path),
+                    Ok(kind) if kind.is_file() => {
+                        let name = input::display(&path);
+                        self.files.push(Input { path, name, root, is_named: false });
+                    }
+                    // Links, pipes and devices.
+                    _ => {}
+                }
+            }
+            if let Some(below) = waiting.get_mut(first_below..) {
+                below.reverse();
+            }
+        }
+    }
+
+    /// Returns whether an argument is more than one file.
+    pub(crate) fn are_many(&self) -> bool {
+        self.files.len() > 1 || !self.directories.is_empty()
+    }
+
+    /// Does something with each file, by several threads, and hands the results over in order, here. A line shows on a
+    /// terminal if it takes long.
+    pub(crate) fn look<R: Send>(
+        &self,
+        threads: Threads,
+        doing: &str,
+        work: impl Fn(&Input, Threads) -> R + Sync,
+        mut take: impl FnMut(&Input, R) -> io::Result<Seen>,
+    ) -> io::Result<Looked> {
+        let _progress = self.are_many().then(|| Progress::start(doing));
+        let mut outcome = if self.has_faults { Outcome::Faults } else { Outcome::Clean };
+        let mut seen = vec![false; self.directories.len()];
+        let (at_once, each) = threads.for_files(self.files.iter().map(Input::path));
+        let work = |file: &Input| work(file, each);
+        parallel::in_order(at_once, &self.files, work, |file, result| {
+            let this = take(file, result)?;
+            if this == Seen::Faults {
+                outcome = Outcome::Faults;
+            }
+            for ((root, _), seen) in self.directories.iter().zip(&mut seen) {
+                *seen |= *root == file.root && this != Seen::Nothing;
+            }
+            io::Result::Ok(())
+        })?;
+        let mut empty = Vec::new();
+        for ((root, name), _) in self.directories.iter().zip(seen).filter(|(_, seen)| !seen) {
+            let count = self.files.iter().filter(|file| file.root == *root).count();
+            let files = if count == 1 { "file" } else { "files" };
+            empty.push(format!("{name}: no {} in {count} {files}", self.sought));
+        }
+        Ok(Looked { outcome, empty })
+    }
+}
