@@ -61,6 +61,11 @@ fn unreadable_inputs_are_errors() {
         (&*long, "nnn", "File name too long"),
     ] {
         for (tool, args) in READERS {
+            // These look into all files of a directory.
+            let looks = ["ls", "match", "verify", "kernels", "diff"];
+            if name == "directory" && looks.iter().any(|command| args.starts_with(command)) {
+                continue;
+            }
             let mut words = words(tool, args, [name, ""]);
             if name == "secret" {
                 let Some(nobody) = as_nobody(&words) else { continue };
