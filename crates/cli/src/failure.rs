@@ -9,6 +9,10 @@ use crate::{Outcome, report};
 pub(crate) enum Failure {
     /// Errors, one line each.
     Complaints(Vec<String>),
+    /// There is no device code in the file: an error if the user named it.
+    NoCode,
+    /// There is device code, but none that the command is about: errors if the user named the file.
+    NotConcerned(Vec<String>),
     /// Standard output was closed early: print nothing.
     ReaderLeft,
 }
@@ -27,15 +31,19 @@ impl Failure {
         }
     }
 
-    /// Reports each complaint by `say`.
-    pub(crate) fn report(self, say: impl Fn(&str)) -> io::Result<Outcome> {
+    /// Returns the errors; `Err` if nothing is to be printed.
+    pub(crate) fn complaints(self) -> io::Result<Vec<String>> {
         match self {
             Failure::ReaderLeft => Err(io::ErrorKind::BrokenPipe.into()),
-            Failure::Complaints(complaints) => {
-                complaints.iter().for_each(|complaint| say(complaint));
-                Ok(Outcome::Faults)
-            }
+            Failure::NoCode => Ok(vec!["no device code found".to_owned()]),
+            Failure::Complaints(complaints) | Failure::NotConcerned(complaints) => Ok(complaints),
         }
+    }
+
+    /// Reports each complaint by `say`.
+    pub(crate) fn report(self, say: impl Fn(&str)) -> io::Result<Outcome> {
+        self.complaints()?.iter().for_each(|complaint| say(complaint));
+        Ok(Outcome::Faults)
     }
 }
 

@@ -180,6 +180,21 @@ impl Inputs {
         }
     }
 
+    /// Returns all files, in order.
+    pub(crate) fn files(&self) -> &[Input] {
+        &self.files
+    }
+
+    /// Returns whether there is a directory among the arguments.
+    pub(crate) fn have_directory(&self) -> bool {
+        !self.directories.is_empty()
+    }
+
+    /// Returns whether some could not be found.
+    pub(crate) fn have_faults(&self) -> bool {
+        self.has_faults
+    }
+
     /// Returns whether an argument is more than one file.
     pub(crate) fn are_many(&self) -> bool {
         self.files.len() > 1 || !self.directories.is_empty()

@@ -124,7 +124,7 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
     };
     let images = || contents.images().iter().filter(|image| !is_host(image));
     if images().next().is_none() {
-        return Err("no device code found".to_owned().into());
+        return Err(Failure::NoCode);
     }
     let missing: Vec<String> = (args.requests().iter())
         .filter(|request| {
@@ -146,7 +146,12 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
             }
         })
         .collect();
-    if !missing.is_empty() {
+    // A directory has files for other GPUs, too.
+    let is_concerned = missing.len() < args.requests().len();
+    if !missing.is_empty() && !subject.is_named && !is_concerned {
+        return Err(Failure::NotConcerned(missing));
+    }
+    if !missing.is_empty() && subject.is_named {
         let advice = "; --allow-missing ignores this";
         let missing: Vec<_> = missing.iter().map(|why| format!("{why}{advice}")).collect();
         return Err(missing.into());

@@ -15,6 +15,7 @@ use super::options::Options;
 use super::report::{self, FileRow, Work};
 use super::wishes::Wishes;
 use crate::failure::Failure;
+use crate::inputs::{Input, Inputs};
 use crate::opened::Opened;
 use crate::output::{How, Outputs, is_same};
 use crate::positioned::Positioned;
@@ -24,6 +25,8 @@ use crate::{Outcome, input, report as messages, style};
 
 /// A file to be edited, for who decides how.
 pub(crate) struct Subject<'a> {
+    /// `false` for a file of a directory that is named, and may hold nothing for the command.
+    pub(crate) is_named: bool,
     pub(crate) contents: &'a EditableFile,
     pub(crate) file: &'a File,
     pub(crate) limits: &'a input::Limits,
@@ -43,35 +46,40 @@ impl Editor<'_> {
         mut self,
         decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> io::Result<Outcome> {
-        if let Some(fault) = self.options.output.fault(self.files) {
+        let inputs = Inputs::find(self.files);
+        if let Some(fault) = self.options.output.fault(self.files, inputs.have_directory()) {
             crate::arguments::usage(fault);
         }
-        let mut outcome = Outcome::Clean;
+        let mut outcome = if inputs.have_faults() { Outcome::Faults } else { Outcome::Clean };
         let mut rows = Vec::new();
+        // Files with code for other GPUs than those of the command.
+        let mut left = Vec::new();
         let mut in_packages = None;
-        for path in self.files {
-            let file = input::display(path);
-            let progress = Progress::start(&format!("{} {file}", self.work.doing()));
-            let edited = self.edit(path, &file, &decide);
+        for file in inputs.files() {
+            let (path, name) = (file.path(), file.name());
+            let progress = Progress::start(&format!("{} {name}", self.work.doing()));
+            let edited = self.edit(file, &decide);
             drop(progress);
             match edited {
                 Ok(row) => {
-                    row.messages(&file, self.work);
+                    row.messages(name, self.work, file.is_named());
                     if self.options.output.in_place && row.is_written() && in_packages.is_none() {
                         in_packages =
                             Some(path).filter(|path| attributes::lies_in_python_package(path));
                     }
                     rows.push(row);
                 }
-                Err(Failure::ReaderLeft) => return Err(io::ErrorKind::BrokenPipe.into()),
-                Err(Failure::Complaints(complaints)) => {
+                Err(Failure::NoCode) if !file.is_named() => {}
+                Err(Failure::NotConcerned(_)) if !file.is_named() => left.push(name),
+                Err(failure) => {
+                    let complaints = failure.complaints()?;
                     // A long list of the like helps nobody.
                     const MOST: usize = 5;
                     for complaint in complaints.iter().take(MOST) {
-                        messages::error(&format_args!("{file}: {complaint}"));
+                        messages::error(&format_args!("{name}: {complaint}"));
                     }
                     if let Some(more) = complaints.len().checked_sub(MOST).filter(|&n| n > 0) {
-                        messages::error(&format_args!("{file}: ... and {more} more"));
+                        messages::error(&format_args!("{name}: ... and {more} more"));
                     }
                     outcome = Outcome::Faults;
                 }
@@ -83,8 +91,18 @@ impl Editor<'_> {
                 "{file}: the RECORD of its Python package still has the old size and hash"
             ));
         }
+        if !left.is_empty() {
+            let files = messages::few(&left);
+            messages::note(&format_args!("left alone, as no option is about their code: {files}"));
+        }
+        if inputs.have_directory() && rows.is_empty() && outcome == Outcome::Clean {
+            messages::error(&"no file with device code to edit");
+            outcome = Outcome::Faults;
+        }
         if self.options.output.json {
             report::json(&rows)?;
+        } else if inputs.have_directory() {
+            report::print_files(&rows)?;
         } else if !self.options.output.is_stdout() {
             report::print(&rows, self.work)?;
         }
@@ -93,10 +111,10 @@ impl Editor<'_> {
 
     fn edit(
         &mut self,
-        path: &Path,
-        name: &str,
+        named: &Input,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<FileRow, Failure> {
+        let (path, is_named) = (named.path(), named.is_named());
         let opened = match self.options.output.in_place {
             true => Opened::regular(path),
             false => Opened::new(path, self.options.limits.max_input),
@@ -111,9 +129,10 @@ impl Editor<'_> {
 
         let (contents, warnings) = self.survey(&input)?;
         if contents.containers().is_empty() {
-            return Err("no device code found".to_owned().into());
+            return Err(Failure::NoCode);
         }
-        let subject = Subject { contents: &contents, file: &input, limits: &self.options.limits };
+        let subject =
+            Subject { is_named, contents: &contents, file: &input, limits: &self.options.limits };
         let mut wishes = decide(&subject, &self.images)?;
         wishes.warnings.extend(warnings);
         let plan = contents
@@ -145,7 +164,7 @@ impl Editor<'_> {
             wishes.warnings.extend(lost);
             wishes.warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
         }
-        let row = FileRow::new(name, target, &contents, &plan, &wishes);
+        let row = FileRow::new(named.name(), target, &contents, &plan, &wishes);
         Ok(row.written(self.options.output.dry_run, replaces))
     }
 

@@ -140,8 +140,8 @@ impl FileRow {
     }
 
     /// Prints notes and warnings to standard error.
-    pub(super) fn messages(&self, file: &str, work: Work) {
-        if !self.changed {
+    pub(super) fn messages(&self, file: &str, work: Work, is_named: bool) {
+        if !self.changed && is_named {
             let left = match (self.dry_run, self.in_place) {
                 (true, _) => "",
                 (false, true) => ", left alone",
@@ -269,6 +269,33 @@ pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
         };
         table.print(&mut out, "  ", style::terminal_width())?;
     }
+    out.flush()
+}
+
+/// Prints a line for each file that changes, and the total.
+pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
+    let mut out = style::stdout();
+    let mut table = Table::default()
+        .column("FILE", Align::Left, PLAIN)
+        .column("BEFORE", Align::Right, PLAIN)
+        .column("AFTER", Align::Right, PLAIN)
+        .column("RATIO", Align::Right, PLAIN);
+    let mut row = |name: &str, before: u64, after: u64| {
+        let ratio = style::percent(after, before);
+        table.row(&[name.to_owned(), style::size(before), style::size(after), ratio]);
+    };
+    let changed = || rows.iter().filter(|row| row.changed);
+    for file in changed() {
+        row(&file.file, file.size_before, file.size_after);
+    }
+    let count = changed().count();
+    if count != 1 {
+        let sum = |size: &dyn Fn(&FileRow) -> u64| changed().map(size).fold(0, u64::saturating_add);
+        let files = if rows.iter().any(|row| row.dry_run) { "files, not written" } else { "files" };
+        let name = format!("{count} {files}");
+        row(&name, sum(&|file| file.size_before), sum(&|file| file.size_after));
+    }
+    table.print(&mut out, "", style::terminal_width())?;
     out.flush()
 }
 
