@@ -10,7 +10,7 @@ use fat_object::{Summary, Visitor};
 use crate::opened::MaxInput;
 use crate::parallel::{self, Threads};
 use crate::progress::Progress;
-use crate::{Outcome, input, report};
+use crate::{Outcome, input, report, style};
 
 /// A file to look into.
 #[derive(Debug)]
@@ -28,6 +28,11 @@ impl Input {
     /// Returns a file that is named.
     pub(crate) fn named(path: &Path) -> Self {
         Input { path: path.to_owned(), name: input::display(path), root: 0, is_named: true }
+    }
+
+    /// Returns a file that was found, not named.
+    pub(crate) fn found(path: &Path) -> Self {
+        Input { is_named: false, ..Input::named(path) }
     }
 
     /// Returns the name for messages.
@@ -227,8 +232,7 @@ impl Inputs {
         let mut empty = Vec::new();
         for ((root, name), _) in self.directories.iter().zip(seen).filter(|(_, seen)| !seen) {
             let count = self.files.iter().filter(|file| file.root == *root).count();
-            let files = if count == 1 { "file" } else { "files" };
-            empty.push(format!("{name}: no {} in {count} {files}", self.sought));
+            empty.push(format!("{name}: no {} in {}", self.sought, style::files(count)));
         }
         Ok(Looked { outcome, empty })
     }

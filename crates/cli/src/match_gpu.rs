@@ -1,7 +1,7 @@
 //! `offload match`: which image each container gives a GPU, and why not the others.
 
 mod json;
-mod view;
+pub(crate) mod view;
 mod walk;
 
 use std::io::{self, Write};
@@ -94,15 +94,29 @@ enum Jit {
     Disable,
 }
 
+/// A question about files.
+pub(crate) struct Question<'a> {
+    pub(crate) gpus: Vec<Device>,
+    /// Only containers of these kinds; of all kinds if there are none.
+    pub(crate) kinds: &'a [Runtime],
+    /// Whether images are compared with the names of their entries.
+    pub(crate) check: bool,
+    pub(crate) limits: &'a input::Limits,
+}
+
 impl Args {
-    /// Returns the GPUs, with the driver set as asked.
-    fn devices(&self) -> Vec<Device> {
+    fn question(&self) -> Question<'_> {
         let ptx_jit = match self.ptx_jit {
             None => PtxJit::Needed,
             Some(Jit::Force) => PtxJit::Forced,
             Some(Jit::Disable) => PtxJit::Disabled,
         };
-        self.gpus.iter().map(|gpu| gpu.clone().with_ptx_jit(ptx_jit)).collect()
+        Question {
+            gpus: self.gpus.iter().map(|gpu| gpu.clone().with_ptx_jit(ptx_jit)).collect(),
+            kinds: &self.kinds,
+            check: self.check,
+            limits: &self.limits,
+        }
     }
 }
 
@@ -113,7 +127,8 @@ fn runtime() -> impl TypedValueParser<Value = Runtime> {
         .try_map(|name| Runtime::from_name(&name).ok_or("not a runtime"))
 }
 
-fn gpu(typed: &str) -> Result<Device, String> {
+/// Reads the name of a GPU.
+pub(crate) fn gpu(typed: &str) -> Result<Device, String> {
     Device::parse(typed).map_err(|reason| suggest::not_a_device(typed, &reason))
 }
 
@@ -130,10 +145,13 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
     let mut hints = Vec::new();
     let mut printed = false;
-    let read = |file: &Input, threads| File::read(args, file, threads);
+    let question = args.question();
+    let read = |file: &Input, threads| File::read(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
     let looked = inputs.look(args.threads, "matching", read, |input, (file, complaints)| {
-        let Some(seen) = File::seen(args, input, file.as_ref()) else { return Ok(Seen::Nothing) };
+        let Some(seen) = File::seen(&question, input, file.as_ref()) else {
+            return Ok(Seen::Nothing);
+        };
         complaints.iter().for_each(report::Complaint::report);
         let name = input.name();
         let Some(file) = file.filter(|file| !args.quiet && !file.units.is_empty()) else {
@@ -150,7 +168,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                 (gpus, answers) => view::several_gpus(&mut out, &file.units, gpus, answers)?,
             }
         }
-        for (gpu, answers) in file.asked(args, input) {
+        for (gpu, answers) in file.asked(&question, input) {
             let answers = answers.answers();
             view::conclusion(&mut out, name, &file.units, gpu, answers)?;
             hints.extend(view::hint(&file.units, gpu, answers));
@@ -171,10 +189,13 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let mut out = style::plain_stdout();
     let mut first = true;
     write!(out, "[")?;
-    let read = |file: &Input, threads| File::read(args, file, threads);
+    let question = args.question();
+    let read = |file: &Input, threads| File::read(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
     let looked = inputs.look(args.threads, "matching", read, |input, (file, complaints)| {
-        let Some(seen) = File::seen(args, input, file.as_ref()) else { return Ok(Seen::Nothing) };
+        let Some(seen) = File::seen(&question, input, file.as_ref()) else {
+            return Ok(Seen::Nothing);
+        };
         complaints.iter().for_each(report::Complaint::report);
         let Some(file) = file else { return Ok(seen) };
         for (n, unit) in file.units.iter().enumerate() {
@@ -193,24 +214,29 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
 }
 
 /// A file and what becomes of its units.
-struct File {
+pub(crate) struct File {
     summary: Summary,
     thin_size: u64,
     errors: usize,
-    units: Vec<Unit>,
+    pub(crate) units: Vec<Unit>,
     /// One for each GPU.
     answers: Vec<Selection>,
 }
 
 impl File {
     /// Walks a file; returns `None` if it could not be read, and all complaints.
-    fn read(args: &Args, file: &Input, threads: Threads) -> (Option<File>, Vec<report::Complaint>) {
+    pub(crate) fn read(
+        question: &Question<'_>,
+        file: &Input,
+        threads: Threads,
+    ) -> (Option<File>, Vec<report::Complaint>) {
+        let &Question { ref gpus, kinds, check, limits } = question;
         let name = file.name();
         let mut walk = Walk::new(file);
         // IDs decide, and they stand in the tables.
-        let options = args.limits.options();
-        let options = options.with_tables_only(!args.check).with_check_compressed(args.check);
-        let walked = file.walk(args.limits.max_input, &options, threads, &mut walk);
+        let options = limits.options();
+        let options = options.with_tables_only(!check).with_check_compressed(check);
+        let walked = file.walk(limits.max_input, &options, threads, &mut walk);
         let mut complaints = std::mem::take(&mut walk.complaints);
         let error = |message| report::Complaint { severity: Severity::Error, message };
         let summary = match walked {
@@ -222,22 +248,22 @@ impl File {
         };
         let (errors, thin_size) = (walk.errors, walk.thin_size);
         let mut units = walk.finish();
-        units.retain(|unit| args.kinds.is_empty() || args.kinds.contains(&unit.runtime()));
+        units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
         if units.is_empty() && errors == 0 {
-            let why = match (summary.images, &args.kinds[..]) {
+            let why = match (summary.images, kinds) {
                 (0, _) => report::no_images(&summary).unwrap_or_else(|error| error),
                 (images, _) => format!("none of its {images} images is of the given kind"),
             };
             complaints.push(error(format!("{name}: {why}")));
         }
-        let answers = args.devices().iter().map(|gpu| device_select::select(&units, gpu)).collect();
+        let answers = gpus.iter().map(|gpu| device_select::select(&units, gpu)).collect();
         (Some(File { summary, thin_size, errors, units, answers }), complaints)
     }
 
     /// Returns what came of a file; `None` if nothing is worth a word.
-    fn seen(args: &Args, input: &Input, file: Option<&File>) -> Option<Seen> {
+    fn seen(question: &Question<'_>, input: &Input, file: Option<&File>) -> Option<Seen> {
         let Some(file) = file else { return Some(Seen::Faults) };
-        let mut asked = file.asked(args, input).peekable();
+        let mut asked = file.asked(question, input).peekable();
         if !input.is_named() && file.errors == 0 && asked.peek().is_none() {
             return None;
         }
@@ -246,12 +272,12 @@ impl File {
 
     /// Returns the GPUs that the file is to have code for, with the answers. Directories have files for GPUs of several
     /// vendors: each is only asked about GPUs of its own. LLVM bitcode there is a library for compilers.
-    fn asked<'a>(
+    pub(crate) fn asked<'a>(
         &'a self,
-        args: &'a Args,
+        question: &'a Question<'_>,
         input: &'a Input,
     ) -> impl Iterator<Item = (&'a Device, &'a Selection)> {
-        args.gpus.iter().zip(&self.answers).filter(|(gpu, _)| {
+        question.gpus.iter().zip(&self.answers).filter(|(gpu, _)| {
             let is_for = |unit: &Unit| unit.vendor().is_none_or(|vendor| vendor == gpu.vendor());
             let is_loaded = |unit: &Unit| {
                 unit.candidates().iter().any(|image| image.format() != FileFormat::Bitcode)

@@ -8,9 +8,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::help::Group;
 use crate::{
-    Outcome, add, bundle, completions, compress, decompress, extract, fatbin, gpus, help, kernels,
-    ls, manual, match_gpu, native, pack, remove, replace, report, style, thin, unbundle, verify,
-    wrap,
+    Outcome, add, bundle, completions, compress, decompress, doctor, extract, fatbin, gpus, help,
+    kernels, ls, manual, match_gpu, native, pack, remove, replace, report, style, thin, unbundle,
+    verify, wrap,
 };
 
 /// See, extract, edit and verify the GPU code in any file
@@ -36,6 +36,8 @@ enum Command {
     Kernels(kernels::Args),
     /// Show which images and kernels came, went, changed
     Diff(kernels::diff::Args),
+    /// Tell which Python packages have code for this machine's GPUs
+    Doctor(doctor::Args),
     /// List the names of GPUs, with their processors and PCI IDs
     Gpus(gpus::Args),
     /// Check structure, bounds, hashes and rules of composition
@@ -79,6 +81,7 @@ const GROUPS: [Group; 6] = [
             ("match", &match_gpu::MORE),
             ("kernels", &kernels::MORE),
             ("diff", &kernels::diff::MORE),
+            ("doctor", &doctor::MORE),
             ("gpus", &gpus::MORE),
             ("verify", &verify::MORE),
         ],
@@ -143,6 +146,7 @@ pub fn main() -> ExitCode {
         Command::Match(args) => match_gpu::run(&args),
         Command::Kernels(args) => kernels::run(&args),
         Command::Diff(args) => kernels::diff::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Gpus(args) => gpus::run(&args),
         Command::Extract(args) => extract::run(&args),
         Command::Verify(args) => verify::run(&args),

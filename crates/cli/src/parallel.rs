@@ -20,6 +20,11 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
+    /// Returns one thread.
+    pub(crate) fn one() -> Self {
+        Threads { threads: Some(NonZeroU32::MIN) }
+    }
+
     /// Returns the number that was given, without counting the cores, which takes a while.
     pub(crate) fn given(self) -> Option<NonZeroUsize> {
         let number = usize::try_from(self.threads?.get()).ok();

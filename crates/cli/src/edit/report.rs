@@ -285,6 +285,12 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
         table.row(&[name.to_owned(), style::size(before), style::size(after), ratio]);
     };
     let changed = || rows.iter().filter(|row| row.changed);
+    if changed().next().is_none() {
+        if !rows.is_empty() {
+            messages::note(&format_args!("nothing to do in {}", style::files(rows.len())));
+        }
+        return Ok(());
+    }
     for file in changed() {
         row(&file.file, file.size_before, file.size_after);
     }

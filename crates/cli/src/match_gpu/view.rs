@@ -170,7 +170,8 @@ pub(super) fn conclusion(
     writeln!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")
 }
 
-fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Style, String) {
+/// Returns a conclusion in words, and how it is shown.
+pub(crate) fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Style, String) {
     let name = gpu.name();
     let all = || units.iter().zip(answers);
     let left_out = |note| all().filter(move |(_, answer)| answer.note == Some(note));
@@ -311,7 +312,7 @@ fn listed(labels: &[Cow<'_, str>]) -> String {
 ///
 /// LLVM's AMDGPU usage guide finds no difference between the processors of gfx10-3-generic. The override of the GPU
 /// in ROCm for Linux is documented in its issue tracker only.
-pub(super) fn hint(units: &[Unit], gpu: &Device, answers: &[Answer]) -> Option<String> {
+pub(crate) fn hint(units: &[Unit], gpu: &Device, answers: &[Answer]) -> Option<String> {
     let info = gpu.id().processor_info()?;
     if info.name() == "gfx1030" || info.covered_by()?.name() != "gfx10-3-generic" {
         return None;

@@ -1,0 +1,268 @@
+//! `offload doctor`: whether the packages of a Python environment have code for the GPUs of a machine.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use device_select::{Device, Vendor};
+use serde::Serialize;
+
+use crate::environment::{self, Distribution};
+use crate::help::More;
+use crate::inputs::Input;
+use crate::match_gpu::{self, File, Question, view};
+use crate::native::Machine;
+use crate::parallel::{self, Threads};
+use crate::progress::Progress;
+use crate::style::{self, ERROR, HEADING, PLAIN, TARGET};
+use crate::{Outcome, input, report};
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload doctor || true", "ask of all packages whether they run on this machine's GPUs"),
+        ("offload doctor --gpu gfx1100 torch || true", "ask of one package and another GPU"),
+    ],
+    notes: &[
+        "A package has code for a GPU if one of its files does: several builds for one vendor are alternatives. Code in other places \
+         than the files of packages, such as that of the system's libraries, is not looked for.",
+    ],
+};
+
+/// Tell which Python packages have code for this machine's GPUs
+///
+/// Finds packages as pip does: in the environment of python3, or below --prefix. Answers for each in one line: whether it has
+/// code for the GPUs, why not, and what helps. Exits with 1 if a package with device code has none for a GPU.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = MORE.text())]
+pub(crate) struct Args {
+    /// Packages to ask of; all if there are none
+    #[arg(value_name = "PACKAGE")]
+    packages: Vec<String>,
+    /// Ask for these GPUs, not for those of this machine. Repeatable
+    #[arg(long = "gpu", value_name = "TARGET-ID", value_delimiter = ',', value_parser = match_gpu::gpu)]
+    gpus: Vec<Device>,
+    /// Look into this environment, not into that of python3
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+    /// Show packages without device code, too
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON array of all packages
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
+    limits: input::Limits,
+}
+
+/// The answer for a package and a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Answer {
+    Serves,
+    DoesNotServe,
+    /// It has code for GPUs of other vendors only.
+    OtherVendors,
+    NoDeviceCode,
+}
+
+/// One package and one GPU; the fields of one JSON object, in this order.
+#[derive(Debug, Serialize)]
+struct Row {
+    package: String,
+    version: String,
+    gpu: String,
+    answer: Answer,
+    why: String,
+    /// Files with code for GPUs of this vendor, and those of them with code for this GPU.
+    files: usize,
+    serving: usize,
+}
+
+/// A package, and what its files say.
+#[derive(Default)]
+struct Package {
+    files: usize,
+    has_code: bool,
+    vendors: BTreeSet<&'static str>,
+    /// For each GPU: files of its vendor, those with code for it, and the first reason why one has none.
+    of_gpus: Vec<(usize, usize, Option<String>)>,
+    faults: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let found = gpus(args).and_then(|gpus| Ok((gpus, packages(args)?)));
+    let (gpus, distributions) = match found {
+        Ok(found) => found,
+        Err(error) => {
+            report::error(&error);
+            return Ok(Outcome::Faults);
+        }
+    };
+    let question = Question { gpus, kinds: &[], check: false, limits: &args.limits };
+    let progress = Progress::start("looking into packages");
+    let mut rows = Vec::new();
+    let mut outcome = Outcome::Clean;
+    let look = |one: &Distribution| look(&question, one);
+    parallel::in_order(args.threads.count(), &distributions, look, |one, package| {
+        for fault in &package.faults {
+            report::error(fault);
+            outcome = Outcome::Faults;
+        }
+        for (n, gpu) in question.gpus.iter().enumerate() {
+            let row = package.row(one, gpu, n);
+            if row.answer == Answer::DoesNotServe {
+                outcome = Outcome::Faults;
+            }
+            if row.answer != Answer::NoDeviceCode || args.all || !args.packages.is_empty() {
+                rows.push(row);
+            }
+        }
+        io::Result::Ok(())
+    })?;
+    drop(progress);
+    if args.json {
+        let mut out = style::plain_stdout();
+        crate::json::write_pretty(&mut out, &rows)?;
+        out.flush()?;
+        return Ok(outcome);
+    }
+    print(&rows, distributions.len())?;
+    Ok(outcome)
+}
+
+/// Returns the GPUs that are asked for.
+fn gpus(args: &Args) -> Result<Vec<Device>, String> {
+    if !args.gpus.is_empty() {
+        return Ok(args.gpus.clone());
+    }
+    let found = Machine::this().gpus()?;
+    let ids: BTreeSet<&str> = found.iter().map(|gpu| &*gpu.id).collect();
+    report::note(&format_args!(
+        "GPUs of this machine: {}",
+        Vec::from_iter(ids.iter().copied()).join(", ")
+    ));
+    ids.iter().map(|id| match_gpu::gpu(id)).collect()
+}
+
+/// Returns the packages that are asked for.
+fn packages(args: &Args) -> Result<Vec<Distribution>, String> {
+    let path = match &args.prefix {
+        Some(prefix) => environment::search_path_of(prefix)?,
+        None => environment::search_path()?,
+    };
+    let mut found = environment::distributions(&path);
+    let wanted: Vec<String> =
+        args.packages.iter().map(|name| environment::normalized(name)).collect();
+    if let Some((typed, _)) = (args.packages.iter().zip(&wanted))
+        .find(|(_, name)| !found.iter().any(|one| environment::normalized(&one.name) == **name))
+    {
+        return Err(format!("{typed}: no such package is installed"));
+    }
+    if !wanted.is_empty() {
+        found.retain(|one| wanted.contains(&environment::normalized(&one.name)));
+    }
+    Ok(found)
+}
+
+/// Looks into all files of a package.
+fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
+    let nothing = (0, 0, None);
+    let mut package = Package { of_gpus: vec![nothing; question.gpus.len()], ..Package::default() };
+    let files = match distribution.files() {
+        Ok(files) => files,
+        Err(error) => {
+            package.faults.push(error);
+            return package;
+        }
+    };
+    for path in files {
+        let input = Input::found(&path);
+        let (file, _) = File::read(question, &input, Threads::one());
+        let Some(file) = file.filter(|file| !file.units.is_empty()) else { continue };
+        package.files += 1;
+        package.has_code = true;
+        package.vendors.extend(file.units.iter().filter_map(|unit| Some(unit.vendor()?.as_str())));
+        for (gpu, answers) in file.asked(question, &input) {
+            let at = question.gpus.iter().position(|other| other.name() == gpu.name());
+            let Some((files, serving, why)) = at.and_then(|at| package.of_gpus.get_mut(at)) else {
+                continue;
+            };
+            *files += 1;
+            if answers.is_served() {
+                *serving += 1;
+            } else if why.is_none() {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let (_, words) = view::conclude(&file.units, gpu, answers.answers());
+                let hint = view::hint(&file.units, gpu, answers.answers());
+                let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+                *why = Some(format!("{name} {words}{hint}"));
+            }
+        }
+    }
+    package
+}
+
+impl Package {
+    fn row(&self, one: &Distribution, gpu: &Device, at: usize) -> Row {
+        let (files, serving, why) = self.of_gpus.get(at).cloned().unwrap_or_default();
+        let name = gpu.name();
+        let (answer, why) = match (files, serving) {
+            _ if !self.has_code => (Answer::NoDeviceCode, "no device code".to_owned()),
+            (0, _) => {
+                let vendors = Vec::from_iter(self.vendors.iter().copied()).join(", ");
+                let vendor = gpu.vendor().as_str();
+                let why = format!(
+                    "has code for GPUs of {vendors} only; install its build for {vendor}, if it is to use {name}"
+                );
+                (Answer::OtherVendors, why)
+            }
+            (_, 0) => {
+                let advice = match gpu.vendor() {
+                    Vendor::Amd => "install a build for it, or one with generic code",
+                    Vendor::Nvidia => "install a build for it, or one with PTX",
+                    Vendor::Intel => "install a build for it, or one with SPIR-V",
+                    _ => "install a build for it",
+                };
+                (Answer::DoesNotServe, format!("{}; {advice}", why.unwrap_or_default()))
+            }
+            (files, serving) if files == serving => {
+                (Answer::Serves, format!("has code for {name} in {}", style::files(files)))
+            }
+            (files, serving) => (
+                Answer::Serves,
+                format!("has code for {name} in {serving} of {}", style::files(files)),
+            ),
+        };
+        Row {
+            package: one.name.clone(),
+            version: one.version.clone(),
+            gpu: gpu.name(),
+            answer,
+            why,
+            files,
+            serving,
+        }
+    }
+}
+
+fn print(rows: &[Row], packages: usize) -> io::Result<()> {
+    let mut out = style::stdout();
+    if rows.is_empty() {
+        let noun = if packages == 1 { "package has" } else { "packages have" };
+        report::note(&format_args!("none of {packages} {noun} device code"));
+        return out.flush();
+    }
+    for row in rows {
+        let style = match row.answer {
+            Answer::Serves => TARGET,
+            Answer::DoesNotServe => ERROR,
+            Answer::OtherVendors | Answer::NoDeviceCode => PLAIN,
+        };
+        let [name, why] = [format!("{} {}", row.package, row.version), row.why.clone()];
+        let (name, why) = (style::printable(&name), style::printable(&why));
+        writeln!(out, "{HEADING}{name}{HEADING:#}: {style}{why}{style:#}")?;
+    }
+    out.flush()
+}
