@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use device_select::{Fate, Rule, is_host, is_misnamed};
+use device_select::{Fate, Rule, database_target, is_host, is_misnamed};
 use fat_edit::{EditableContainer, EditableFile};
 use fat_object::{ContainerKind, FileFormat, ImageInfo};
+use target_id::Target;
 
 use crate::Outcome;
 use crate::edit::{
@@ -88,6 +89,12 @@ pub(crate) struct Args {
     /// Allow fatbinaries to lose what a GPU of --keep loads from them
     #[arg(long, requires = "keep", conflicts_with = "drop")]
     allow_unserved: bool,
+    /// Delete files of kernel databases for other GPUs from directories
+    ///
+    /// They are what ROCm's libraries load from beside them: code objects and databases of Tensile, hipBLASLt and MIOpen, and
+    /// kernel packs. The name of such a file says its GPU; those that all GPUs use stay.
+    #[arg(long)]
+    databases: bool,
     #[command(flatten)]
     uneditable: Uneditable,
     #[command(flatten)]
@@ -113,7 +120,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         images: NewImages::default(),
         work: Work::Edit,
     };
-    editor.run(|subject, _| decide(args, &rule, subject))
+    let goes = |path: &Path| {
+        let target = args.databases.then(|| database_target(&path.to_string_lossy())).flatten();
+        target.is_some_and(|id| !rule.keeps(&Target::new(None, None, &id)))
+    };
+    editor.run_with(&goes, |subject, _| decide(args, &rule, subject))
 }
 
 fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Failure> {

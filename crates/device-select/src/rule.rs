@@ -198,6 +198,33 @@ impl Fate {
 }
 
 impl Rule {
+    /// Returns whether code for a target stays, in a file of its own: such as those that
+    /// [`database_target`](crate::database_target) knows.
+    ///
+    /// ```
+    /// use device_select::{Rule, Wanted};
+    /// use target_id::Target;
+    ///
+    /// let rule = Rule::keep([Wanted::parse("gfx90a")?]);
+    /// let keeps = |id: &str| rule.keeps(&Target::new(None, None, id));
+    /// assert!(keeps("gfx90a") && keeps("gfx90a:xnack-"));
+    /// assert!(!keeps("gfx906"));
+    /// # Ok::<(), device_select::NotADevice>(())
+    /// ```
+    #[must_use]
+    pub fn keeps(&self, target: &Target) -> bool {
+        let could_load = |wanted: &Wanted| {
+            let states = wanted.device.iter().flat_map(Device::states);
+            wanted.names(target)
+                || states.into_iter().any(|state| compatible(target, state).is_compatible())
+        };
+        match self {
+            Rule::Keep { wanted, exact: true, .. } => wanted.iter().any(|it| it.names(target)),
+            Rule::Keep { wanted, .. } => wanted.iter().any(could_load),
+            Rule::Drop { wanted } => !wanted.iter().any(|it| it.is_for_target(target)),
+        }
+    }
+
     /// Keeps all that devices of these targets could load, in any state that the targets leave open.
     #[must_use]
     pub fn keep(wanted: impl IntoIterator<Item = Wanted>) -> Self {

@@ -1,6 +1,6 @@
 //! The way from a file to a new one.
 
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,16 @@ pub(crate) struct Editor<'a> {
 impl Editor<'_> {
     /// Edits each file by itself, with the wishes that `decide` returns.
     pub(crate) fn run(
+        self,
+        decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> io::Result<Outcome> {
+        self.run_with(&|_| false, decide)
+    }
+
+    /// The same, but files of directories for which `goes` returns `true` are deleted.
+    pub(crate) fn run_with(
         mut self,
+        goes: &dyn Fn(&Path) -> bool,
         decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> io::Result<Outcome> {
         let inputs = Inputs::find(self.files);
@@ -58,7 +67,10 @@ impl Editor<'_> {
         for file in inputs.files() {
             let (path, name) = (file.path(), file.name());
             let progress = Progress::start(&format!("{} {name}", self.work.doing()));
-            let edited = self.edit(file, &decide);
+            let edited = match !file.is_named() && goes(path) {
+                true => self.delete(file),
+                false => self.edit(file, &decide),
+            };
             drop(progress);
             match edited {
                 Ok(row) => {
@@ -107,6 +119,14 @@ impl Editor<'_> {
             report::print(&rows, self.work)?;
         }
         Ok(outcome)
+    }
+
+    fn delete(&self, file: &Input) -> Result<FileRow, Failure> {
+        let size = fs::metadata(file.path())?.len();
+        if !self.options.output.dry_run {
+            fs::remove_file(file.path())?;
+        }
+        Ok(FileRow::deleted(file.name(), size).written(self.options.output.dry_run, true))
     }
 
     fn edit(

@@ -42,6 +42,7 @@ pub(super) struct FileRow {
     dry_run: bool,
     /// `true` if the new file is not the old one.
     changed: bool,
+    deleted: bool,
     size_before: u64,
     size_after: u64,
     targets: Vec<TargetRow>,
@@ -117,6 +118,7 @@ impl FileRow {
             output: input::display(output),
             dry_run: false,
             changed: !plan.is_unchanged(),
+            deleted: false,
             size_before: contents.size(),
             size_after: plan.size(),
             targets: targets(contents, plan),
@@ -125,6 +127,25 @@ impl FileRow {
             warnings: wishes.warnings.clone(),
             in_place: false,
             stay: plan.notes().iter().map(staying).sum(),
+        }
+    }
+
+    /// Returns the row of a file of this many bytes that is deleted.
+    pub(super) fn deleted(file: &str, size: u64) -> Self {
+        FileRow {
+            file: file.to_owned(),
+            output: file.to_owned(),
+            dry_run: false,
+            changed: true,
+            deleted: true,
+            size_before: size,
+            size_after: 0,
+            targets: Vec::new(),
+            containers: Vec::new(),
+            notes: Vec::new(),
+            warnings: Vec::new(),
+            in_place: true,
+            stay: 0,
         }
     }
 
