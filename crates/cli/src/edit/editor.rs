@@ -64,10 +64,16 @@ impl Editor<'_> {
         // Files with code for other GPUs than those of the command.
         let mut left = Vec::new();
         let mut in_packages = None;
-        for file in inputs.files() {
+        let (going, staying): (Vec<&Input>, Vec<&Input>) =
+            inputs.files().iter().partition(|file| !file.is_named() && goes(file.path()));
+        for (file, goes) in each(&staying, false).chain(each(&going, true)) {
             let (path, name) = (file.path(), file.name());
+            if goes && outcome == Outcome::Faults {
+                messages::error(&"no file was deleted, as others could not be edited");
+                break;
+            }
             let progress = Progress::start(&format!("{} {name}", self.work.doing()));
-            let edited = match !file.is_named() && goes(path) {
+            let edited = match goes {
                 true => self.delete(file),
                 false => self.edit(file, &decide),
             };
@@ -291,6 +297,11 @@ impl Editor<'_> {
         });
         Ok((outputs, filled??))
     }
+}
+
+/// Pairs each file with whether it is to be deleted.
+fn each<'f>(files: &[&'f Input], goes: bool) -> impl Iterator<Item = (&'f Input, bool)> {
+    files.iter().map(move |file| (*file, goes))
 }
 
 /// Returns whether there are bundles and offload binaries of both sorts, compressed and plain.
