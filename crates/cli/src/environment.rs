@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::report;
+use crate::{record, report};
 
 /// A distribution that is installed.
 #[derive(Debug)]
@@ -116,8 +116,7 @@ impl Distribution {
         let base = self.info.parent().unwrap_or(Path::new(""));
         let text = fs::read_to_string(&record)
             .map_err(|error| format!("{}: {}", record.display(), report::reason(&error)))?;
-        let paths = text.lines().filter_map(|line| line.rsplitn(3, ',').nth(2));
-        let paths = paths.map(|path| base.join(path.trim_matches('"')));
+        let paths = record::rows(&text).flatten().map(|row| base.join(&*row.path));
         Ok(paths.filter(|path| path.is_file()).collect())
     }
 

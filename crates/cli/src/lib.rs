@@ -43,6 +43,8 @@ mod payload;
 mod permissions;
 mod positioned;
 mod progress;
+mod record;
+mod records;
 mod remove;
 mod replace;
 mod report;

@@ -5,7 +5,6 @@
 //! edit, and other names (hard links) keep the old file.
 
 use std::fs::{File, Metadata};
-use std::path::Path;
 
 #[cfg(unix)]
 use crate::permissions::Permissions;
@@ -110,26 +109,4 @@ fn copy_attributes(old: &File, new: &File) -> Vec<(std::ffi::OsString, std::io::
             new.set_xattr(&name, &value).err().map(|error| (name, error))
         })
         .collect()
-}
-
-/// Returns whether a package of Python is installed or unpacked around the file: it has a list of sizes and hashes.
-pub(super) fn lies_in_python_package(path: &Path) -> bool {
-    let Ok(path) = std::fs::canonicalize(path) else { return false };
-    // An unpacked wheel has `package/lib/libfoo.so` beside `package-1.0.dist-info`.
-    const LEVELS: usize = 4;
-    let installed = |directory: &Path| {
-        directory.ends_with("site-packages") || directory.ends_with("dist-packages")
-    };
-    path.ancestors().skip(1).any(installed)
-        || path.ancestors().skip(1).take(LEVELS).any(has_dist_info)
-}
-
-fn has_dist_info(directory: &Path) -> bool {
-    const ENTRIES: usize = 1000;
-    let Ok(entries) = std::fs::read_dir(directory) else { return false };
-    entries.take(ENTRIES).flatten().any(|entry| {
-        let path = entry.path();
-        path.extension().is_some_and(|extension| extension == "dist-info")
-            && path.join("RECORD").is_file()
-    })
 }

@@ -21,7 +21,7 @@ use crate::output::{How, Outputs, is_same};
 use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::stamp::Stamp;
-use crate::{Outcome, input, report as messages, style};
+use crate::{Outcome, input, records, report as messages, style};
 
 /// A file to be edited, for who decides how.
 pub(crate) struct Subject<'a> {
@@ -63,7 +63,7 @@ impl Editor<'_> {
         let mut rows = Vec::new();
         // Files with code for other GPUs than those of the command.
         let mut left = Vec::new();
-        let mut in_packages = None;
+        let mut edited_files = Vec::new();
         let (going, staying): (Vec<&Input>, Vec<&Input>) =
             inputs.files().iter().partition(|file| !file.is_named() && goes(file.path()));
         for (file, goes) in each(&staying, false).chain(each(&going, true)) {
@@ -81,10 +81,7 @@ impl Editor<'_> {
             match edited {
                 Ok(row) => {
                     row.messages(name, self.work, file.is_named());
-                    if self.options.output.in_place && row.is_written() && in_packages.is_none() {
-                        in_packages =
-                            Some(path).filter(|path| attributes::lies_in_python_package(path));
-                    }
+                    edited_files.push(path);
                     rows.push(row);
                 }
                 Err(Failure::NoCode) if !file.is_named() => {}
@@ -103,11 +100,26 @@ impl Editor<'_> {
                 }
             }
         }
-        if let Some(path) = in_packages {
-            let file = input::display(path);
-            messages::note(&format_args!(
-                "{file}: the RECORD of its Python package still has the old size and hash"
-            ));
+        let records = match self.options.output.in_place {
+            true => records::find(edited_files.iter().copied()),
+            false => Vec::new(),
+        };
+        if !self.options.output.dry_run {
+            let changed = edited_files.iter().zip(&rows).filter(|(_, row)| row.is_written());
+            let changed = records::real_paths(changed.map(|(path, _)| *path));
+            for record in &records {
+                match record.correct(&changed) {
+                    Ok(0) => {}
+                    Ok(count) => messages::note(&format_args!(
+                        "{record}: sizes and hashes of {} corrected",
+                        style::files(count)
+                    )),
+                    Err(error) => {
+                        messages::error(&format_args!("{record}: {}", messages::reason(&error)));
+                        outcome = Outcome::Faults;
+                    }
+                }
+            }
         }
         if !left.is_empty() {
             let files = messages::few(&left);
@@ -121,6 +133,12 @@ impl Editor<'_> {
             report::json(&rows)?;
         } else if inputs.have_directory() {
             report::print_files(&rows)?;
+            let packages = records.iter().map(|record| {
+                let files = edited_files.iter().zip(&rows);
+                let files = files.filter(|(path, _)| record.lists(path)).map(|(_, row)| row);
+                (&*record.name, files.collect())
+            });
+            report::print_packages(packages)?;
         } else if !self.options.output.is_stdout() {
             report::print(&rows, self.work)?;
         }

@@ -295,35 +295,60 @@ pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
 
 /// Prints a line for each file that changes, and the total.
 pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
-    let mut out = style::stdout();
-    let mut table = Table::default()
-        .column("FILE", Align::Left, PLAIN)
-        .column("BEFORE", Align::Right, PLAIN)
-        .column("AFTER", Align::Right, PLAIN)
-        .column("RATIO", Align::Right, PLAIN);
-    let mut row = |name: &str, before: u64, after: u64| {
-        let ratio = style::percent(after, before);
-        table.row(&[name.to_owned(), style::size(before), style::size(after), ratio]);
-    };
-    let changed = || rows.iter().filter(|row| row.changed);
-    if changed().next().is_none() {
+    let changed: Vec<&FileRow> = rows.iter().filter(|row| row.changed).collect();
+    if changed.is_empty() {
         if !rows.is_empty() {
             messages::note(&format_args!("nothing to do in {}", style::files(rows.len())));
         }
         return Ok(());
     }
-    for file in changed() {
-        row(&file.file, file.size_before, file.size_after);
+    let mut out = style::stdout();
+    let mut table = sizes("FILE");
+    for file in &changed {
+        add_sizes(&mut table, &file.file, &[file]);
     }
-    let count = changed().count();
-    if count != 1 {
-        let sum = |size: &dyn Fn(&FileRow) -> u64| changed().map(size).fold(0, u64::saturating_add);
-        let files = if rows.iter().any(|row| row.dry_run) { "files, not written" } else { "files" };
-        let name = format!("{count} {files}");
-        row(&name, sum(&|file| file.size_before), sum(&|file| file.size_after));
+    if changed.len() > 1 {
+        let dry = if changed.iter().any(|row| row.dry_run) { ", not written" } else { "" };
+        add_sizes(&mut table, &format!("{}{dry}", style::files(changed.len())), &changed);
     }
     table.print(&mut out, "", style::terminal_width())?;
     out.flush()
+}
+
+/// Prints a line for each package, which has a name and files.
+pub(super) fn print_packages<'r>(
+    packages: impl Iterator<Item = (&'r str, Vec<&'r FileRow>)>,
+) -> io::Result<()> {
+    let mut out = style::stdout();
+    let mut table = sizes("PACKAGE");
+    let mut is_empty = true;
+    for (name, files) in packages.filter(|(_, files)| files.iter().any(|row| row.changed)) {
+        is_empty = false;
+        add_sizes(&mut table, name, &files);
+    }
+    if !is_empty {
+        writeln!(out)?;
+        table.print(&mut out, "", style::terminal_width())?;
+    }
+    out.flush()
+}
+
+/// Returns a table of sizes before and after.
+fn sizes(heading: &'static str) -> Table {
+    Table::default()
+        .column(heading, Align::Left, PLAIN)
+        .column("BEFORE", Align::Right, PLAIN)
+        .column("AFTER", Align::Right, PLAIN)
+        .column("RATIO", Align::Right, PLAIN)
+}
+
+fn add_sizes(table: &mut Table, name: &str, files: &[&FileRow]) {
+    let sum = |size: &dyn Fn(&FileRow) -> u64| {
+        files.iter().map(|file| size(file)).fold(0, u64::saturating_add)
+    };
+    let (before, after) = (sum(&|file| file.size_before), sum(&|file| file.size_after));
+    let ratio = style::percent(after, before);
+    table.row(&[name.to_owned(), style::size(before), style::size(after), ratio]);
 }
 
 fn target_table(rows: &[TargetRow]) -> Table {
