@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{record, report};
+use crate::report;
+use gpu_packages::record;
 
 /// A distribution that is installed.
 #[derive(Debug)]

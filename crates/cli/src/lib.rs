@@ -43,7 +43,6 @@ mod payload;
 mod permissions;
 mod positioned;
 mod progress;
-mod record;
 mod records;
 mod remove;
 mod replace;

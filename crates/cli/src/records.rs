@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use crate::output::{How, Outputs};
 use crate::permissions::NewPermissions;
-use crate::record::{self, Hash, Hasher};
 use crate::report;
 use crate::stamp::Stamp;
+use gpu_packages::record::{self, Hash, Hasher};
 
 /// A list of the files of one distribution.
 #[derive(Debug)]

@@ -9,11 +9,13 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 
 /// A line.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Row<'a> {
+pub struct Row<'a> {
     /// The path below the directory of the distribution, with `/`.
-    pub(crate) path: Cow<'a, str>,
-    pub(crate) hash: &'a str,
-    pub(crate) size: &'a str,
+    pub path: Cow<'a, str>,
+    /// The hash, as it is written: `sha256=...`, or nothing.
+    pub hash: &'a str,
+    /// The size in bytes, as it is written, or nothing.
+    pub size: &'a str,
     /// The line, with its end.
     line: &'a str,
     /// The path as it is written, with quotes.
@@ -21,8 +23,22 @@ pub(crate) struct Row<'a> {
     end: &'a str,
 }
 
-/// Returns all lines; `None` in the place of those that are none of a RECORD.
-pub(crate) fn rows(text: &str) -> impl Iterator<Item = Result<Row<'_>, &str>> {
+/// Returns all lines; the text of those that are none of a RECORD.
+///
+/// ```
+/// use gpu_packages::record;
+///
+/// let text = "pkg/libfoo.so,sha256=old,26912\npkg-1.0.dist-info/RECORD,,\n";
+/// let row = record::rows(text).next().ok_or("empty")??;
+/// assert_eq!((&*row.path, row.size), ("pkg/libfoo.so", "26912"));
+///
+/// let mut hasher = record::Hasher::like(row.hash).ok_or("unknown kind of hash")?;
+/// hasher.update(b"");
+/// let line = row.with(&hasher.finish(), 0);
+/// assert_eq!(line, "pkg/libfoo.so,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn rows(text: &str) -> impl Iterator<Item = Result<Row<'_>, &str>> {
     text.split_inclusive('\n').map(|line| Row::parse(line).ok_or(line))
 }
 
@@ -52,14 +68,14 @@ impl<'a> Row<'a> {
     }
 
     /// Returns the line for a file with this hash and size. Fields that the line leaves empty stay empty.
-    pub(crate) fn with(&self, hash: &Hash, size: u64) -> String {
+    pub fn with(&self, hash: &Hash, size: u64) -> String {
         let hash = if self.hash.is_empty() { String::new() } else { hash.in_record() };
         let size = if self.size.is_empty() { String::new() } else { size.to_string() };
         format!("{},{hash},{size}{}", self.written, self.end)
     }
 
     /// Returns the line as it is.
-    pub(crate) fn line(&self) -> &'a str {
+    pub fn line(&self) -> &'a str {
         self.line
     }
 }
@@ -78,7 +94,10 @@ fn closing_quote(text: &str) -> Option<usize> {
 
 /// A hash of a file in the making.
 #[derive(Debug)]
-pub(crate) enum Hasher {
+pub struct Hasher(Algorithm);
+
+#[derive(Debug)]
+enum Algorithm {
     Sha256(Sha256),
     Sha384(Sha384),
     Sha512(Sha512),
@@ -86,30 +105,30 @@ pub(crate) enum Hasher {
 
 impl Hasher {
     /// Starts with the algorithm of a hash; `None` if it is not known.
-    pub(crate) fn like(hash: &str) -> Option<Self> {
-        match hash.split('=').next()? {
-            "sha256" | "" => Some(Hasher::Sha256(Sha256::new())),
-            "sha384" => Some(Hasher::Sha384(Sha384::new())),
-            "sha512" => Some(Hasher::Sha512(Sha512::new())),
-            _ => None,
-        }
+    pub fn like(hash: &str) -> Option<Self> {
+        Some(Hasher(match hash.split('=').next()? {
+            "sha256" | "" => Algorithm::Sha256(Sha256::new()),
+            "sha384" => Algorithm::Sha384(Sha384::new()),
+            "sha512" => Algorithm::Sha512(Sha512::new()),
+            _ => return None,
+        }))
     }
 
     /// Takes the next bytes of the file.
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Hasher::Sha256(hash) => hash.update(bytes),
-            Hasher::Sha384(hash) => hash.update(bytes),
-            Hasher::Sha512(hash) => hash.update(bytes),
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            Algorithm::Sha256(hash) => hash.update(bytes),
+            Algorithm::Sha384(hash) => hash.update(bytes),
+            Algorithm::Sha512(hash) => hash.update(bytes),
         }
     }
 
     /// Returns the hash.
-    pub(crate) fn finish(self) -> Hash {
-        let (algorithm, bytes) = match self {
-            Hasher::Sha256(hash) => ("sha256", hash.finalize().to_vec()),
-            Hasher::Sha384(hash) => ("sha384", hash.finalize().to_vec()),
-            Hasher::Sha512(hash) => ("sha512", hash.finalize().to_vec()),
+    pub fn finish(self) -> Hash {
+        let (algorithm, bytes) = match self.0 {
+            Algorithm::Sha256(hash) => ("sha256", hash.finalize().to_vec()),
+            Algorithm::Sha384(hash) => ("sha384", hash.finalize().to_vec()),
+            Algorithm::Sha512(hash) => ("sha512", hash.finalize().to_vec()),
         };
         Hash { algorithm, bytes }
     }
@@ -117,19 +136,19 @@ impl Hasher {
 
 /// A hash of a file.
 #[derive(Debug)]
-pub(crate) struct Hash {
+pub struct Hash {
     algorithm: &'static str,
     bytes: Vec<u8>,
 }
 
 impl Hash {
     /// Returns the text in a RECORD: `sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU`.
-    pub(crate) fn in_record(&self) -> String {
+    pub fn in_record(&self) -> String {
         format!("{}={}", self.algorithm, base64(&self.bytes))
     }
 
     /// Returns hexadecimal digits.
-    pub(crate) fn hex(&self) -> String {
+    pub fn hex(&self) -> String {
         self.bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
