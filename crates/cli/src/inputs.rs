@@ -1,13 +1,16 @@
 //! The files that a command looks into: those that are named, and those below directories.
 
 use std::fs::{self, DirEntry};
-use std::io;
+use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use byte_parts::ReadSeek;
 use fat_object::{Summary, Visitor};
+use gpu_packages::Member;
 
+use crate::input::Limits;
 use crate::opened::MaxInput;
+use crate::package::Package;
 use crate::parallel::{self, Threads};
 use crate::progress::Progress;
 use crate::{Outcome, input, report, style};
@@ -20,6 +23,8 @@ pub(crate) struct Input {
     name: String,
     /// The position of the argument that leads to it.
     root: usize,
+    /// The bytes of a member of a package.
+    bytes: Option<Vec<u8>>,
     /// `true` if the argument is the file itself. Of others only those with device code are worth a word.
     is_named: bool,
 }
@@ -27,7 +32,13 @@ pub(crate) struct Input {
 impl Input {
     /// Returns a file that is named.
     pub(crate) fn named(path: &Path) -> Self {
-        Input { path: path.to_owned(), name: input::display(path), root: 0, is_named: true }
+        Input {
+            path: path.to_owned(),
+            name: input::display(path),
+            root: 0,
+            bytes: None,
+            is_named: true,
+        }
     }
 
     /// Returns a file that was found, not named.
@@ -58,11 +69,17 @@ impl Input {
         threads: Threads,
         visitor: &mut dyn Visitor,
     ) -> io::Result<Summary> {
-        input::walk(&self.path, max, options, threads, visitor)
+        match &self.bytes {
+            Some(bytes) => fat_object::walk(Cursor::new(bytes), options, visitor),
+            None => input::walk(&self.path, max, options, threads, visitor),
+        }
     }
 
     /// Opens a file that it names, as a thin archive does.
     pub(crate) fn open_thin_member(&self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        if self.bytes.is_some() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         input::open_thin_member(&self.path, name)
     }
 
@@ -173,7 +190,7 @@ impl Inputs {
                     Ok(kind) if kind.is_dir() => waiting.push(path),
                     Ok(kind) if kind.is_file() => {
                         let name = input::display(&path);
-                        self.files.push(Input { path, name, root, is_named: false });
+                        self.files.push(Input { path, name, root, bytes: None, is_named: false });
                     }
                     // Links, pipes and devices.
                     _ => {}
@@ -209,31 +226,97 @@ impl Inputs {
     /// terminal if it takes long.
     pub(crate) fn look<R: Send>(
         &self,
+        limits: &Limits,
         threads: Threads,
         doing: &str,
         work: impl Fn(&Input, Threads) -> R + Sync,
         mut take: impl FnMut(&Input, R) -> io::Result<Seen>,
     ) -> io::Result<Looked> {
-        let _progress = self.are_many().then(|| Progress::start(doing));
+        let _progress = Progress::start(doing);
         let mut outcome = if self.has_faults { Outcome::Faults } else { Outcome::Clean };
         let mut seen = vec![false; self.directories.len()];
         let (at_once, each) = threads.for_files(self.files.iter().map(Input::path));
-        let work = |file: &Input| work(file, each);
-        parallel::in_order(at_once, &self.files, work, |file, result| {
-            let this = take(file, result)?;
-            if this == Seen::Faults {
-                outcome = Outcome::Faults;
+        let mut empty = Vec::new();
+        let look = |file: &Input| file.results(limits, each, &work);
+        parallel::in_order(at_once, &self.files, look, |file, found| {
+            let mut is_seen = false;
+            for result in found.results {
+                let this = match result {
+                    Ok((member, result)) => take(member.as_ref().unwrap_or(file), result)?,
+                    Err(error) => {
+                        report::error(&error);
+                        Seen::Faults
+                    }
+                };
+                is_seen |= this != Seen::Nothing;
+                if this == Seen::Faults {
+                    outcome = Outcome::Faults;
+                }
+            }
+            if let Some(count) = found.members.filter(|_| file.is_named && !is_seen) {
+                let members = if count == 1 { "member" } else { "members" };
+                empty.push(format!("{}: no {} in {count} {members}", file.name, self.sought));
             }
             for ((root, _), seen) in self.directories.iter().zip(&mut seen) {
-                *seen |= *root == file.root && this != Seen::Nothing;
+                *seen |= *root == file.root && is_seen;
             }
             io::Result::Ok(())
         })?;
-        let mut empty = Vec::new();
         for ((root, name), _) in self.directories.iter().zip(seen).filter(|(_, seen)| !seen) {
             let count = self.files.iter().filter(|file| file.root == *root).count();
             empty.push(format!("{name}: no {} in {}", self.sought, style::files(count)));
         }
         Ok(Looked { outcome, empty })
+    }
+}
+
+/// What came of the work on a file, or on the members of a package.
+struct Results<R> {
+    /// With the member, for members.
+    results: Vec<Result<(Option<Input>, R), String>>,
+    /// The number of all members of a package.
+    members: Option<usize>,
+}
+
+impl Input {
+    /// Does something with the file, or with each member of a package that may hold device code.
+    fn results<R: Send>(
+        &self,
+        limits: &Limits,
+        threads: Threads,
+        work: &(impl Fn(&Input, Threads) -> R + Sync),
+    ) -> Results<R> {
+        let package = match Package::open(&self.path) {
+            Ok(Some(package)) => package,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                let error = format!("{}: {}", self.name, report::reason(&error));
+                return Results { results: vec![Err(error)], members: None };
+            }
+            // Who works on it says what is wrong.
+            Ok(None) | Err(_) => {
+                return Results { results: vec![Ok((None, work(self, threads)))], members: None };
+            }
+        };
+        let mut results = Vec::new();
+        let look = |member: &Member| {
+            let name = format!("{}:{}", self.name, member.path());
+            match package.read(member, limits.max_decompressed) {
+                Ok(None) => None,
+                Ok(Some(bytes)) => {
+                    let path = PathBuf::from(member.path());
+                    let bytes = Some(bytes);
+                    let input = Input { path, name, root: self.root, bytes, is_named: false };
+                    let result = work(&input, Threads::one());
+                    Some(Ok((Some(Input { bytes: None, ..input }), result)))
+                }
+                Err(error) => Some(Err(format!("{name}: {}", report::reason(&error)))),
+            }
+        };
+        let members = package.zip.members();
+        let _: Result<(), ()> = parallel::in_order(threads.count(), members, look, |_, result| {
+            results.extend(result);
+            Ok(())
+        });
+        Results { results, members: Some(members.len()) }
     }
 }

@@ -37,6 +37,7 @@ pub mod offload;
 mod opened;
 mod output;
 mod pack;
+mod package;
 pub mod packager;
 mod parallel;
 mod payload;

@@ -139,43 +139,48 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut first = true;
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
-    let looked = inputs.look(args.threads, "listing", list, |file, (listing, summary)| {
-        if file.is_passed_over(!listing.is_empty(), &summary) {
-            return Ok(Seen::Nothing);
-        }
-        if !std::mem::take(&mut first) {
-            writeln!(out)?;
-        }
-        let images = listing.sorted(args.sort);
-        let mut own = Totals::default();
-        if let Ok(summary) = &summary {
-            heading(&mut out, file.name(), summary, listing.thin_size)?;
-            own.add_file(summary.size + listing.thin_size);
-            totals.add_file(summary.size + listing.thin_size);
-        }
-        for image in &images {
-            own.add(&image.listed);
-            totals.add(&image.listed);
-        }
-        own.sort(args.sort);
-        if args.same {
-            same::print(&mut out, &images)?;
-        } else if !images.is_empty() {
-            let shows = args.shows(images.len());
-            match shows {
-                Shows::Tree => view::tree(&mut out, &listing.items)?,
-                Shows::Rows => view::flat(&mut out, &images, own.file_size())?,
-                Shows::Totals | Shows::TotalsUnasked => {}
+    let looked =
+        inputs.look(&args.limits, args.threads, "listing", list, |file, (listing, summary)| {
+            if file.is_passed_over(!listing.is_empty(), &summary) {
+                return Ok(Seen::Nothing);
             }
-            view::totals(&mut out, &own, !matches!(shows, Shows::Totals | Shows::TotalsUnasked))?;
-            if shows == Shows::TotalsUnasked {
-                view::hint(&mut out, images.len())?;
+            if !std::mem::take(&mut first) {
+                writeln!(out)?;
             }
-        }
-        // Keep what is printed and what is complained about in order on a shared terminal.
-        out.flush()?;
-        Ok(Seen::faults(complain(file.name(), &listing, &summary, &args.selection)))
-    })?;
+            let images = listing.sorted(args.sort);
+            let mut own = Totals::default();
+            if let Ok(summary) = &summary {
+                heading(&mut out, file.name(), summary, listing.thin_size)?;
+                own.add_file(summary.size + listing.thin_size);
+                totals.add_file(summary.size + listing.thin_size);
+            }
+            for image in &images {
+                own.add(&image.listed);
+                totals.add(&image.listed);
+            }
+            own.sort(args.sort);
+            if args.same {
+                same::print(&mut out, &images)?;
+            } else if !images.is_empty() {
+                let shows = args.shows(images.len());
+                match shows {
+                    Shows::Tree => view::tree(&mut out, &listing.items)?,
+                    Shows::Rows => view::flat(&mut out, &images, own.file_size())?,
+                    Shows::Totals | Shows::TotalsUnasked => {}
+                }
+                view::totals(
+                    &mut out,
+                    &own,
+                    !matches!(shows, Shows::Totals | Shows::TotalsUnasked),
+                )?;
+                if shows == Shows::TotalsUnasked {
+                    view::hint(&mut out, images.len())?;
+                }
+            }
+            // Keep what is printed and what is complained about in order on a shared terminal.
+            out.flush()?;
+            Ok(Seen::faults(complain(file.name(), &listing, &summary, &args.selection)))
+        })?;
     totals.sort(args.sort);
     if inputs.are_many() && totals.images() > 0 {
         writeln!(out)?;
@@ -191,20 +196,21 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     write!(out, "[")?;
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
-    let looked = inputs.look(args.threads, "listing", list, |file, (listing, summary)| {
-        if file.is_passed_over(!listing.is_empty(), &summary) {
-            return Ok(Seen::Nothing);
-        }
-        for Hashed { listed: image, hash, same } in listing.sorted(args.sort) {
-            write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-            crate::json::write(
-                &mut out,
-                &Row { file: file.name(), image, hash: hash.as_deref(), same: same.as_deref() },
-            )?;
-            first = false;
-        }
-        Ok(Seen::faults(complain(file.name(), &listing, &summary, &args.selection)))
-    })?;
+    let looked =
+        inputs.look(&args.limits, args.threads, "listing", list, |file, (listing, summary)| {
+            if file.is_passed_over(!listing.is_empty(), &summary) {
+                return Ok(Seen::Nothing);
+            }
+            for Hashed { listed: image, hash, same } in listing.sorted(args.sort) {
+                write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
+                crate::json::write(
+                    &mut out,
+                    &Row { file: file.name(), image, hash: hash.as_deref(), same: same.as_deref() },
+                )?;
+                first = false;
+            }
+            Ok(Seen::faults(complain(file.name(), &listing, &summary, &args.selection)))
+        })?;
     writeln!(out, "{}]", if first { "" } else { "\n" })?;
     out.flush()?;
     Ok(looked.outcome())

@@ -148,35 +148,43 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let question = args.question();
     let read = |file: &Input, threads| File::read(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
-    let looked = inputs.look(args.threads, "matching", read, |input, (file, complaints)| {
-        let Some(seen) = File::seen(&question, input, file.as_ref()) else {
-            return Ok(Seen::Nothing);
-        };
-        complaints.iter().for_each(report::Complaint::report);
-        let name = input.name();
-        let Some(file) = file.filter(|file| !args.quiet && !file.units.is_empty()) else {
-            return Ok(seen);
-        };
-        if printed && input.is_named() {
-            writeln!(out)?;
-        }
-        printed = true;
-        if input.is_named() {
-            ls::heading(&mut out, name, &file.summary, file.thin_size)?;
-            match (&args.gpus[..], &file.answers[..]) {
-                ([gpu], [answers]) => view::one_gpu(&mut out, &file.units, gpu, answers.answers())?,
-                (gpus, answers) => view::several_gpus(&mut out, &file.units, gpus, answers)?,
+    let looked = inputs.look(
+        &args.limits,
+        args.threads,
+        "matching",
+        read,
+        |input, (file, complaints)| {
+            let Some(seen) = File::seen(&question, input, file.as_ref()) else {
+                return Ok(Seen::Nothing);
+            };
+            complaints.iter().for_each(report::Complaint::report);
+            let name = input.name();
+            let Some(file) = file.filter(|file| !args.quiet && !file.units.is_empty()) else {
+                return Ok(seen);
+            };
+            if printed && input.is_named() {
+                writeln!(out)?;
             }
-        }
-        for (gpu, answers) in file.asked(&question, input) {
-            let answers = answers.answers();
-            view::conclusion(&mut out, name, &file.units, gpu, answers)?;
-            hints.extend(view::hint(&file.units, gpu, answers));
-        }
-        // Keep what is printed and what is complained about in order on a shared terminal.
-        out.flush()?;
-        Ok(seen)
-    })?;
+            printed = true;
+            if input.is_named() {
+                ls::heading(&mut out, name, &file.summary, file.thin_size)?;
+                match (&args.gpus[..], &file.answers[..]) {
+                    ([gpu], [answers]) => {
+                        view::one_gpu(&mut out, &file.units, gpu, answers.answers())?;
+                    }
+                    (gpus, answers) => view::several_gpus(&mut out, &file.units, gpus, answers)?,
+                }
+            }
+            for (gpu, answers) in file.asked(&question, input) {
+                let answers = answers.answers();
+                view::conclusion(&mut out, name, &file.units, gpu, answers)?;
+                hints.extend(view::hint(&file.units, gpu, answers));
+            }
+            // Keep what is printed and what is complained about in order on a shared terminal.
+            out.flush()?;
+            Ok(seen)
+        },
+    )?;
     hints.sort();
     hints.dedup();
     for hint in hints {
@@ -192,22 +200,28 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let question = args.question();
     let read = |file: &Input, threads| File::read(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
-    let looked = inputs.look(args.threads, "matching", read, |input, (file, complaints)| {
-        let Some(seen) = File::seen(&question, input, file.as_ref()) else {
-            return Ok(Seen::Nothing);
-        };
-        complaints.iter().for_each(report::Complaint::report);
-        let Some(file) = file else { return Ok(seen) };
-        for (n, unit) in file.units.iter().enumerate() {
-            for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
-                let Some(answer) = answers.answers().get(n) else { continue };
-                write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-                crate::json::write(&mut out, &Record::new(input.name(), unit, gpu, answer))?;
-                first = false;
+    let looked = inputs.look(
+        &args.limits,
+        args.threads,
+        "matching",
+        read,
+        |input, (file, complaints)| {
+            let Some(seen) = File::seen(&question, input, file.as_ref()) else {
+                return Ok(Seen::Nothing);
+            };
+            complaints.iter().for_each(report::Complaint::report);
+            let Some(file) = file else { return Ok(seen) };
+            for (n, unit) in file.units.iter().enumerate() {
+                for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
+                    let Some(answer) = answers.answers().get(n) else { continue };
+                    write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
+                    crate::json::write(&mut out, &Record::new(input.name(), unit, gpu, answer))?;
+                    first = false;
+                }
             }
-        }
-        Ok(seen)
-    })?;
+            Ok(seen)
+        },
+    )?;
     writeln!(out, "{}]", if first { "" } else { "\n" })?;
     out.flush()?;
     Ok(looked.needing_code())

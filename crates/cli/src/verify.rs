@@ -56,33 +56,35 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         (result, findings)
     };
     let inputs = Inputs::find(&args.files);
-    let looked = inputs.look(args.threads, "checking", check, |file, (result, visitor)| {
-        if file.is_passed_over(result.as_ref().is_ok_and(|summary| summary.images > 0), &result) {
-            return Ok(Seen::Nothing);
-        }
-        let shown = style::printable(file.name());
-        for finding in &visitor.findings {
-            writeln!(out, "{shown}: {}", style::printable(finding))?;
-        }
-        let verdict = match result {
-            Ok(summary) if summary.findings > 0 => {
-                return Ok(Seen::Faults);
+    let looked =
+        inputs.look(&args.limits, args.threads, "checking", check, |file, (result, visitor)| {
+            if file.is_passed_over(result.as_ref().is_ok_and(|summary| summary.images > 0), &result)
+            {
+                return Ok(Seen::Nothing);
             }
-            Ok(summary) => judge(args, file.path(), &summary, &visitor),
-            Err(error) => Err(report::reason(&error)),
-        };
-        match verdict {
-            Ok(what) => {
-                writeln!(out, "{shown}: ok, {what}")?;
-                Ok(Seen::Well)
+            let shown = style::printable(file.name());
+            for finding in &visitor.findings {
+                writeln!(out, "{shown}: {}", style::printable(finding))?;
             }
-            Err(why) => {
-                out.flush()?;
-                report::error(&format_args!("{}: {why}", file.name()));
-                Ok(Seen::Faults)
+            let verdict = match result {
+                Ok(summary) if summary.findings > 0 => {
+                    return Ok(Seen::Faults);
+                }
+                Ok(summary) => judge(args, file.path(), &summary, &visitor),
+                Err(error) => Err(report::reason(&error)),
+            };
+            match verdict {
+                Ok(what) => {
+                    writeln!(out, "{shown}: ok, {what}")?;
+                    Ok(Seen::Well)
+                }
+                Err(why) => {
+                    out.flush()?;
+                    report::error(&format_args!("{}: {why}", file.name()));
+                    Ok(Seen::Faults)
+                }
             }
-        }
-    })?;
+        })?;
     out.flush()?;
     Ok(if args.require_images { looked.needing_code() } else { looked.outcome() })
 }

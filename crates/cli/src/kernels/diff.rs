@@ -108,15 +108,16 @@ fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
     let mut side = Side { collected: Collected::default(), is_faulty: false, is_read: true };
     let collect = |file: &Input, threads| collect::collect(wanted, file, threads);
     let inputs = Inputs::find(slice::from_ref(path));
-    let looked = inputs.look(args.threads, "reading", collect, |file, found: Found| {
-        if file.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
-            return Ok(Seen::Nothing);
-        }
-        let seen = Seen::faults(complain(wanted, file.name(), &found));
-        side.is_read &= is_read(&found);
-        side.collected.append(found.collected);
-        Ok(seen)
-    })?;
+    let looked =
+        inputs.look(&args.limits, args.threads, "reading", collect, |file, found: Found| {
+            if file.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
+                return Ok(Seen::Nothing);
+            }
+            let seen = Seen::faults(complain(wanted, file.name(), &found));
+            side.is_read &= is_read(&found);
+            side.collected.append(found.collected);
+            Ok(seen)
+        })?;
     side.is_faulty = looked.outcome() == Outcome::Faults;
     Ok(side)
 }

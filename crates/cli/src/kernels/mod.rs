@@ -149,23 +149,24 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     let collect = |file: &Input, threads| collect::collect(&wanted, file, threads);
     let inputs = Inputs::find(&args.files);
-    let looked = inputs.look(args.threads, "reading", collect, |file, found: Found| {
-        if file.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
-            return Ok(Seen::Nothing);
-        }
-        let file = file.name();
-        rules.add(file, &found.collected);
-        if args.json {
-            record::write(&mut out, file, &found.collected, &mut is_first)?;
-        } else {
-            if !std::mem::take(&mut is_first) {
-                writeln!(out)?;
+    let looked =
+        inputs.look(&args.limits, args.threads, "reading", collect, |file, found: Found| {
+            if file.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
+                return Ok(Seen::Nothing);
             }
-            view::text(&mut out, args, file, &found)?;
-        }
-        out.flush()?;
-        Ok(Seen::faults(complain(&wanted, file, &found)))
-    })?;
+            let file = file.name();
+            rules.add(file, &found.collected);
+            if args.json {
+                record::write(&mut out, file, &found.collected, &mut is_first)?;
+            } else {
+                if !std::mem::take(&mut is_first) {
+                    writeln!(out)?;
+                }
+                view::text(&mut out, args, file, &found)?;
+            }
+            out.flush()?;
+            Ok(Seen::faults(complain(&wanted, file, &found)))
+        })?;
     if args.json {
         writeln!(out, "{}]", if is_first { "" } else { "\n" })?;
     }
