@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use std::collections::BTreeMap;
-//! use std::io::{Cursor, Read};
+//! use std::io::{Cursor, Read, Write};
 //!
 //! use gpu_packages::{Contents, Zip};
 //!
@@ -19,8 +19,10 @@
 //! zip.open(member, Cursor::new(wheel))?.read_to_end(&mut bytes)?;
 //! assert_eq!((member.path(), &bytes[..]), ("a", &b"abc"[..]));
 //!
-//! let new = Contents::new(&b"other"[..], member, 6)?;
-//! let parts = zip.rewrite(Cursor::new(wheel), BTreeMap::from([(0, new)]))?;
+//! let mut new = Contents::like(member, 6);
+//! new.write_all(b"other")?;
+//! let changes = BTreeMap::from([(0, Some(new.finish()?))]);
+//! let parts = zip.rewrite(Cursor::new(wheel), &changes)?;
 //! let changed = parts.to_vec(|()| wheel)?;
 //! let zip = Zip::read(Cursor::new(&changed))?;
 //! assert_eq!(zip.members()[0].size(), 5);
@@ -36,7 +38,7 @@ pub mod record;
 mod zip;
 
 pub use error::{Error, ErrorKind};
-pub use zip::{Contents, Member, MemberReader, Zip};
+pub use zip::{Contents, ContentsWriter, Member, MemberReader, Zip};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

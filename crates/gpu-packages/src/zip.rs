@@ -196,8 +196,8 @@ impl Zip {
         Ok(MemberReader { bytes, left: member.size, crc: Crc::new(), expected: member.crc })
     }
 
-    /// Returns an archive with other contents of some members, by their positions. Other members keep their bytes, and all keep
-    /// their order, their times and their attributes.
+    /// Returns an archive with other contents of some members, by their positions, and without those that have `None`. Other
+    /// members keep their bytes, and all keep their order, their times and their attributes.
     ///
     /// Inputs of the parts are ranges of this archive.
     ///
@@ -207,7 +207,7 @@ impl Zip {
     pub fn rewrite<R: Read + Seek>(
         &self,
         mut reader: R,
-        mut changes: BTreeMap<usize, Contents>,
+        changes: &BTreeMap<usize, Option<Contents>>,
     ) -> Result<Parts<()>, Error> {
         let mut order: Vec<usize> = (0..self.members.len()).collect();
         order.sort_by_key(|at| self.members.get(*at).map(|member| member.header));
@@ -216,8 +216,7 @@ impl Zip {
             .and_then(|at| self.members.get(*at))
             .map_or(self.directory.start, |m| m.header);
         let mut out = Parts::from_input((), 0..first);
-        // The new place of each member, and its record if it changed.
-        let mut moved: Vec<(u64, Option<Contents>)> = vec![(0, None); self.members.len()];
+        let mut places = vec![0; self.members.len()];
         for (nth, at) in order.iter().enumerate() {
             let Some(member) = self.members.get(*at) else { continue };
             let next = order.get(nth + 1).and_then(|at| self.members.get(*at));
@@ -235,22 +234,21 @@ impl Zip {
                     format!("zip archive with other bytes than members at byte {end:#x}"),
                 ));
             }
-            let place = out.size();
-            let contents = changes.remove(at);
-            match &contents {
+            if let Some(place) = places.get_mut(*at) {
+                *place = out.size();
+            }
+            match changes.get(at) {
                 None => out.push_input((), member.header..next),
-                Some(contents) => {
+                Some(None) => {}
+                Some(Some(contents)) => {
                     let mut head = read(&mut reader, head)?;
                     contents.describe(&mut head, Header::Local, member)?;
                     out.push_vec(head);
                     out.push_bytes(&contents.stored);
                 }
             }
-            if let Some(slot) = moved.get_mut(*at) {
-                *slot = (place, contents);
-            }
         }
-        self.push_directory(&mut reader, &mut out, &moved)?;
+        self.push_directory(&mut reader, &mut out, &places, changes)?;
         Ok(out)
     }
 
@@ -259,50 +257,39 @@ impl Zip {
         &self,
         reader: &mut R,
         out: &mut Parts<()>,
-        moved: &[(u64, Option<Contents>)],
+        places: &[u64],
+        changes: &BTreeMap<usize, Option<Contents>>,
     ) -> Result<(), Error> {
-        if self.directory.end - self.directory.start > MOST_OF_DIRECTORY {
-            return Err(Error::new(
-                ErrorKind::Limit,
-                "zip archive with a directory of more than 1 GiB",
-            ));
+        if self.directory.end.saturating_sub(self.directory.start) > MOST_OF_DIRECTORY {
+            let text = "zip archive with a directory of more than 1 GiB";
+            return Err(Error::new(ErrorKind::Limit, text));
         }
         let start = out.size();
-        let mut records: Vec<(&Member, &(u64, Option<Contents>))> =
-            self.members.iter().zip(moved).collect();
-        records.sort_by_key(|(member, _)| member.record);
-        for (nth, (member, (place, contents))) in records.iter().enumerate() {
-            let next = records.get(nth + 1).map(|(member, _)| member.record);
-            let next = match next {
-                Some(next) => next,
-                None => {
-                    member.record
-                        + record_size(&read(reader, member.record..member.record + CENTRAL as u64)?)
-                }
-            };
-            let mut record = read(reader, member.record..next)?;
+        let mut count = 0;
+        let mut last = self.directory.start;
+        for (at, (member, place)) in self.members.iter().zip(places).enumerate() {
+            let head = read(reader, member.record..member.record + CENTRAL as u64)?;
+            last = member.record + record_size(&head);
+            let change = changes.get(&at);
+            if matches!(change, Some(None)) {
+                continue;
+            }
+            count += 1;
+            let mut record = read(reader, member.record..last)?;
             set_place(&mut record, *place).ok_or_else(|| {
-                Error::new(
-                    ErrorKind::Unsupported,
-                    format!("zip member {:?} would move beyond 4 GiB", member.path),
-                )
+                let text = format!("zip member {:?} would move beyond 4 GiB", member.path);
+                Error::new(ErrorKind::Unsupported, text)
             })?;
-            if let Some(contents) = contents {
+            if let Some(Some(contents)) = change {
                 contents.describe(&mut record, Header::Central, member)?;
             }
             out.push_vec(record);
         }
         let size = out.size() - start;
-        let last = records.last().map_or(Ok(self.directory.start), |(member, _)| {
-            let head = read(reader, member.record..member.record + CENTRAL as u64)?;
-            Ok::<_, Error>(member.record + record_size(&head))
-        })?;
         let mut tail = read(reader, last..self.end)?;
-        set_end(&mut tail, start, size).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Unsupported,
-                "zip archive whose directory has an end in an unusual form",
-            )
+        set_end(&mut tail, start, size, count).ok_or_else(|| {
+            let text = "zip archive whose directory has an end in an unusual form";
+            Error::new(ErrorKind::Unsupported, text)
         })?;
         out.push_vec(tail);
         Ok(())
@@ -399,8 +386,8 @@ fn set_place(record: &mut [u8], place: u64) -> Option<()> {
     put(record, field.start + before, place.to_le_bytes()).filter(|()| field.len() >= before + 8)
 }
 
-/// Sets the place and the size of the directory in its end, with what comes before it for 64 bits.
-fn set_end(tail: &mut [u8], start: u64, size: u64) -> Option<()> {
+/// Sets place, size and number of records of the directory in its end, with what comes before it for 64 bits.
+fn set_end(tail: &mut [u8], start: u64, size: u64, count: u64) -> Option<()> {
     let mut end = 0;
     if tail.starts_with(b"PK\x06\x06") {
         let record =
@@ -408,6 +395,8 @@ fn set_end(tail: &mut [u8], start: u64, size: u64) -> Option<()> {
         if record < END64 || !tail.get(record..)?.starts_with(b"PK\x06\x07") {
             return None;
         }
+        put(tail, 24, count.to_le_bytes())?;
+        put(tail, 32, count.to_le_bytes())?;
         put(tail, 40, size.to_le_bytes())?;
         put(tail, 48, start.to_le_bytes())?;
         put(tail, record + 8, start.checked_add(size)?.to_le_bytes())?;
@@ -415,6 +404,12 @@ fn set_end(tail: &mut [u8], start: u64, size: u64) -> Option<()> {
     }
     if !tail.get(end..)?.starts_with(b"PK\x05\x06") || tail.len() < end + END {
         return None;
+    }
+    for at in [8, 10] {
+        match u16_at(tail, end + at)? {
+            u16::MAX if end > 0 => {}
+            _ => put(tail, end + at, u16::try_from(count).ok()?.to_le_bytes())?,
+        }
     }
     for (at, value) in [(12, size), (16, start)] {
         match u32_at(tail, end + at)? {
@@ -494,40 +489,15 @@ enum Header {
 }
 
 impl Contents {
-    /// Stores the bytes of a reader as those of a member are stored: compressed if they are. `level` is that of deflate, from 0
-    /// to 9; wheels have 6.
-    ///
-    /// # Errors
-    ///
-    /// Those of the reader.
-    pub fn new(mut bytes: impl Read, like: &Member, level: u32) -> Result<Self, Error> {
-        let (mut crc, mut size) = (Crc::new(), 0);
-        let mut buffer = vec![0; 1 << 16];
-        let mut encoder = match like.method {
+    /// Starts new bytes of a member, which are written to the result: compressed if those of the member are. `level` is that of
+    /// deflate, from 0 to 9; wheels have 6.
+    #[must_use]
+    pub fn like(member: &Member, level: u32) -> ContentsWriter {
+        let encoder = match member.method {
             STORED => Encoder::Stored(Vec::new()),
             _ => Encoder::Deflated(DeflateEncoder::new(Vec::new(), Compression::new(level))),
         };
-        loop {
-            let n = match bytes.read(&mut buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                n => n?,
-            };
-            let read = buffer.get(..n).unwrap_or_default();
-            if read.is_empty() {
-                break;
-            }
-            crc.update(read);
-            size += read.len() as u64;
-            match &mut encoder {
-                Encoder::Stored(out) => out.extend_from_slice(read),
-                Encoder::Deflated(out) => out.write_all(read)?,
-            }
-        }
-        let (stored, method) = match encoder {
-            Encoder::Stored(out) => (out, STORED),
-            Encoder::Deflated(out) => (out.finish()?, DEFLATED),
-        };
-        Ok(Contents { stored, method, crc: crc.sum(), size })
+        ContentsWriter { encoder, crc: Crc::new(), size: 0 }
     }
 
     /// Sets method, CRC and sizes in a header.
@@ -556,7 +526,47 @@ impl Contents {
     }
 }
 
+/// A writer of new bytes of a member.
+#[derive(Debug)]
+pub struct ContentsWriter {
+    encoder: Encoder,
+    crc: Crc,
+    size: u64,
+}
+
+#[derive(Debug)]
 enum Encoder {
     Stored(Vec<u8>),
     Deflated(DeflateEncoder<Vec<u8>>),
+}
+
+impl Write for ContentsWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.encoder {
+            Encoder::Stored(out) => out.extend_from_slice(bytes),
+            Encoder::Deflated(out) => out.write_all(bytes)?,
+        }
+        self.crc.update(bytes);
+        self.size += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl ContentsWriter {
+    /// Returns what was written.
+    ///
+    /// # Errors
+    ///
+    /// Those of the codec.
+    pub fn finish(self) -> io::Result<Contents> {
+        let (stored, method) = match self.encoder {
+            Encoder::Stored(out) => (out, STORED),
+            Encoder::Deflated(out) => (out.finish()?, DEFLATED),
+        };
+        Ok(Contents { stored, method, crc: self.crc.sum(), size: self.size })
+    }
 }
