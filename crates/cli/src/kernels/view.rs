@@ -27,6 +27,9 @@ const COLUMNS: [(&str, Measure); 12] = [
     ("BAR", Measure::Barriers),
 ];
 
+/// Characters of a kernel's name that a terminal shows at least, unless they are more.
+const NAME: usize = 36;
+
 pub(super) fn text(out: &mut dyn Write, args: &Args, file: &str, found: &Found) -> io::Result<()> {
     if let Ok(summary) = &found.summary {
         let (file, size) = (style::printable(file), style::size(summary.size));
@@ -103,22 +106,31 @@ fn one_gpu(out: &mut dyn Write, args: &Args, key: Key, mut rows: Vec<&Row>) -> i
         Key::By(measure) => rows.sort_by_key(|row| rank(row.of(measure))),
     }
     let shown = rows.get(..args.top.unwrap_or(rows.len())).unwrap_or(&rows);
+    let mut columns = COLUMNS.to_vec();
+    if key == Key::By(Measure::Spills) {
+        columns.insert(2, ("SPILLS", Measure::Spills));
+    }
     let mut table = Table::default();
-    for (at, (title, _)) in COLUMNS.into_iter().enumerate() {
+    for (at, (title, measure)) in columns.iter().copied().enumerate() {
         table = table.column(title, Align::Right, PLAIN);
-        // The first columns go last.
-        if at > 1 {
-            table = table.optional(u8::try_from(COLUMNS.len() - at).unwrap_or(u8::MAX));
+        // The first columns go last, that of the order never.
+        if at > 1 && key != Key::By(measure) {
+            table = table.optional(u8::try_from(columns.len() - at).unwrap_or(u8::MAX));
         }
     }
     table = table.column("WG", Align::Right, PLAIN).optional(1);
-    table = table.column("KERNEL", Align::Left, TARGET).shrinks_at_end();
+    table = table.column("KERNEL", Align::Left, TARGET).shrinks_at_end().before_others(NAME);
+    let is_stored: Vec<bool> = columns
+        .iter()
+        .map(|(_, measure)| rows.iter().any(|row| row.of(*measure) != Stored::Absent))
+        .collect();
     for row in shown {
-        let mut cells: Vec<String> = COLUMNS
-            .into_iter()
-            .map(|(_, measure)| {
-                let is_there = rows.iter().any(|row| row.of(measure) != Stored::Absent);
-                if is_there { row.text(measure) } else { String::new() }
+        let mut cells: Vec<String> = columns
+            .iter()
+            .zip(&is_stored)
+            .map(|((_, measure), is_stored)| match is_stored {
+                true => row.text(*measure),
+                false => String::new(),
             })
             .collect();
         cells.push(group_size(row));
