@@ -10,9 +10,9 @@ use target_id::{NvidiaArch, Processor};
 
 use super::Kernel;
 
-/// An upper bound of the waves that run at once, by registers alone. NVIDIA's word for a wave is warp.
+/// An upper bound of the waves that run at once, by vector registers alone. NVIDIA's word for a wave is warp.
 ///
-/// Memory of a work-group and the size of a launch may lower it further; the image does not tell these.
+/// Scalar registers, memory of a work-group and the size of a launch may lower it further; the image does not tell these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Occupancy {
@@ -77,11 +77,11 @@ impl RegisterLimits {
 }
 
 impl Kernel<'_> {
-    /// Returns the most waves that run at once on a processor by the kernel's registers, with the limits of that bound; `None` if the
+    /// Returns the most waves that run at once on a processor by the kernel's vector registers, with the limits of that bound; `None` if the
     /// image does not state the registers, or if the processor is not in the tables.
     ///
     /// `processor` may be a target ID. The bound of AMD's kernels follows from [allocated](Kernel::registers_allocated)
-    /// registers where they are known. They were compared with LLVM's; the limits of NVIDIA's GPUs are from NVIDIA's documentation.
+    /// registers where they are known, and was compared with LLVM's; the limits of NVIDIA's GPUs are from NVIDIA's documentation.
     ///
     /// ```
     /// use device_code::Kernel;
@@ -141,4 +141,285 @@ fn nvidia(capability: u32) -> Option<RegisterLimits> {
     };
     let parts = if capability == 60 { 2 } else { 4 };
     Some(RegisterLimits { granule: 256 / 32, total: 65_536 / 32 / parts, parts, max_waves })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// First and last measured numbers of registers, and the waves of them.
+    type Points = &'static [(u32, u32, u32)];
+
+    fn check(processors: &str, wave_size: u32, points: Points) {
+        for processor in processors.split(' ') {
+            let limits = RegisterLimits::of(processor, wave_size).expect(processor);
+            for (first, last, waves) in points {
+                for registers in [first, last] {
+                    let found = limits.waves(*registers);
+                    assert_eq!(found, Some(*waves), "{processor} {wave_size} {registers}");
+                }
+            }
+        }
+    }
+
+    /// The line `; Occupancy:` of clang 22, which was read at 45 numbers of registers, and at 18 more that include accumulation registers,
+    /// for each processor: kernels of work-groups of 1 to 64 items that clobber the last register.
+    #[test]
+    fn bounds_are_those_of_llvm() {
+        check(
+            "gfx10-1-generic gfx1010 gfx1011 gfx1012 gfx1013",
+            32,
+            &[
+                (1, 48, 20),
+                (49, 56, 18),
+                (60, 64, 16),
+                (65, 72, 14),
+                (73, 80, 12),
+                (84, 88, 11),
+                (96, 96, 10),
+                (97, 112, 9),
+                (120, 128, 8),
+                (129, 144, 7),
+                (160, 168, 6),
+                (169, 193, 5),
+                (216, 256, 4),
+            ],
+        );
+        check(
+            "gfx10-3-generic gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 gfx11-generic gfx1102 gfx1103 gfx1150 gfx1152 gfx1153 gfx1250 gfx1251",
+            32,
+            &[
+                (1, 64, 16),
+                (65, 80, 12),
+                (84, 96, 10),
+                (97, 112, 9),
+                (120, 128, 8),
+                (129, 144, 7),
+                (160, 160, 6),
+                (168, 192, 5),
+                (193, 256, 4),
+            ],
+        );
+        check(
+            "gfx1100 gfx1101 gfx1151 gfx12-generic gfx1200 gfx1201",
+            32,
+            &[
+                (1, 96, 16),
+                (97, 120, 12),
+                (121, 144, 10),
+                (160, 168, 9),
+                (169, 192, 8),
+                (193, 216, 7),
+                (240, 240, 6),
+                (255, 256, 5),
+            ],
+        );
+        check(
+            "gfx600 gfx601 gfx602 gfx700 gfx701 gfx702 gfx703 gfx704 gfx705 gfx801 gfx803 gfx810 gfx9-generic gfx900 gfx902 gfx904 gfx906 gfx908 gfx909 gfx90c",
+            64,
+            &[
+                (1, 24, 10),
+                (25, 28, 9),
+                (32, 32, 8),
+                (33, 36, 7),
+                (40, 40, 6),
+                (41, 48, 5),
+                (49, 64, 4),
+                (65, 84, 3),
+                (85, 128, 2),
+                (129, 256, 1),
+            ],
+        );
+        check(
+            "gfx802 gfx805",
+            64,
+            &[
+                (1, 32, 8),
+                (33, 36, 7),
+                (40, 40, 6),
+                (41, 48, 5),
+                (49, 64, 4),
+                (65, 84, 3),
+                (85, 128, 2),
+                (129, 256, 1),
+            ],
+        );
+        check(
+            "gfx9-4-generic gfx90a gfx942 gfx950",
+            64,
+            &[
+                (1, 64, 8),
+                (65, 72, 7),
+                (73, 80, 6),
+                (84, 96, 5),
+                (97, 128, 4),
+                (129, 168, 3),
+                (169, 256, 2),
+                (257, 512, 1),
+            ],
+        );
+        check(
+            "gfx10-1-generic gfx1010 gfx1011 gfx1012 gfx1013",
+            64,
+            &[
+                (1, 24, 20),
+                (25, 28, 18),
+                (32, 32, 16),
+                (33, 36, 14),
+                (40, 40, 12),
+                (41, 41, 11),
+                (48, 48, 10),
+                (49, 56, 9),
+                (60, 64, 8),
+                (65, 72, 7),
+                (73, 84, 6),
+                (85, 97, 5),
+                (104, 128, 4),
+                (129, 168, 3),
+                (169, 256, 2),
+            ],
+        );
+        check(
+            "gfx10-3-generic gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 gfx11-generic gfx1102 gfx1103 gfx1150 gfx1152 gfx1153",
+            64,
+            &[
+                (1, 32, 16),
+                (33, 40, 12),
+                (41, 48, 10),
+                (49, 56, 9),
+                (60, 64, 8),
+                (65, 72, 7),
+                (73, 80, 6),
+                (84, 96, 5),
+                (97, 128, 4),
+                (129, 168, 3),
+                (169, 256, 2),
+            ],
+        );
+        check(
+            "gfx1100 gfx1101 gfx1151 gfx12-generic gfx1200 gfx1201",
+            64,
+            &[
+                (1, 48, 16),
+                (49, 60, 12),
+                (64, 72, 10),
+                (73, 84, 9),
+                (85, 96, 8),
+                (97, 104, 7),
+                (112, 120, 6),
+                (121, 144, 5),
+                (160, 192, 4),
+                (193, 240, 3),
+                (255, 256, 2),
+            ],
+        );
+    }
+
+    /// `cudaOccMaxBlocksPerSMRegsLimit` of CUDA 13.5's `cuda_occupancy.h`, which was called with blocks of 32 for 1 to 255 registers.
+    #[test]
+    fn bounds_are_those_of_nvidia() {
+        check(
+            "sm_50 sm_52 sm_53 sm_61 sm_62 sm_70 sm_80 sm_90 sm_100 sm_103",
+            32,
+            &[
+                (1, 32, 64),
+                (33, 40, 48),
+                (41, 48, 40),
+                (49, 56, 36),
+                (57, 64, 32),
+                (65, 72, 28),
+                (73, 80, 24),
+                (81, 96, 20),
+                (97, 128, 16),
+                (129, 168, 12),
+                (169, 255, 8),
+            ],
+        );
+        check(
+            "sm_60",
+            32,
+            &[
+                (1, 32, 64),
+                (33, 40, 50),
+                (41, 48, 42),
+                (49, 56, 36),
+                (57, 64, 32),
+                (65, 72, 28),
+                (73, 80, 24),
+                (81, 88, 22),
+                (89, 96, 20),
+                (97, 112, 18),
+                (113, 128, 16),
+                (129, 144, 14),
+                (145, 168, 12),
+                (169, 200, 10),
+                (201, 255, 8),
+            ],
+        );
+        check(
+            "sm_75",
+            32,
+            &[
+                (1, 64, 32),
+                (65, 72, 28),
+                (73, 80, 24),
+                (81, 96, 20),
+                (97, 128, 16),
+                (129, 168, 12),
+                (169, 255, 8),
+            ],
+        );
+        check(
+            "sm_86 sm_87 sm_88 sm_89 sm_110 sm_120 sm_121",
+            32,
+            &[
+                (1, 40, 48),
+                (41, 48, 40),
+                (49, 56, 36),
+                (57, 64, 32),
+                (65, 72, 28),
+                (73, 80, 24),
+                (81, 96, 20),
+                (97, 128, 16),
+                (129, 168, 12),
+                (169, 255, 8),
+            ],
+        );
+    }
+
+    #[test]
+    fn other_processors_have_no_bound() {
+        for (processor, wave_size) in [
+            ("gfx940", 64),
+            ("gfx1250", 64),
+            ("gfx900", 32),
+            ("gfx1100", 16),
+            ("gfx1310", 32),
+            ("gfx12-5-generic", 32),
+            ("sm_35", 32),
+            ("sm_101", 32),
+            ("sm_90", 64),
+            ("compute_90", 32),
+            ("", 32),
+        ] {
+            assert_eq!(RegisterLimits::of(processor, wave_size), None, "{processor} {wave_size}");
+        }
+        assert_eq!(RegisterLimits::of("hawaii:xnack-", 64), RegisterLimits::of("gfx701", 64));
+        assert_eq!(RegisterLimits::of("sm_90a", 32), RegisterLimits::of("sm_90", 32));
+        let limits = RegisterLimits::of("gfx90a", 64).unwrap();
+        assert_eq!(
+            [0, 512, 513, u32::MAX].map(|n| limits.waves(n)),
+            [Some(8), Some(1), None, None]
+        );
+    }
+
+    #[test]
+    fn allocated_registers_come_first() {
+        let used = Kernel { registers: Some(47), wave_size: Some(64), ..Kernel::default() };
+        let allocated = Kernel { registers_allocated: Some(64), ..used.clone() };
+        assert_eq!(used.occupancy("gfx900").map(|bound| bound.waves), Some(5));
+        let bound = allocated.occupancy("gfx900").unwrap();
+        assert_eq!((bound.waves, bound.registers), (4, 64));
+        assert_eq!(Kernel { wave_size: None, ..used }.occupancy("gfx900"), None);
+    }
 }
