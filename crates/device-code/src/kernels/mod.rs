@@ -6,6 +6,7 @@ mod descriptor;
 mod elf;
 mod measure;
 mod msgpack;
+mod occupancy;
 mod ptx;
 mod rule;
 mod spirv;
@@ -17,6 +18,7 @@ use crate::fault::Fault;
 use crate::format::FileFormat;
 
 pub use measure::Measure;
+pub use occupancy::{Occupancy, RegisterLimits};
 pub use rule::KernelRule;
 
 /// The kernels of an image.
