@@ -11,8 +11,12 @@ const EXECUTION_MODE: u16 = 16;
 const FUNCTION: u16 = 54;
 /// The execution model of OpenCL's kernels.
 const KERNEL: u32 = 6;
-/// The execution mode of a work-group of one size.
+/// Execution modes: a work-group of one size, a sub-group of one size, bytes of local memory, the largest work-group, and barriers.
 const LOCAL_SIZE: u32 = 17;
+const SUBGROUP_SIZE: u32 = 35;
+const SHARED_LOCAL_MEMORY_SIZE: u32 = 5618;
+const MAX_WORKGROUP_SIZE: u32 = 5893;
+const NAMED_BARRIER_COUNT: u32 = 6417;
 /// The words of the header.
 const HEADER: usize = 5;
 
@@ -52,12 +56,23 @@ pub(super) fn read<'a>(module: &'a [u8], found: &mut Kernels<'a>) {
                     });
                 }
             }
-            EXECUTION_MODE if operand(2) == Some(LOCAL_SIZE) => {
-                let size = || Some([operand(3)?, operand(4)?, operand(5)?]);
+            EXECUTION_MODE => {
+                let three = || Some([operand(3)?, operand(4)?, operand(5)?]);
                 let ids = operand(1).and_then(|id| by_id.get(&id)).into_iter().flatten();
                 for kernel in ids {
-                    if let Some(kernel) = kernels.get_mut(*kernel) {
-                        kernel.required_group_size = size();
+                    let Some(kernel) = kernels.get_mut(*kernel) else { continue };
+                    match operand(2) {
+                        Some(LOCAL_SIZE) => kernel.required_group_size = three(),
+                        Some(SUBGROUP_SIZE) => kernel.wave_size = operand(3),
+                        Some(SHARED_LOCAL_MEMORY_SIZE) => {
+                            kernel.group_memory = operand(3).map(u64::from)
+                        }
+                        Some(MAX_WORKGROUP_SIZE) => {
+                            kernel.max_group_size =
+                                three().map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z))
+                        }
+                        Some(NAMED_BARRIER_COUNT) => kernel.barriers = operand(3),
+                        _ => {}
                     }
                 }
             }
