@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use llvm_bitcode::{Error, Reader, functions};
 
-use super::{Kernel, Kernels};
+use super::{Kernel, Kernels, MOST_KERNELS, note};
 use crate::fault::Fault;
 
 /// The conventions of OpenCL, PTX and AMD kernels.
@@ -18,7 +18,8 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
         Err(error) => {
             let expected = "LLVM bitcode that can be read";
             let offset = error.offset().unwrap_or(0);
-            found.faults.push(Fault { offset, expected, found: image.len() as u64 });
+            let fault = Fault { offset, expected, found: image.len() as u64 };
+            note(&mut found.faults, fault);
         }
     }
 }
@@ -27,7 +28,10 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
 fn kernels(image: &[u8]) -> Result<Option<Vec<Kernel<'_>>>, Error> {
     let Some(functions) = functions(image)? else { return Ok(None) };
     let is_kernel = |convention| KERNELS.contains(&convention);
-    let functions = functions.iter().filter(|function| is_kernel(function.calling_convention));
+    let functions = functions
+        .iter()
+        .filter(|function| is_kernel(function.calling_convention))
+        .take(MOST_KERNELS);
     let kernels: Option<Vec<_>> = functions
         .map(|function| Some(Kernel { name: function.name?, ..Kernel::default() }))
         .collect();

@@ -6,8 +6,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use object::elf::SectionType;
-use object::read::elf::{FileHeader, SectionHeader};
+use object::elf::{SHT_SYMTAB, STT_FUNC, SectionType};
+use object::read::elf::{SectionHeader, Sym};
 
 use super::elf::Elf;
 use super::{Kernel, Kernels, MOST_KERNELS, Stored, Version, note};
@@ -42,8 +42,17 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     let Some((text, offset)) = info else { return };
     let mut info = Info { found, kernel: None, section: Section::Other };
     info.read(text, offset);
+    let table = elf.symbols(&[SHT_SYMTAB]);
+    let functions = table.iter().filter(|symbol| symbol.st_type() == STT_FUNC);
+    let mut sizes = BTreeMap::new();
+    for symbol in functions.filter(|symbol| symbol.st_size(LE) != 0) {
+        sizes.entry(elf.symbol_name(&table, symbol)).or_insert(symbol.st_size(LE));
+    }
     for kernel in found.kernels.iter_mut().flatten() {
-        kernel.code_size = code.get(kernel.name).copied();
+        // A section of code has padding at its end.
+        kernel.code_size = sizes.get(kernel.name).or(code.get(kernel.name)).copied();
+        kernel.is_code_size_estimated =
+            kernel.code_size.is_some() && !sizes.contains_key(kernel.name);
     }
 }
 
