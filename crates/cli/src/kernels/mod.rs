@@ -38,7 +38,7 @@ pub(crate) const MORE: More = More {
     notes: &[
         "Numbers are those that images store. - means that the format does not say, ? that it is not known before the \
          kernel runs, ~ that the size of the code reaches to the next function. A cubin does not store spills: its frame \
-         holds local arrays as well. PTX and SPIR-V have names and limits only. WAVES is the most that registers allow, \
+         holds local arrays as well. PTX, SPIR-V and LLVM bitcode have names and limits only. WAVES is the most that registers allow, \
          for GPUs with known limits, which are printed below; other limits are those of a launch.",
         "SPILLING counts kernels that spill vector registers. Scalar registers are spilled to lanes of vector registers \
          first, which costs little.",

@@ -77,6 +77,7 @@ impl Serialize for Record<'_> {
             record.serialize_entry(measure.name(), &row.of(measure).known())?;
         }
         record.serialize_entry("group_reserved", &kernel.group_memory_reserved)?;
+        record.serialize_entry("spill_memory", &kernel.spill_memory)?;
         record.serialize_entry("wave_size", &kernel.wave_size)?;
         record.serialize_entry("required_workgroup", &kernel.required_group_size)?;
         record.serialize_entry("max_registers", &kernel.max_registers)?;
@@ -113,6 +114,7 @@ fn version(version: Version) -> String {
         Version::CodeObject(version) | Version::CubinAbi(version) => version.to_string(),
         Version::Ptx(major, minor) => format!("{major}.{minor}"),
         Version::SpirV(major, minor) => format!("{major}.{minor}"),
+        Version::ZeInfo(major, minor) => format!("{major}.{minor}"),
         _ => String::new(),
     }
 }
