@@ -29,6 +29,8 @@ struct Column {
     leaves: Option<u8>,
     /// The end at which cells are cut where even that does not help.
     shrinks: Option<End>,
+    /// The width to which cells are cut before other columns are left out.
+    prefers: usize,
 }
 
 /// An end of a cell.
@@ -52,8 +54,8 @@ impl Table {
         align: Align,
         style: Style,
     ) -> Self {
-        let (title, leaves, shrinks) = (title.into(), None, None);
-        self.columns.push(Column { title, align, style, leaves, shrinks });
+        let (title, leaves, shrinks, prefers) = (title.into(), None, None, usize::MAX);
+        self.columns.push(Column { title, align, style, leaves, shrinks, prefers });
         self
     }
 
@@ -73,6 +75,14 @@ impl Table {
     /// Lets cells of the last column lose their end.
     pub(crate) fn shrinks_at_end(self) -> Self {
         self.shrinks_at(End::Last)
+    }
+
+    /// Cuts cells of the last column to this width before other columns are left out.
+    pub(crate) fn before_others(mut self, width: usize) -> Self {
+        if let Some(column) = self.columns.last_mut() {
+            column.prefers = width;
+        }
+        self
     }
 
     fn shrinks_at(mut self, end: End) -> Self {
@@ -95,8 +105,12 @@ impl Table {
         let line_width = |shown: &[Shown<'_>]| {
             indent.len() + shown.iter().map(|shown| shown.width + 2).sum::<usize>()
         };
+        let least = |shown: &[Shown<'_>]| {
+            let widths = shown.iter().map(|shown| shown.width.min(shown.column.prefers) + 2);
+            indent.len() + widths.sum::<usize>()
+        };
         let fit = fit.saturating_add(2);
-        while line_width(&shown) > fit
+        while least(&shown) > fit
             && let Some(at) = (0..shown.len())
                 .filter(|at| shown.get(*at).is_some_and(|shown| shown.column.leaves.is_some()))
                 .min_by_key(|at| shown.get(*at).and_then(|shown| shown.column.leaves))
@@ -243,6 +257,28 @@ mod tests {
         assert_eq!(last(54), format!("aa  {place}"));
         assert_eq!(last(40), "aa  …name.o section:.hip_fatbin bundle:0");
         assert_eq!(last(3), "aa  …on:.hip_fatbin bundle:0");
+    }
+
+    #[test]
+    fn cells_may_shrink_before_columns_are_left_out() {
+        let plain = Style::new();
+        let mut table = Table::default()
+            .column("A", Align::Left, plain)
+            .column("B", Align::Left, plain)
+            .optional(1)
+            .column("C", Align::Left, plain)
+            .shrinks_at_end()
+            .before_others(30);
+        table.row(&["aa".into(), "bb".into(), "c".repeat(50)]);
+        let last = |fit| {
+            let mut out = Vec::new();
+            table.print(&mut out, "", fit).unwrap();
+            let text = String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap();
+            text.lines().last().unwrap().to_owned()
+        };
+        assert_eq!(last(58), format!("aa  bb  {}", "c".repeat(50)));
+        assert_eq!(last(38), format!("aa  bb  {}…", "c".repeat(29)));
+        assert_eq!(last(37), format!("aa  {}…", "c".repeat(32)));
     }
 
     #[test]

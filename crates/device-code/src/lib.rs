@@ -49,8 +49,8 @@ pub use extent::{Candidate, extent};
 pub use fault::Fault;
 pub use format::FileFormat;
 pub use kernels::{
-    Argument, Kernel, KernelKind, KernelRule, Kernels, Measure, Stored, Version, erase_target,
-    kernels,
+    Argument, Kernel, KernelKind, KernelRule, Kernels, Measure, Occupancy, RegisterLimits, Stored,
+    Version, erase_target, kernels,
 };
 pub use spirv::check_spirv;
 pub use target::{HEAD, image_target, image_target_at};

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use byte_parts::ReadSeek;
-use device_code::{Kernel, KernelKind, KernelRule, Measure, Stored, Version, demangled};
+use device_code::{Kernel, KernelKind, KernelRule, Measure, Occupancy, Stored, Version, demangled};
 use fat_object::{FileFormat, Finding, Image, ImageInfo, Severity, Summary, Visitor};
 
 use crate::input;
@@ -133,6 +133,12 @@ impl Collected {
 
     pub(super) fn image(&self, row: &Row) -> Option<&ListedImage> {
         self.images.get(row.image)
+    }
+
+    /// Returns the waves that registers allow at most, of code that a GPU loads.
+    pub(super) fn occupancy(&self, row: &Row) -> Option<Occupancy> {
+        let image = self.image(row).filter(|image| !image.is_relocatable)?;
+        row.kernel.occupancy(&image.target)
     }
 
     /// Returns the kernels without copies.

@@ -39,7 +39,10 @@ pub(crate) const MORE: More = More {
     notes: &[
         "Numbers are those that images store. - means that the format does not say, ? that it is not known before the \
          kernel runs, ~ that the size of the code reaches to the next function. A cubin does not store spills: its frame \
-         holds local arrays as well. PTX and SPIR-V have names and limits only.",
+         holds local arrays as well. PTX, SPIR-V and LLVM bitcode have names and limits only. WAVES is the most that registers allow, \
+         for GPUs with known limits, which are printed below; other limits are those of a launch.",
+        "SPILLING counts kernels that spill vector registers. Scalar registers are spilled to lanes of vector registers \
+         first, which costs little.",
         "Measures of --sort and --fail-on: code, registers (vgprs), allocated, accumulators (agprs), scalars (sgprs), \
          vgpr_spills, sgpr_spills, spills, group (lds, shared), private (scratch, stack), frame, arguments (kernarg, \
          params), barriers, workgroup. A rule is a measure, one of > >= < <= == != and a number with K or M.",

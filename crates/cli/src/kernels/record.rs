@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use device_code::{KernelKind, Measure, Stored, Version};
+use device_code::{KernelKind, Measure, Occupancy, Stored, Version};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::collect::{Argument, Collected, ListedImage, Row};
@@ -16,7 +16,8 @@ pub(super) fn write(
 ) -> io::Result<()> {
     for row in &collected.rows {
         write!(out, "{}", if *is_first { "\n  " } else { ",\n  " })?;
-        crate::json::write(out, &Record { file, image: collected.image(row), row })?;
+        let (image, occupancy) = (collected.image(row), collected.occupancy(row));
+        crate::json::write(out, &Record { file, image, row, occupancy })?;
         *is_first = false;
     }
     Ok(())
@@ -27,11 +28,29 @@ struct Record<'a> {
     file: &'a str,
     image: Option<&'a ListedImage>,
     row: &'a Row,
+    occupancy: Option<Occupancy>,
+}
+
+/// The waves that registers allow at most, with what that follows from.
+struct Bound(Occupancy);
+
+impl Serialize for Bound {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Occupancy { waves, registers, limits, .. } = self.0;
+        let mut record = serializer.serialize_map(Some(6))?;
+        record.serialize_entry("waves_at_most", &waves)?;
+        record.serialize_entry("registers", &registers)?;
+        record.serialize_entry("granule", &limits.granule)?;
+        record.serialize_entry("total", &limits.total)?;
+        record.serialize_entry("parts", &limits.parts)?;
+        record.serialize_entry("max_waves", &limits.max_waves)?;
+        record.end()
+    }
 }
 
 impl Serialize for Record<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Record { file, image, row } = self;
+        let Record { file, image, row, .. } = self;
         let kernel = &row.kernel;
         let mut record = serializer.serialize_map(None)?;
         record.serialize_entry("file", file)?;
@@ -58,10 +77,12 @@ impl Serialize for Record<'_> {
             record.serialize_entry(measure.name(), &row.of(measure).known())?;
         }
         record.serialize_entry("group_reserved", &kernel.group_memory_reserved)?;
+        record.serialize_entry("spill_memory", &kernel.spill_memory)?;
         record.serialize_entry("wave_size", &kernel.wave_size)?;
         record.serialize_entry("required_workgroup", &kernel.required_group_size)?;
         record.serialize_entry("max_registers", &kernel.max_registers)?;
         record.serialize_entry("constants", &Banks(&kernel.constants))?;
+        record.serialize_entry("occupancy", &self.occupancy.map(Bound))?;
         record.serialize_entry("argument_list", &row.arguments)?;
         record.end()
     }
@@ -93,6 +114,7 @@ fn version(version: Version) -> String {
         Version::CodeObject(version) | Version::CubinAbi(version) => version.to_string(),
         Version::Ptx(major, minor) => format!("{major}.{minor}"),
         Version::SpirV(major, minor) => format!("{major}.{minor}"),
+        Version::ZeInfo(major, minor) => format!("{major}.{minor}"),
         _ => String::new(),
     }
 }

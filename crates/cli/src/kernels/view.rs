@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use device_code::{KernelKind, Measure, Stored};
+use device_code::{KernelKind, Measure, RegisterLimits, Stored};
 
 use super::collect::{Collected, Found, Row};
 use super::{Args, Key};
@@ -27,6 +27,9 @@ const COLUMNS: [(&str, Measure); 12] = [
     ("BAR", Measure::Barriers),
 ];
 
+/// Characters of a kernel's name that a terminal shows at least, unless they are more.
+const NAME: usize = 36;
+
 pub(super) fn text(out: &mut dyn Write, args: &Args, file: &str, found: &Found) -> io::Result<()> {
     if let Ok(summary) = &found.summary {
         let (file, size) = (style::printable(file), style::size(summary.size));
@@ -46,12 +49,12 @@ pub(super) fn text(out: &mut dyn Write, args: &Args, file: &str, found: &Found) 
             let mark = if image.is_relocatable { "  relocatable" } else { "" };
             let index = image.index;
             writeln!(out, "  {COLUMN}#{index}{COLUMN:#} {TARGET}{name}{TARGET:#}{mark}")?;
-            one_gpu(out, args, key, rows)?;
+            one_gpu(out, args, key, collected, rows)?;
         }
     } else if targets.len() > 1 {
         several_gpus(out, args, key, collected, &rows, &targets)?;
     } else if !rows.is_empty() {
-        one_gpu(out, args, key, rows.clone())?;
+        one_gpu(out, args, key, collected, rows.clone())?;
     }
     if !rows.is_empty() {
         totals(out, collected, &rows, &targets)?;
@@ -97,38 +100,73 @@ fn rank(stored: Stored) -> Reverse<(u8, u64)> {
     })
 }
 
-fn one_gpu(out: &mut dyn Write, args: &Args, key: Key, mut rows: Vec<&Row>) -> io::Result<()> {
+fn one_gpu(
+    out: &mut dyn Write,
+    args: &Args,
+    key: Key,
+    collected: &Collected,
+    mut rows: Vec<&Row>,
+) -> io::Result<()> {
     match key {
         Key::Name => rows.sort_by(|a, b| a.name(args.mangled).cmp(b.name(args.mangled))),
         Key::By(measure) => rows.sort_by_key(|row| rank(row.of(measure))),
     }
     let shown = rows.get(..args.top.unwrap_or(rows.len())).unwrap_or(&rows);
+    let mut columns = COLUMNS.to_vec();
+    if key == Key::By(Measure::Spills) {
+        columns.insert(2, ("SPILLS", Measure::Spills));
+    }
     let mut table = Table::default();
-    for (at, (title, _)) in COLUMNS.into_iter().enumerate() {
+    for (at, (title, measure)) in columns.iter().copied().enumerate() {
         table = table.column(title, Align::Right, PLAIN);
-        // The first columns go last.
-        if at > 1 {
-            table = table.optional(u8::try_from(COLUMNS.len() - at).unwrap_or(u8::MAX));
+        // The first columns go last, that of the order never.
+        if at > 1 && key != Key::By(measure) {
+            table = table.optional(u8::try_from(columns.len() - at).unwrap_or(u8::MAX));
         }
     }
     table = table.column("WG", Align::Right, PLAIN).optional(1);
-    table = table.column("KERNEL", Align::Left, TARGET).shrinks_at_end();
+    table = table.column("WAVES", Align::Right, PLAIN).optional(2);
+    let mut limits: Vec<RegisterLimits> = Vec::new();
+    table = table.column("KERNEL", Align::Left, TARGET).shrinks_at_end().before_others(NAME);
+    let is_stored: Vec<bool> = columns
+        .iter()
+        .map(|(_, measure)| rows.iter().any(|row| row.of(*measure) != Stored::Absent))
+        .collect();
     for row in shown {
-        let mut cells: Vec<String> = COLUMNS
-            .into_iter()
-            .map(|(_, measure)| {
-                let is_there = rows.iter().any(|row| row.of(measure) != Stored::Absent);
-                if is_there { row.text(measure) } else { String::new() }
+        let mut cells: Vec<String> = columns
+            .iter()
+            .zip(&is_stored)
+            .map(|((_, measure), is_stored)| match is_stored {
+                true => row.text(*measure),
+                false => String::new(),
             })
             .collect();
         cells.push(group_size(row));
+        let occupancy = collected.occupancy(row);
+        cells.push(occupancy.map_or_else(String::new, |bound| bound.waves.to_string()));
+        limits.extend(occupancy.map(|bound| bound.limits).filter(|one| !limits.contains(one)));
         cells.push(name(row, args.mangled));
         table.row(&cells);
     }
     if !shown.is_empty() {
         table.print(out, "  ", style::terminal_width())?;
     }
-    more(out, rows.len(), shown.len())
+    let notes: Vec<String> = limits.into_iter().map(explained).collect();
+    more(out, rows.len(), shown.len(), &notes)
+}
+
+/// Returns what the numbers of waves follow from.
+fn explained(limits: RegisterLimits) -> String {
+    let RegisterLimits { granule, total, parts, max_waves, .. } = limits;
+    let registers = format!("{total} registers in granules of {granule}");
+    match parts {
+        1 => {
+            format!("WAVES: at most, by registers: a SIMD has {registers}, and {max_waves} waves")
+        }
+        _ => format!(
+            "WAVES: at most, by registers: each of {parts} parts of a multiprocessor has {registers}, and all {max_waves} warps"
+        ),
+    }
 }
 
 /// Returns the sizes of work-groups: `256x1x1` if there is one, else the most work-items.
@@ -152,14 +190,17 @@ fn name(row: &Row, mangled: bool) -> String {
     format!("{}{mark}", row.name(mangled))
 }
 
-/// Prints how many kernels of a table are not shown, and an empty line, unless none was to be.
-fn more(out: &mut dyn Write, all: usize, shown: usize) -> io::Result<()> {
+/// Prints how many kernels of a table are not shown, notes, and an empty line, unless no kernel was to be shown.
+fn more(out: &mut dyn Write, all: usize, shown: usize, notes: &[String]) -> io::Result<()> {
     let hidden = all - shown;
     if shown == 0 {
         return Ok(());
     }
     if hidden > 0 {
         writeln!(out, "  and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
+    }
+    for note in notes {
+        writeln!(out, "  {COLUMN}{note}{COLUMN:#}")?;
     }
     writeln!(out)
 }
@@ -219,7 +260,7 @@ fn several_gpus(
             ranges(shown, measure).print(out, "  ", width)?;
         }
     }
-    more(out, lines.len(), shown.len())
+    more(out, lines.len(), shown.len(), &[])
 }
 
 /// Returns a table with a column for each GPU.

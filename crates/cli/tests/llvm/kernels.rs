@@ -197,7 +197,7 @@ fn metadata(printed: &str) -> Vec<BTreeMap<String, String>> {
                 continue;
             }
             (6, true) if list == ".args" => {
-                arguments.push(BTreeMap::from([(key.to_owned(), value)]))
+                arguments.push(BTreeMap::from([(key.to_owned(), value)]));
             }
             (8, false) if list == ".args" => {
                 arguments.last_mut().unwrap().insert(key.to_owned(), value);

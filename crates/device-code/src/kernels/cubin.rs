@@ -8,7 +8,7 @@ use object::elf::{SHT_NOBITS, SHT_SYMTAB, STT_FUNC, SectionType};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 
 use super::elf::Elf;
-use super::{Kernel, Kernels, Stored, Version};
+use super::{Kernel, Kernels, MOST_KERNELS, Stored, Version, note};
 use crate::elf::LE;
 use crate::fault::Fault;
 
@@ -26,7 +26,10 @@ const UNKNOWN: u32 = u32::MAX;
 pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     let Some(elf) = Elf::read(image, &mut found.faults) else { return };
     found.is_relocatable = elf.is_relocatable();
-    found.version = Some(Version::CubinAbi(elf.abi_version()));
+    let version = elf.known_abi_version(ABI_OF_CUDA_13, &mut found.faults);
+    found.version = Some(Version::CubinAbi(version));
+    // Sections that share bytes are read as often as the image is long.
+    let mut left = image.len();
     let cubin = Cubin::read(&elf);
     let mut kernels = cubin.kernels(&elf);
     for (index, section) in elf.all() {
@@ -34,10 +37,12 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
         if section.sh_type(LE) == SHT_CUDA_INFO {
             match elf.data(section) {
                 Ok(data) => {
+                    let Some(more) = left.checked_sub(data.len()) else { break };
+                    left = more;
                     let records = Records { bytes: data, offset: section.sh_offset(LE) };
                     cubin.attributes(records, owner, &mut kernels, &mut found.faults);
                 }
-                Err(fault) => found.faults.push(fault),
+                Err(fault) => note(&mut found.faults, fault),
             }
             continue;
         }
@@ -91,7 +96,7 @@ impl Cubin {
             };
             let is_kernel =
                 symbol.st_type() == STT_FUNC && symbol.st_other().0 & STO_CUDA_ENTRY != 0;
-            if !is_kernel || section == 0 {
+            if !is_kernel || section == 0 || symbols.len() >= MOST_KERNELS {
                 continue;
             }
             if let Some(kernel) = by_section.get_mut(section) {
@@ -121,7 +126,7 @@ impl Cubin {
         let table = elf.symbols(&[SHT_SYMTAB]);
         let kernels = self.symbols.iter().map(|(symbol, section, size)| {
             let symbol = table.symbol(object::read::SymbolIndex(*symbol)).ok();
-            let name = symbol.and_then(|symbol| table.symbol_name(LE, symbol).ok());
+            let name = symbol.map(|symbol| elf.symbol_name(&table, symbol));
             let flags = elf.section(*section).map(|section| section.sh_flags(LE).0);
             let barriers = flags.filter(|_| !self.has_new_abi);
             let barriers = barriers.map(|flags| u32::try_from(flags >> 20 & 0x7f).unwrap_or(0));
@@ -139,15 +144,15 @@ impl Cubin {
     /// Reads attributes, of one kernel or of those that they name. Those of unknown forms end a section.
     fn attributes(
         &self,
-        mut records: Records<'_>,
+        records: Records<'_>,
         owner: Option<usize>,
         kernels: &mut [Kernel<'_>],
         faults: &mut Vec<Fault>,
     ) {
-        while let Some(record) = records.next() {
+        for record in records {
             let record = match record {
                 Ok(record) => record,
-                Err(fault) => return faults.push(fault),
+                Err(fault) => return note(faults, fault),
             };
             let number = |at: usize| {
                 record.payload.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
@@ -187,13 +192,13 @@ impl Cubin {
                     match attribute {
                         0x05 => {
                             kernel.max_group_size =
-                                three().map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z))
+                                three().map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z));
                         }
                         0x10 => kernel.required_group_size = three(),
                         0x19 => kernel.arguments_size = Some(record.value.into()),
                         0x1b => {
                             kernel.max_registers =
-                                Some(record.value.into()).filter(|most| *most != 255)
+                                Some(record.value.into()).filter(|most| *most != 255);
                         }
                         0x4c => kernel.barriers = Some(u32::from(record.value & 0xff)),
                         _ => {}

@@ -2,7 +2,7 @@
 //! Descriptor").
 
 /// Bytes of a descriptor.
-pub(super) const LEN: u64 = 64;
+pub(super) const LEN: usize = 64;
 
 /// The fields of a descriptor.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Descriptor {
 
 impl Descriptor {
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; LEN as usize] = bytes.first_chunk()?;
+        let bytes: &[u8; LEN] = bytes.first_chunk()?;
         let number =
             |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
         Some(Descriptor {

@@ -1,10 +1,14 @@
 //! Sections and symbols of ELF files for GPUs.
 
+use alloc::vec::Vec;
+use core::cell::Cell;
+
 use object::LittleEndian;
 use object::elf::{ET_REL, SHT_DYNSYM, SHT_SYMTAB, SectionType};
 use object::read::SectionIndex;
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym, SymbolTable};
 
+use super::note;
 use crate::elf::{Header64, LE, Section64};
 use crate::fault::Fault;
 
@@ -15,33 +19,53 @@ pub(super) struct Elf<'a> {
     pub(super) image: &'a [u8],
     pub(super) header: &'a Header64,
     pub(super) sections: SectionTable<'a, Header64>,
+    /// Bytes of names that may still be read. Names of a hostile file are one long text, each from another place on.
+    names_left: Cell<u64>,
 }
 
 impl<'a> Elf<'a> {
     /// Reads headers. Faults are about the table of sections; a file without has none.
-    pub(super) fn read(image: &'a [u8], faults: &mut alloc::vec::Vec<Fault>) -> Option<Self> {
+    pub(super) fn read(image: &'a [u8], faults: &mut Vec<Fault>) -> Option<Self> {
         let Ok(header) = Header64::parse(image) else {
-            faults.push(Fault {
-                offset: 0,
-                expected: "an ELF header of 64 bits",
-                found: image.len() as u64,
-            });
+            note(
+                faults,
+                Fault {
+                    offset: 0,
+                    expected: "an ELF header of 64 bits",
+                    found: image.len() as u64,
+                },
+            );
             return None;
         };
         if !header.is_little_endian() {
-            faults.push(Fault { offset: 5, expected: "the smallest byte first", found: 2 });
+            note(faults, Fault { offset: 5, expected: "the smallest byte first", found: 2 });
             return None;
         }
         let sections = header.sections(LE, image).unwrap_or_else(|_| {
             let found = header.e_shoff(LE);
-            faults.push(Fault {
-                offset: 0x28,
-                expected: "the offset of the section headers",
-                found,
-            });
+            note(
+                faults,
+                Fault { offset: 0x28, expected: "the offset of the section headers", found },
+            );
             SectionTable::default()
         });
-        Some(Elf { image, header, sections })
+        let names_left = Cell::new((image.len() as u64).saturating_mul(4));
+        Some(Elf { image, header, sections, names_left })
+    }
+
+    /// Returns the operating system that the file is for.
+    pub(super) fn os_abi(&self) -> u8 {
+        self.header.e_ident().os_abi.0
+    }
+
+    /// Returns the version of the ABI, with a fault for one that is newer than the newest known.
+    pub(super) fn known_abi_version(&self, newest: u8, faults: &mut Vec<Fault>) -> u8 {
+        let version = self.abi_version();
+        if version > newest {
+            let expected = "a version of the ABI that is known";
+            note(faults, Fault { offset: 8, expected, found: version.into() });
+        }
+        version
     }
 
     /// Returns the version of the ABI.
@@ -64,8 +88,25 @@ impl<'a> Elf<'a> {
         self.sections.enumerate().map(|(index, section)| (index.0, section))
     }
 
+    /// Returns the name of a section; empty if it has none, or after more bytes of names than a sound file has.
     pub(super) fn name(&self, section: &Section64) -> &'a [u8] {
-        self.sections.section_name(LE, section).unwrap_or_default()
+        self.counted(|| self.sections.section_name(LE, section).ok())
+    }
+
+    /// Returns the name of a symbol, in the same way.
+    pub(super) fn symbol_name(
+        &self,
+        table: &SymbolTable<'a, Header64>,
+        symbol: &Symbol64,
+    ) -> &'a [u8] {
+        self.counted(|| table.symbol_name(LE, symbol).ok())
+    }
+
+    fn counted(&self, name: impl FnOnce() -> Option<&'a [u8]>) -> &'a [u8] {
+        let left = self.names_left.get();
+        let name = if left > 0 { name().unwrap_or_default() } else { &[] };
+        self.names_left.set(left.saturating_sub(name.len() as u64));
+        name
     }
 
     /// Returns the bytes of a section; a fault if they do not lie in the file.
@@ -89,9 +130,9 @@ impl<'a> Elf<'a> {
         self.symbols(&[SHT_DYNSYM, SHT_SYMTAB])
     }
 
-    /// Returns the bytes of a symbol in the image, by its section.
-    pub(super) fn bytes_of(&self, symbol: &Symbol64) -> Option<(u64, &'a [u8])> {
-        let section = self.section(symbol.st_shndx(LE).0.into())?;
+    /// Returns the bytes of a symbol in the image, which its section has.
+    pub(super) fn bytes_of(&self, symbol: &Symbol64, section: usize) -> Option<(u64, &'a [u8])> {
+        let section = self.section(section)?;
         let start = symbol.st_value(LE).checked_sub(section.sh_addr(LE))?;
         let data = self.data(section).ok()?;
         let end = start.checked_add(symbol.st_size(LE))?;

@@ -1,14 +1,17 @@
 //! The kernels of an image, and the resources that they use.
 
 mod amd;
+mod bitcode;
 mod cubin;
 mod descriptor;
 mod elf;
 mod measure;
 mod msgpack;
+mod occupancy;
 mod ptx;
 mod rule;
 mod spirv;
+mod zebin;
 
 use alloc::vec::Vec;
 
@@ -17,6 +20,7 @@ use crate::fault::Fault;
 use crate::format::FileFormat;
 
 pub use measure::Measure;
+pub use occupancy::{Occupancy, RegisterLimits};
 pub use rule::KernelRule;
 
 /// The kernels of an image.
@@ -29,10 +33,23 @@ pub struct Kernels<'a> {
     pub version: Option<Version>,
     /// `true` if the image is an object that a linker makes an image of, such as a relocatable cubin. No GPU loads it.
     pub is_relocatable: bool,
-    /// The kernels, in the order of the image; `None` if this crate cannot tell them, as of LLVM bitcode.
+    /// The kernels, in the order of the image; `None` if this crate cannot tell them, as of LLVM
+    /// bitcode for NVIDIA's GPUs from before LLVM 21.
     pub kernels: Option<Vec<Kernel<'a>>>,
-    /// The malformed parts. The kernels are those that could be read.
+    /// The malformed parts, and what is newer than this crate; the first 1,024 of them. The kernels are those that could be read.
     pub faults: Vec<Fault>,
+}
+
+/// Faults that are kept of one image.
+const MOST_FAULTS: usize = 1024;
+/// Kernels that are kept of one image. Large libraries have some thousand.
+const MOST_KERNELS: usize = 1 << 18;
+
+/// Adds a fault.
+fn note(faults: &mut Vec<Fault>, fault: Fault) {
+    if faults.len() < MOST_FAULTS {
+        faults.push(fault);
+    }
 }
 
 /// The version of the format of an image.
@@ -47,6 +64,8 @@ pub enum Version {
     Ptx(u16, u16),
     /// SPIR-V: major and minor version.
     SpirV(u8, u8),
+    /// Intel's machine code: major and minor version of `.ze_info`, which describes its kernels.
+    ZeInfo(u16, u16),
 }
 
 /// The kind of a kernel.
@@ -104,7 +123,7 @@ pub struct Kernel<'a> {
     /// Vector registers of a work-item. AMD: the total of both kinds on GPUs with one file for both (gfx90a, gfx94x, gfx950).
     /// NVIDIA: registers of a thread.
     pub registers: Option<u32>,
-    /// Vector registers that the hardware allocates (AMD).
+    /// Vector registers that the hardware allocates: for a work-item (AMD), for a thread of the hardware, which runs a whole wave (Intel).
     pub registers_allocated: Option<u32>,
     /// Accumulation registers (AMD).
     pub accumulators: Option<u32>,
@@ -114,6 +133,8 @@ pub struct Kernel<'a> {
     pub vector_spills: Option<u32>,
     /// Scalar registers that were spilled.
     pub scalar_spills: Option<u32>,
+    /// Bytes that a thread of the hardware needs for spilled registers (Intel).
+    pub spill_memory: Option<u64>,
     /// Static memory of a work-group in bytes: LDS, shared memory. Without what a launch adds.
     pub group_memory: Option<u64>,
     /// Bytes of memory of a work-group that the compiler reserves beside it (NVIDIA).
@@ -126,7 +147,7 @@ pub struct Kernel<'a> {
     pub arguments_size: Option<u64>,
     /// The arguments of the source, where they are described.
     pub arguments: Option<Vec<Argument<'a>>>,
-    /// Work-items of a wave: 32 or 64.
+    /// Work-items of a wave: 32 or 64 (AMD), 32 (NVIDIA), 1 to 32 (Intel, and SPIR-V that requires a size of sub-groups).
     pub wave_size: Option<u32>,
     /// The most work-items of a work-group.
     pub max_group_size: Option<u32>,
@@ -134,7 +155,7 @@ pub struct Kernel<'a> {
     pub required_group_size: Option<[u32; 3]>,
     /// The most registers that the compiler was allowed (NVIDIA).
     pub max_registers: Option<u32>,
-    /// Barriers (NVIDIA).
+    /// Barriers (NVIDIA, Intel).
     pub barriers: Option<u32>,
     /// Bytes in each bank of constants of its own, by number (NVIDIA).
     pub constants: Vec<(u32, u64)>,
@@ -174,6 +195,7 @@ impl Kernel<'_> {
             scalars: self.scalars,
             vector_spills: self.vector_spills,
             scalar_spills: self.scalar_spills,
+            spill_memory: self.spill_memory,
             group_memory: self.group_memory,
             group_memory_reserved: self.group_memory_reserved,
             private_memory: self.private_memory,
@@ -204,7 +226,8 @@ pub struct Argument<'a> {
 
 /// Returns the kernels of an image; `None` for formats without kernels.
 ///
-/// `image` is the whole image, not compressed. AMD's code objects, cubins, PTX and SPIR-V are read. Nothing is read outside of the
+/// `image` is the whole image, not compressed. AMD's code objects, cubins, PTX, SPIR-V, LLVM bitcode and Intel's zebin
+/// are read. Nothing is read outside of the
 /// image, and memory is bounded by its size.
 ///
 /// ```
@@ -228,7 +251,8 @@ pub fn kernels(image: &[u8]) -> Option<Kernels<'_>> {
         FileFormat::Cubin | FileFormat::Elf { machine: EM_CUDA } => cubin::read(image, &mut found),
         FileFormat::Ptx => ptx::read(image, &mut found),
         FileFormat::SpirV => spirv::read(image, &mut found),
-        FileFormat::Bitcode | FileFormat::Elf { machine: EM_INTELGT } => {}
+        FileFormat::Bitcode => bitcode::read(image, &mut found),
+        FileFormat::Elf { machine: EM_INTELGT } => zebin::read(image, &mut found),
         _ => return None,
     }
     Some(found)

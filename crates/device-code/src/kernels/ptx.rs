@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Argument, Kernel, Kernels, Version};
+use super::{Argument, Kernel, Kernels, MOST_KERNELS, Version, note};
 use crate::fault::Fault;
 
 pub(super) fn read<'a>(text: &'a [u8], found: &mut Kernels<'a>) {
@@ -16,8 +16,8 @@ pub(super) fn read<'a>(text: &'a [u8], found: &mut Kernels<'a>) {
                 found.version = found.version.or(tokens.next().and_then(version));
             }
             Token::Word(b".entry") => match entry(&mut tokens) {
-                Ok(kernel) => kernels.extend(kernel),
-                Err(fault) => found.faults.push(fault),
+                Ok(kernel) => kernels.extend(kernel.filter(|_| kernels.len() < MOST_KERNELS)),
+                Err(fault) => note(&mut found.faults, fault),
             },
             Token::Sign(b'{') => tokens.skip_block(),
             _ => {}
@@ -45,7 +45,7 @@ fn entry<'a>(tokens: &mut Tokens<'a>) -> Result<Option<Kernel<'a>>, Fault> {
             Some(Token::Sign(b'{')) => break,
             Some(Token::Sign(b';')) => return Ok(None),
             Some(Token::Sign(b'(')) => {
-                parameters(tokens, &mut arguments).ok_or_else(|| fault("parameters"))?
+                parameters(tokens, &mut arguments).ok_or_else(|| fault("parameters"))?;
             }
             Some(Token::Word(b".maxntid")) => {
                 let [x, y, z] = tokens.numbers();
