@@ -1,7 +1,7 @@
 //! The files that a command looks into: those that are named, and those below directories.
 
-use std::fs::{self, DirEntry};
-use std::io::{self, Cursor};
+use std::fs::{self, DirEntry, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use byte_parts::ReadSeek;
@@ -23,8 +23,8 @@ pub(crate) struct Input {
     name: String,
     /// The position of the argument that leads to it.
     root: usize,
-    /// The bytes of a member of a package.
-    bytes: Option<Vec<u8>>,
+    /// A member of a package, as a file without a name.
+    file: Option<File>,
     /// `true` if the argument is the file itself. Of others only those with device code are worth a word.
     is_named: bool,
 }
@@ -36,7 +36,7 @@ impl Input {
             path: path.to_owned(),
             name: input::display(path),
             root: 0,
-            bytes: None,
+            file: None,
             is_named: true,
         }
     }
@@ -69,15 +69,15 @@ impl Input {
         threads: Threads,
         visitor: &mut dyn Visitor,
     ) -> io::Result<Summary> {
-        match &self.bytes {
-            Some(bytes) => fat_object::walk(Cursor::new(bytes), options, visitor),
+        match &self.file {
+            Some(file) => input::walk_open(file, options, threads, visitor),
             None => input::walk(&self.path, max, options, threads, visitor),
         }
     }
 
     /// Opens a file that it names, as a thin archive does.
     pub(crate) fn open_thin_member(&self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        if self.bytes.is_some() {
+        if self.file.is_some() {
             return Err(io::ErrorKind::Unsupported.into());
         }
         input::open_thin_member(&self.path, name)
@@ -190,7 +190,7 @@ impl Inputs {
                     Ok(kind) if kind.is_dir() => waiting.push(path),
                     Ok(kind) if kind.is_file() => {
                         let name = input::display(&path);
-                        self.files.push(Input { path, name, root, bytes: None, is_named: false });
+                        self.files.push(Input { path, name, root, file: None, is_named: false });
                     }
                     // Links, pipes and devices.
                     _ => {}
@@ -300,14 +300,14 @@ impl Input {
         let mut results = Vec::new();
         let look = |member: &Member| {
             let name = format!("{}:{}", self.name, member.path());
-            match package.read(member, limits.max_decompressed) {
+            match package.extract(member, limits.max_decompressed) {
                 Ok(None) => None,
-                Ok(Some(bytes)) => {
+                Ok(file @ Some(_)) => {
                     let path = PathBuf::from(member.path());
-                    let bytes = Some(bytes);
-                    let input = Input { path, name, root: self.root, bytes, is_named: false };
+                    let input = Input { path, name, root: self.root, file, is_named: false };
                     let result = work(&input, Threads::one());
-                    Some(Ok((Some(Input { bytes: None, ..input }), result)))
+                    // Its bytes are not needed any more.
+                    Some(Ok((Some(Input { file: None, ..input }), result)))
                 }
                 Err(error) => Some(Err(format!("{name}: {}", report::reason(&error)))),
             }

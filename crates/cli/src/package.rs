@@ -1,7 +1,7 @@
 //! Packages: the members that may hold device code.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use fat_object::FileFormat;
@@ -36,19 +36,20 @@ impl Package {
         Ok(Some(Package { file, zip }))
     }
 
-    /// Returns the bytes of a member; `None` if it is nothing that holds device code.
+    /// Returns a member as a file without a name, which lies in memory where the system can do that; `None` if it is nothing
+    /// that holds device code.
     ///
     /// # Errors
     ///
     /// Those of reading; a member of more than `max` bytes.
-    pub(crate) fn read(&self, member: &Member, max: u64) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn extract(&self, member: &Member, max: u64) -> io::Result<Option<File>> {
         if member.is_directory() || member.size() == 0 {
             return Ok(None);
         }
         let mut reader = self.zip.open(member, Positioned::new(&self.file))?;
-        let mut bytes = Vec::new();
-        reader.by_ref().take(HEAD).read_to_end(&mut bytes)?;
-        let format = FileFormat::sniff(&bytes);
+        let mut head = Vec::new();
+        reader.by_ref().take(HEAD).read_to_end(&mut head)?;
+        let format = FileFormat::sniff(&head);
         if !format.is_read() || matches!(format, FileFormat::Empty | FileFormat::LinkerScript) {
             return Ok(None);
         }
@@ -57,7 +58,42 @@ impl Package {
             let text = format!("has {size} bytes, more than --max-decompressed={max}");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
-        reader.read_to_end(&mut bytes)?;
-        Ok(Some(bytes))
+        let mut file = nameless()?;
+        file.write_all(&head)?;
+        let mut buffer = vec![0; 1 << 17];
+        loop {
+            let n = reader.read(&mut buffer)?;
+            if n == 0 {
+                return Ok(Some(file));
+            }
+            file.write_all(buffer.get(..n).unwrap_or_default())?;
+        }
     }
+
+    /// Returns the bytes of a small member, such as a list of files.
+    pub(crate) fn text(&self, member: &Member) -> io::Result<String> {
+        let mut text = String::new();
+        let reader = self.zip.open(member, Positioned::new(&self.file))?;
+        reader.take(MOST_OF_TEXT).read_to_string(&mut text)?;
+        Ok(text)
+    }
+}
+
+/// The most bytes of a list of files.
+const MOST_OF_TEXT: u64 = 1 << 28;
+
+/// Creates a file that has no name.
+#[cfg(target_os = "linux")]
+fn nameless() -> io::Result<File> {
+    use rustix::fs::{MemfdFlags, memfd_create};
+    match memfd_create("offload", MemfdFlags::CLOEXEC) {
+        Ok(file) => Ok(file.into()),
+        Err(_) => tempfile::tempfile(),
+    }
+}
+
+/// Creates a file that has no name.
+#[cfg(not(target_os = "linux"))]
+fn nameless() -> io::Result<File> {
+    tempfile::tempfile()
 }

@@ -23,7 +23,7 @@
 //! new.write_all(b"other")?;
 //! let changes = BTreeMap::from([(0, Some(new.finish()?))]);
 //! let parts = zip.rewrite(Cursor::new(wheel), &changes)?;
-//! let changed = parts.to_vec(|()| wheel)?;
+//! let changed = parts.to_vec(|_| wheel)?;
 //! let zip = Zip::read(Cursor::new(&changed))?;
 //! assert_eq!(zip.members()[0].size(), 5);
 //! # Ok(())

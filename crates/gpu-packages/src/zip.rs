@@ -199,7 +199,7 @@ impl Zip {
     /// Returns an archive with other contents of some members, by their positions, and without those that have `None`. Other
     /// members keep their bytes, and all keep their order, their times and their attributes.
     ///
-    /// Inputs of the parts are ranges of this archive.
+    /// The only input of the parts, number 0, is this archive.
     ///
     /// # Errors
     ///
@@ -208,14 +208,14 @@ impl Zip {
         &self,
         mut reader: R,
         changes: &BTreeMap<usize, Option<Contents>>,
-    ) -> Result<Parts<()>, Error> {
+    ) -> Result<Parts, Error> {
         let mut order: Vec<usize> = (0..self.members.len()).collect();
         order.sort_by_key(|at| self.members.get(*at).map(|member| member.header));
         let first = order
             .first()
             .and_then(|at| self.members.get(*at))
             .map_or(self.directory.start, |m| m.header);
-        let mut out = Parts::from_input((), 0..first);
+        let mut out = Parts::from_input(0, 0..first);
         let mut places = vec![0; self.members.len()];
         for (nth, at) in order.iter().enumerate() {
             let Some(member) = self.members.get(*at) else { continue };
@@ -238,7 +238,7 @@ impl Zip {
                 *place = out.size();
             }
             match changes.get(at) {
-                None => out.push_input((), member.header..next),
+                None => out.push_input(0, member.header..next),
                 Some(None) => {}
                 Some(Some(contents)) => {
                     let mut head = read(&mut reader, head)?;
@@ -256,7 +256,7 @@ impl Zip {
     fn push_directory<R: Read + Seek>(
         &self,
         reader: &mut R,
-        out: &mut Parts<()>,
+        out: &mut Parts,
         places: &[u64],
         changes: &BTreeMap<usize, Option<Contents>>,
     ) -> Result<(), Error> {

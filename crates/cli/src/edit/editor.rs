@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::inputs::{Input, Inputs};
 use crate::opened::Opened;
 use crate::output::{How, Outputs, is_same};
+use crate::package::Package;
 use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::stamp::Stamp;
@@ -66,6 +67,7 @@ impl Editor<'_> {
         let mut edited_files = Vec::new();
         let (going, staying): (Vec<&Input>, Vec<&Input>) =
             inputs.files().iter().partition(|file| !file.is_named() && goes(file.path()));
+        let member_goes = goes;
         for (file, goes) in each(&staying, false).chain(each(&going, true)) {
             let (path, name) = (file.path(), file.name());
             if goes && outcome == Outcome::Faults {
@@ -74,15 +76,17 @@ impl Editor<'_> {
             }
             let progress = Progress::start(&format!("{} {name}", self.work.doing()));
             let edited = match goes {
-                true => self.delete(file),
-                false => self.edit(file, &decide),
+                true => self.delete(file).map(|row| vec![row]),
+                false => self.edit_any(file, member_goes, &decide),
             };
             drop(progress);
             match edited {
-                Ok(row) => {
-                    row.messages(name, self.work, file.is_named());
-                    edited_files.push(path);
-                    rows.push(row);
+                Ok(edited) => {
+                    for row in edited {
+                        row.messages(self.work, file.is_named() && !row.is_of_package());
+                        edited_files.push(path);
+                        rows.push(row);
+                    }
                 }
                 Err(Failure::NoCode) if !file.is_named() => {}
                 Err(Failure::NotConcerned(_)) if !file.is_named() => left.push(name),
@@ -131,7 +135,7 @@ impl Editor<'_> {
         }
         if self.options.output.json {
             report::json(&rows)?;
-        } else if inputs.have_directory() {
+        } else if inputs.have_directory() || rows.iter().any(FileRow::is_of_package) {
             report::print_files(&rows)?;
             let packages = records.iter().map(|record| {
                 let files = edited_files.iter().zip(&rows);
@@ -143,6 +147,22 @@ impl Editor<'_> {
             report::print(&rows, self.work)?;
         }
         Ok(outcome)
+    }
+
+    /// Edits a file, or the members of a package.
+    fn edit_any(
+        &mut self,
+        file: &Input,
+        goes: &dyn Fn(&Path) -> bool,
+        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> Result<Vec<FileRow>, Failure> {
+        match Package::open(file.path()) {
+            Ok(Some(package)) if self.images.files.is_empty() => {
+                self.edit_package(file, &package, goes, decide)
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.into()),
+            _ => self.edit(file, decide).map(|row| vec![row]),
+        }
     }
 
     fn delete(&self, file: &Input) -> Result<FileRow, Failure> {
@@ -171,17 +191,7 @@ impl Editor<'_> {
         let target = self.options.output.output.as_deref().unwrap_or(path);
         let replaces = is_same(path, target);
 
-        let (contents, warnings) = self.survey(&input)?;
-        if contents.containers().is_empty() {
-            return Err(Failure::NoCode);
-        }
-        let subject =
-            Subject { is_named, contents: &contents, file: &input, limits: &self.options.limits };
-        let mut wishes = decide(&subject, &self.images)?;
-        wishes.warnings.extend(warnings);
-        let plan = contents
-            .plan(Positioned::new(&input), &wishes.edit)
-            .map_err(|error| self.refused(&error, &contents, &wishes))?;
+        let (contents, mut wishes, plan) = self.plan(&input, is_named, decide)?;
         let changes = !plan.is_unchanged();
         if changes
             && replaces
@@ -195,9 +205,6 @@ impl Editor<'_> {
             }
             wishes.note(format!("its signature ({seal}) is dropped"));
         }
-        for note in plan.notes() {
-            wishes.note(describe(note, &contents, &wishes));
-        }
         if !self.options.output.dry_run && (changes || !replaces) {
             // The stamp detects another file that took the name.
             let how = How { new, replaces: replaces.then_some(stamp) };
@@ -210,6 +217,30 @@ impl Editor<'_> {
         }
         let row = FileRow::new(named.name(), target, &contents, &plan, &wishes);
         Ok(row.written(self.options.output.dry_run, replaces))
+    }
+
+    /// Surveys a file, and plans what is decided.
+    pub(super) fn plan(
+        &self,
+        input: &File,
+        is_named: bool,
+        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> Result<(EditableFile, Wishes, EditPlan), Failure> {
+        let (contents, warnings) = self.survey(input)?;
+        if contents.containers().is_empty() {
+            return Err(Failure::NoCode);
+        }
+        let limits = &self.options.limits;
+        let subject = Subject { is_named, contents: &contents, file: input, limits };
+        let mut wishes = decide(&subject, &self.images)?;
+        wishes.warnings.extend(warnings);
+        let plan = contents
+            .plan(Positioned::new(input), &wishes.edit)
+            .map_err(|error| self.refused(&error, &contents, &wishes))?;
+        for note in plan.notes() {
+            wishes.note(describe(note, &contents, &wishes));
+        }
+        Ok((contents, wishes, plan))
     }
 
     /// Returns the error of a plan, and names the option that leaves uneditable containers alone.
@@ -338,7 +369,7 @@ fn is_about_hash(error: &Error) -> bool {
 }
 
 /// Returns an error of the library, with the option that helps.
-fn explain(error: &Error, images: &NewImages) -> Failure {
+pub(super) fn explain(error: &Error, images: &NewImages) -> Failure {
     if let Some((number, target, disagreement)) = error.mismatch() {
         let file = images.name(number);
         return format!("'{file}' is not an image for {target}: {disagreement} (--any-image)")

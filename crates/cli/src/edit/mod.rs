@@ -6,6 +6,7 @@ mod editor;
 mod incoming;
 mod new_images;
 mod options;
+mod package;
 mod place;
 mod report;
 mod wishes;

@@ -52,9 +52,19 @@ pub(super) struct FileRow {
     /// `true` if the output is the input.
     #[serde(skip)]
     in_place: bool,
+    /// Whether it is a member of a package, or the package.
+    #[serde(skip)]
+    of_package: Option<InPackage>,
     /// Number of offload binaries that stay plain for their readers.
     #[serde(skip)]
     stay: usize,
+}
+
+/// A row about a package.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum InPackage {
+    Member,
+    Whole,
 }
 
 /// Images before and after, of one target. Sizes are without compression.
@@ -126,6 +136,7 @@ impl FileRow {
             notes: wishes.notes.clone(),
             warnings: wishes.warnings.clone(),
             in_place: false,
+            of_package: None,
             stay: plan.notes().iter().map(staying).sum(),
         }
     }
@@ -145,8 +156,41 @@ impl FileRow {
             notes: Vec::new(),
             warnings: Vec::new(),
             in_place: true,
+            of_package: None,
             stay: 0,
         }
+    }
+
+    /// Returns the row of a package as a whole, whose members have rows of their own.
+    pub(super) fn package(
+        file: &str,
+        output: &Path,
+        size_before: u64,
+        size_after: u64,
+        changed: bool,
+    ) -> Self {
+        FileRow {
+            output: input::display(output),
+            changed,
+            deleted: false,
+            size_after,
+            of_package: Some(InPackage::Whole),
+            ..FileRow::deleted(file, size_before)
+        }
+    }
+
+    /// Says that the file is a member of a package.
+    pub(super) fn of_package(self, dry_run: bool) -> Self {
+        FileRow { dry_run, of_package: Some(InPackage::Member), ..self }
+    }
+
+    /// Returns whether it is about a package.
+    pub(super) fn is_of_package(&self) -> bool {
+        self.of_package.is_some()
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed
     }
 
     /// Says how the new file is written: not at all, or in the place of the old one.
@@ -161,7 +205,8 @@ impl FileRow {
     }
 
     /// Prints notes and warnings to standard error.
-    pub(super) fn messages(&self, file: &str, work: Work, is_named: bool) {
+    pub(super) fn messages(&self, work: Work, is_named: bool) {
+        let file = &self.file;
         if !self.changed && is_named {
             let left = match (self.dry_run, self.in_place) {
                 (true, _) => "",
@@ -295,7 +340,9 @@ pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
 
 /// Prints a line for each file that changes, and the total.
 pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
-    let changed: Vec<&FileRow> = rows.iter().filter(|row| row.changed).collect();
+    let is_whole = |row: &&FileRow| row.of_package == Some(InPackage::Whole);
+    let changed = rows.iter().filter(|row| row.changed);
+    let (packages, changed): (Vec<&FileRow>, Vec<&FileRow>) = changed.partition(is_whole);
     if changed.is_empty() {
         if !rows.is_empty() {
             messages::note(&format_args!("nothing to do in {}", style::files(rows.len())));
@@ -312,6 +359,18 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
         add_sizes(&mut table, &format!("{}{dry}", style::files(changed.len())), &changed);
     }
     table.print(&mut out, "", style::terminal_width())?;
+    for row in packages {
+        let [before, after] = [row.size_before, row.size_after].map(style::size);
+        let part = style::percent(row.size_after, row.size_before);
+        // Members that are not written have no size when they are compressed.
+        match row.dry_run {
+            true => continue,
+            false => {
+                let file = style::printable(&row.output);
+                writeln!(out, "\n{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}")?;
+            }
+        }
+    }
     out.flush()
 }
 
