@@ -1,6 +1,13 @@
 //! Kernels of images that compilers made, whose numbers `llvm-readobj`, `cuobjdump`, `llvm-dis` and `spirv-dis` print, and of images
 //! that are made here to be malformed.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and says where"
+)]
 
 mod make;
 
@@ -383,7 +390,7 @@ fn the_first_of_two_keys_counts() {
     assert_eq!((names(&with_fault(&image).0), with_fault(&image).1.found), (vec!["k"], 2));
 }
 
-/// Names are no keys of their own: a file may have two kernels of one name.
+/// A file may have two kernels of one name.
 #[test]
 fn two_kernels_of_one_name_are_kept() {
     let image = described(&metadata(&[kernel("k", &[]), kernel("k", &[])]), &["k"]);

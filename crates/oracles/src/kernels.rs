@@ -138,7 +138,7 @@ fn rule(data: &[u8]) {
     }
 }
 
-/// What a made image says of a kernel.
+/// The facts of a kernel that a made image states.
 #[derive(Debug, PartialEq)]
 struct Facts {
     name: String,

@@ -33,6 +33,6 @@ fn samples() -> Vec<Vec<u8>> {
 fn images() -> Vec<Vec<u8>> {
     let files = std::fs::read_dir("../device-code/tests/data").unwrap();
     let files = files.map(|file| file.unwrap().path());
-    let images = files.filter(|path| !path.extension().is_some_and(|name| name == "md"));
+    let images = files.filter(|path| path.extension().is_none_or(|name| name != "md"));
     images.map(|path| std::fs::read(path).unwrap()).collect()
 }
