@@ -435,16 +435,24 @@ fn attributes_that_are_not_known_are_passed_over() {
     let image = cubin(&[
         attribute(0xf0, &[1, 2, 3]),
         vec![1, 0xf1, 0, 0, 2, 0xf2, 7, 0, 3, 0xf3, 7, 7],
-        // No symbol has this number, and the second record of one counts for nothing.
+        // No symbol has this number.
         attribute(0x2f, &[99, 5]),
         attribute(0x2f, &[1, 40]),
-        attribute(0x2f, &[1, 41]),
         attribute(0x12, &[1, u32::MAX]),
         attribute(0x11, &[1, 16]),
     ]);
     let found = sound(&image);
     assert_eq!((found[0].registers, found[0].frame), (Some(40), Some(16)));
     assert_eq!(found[0].private_memory, Stored::Unknown(16));
+}
+
+#[test]
+fn the_first_of_two_attributes_counts() {
+    let twice = [attribute(0x2f, &[1, 40]), attribute(0x2f, &[1, 41]), attribute(0x11, &[1, 8])];
+    let image = cubin(&twice);
+    let (found, fault) = with_fault(&image);
+    assert_eq!((found[0].registers, found[0].frame), (Some(40), Some(8)));
+    assert_eq!(image[fault.offset as usize..][..12], twice[1]);
 }
 
 #[test]
