@@ -14,7 +14,7 @@ impl<T: Read + Seek + ?Sized> ReadSeek for T {}
 
 /// Size of the cached block after a jump: a few headers. It doubles as long as reading goes on where the block
 /// ends.
-const FIRST_BLOCK: usize = 4 * 1024;
+const FIRST_BLOCK: usize = 512;
 const LARGEST_BLOCK: usize = 128 * 1024;
 
 /// A reader with its length and one cached block, so that many small neighbouring reads cost one system call, and
