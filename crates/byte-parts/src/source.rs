@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 /// Anything that can be read at any position: a [`File`](std::fs::File), a [`Cursor`](std::io::Cursor), ...
@@ -12,9 +12,9 @@ pub trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek + ?Sized> ReadSeek for T {}
 
-/// Size of the cached block after a jump: a few headers. It doubles as long as reading goes on where the block
-/// ends.
-const FIRST_BLOCK: usize = 4 * 1024;
+/// Sizes of the cached block after a jump: twice the bytes that are read, within these bounds. While reading goes on where
+/// the block ends, it is the larger of these at least, and doubles.
+const FIRST_BLOCK: RangeInclusive<usize> = 512..=4 * 1024;
 const LARGEST_BLOCK: usize = 128 * 1024;
 
 /// A reader with its length and one cached block, so that many small neighbouring reads cost one system call, and
@@ -132,8 +132,10 @@ impl<'r> Source<'r> {
         if !(self.block_start..end).contains(&offset) {
             let goes_on = (end..=end.saturating_add(self.block_size as u64)).contains(&offset);
             self.block_size = match goes_on {
-                true => self.block_size.saturating_mul(2).clamp(FIRST_BLOCK, LARGEST_BLOCK),
-                false => FIRST_BLOCK,
+                true => self.block_size.saturating_mul(2).clamp(*FIRST_BLOCK.end(), LARGEST_BLOCK),
+                false => {
+                    buf.len().saturating_mul(2).clamp(*FIRST_BLOCK.start(), *FIRST_BLOCK.end())
+                }
             };
             self.reader.seek(SeekFrom::Start(offset))?;
             if buf.len() >= self.block_size {
@@ -144,7 +146,7 @@ impl<'r> Source<'r> {
                 return Ok(n);
             }
             // The next read may start a little before this one.
-            let kept = if offset == end { self.block.len().min(FIRST_BLOCK) } else { 0 };
+            let kept = if offset == end { self.block.len().min(*FIRST_BLOCK.end()) } else { 0 };
             self.block.drain(..self.block.len() - kept);
             self.block_start = offset - kept as u64;
             self.fill_block()?;
@@ -369,9 +371,10 @@ mod tests {
         assert!(reads < 40 && bytes <= 4_000_000, "{reads} {bytes}");
         let (reads, bytes) = read(&mut (0..3_990_000).step_by(100).map(|at| at..at + 2000));
         assert!(reads < 40 && bytes <= 4_000_000, "{reads} {bytes}");
-        // Far apart.
+        // Far apart, after the start.
         let (reads, bytes) = read(&mut (0..3_990_000).step_by(40_000).map(|at| at..at + 60));
-        assert_eq!((reads, bytes), (100, 100 * FIRST_BLOCK as u64));
+        let (least, most) = (*FIRST_BLOCK.start() as u64, *FIRST_BLOCK.end() as u64);
+        assert_eq!((reads, bytes), (100, most + 99 * least));
     }
 
     #[test]

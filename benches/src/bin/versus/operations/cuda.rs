@@ -18,6 +18,7 @@ use crate::record::{Command, Figures, Who};
 
 const KEPT: &str = "sm_90";
 const CUOBJDUMP: &str = "cuobjdump";
+const REMAINS: &str = "cp of what remains";
 const TASKSET: &str = "/usr/bin/taskset";
 /// The forms in which `fatbinary` stores entries.
 const FORMS: [Compression; 3] = [Compression::None, Compression::Lz4(3), Compression::Zstd(5)];
@@ -28,11 +29,16 @@ pub(super) fn list(
     size: u64,
 ) -> Result<(), Box<dyn Error>> {
     let Library { path, fatbins, .. } = library(bench, Until::Stored(size), &FORMS)?;
+    let remains = bench.path("remains");
+    run(&bench.ours("offload"), &thinned(&path, &remains))?;
     let args = |words: &[&str]| args(words, &path);
+    let mut copy = bench.cp(&remains);
+    copy.name = REMAINS.to_owned();
     let commands = vec![
         bench.our("offload ls", "offload", args(&["ls"])),
         bench.our("offload ls --no-scan", "offload", args(&["ls", "--no-scan"])),
         theirs("cuobjdump -all -lelf -lptx", args(&["-all", "-lelf", "-lptx"])),
+        copy,
     ];
     let images = fatbins * (SMS.len() + 1);
     let what = format!("{fatbins} fatbinaries");
@@ -40,7 +46,8 @@ pub(super) fn list(
         let mut asked = Process::new(&command.program);
         match command.who {
             Who::Ours => asked.args(["ls", "--json"]).arg(&path),
-            _ => asked.args(&command.args),
+            Who::Nvidia => asked.args(&command.args),
+            _ => return Ok(None),
         };
         let output = asked.output()?.stdout;
         let lines = std::str::from_utf8(&output)?.lines();
@@ -49,7 +56,8 @@ pub(super) fn list(
             found => Err(format!("{} lists {found} of {images} images", command.name).into()),
         }
     })?;
-    let time = result.ours().map(|ours| ours.time() * 1e3);
+    let copied = result.named(REMAINS).map(Figures::time);
+    let time = result.ours().zip(copied).map(|(ours, copied)| ours.time() / copied);
     let memory = result.ours().map(Figures::memory);
     if size == CUDA_LIBRARY {
         bench.judge("ls cuda time", time)?;
@@ -64,12 +72,8 @@ pub(super) fn thin(
     size: u64,
 ) -> Result<(), Box<dyn Error>> {
     let Library { path, fatbins, .. } = library(bench, Until::Stored(size), &FORMS)?;
-    let args = |to: &Path| -> Vec<OsString> {
-        let words = ["thin".into(), path.clone().into(), "--keep".into(), KEPT.into()];
-        [&words[..], &["-o".into(), to.into()]].concat()
-    };
     let remains = bench.path("remains");
-    run(&bench.ours("offload"), &args(&remains))?;
+    run(&bench.ours("offload"), &thinned(&path, &remains))?;
     if let Some(tool) = nvidia(CUOBJDUMP) {
         let output = Process::new(tool).args(["-all", "-lelf", "-lptx"]).arg(&remains).output()?;
         let output = String::from_utf8(output.stdout)?;
@@ -80,13 +84,16 @@ pub(super) fn thin(
     let mut copy_all = bench.cp(&path);
     copy_all.name = "cp of the library".to_owned();
     let mut copy = bench.cp(&remains);
-    copy.name = "cp of what remains".to_owned();
-    let commands =
-        vec![bench.our("offload thin", "offload", args(&bench.path("out"))), copy, copy_all];
+    copy.name = REMAINS.to_owned();
+    let commands = vec![
+        bench.our("offload thin", "offload", thinned(&path, &bench.path("out"))),
+        copy,
+        copy_all,
+    ];
     let what = format!("{fatbins} fatbinaries");
     let result = bench.compare(operation, &what, size, commands, |_, _| Ok(None))?;
     let ours = result.ours();
-    let allowed = result.named("cp of what remains").map(|cp| 1.3 * cp.time() + 0.020);
+    let allowed = result.named(REMAINS).map(|cp| 1.3 * cp.time() + 0.020);
     let time = ours.zip(allowed).map(|(ours, allowed)| ours.time() / allowed);
     let memory = ours.map(Figures::memory);
     if size == CUDA_LIBRARY {
@@ -123,6 +130,12 @@ pub(super) fn extract(
         }
     }
     Ok(())
+}
+
+/// Arguments that reduce a library to the code for one GPU.
+fn thinned(library: &Path, to: &Path) -> Vec<OsString> {
+    let words = ["thin", "--keep", KEPT].map(OsString::from);
+    [&words[..], &[library.into(), "-o".into(), to.into()]].concat()
 }
 
 /// Words, and a file.
