@@ -25,7 +25,7 @@ pub(crate) struct Input {
     root: usize,
     /// A member of a package, as a file without a name.
     file: Option<File>,
-    /// `true` if the argument is the file itself. Of others only those with device code are worth a word.
+    /// `true` if the argument is the file itself. Nothing is said of others without device code.
     is_named: bool,
 }
 
@@ -89,7 +89,7 @@ impl Input {
     }
 }
 
-/// What came of a look into a file.
+/// The result of a look into a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// There is no device code, and the user did not name the file.
@@ -107,11 +107,11 @@ impl Seen {
     }
 }
 
-/// What came of a look into all files.
+/// The result of a look into all files.
 #[derive(Debug)]
 pub(crate) struct Looked {
     outcome: Outcome,
-    /// What is to be said of the directories in which nothing was seen.
+    /// Texts about the directories and packages in which nothing was seen.
     empty: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Inputs {
     files: Vec<Input>,
     /// The arguments that are directories.
     directories: Vec<(usize, String)>,
-    /// Whether there are directories that cannot be read.
+    /// `true` if there are directories that cannot be read.
     has_faults: bool,
     /// The text for what is looked for in directories.
     sought: &'static str,
@@ -270,7 +270,7 @@ impl Inputs {
     }
 }
 
-/// What came of the work on a file, or on the members of a package.
+/// The results of the work on a file, or on the members of a package.
 struct Results<R> {
     /// With the member, for members.
     results: Vec<Result<(Option<Input>, R), String>>,
@@ -292,7 +292,7 @@ impl Input {
                 let error = format!("{}: {}", self.name, report::reason(&error));
                 return Results { results: vec![Err(error)], members: None };
             }
-            // Who works on it says what is wrong.
+            // The work itself complains of files that cannot be read.
             Ok(None) | Err(_) => {
                 return Results { results: vec![Ok((None, work(self, threads)))], members: None };
             }

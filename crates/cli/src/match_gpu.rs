@@ -99,7 +99,7 @@ pub(crate) struct Question<'a> {
     pub(crate) gpus: Vec<Device>,
     /// Only containers of these kinds; of all kinds if there are none.
     pub(crate) kinds: &'a [Runtime],
-    /// Whether images are compared with the names of their entries.
+    /// `true` if images are compared with the names of their entries.
     pub(crate) check: bool,
     pub(crate) limits: &'a input::Limits,
 }

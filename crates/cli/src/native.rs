@@ -85,7 +85,7 @@ impl Machine {
                 unknown.retain(|(vendor, ..)| vendor != "10de");
             }
         }
-        // Graphics of a CPU that has no name here is no reason to refuse an answer about other GPUs.
+        // The answer about other GPUs does not wait for the graphics of a CPU without a name here.
         let blocks = |vendor: &str| vendor != "8086" || gpus.is_empty();
         if let Some((vendor, device, place)) = unknown.iter().find(|(vendor, ..)| blocks(vendor)) {
             return Err(format!(

@@ -14,7 +14,7 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The data is no such package.
+    /// The data is not of this format.
     NotThisFormat,
     /// The package is damaged, or contradicts itself.
     Malformed,

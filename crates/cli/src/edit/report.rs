@@ -52,7 +52,7 @@ pub(super) struct FileRow {
     /// `true` if the output is the input.
     #[serde(skip)]
     in_place: bool,
-    /// Whether it is a member of a package, or the package.
+    /// Set for members of packages, and for packages.
     #[serde(skip)]
     of_package: Option<InPackage>,
     /// Number of offload binaries that stay plain for their readers.
