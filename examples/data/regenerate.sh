@@ -140,6 +140,11 @@ for version in 2 3; do
     --offload-compress -c scale.hip -o "hip-ccob-v$version.hipfb"
 done
 
+# Kernels with resources of many kinds, of two releases.
+many=(--offload-arch=gfx90a --offload-arch=gfx1030 "${raw[@]}" --offload-compress)
+hip_bundle "${linked[@]}" "${many[@]}" -c kernels.hip -o kernels.hipfb
+hip_bundle "${linked[@]}" "${many[@]}" -DOLD -c kernels.hip -o kernels-old.hipfb
+
 rdc=(-fgpu-rdc --offload-arch=gfx906:xnack-)
 hip_bundle "${rdc[@]}" -emit-llvm -c scale.hip -o bundle.bc
 hip_bundle "${rdc[@]}" -c scale.hip -o bundle.o
@@ -220,7 +225,8 @@ literals=$(($(wc -c <scale-sm_80.ptx) + 3))
 files=(
   hip.o:o hip-ccob-v3.o:o hip-two-units.so:o hip-two-units-ccob.so:o
   hip-packager.o:o openmp-packager.o:o merged-packager.o:o hip-embedded.bc:bc packages.offload:o
-  hip.hipfb:o hip-ccob-v2.hipfb:o hip-ccob-v3.hipfb:o bundle.bc:bc bundle.o:o
+  hip.hipfb:o kernels.hipfb:o kernels-old.hipfb:o hip-ccob-v2.hipfb:o hip-ccob-v3.hipfb:o
+  bundle.bc:bc bundle.o:o
   bundle.hipi:hipi bundle.ll:ll bundle.s:s bundle-proposal.s:s
   libhip.a:a libhip-thin.a:a libhip-darwin.a:a libbundles.a:a
   hip.obj:o hip.dll:o hip.lib:a hip-macos.o:o hip-macos-universal.o:o

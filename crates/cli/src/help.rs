@@ -51,10 +51,7 @@ pub(crate) const TERMS: [Terms; 2] = [
         "Exit status",
         &[
             ("0", "success"),
-            (
-                "1",
-                "a file is malformed or unreadable, match found no image, or verify found problems",
-            ),
+            ("1", "a file is malformed or unreadable, match found no image, or a check failed"),
             ("2", "the command line is invalid"),
             ("141", "standard output was closed early (broken pipe)"),
         ],

@@ -23,6 +23,7 @@ mod help;
 mod input;
 mod json;
 mod keep;
+mod kernels;
 mod llvm_cl;
 mod ls;
 mod manual;

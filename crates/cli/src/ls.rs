@@ -1,6 +1,7 @@
 //! `offload ls`: every device image in any file.
 
 mod row;
+mod same;
 mod view;
 
 use std::io::{self, Write};
@@ -92,6 +93,12 @@ pub(crate) struct Args {
     /// option only uncompressed images are compared.
     #[arg(long)]
     check: bool,
+    /// Print images that are equal but for the name of their target, with advice
+    ///
+    /// Code objects for AMD GPUs are compared without the name of the target in their metadata and the flags of their
+    /// headers. With --json, images that are equal in this way have the same value of same.
+    #[arg(long, conflicts_with_all = ["tree", "totals"])]
+    same: bool,
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
@@ -110,7 +117,7 @@ enum Shows {
 
 impl Args {
     fn shows(&self, images: usize) -> Shows {
-        let unasked = !(self.rows || self.hash || self.formats || self.check);
+        let unasked = !(self.rows || self.hash || self.formats || self.check || self.same);
         match (self.tree, self.totals) {
             (true, _) => Shows::Tree,
             (_, true) => Shows::Totals,
@@ -149,7 +156,9 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             totals.add(&image.listed);
         }
         own.sort(args.sort);
-        if !images.is_empty() {
+        if args.same {
+            same::print(&mut out, &images)?;
+        } else if !images.is_empty() {
             let shows = args.shows(images.len());
             match shows {
                 Shows::Tree => view::tree(&mut out, &listing.items)?,
@@ -186,9 +195,12 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let list = |path| list(args, path, threads);
     parallel::in_order(files, &args.files, list, |path, (listing, summary)| {
         let file = input::display(path);
-        for Hashed { listed: image, hash } in listing.sorted(args.sort) {
+        for Hashed { listed: image, hash, same } in listing.sorted(args.sort) {
             write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-            crate::json::write(&mut out, &Row { file: &file, image, hash: hash.as_deref() })?;
+            crate::json::write(
+                &mut out,
+                &Row { file: &file, image, hash: hash.as_deref(), same: same.as_deref() },
+            )?;
             first = false;
         }
         if complain(&file, &listing, &summary, &args.selection) {
@@ -255,13 +267,14 @@ fn list<'a>(
         path,
         selection: &args.selection,
         hashes: args.hash,
+        same: args.same,
         depth: 0,
         thin_size: 0,
         items: Vec::new(),
         passed: Passed::default(),
         findings: Vec::new(),
     };
-    let reads = args.formats || args.hash || args.check;
+    let reads = args.formats || args.hash || args.check || args.same;
     let options = args.limits.options();
     let options = options.with_tables_only(!reads).with_check_compressed(args.check);
     let summary = input::walk(path, args.limits.max_input, &options, threads, &mut listing);
@@ -273,6 +286,7 @@ struct Listing<'a> {
     path: &'a Path,
     selection: &'a Selection,
     hashes: bool,
+    same: bool,
     depth: usize,
     /// Size of the files that a thin archive names: its images lie there.
     thin_size: u64,
@@ -308,7 +322,9 @@ impl Visitor for Listing<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         if self.selection.includes(image) {
             let hash = if self.hashes { row::hash(image)? } else { None };
-            self.items.push(Item::image(self.depth, Hashed { listed: image.info().clone(), hash }));
+            let same = if self.same { same::hash(image)? } else { None };
+            let listed = image.info().clone();
+            self.items.push(Item::image(self.depth, Hashed { listed, hash, same }));
         } else {
             self.passed.add(image);
         }

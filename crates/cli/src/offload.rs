@@ -8,8 +8,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::help::Group;
 use crate::{
-    Outcome, add, bundle, completions, compress, decompress, extract, fatbin, gpus, help, ls,
-    manual, match_gpu, pack, remove, replace, report, style, thin, unbundle, verify, wrap,
+    Outcome, add, bundle, completions, compress, decompress, extract, fatbin, gpus, help, kernels,
+    ls, manual, match_gpu, pack, remove, replace, report, style, thin, unbundle, verify, wrap,
 };
 
 /// See, extract, edit and verify the GPU code in any file
@@ -31,6 +31,10 @@ enum Command {
     Ls(ls::Args),
     /// Show which image a GPU loads, and why not the others
     Match(match_gpu::Args),
+    /// List the kernels of images, and their resources
+    Kernels(kernels::Args),
+    /// Show which images and kernels came, went, changed
+    Diff(kernels::diff::Args),
     /// List the names of GPUs, with their processors and PCI IDs
     Gpus(gpus::Args),
     /// Check structure, bounds, hashes and rules of composition
@@ -72,6 +76,8 @@ const GROUPS: [Group; 6] = [
         &[
             ("ls", &ls::MORE),
             ("match", &match_gpu::MORE),
+            ("kernels", &kernels::MORE),
+            ("diff", &kernels::diff::MORE),
             ("gpus", &gpus::MORE),
             ("verify", &verify::MORE),
         ],
@@ -124,6 +130,8 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Ls(args) => ls::run(&args),
         Command::Match(args) => match_gpu::run(&args),
+        Command::Kernels(args) => kernels::run(&args),
+        Command::Diff(args) => kernels::diff::run(&args),
         Command::Gpus(args) => gpus::run(&args),
         Command::Extract(args) => extract::run(&args),
         Command::Verify(args) => verify::run(&args),

@@ -115,7 +115,7 @@ pub(crate) struct Selection {
     /// gfx90a:xnack+, one for gfx90a:xnack- does not; generic code objects (gfx9-generic) serve the processors they
     /// cover, machine code for sm_80 serves sm_86, PTX for sm_80 serves sm_90. Both the image and its entry must
     /// fit: code for gfx1250 in an entry for gfx906 serves neither; select it with --id.
-    #[arg(long = "target", value_name = "ID", value_parser = Request::parse)]
+    #[arg(long = "target", visible_alias = "gpu", value_name = "ID", value_parser = Request::parse)]
     requests: Vec<Request>,
     /// Select images with exactly this bundle entry ID. Repeatable
     ///

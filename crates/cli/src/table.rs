@@ -27,8 +27,17 @@ struct Column {
     style: Style,
     /// When the column is left out of a table that is too wide for the terminal: 1 is the first to go.
     leaves: Option<u8>,
-    /// `true` if cells are cut at their start where even that does not help.
-    shrinks: bool,
+    /// The end at which cells are cut where even that does not help.
+    shrinks: Option<End>,
+    /// The width to which cells are cut before other columns are left out.
+    prefers: usize,
+}
+
+/// An end of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Start,
+    Last,
 }
 
 /// Rows of text cells under titles.
@@ -45,8 +54,8 @@ impl Table {
         align: Align,
         style: Style,
     ) -> Self {
-        let (title, leaves, shrinks) = (title.into(), None, false);
-        self.columns.push(Column { title, align, style, leaves, shrinks });
+        let (title, leaves, shrinks, prefers) = (title.into(), None, None, usize::MAX);
+        self.columns.push(Column { title, align, style, leaves, shrinks, prefers });
         self
     }
 
@@ -59,9 +68,26 @@ impl Table {
     }
 
     /// Lets cells of the last column lose their start on narrow terminals, which go without the optional ones first.
-    pub(crate) fn shrinks(mut self) -> Self {
+    pub(crate) fn shrinks(self) -> Self {
+        self.shrinks_at(End::Start)
+    }
+
+    /// Lets cells of the last column lose their end.
+    pub(crate) fn shrinks_at_end(self) -> Self {
+        self.shrinks_at(End::Last)
+    }
+
+    /// Cuts cells of the last column to this width before other columns are left out.
+    pub(crate) fn before_others(mut self, width: usize) -> Self {
         if let Some(column) = self.columns.last_mut() {
-            column.shrinks = true;
+            column.prefers = width;
+        }
+        self
+    }
+
+    fn shrinks_at(mut self, end: End) -> Self {
+        if let Some(column) = self.columns.last_mut() {
+            column.shrinks = Some(end);
         }
         self
     }
@@ -79,8 +105,12 @@ impl Table {
         let line_width = |shown: &[Shown<'_>]| {
             indent.len() + shown.iter().map(|shown| shown.width + 2).sum::<usize>()
         };
+        let least = |shown: &[Shown<'_>]| {
+            let widths = shown.iter().map(|shown| shown.width.min(shown.column.prefers) + 2);
+            indent.len() + widths.sum::<usize>()
+        };
         let fit = fit.saturating_add(2);
-        while line_width(&shown) > fit
+        while least(&shown) > fit
             && let Some(at) = (0..shown.len())
                 .filter(|at| shown.get(*at).is_some_and(|shown| shown.column.leaves.is_some()))
                 .min_by_key(|at| shown.get(*at).and_then(|shown| shown.column.leaves))
@@ -88,7 +118,8 @@ impl Table {
             shown.remove(at);
         }
         let too_much = line_width(&shown).saturating_sub(fit);
-        for shown in shown.iter_mut().filter(|shown| shown.column.shrinks && too_much > 0) {
+        for shown in shown.iter_mut().filter(|shown| shown.column.shrinks.is_some() && too_much > 0)
+        {
             shown.width = shown.width.saturating_sub(too_much).max(NARROWEST.min(shown.width));
         }
         let titles: Vec<_> =
@@ -103,6 +134,16 @@ impl Table {
     /// Returns whether all columns fit into a terminal of this width.
     pub(crate) fn fits(&self, indent: &str, fit: usize) -> bool {
         let width = self.widths().iter().map(|shown| shown.width + 2).sum::<usize>();
+        indent.len() + width <= fit.saturating_add(2)
+    }
+
+    /// Returns whether all columns fit if the last one is as narrow as it may be.
+    pub(crate) fn fits_but_for_last(&self, indent: &str, fit: usize) -> bool {
+        let mut shown = self.widths();
+        if let Some(last) = shown.last_mut() {
+            last.width = last.width.min(NARROWEST);
+        }
+        let width = shown.iter().map(|shown| shown.width + 2).sum::<usize>();
         indent.len() + width <= fit.saturating_add(2)
     }
 
@@ -138,7 +179,10 @@ fn line(
     write!(out, "{indent}")?;
     for (nth, &Shown { index, column, width: widest }) in columns.iter().enumerate() {
         let cell = cells.get(index).map_or("", String::as_str);
-        let cell = if column.shrinks { cut(cell, widest) } else { cell.into() };
+        let cell = match column.shrinks {
+            Some(end) => cut(cell, widest, end),
+            None => cell.into(),
+        };
         let style = style.unwrap_or(column.style);
         let gap = if nth == 0 { "" } else { "  " };
         let padding = " ".repeat(widest.saturating_sub(width(&cell)));
@@ -152,13 +196,19 @@ fn line(
     writeln!(out)
 }
 
-/// Returns the end of a cell that is wider than its column shrank to.
-fn cut(cell: &str, widest: usize) -> Cow<'_, str> {
+/// Returns a cell without the start or the end that its column, which shrank, has no place for.
+fn cut(cell: &str, widest: usize, end: End) -> Cow<'_, str> {
     let skipped = width(cell).saturating_sub(widest);
     if skipped == 0 || widest >= WIDEST {
         return cell.into();
     }
-    format!("…{}", cell.chars().skip(skipped + 1).collect::<String>()).into()
+    match end {
+        End::Start => format!("…{}", cell.chars().skip(skipped + 1).collect::<String>()),
+        End::Last => {
+            format!("{}…", cell.chars().take(widest.saturating_sub(1)).collect::<String>())
+        }
+    }
+    .into()
 }
 
 /// Returns the width in terminal cells, one for each character: enough for IDs, sizes and bars.
@@ -207,6 +257,28 @@ mod tests {
         assert_eq!(last(54), format!("aa  {place}"));
         assert_eq!(last(40), "aa  …name.o section:.hip_fatbin bundle:0");
         assert_eq!(last(3), "aa  …on:.hip_fatbin bundle:0");
+    }
+
+    #[test]
+    fn cells_may_shrink_before_columns_are_left_out() {
+        let plain = Style::new();
+        let mut table = Table::default()
+            .column("A", Align::Left, plain)
+            .column("B", Align::Left, plain)
+            .optional(1)
+            .column("C", Align::Left, plain)
+            .shrinks_at_end()
+            .before_others(30);
+        table.row(&["aa".into(), "bb".into(), "c".repeat(50)]);
+        let last = |fit| {
+            let mut out = Vec::new();
+            table.print(&mut out, "", fit).unwrap();
+            let text = String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap();
+            text.lines().last().unwrap().to_owned()
+        };
+        assert_eq!(last(58), format!("aa  bb  {}", "c".repeat(50)));
+        assert_eq!(last(38), format!("aa  bb  {}…", "c".repeat(29)));
+        assert_eq!(last(37), format!("aa  {}…", "c".repeat(32)));
     }
 
     #[test]

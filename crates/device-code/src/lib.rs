@@ -4,6 +4,7 @@
 //! - [`FileFormat::sniff`] tells the format from the first bytes.
 //! - [`image_target`] returns the target that an image states about itself, whatever the container around it says;
 //!   [`image_target_at`] does so without holding the image.
+//! - [`kernels`] lists the kernels of an image with the resources that they use.
 //! - [`extent`] finds the end of PTX, SPIR-V and ELF images that lie among other bytes.
 //! - [`elf_holds_code`] detects images without kernels, [`check_spirv`] detects damaged SPIR-V modules.
 //!
@@ -26,9 +27,13 @@ extern crate alloc;
 
 mod bitcode;
 mod code;
+#[cfg(feature = "demangle")]
+mod demangle;
 mod elf;
 mod extent;
+mod fault;
 mod format;
+mod kernels;
 mod notes;
 #[cfg(feature = "serde")]
 mod serialize;
@@ -38,9 +43,16 @@ mod window;
 
 pub use bitcode::is_device;
 pub use code::elf_holds_code;
+#[cfg(feature = "demangle")]
+pub use demangle::demangled;
 pub use extent::{Candidate, extent};
+pub use fault::Fault;
 pub use format::FileFormat;
-pub use spirv::{SpirvFault, check_spirv};
+pub use kernels::{
+    Argument, Kernel, KernelKind, KernelRule, Kernels, Measure, Occupancy, RegisterLimits, Stored,
+    Version, erase_target, kernels,
+};
+pub use spirv::check_spirv;
 pub use target::{HEAD, image_target, image_target_at};
 
 /// The code of the README compiles and runs.

@@ -92,7 +92,7 @@ fn table<E: Pod>(
 
 /// Takes a note from the front: owner, type and description. Both are padded to multiples of four bytes in files of
 /// either class.
-fn next<'b>(rest: &mut &'b [u8]) -> Option<(&'b [u8], u32, &'b [u8])> {
+pub(crate) fn next<'b>(rest: &mut &'b [u8]) -> Option<(&'b [u8], u32, &'b [u8])> {
     let [name_len, len, kind] = [number(rest)?, number(rest)?, number(rest)?];
     let name = padded(rest, name_len)?;
     Some((name, kind, padded(rest, len)?))

@@ -5,6 +5,7 @@ use core::ops::Range;
 use llvm_bitcode::{ReadAt, Unreadable};
 use target_id::{Target, Triple};
 
+use crate::fault::Fault;
 use crate::target::HEAD;
 use crate::window::{peek, read_range};
 
@@ -42,18 +43,6 @@ pub(crate) fn target(head: &[u8]) -> Option<Target> {
 /// Bytes that are read at one time.
 const PIECE: u64 = 64 << 10;
 
-/// The first thing that is wrong with a SPIR-V module.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct SpirvFault {
-    /// Its place: the number of bytes before it in the module.
-    pub offset: u64,
-    /// The rule, in words.
-    pub expected: &'static str,
-    /// The number that stands there instead: a length in bytes or words, or the word itself.
-    pub found: u64,
-}
-
 /// Returns the fault in the header or in the chain of instructions of the SPIR-V module in `window`; `None` if there is
 /// none.
 ///
@@ -69,9 +58,9 @@ pub struct SpirvFault {
 pub fn check_spirv(
     source: &mut dyn ReadAt,
     window: &Range<u64>,
-) -> Result<Option<SpirvFault>, Unreadable> {
+) -> Result<Option<Fault>, Unreadable> {
     const HEADER: u64 = 4 * HEADER_WORDS as u64;
-    let fault = |offset, expected, found| Ok(Some(SpirvFault { offset, expected, found }));
+    let fault = |offset, expected, found| Ok(Some(Fault { offset, expected, found }));
     let len = window.end - window.start;
     if len < HEADER || !len.is_multiple_of(4) {
         return fault(len, "20 bytes or more, a multiple of 4", len);

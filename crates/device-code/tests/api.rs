@@ -3,7 +3,7 @@
 
 use core::fmt::{Debug, Display};
 
-use device_code::{Candidate, FileFormat, SpirvFault};
+use device_code::{Candidate, Fault, FileFormat};
 use llvm_bitcode::Unreadable;
 
 fn shared<T: Debug + Send + Sync + 'static>() {}
@@ -13,6 +13,6 @@ fn value<T: Copy + Debug + Display + PartialEq + Send + Sync + 'static>() {}
 fn public_types_keep_their_promises() {
     value::<FileFormat>();
     shared::<Candidate<'static>>();
-    shared::<SpirvFault>();
+    shared::<Fault>();
     shared::<Unreadable>();
 }

@@ -27,6 +27,9 @@ const MACH_O_BUNDLE_SECTION: &[u8] = b"__offload_bundle";
 /// Section type of offload binaries that clang embeds (LLVM's `ELF.h`, `SHT_LLVM_OFFLOADING`).
 const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 
+/// Section type of shared memory in relocatable cubins of NVIDIA's `ptxas`: the size is that of memory, the file has no bytes.
+const SHT_CUDA_SHARED: u32 = 0x7000_000a;
+
 /// Sections of these names hold device code and nothing else. `.hip_fat`, `.nv_fatb` and `__nv_rel` are what is left of
 /// longer names in the eight bytes of a PE section name.
 const DEVICE_SECTIONS: [&str; 8] = [
@@ -237,10 +240,14 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
     if table.is_empty() && [elf::ET_EXEC, elf::ET_DYN].contains(&header.e_type(endian)) {
         return Ok(Parts::Nothing);
     }
+    let is_cubin = header.e_machine(endian) == elf::EM_CUDA;
     for header in table.iter() {
         let Some((start, size)) = header.file_range(endian) else {
             continue;
         };
+        if is_cubin && header.sh_type(endian).0 == SHT_CUDA_SHARED {
+            continue;
+        }
         let name = table.section_name(endian, header)?;
         if !names.take(name.len() as u64) {
             return Ok(Parts::TooManyNames);

@@ -14,6 +14,7 @@
 //! ```
 //!
 //! - [`symbols`] returns the names that LLVM enters into the index of an archive.
+//! - [`functions`] returns the functions that are defined, with their calling conventions.
 //! - [`Reader`] goes through the modules of a file: their target triples, the processor of their functions, and the
 //!   objects that they embed. Only the parts that are asked for are read, window by window, from any [`ReadAt`].
 //! - [`Writer`] writes a bitstream: blocks, records and blobs. The bytes of large blobs can be left out.
@@ -43,6 +44,7 @@ extern crate alloc;
 mod abbreviation;
 mod cursor;
 mod error;
+mod functions;
 mod globals;
 mod module;
 mod processor;
@@ -53,6 +55,7 @@ mod symtab;
 mod write;
 
 pub use error::{Error, ErrorKind};
+pub use functions::{Function, functions};
 pub use module::EmbeddedObject;
 pub use reader::{Module, Reader};
 pub use source::{ReadAt, Unreadable};

@@ -118,7 +118,7 @@ impl fmt::Debug for EmbeddedObject {
 
 /// The records that a walk visits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(crate) enum Part {
     /// Those of metadata.
     Metadata,
     /// Those that define global values and constants.
@@ -127,18 +127,18 @@ enum Part {
 
 /// Values or metadata that a visited record defines.
 #[derive(Clone, Copy)]
-struct Entry {
+pub(crate) struct Entry {
     /// The number of the value or metadata, or the first of them.
     id: u64,
     /// The number of definitions: none in some records of metadata, many in the one that holds all strings.
     count: u64,
-    is_global: bool,
+    pub(crate) is_global: bool,
     /// Operands of a global's record before those that the format's first version had: since version 2,
     /// offset and length of its name.
-    skip: usize,
+    pub(crate) skip: usize,
 }
 
-type Visit<'v> =
+pub(crate) type Visit<'v> =
     dyn FnMut(&mut Cursor<'_>, Entry, &mut Record) -> Result<ControlFlow<()>, Error> + 'v;
 
 /// Bytes of a target triple.
@@ -159,6 +159,20 @@ pub(crate) fn triple(cursor: &mut Cursor<'_>, module: &Head) -> Result<Option<Ve
             },
         }
     }
+}
+
+/// Returns whether the module has metadata with a name.
+pub(crate) fn has_named_metadata(
+    cursor: &mut Cursor<'_>,
+    module: &Head,
+    name: &[u8],
+) -> Result<bool, Error> {
+    let mut is_found = false;
+    walk(cursor, module, Part::Metadata, &mut |cursor, _, record| {
+        is_found = record.code == METADATA_NAME && cursor.equals(record, name)?;
+        Ok(if is_found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(is_found)
 }
 
 /// Adds the module's embedded objects to `found`, in the order of the metadata, each constant once.
@@ -468,7 +482,7 @@ impl Wanted {
 
 /// Visits the records of one part of a module, in the order of the file, until there are no more or the
 /// visitor breaks. All other blocks, those of functions above all, are skipped by their lengths.
-fn walk(
+pub(crate) fn walk(
     cursor: &mut Cursor<'_>,
     module: &Head,
     part: Part,

@@ -108,6 +108,15 @@ impl<'s> Reader<'s> {
         processor::processor(&mut self.cursor, &module.0)
     }
 
+    /// Returns whether the module has metadata with this name, such as `nvvm.annotations`.
+    ///
+    /// # Errors
+    ///
+    /// Malformed records.
+    pub fn has_named_metadata(&mut self, module: &Module, name: &[u8]) -> Result<bool, Error> {
+        module::has_named_metadata(&mut self.cursor, &module.0, name)
+    }
+
     /// Adds the objects to `found` that the metadata `llvm.embedded.objects` of the module lists with the section
     /// `.llvm.offloading`, in its order, each constant once.
     ///

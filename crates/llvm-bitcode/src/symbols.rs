@@ -113,7 +113,7 @@ pub fn symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
 }
 
 /// Returns the bytes of the stream, from which positions in it count.
-fn bytes_of(data: &[u8], stream: Extent) -> &[u8] {
+pub(crate) fn bytes_of(data: &[u8], stream: Extent) -> &[u8] {
     slice(data, stream.start, stream.len).unwrap_or_default()
 }
 
@@ -125,15 +125,15 @@ pub(crate) fn slice(bytes: &[u8], start: u64, len: u64) -> Option<&[u8]> {
 
 /// Facts about symbols in the blocks outside of all others.
 #[derive(Debug, Default)]
-struct File<'d> {
+pub(crate) struct File<'d> {
     /// Modules with their string tables.
-    modules: Vec<(Head, Option<&'d [u8]>)>,
+    pub(crate) modules: Vec<(Head, Option<&'d [u8]>)>,
     symtab: Option<&'d [u8]>,
     symtab_strings: Option<&'d [u8]>,
 }
 
 impl<'d> File<'d> {
-    fn read(cursor: &mut Cursor<'_>, bytes: &'d [u8]) -> Result<Self, Error> {
+    pub(crate) fn read(cursor: &mut Cursor<'_>, bytes: &'d [u8]) -> Result<Self, Error> {
         let mut file = File::default();
         cursor.magic()?;
         // LLVM, too, takes fewer than eight bytes for padding, which archivers add.

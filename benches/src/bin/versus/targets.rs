@@ -66,6 +66,8 @@ pub(crate) fn targets() -> Vec<Target> {
     vec![
         target("ls time", "ls, 1 GiB: time", AtMost(10.0), " ms"),
         target("ls memory", "ls, 1 GiB: memory", AtMost(16.0), MIB),
+        target("kernels time", "kernels, 10,000 of them: time", AtMost(300.0), " ms"),
+        target("kernels memory", "the same: memory", AtMost(64.0), MIB),
         target("pack cp", "pack, 1 GiB", AtMost(1.2), CP),
         target("pack llvm", "pack, 1 GiB", AtLeast(2.0), LLVM),
         target("pack memory", "pack, 1 GiB: memory", AtMost(16.0), MIB),

@@ -19,6 +19,9 @@ pub(super) struct Row<'a> {
     /// With `--hash`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hash: Option<&'a str>,
+    /// With `--same`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) same: Option<&'a str>,
 }
 
 /// Returns the number of bytes in the file for this image: exact, or its part of the compressed bundle around it.
@@ -100,6 +103,8 @@ impl Key {
 pub(super) struct Hashed {
     pub(super) listed: ImageInfo,
     pub(super) hash: Option<String>,
+    /// The hash without the target, if that is wanted.
+    pub(super) same: Option<String>,
 }
 
 /// Hashes the bytes that `offload extract` writes of an image: XXH3 with 64 bits, as `xxhsum -H3` prints it. `None` for

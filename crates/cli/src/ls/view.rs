@@ -89,7 +89,7 @@ pub(super) fn flat(out: &mut dyn Write, images: &[&Hashed], file_size: u64) -> i
         .column("HASH", Align::Left, PLAIN)
         .column("IN", Align::Left, COLUMN)
         .shrinks();
-    for Hashed { listed: image, hash } in images {
+    for Hashed { listed: image, hash, .. } in images {
         let target = image.target();
         table.row(&[
             image.index().to_string(),
@@ -114,7 +114,7 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
         match &item.what {
             What::Container(text) => writeln!(out, "{}", style::printable(text))?,
             What::Image(image) => {
-                let Hashed { listed: image, hash } = &**image;
+                let Hashed { listed: image, hash, .. } = &**image;
                 let target = image.target();
                 let parts = [target.kind().map(OffloadKind::as_str), triple_text(target)];
                 let what: String =
@@ -162,6 +162,8 @@ struct Group {
     images: usize,
     size: u64,
     stored: u64,
+    /// `true` if a part of `stored` is an estimate.
+    is_estimate: bool,
 }
 
 impl Totals {
@@ -182,12 +184,13 @@ impl Totals {
         let name = group(image);
         let at = *self.by_name.entry(name.clone()).or_insert(self.groups.len());
         if at == self.groups.len() {
-            self.groups.push(Group { name, images: 0, size: 0, stored: 0 });
+            self.groups.push(Group { name, images: 0, size: 0, stored: 0, is_estimate: false });
         }
         if let Some(group) = self.groups.get_mut(at) {
             group.images += 1;
             group.size = group.size.saturating_add(image.size());
             group.stored = group.stored.saturating_add(stored(image));
+            group.is_estimate |= image.stored_size().is_none();
         }
     }
 
@@ -231,7 +234,11 @@ pub(super) fn totals(out: &mut dyn Write, totals: &Totals, below_rows: bool) -> 
             group.name.clone(),
             group.images.to_string(),
             style::size(group.size),
-            if group.stored == group.size { String::new() } else { style::size(group.stored) },
+            match group.stored == group.size {
+                true => String::new(),
+                false if group.is_estimate => format!("~{}", style::size(group.stored)),
+                false => style::size(group.stored),
+            },
             style::bar(group.stored, totals.file_size),
             style::percent(group.stored, totals.file_size),
         ]);

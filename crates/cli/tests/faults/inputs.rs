@@ -13,9 +13,12 @@ use super::{as_nobody, is_unchanged, refuses, snapshot};
 use crate::common::stderr;
 
 /// All commands that read a file `OUT`.
-pub(crate) const READERS: [(&str, &str); 19] = [
+pub(crate) const READERS: [(&str, &str); 22] = [
     ("offload", "ls OUT"),
     ("offload", "verify OUT"),
+    ("offload", "kernels OUT"),
+    ("offload", "diff OUT four"),
+    ("offload", "diff four OUT"),
     ("offload", "match --gpu gfx1100 OUT"),
     ("offload", "extract OUT -o images"),
     ("offload", "unbundle OUT HIP-gfx1100=out"),

@@ -42,6 +42,7 @@ mod embed;
 mod entries;
 mod hda;
 mod hostile_files;
+mod kernels;
 mod r#match;
 mod messages;
 mod object_form;

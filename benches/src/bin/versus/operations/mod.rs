@@ -5,6 +5,7 @@ mod compression;
 mod containers;
 mod cuda;
 mod inputs;
+mod kernels;
 mod libraries;
 mod start;
 mod wrapping;
@@ -87,6 +88,14 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         space: 2,
         llvm_memory: 2,
         run: containers::list,
+    },
+    Operation {
+        name: "kernels",
+        about: "10,000 kernels for ten GPUs listed with their resources",
+        sizes: &[0],
+        space: 0,
+        llvm_memory: 0,
+        run: kernels::list,
     },
     Operation {
         name: "pack",

@@ -1,0 +1,371 @@
+//! `offload diff`: images and kernels that came, went and changed.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use device_code::{KernelRule, Measure, Stored};
+use serde_json::{Map, Value, json};
+
+use super::collect::{self, Collected, Found, Row, Wanted};
+use super::complain;
+use super::rules::Rules;
+use crate::help::More;
+use crate::parallel::Threads;
+use crate::select::Selection;
+use crate::style::{self, PLAIN, TARGET};
+use crate::table::{Align, Table};
+use crate::{Outcome, input, report};
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload diff libfoo.old libfoo.so", "show what changed since the last release"),
+        (
+            "offload diff libfoo.old libfoo.so --fail-on 'code>+5%' --fail-on 'vgpr_spills>0'",
+            "stop a build if device code grew, or if a kernel spills",
+        ),
+        (
+            "offload diff libfoo.old libfoo.so --gpu gfx90a --json",
+            "print the changes on one GPU, for a script",
+        ),
+    ],
+    notes: &[
+        "Kernels are paired by GPU and name, several of one name in their order. OpenMP kernels are paired by function and \
+         line: clang puts numbers of device and file into their names, which differ on every machine.",
+        "A rule of --fail-on with a number is for each kernel of NEW. One with a percentage, such as code>+5%, compares with \
+         OLD: the code of each GPU as a whole, other measures of each pair of kernels.",
+    ],
+};
+
+/// Show which images and kernels came, went, changed
+///
+/// Reads whatever `offload ls` reads. Lists, for each GPU, kernels that are new or gone or have other resources, and
+/// totals. Files with equal kernels give totals only.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = MORE.text())]
+pub(crate) struct Args {
+    /// The file as it was
+    #[arg(value_name = "OLD")]
+    old: PathBuf,
+    /// The file as it is
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    #[command(flatten)]
+    selection: Selection,
+    /// Compare only kernels with a name like this; * and ? stand for any characters
+    #[arg(long, value_name = "GLOB")]
+    name: Option<String>,
+    /// Show at most N kernels, those with the largest changes of code first
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Print names as stored, not as in the source
+    #[arg(long)]
+    mangled: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Fail if a kernel or a GPU hits this rule: vgpr_spills>0, code>+5%. Repeatable
+    ///
+    /// A measure that no selected kernel stores is an error.
+    #[arg(long, value_name = "RULE")]
+    fail_on: Vec<KernelRule>,
+    /// Fail if a kernel or an image is gone
+    #[arg(long)]
+    fail_on_removed: bool,
+    #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
+    limits: input::Limits,
+}
+
+/// A kernel in both files, or in one of them.
+struct Pair<'r> {
+    target: &'r str,
+    old: Option<&'r Row>,
+    new: Option<&'r Row>,
+}
+
+/// Numbers of a GPU in one file.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    images: u64,
+    size: u64,
+    kernels: u64,
+    code: u64,
+    has_code: bool,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    args.selection.warn();
+    let wanted = Wanted {
+        selection: &args.selection,
+        glob: args.name.as_deref(),
+        has_arguments: false,
+        limits: &args.limits,
+    };
+    let [old, new] =
+        [&args.old, &args.new].map(|path| collect::collect(&wanted, path, args.threads));
+    let mut is_faulty = false;
+    for (path, found) in [(&args.old, &old), (&args.new, &new)] {
+        is_faulty |= complain(&wanted, &input::display(path), found);
+    }
+    // A comparison with a file that was not read would show that everything is new, or gone.
+    if [&old, &new].iter().any(|found| !is_read(found)) {
+        return Ok(Outcome::Faults);
+    }
+    let (old, new) = (&old.collected, &new.collected);
+    let pairs = pairs(old, new);
+    let sums = sums(old, new);
+    let mut out = if args.json { Box::new(style::plain_stdout()) } else { style::stdout() };
+    if args.json {
+        crate::json::write_pretty(&mut out, &record(args, &pairs, &sums))?;
+    } else {
+        text(&mut out, args, &pairs, &sums)?;
+    }
+    out.flush()?;
+    let mut rules = Rules::new(&args.fail_on, args.mangled);
+    rules.add(&input::display(&args.new), new);
+    for (target, [old, new]) in &sums {
+        if old.has_code && new.has_code {
+            rules.add_change(Measure::Code, old.code, new.code, target);
+        }
+    }
+    for Pair { target, old, new } in &pairs {
+        let (Some(old), Some(new)) = (old, new) else { continue };
+        for measure in Measure::all().filter(|measure| *measure != Measure::Code) {
+            if let (Some(before), Some(after)) = (old.of(measure).known(), new.of(measure).known())
+            {
+                let what = format!("{target}: {}", new.name(args.mangled));
+                rules.add_change(measure, before, after, &what);
+            }
+        }
+    }
+    is_faulty |= rules.report();
+    if args.fail_on_removed {
+        for (target, [old, new]) in sums.iter().filter(|(_, [old, new])| new.images < old.images) {
+            report::error(&format_args!(
+                "--fail-on-removed: {target}: images {} -> {}",
+                old.images, new.images
+            ));
+            is_faulty = true;
+        }
+        for pair in pairs.iter().filter(|pair| pair.new.is_none()) {
+            let name = pair.old.map_or("", |row| row.name(args.mangled));
+            report::error(&format_args!("--fail-on-removed: {}: {name}", pair.target));
+            is_faulty = true;
+        }
+    }
+    Ok(if is_faulty { Outcome::Faults } else { Outcome::Clean })
+}
+
+/// Returns whether a file could be read, if not without faults.
+fn is_read(found: &Found) -> bool {
+    match &found.summary {
+        Ok(summary) if found.collected.images.is_empty() => {
+            found.faults.is_empty() && (summary.images > 0 || report::no_images(summary).is_ok())
+        }
+        summary => summary.is_ok(),
+    }
+}
+
+/// Pairs kernels by target and name, several of one name in their order.
+fn pairs<'r>(old: &'r Collected, new: &'r Collected) -> Vec<Pair<'r>> {
+    let mut by_name: BTreeMap<(&str, &str), [Vec<&Row>; 2]> = BTreeMap::new();
+    for (side, collected) in [old, new].into_iter().enumerate() {
+        for row in collected.distinct() {
+            let both = by_name.entry((collected.target(row), row.name(false))).or_default();
+            both.get_mut(side).into_iter().for_each(|rows| rows.push(row));
+        }
+    }
+    let mut pairs = Vec::new();
+    for ((target, _), [old, new]) in by_name {
+        for at in 0..old.len().max(new.len()) {
+            pairs.push(Pair { target, old: old.get(at).copied(), new: new.get(at).copied() });
+        }
+    }
+    pairs
+}
+
+/// Returns the numbers of each GPU in both files.
+fn sums<'r>(old: &'r Collected, new: &'r Collected) -> BTreeMap<&'r str, [Sum; 2]> {
+    let mut sums: BTreeMap<&str, [Sum; 2]> = BTreeMap::new();
+    for (side, collected) in [old, new].into_iter().enumerate() {
+        for image in &collected.images {
+            if let Some(sum) = sums.entry(&image.target).or_default().get_mut(side) {
+                sum.images += 1;
+                sum.size = sum.size.saturating_add(image.size);
+            }
+        }
+        for row in collected.distinct() {
+            if let Some(sum) = sums.entry(collected.target(row)).or_default().get_mut(side) {
+                let code = row.of(Measure::Code).known();
+                sum.kernels += 1;
+                sum.code = sum.code.saturating_add(code.unwrap_or(0));
+                sum.has_code |= code.is_some();
+            }
+        }
+    }
+    sums
+}
+
+impl Pair<'_> {
+    /// Returns the measures that differ.
+    fn changes(&self) -> Vec<Measure> {
+        let of = |row: Option<&Row>, measure| row.map_or(Stored::Absent, |row| row.of(measure));
+        match (self.old, self.new) {
+            (Some(_), Some(_)) => {
+                Measure::all().filter(|one| of(self.old, *one) != of(self.new, *one)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_changed(&self) -> bool {
+        self.old.is_none() || self.new.is_none() || !self.changes().is_empty()
+    }
+
+    fn code(&self) -> [u64; 2] {
+        [self.old, self.new]
+            .map(|row| row.and_then(|row| row.of(Measure::Code).known()).unwrap_or(0))
+    }
+
+    fn name(&self, mangled: bool) -> &str {
+        self.new.or(self.old).map_or("", |row| row.name(mangled))
+    }
+}
+
+fn text(
+    out: &mut dyn Write,
+    args: &Args,
+    pairs: &[Pair<'_>],
+    sums: &BTreeMap<&str, [Sum; 2]>,
+) -> io::Result<()> {
+    let mut changed: Vec<_> = pairs.iter().filter(|pair| pair.is_changed()).collect();
+    changed.sort_by_key(|pair| {
+        let [old, new] = pair.code();
+        std::cmp::Reverse(old.abs_diff(new))
+    });
+    let shown = changed.get(..args.top.unwrap_or(changed.len())).unwrap_or(&changed);
+    let mut table = Table::default()
+        .column("GPU", Align::Left, TARGET)
+        .column("CHANGE", Align::Left, PLAIN)
+        .column("KERNEL", Align::Left, PLAIN)
+        .shrinks_at_end();
+    for pair in shown {
+        table.row(&[pair.target.to_owned(), change(pair), pair.name(args.mangled).to_owned()]);
+    }
+    if !shown.is_empty() {
+        table.print(out, "", style::terminal_width())?;
+    }
+    if !shown.is_empty() {
+        let hidden = changed.len() - shown.len();
+        if hidden > 0 {
+            writeln!(out, "and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
+        }
+        writeln!(out)?;
+    }
+    let mut table = Table::default()
+        .column("TOTAL FOR", Align::Left, TARGET)
+        .column("IMAGES", Align::Right, PLAIN)
+        .column("SIZE", Align::Right, PLAIN)
+        .column("KERNELS", Align::Right, PLAIN)
+        .column("NEW", Align::Right, PLAIN)
+        .column("GONE", Align::Right, PLAIN)
+        .column("CHANGED", Align::Right, PLAIN)
+        .column("CODE", Align::Right, PLAIN)
+        .column("GROWTH", Align::Right, PLAIN);
+    for (target, [old, new]) in sums {
+        let of = |is: &dyn Fn(&Pair<'_>) -> bool| {
+            let count = pairs.iter().filter(|pair| pair.target == *target && is(pair)).count();
+            count.to_string()
+        };
+        let has_code = old.has_code || new.has_code;
+        let percent = match old.code {
+            0 => String::new(),
+            before => format!("{:+.1} %", (new.code as f64 / before as f64 - 1.0) * 100.0),
+        };
+        table.row(&[
+            (*target).to_owned(),
+            arrow(&old.images.to_string(), &new.images.to_string()),
+            arrow(&style::size(old.size), &style::size(new.size)),
+            arrow(&old.kernels.to_string(), &new.kernels.to_string()),
+            of(&|pair| pair.old.is_none()),
+            of(&|pair| pair.new.is_none()),
+            of(&|pair| !pair.changes().is_empty()),
+            if has_code {
+                arrow(&style::size(old.code), &style::size(new.code))
+            } else {
+                "-".to_owned()
+            },
+            if has_code { percent } else { String::new() },
+        ]);
+    }
+    if sums.is_empty() {
+        return Ok(());
+    }
+    table.print(out, "", style::terminal_width())
+}
+
+/// Returns `old -> new`, or one of them if they are equal.
+fn arrow(old: &str, new: &str) -> String {
+    if old == new { new.to_owned() } else { format!("{old} -> {new}") }
+}
+
+/// Returns the change of a kernel in words: `new, code 52`, `code 52 -> 60, registers 2 -> 3`.
+fn change(pair: &Pair<'_>) -> String {
+    let size = |row: &Row| match row.of(Measure::Code) {
+        Stored::Absent => String::new(),
+        _ => format!(", code {}", row.text(Measure::Code)),
+    };
+    match (pair.old, pair.new) {
+        (None, Some(row)) => format!("new{}", size(row)),
+        (Some(row), None) => format!("gone{}", size(row)),
+        (Some(old), Some(new)) => {
+            let changes = pair.changes().into_iter();
+            let words = changes
+                .map(|measure| format!("{measure} {} -> {}", old.text(measure), new.text(measure)));
+            words.collect::<Vec<_>>().join(", ")
+        }
+        (None, None) => String::new(),
+    }
+}
+
+/// Returns all changes, and the numbers of each GPU.
+fn record(args: &Args, pairs: &[Pair<'_>], sums: &BTreeMap<&str, [Sum; 2]>) -> Value {
+    let kernels = pairs.iter().filter(|pair| pair.is_changed()).map(|pair| {
+        let numbers = |row: Option<&Row>| match row {
+            None => Value::Null,
+            Some(row) => {
+                let numbers = Measure::all()
+                    .map(|measure| (measure.name().to_owned(), json!(row.of(measure).known())));
+                Value::Object(numbers.collect::<Map<_, _>>())
+            }
+        };
+        let either = pair.new.or(pair.old);
+        json!({
+            "target": pair.target,
+            "name": either.map(|row| row.name(true)),
+            "demangled": pair.name(false),
+            "changes": pair.changes().iter().map(|measure| measure.name()).collect::<Vec<_>>(),
+            "old": numbers(pair.old),
+            "new": numbers(pair.new),
+        })
+    });
+    let gpus = sums.iter().map(|(target, both)| {
+        let [old, new] = both.map(|sum| {
+            json!({
+                "images": sum.images,
+                "size": sum.size,
+                "kernels": sum.kernels,
+                "code": sum.has_code.then_some(sum.code),
+            })
+        });
+        json!({ "target": target, "old": old, "new": new })
+    });
+    json!({
+        "old": args.old.display().to_string(),
+        "new": args.new.display().to_string(),
+        "gpus": gpus.collect::<Vec<_>>(),
+        "kernels": kernels.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,220 @@
+//! `offload kernels`: the kernels of device images, and the resources that they use.
+
+mod collect;
+pub(crate) mod diff;
+mod record;
+mod rules;
+mod view;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use device_code::{KernelRule, Measure};
+
+use crate::help::More;
+use crate::parallel::{self, Threads};
+use crate::select::Selection;
+use crate::{Outcome, input, report, style};
+use collect::{Found, Wanted};
+use rules::Rules;
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload kernels libfoo.so", "list all kernels, with their size on each GPU"),
+        ("offload kernels libfoo.so --gpu gfx90a", "list the resources of kernels on one GPU"),
+        (
+            "offload kernels libfoo.so --sort registers --top 20",
+            "list the kernels with the most registers",
+        ),
+        (
+            "offload kernels libfoo.so --name '*gemm*' --json | jq -r '.[].name'",
+            "print the names of some kernels, for a script",
+        ),
+        (
+            "offload kernels libfoo.so --fail-on 'vgpr_spills>0' --top 0",
+            "stop a build if a kernel spills vector registers",
+        ),
+    ],
+    notes: &[
+        "Numbers are those that images store. - means that the format does not say, ? that it is not known before the \
+         kernel runs, ~ that the size of the code reaches to the next function. A cubin does not store spills: its frame \
+         holds local arrays as well. PTX, SPIR-V and LLVM bitcode have names and limits only. WAVES is the most that registers allow, \
+         for GPUs with known limits, which are printed below; other limits are those of a launch.",
+        "SPILLING counts kernels that spill vector registers. Scalar registers are spilled to lanes of vector registers \
+         first, which costs little.",
+        "Measures of --sort and --fail-on: code, registers (vgprs), allocated, accumulators (agprs), scalars (sgprs), \
+         vgpr_spills, sgpr_spills, spills, group (lds, shared), private (scratch, stack), frame, arguments (kernarg, \
+         params), barriers, workgroup. A rule is a measure, one of > >= < <= == != and a number with K or M.",
+    ],
+};
+
+/// List the kernels of images, and their resources
+///
+/// Reads whatever `offload ls` reads. Kernels of one GPU are listed with all their resources, those of several GPUs in
+/// one table with a column for each GPU. Totals for each GPU follow.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = MORE.text())]
+pub(crate) struct Args {
+    /// Files to read; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
+    /// Show only kernels with a name like this; * and ? stand for any characters
+    ///
+    /// The name as stored or as in the source must match as a whole.
+    #[arg(long, value_name = "GLOB")]
+    name: Option<String>,
+    /// Sort by a measure, the largest first, or by name [default: code]
+    ///
+    /// With several GPUs the columns show this measure.
+    #[arg(long, value_name = "MEASURE", value_parser = key)]
+    sort: Option<Key>,
+    /// Show at most N kernels of each table
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Print a table for each image
+    #[arg(long, conflicts_with = "json")]
+    images: bool,
+    /// Print names as stored, not as in the source
+    #[arg(long)]
+    mangled: bool,
+    /// Print one JSON array of all kernels
+    #[arg(long)]
+    json: bool,
+    /// Fail if a kernel hits this rule, such as vgpr_spills>0. Repeatable
+    ///
+    /// A measure that no selected kernel stores is an error.
+    #[arg(long, value_name = "RULE", value_parser = absolute)]
+    fail_on: Vec<KernelRule>,
+    #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
+    limits: input::Limits,
+}
+
+/// Keys of `--sort`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Name,
+    By(Measure),
+}
+
+impl Default for Key {
+    fn default() -> Self {
+        Key::By(Measure::Code)
+    }
+}
+
+impl Key {
+    /// Returns the measure that columns show.
+    fn measure(self) -> Measure {
+        match self {
+            Key::Name => Measure::Code,
+            Key::By(measure) => measure,
+        }
+    }
+}
+
+fn key(text: &str) -> Result<Key, String> {
+    match text {
+        "name" => Ok(Key::Name),
+        _ => Measure::from_name(text).map(Key::By).ok_or_else(|| {
+            let names = Measure::all().map(Measure::name).collect::<Vec<_>>().join(", ");
+            format!("expected name or a measure: {names}")
+        }),
+    }
+}
+
+/// Reads a rule about kernels of one file.
+fn absolute(text: &str) -> Result<KernelRule, String> {
+    let rule: KernelRule = text.parse()?;
+    match rule.is_relative() {
+        true => Err("growth needs two files: see `offload diff`".to_owned()),
+        false => Ok(rule),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    args.selection.warn();
+    let mut out = if args.json { Box::new(style::plain_stdout()) } else { style::stdout() };
+    let mut outcome = Outcome::Clean;
+    let mut rules = Rules::new(&args.fail_on, args.mangled);
+    let mut is_first = true;
+    if args.json {
+        write!(out, "[")?;
+    }
+    let (files, threads) = args.threads.for_files(&args.files);
+    let wanted = Wanted {
+        selection: &args.selection,
+        glob: args.name.as_deref(),
+        has_arguments: args.json,
+        limits: &args.limits,
+    };
+    let collect = |path: &PathBuf| collect::collect(&wanted, path, threads);
+    parallel::in_order(files, &args.files, collect, |path, found: Found| {
+        let file = input::display(path);
+        rules.add(&file, &found.collected);
+        if args.json {
+            record::write(&mut out, &file, &found.collected, &mut is_first)?;
+        } else {
+            if !std::mem::take(&mut is_first) {
+                writeln!(out)?;
+            }
+            view::text(&mut out, args, &file, &found)?;
+        }
+        out.flush()?;
+        if complain(&wanted, &file, &found) {
+            outcome = Outcome::Faults;
+        }
+        io::Result::Ok(())
+    })?;
+    if args.json {
+        writeln!(out, "{}]", if is_first { "" } else { "\n" })?;
+    }
+    out.flush()?;
+    if rules.report() {
+        outcome = Outcome::Faults;
+    }
+    Ok(outcome)
+}
+
+/// Prints the faults of a file; returns `true` if there were any.
+fn complain(wanted: &Wanted<'_>, file: &str, found: &Found) -> bool {
+    let selection = wanted.selection;
+    for finding in &found.faults {
+        report::error(&format_args!("{file}: {finding}"));
+    }
+    for warning in &found.warnings {
+        report::warning(&format_args!("{file}: {warning}"));
+    }
+    match &found.summary {
+        Err(error) => {
+            report::error(&format_args!("{file}: {}", report::reason(error)));
+            return true;
+        }
+        Ok(summary) if found.collected.images.is_empty() && found.faults.is_empty() => {
+            let why = match summary.images > 0 && !selection.is_everything() {
+                true => {
+                    let condition = selection.condition();
+                    Ok(format!("none of its {} images {condition}", summary.images))
+                }
+                false => report::no_images(summary),
+            };
+            match why {
+                Ok(why) => report::note(&format_args!("{file}: {why}")),
+                Err(why) => {
+                    report::error(&format_args!("{file}: {why}"));
+                    return true;
+                }
+            }
+        }
+        Ok(_) => {
+            let has_kernels = !found.collected.rows.is_empty();
+            if let Some(glob) = wanted.glob.filter(|_| !has_kernels && found.faults.is_empty()) {
+                report::note(&format_args!("{file}: no kernel has a name like {glob}"));
+            }
+        }
+    }
+    !found.faults.is_empty()
+}

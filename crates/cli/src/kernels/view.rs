@@ -1,0 +1,381 @@
+//! The tables of kernels, and JSON.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
+
+use device_code::{KernelKind, Measure, RegisterLimits, Stored};
+
+use super::collect::{Collected, Found, Row};
+use super::{Args, Key};
+use crate::style::{self, COLUMN, HEADING, PLAIN, TARGET};
+use crate::table::{Align, Table};
+
+/// The columns of a table of one GPU, with titles.
+const COLUMNS: [(&str, Measure); 12] = [
+    ("CODE", Measure::Code),
+    ("REGS", Measure::Registers),
+    ("ALLOC", Measure::Allocated),
+    ("AGPR", Measure::Accumulators),
+    ("SGPR", Measure::Scalars),
+    ("VSPILL", Measure::VectorSpills),
+    ("SSPILL", Measure::ScalarSpills),
+    ("GROUP", Measure::GroupMemory),
+    ("PRIVATE", Measure::PrivateMemory),
+    ("FRAME", Measure::Frame),
+    ("ARGS", Measure::Arguments),
+    ("BAR", Measure::Barriers),
+];
+
+/// Characters of a kernel's name that a terminal shows at least, unless they are more.
+const NAME: usize = 36;
+
+pub(super) fn text(out: &mut dyn Write, args: &Args, file: &str, found: &Found) -> io::Result<()> {
+    if let Ok(summary) = &found.summary {
+        let (file, size) = (style::printable(file), style::size(summary.size));
+        writeln!(out, "{HEADING}{file}{HEADING:#}  {size}, {}", summary.format)?;
+    }
+    let collected = &found.collected;
+    let key = args.sort.unwrap_or_default();
+    let rows: Vec<&Row> = collected.distinct().collect();
+    let targets = targets(collected, &rows);
+    if args.images {
+        for (at, image) in collected.images.iter().enumerate() {
+            let rows: Vec<&Row> = collected.rows.iter().filter(|row| row.image == at).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let name = style::printable(&image.target);
+            let mark = if image.is_relocatable { "  relocatable" } else { "" };
+            let index = image.index;
+            writeln!(out, "  {COLUMN}#{index}{COLUMN:#} {TARGET}{name}{TARGET:#}{mark}")?;
+            one_gpu(out, args, key, collected, rows)?;
+        }
+    } else if targets.len() > 1 {
+        several_gpus(out, args, key, collected, &rows, &targets)?;
+    } else if !rows.is_empty() {
+        one_gpu(out, args, key, collected, rows.clone())?;
+    }
+    if !rows.is_empty() {
+        totals(out, collected, &rows, &targets)?;
+    }
+    let copies = collected.rows.len() - rows.len();
+    if copies > 0 && !args.images {
+        writeln!(
+            out,
+            "  {COLUMN}{copies} copies in relocatable images, of kernels that are linked here, are left out: --images shows them{COLUMN:#}"
+        )?;
+    }
+    Ok(())
+}
+
+/// Returns the targets of images with kernels, in their order.
+fn targets<'c>(collected: &'c Collected, rows: &[&Row]) -> Vec<&'c str> {
+    let has_kernels: HashSet<usize> = rows.iter().map(|row| row.image).collect();
+    let mut targets: Vec<&str> = Vec::new();
+    for (at, image) in collected.images.iter().enumerate() {
+        if has_kernels.contains(&at) && !targets.contains(&image.target.as_str()) {
+            targets.push(&image.target);
+        }
+    }
+    targets
+}
+
+/// Returns a number as tables show it.
+pub(super) fn stored(stored: Stored) -> String {
+    match stored {
+        Stored::Absent => "-".to_owned(),
+        Stored::Unknown(0) => "?".to_owned(),
+        Stored::Unknown(least) => format!("{least}+?"),
+        Stored::Known(number) => number.to_string(),
+    }
+}
+
+/// Returns a number to sort by: what is not known comes first, what is not stored last.
+fn rank(stored: Stored) -> Reverse<(u8, u64)> {
+    Reverse(match stored {
+        Stored::Unknown(least) => (2, least),
+        Stored::Known(number) => (1, number),
+        Stored::Absent => (0, 0),
+    })
+}
+
+fn one_gpu(
+    out: &mut dyn Write,
+    args: &Args,
+    key: Key,
+    collected: &Collected,
+    mut rows: Vec<&Row>,
+) -> io::Result<()> {
+    match key {
+        Key::Name => rows.sort_by(|a, b| a.name(args.mangled).cmp(b.name(args.mangled))),
+        Key::By(measure) => rows.sort_by_key(|row| rank(row.of(measure))),
+    }
+    let shown = rows.get(..args.top.unwrap_or(rows.len())).unwrap_or(&rows);
+    let mut columns = COLUMNS.to_vec();
+    if key == Key::By(Measure::Spills) {
+        columns.insert(2, ("SPILLS", Measure::Spills));
+    }
+    let mut table = Table::default();
+    for (at, (title, measure)) in columns.iter().copied().enumerate() {
+        table = table.column(title, Align::Right, PLAIN);
+        // The first columns go last, that of the order never.
+        if at > 1 && key != Key::By(measure) {
+            table = table.optional(u8::try_from(columns.len() - at).unwrap_or(u8::MAX));
+        }
+    }
+    table = table.column("WG", Align::Right, PLAIN).optional(1);
+    table = table.column("WAVES", Align::Right, PLAIN).optional(2);
+    let mut limits: Vec<RegisterLimits> = Vec::new();
+    table = table.column("KERNEL", Align::Left, TARGET).shrinks_at_end().before_others(NAME);
+    let is_stored: Vec<bool> = columns
+        .iter()
+        .map(|(_, measure)| rows.iter().any(|row| row.of(*measure) != Stored::Absent))
+        .collect();
+    for row in shown {
+        let mut cells: Vec<String> = columns
+            .iter()
+            .zip(&is_stored)
+            .map(|((_, measure), is_stored)| match is_stored {
+                true => row.text(*measure),
+                false => String::new(),
+            })
+            .collect();
+        cells.push(group_size(row));
+        let occupancy = collected.occupancy(row);
+        cells.push(occupancy.map_or_else(String::new, |bound| bound.waves.to_string()));
+        limits.extend(occupancy.map(|bound| bound.limits).filter(|one| !limits.contains(one)));
+        cells.push(name(row, args.mangled));
+        table.row(&cells);
+    }
+    if !shown.is_empty() {
+        table.print(out, "  ", style::terminal_width())?;
+    }
+    let notes: Vec<String> = limits.into_iter().map(explained).collect();
+    more(out, rows.len(), shown.len(), &notes)
+}
+
+/// Returns what the numbers of waves follow from.
+fn explained(limits: RegisterLimits) -> String {
+    let RegisterLimits { granule, total, parts, max_waves, .. } = limits;
+    let registers = format!("{total} registers in granules of {granule}");
+    match parts {
+        1 => {
+            format!("WAVES: at most, by registers: a SIMD has {registers}, and {max_waves} waves")
+        }
+        _ => format!(
+            "WAVES: at most, by registers: each of {parts} parts of a multiprocessor has {registers}, and all {max_waves} warps"
+        ),
+    }
+}
+
+/// Returns the sizes of work-groups: `256x1x1` if there is one, else the most work-items.
+fn group_size(row: &Row) -> String {
+    match row.kernel.required_group_size {
+        Some([x, y, z]) => format!("{x}x{y}x{z}"),
+        None => match row.of(Measure::GroupSize) {
+            Stored::Known(most) => most.to_string(),
+            _ => String::new(),
+        },
+    }
+}
+
+fn name(row: &Row, mangled: bool) -> String {
+    let mark = match row.kind() {
+        KernelKind::Init => " (init)",
+        KernelKind::Fini => " (fini)",
+        KernelKind::Shader => " (shader)",
+        _ => "",
+    };
+    format!("{}{mark}", row.name(mangled))
+}
+
+/// Prints how many kernels of a table are not shown, notes, and an empty line, unless no kernel was to be shown.
+fn more(out: &mut dyn Write, all: usize, shown: usize, notes: &[String]) -> io::Result<()> {
+    let hidden = all - shown;
+    if shown == 0 {
+        return Ok(());
+    }
+    if hidden > 0 {
+        writeln!(out, "  and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
+    }
+    for note in notes {
+        writeln!(out, "  {COLUMN}{note}{COLUMN:#}")?;
+    }
+    writeln!(out)
+}
+
+/// A kernel on several GPUs.
+struct Line<'r> {
+    name: String,
+    /// The largest kernel of this name for each target.
+    cells: Vec<Option<&'r Row>>,
+}
+
+impl Line<'_> {
+    /// Returns the ranks of its kernels, the largest first.
+    fn ranks(&self, measure: Measure) -> impl Iterator<Item = Reverse<(u8, u64)>> {
+        self.cells.iter().flatten().map(move |row| rank(row.of(measure)))
+    }
+}
+
+fn several_gpus(
+    out: &mut dyn Write,
+    args: &Args,
+    key: Key,
+    collected: &Collected,
+    rows: &[&Row],
+    targets: &[&str],
+) -> io::Result<()> {
+    let measure = key.measure();
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    let mut by_name: HashMap<&str, usize> = HashMap::new();
+    let columns: HashMap<&str, usize> =
+        targets.iter().enumerate().map(|(at, target)| (*target, at)).collect();
+    for row in rows {
+        let at = *by_name.entry(row.name(args.mangled)).or_insert(lines.len());
+        if at == lines.len() {
+            lines.push(Line { name: name(row, args.mangled), cells: vec![None; targets.len()] });
+        }
+        let column = columns.get(collected.target(row)).copied().unwrap_or(usize::MAX);
+        if let Some(cell) = lines.get_mut(at).and_then(|line| line.cells.get_mut(column)) {
+            let is_larger = cell.is_none_or(|cell| rank(row.of(measure)) < rank(cell.of(measure)));
+            *cell = if is_larger { Some(row) } else { *cell };
+        }
+    }
+    match key {
+        Key::Name => lines.sort_by(|a, b| a.name.cmp(&b.name)),
+        Key::By(_) => lines.sort_by_cached_key(|line| line.ranks(measure).min()),
+    }
+    let shown = lines.get(..args.top.unwrap_or(lines.len())).unwrap_or(&lines);
+    let unit = if measure.is_in_bytes() { ", in bytes" } else { "" };
+    if !shown.is_empty() {
+        let measured = measure.name().to_uppercase();
+        writeln!(out, "  {COLUMN}{measured} of each kernel by GPU{unit}{COLUMN:#}")?;
+        let width = style::terminal_width();
+        let table = by_gpu(shown, measure, targets);
+        if table.fits_but_for_last("  ", width) {
+            table.print(out, "  ", width)?;
+        } else {
+            ranges(shown, measure).print(out, "  ", width)?;
+        }
+    }
+    more(out, lines.len(), shown.len(), &[])
+}
+
+/// Returns a table with a column for each GPU.
+fn by_gpu(lines: &[Line<'_>], measure: Measure, targets: &[&str]) -> Table {
+    let mut table = Table::default();
+    for target in targets {
+        table = table.column((*target).to_owned(), Align::Right, PLAIN);
+    }
+    table = table.column("KERNEL", Align::Left, TARGET).shrinks_at_end();
+    for line in lines {
+        let cells = line.cells.iter();
+        let cells = cells.map(|cell| cell.map_or(" ".to_owned(), |row| row.text(measure)));
+        table.row(&cells.chain([line.name.clone()]).collect::<Vec<_>>());
+    }
+    table
+}
+
+/// Returns a table of the least and the most of all GPUs, for terminals with too few columns for each.
+fn ranges(lines: &[Line<'_>], measure: Measure) -> Table {
+    let mut table = Table::default()
+        .column("LEAST", Align::Right, PLAIN)
+        .column("MOST", Align::Right, PLAIN)
+        .column("GPUS", Align::Right, PLAIN)
+        .column("KERNEL", Align::Left, TARGET)
+        .shrinks_at_end();
+    for line in lines {
+        let rows = line.cells.iter().flatten();
+        let stored = rows.clone().filter(|row| row.of(measure) != Stored::Absent);
+        let text = |row: Option<&&Row>| row.map_or("-".to_owned(), |row| row.text(measure));
+        table.row(&[
+            text(stored.clone().max_by_key(|row| rank(row.of(measure)))),
+            text(stored.min_by_key(|row| rank(row.of(measure)))),
+            rows.count().to_string(),
+            line.name.clone(),
+        ]);
+    }
+    table
+}
+
+/// The numbers of a GPU.
+#[derive(Default)]
+struct Total {
+    images: HashSet<usize>,
+    kernels: u64,
+    code: Option<u64>,
+    registers: Option<u64>,
+    group: Option<u64>,
+    private: Stored,
+    spilling: Option<u64>,
+}
+
+impl Total {
+    fn add(&mut self, row: &Row) {
+        self.images.insert(row.image);
+        self.kernels += 1;
+        let known = |measure| row.of(measure).known();
+        if let Some(code) = known(Measure::Code) {
+            self.code = Some(self.code.unwrap_or(0).saturating_add(code));
+        }
+        // `None` is less than any number.
+        self.registers = self.registers.max(known(Measure::Registers));
+        self.group = self.group.max(known(Measure::GroupMemory));
+        let private = row.of(Measure::PrivateMemory);
+        if rank(private) < rank(self.private) {
+            self.private = private;
+        }
+        if let Some(spills) = known(Measure::VectorSpills) {
+            self.spilling = Some(self.spilling.unwrap_or(0) + u64::from(spills > 0));
+        }
+    }
+}
+
+fn totals(
+    out: &mut dyn Write,
+    collected: &Collected,
+    rows: &[&Row],
+    targets: &[&str],
+) -> io::Result<()> {
+    let mut by_target: HashMap<&str, Total> = HashMap::new();
+    for row in rows {
+        by_target.entry(collected.target(row)).or_default().add(row);
+    }
+    let totals: Vec<(&str, Total)> = targets
+        .iter()
+        .map(|target| (*target, by_target.remove(target).unwrap_or_default()))
+        .collect();
+    let mut table = Table::default()
+        .column("TOTAL FOR", Align::Left, TARGET)
+        .column("IMAGES", Align::Right, PLAIN)
+        .column("KERNELS", Align::Right, PLAIN)
+        .column("CODE", Align::Right, PLAIN)
+        .column("MOST REGS", Align::Right, PLAIN)
+        .column("MOST GROUP", Align::Right, PLAIN)
+        .column("MOST PRIVATE", Align::Right, PLAIN)
+        .column("SPILLING", Align::Right, PLAIN);
+    // A column that no GPU has is left out.
+    let cells = |of: &dyn Fn(&Total) -> Option<String>| {
+        let cells: Vec<_> = totals.iter().map(|(_, total)| of(total)).collect();
+        let none = if cells.iter().any(Option::is_some) { "-" } else { "" };
+        let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| none.to_owned()));
+        cells.collect::<Vec<_>>()
+    };
+    let number = |number: Option<u64>| number.map(|number| number.to_string());
+    let columns = [
+        cells(&|total| Some(total.kernels.to_string())),
+        cells(&|total| total.code.map(style::size)),
+        cells(&|total| number(total.registers)),
+        cells(&|total| number(total.group)),
+        cells(&|total| Some(stored(total.private)).filter(|_| total.private != Stored::Absent)),
+        cells(&|total| number(total.spilling)),
+    ];
+    for (at, (target, total)) in totals.iter().enumerate() {
+        let mut row = vec![(*target).to_owned(), total.images.len().to_string()];
+        row.extend(columns.iter().map(|cells| cells.get(at).cloned().unwrap_or_default()));
+        table.row(&row);
+    }
+    table.print(out, "  ", style::terminal_width())
+}

@@ -1,0 +1,148 @@
+//! Images that are equal but for the name of their target.
+
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+use std::io::{self, Write};
+
+use device_code::erase_target;
+use fat_object::{FileFormat, Image};
+use target_id::{Processor, TargetId};
+use twox_hash::XxHash3_64;
+
+use super::row::{Hashed, group, stored};
+use crate::style::{self, PLAIN, TARGET};
+use crate::table::{Align, Table};
+
+/// Hashes an image without the name of its target; `None` for formats in which it is not known where that is.
+pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<Option<String>> {
+    if !matches!(image.format(), FileFormat::Elf { .. }) {
+        return Ok(None);
+    }
+    let mut code = match image.code()? {
+        Some(code) => code,
+        None => {
+            let mut code = Vec::new();
+            image.pieces(&mut |piece| {
+                code.extend_from_slice(piece);
+                Ok(())
+            })?;
+            code
+        }
+    };
+    if !erase_target(&mut code) {
+        return Ok(None);
+    }
+    let mut hasher = XxHash3_64::new();
+    hasher.write(&code);
+    Ok(Some(format!("{:016x}", hasher.finish())))
+}
+
+/// Images of several targets with the same code.
+struct Copies<'i> {
+    size: u64,
+    count: u64,
+    /// Bytes in the file of all but the first one.
+    stored: u64,
+    /// `true` if that is an estimate.
+    is_estimate: bool,
+    targets: Vec<String>,
+    ids: Vec<&'i str>,
+}
+
+/// Prints which images are the same code for several targets, and what that means.
+pub(super) fn print(out: &mut dyn Write, images: &[&Hashed]) -> io::Result<()> {
+    let mut by_hash: BTreeMap<(&str, u64), Copies<'_>> = BTreeMap::new();
+    let mut total = 0_u64;
+    for image in images {
+        let size = image.listed.size();
+        total = total.saturating_add(size);
+        let Some(hash) = &image.same else { continue };
+        let copies = by_hash.entry((hash, size)).or_insert(Copies {
+            size,
+            count: 0,
+            stored: 0,
+            is_estimate: false,
+            targets: Vec::new(),
+            ids: Vec::new(),
+        });
+        if copies.count > 0 {
+            copies.stored = copies.stored.saturating_add(stored(&image.listed));
+            copies.is_estimate |= image.listed.stored_size().is_none();
+        }
+        copies.count += 1;
+        let target = group(&image.listed);
+        if !copies.targets.contains(&target) {
+            copies.targets.push(target);
+            copies.ids.push(image.listed.target().id());
+        }
+    }
+    let mut all: Vec<_> = by_hash.into_values().filter(|copies| copies.targets.len() > 1).collect();
+    all.sort_by_key(|copies| std::cmp::Reverse(copies.more()));
+    if all.is_empty() {
+        return writeln!(out, "  no two images are equal but for the name of their target");
+    }
+    let mut table = Table::default()
+        .column("SIZE", Align::Right, PLAIN)
+        .column("IMAGES", Align::Right, PLAIN)
+        .column("TARGETS", Align::Left, TARGET)
+        .column("ONE IMAGE FOR ALL", Align::Left, PLAIN);
+    for copies in &all {
+        table.row(&[
+            style::size(copies.size),
+            copies.count.to_string(),
+            copies.targets.join(" "),
+            one_for_all(&copies.ids).unwrap_or_else(|| "-".to_owned()),
+        ]);
+    }
+    table.print(out, "  ", style::terminal_width())?;
+    let more = all.iter().map(Copies::more).fold(0, u64::saturating_add);
+    let (size, share) = (style::size(more), style::percent(more, total));
+    writeln!(out)?;
+    writeln!(out, "  {size} of device code ({share}) are further copies of such images.")?;
+    if all.iter().any(|copies| copies.is_estimate) {
+        let stored = all.iter().map(|copies| copies.stored).fold(0, u64::saturating_add);
+        writeln!(
+            out,
+            "  They take about {} of the file: an estimate, as images are compressed together.",
+            style::size(stored)
+        )?;
+    }
+    let targets: Vec<_> = all.iter().filter_map(|copies| one_for_all(&copies.ids)).collect();
+    if !targets.is_empty() {
+        writeln!(
+            out,
+            "  An image for the target in the last column would serve all GPUs of its line: --offload-arch of clang."
+        )?;
+    }
+    if targets.iter().any(|target| target.ends_with("-generic")) {
+        writeln!(out, "  Code for a generic processor may be slower than code for one processor.")?;
+    }
+    writeln!(out, "  `offload match --gpu ID` tells what a GPU loads that has no image of its own.")
+}
+
+impl Copies<'_> {
+    /// Returns the bytes of all images but one.
+    fn more(&self) -> u64 {
+        self.size.saturating_mul(self.count.saturating_sub(1))
+    }
+}
+
+/// Returns the target whose code all of these load: their processor if they differ in features only, or the generic one
+/// that covers them.
+fn one_for_all(ids: &[&str]) -> Option<String> {
+    let processors: Vec<&'static Processor> =
+        ids.iter().map(|id| TargetId::parse(id).ok()?.processor_info()).collect::<Option<_>>()?;
+    let first = processors.first()?;
+    if processors.iter().all(|processor| processor.name() == first.name()) {
+        return Some(first.name().to_owned());
+    }
+    let covering = |info: &&'static Processor| match info.is_generic() {
+        true => Some(*info),
+        false => info.covered_by(),
+    };
+    let one = covering(first)?;
+    processors
+        .iter()
+        .all(|processor| covering(processor).is_some_and(|other| other.name() == one.name()))
+        .then(|| one.name().to_owned())
+}

@@ -1,0 +1,93 @@
+//! The functions of LLVM bitcode, with their calling conventions.
+
+use alloc::vec::Vec;
+use core::ops::ControlFlow;
+
+use crate::cursor::Cursor;
+use crate::error::{Error, Problem};
+use crate::module::{self, MODULE_FUNCTION, Part};
+use crate::reader::extent;
+use crate::symbols::{File, bytes_of, slice};
+use crate::{MAGIC, WRAPPER_MAGIC, to_u64};
+
+/// A function that a module defines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Function<'d> {
+    /// The name; `None` for a module without a string table, as LLVM wrote them before release 5.
+    pub name: Option<&'d [u8]>,
+    /// The number of the calling convention, as `llvm/IR/CallingConv.h` has it: 91 for `amdgpu_kernel`.
+    pub calling_convention: u64,
+    /// The number of its module in the file, from 0.
+    pub module: usize,
+}
+
+/// Returns the functions that the modules of a file define, in the order of the file; `None` if the data is not bitcode. Those that are
+/// only declared are left out.
+///
+/// # Errors
+///
+/// Malformed bitcode, a file without a module, a name past the end of the string table, and more functions than a file of this length
+/// has. The contents of functions are skipped, not checked.
+///
+/// ```
+/// let file = std::fs::read("../../examples/data/hip-embedded.bc").unwrap();
+/// let functions = llvm_bitcode::functions(&file)?.unwrap_or_default();
+/// assert!(functions.iter().all(|function| function.calling_convention == 0));
+/// # Ok::<(), llvm_bitcode::Error>(())
+/// ```
+pub fn functions(data: &[u8]) -> Result<Option<Vec<Function<'_>>>, Error> {
+    if !data.starts_with(&MAGIC) && !data.starts_with(&WRAPPER_MAGIC) {
+        return Ok(None);
+    }
+    let mut source = data;
+    let stream = extent(&mut source, &(0..to_u64(data.len())))?;
+    let mut cursor = Cursor::new(&mut source, stream);
+    let file = File::read(&mut cursor, bytes_of(data, stream))?;
+    if file.modules.is_empty() {
+        return Err(Problem::NoModule { offset: cursor.offset() }.into());
+    }
+    let mut found = Vec::new();
+    // Each function takes some bytes of a real file.
+    let limit = data.len() / 4;
+    for (number, (module, strings)) in file.modules.iter().enumerate() {
+        cursor.leave_to(0);
+        let strings = strings.unwrap_or_default();
+        module::walk(&mut cursor, module, Part::Values, &mut |cursor, entry, record| {
+            if record.code != MODULE_FUNCTION || !entry.is_global {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let offset = cursor.offset();
+            let mut next = || match cursor.operand(record)? {
+                Some(value) => Ok(value),
+                None => {
+                    let (code, expected) = (MODULE_FUNCTION, "function");
+                    Err(Error::from(Problem::Record { offset, code, expected }))
+                }
+            };
+            let place = match entry.skip {
+                0 => None,
+                _ => Some((next()?, next()?)),
+            };
+            let (_type, calling_convention, is_declared) = (next()?, next()?, next()?);
+            if is_declared != 0 {
+                return Ok(ControlFlow::Continue(()));
+            }
+            if found.len() >= limit {
+                return Err(Problem::TooMany { what: "functions for its length", limit }.into());
+            }
+            let name = match place {
+                None => None,
+                Some((start, len)) => {
+                    let end = start.saturating_add(len);
+                    let available = to_u64(strings.len());
+                    let outside = Problem::SymbolName { start, end, available };
+                    Some(slice(strings, start, len).ok_or(outside)?)
+                }
+            };
+            found.push(Function { name, calling_convention, module: number });
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    Ok(Some(found))
+}
