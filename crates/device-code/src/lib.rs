@@ -4,7 +4,8 @@
 //! - [`FileFormat::sniff`] tells the format from the first bytes.
 //! - [`image_target`] returns the target that an image states about itself, whatever the container around it says;
 //!   [`image_target_at`] does so without holding the image.
-//! - [`kernels`] lists the kernels of an image with the resources that they use.
+//! - [`kernels`] lists the kernels of an image with the resources that they use; [`Kernel::occupancy`] bounds the waves that run at
+//!   once.
 //! - [`extent`] finds the end of PTX, SPIR-V and ELF images that lie among other bytes.
 //! - [`elf_holds_code`] detects images without kernels, [`check_spirv`] detects damaged SPIR-V modules.
 //!

@@ -28,6 +28,7 @@ pub mod fields;
 pub mod hcf;
 pub mod hosts;
 pub mod ids;
+pub mod kernels;
 pub mod linked;
 pub mod load;
 pub mod model;

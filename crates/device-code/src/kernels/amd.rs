@@ -337,7 +337,11 @@ impl<'a> Metadata<'_, 'a> {
             Value::Bool(is_set) => N::try_from(is_set.into()).map_err(|_| 1),
             _ => Err(0),
         };
-        reader.skip()?;
+        match number {
+            // Arrays and maps have members.
+            Err(_) => reader.skip()?,
+            Ok(_) => *reader = ahead,
+        }
         match number {
             Ok(number) if slot.is_none() => *slot = Some(number),
             Ok(_) => note(self.faults, Fault { offset, expected: "a key once", found: 2 }),

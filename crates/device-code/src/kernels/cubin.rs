@@ -160,29 +160,24 @@ impl Cubin {
             let of_symbol = || Some((self.of_symbol(number(0)?)?, number(4)?));
             let three = || Some([number(0)?, number(4)?, number(8)?]);
             match record.attribute {
-                0x2f => {
-                    if let Some((at, value)) = of_symbol()
-                        && let Some(kernel) = kernels.get_mut(at)
-                    {
-                        kernel.registers = kernel.registers.or(Some(value));
-                    }
-                }
-                0x11 => {
-                    if let Some((at, value)) = of_symbol()
-                        && let Some(kernel) = kernels.get_mut(at)
-                    {
-                        kernel.frame = kernel.frame.or(Some(value.into()));
-                    }
-                }
-                0x12 => {
-                    if let Some((at, value)) = of_symbol()
-                        && let Some(kernel) = kernels.get_mut(at)
-                        && self.is_linked
-                    {
-                        kernel.private_memory = match value {
-                            UNKNOWN => Stored::Unknown(0),
-                            value => Stored::Known(value.into()),
-                        };
+                0x2f | 0x11 | 0x12 => {
+                    let Some((at, value)) = of_symbol() else { continue };
+                    let Some(kernel) = kernels.get_mut(at) else { continue };
+                    let is_known = match record.attribute {
+                        0x2f => kernel.registers.is_some(),
+                        0x11 => kernel.frame.is_some(),
+                        _ => kernel.private_memory != Stored::Absent,
+                    };
+                    match (record.attribute, value) {
+                        _ if is_known => {
+                            let (offset, expected) = (record.offset, "an attribute once");
+                            note(faults, Fault { offset, expected, found: 2 });
+                        }
+                        (0x2f, value) => kernel.registers = Some(value),
+                        (0x11, value) => kernel.frame = Some(value.into()),
+                        _ if !self.is_linked => {}
+                        (_, UNKNOWN) => kernel.private_memory = Stored::Unknown(0),
+                        (_, value) => kernel.private_memory = Stored::Known(value.into()),
                     }
                 }
                 attribute => {
@@ -233,6 +228,8 @@ impl Cubin {
 
 /// An attribute.
 struct Record<'a> {
+    /// The place in the image.
+    offset: u64,
     attribute: u8,
     /// The value of an attribute without payload.
     value: u16,
@@ -275,6 +272,6 @@ impl<'a> Iterator for Records<'a> {
         };
         self.bytes = rest;
         self.offset = offset.saturating_add(4).saturating_add(len as u64);
-        Some(Ok(Record { attribute, value, payload }))
+        Some(Ok(Record { offset, attribute, value, payload }))
     }
 }

@@ -67,7 +67,8 @@ impl RegisterLimits {
         }
     }
 
-    /// Returns the most waves with this number of registers in each work-item; `None` if a wave cannot have that number.
+    /// Returns the most waves with this number of registers in each work-item; `None` for more than a
+    /// wave can have.
     #[must_use]
     pub fn waves(&self, registers: u32) -> Option<u32> {
         let allocated = registers.max(1).checked_next_multiple_of(self.granule)?;

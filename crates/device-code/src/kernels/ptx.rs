@@ -172,6 +172,10 @@ impl<'a> Tokens<'a> {
     fn skip_block(&mut self) {
         let mut depth = 1_u64;
         while depth > 0 {
+            // Words between these have no influence, and are most of the text.
+            let is_special = |byte: &u8| matches!(byte, b'{' | b'}' | b'"' | b'/');
+            let rest = self.rest();
+            self.at += rest.iter().position(is_special).unwrap_or(rest.len());
             match self.next() {
                 None => return,
                 Some(Token::Sign(b'{')) => depth += 1,

@@ -8,5 +8,6 @@
     reason = "a test fails by panicking, and says where"
 )]
 
+mod functions;
 mod round_trip;
 mod symbols;

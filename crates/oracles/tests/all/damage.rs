@@ -57,6 +57,13 @@ fn images_to_load() {
 }
 
 #[test]
+fn kernels_of_damaged_images() {
+    let images = crate::images();
+    assert!(images.len() > 8, "only {}", images.len());
+    images.iter().for_each(|image| judge(image, kernels::check));
+}
+
+#[test]
 fn objects_with_device_code() {
     over_samples(objects::check);
 }

@@ -23,6 +23,16 @@ fn bare_samples() {
 }
 
 #[test]
+fn kernel_samples() {
+    over_samples(|sample| {
+        for at in (0..sample.len()).step_by(997) {
+            kernels::check(&sample[at..]);
+        }
+    });
+    crate::images().iter().for_each(|image| kernels::check(image));
+}
+
+#[test]
 fn load_samples() {
     let mut loaded = 0;
     over_samples(|sample| loaded += load::check(sample));

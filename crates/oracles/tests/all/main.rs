@@ -28,3 +28,11 @@ fn samples() -> Vec<Vec<u8>> {
     assert!(samples.len() > 50, "only {}", samples.len());
     samples
 }
+
+/// The images that the tests of `device-code` read.
+fn images() -> Vec<Vec<u8>> {
+    let files = std::fs::read_dir("../device-code/tests/data").unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let images = files.filter(|path| path.extension().is_none_or(|name| name != "md"));
+    images.map(|path| std::fs::read(path).unwrap()).collect()
+}
