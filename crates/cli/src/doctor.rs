@@ -19,8 +19,11 @@ use crate::{Outcome, input, report};
 
 pub(crate) const MORE: More = More {
     examples: &[
-        ("offload doctor || true", "ask of all packages whether they run on this machine's GPUs"),
-        ("offload doctor --gpu gfx1100 torch || true", "ask of one package and another GPU"),
+        ("offload doctor --gpu gfx1100", "ask of all packages whether they run on this GPU"),
+        (
+            "offload doctor --prefix env --gpu gfx1100 foo",
+            "ask of a package in another environment",
+        ),
     ],
     notes: &[
         "A package has code for a GPU if one of its files does: several builds for one vendor are alternatives. Code in other places \

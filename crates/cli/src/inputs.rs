@@ -212,6 +212,11 @@ impl Inputs {
         !self.directories.is_empty()
     }
 
+    /// Returns the first argument that is a directory.
+    pub(crate) fn first_directory(&self) -> Option<&str> {
+        self.directories.first().map(|(_, name)| &**name)
+    }
+
     /// Returns whether some could not be found.
     pub(crate) fn have_faults(&self) -> bool {
         self.has_faults

@@ -57,8 +57,14 @@ impl Editor<'_> {
         decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> io::Result<Outcome> {
         let inputs = Inputs::find(self.files);
-        if let Some(fault) = self.options.output.fault(self.files, inputs.have_directory()) {
+        if let Some(fault) = self.options.output.fault(self.files) {
             crate::arguments::usage(fault);
+        }
+        if self.options.output.output.is_some()
+            && let Some(directory) = inputs.first_directory()
+        {
+            messages::error(&format_args!("{directory}: Is a directory; expected --in-place"));
+            return Ok(Outcome::Faults);
         }
         let mut outcome = if inputs.have_faults() { Outcome::Faults } else { Outcome::Clean };
         let mut rows = Vec::new();

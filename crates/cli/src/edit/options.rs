@@ -58,13 +58,10 @@ pub(super) struct Output {
 
 impl Output {
     /// Returns a usage error that clap cannot find.
-    pub(super) fn fault(&self, files: &[PathBuf], has_directory: bool) -> Option<&'static str> {
+    pub(super) fn fault(&self, files: &[PathBuf]) -> Option<&'static str> {
         let is_dash = |path: &Path| path.as_os_str() == "-";
         if self.output.is_some() && files.len() > 1 {
             return Some("--output takes one FILE; several are edited with --in-place");
-        }
-        if self.output.is_some() && has_directory {
-            return Some("--output takes one FILE; a directory is edited with --in-place");
         }
         if self.in_place && files.iter().any(|path| is_dash(path)) {
             return Some("standard input cannot be edited in place");

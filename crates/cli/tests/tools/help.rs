@@ -47,7 +47,7 @@ fn help_prints_the_recorded_texts() {
                 line.starts_with("  offload ") || line.starts_with("  llvm-") || line.contains('=');
             assert!(is_command || line.chars().count() <= 80, "{command}: {line}");
         }
-        assert!(short.lines().count() <= 42, "{command} -h is not a summary");
+        assert!(short.lines().count() <= 43, "{command} -h is not a summary");
         for text in options(&short) {
             assert!(text.chars().count() <= 80, "{command}: {text}");
         }
@@ -150,12 +150,13 @@ mod runs {
     const BINARY: &str = env!("CARGO_BIN_EXE_offload");
 
     /// Programs that examples call and that some machines lack.
-    const STAND_INS: [(&str, &str); 5] = [
+    const STAND_INS: [(&str, &str); 6] = [
         ("jq", "cat >/dev/null; echo gfx1100"),
         ("llvm-objdump", "cat >/dev/null"),
         ("llvm-objcopy", "cp kernels.ccob all.bin"),
         ("rocminfo", "echo '  Name: amdgcn-amd-amdhsa--gfx1100'"),
         ("man", "cat >/dev/null"),
+        ("python3", "echo env/lib/python3.11/site-packages"),
     ];
 
     /// A directory with the files that examples name.
@@ -179,6 +180,13 @@ mod runs {
             ] {
                 fs::copy(data(original), at(name)).unwrap();
             }
+            fs::create_dir_all(at("env/lib/python3.11/site-packages/foo-1.0.dist-info")).unwrap();
+            let metadata = [("METADATA", "Name: foo\nVersion: 1.0\n"), ("RECORD", "libfoo.so,,\n")];
+            for (name, text) in metadata {
+                let info = at("env/lib/python3.11/site-packages/foo-1.0.dist-info");
+                fs::write(info.join(name), text).unwrap();
+            }
+            fs::copy(at("libfoo.so"), at("env/lib/python3.11/site-packages/libfoo.so")).unwrap();
             place.offload(&["decompress", "kernels.ccob", "-o", "kernels.hipfb"]);
             for (name, gpu) in [("gfx906", "gfx906"), ("gfx1100", "gfx1100")] {
                 let id = format!("hipv4-amdgcn-amd-amdhsa--{gpu}={name}.hsaco");
