@@ -19,6 +19,10 @@ use crate::{Outcome, input, report};
 
 pub(crate) const MORE: More = More {
     examples: &[
+        (
+            "offload doctor --gpu gfx1100 --json | jq -r '.[].answer' | sort | uniq -c",
+            "count the answers, for a script",
+        ),
         ("offload doctor --gpu gfx1100", "ask of all packages whether they run on this GPU"),
         (
             "offload doctor --prefix env --gpu gfx1100 foo",

@@ -152,7 +152,8 @@ fn not_read(format: FileFormat) -> String {
             "unknown format: expected an object, library, archive or container".to_owned()
         }
         FileFormat::Zip => {
-            "is a zip archive (a wheel?): packages are not read; unpack it first".to_owned()
+            "is a zip archive: read as a file with a name only, not from a pipe or another file"
+                .to_owned()
         }
         FileFormat::Tar => "is a tar archive: packages are not read; unpack it first".to_owned(),
         FileFormat::Deb => "is a Debian package: packages are not read; unpack it first".to_owned(),

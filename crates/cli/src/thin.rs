@@ -36,12 +36,13 @@ pub(crate) const MORE: More = More {
         ("offload thin kernels.hipfb --keep gfx906 --exact -o k", "keep exact matches only"),
     ],
     notes: &[
+        "A wheel is edited member by member, and RECORD is corrected; -o may be a directory then. A directory stands for all files \
+         below it, with --in-place; files for other GPUs are left alone, and RECORD and conda's lists are corrected.",
         "An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80), the name or PCI ID of a GPU (RX 7600; \
          see `offload gpus`), `native` (the GPUs of this machine) or a bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a), which also selects kind and triple. A target ID that no processor can have is refused. --drop gfx90a drops every setting of its features; it drops generic code only if that is named.",
         "Nothing is written if an ID has no image in the file (--allow-missing), if a bundle or fatbinary would \
          lose all its images (--allow-empty) or, with --drop-ptx or --exact, all that a GPU loads from it (--allow-unserved), if a container that cannot be edited, such as one in a Mach-O file, would have to change (--allow-uneditable), if the file is signed (--drop-signature), or if the new file, read again, does not hold the expected images.",
-        "Records of the old file become stale: checksums of package managers, RECORD of Python packages, \
-         signatures. Prefer thinning objects and archives before they are linked.",
+        "Records of the old file become stale: checksums of package managers, signatures. Prefer thinning objects and archives before they are linked.",
     ],
 };
 
@@ -58,7 +59,7 @@ pub(crate) const MORE: More = More {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// Files to thin; - is standard input. Several need --in-place or --dry-run
+    /// Files or directories; - is standard input. Several need --in-place, --dry-run
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Keep images that devices of these targets could load; drop others. Repeatable

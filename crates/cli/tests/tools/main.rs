@@ -52,5 +52,6 @@ mod sycl;
 mod threads;
 #[cfg(target_os = "linux")]
 mod view;
+mod wheels;
 mod wrapped;
 mod wrapper;

@@ -1,0 +1,248 @@
+//! Wheels: looked into, and edited with their `RECORD`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use gpu_packages::record;
+use zip::write::SimpleFileOptions;
+
+use crate::common::{data, stderr, stdout};
+
+const RECORD: &str = "foo-1.0.dist-info/RECORD";
+
+/// The hash of a RECORD.
+fn hash(bytes: &[u8]) -> String {
+    let mut hasher = record::Hasher::like("sha256").unwrap();
+    hasher.update(bytes);
+    hasher.finish().in_record()
+}
+
+/// Returns a wheel with two objects that have device code, and more files.
+fn wheel(more: &[(&str, &[u8])]) -> Vec<u8> {
+    let [hip, cuda] = ["hip.o", "cuda-fatbin.o"].map(|name| fs::read(data(name)).unwrap());
+    let mut files: Vec<(&str, &[u8])> = vec![
+        ("foo/__init__.py", b"\"\"\"A package.\"\"\"\n"),
+        ("foo/hip.o", &hip),
+        ("foo/library/cuda.o", &cuda),
+        ("foo/library/Kernels.so-000-gfx90a.hsaco", b"gfx90a"),
+        ("foo-1.0.dist-info/METADATA", b"Name: foo\nVersion: 1.0\n"),
+    ];
+    files.extend(more);
+    let rows =
+        files.iter().map(|(name, bytes)| format!("{name},{},{}\n", hash(bytes), bytes.len()));
+    let list = format!("{}{RECORD},,\n", rows.collect::<String>());
+    files.push((RECORD, list.as_bytes()));
+    let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in files {
+        out.start_file(name, SimpleFileOptions::default()).unwrap();
+        out.write_all(bytes).unwrap();
+    }
+    out.finish().unwrap().into_inner()
+}
+
+/// Returns all members, in order.
+fn members(wheel: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut archive = zip::ZipArchive::new(Cursor::new(wheel)).unwrap();
+    let count = archive.len();
+    let read = |at| {
+        let mut file = archive.by_index(at).unwrap();
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).unwrap();
+        (file.name().unwrap().into_owned(), bytes)
+    };
+    (0..count).map(read).collect()
+}
+
+/// Fails unless the list of files has the hash and the size of each member, and no other.
+fn check_record(members: &[(String, Vec<u8>)]) {
+    let files: BTreeMap<&str, &[u8]> =
+        members.iter().map(|(name, bytes)| (&**name, &**bytes)).collect();
+    let text = std::str::from_utf8(files[RECORD]).unwrap();
+    let mut listed = 0;
+    for row in record::rows(text).map(Result::unwrap).filter(|row| row.path != RECORD) {
+        let bytes = files[&*row.path];
+        assert_eq!(
+            (row.hash, row.size),
+            (&*hash(bytes), &*bytes.len().to_string()),
+            "{}",
+            row.path
+        );
+        listed += 1;
+    }
+    assert_eq!(listed + 1, files.len());
+}
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new(wheel: &[u8]) -> Self {
+        let place = Place(tempfile::tempdir().unwrap());
+        fs::write(place.path("foo.whl"), wheel).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn offload(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_offload"));
+        command.args(args).current_dir(&self.0).output().unwrap()
+    }
+
+    fn succeeds(&self, args: &[&str]) -> String {
+        let output = self.offload(args);
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+        stdout(&output)
+    }
+
+    fn fails(&self, args: &[&str], words: &str) {
+        let output = self.offload(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(stderr(&output).contains(words), "{args:?}: {}", stderr(&output));
+    }
+}
+
+fn read(path: impl AsRef<Path>) -> Vec<u8> {
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn members_are_looked_into() {
+    let place = Place::new(&wheel(&[]));
+    let listed = place.succeeds(&["ls", "foo.whl"]);
+    assert!(listed.contains("foo.whl:foo/hip.o") && listed.contains("foo.whl:foo/library/cuda.o"));
+    assert!(!listed.contains("__init__"), "{listed}");
+    assert_eq!(
+        place.succeeds(&["verify", "foo.whl"]),
+        "foo.whl:foo/hip.o: ok, 5 images in 1 container\n\
+         foo.whl:foo/library/cuda.o: ok, 3 images in 1 container\n"
+    );
+    assert_eq!(
+        place.succeeds(&["match", "--gpu", "gfx1100,sm_86", "foo.whl"]),
+        "foo.whl:foo/hip.o: has code for gfx1100\n\
+         foo.whl:foo/library/cuda.o: has code for sm_86 (compute_80)\n"
+    );
+    assert_eq!(place.offload(&["match", "--gpu", "gfx1201", "foo.whl"]).status.code(), Some(1));
+    place.fails(
+        &["match", "--gpu", "intel_gpu_pvc", "foo.whl"],
+        "no code for GPUs of this vendor in 6 members",
+    );
+    // The images are those of the members by themselves.
+    let whole = place.succeeds(&["ls", "--json", "--hash", "foo.whl"]);
+    for (name, bytes) in members(&read(place.path("foo.whl"))) {
+        if name.ends_with(".o") {
+            fs::write(place.path("member"), bytes).unwrap();
+            let alone = place.succeeds(&["ls", "--json", "--hash", "member"]);
+            let alone = alone.replace("\"member\"", &format!("\"foo.whl:{name}\""));
+            for row in alone.lines().filter(|line| line.contains("index")) {
+                assert!(whole.contains(row.trim_end_matches(',')), "{row}");
+            }
+        }
+    }
+    assert!(place.succeeds(&["kernels", "foo.whl"]).contains("scale"));
+}
+
+#[test]
+fn thinned_wheels_have_a_right_record() {
+    let old = wheel(&[]);
+    let place = Place::new(&old);
+    place.succeeds(&["thin", "--keep", "gfx1100", "foo.whl", "-o", "small.whl"]);
+    let (before, after) = (members(&old), members(&read(place.path("small.whl"))));
+    check_record(&after);
+    let names =
+        |members: &[(String, Vec<u8>)]| members.iter().map(|m| m.0.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&before), names(&after));
+    let changed =
+        before.iter().zip(&after).filter(|(old, new)| old.1 != new.1).map(|(old, _)| &*old.0);
+    assert_eq!(changed.collect::<Vec<_>>(), ["foo/hip.o", RECORD]);
+    // The member is what the file by itself becomes.
+    fs::write(place.path("hip.o"), &before[1].1).unwrap();
+    place.succeeds(&["thin", "--keep", "gfx1100", "hip.o", "-o", "small.o"]);
+    assert_eq!(after[1].1, read(place.path("small.o")));
+}
+
+#[test]
+fn wheels_are_compressed_and_come_back() {
+    let old = wheel(&[]);
+    let place = Place::new(&old);
+    place.succeeds(&["compress", "foo.whl", "-o", "small.whl"]);
+    place.succeeds(&["decompress", "--in-place", "small.whl"]);
+    let new = members(&read(place.path("small.whl")));
+    check_record(&new);
+    assert_eq!(new[1], members(&old)[1]);
+}
+
+#[test]
+fn outputs_go_to_a_directory_or_into_the_place_of_the_wheel() {
+    let place = Place::new(&wheel(&[]));
+    fs::create_dir(place.path("out")).unwrap();
+    place.succeeds(&["thin", "--keep", "gfx1100", "foo.whl", "-o", "out"]);
+    place.succeeds(&["thin", "--keep", "gfx1100", "--in-place", "foo.whl"]);
+    assert_eq!(read(place.path("foo.whl")), read(place.path("out/foo.whl")));
+    // Nothing is left to do.
+    let before = fs::metadata(place.path("foo.whl")).unwrap().modified().unwrap();
+    place.succeeds(&["thin", "--keep", "gfx1100", "--in-place", "foo.whl"]);
+    assert_eq!(fs::metadata(place.path("foo.whl")).unwrap().modified().unwrap(), before);
+}
+
+#[test]
+fn kernel_databases_leave_a_wheel() {
+    let place = Place::new(&wheel(&[]));
+    place.succeeds(&["thin", "--keep", "gfx1100", "--databases", "foo.whl", "-o", "small.whl"]);
+    let new = members(&read(place.path("small.whl")));
+    check_record(&new);
+    assert!(!new.iter().any(|(name, _)| name.ends_with(".hsaco")));
+    place.succeeds(&["thin", "--keep", "gfx90a", "--databases", "foo.whl", "-o", "other.whl"]);
+    assert!(
+        members(&read(place.path("other.whl"))).iter().any(|(name, _)| name.ends_with(".hsaco"))
+    );
+}
+
+#[test]
+fn signed_wheels_are_refused_unless_told() {
+    let signature = "foo-1.0.dist-info/RECORD.jws";
+    let place = Place::new(&wheel(&[(signature, b"{}")]));
+    let thin = ["thin", "--keep", "gfx1100", "foo.whl", "-o", "small.whl"];
+    place.fails(&thin, "wheel is signed (foo-1.0.dist-info/RECORD.jws)");
+    assert!(!place.path("small.whl").exists());
+    place.succeeds(&[&thin[..], &["--drop-signature"]].concat());
+    let new = members(&read(place.path("small.whl")));
+    check_record(&new);
+    assert!(!new.iter().any(|(name, _)| name == signature));
+}
+
+#[test]
+fn damaged_wheels_are_errors_and_nothing_is_written() {
+    let whole = wheel(&[]);
+    let place = Place::new(&whole);
+    let start = whole.windows(9).position(|bytes| bytes == b"foo/hip.o").unwrap();
+    let mut damaged = whole.clone();
+    damaged[start + 2000] ^= 1;
+    for (bytes, words) in
+        [(&whole[..whole.len() - 30], "without its directory"), (&damaged[..], "foo/hip.o: ")]
+    {
+        fs::write(place.path("foo.whl"), bytes).unwrap();
+        for args in [
+            &["ls", "foo.whl"][..],
+            &["verify", "foo.whl"],
+            &["match", "--gpu", "gfx1100", "foo.whl"],
+        ] {
+            place.fails(args, words);
+        }
+        place.fails(&["thin", "--keep", "gfx1100", "foo.whl", "-o", "small.whl"], words);
+        place.fails(&["thin", "--keep", "gfx1100", "--in-place", "foo.whl"], words);
+        assert!(!place.path("small.whl").exists());
+        assert_eq!(read(place.path("foo.whl")), bytes);
+    }
+    fs::write(place.path("foo.whl"), &whole).unwrap();
+    place
+        .fails(&["ls", "--max-decompressed", "1K", "foo.whl"], "more than --max-decompressed=1024");
+    place.fails(
+        &["thin", "--keep", "gfx1201", "foo.whl", "-o", "small.whl"],
+        "no code that an option is about",
+    );
+}
