@@ -198,7 +198,7 @@ fn damage_is_an_error_or_changes_only_what_it_hits() {
         for bit in [1, 0x80] {
             let mut bytes = whole.clone();
             bytes[at] ^= bit;
-            // Whatever is read has the CRC that the directory states.
+            // The bytes that are read have the CRC that the directory states.
             let Ok(members) = read(&bytes) else { continue };
             assert!(members.len() <= MEMBERS.len(), "byte {at}");
             if let Ok(same) = changed(&bytes, &[]) {
