@@ -1,8 +1,7 @@
 //! The kernels of a file, collected while it is walked.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::io;
+use std::io::{self, Cursor};
 use std::sync::Arc;
 
 use byte_parts::ReadSeek;
@@ -240,6 +239,7 @@ pub(super) fn collect(wanted: &Wanted<'_>, file: &Input, threads: Threads) -> Fo
         names: Names::default(),
         faults: Vec::new(),
         warnings: Vec::new(),
+        archive: None,
     };
     let (options, max) = (wanted.limits.options(), wanted.limits.max_input);
     let summary = file.walk(max, &options, threads, &mut collector);
@@ -255,44 +255,66 @@ struct Collector<'a> {
     names: Names,
     faults: Vec<String>,
     warnings: Vec<String>,
+    /// The number of the image that is an archive, and is looked into.
+    archive: Option<usize>,
 }
 
-impl Visitor for Collector<'_> {
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        if image.format().is_container() || !self.wanted.selection.includes(image) {
-            return Ok(());
-        }
-        let code = match image.code() {
-            Ok(Some(code)) => Cow::Owned(code),
+impl Collector<'_> {
+    /// Looks into an archive of machine code for several of Intel's GPUs, which is compressed as one image.
+    fn archive(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let Some(code) = self.code(image)? else { return Ok(()) };
+        let outer = self.archive.replace(image.index());
+        let walked = fat_object::walk(Cursor::new(code), &self.wanted.limits.options(), self);
+        self.archive = outer;
+        walked.map(drop)
+    }
+
+    /// Returns the bytes of an image, not compressed; `None` if they are damaged.
+    fn code(&mut self, image: &mut Image<'_, '_>) -> io::Result<Option<Vec<u8>>> {
+        match image.code() {
+            Ok(Some(code)) => Ok(Some(code)),
             Ok(None) => {
                 let mut code = Vec::new();
                 image.pieces(&mut |piece| {
                     code.extend_from_slice(piece);
                     Ok(())
                 })?;
-                Cow::Owned(code)
+                Ok(Some(code))
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 self.faults.push(error.to_string());
-                return Ok(());
+                Ok(None)
             }
-            Err(error) => return Err(error),
-        };
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Visitor for Collector<'_> {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        if image.format() == FileFormat::Archive && image.compression().is_some() {
+            return self.archive(image);
+        }
+        if image.format().is_container() || !self.wanted.selection.includes(image) {
+            return Ok(());
+        }
+        let Some(code) = self.code(image)? else { return Ok(()) };
+        let index = self.archive.unwrap_or(image.index());
         let Some(found) = device_code::kernels(&code) else { return Ok(()) };
         let at = self.collected.images.len();
         for fault in &found.faults {
-            self.faults.push(format!("image {}: {fault}", image.index()));
+            self.faults.push(format!("image {index}: {fault}"));
         }
         self.collected.images.push(ListedImage {
             target: target(image),
-            index: image.index(),
+            index,
             format: found.format,
             version: found.version,
             is_relocatable: found.is_relocatable,
             size: u64::try_from(code.len()).unwrap_or(u64::MAX),
         });
         if found.kernels.is_none() {
-            let (index, format) = (image.index(), found.format);
+            let format = found.format;
             self.warnings.push(format!("image {index}: the kernels of {format} are not read"));
         }
         for kernel in found.kernels.iter().flatten() {
