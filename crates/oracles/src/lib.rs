@@ -38,6 +38,7 @@ pub mod streams;
 pub mod sycl;
 pub mod walks;
 pub mod wrappers;
+pub mod zips;
 
 /// Bitcode that the tests of `llvm-bitcode` are made of.
 #[path = "../../llvm-bitcode/tests/bits/mod.rs"]
