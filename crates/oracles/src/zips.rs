@@ -38,7 +38,7 @@ pub fn check(data: &[u8]) {
         for (nth, (old, new)) in before.iter().zip(&after).enumerate() {
             assert_eq!(old.0, new.0);
             match nth == at {
-                // What was encrypted, or in another way unreadable, may still be.
+                // An encrypted member may still be unreadable.
                 true => assert!(new.1.as_deref().is_none_or(|bytes| bytes == b"other")),
                 false => assert_eq!(old.1, new.1),
             }
