@@ -61,10 +61,13 @@ fn is_code(entry: &ImageInfo) -> bool {
 /// Returns the entries of which the driver loads one on a GPU, by position: of the cubins that it runs, those with the highest
 /// compute capability, and the same of PTX if there is no cubin. Which of several it takes is not documented.
 fn loaded(entries: &[ImageInfo], wanted: &Wanted) -> Vec<usize> {
+    let gpu = NvidiaArch::parse(wanted.target().id()).ok();
     let keys: Vec<_> = (entries.iter())
         .map(|entry| {
             let arch = NvidiaArch::parse(entry.loaded_as().id()).ok()?;
-            let loads = is_code(entry) && wanted.could_load(entry);
+            // Most entries are for other GPUs, which their architectures tell at once.
+            let runs = gpu.is_none_or(|gpu| arch.runs_on(gpu));
+            let loads = runs && is_code(entry) && wanted.could_load(entry);
             loads.then_some((!arch.is_ptx(), arch.major(), arch.minor()))
         })
         .collect();

@@ -148,6 +148,9 @@ pub(super) fn rebuild(
     let &Asked { wishes, old_images, images, form, max } = asked;
     let head = source.peek(range, usize::try_from(HEADER).unwrap_or(usize::MAX))?;
     let size = Fatbin::parse_prefix(&head, range.end - range.start)?.size();
+    if let Some(entries) = kept(range, size, asked) {
+        return Ok(of_entries(range, &entries));
+    }
     let (headers, facts) = headers(source, range.start, size)?;
     let mut wished = wishes.entries.as_slice();
     let mut entries = Output::new();
@@ -238,10 +241,37 @@ pub(super) fn rebuild(
     if !is_changed {
         return Ok(copy_of(range));
     }
+    Ok(of_entries(range, &entries))
+}
+
+/// Returns a fatbinary of these entries, with the header of the old one.
+fn of_entries(range: &Range<u64>, entries: &Output) -> Output {
     let mut out = copy_of(&(range.start..range.start.saturating_add(8)));
     out.push_bytes(&entries.size().to_le_bytes());
-    out.append(&entries);
-    Ok(out)
+    out.append(entries);
+    out
+}
+
+/// Returns the entries that stay, where some go and nothing else is asked: the survey has their places, so that their headers
+/// need not be read once more. `None` for other wishes.
+fn kept(range: &Range<u64>, size: u64, asked: &Asked<'_>) -> Option<Output> {
+    let (entries, images) = (&asked.wishes.entries, asked.old_images);
+    let is_plain = asked.form == Form::Kept && asked.wishes.added.is_empty();
+    if !is_plain || !entries.contains(&Wish::Remove) || entries.len() != images.len() {
+        return None;
+    }
+    let (mut out, mut at) = (Output::new(), HEADER);
+    for (image, wish) in images.iter().zip(entries) {
+        let entry = image.fatbinary_entry().filter(|entry| entry.start == at)?;
+        let place = range.start.saturating_add(entry.start)..range.start.saturating_add(entry.end);
+        match wish {
+            Wish::Keep => out.append(&copy_of(&place)),
+            Wish::Remove => {}
+            Wish::Replace(_) => return None,
+        }
+        at = entry.end;
+    }
+    (at == size).then_some(out)
 }
 
 /// Takes the wishes for the next images.

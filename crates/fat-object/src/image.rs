@@ -90,6 +90,7 @@ pub struct ImageInfo {
     pub(crate) offload_binary_entry: Option<OffloadBinaryEntry>,
     pub(crate) location: Location,
     pub(crate) offset_in_container: u64,
+    pub(crate) fatbinary_entry: Option<Range<u64>>,
     pub(crate) size: u64,
     pub(crate) compression: Option<Compression>,
     pub(crate) compression_around: Option<Compression>,
@@ -197,6 +198,13 @@ impl ImageInfo {
     #[must_use]
     pub fn offset_in_container(&self) -> u64 {
         self.offset_in_container
+    }
+
+    /// Returns the range of its entry in the NVIDIA fatbinary that holds it, from the start of the fatbinary, with the header of the
+    /// entry. `None` elsewhere, and for one of several images in an entry.
+    #[must_use]
+    pub fn fatbinary_entry(&self) -> Option<Range<u64>> {
+        self.fatbinary_entry.clone()
     }
 
     /// Returns the number of bytes in the image, decompressed.
@@ -312,6 +320,7 @@ impl Description {
             offload_binary_entry: None,
             location: Location::File(0),
             offset_in_container: 0,
+            fatbinary_entry: None,
             size: 0,
             compression: None,
             compression_around: None,

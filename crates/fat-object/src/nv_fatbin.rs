@@ -193,6 +193,7 @@ fn of_architecture(architecture: Architecture) -> Description {
 fn description(entry: &Entry<'_>) -> Description {
     let mut description = of_architecture(entry.architecture());
     description.info.offset_in_container = entry.range().start;
+    description.info.fatbinary_entry = Some(entry.offset()..entry.end());
     description.info.compression = compression(entry);
     // The first bytes of compressed code say nothing.
     let is_plain = entry.codec().is_none();
