@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use device_select::{Device, Vendor};
+use fat_object::Severity;
 use serde::Serialize;
 
 use crate::environment::{self, Distribution};
@@ -90,7 +91,6 @@ struct Row {
 /// A package, and what its files say.
 #[derive(Default)]
 struct Package {
-    files: usize,
     has_code: bool,
     vendors: BTreeSet<&'static str>,
     /// For each GPU: files of its vendor, those with code for it, and the first reason why one has none.
@@ -186,13 +186,16 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
     };
     for path in files {
         let input = Input::found(&path);
-        let (file, _) = File::read(question, &input, Threads::one());
+        let (file, complaints) = File::read(question, &input, Threads::one());
+        if file.as_ref().is_none_or(File::is_damaged) {
+            let errors = complaints.into_iter().filter(|one| one.severity == Severity::Error);
+            package.faults.extend(errors.map(|complaint| complaint.message));
+        }
         let Some(file) = file.filter(|file| !file.units.is_empty()) else { continue };
-        package.files += 1;
         package.has_code = true;
         package.vendors.extend(file.units.iter().filter_map(|unit| Some(unit.vendor()?.as_str())));
         for (gpu, answers) in file.asked(question, &input) {
-            let at = question.gpus.iter().position(|other| other.name() == gpu.name());
+            let at = question.gpus.iter().position(|other| std::ptr::eq(other, gpu));
             let Some((files, serving, why)) = at.and_then(|at| package.of_gpus.get_mut(at)) else {
                 continue;
             };

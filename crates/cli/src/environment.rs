@@ -111,7 +111,7 @@ impl Distribution {
     ///
     /// # Errors
     ///
-    /// There is no such list.
+    /// The list is missing, or cannot be read.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>, String> {
         let record = self.info.join("RECORD");
         let base = self.info.parent().unwrap_or(Path::new(""));

@@ -9,7 +9,7 @@ use crate::{Outcome, report};
 pub(crate) enum Failure {
     /// Errors, one line each.
     Complaints(Vec<String>),
-    /// There is no device code in the file: an error if the user named it.
+    /// The file lacks device code: an error if the user named it.
     NoCode,
     /// There is device code, but none that the command is about: errors if the user named the file.
     NotConcerned(Vec<String>),

@@ -92,7 +92,7 @@ impl Input {
 /// The result of a look into a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// There is no device code, and the user did not name the file.
+    /// The file lacks device code, and the user did not name it.
     Nothing,
     /// All is well.
     Well,

@@ -300,8 +300,13 @@ impl File {
         })
     }
 
+    /// Returns whether something is wrong with its containers.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.errors > 0
+    }
+
     /// Returns whether there is device code, and nothing is wrong with its containers.
     fn is_sound(&self) -> bool {
-        self.errors == 0 && !self.units.is_empty()
+        !self.is_damaged() && !self.units.is_empty()
     }
 }

@@ -72,9 +72,12 @@ impl Package {
 
     /// Returns the bytes of a small member, such as a list of files.
     pub(crate) fn text(&self, member: &Member) -> io::Result<String> {
+        if member.size() > MOST_OF_TEXT {
+            let text = format!("{}: larger than {MOST_OF_TEXT} bytes", member.path());
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
         let mut text = String::new();
-        let reader = self.zip.open(member, Positioned::new(&self.file))?;
-        reader.take(MOST_OF_TEXT).read_to_string(&mut text)?;
+        self.zip.open(member, Positioned::new(&self.file))?.read_to_string(&mut text)?;
         Ok(text)
     }
 }

@@ -73,17 +73,17 @@ impl Editor<'_> {
         let mut edited_files = Vec::new();
         let (going, staying): (Vec<&Input>, Vec<&Input>) =
             inputs.files().iter().partition(|file| !file.is_named() && goes(file.path()));
-        let member_goes = goes;
-        for (file, goes) in each(&staying, false).chain(each(&going, true)) {
+        let staying = staying.into_iter().map(|file| (file, false));
+        for (file, is_going) in staying.chain(going.into_iter().map(|file| (file, true))) {
             let (path, name) = (file.path(), file.name());
-            if goes && outcome == Outcome::Faults {
+            if is_going && outcome == Outcome::Faults {
                 messages::error(&"no file was deleted, as others could not be edited");
                 break;
             }
             let progress = Progress::start(&format!("{} {name}", self.work.doing()));
-            let edited = match goes {
+            let edited = match is_going {
                 true => self.delete(file).map(|row| vec![row]),
-                false => self.edit_any(file, member_goes, &decide),
+                false => self.edit_any(file, goes, &decide),
             };
             drop(progress);
             match edited {
@@ -141,6 +141,8 @@ impl Editor<'_> {
         }
         if self.options.output.json {
             report::json(&rows)?;
+        } else if self.options.output.is_stdout() {
+            // The new file is there.
         } else if inputs.have_directory() || rows.iter().any(FileRow::is_of_package) {
             report::print_files(&rows)?;
             let packages = records.iter().map(|record| {
@@ -149,7 +151,7 @@ impl Editor<'_> {
                 (&*record.name, files.collect())
             });
             report::print_packages(packages)?;
-        } else if !self.options.output.is_stdout() {
+        } else {
             report::print(&rows, self.work)?;
         }
         Ok(outcome)
@@ -199,17 +201,8 @@ impl Editor<'_> {
 
         let (contents, mut wishes, plan) = self.plan(&input, is_named, decide)?;
         let changes = !plan.is_unchanged();
-        if changes
-            && replaces
-            && let Some(seal) = attributes::seal(&input)
-        {
-            if !self.options.host.drop_signature {
-                return Err(Failure::from(format!(
-                    "file is signed ({seal}); the signature would become invalid \
-                     (allow editing with --drop-signature)"
-                )));
-            }
-            wishes.note(format!("its signature ({seal}) is dropped"));
+        if changes && replaces {
+            self.unseal(&input)?.into_iter().for_each(|note| wishes.note(note));
         }
         if !self.options.output.dry_run && (changes || !replaces) {
             // The stamp detects another file that took the name.
@@ -223,6 +216,18 @@ impl Editor<'_> {
         }
         let row = FileRow::new(named.name(), target, &contents, &plan, &wishes);
         Ok(row.written(self.options.output.dry_run, replaces))
+    }
+
+    /// Returns the note that a kernel's signature of the file is dropped, if it has one and that is allowed.
+    pub(super) fn unseal(&self, input: &File) -> Result<Option<String>, Failure> {
+        let Some(seal) = attributes::seal(input) else { return Ok(None) };
+        if !self.options.host.drop_signature {
+            return Err(Failure::from(format!(
+                "file is signed ({seal}); the signature would become invalid \
+                 (allow editing with --drop-signature)"
+            )));
+        }
+        Ok(Some(format!("its signature ({seal}) is dropped")))
     }
 
     /// Surveys a file, and plans what is decided.
@@ -352,11 +357,6 @@ impl Editor<'_> {
         });
         Ok((outputs, filled??))
     }
-}
-
-/// Pairs each file with whether it is to be deleted.
-fn each<'f>(files: &[&'f Input], goes: bool) -> impl Iterator<Item = (&'f Input, bool)> {
-    files.iter().map(move |file| (*file, goes))
 }
 
 /// Returns whether there are bundles and offload binaries of both sorts, compressed and plain.

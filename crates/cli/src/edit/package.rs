@@ -151,8 +151,12 @@ impl Editor<'_> {
         correct_records(package, &mut changes)?;
         let parts = package.zip.rewrite(Positioned::new(&package.file), &changes.members);
         let parts = parts.map_err(|error| Failure::from(error.to_string()))?;
-        let (before, after) = (metadata.len(), parts.size());
-        if !dry_run && (!changes.members.is_empty() || !replaces) {
+        let changes_some = !changes.members.is_empty();
+        let (mut notes, mut warnings) = (Vec::new(), Vec::new());
+        if changes_some && replaces {
+            notes.extend(self.unseal(&package.file)?);
+        }
+        if !dry_run && (changes_some || !replaces) {
             let new = NewPermissions::of_input(&metadata);
             let how = How { new, replaces: replaces.then_some(stamp) };
             let mut outputs = Outputs::default();
@@ -161,14 +165,17 @@ impl Editor<'_> {
                 written.map_err(io::Error::from)?;
                 stamp.check(&package.file)?;
                 if replaces {
-                    attributes::hand_over(&package.file, &metadata, out)?;
+                    warnings.extend(attributes::hand_over(&package.file, &metadata, out)?);
                 }
                 Ok(())
             })?;
             outputs.commit()?;
+            warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
         }
-        let is_changed = rows.iter().any(FileRow::is_changed);
-        let whole = FileRow::package(named.name(), &target, before, after, is_changed);
+        let sizes = (metadata.len(), parts.size());
+        let changed = rows.iter().any(|row| row.changed);
+        let mut whole = FileRow::package(named.name(), &target, sizes);
+        (whole.changed, whole.notes, whole.warnings) = (changed, notes, warnings);
         rows.push(whole.written(dry_run, replaces));
         Ok(rows)
     }

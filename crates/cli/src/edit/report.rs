@@ -41,14 +41,14 @@ pub(super) struct FileRow {
     output: String,
     dry_run: bool,
     /// `true` if the new file is not the old one.
-    changed: bool,
+    pub(super) changed: bool,
     deleted: bool,
     size_before: u64,
     size_after: u64,
     targets: Vec<TargetRow>,
     containers: Vec<ContainerRow>,
-    notes: Vec<String>,
-    warnings: Vec<String>,
+    pub(super) notes: Vec<String>,
+    pub(super) warnings: Vec<String>,
     /// `true` if the output is the input.
     #[serde(skip)]
     in_place: bool,
@@ -165,13 +165,10 @@ impl FileRow {
     pub(super) fn package(
         file: &str,
         output: &Path,
-        size_before: u64,
-        size_after: u64,
-        changed: bool,
+        (size_before, size_after): (u64, u64),
     ) -> Self {
         FileRow {
             output: input::display(output),
-            changed,
             deleted: false,
             size_after,
             of_package: Some(InPackage::Whole),
@@ -187,10 +184,6 @@ impl FileRow {
     /// Returns whether it is about a package.
     pub(super) fn is_of_package(&self) -> bool {
         self.of_package.is_some()
-    }
-
-    pub(super) fn is_changed(&self) -> bool {
-        self.changed
     }
 
     /// Says how the new file is written: not at all, or in the place of the old one.

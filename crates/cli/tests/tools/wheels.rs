@@ -190,6 +190,15 @@ fn outputs_go_to_a_directory_or_into_the_place_of_the_wheel() {
 }
 
 #[test]
+fn a_wheel_on_standard_output_is_nothing_else() {
+    let place = Place::new(&wheel(&[]));
+    place.succeeds(&["thin", "--keep", "gfx1100", "foo.whl", "-o", "small.whl"]);
+    let output = place.offload(&["thin", "--keep", "gfx1100", "foo.whl", "-o", "-"]);
+    assert!(output.status.success());
+    assert!(output.stdout == read(place.path("small.whl")));
+}
+
+#[test]
 fn kernel_databases_leave_a_wheel() {
     let place = Place::new(&wheel(&[]));
     place.succeeds(&["thin", "--keep", "gfx1100", "--databases", "foo.whl", "-o", "small.whl"]);
