@@ -1,0 +1,248 @@
+//! `RECORD`, the list of the files of a wheel or an installed distribution.
+
+use std::ops::Range;
+
+use crate::error::{Error, ErrorKind};
+use crate::hash::{Algorithm, Hash};
+use crate::path::Shown;
+
+/// A `RECORD`: CSV rows of path, hash and size.
+///
+/// The text is kept as it is, quotes, line ends and order included; [`replace`](Self::replace) changes fields of
+/// single rows.
+///
+/// ```
+/// use gpu_packages::{Algorithm, Hash, Record};
+///
+/// let mut record = Record::parse(b"pkg/a.so,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\r\npkg/b.py,,\r\n")?;
+/// let row = record.rows().next().ok_or("it has rows")?;
+/// assert_eq!((row.path(), row.size()), (&b"pkg/a.so"[..], Some(0)));
+/// record.replace(b"pkg/a.so", 3, |algorithm| Ok(Hash::of(algorithm, b"abc")))?;
+/// record.replace(b"pkg/b.py", 3, |algorithm| Ok(Hash::of(algorithm, b"abc")))?;
+/// let expected = b"pkg/a.so,sha256=ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0,3\r\npkg/b.py,,\r\n";
+/// assert_eq!(record.to_vec(), expected);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Record {
+    text: Vec<u8>,
+    rows: Vec<Row>,
+}
+
+/// A row of a [`Record`].
+#[derive(Clone, Debug)]
+pub struct Row {
+    path: Vec<u8>,
+    hash: Vec<u8>,
+    size: Vec<u8>,
+    /// The row with its line end, in the text.
+    whole: Range<usize>,
+    /// The two fields in the text; `None` if the row lacks them.
+    fields: Option<(Range<usize>, Range<usize>)>,
+    /// New fields.
+    new: Option<(Vec<u8>, Vec<u8>)>,
+    is_removed: bool,
+}
+
+impl Row {
+    /// Returns the path, without quotes.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
+    /// Returns the field of the hash, `sha256=…`; empty if there is none.
+    #[must_use]
+    pub fn hash_field(&self) -> &[u8] {
+        &self.hash
+    }
+
+    /// Returns the hash, base64 or hexadecimal; `None` if there is none, or one that cannot be read.
+    #[must_use]
+    pub fn hash(&self) -> Option<Hash> {
+        let (algorithm, text) = self.split_hash()?;
+        let algorithm = Algorithm::from_name(algorithm)?;
+        Hash::from_hex(algorithm, text).or_else(|| Hash::from_base64(algorithm, text))
+    }
+
+    fn split_hash(&self) -> Option<(&str, &str)> {
+        std::str::from_utf8(&self.hash).ok()?.split_once('=')
+    }
+
+    /// Returns the size; `None` if there is none, or one that cannot be read.
+    #[must_use]
+    pub fn size(&self) -> Option<u64> {
+        std::str::from_utf8(&self.size).ok()?.parse().ok()
+    }
+
+    /// Returns whether the field of the size is empty.
+    #[must_use]
+    pub fn lacks_size(&self) -> bool {
+        self.size.is_empty()
+    }
+}
+
+impl Record {
+    /// Parses the text of a `RECORD`.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](ErrorKind::Malformed) for quotes that do not end.
+    pub fn parse(text: &[u8]) -> Result<Self, Error> {
+        let mut rows = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            let start = at;
+            let mut fields: Vec<(Vec<u8>, Range<usize>)> = Vec::new();
+            loop {
+                let (value, end) = field(text, at)?;
+                fields.push((value, at..end));
+                at = end;
+                if text.get(at) != Some(&b',') {
+                    break;
+                }
+                at += 1;
+            }
+            at += match text.get(at..) {
+                Some([b'\r', b'\n', ..]) => 2,
+                Some([_, ..]) => 1,
+                _ => 0,
+            };
+            let mut fields = fields.into_iter();
+            let Some((path, _)) = fields.next() else { continue };
+            let (hash, size) = (fields.next(), fields.next());
+            let places = match (&hash, &size) {
+                (Some((_, hash)), Some((_, size))) => Some((hash.clone(), size.clone())),
+                _ => None,
+            };
+            if path.is_empty() && hash.is_none() {
+                // A blank line.
+                continue;
+            }
+            rows.push(Row {
+                path,
+                hash: hash.map(|(value, _)| value).unwrap_or_default(),
+                size: size.map(|(value, _)| value).unwrap_or_default(),
+                whole: start..at,
+                fields: places,
+                new: None,
+                is_removed: false,
+            });
+        }
+        Ok(Record { text: text.to_vec(), rows })
+    }
+
+    /// Returns the rows, as they were parsed.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &Row> {
+        self.rows.iter()
+    }
+
+    /// Replaces size and hash in all rows of a path, and returns the number of such rows. The hash is asked for by the
+    /// algorithm of the row. Empty fields stay empty, and hexadecimal hashes hexadecimal.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](ErrorKind::Unsupported) for an unknown algorithm, and those of `hash`.
+    pub fn replace(
+        &mut self,
+        path: &[u8],
+        size: u64,
+        mut hash: impl FnMut(Algorithm) -> Result<Hash, Error>,
+    ) -> Result<usize, Error> {
+        let mut count = 0;
+        for row in self.rows.iter_mut().filter(|row| row.path == path) {
+            count += 1;
+            let mut new_hash = Vec::new();
+            if !row.hash.is_empty() {
+                let unknown = || {
+                    let field = Shown(&row.hash);
+                    let text = format!(
+                        "RECORD row of {}: expected md5, sha256, sha384 or sha512 as algorithm, found '{field}'",
+                        Shown(&row.path)
+                    );
+                    Error::new(ErrorKind::Unsupported, text)
+                };
+                let (name, text) = row.split_hash().ok_or_else(unknown)?;
+                let algorithm = Algorithm::from_name(name).ok_or_else(unknown)?;
+                let value = hash(algorithm)?;
+                let value = match Hash::from_hex(algorithm, text) {
+                    Some(_) => value.to_hex(),
+                    None => value.to_base64(),
+                };
+                new_hash = format!("{name}={value}").into_bytes();
+            }
+            let new_size = match row.size.is_empty() {
+                true => Vec::new(),
+                false => size.to_string().into_bytes(),
+            };
+            row.new = Some((new_hash, new_size));
+        }
+        Ok(count)
+    }
+
+    /// Removes all rows of a path, and returns their number.
+    pub fn remove(&mut self, path: &[u8]) -> usize {
+        let rows = self.rows.iter_mut().filter(|row| row.path == path);
+        rows.map(|row| row.is_removed = true).count()
+    }
+
+    /// Returns the text with the changes.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.text.len());
+        let mut at = 0;
+        for row in &self.rows {
+            if row.is_removed {
+                out.extend_from_slice(self.text.get(at..row.whole.start).unwrap_or_default());
+                at = row.whole.end;
+            } else if let (Some((hash, size)), Some((new_hash, new_size))) = (&row.fields, &row.new)
+            {
+                for (place, old, new) in [(hash, &row.hash, new_hash), (size, &row.size, new_size)]
+                {
+                    if new != old {
+                        out.extend_from_slice(self.text.get(at..place.start).unwrap_or_default());
+                        out.extend_from_slice(new);
+                        at = place.end;
+                    }
+                }
+            }
+        }
+        out.extend_from_slice(self.text.get(at..).unwrap_or_default());
+        out
+    }
+}
+
+/// Returns the value of the field at a position, and where it ends.
+fn field(text: &[u8], start: usize) -> Result<(Vec<u8>, usize), Error> {
+    let ends = |byte: &u8| matches!(byte, b',' | b'\n' | b'\r');
+    let rest = text.get(start..).unwrap_or_default();
+    if rest.first() != Some(&b'"') {
+        let end = rest.iter().position(ends).unwrap_or(rest.len());
+        return Ok((rest.get(..end).unwrap_or_default().to_vec(), start.saturating_add(end)));
+    }
+    let mut value = Vec::new();
+    let mut at = 1;
+    loop {
+        match rest.get(at..) {
+            Some([b'"', b'"', ..]) => {
+                value.push(b'"');
+                at += 2;
+            }
+            Some([b'"', ..]) => break,
+            Some([byte, ..]) => {
+                value.push(*byte);
+                at += 1;
+            }
+            _ => {
+                let text = "RECORD: expected a closing quote, found the end";
+                return Err(Error::at(ErrorKind::Malformed, start as u64, text));
+            }
+        }
+    }
+    at += 1;
+    // Text after the closing quote belongs to the field, as Python's reader has it.
+    let rest = rest.get(at..).unwrap_or_default();
+    let end = rest.iter().position(ends).unwrap_or(rest.len());
+    value.extend_from_slice(rest.get(..end).unwrap_or_default());
+    Ok((value, start.saturating_add(at).saturating_add(end)))
+}
