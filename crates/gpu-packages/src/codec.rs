@@ -22,6 +22,7 @@ pub enum Codec {
 }
 
 /// Memory that a window of a compressed stream may take, in bytes: `xz -9` and `zstd --ultra -22` need less.
+#[cfg(any(feature = "xz", feature = "ruzstd", feature = "zstd"))]
 const MAX_WINDOW: u64 = 128 << 20;
 
 impl fmt::Display for Codec {
@@ -95,7 +96,8 @@ impl Codec {
             Codec::None => State::None(writer),
             Codec::Gzip => {
                 let level = flate2::Compression::new(level.unwrap_or(9).min(9));
-                State::Gzip(flate2::GzBuilder::new().operating_system(255).write(writer, level))
+                let header = flate2::GzBuilder::new().operating_system(255);
+                State::Gzip(Box::new(header.write(writer, level)))
             }
             #[cfg(feature = "bzip2")]
             Codec::Bzip2 => {
@@ -129,7 +131,7 @@ pub struct Encoder<W: Write>(State<W>);
 
 enum State<W: Write> {
     None(W),
-    Gzip(flate2::write::GzEncoder<W>),
+    Gzip(Box<flate2::write::GzEncoder<W>>),
     #[cfg(feature = "bzip2")]
     Bzip2(bzip2::write::BzEncoder<W>),
     #[cfg(feature = "xz")]

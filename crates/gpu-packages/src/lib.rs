@@ -6,7 +6,7 @@
 //!
 //! # Reading
 //!
-//! [`walk`] hands each member with a reader of its contents to a [`Visitor`], in the order of the file:
+//! [`walk()`] hands each member with a reader of its contents to a [`Visitor`], in the order of the file:
 //!
 //! ```
 //! use std::io::{Cursor, Read};
@@ -58,7 +58,7 @@
 //!
 //! # Checking
 //!
-//! [`verify`] reads all contents, and compares them with checksums and records: `RECORD`, `md5sums`, `paths.json`.
+//! [`verify()`] reads all contents, and compares them with checksums and records: `RECORD`, `md5sums`, `paths.json`.
 //!
 //! # Robustness
 //!

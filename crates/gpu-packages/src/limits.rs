@@ -6,19 +6,45 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Error, ErrorKind};
 
 /// Bounds of the work on a package. [`Default`] suits files from anywhere.
+///
+/// ```
+/// use gpu_packages::Options;
+///
+/// let options = Options::default().with_max_decompressed(16 << 30).with_max_depth(2);
+/// ```
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Options {
-    /// The most bytes that are decompressed in total: 256 GiB by default. A smaller limit is
-    /// [`max_expansion`](Self::max_expansion), where the file is small.
-    pub max_decompressed: u64,
-    /// The most bytes that are decompressed in total for each byte of the file, beyond the first gigabyte: 1100 by
+    pub(crate) max_decompressed: u64,
+    pub(crate) max_expansion: u64,
+    pub(crate) max_depth: usize,
+    pub(crate) max_held: u64,
+}
+
+impl Options {
+    /// Sets the most bytes that are decompressed in total, over all levels: 256 GiB by default.
+    #[must_use]
+    pub fn with_max_decompressed(self, bytes: u64) -> Self {
+        Options { max_decompressed: bytes, ..self }
+    }
+
+    /// Sets the most bytes that are decompressed in total for each byte of the file, after the first gigabyte: 1100 by
     /// default, slightly more than deflate can reach.
-    pub max_expansion: u64,
-    /// The most packages in packages: 8 by default.
-    pub max_depth: usize,
-    /// The most bytes of a zip file in another package, which is held in memory: 1 GiB by default.
-    pub max_held: u64,
+    #[must_use]
+    pub fn with_max_expansion(self, factor: u64) -> Self {
+        Options { max_expansion: factor, ..self }
+    }
+
+    /// Sets the most packages in each other, the outermost included: 8 by default.
+    #[must_use]
+    pub fn with_max_depth(self, depth: usize) -> Self {
+        Options { max_depth: depth, ..self }
+    }
+
+    /// Sets the most bytes of a zip file in another package, which is held in memory: 1 GiB by default.
+    #[must_use]
+    pub fn with_max_held(self, bytes: u64) -> Self {
+        Options { max_held: bytes, ..self }
+    }
 }
 
 impl Default for Options {

@@ -32,6 +32,7 @@ pub mod linked;
 pub mod load;
 pub mod model;
 pub mod objects;
+pub mod package_files;
 pub mod packages;
 pub mod streams;
 pub mod sycl;

@@ -11,7 +11,6 @@ use flate2::{Compress, Compression, FlushCompress};
 
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
-use crate::limits::read_full;
 
 /// New contents of a member, as they will be stored.
 #[derive(Clone)]
@@ -68,9 +67,7 @@ impl NewContents {
         let mut read_block = |window: &[u8]| -> io::Result<Vec<u8>> {
             let mut block = window.to_vec();
             let start = block.len();
-            block.resize(start + BLOCK, 0);
-            let read = read_full(&mut contents, block.get_mut(start..).unwrap_or_default())?;
-            block.truncate(start + read);
+            let read = contents.by_ref().take(BLOCK as u64).read_to_end(&mut block)?;
             let new = block.get(start..).unwrap_or_default();
             crc.update(new);
             hasher.update(new);

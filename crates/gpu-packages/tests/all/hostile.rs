@@ -214,8 +214,7 @@ fn encrypted_members_are_reported() {
 #[test]
 fn bombs_end_at_the_limit() {
     let zeros = vec![0; 1 << 20];
-    let mut options = Options::default();
-    options.max_decompressed = 1 << 16;
+    let options = Options::default().with_max_decompressed(1 << 16);
     let packages = [
         plain(&[Made::new("a", &zeros[..])]),
         make::gzip(&make::tar(&[("a", &zeros)])),
@@ -243,8 +242,7 @@ fn nesting_ends_at_the_limit() {
     assert_eq!(found.packages.len(), 8);
     assert_eq!(found.kinds(), [FindingKind::Unread]);
     assert_eq!(found.names(), [["inner"; 8].join(":")]);
-    let mut options = Options::default();
-    options.max_held = 10;
+    let options = Options::default().with_max_held(10);
     let zip = make::tar(&[("x.zip", &plain(&two()))]);
     let found = seen_with(&zip, &options).unwrap();
     assert_eq!((found.kinds(), found.names()), (vec![FindingKind::Unread], vec!["x.zip"]));
