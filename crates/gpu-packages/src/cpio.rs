@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use crate::error::{Error, ErrorKind};
 use crate::limits::read_full;
-use crate::rpm::Sizes;
+use crate::rpm::Files;
 
 /// The longest name.
 const MAX_NAME: u64 = 64 << 10;
@@ -22,12 +22,12 @@ pub(crate) struct CpioReader<R> {
     reader: R,
     at: u64,
     left: u64,
-    sizes: Sizes,
+    files: Files,
 }
 
 impl<R: Read> CpioReader<R> {
-    pub(crate) fn new(reader: R, sizes: Sizes) -> Self {
-        CpioReader { reader, at: 0, left: 0, sizes }
+    pub(crate) fn new(reader: R, files: Files) -> Self {
+        CpioReader { reader, at: 0, left: 0, files }
     }
 
     fn skip(&mut self, len: u64) -> Result<(), Error> {
@@ -99,10 +99,9 @@ impl<R: Read> CpioReader<R> {
                 let fields = self.read_exact::<8>()?;
                 let index = hex(&fields, 0).ok_or_else(|| bad("expected a hexadecimal number"))?;
                 self.align()?;
-                let size = self.sizes.get(index);
-                let size = size.ok_or_else(|| bad("its number is not one of a file"))?;
+                let file = self.files.get(index);
+                let (size, name) = file.ok_or_else(|| bad("its number is not one of a file"))?;
                 self.left = size;
-                let name = format!("file {index}").into_bytes();
                 Ok(Some(Header { name, mode: 0o100_000, size, offset }))
             }
             _ => Err(bad("expected 070701, 070702 or 07070X")),

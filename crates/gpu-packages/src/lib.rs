@@ -104,7 +104,7 @@ pub use hash::{Algorithm, Hash, Hasher, hash_reader};
 pub use limits::Options;
 pub use path::{MemberPath, unsafe_name};
 pub use record::{Record, Row};
-pub use rewrite::{Replacement, Rewritten, rewrite_deb, rewrite_tar};
+pub use rewrite::{Original, Replacement, RewriteOptions, Rewritten, rewrite_deb, rewrite_tar};
 pub use tar::{TarKind, TarMember, TarReader};
 pub use verify::{Verified, verify};
 pub use walk::{Member, MemberKind, PackageKind, Visitor, Walker, sniff, walk};

@@ -8,13 +8,14 @@ use crate::codec::Codec;
 use crate::deb::{DebRecords, set_installed_size};
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
-use crate::limits::{Raw, read_full};
+use crate::limits::{Allowance, Raw, read_full};
 use crate::path::{Shown, without_dot};
 use crate::tar::{TarKind, TarMember, TarReader, headers_with_size, padding};
 use crate::walk::read_held;
 
 /// New contents of a member of a tar file: a stream of a known size.
 pub struct Replacement<'a> {
+    is_change: bool,
     size: u64,
     contents: Box<dyn Read + 'a>,
 }
@@ -28,13 +29,105 @@ impl fmt::Debug for Replacement<'_> {
 impl<'a> Replacement<'a> {
     /// Creates new contents of this size.
     pub fn new(size: u64, contents: impl Read + 'a) -> Self {
-        Replacement { size, contents: Box::new(contents) }
+        Replacement { is_change: true, size, contents: Box::new(contents) }
     }
 
     /// Creates new contents from bytes.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Replacement<'static> {
-        Replacement { size: bytes.len() as u64, contents: Box::new(Cursor::new(bytes)) }
+        Replacement::new(bytes.len() as u64, Cursor::new(bytes))
+    }
+
+    /// Gives contents back that were read and are not to be changed.
+    #[must_use]
+    pub fn unchanged(bytes: Vec<u8>) -> Replacement<'static> {
+        Replacement { is_change: false, ..Replacement::from_bytes(bytes) }
+    }
+}
+
+/// Options of [`rewrite_tar`] and [`rewrite_deb`].
+///
+/// ```
+/// use gpu_packages::RewriteOptions;
+///
+/// let options = RewriteOptions::default().with_level(3).with_max_decompressed(16 << 30);
+/// ```
+#[derive(Clone, Debug)]
+pub struct RewriteOptions {
+    level: Option<u32>,
+    drops_signature: bool,
+    max_decompressed: u64,
+}
+
+impl Default for RewriteOptions {
+    fn default() -> Self {
+        RewriteOptions { level: None, drops_signature: false, max_decompressed: 256 << 30 }
+    }
+}
+
+impl RewriteOptions {
+    /// Sets the level of the codec, as [`Codec::encoder`] takes it.
+    #[must_use]
+    pub fn with_level(self, level: u32) -> Self {
+        RewriteOptions { level: Some(level), ..self }
+    }
+
+    /// Allows to change a signed package, whose signatures (`_gpgorigin` and its like) are left out.
+    #[must_use]
+    pub fn with_drop_signature(self, is_allowed: bool) -> Self {
+        RewriteOptions { drops_signature: is_allowed, ..self }
+    }
+
+    /// Sets the most bytes that a tar file may decompress to: 256 GiB by default.
+    #[must_use]
+    pub fn with_max_decompressed(self, bytes: u64) -> Self {
+        RewriteOptions { max_decompressed: bytes, ..self }
+    }
+}
+
+/// The contents that a member has, for the decision if it is changed. Reading starts at the first byte.
+pub struct Original<'r> {
+    size: u64,
+    head: &'r [u8],
+    /// The bytes of the head that were read.
+    at: usize,
+    rest: &'r mut dyn Read,
+    is_read: bool,
+}
+
+impl fmt::Debug for Original<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Original").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+impl Original<'_> {
+    /// Returns the size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the first 512 bytes, or all if there are fewer. They do not count as read.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        self.head
+    }
+}
+
+impl Read for Original<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.is_read = true;
+        let left = self.head.get(self.at..).unwrap_or_default();
+        if left.is_empty() {
+            return self.rest.read(buf);
+        }
+        let len = left.len().min(buf.len());
+        if let (Some(to), Some(from)) = (buf.get_mut(..len), left.get(..len)) {
+            to.copy_from_slice(from);
+        }
+        self.at += len;
+        Ok(len)
     }
 }
 
@@ -73,11 +166,12 @@ impl Rewritten {
 }
 
 /// Writes a tar file again, with new contents in some members. `replace` is asked for each regular file, by its name
-/// without `./`. Headers, order and all else stay; of a changed member only size and checksum change. The file is
-/// compressed again by the codec that it has, at a level of [`Codec::encoder`].
+/// without `./`, and may read what it has. It returns `None` if it read nothing; contents that it read, and that stay,
+/// are [given back](Replacement::unchanged). Headers, order and all else stay; of a changed member only size and checksum change. The file is
+/// compressed again by the codec that it has.
 ///
 /// ```
-/// use gpu_packages::{Replacement, TarReader, rewrite_tar};
+/// use gpu_packages::{Replacement, RewriteOptions, TarReader, rewrite_tar};
 ///
 /// # let mut old = vec![0; 2048];
 /// # old[..5].copy_from_slice(b"a.txt");
@@ -88,7 +182,7 @@ impl Rewritten {
 /// # old[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
 /// # old[512..515].copy_from_slice(b"abc");
 /// let mut new = Vec::new();
-/// rewrite_tar(&old[..], &mut new, None, |name| {
+/// rewrite_tar(&old[..], &mut new, &RewriteOptions::default(), |name, _| {
 ///     Ok((name == b"a.txt").then(|| Replacement::from_bytes(b"hello".to_vec())))
 /// })?;
 /// let mut tar = TarReader::new(&new[..]);
@@ -99,35 +193,51 @@ impl Rewritten {
 /// # Errors
 ///
 /// [`NotAPackage`](ErrorKind::NotAPackage); faults of the tar file; [`Refused`](ErrorKind::Refused) for a changed member
-/// that is sparse, and for new contents of another size than was said; those of `replace`, the reader and the writer.
+/// that is sparse, for new contents of another size than was said, and for contents that were read and not given back;
+/// those of `replace`, the reader and the writer.
 pub fn rewrite_tar<'a>(
     mut old: impl Read,
     new: impl Write,
-    level: Option<u32>,
-    mut replace: impl FnMut(&[u8]) -> Result<Option<Replacement<'a>>, Error>,
+    options: &RewriteOptions,
+    mut replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
 ) -> Result<Rewritten, Error> {
     let mut head = [0; 16];
     let read = read_full(&mut old, &mut head)?;
     let head = head.get(..read).unwrap_or_default();
     let codec = Codec::sniff(head);
-    let decoder = codec.decoder(head.chain(old))?;
-    let mut out = codec.encoder(new, level)?;
+    let allowance = Allowance::new(options.max_decompressed);
+    let decoder = allowance.count(codec.decoder(head.chain(old))?);
+    let mut out = codec.encoder(new, options.level)?;
     let mut rewritten = Rewritten::default();
     let mut tar = TarReader::new(decoder);
     while let Some(member) = tar.next_member()? {
         rewritten.members += 1;
         let name = without_dot(member.name());
-        let replacement = match member.kind() {
-            TarKind::File => replace(name)?,
-            _ => None,
-        };
+        let mut head = [0; 512];
+        let mut head = head.get_mut(..).unwrap_or_default();
+        let mut replacement = None;
+        if member.kind() == TarKind::File {
+            let read = read_full(&mut tar, head)?;
+            head = head.get_mut(..read).unwrap_or_default();
+            let size = member.size();
+            let mut original = Original { size, head, at: 0, rest: &mut tar, is_read: false };
+            replacement = replace(name, &mut original)?;
+            if original.is_read && replacement.is_none() {
+                let text = "contents that were read and stay: expected them back";
+                return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(name)));
+            }
+        } else {
+            head = &mut [];
+        }
         match replacement {
             Some(replacement) => {
-                rewritten.changed.push(write_member(&mut out, &member, name, replacement)?);
+                let is_change = replacement.is_change;
+                let change = write_member(&mut out, &member, name, replacement)?;
+                rewritten.changed.extend(Some(change).filter(|_| is_change));
             }
             None => {
                 out.write_all(&member.headers)?;
-                copy_contents(&mut tar, &mut out, &member)?;
+                copy_contents(&mut (&*head).chain(&mut tar), &mut out, &member)?;
             }
         }
     }
@@ -141,11 +251,7 @@ pub fn rewrite_tar<'a>(
     Ok(rewritten)
 }
 
-fn copy_contents(
-    tar: &mut TarReader<Box<dyn Read + '_>>,
-    out: &mut dyn Write,
-    member: &TarMember,
-) -> Result<(), Error> {
+fn copy_contents(tar: &mut dyn Read, out: &mut dyn Write, member: &TarMember) -> Result<(), Error> {
     let copied = io::copy(tar, out)?;
     if copied != member.size() {
         let text = format!("tar: expected {} bytes, found {copied}", member.size());
@@ -163,8 +269,11 @@ fn write_member(
     name: &[u8],
     replacement: Replacement<'_>,
 ) -> Result<Change, Error> {
-    let Replacement { size, mut contents } = replacement;
-    out.write_all(&headers_with_size(member, size)?)?;
+    let Replacement { is_change, size, mut contents } = replacement;
+    match is_change || size != member.size() {
+        true => out.write_all(&headers_with_size(member, size)?)?,
+        false => out.write_all(&member.headers)?,
+    }
     let mut hashed = Hashed { writer: out, hasher: Hasher::new(Algorithm::Md5) };
     // One more byte tells a stream that is too long.
     let mut bounded = contents.by_ref().take(size);
@@ -203,9 +312,7 @@ const MAX_RECORD: u64 = 64 << 20;
 
 /// Writes a Debian package again, with new contents in some files. `replace` is asked for each regular file by its
 /// installed path. `md5sums` and `Installed-Size` follow. Compressed parts are held in memory, and compressed by the
-/// codecs that they have, at a level of [`Codec::encoder`]. Without a change the output is the input.
-///
-/// `drops_signature` leaves out `_gpgorigin` and its like.
+/// codecs that they have. Without a change the output is the input.
 ///
 /// # Errors
 ///
@@ -214,9 +321,8 @@ const MAX_RECORD: u64 = 64 << 20;
 pub fn rewrite_deb<'a>(
     mut old: impl Read + Seek,
     mut new: impl Write,
-    level: Option<u32>,
-    drops_signature: bool,
-    replace: impl FnMut(&[u8]) -> Result<Option<Replacement<'a>>, Error>,
+    options: &RewriteOptions,
+    replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
 ) -> Result<Rewritten, Error> {
     let parts = Part::read_all(&mut old)?;
     let find = |name: &[u8]| parts.iter().find(|part| part.header.name.starts_with(name));
@@ -225,7 +331,7 @@ pub fn rewrite_deb<'a>(
         return Err(Error::new(ErrorKind::Malformed, text));
     };
     let mut new_data = Vec::new();
-    let mut rewritten = rewrite_tar(data.open(&mut old)?, &mut new_data, level, replace)?;
+    let mut rewritten = rewrite_tar(data.open(&mut old)?, &mut new_data, options, replace)?;
     if rewritten.changed.is_empty() {
         old.seek(SeekFrom::Start(0))?;
         io::copy(&mut old, &mut new)?;
@@ -233,7 +339,7 @@ pub fn rewrite_deb<'a>(
         return Ok(rewritten);
     }
     let is_signature = |part: &Part| part.header.name.starts_with(b"_gpg");
-    if let Some(part) = parts.iter().find(|part| is_signature(part) && !drops_signature) {
+    if let Some(part) = parts.iter().find(|part| is_signature(part) && !options.drops_signature) {
         let text = "the package is signed, and a change makes the signature invalid";
         return Err(
             Error::at(ErrorKind::Refused, part.at, text).while_reading(Shown(&part.header.name))
@@ -260,7 +366,7 @@ pub fn rewrite_deb<'a>(
     }
     rewritten.unlisted = unlisted;
     let mut new_control = Vec::new();
-    rewrite_tar(control.open(&mut old)?, &mut new_control, level, |name| {
+    rewrite_tar(control.open(&mut old)?, &mut new_control, options, |name, _| {
         let record = records.iter().find(|(record, _)| record == name);
         Ok(record.map(|(_, text)| Replacement::from_bytes(text.clone())))
     })?;

@@ -18,18 +18,24 @@ const LEAD: usize = 96;
 /// The most bytes of a header: what `rpm` itself allows.
 const MAX_HEADER: u64 = 256 << 20;
 
-/// Sizes of files, from the header: cpio files of packages with files of 4 GiB or more leave them out.
+/// Sizes and names of files, from the header: cpio files of packages with files of 4 GiB or more leave them out.
 #[derive(Debug, Default)]
-pub(crate) struct Sizes(Vec<u64>);
+pub(crate) struct Files {
+    sizes: Vec<u64>,
+    names: Vec<Vec<u8>>,
+}
 
-impl Sizes {
-    pub(crate) fn get(&self, index: u32) -> Option<u64> {
-        self.0.get(usize::try_from(index).ok()?).copied()
+impl Files {
+    /// Returns the size and the name of a file.
+    pub(crate) fn get(&self, index: u32) -> Option<(u64, Vec<u8>)> {
+        let at = usize::try_from(index).ok()?;
+        let name = self.names.get(at).cloned();
+        Some((*self.sizes.get(at)?, name.unwrap_or_else(|| format!("file {index}").into_bytes())))
     }
 }
 
-/// Reads everything before the payload, and returns the sizes of the files.
-pub(crate) fn read_headers(reader: &mut dyn Read) -> Result<Sizes, Error> {
+/// Reads everything before the payload, and returns what it says of the files.
+pub(crate) fn read_headers(reader: &mut dyn Read) -> Result<Files, Error> {
     let mut lead = [0; LEAD];
     if read_full(reader, &mut lead)? < LEAD || !lead.starts_with(&MAGIC) {
         let text = "rpm: expected a lead of 96 bytes";
@@ -43,7 +49,7 @@ pub(crate) fn read_headers(reader: &mut dyn Read) -> Result<Sizes, Error> {
     Ok(read_header(reader, at + padding, true)?.0)
 }
 
-fn read_header(reader: &mut dyn Read, at: u64, is_main: bool) -> Result<(Sizes, u64), Error> {
+fn read_header(reader: &mut dyn Read, at: u64, is_main: bool) -> Result<(Files, u64), Error> {
     let mut intro = [0; 16];
     let read = read_full(reader, &mut intro)?;
     if read < intro.len() || !intro.starts_with(&[0x8e, 0xad, 0xe8, 1]) {
@@ -62,7 +68,7 @@ fn read_header(reader: &mut dyn Read, at: u64, is_main: bool) -> Result<(Sizes, 
     if !is_main {
         let skipped = io::copy(&mut reader.take(len), &mut io::sink())?;
         return match skipped == len {
-            true => Ok((Sizes::default(), total)),
+            true => Ok((Files::default(), total)),
             false => Err(truncated(at, len, skipped)),
         };
     }
@@ -73,28 +79,73 @@ fn read_header(reader: &mut dyn Read, at: u64, is_main: bool) -> Result<(Sizes, 
     }
     let split = usize::try_from(index_len).unwrap_or(usize::MAX);
     let (index, data) = bytes.split_at_checked(split).unwrap_or((&[], &[]));
-    let mut sizes = Vec::new();
+    let mut files = Files::default();
+    let (mut base_names, mut directories, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
     for entry in index.chunks_exact(16) {
-        let (tag, kind) = (number(entry, 0), number(entry, 4));
-        // FILESIZES in 32 bits, LONGFILESIZES in 64.
-        let width = match (tag, kind) {
-            (1028, 4) => 4,
-            (5008, 5) => 8,
-            _ => continue,
-        };
-        let start = usize::try_from(number(entry, 8)).unwrap_or(usize::MAX);
-        let count = usize::try_from(number(entry, 12)).unwrap_or(usize::MAX);
-        let len = count.checked_mul(width);
-        let values = len.and_then(|len| data.get(start..)?.get(..len));
-        let values = values.ok_or_else(|| {
-            let text = format!("rpm: the {count} sizes of files are not in the header");
-            Error::at(ErrorKind::Malformed, at, text)
-        })?;
+        let [tag, kind, start, count] = [0, 4, 8, 12].map(|at| number(entry, at));
+        let values = Values { data, start, count, at };
+        match (tag, kind) {
+            // FILESIZES in 32 bits, LONGFILESIZES in 64.
+            (1028, 4) => files.sizes = values.numbers(4)?,
+            (5008, 5) => files.sizes = values.numbers(8)?,
+            (1116, 4) => indexes = values.numbers(4)?,
+            (1117, 8) => base_names = values.texts()?,
+            (1118, 8) => directories = values.texts()?,
+            _ => {}
+        }
+    }
+    // A hostile header could repeat a long directory often.
+    let mut left = MAX_HEADER;
+    for (base, index) in base_names.iter().zip(indexes) {
+        let directory = usize::try_from(index).ok().and_then(|at| directories.get(at));
+        let name = [directory.copied().unwrap_or_default(), base].concat();
+        match left.checked_sub(name.len() as u64) {
+            Some(rest) => left = rest,
+            None => return Err(Error::at(ErrorKind::Limit, at, "rpm: names exceed 256 MiB")),
+        }
+        files.names.push(name);
+    }
+    Ok((files, total))
+}
+
+/// The values of an entry.
+struct Values<'d> {
+    data: &'d [u8],
+    start: u64,
+    count: u64,
+    /// Place of the header.
+    at: u64,
+}
+
+impl<'d> Values<'d> {
+    fn bad(&self) -> Error {
+        let text = format!("rpm: {} values of the files are not in the header", self.count);
+        Error::at(ErrorKind::Malformed, self.at, text)
+    }
+
+    fn rest(&self) -> Result<&'d [u8], Error> {
+        let start = usize::try_from(self.start).ok();
+        start.and_then(|start| self.data.get(start..)).ok_or_else(|| self.bad())
+    }
+
+    fn numbers(&self, width: usize) -> Result<Vec<u64>, Error> {
+        let count = usize::try_from(self.count).ok();
+        let values = count
+            .and_then(|count| self.rest().ok()?.get(..count.checked_mul(width)?))
+            .ok_or_else(|| self.bad())?;
         let value =
             |bytes: &[u8]| bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte));
-        sizes = values.chunks_exact(width).map(value).collect();
+        Ok(values.chunks_exact(width).map(value).collect())
     }
-    Ok((Sizes(sizes), total))
+
+    fn texts(&self) -> Result<Vec<&'d [u8]>, Error> {
+        let mut texts = self.rest()?.split(|&byte| byte == 0);
+        let mut found = Vec::new();
+        for _ in 0..self.count {
+            found.push(texts.next().ok_or_else(|| self.bad())?);
+        }
+        Ok(found)
+    }
 }
 
 fn truncated(at: u64, expected: u64, found: u64) -> Error {

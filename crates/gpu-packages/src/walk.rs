@@ -469,7 +469,9 @@ impl Walker {
         let decoder = Decoded { reader: codec.decoder(head.chain(reader))?, codec };
         let mut cpio = CpioReader::new(self.allowance.count(decoder), sizes);
         while let Some(found) = cpio.next_member()? {
+            // Names in RPM packages may be absolute.
             let name = without_dot(&found.name);
+            let name = name.strip_prefix(b"/").unwrap_or(name);
             let member = Member {
                 path: place.path.join(name),
                 package: PackageKind::Rpm,
@@ -485,8 +487,7 @@ impl Walker {
                 offset: found.offset,
                 zip_index: None,
             };
-            // Names in RPM packages may be absolute.
-            check_name(&member, name.strip_prefix(b"/").unwrap_or(name), visitor);
+            check_name(&member, name, visitor);
             self.file(&member, &mut cpio, place, visitor)?;
         }
         Ok(())

@@ -247,9 +247,9 @@ impl<'z> WheelEdit<'z> {
 
     /// Returns new contents of a member, stored or deflated as it is.
     fn stored_as(&self, index: usize, contents: &[u8]) -> Result<NewContents, Error> {
-        match self.zip.members().get(index).map(|member| member.method()) {
-            Some(0) => NewContents::store(contents),
-            _ => NewContents::deflate(contents, 6, NonZeroUsize::MIN),
+        match self.zip.members().get(index) {
+            Some(member) => NewContents::like(member, contents, 6, NonZeroUsize::MIN),
+            None => NewContents::deflate(contents, 6, NonZeroUsize::MIN),
         }
     }
 

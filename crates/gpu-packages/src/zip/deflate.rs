@@ -9,6 +9,7 @@ use std::thread;
 use byte_parts::{Bounds, Part, Parts, in_order};
 use flate2::{Compress, Compression, FlushCompress};
 
+use super::ZipMember;
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
 
@@ -120,6 +121,23 @@ impl NewContents {
             sha256: hasher.finish(),
             data: parts_of(data),
         })
+    }
+
+    /// Reads contents to their end and stores or deflates them, as a member is.
+    ///
+    /// # Errors
+    ///
+    /// Those of the reader.
+    pub fn like(
+        member: &ZipMember,
+        contents: impl Read,
+        level: u32,
+        threads: NonZeroUsize,
+    ) -> Result<Self, Error> {
+        match member.method() {
+            0 => Self::store(contents),
+            _ => Self::deflate(contents, level, threads),
+        }
     }
 
     /// Reads contents to their end and stores them as they are, in memory.

@@ -4,12 +4,16 @@ use std::io::{Cursor, Read, Write as _};
 use std::num::NonZeroUsize;
 
 use gpu_packages::{
-    Codec, ErrorKind, NewContents, Replacement, Rewrite, WheelEdit, Zip, ZipEdit, rewrite_deb,
-    rewrite_tar, verify, wheel_file_name,
+    Codec, ErrorKind, NewContents, Original, Replacement, Rewrite, RewriteOptions, WheelEdit, Zip,
+    ZipEdit, rewrite_deb, rewrite_tar, verify, wheel_file_name,
 };
 
 use crate::make::{self, Around, Made};
 use crate::seen;
+
+fn plain() -> RewriteOptions {
+    RewriteOptions::default()
+}
 
 const ONE: NonZeroUsize = NonZeroUsize::MIN;
 
@@ -240,7 +244,7 @@ fn only_plain_zip_files_are_changed() {
 #[test]
 fn any_number_of_threads_gives_the_same_bytes() {
     let mut contents = Vec::new();
-    for index in 0..400_000u32 {
+    for index in 0..300_000u32 {
         contents.extend((index.wrapping_mul(index) / 7).to_le_bytes());
     }
     for len in [0, 1, 1000, (512 << 10) - 1, 512 << 10, (512 << 10) + 1, 1 << 20, contents.len()] {
@@ -274,14 +278,14 @@ fn tar_files_keep_all_but_the_change() {
     let old =
         make::tar(&[("./a", b"1"), ("./usr/lib/b.so", b"old"), ("d/", b""), ("c", &[7; 600])]);
     let mut same = Vec::new();
-    let rewritten = rewrite_tar(&old[..], &mut same, None, |_| Ok(None)).unwrap();
+    let rewritten = rewrite_tar(&old[..], &mut same, &plain(), |_, _| Ok(None)).unwrap();
     assert_eq!((rewritten.members(), rewritten.changed().len()), (4, 0));
     assert_eq!(same, old);
     for compress in [|bytes: &[u8]| bytes.to_vec(), make::gzip, xz] {
         let old = compress(&old);
         let mut new = Vec::new();
         let contents = vec![9; 1500];
-        let rewritten = rewrite_tar(&old[..], &mut new, None, |name| {
+        let rewritten = rewrite_tar(&old[..], &mut new, &plain(), |name, _| {
             Ok((name == b"usr/lib/b.so").then(|| Replacement::from_bytes(contents.clone())))
         })
         .unwrap();
@@ -301,7 +305,9 @@ fn sizes_in_pax_records_follow() {
     old.extend(make::padded(b"abc"));
     old.extend([0; 1024]);
     let replace = |size: usize, new: &mut Vec<u8>| {
-        rewrite_tar(&old[..], new, None, |_| Ok(Some(Replacement::from_bytes(vec![1; size]))))
+        rewrite_tar(&old[..], new, &plain(), |_, _| {
+            Ok(Some(Replacement::from_bytes(vec![1; size])))
+        })
     };
     let mut new = Vec::new();
     replace(12, &mut new).unwrap();
@@ -314,8 +320,8 @@ fn sizes_in_pax_records_follow() {
 fn new_contents_have_the_size_that_was_said() {
     let old = make::tar(&[("a", b"1")]);
     for size in [1, 3] {
-        let replace = |_: &[u8]| Ok(Some(Replacement::new(size, &b"12"[..])));
-        let error = rewrite_tar(&old[..], Vec::new(), None, replace).unwrap_err();
+        let replace = |_: &[u8], _: &mut Original<'_>| Ok(Some(Replacement::new(size, &b"12"[..])));
+        let error = rewrite_tar(&old[..], Vec::new(), &plain(), replace).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     }
 }
@@ -328,9 +334,14 @@ fn debian_packages_keep_their_records_right() {
         let old = make::deb(&files, end, compress);
         let rewrite = |old: &[u8], drops: bool, name: &str| {
             let mut new = Vec::new();
-            let rewritten = rewrite_deb(Cursor::new(old), &mut new, None, drops, |found| {
-                Ok((found == name.as_bytes()).then(|| Replacement::from_bytes(b"new".to_vec())))
-            });
+            let rewritten = rewrite_deb(
+                Cursor::new(old),
+                &mut new,
+                &plain().with_drop_signature(drops),
+                |found, _| {
+                    Ok((found == name.as_bytes()).then(|| Replacement::from_bytes(b"new".to_vec())))
+                },
+            );
             rewritten.map(|rewritten| (rewritten, new))
         };
         let (rewritten, new) = rewrite(&old, false, "none").unwrap();
@@ -355,6 +366,169 @@ fn debian_packages_keep_their_records_right() {
         let (_, new) = rewrite(&signed, true, "d").unwrap();
         assert!(!seen(&new).names().contains(&"_gpgorigin"));
     }
-    let error = rewrite_deb(Cursor::new(b"!<arch>\n"), Vec::new(), None, false, |_| Ok(None));
+    let error = rewrite_deb(Cursor::new(b"!<arch>\n"), Vec::new(), &plain(), |_, _| Ok(None));
     assert_eq!(error.unwrap_err().kind(), ErrorKind::NotAPackage);
+}
+
+/// A file of zeros with some bytes in it.
+struct Sparse {
+    pieces: Vec<(u64, Vec<u8>)>,
+    len: u64,
+    at: u64,
+}
+
+impl Sparse {
+    fn new() -> Self {
+        Sparse { pieces: Vec::new(), len: 0, at: 0 }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.pieces.push((self.len, bytes.to_vec()));
+        self.len += bytes.len() as u64;
+    }
+}
+
+impl Read for Sparse {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let len = buf.len().min(usize::try_from(self.len.saturating_sub(self.at)).unwrap());
+        buf[..len].fill(0);
+        for (start, bytes) in &self.pieces {
+            for (index, byte) in bytes.iter().enumerate() {
+                let place = (start + index as u64).wrapping_sub(self.at);
+                if place < len as u64 {
+                    buf[usize::try_from(place).unwrap()] = *byte;
+                }
+            }
+        }
+        self.at += len as u64;
+        Ok(len)
+    }
+}
+
+impl std::io::Seek for Sparse {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        self.at = match to {
+            std::io::SeekFrom::Start(at) => at,
+            std::io::SeekFrom::End(by) => self.len.checked_add_signed(by).unwrap(),
+            std::io::SeekFrom::Current(by) => self.at.checked_add_signed(by).unwrap(),
+        };
+        Ok(self.at)
+    }
+}
+
+/// Places past 4 GiB go into zip64 fields and records that were not there.
+#[test]
+fn files_may_grow_past_four_gigabytes() {
+    let zeros = u64::from(u32::MAX) - 1000;
+    let mut members = [Made::new("a", "small"), Made::new("b", ""), Made::new("c", "last")];
+    members.iter_mut().for_each(|made| made.method = 0);
+    members[1].extra = b"\x55\x54\x05\0\x03abcd".to_vec();
+    let file = make::zip(&members, &Around::default());
+    // `b` gets zeros: its sizes, the offset of `c`, and that of the directory.
+    let records: Vec<_> =
+        (0..file.len() - 4).filter(|&at| file[at..].starts_with(b"PK\x01\x02")).collect();
+    let locals: Vec<_> =
+        (0..file.len() - 4).filter(|&at| file[at..].starts_with(b"PK\x03\x04")).collect();
+    let mut changed = file.clone();
+    let mut add = |at: usize, value: u64| {
+        let old = u32::from_le_bytes(changed[at..at + 4].try_into().unwrap());
+        let new = u32::try_from(u64::from(old) + value).unwrap();
+        changed[at..at + 4].copy_from_slice(&new.to_le_bytes());
+    };
+    for at in [locals[1] + 18, locals[1] + 22, records[1] + 20, records[1] + 24] {
+        add(at, zeros);
+    }
+    add(records[2] + 42, zeros);
+    add(file.len() - 6, zeros);
+    let mut old = Sparse::new();
+    old.push(&changed[..locals[2]]);
+    old.len += zeros;
+    old.push(&changed[locals[2]..]);
+    let zip = Zip::read(&mut old).unwrap();
+    assert!(zip.check(&mut old).unwrap().is_empty());
+    let mut edit = ZipEdit::new(&zip);
+    edit.replace(0, NewContents::store(&[1; 2000][..]).unwrap());
+    let rewrite = edit.plan(&mut old).unwrap();
+    let mut new = Sparse::new();
+    for part in rewrite.parts.iter() {
+        match part {
+            byte_parts::Part::Bytes(bytes) => new.push(bytes),
+            byte_parts::Part::Zeros(count) => new.len += count,
+            byte_parts::Part::Input(_, range) => {
+                // The zeros of `b` are in the middle of a long range.
+                let mut bytes =
+                    vec![0; usize::try_from((range.end - range.start).min(4096)).unwrap()];
+                std::io::Seek::seek(&mut old, std::io::SeekFrom::Start(range.start)).unwrap();
+                old.read_exact(&mut bytes).unwrap();
+                let end = new.len + (range.end - range.start);
+                new.push(&bytes);
+                if end > new.len {
+                    let mut bytes = [0; 256];
+                    std::io::Seek::seek(&mut old, std::io::SeekFrom::Start(range.end - 256))
+                        .unwrap();
+                    old.read_exact(&mut bytes).unwrap();
+                    new.len = end - 256;
+                    new.push(&bytes);
+                }
+            }
+        }
+    }
+    assert_eq!(new.len, rewrite.size());
+    let zip = Zip::read(&mut new).unwrap();
+    assert!(zip.check(&mut new).unwrap().is_empty());
+    assert!(zip.members()[2].offset() > u64::from(u32::MAX));
+    assert_eq!(zip.members()[1].size(), zeros);
+    let mut text = String::new();
+    zip.open(2, &mut new).unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(text, "last");
+    let theirs = zip::ZipArchive::new(&mut new).unwrap();
+    assert_eq!(theirs.len(), 3);
+}
+
+#[test]
+fn zip_files_may_have_very_many_members() {
+    let mut members: Vec<_> = (0..70_000).map(|index| Made::new(&format!("{index}"), "")).collect();
+    members.iter_mut().for_each(|made| made.method = 0);
+    let around = Around { is_zip64: true, ..Around::default() };
+    let old = make::zip(&members, &around);
+    let zip = Zip::read(Cursor::new(&old)).unwrap();
+    let mut edit = ZipEdit::new(&zip);
+    edit.replace(69_999, deflated(b"new")).remove(5);
+    let new = written(&edit.plan(Cursor::new(&old)).unwrap(), &old);
+    let zip = Zip::read(Cursor::new(&new)).unwrap();
+    assert_eq!(zip.members().len(), 69_999);
+    assert!(zip.check(Cursor::new(&new)).unwrap().is_empty());
+}
+
+#[test]
+fn contents_may_be_read_before_the_decision() {
+    let old = make::tar(&[("a", &[1; 3000]), ("b", b"short"), ("c", &[2; 600]), ("d", b"")]);
+    let mut new = Vec::new();
+    let rewritten = rewrite_tar(&old[..], &mut new, &plain(), |name, original| {
+        let head = original.head().to_vec();
+        assert_eq!(head.len() as u64, original.size().min(512));
+        match name {
+            b"a" | b"b" => {
+                let mut bytes = Vec::new();
+                original.read_to_end(&mut bytes)?;
+                assert!(bytes.starts_with(&head) && bytes.len() as u64 == original.size());
+                if name == b"a" {
+                    return Ok(Some(Replacement::unchanged(bytes)));
+                }
+                bytes.reverse();
+                Ok(Some(Replacement::from_bytes(bytes)))
+            }
+            _ => Ok(None),
+        }
+    })
+    .unwrap();
+    assert_eq!(rewritten.changed().collect::<Vec<_>>(), [b"b"]);
+    let mut expected = seen(&old).files;
+    expected[1].1 = b"trohs".to_vec();
+    assert_eq!(seen(&new).files, expected);
+    let error = rewrite_tar(&old[..], Vec::new(), &plain(), |_, original| {
+        original.read_exact(&mut [0])?;
+        Ok(None)
+    });
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Refused);
 }

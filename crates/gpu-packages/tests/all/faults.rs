@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 
 use gpu_packages::{
-    Error, NewContents, Options, Replacement, WheelEdit, Zip, rewrite_deb, rewrite_tar, walk,
+    Error, NewContents, Options, Original, Replacement, RewriteOptions, WheelEdit, Zip,
+    rewrite_deb, rewrite_tar, walk,
 };
 
 use crate::Seen;
@@ -51,12 +52,15 @@ fn failing_streams_end_a_rewrite() {
         write().map_err(io::Error::from)
     });
     let tar = make::tar(&[("a", b"x"), ("b", b"y")]);
+    let options = RewriteOptions::default();
     let deb = make::deb(&[("a", b"1")], "", <[u8]>::to_vec);
-    let replace =
-        |name: &[u8]| Ok((name == b"a").then(|| Replacement::from_bytes(b"new".to_vec())));
+    let replace = |name: &[u8], _: &mut Original<'_>| {
+        Ok((name == b"a").then(|| Replacement::from_bytes(b"new".to_vec())))
+    };
     // A stream has no length: it may end after any member.
     for kind in faulty::KINDS {
-        let rewrite = |rig: &faulty::Rig| rewrite_tar(rig.stream(&tar), Vec::new(), None, replace);
+        let rewrite =
+            |rig: &faulty::Rig| rewrite_tar(rig.stream(&tar), Vec::new(), &options, replace);
         faulty::at_each_call(&faulty::Fault::Error(kind), rewrite, |call, result| {
             assert_eq!(
                 result.map_err(|error| io::Error::from(error).kind()).err(),
@@ -67,7 +71,7 @@ fn failing_streams_end_a_rewrite() {
     }
     faulty::check(|rig| {
         let mut new = Vec::new();
-        rewrite_deb(rig.stream(&deb), &mut new, None, false, replace).map_err(io::Error::from)?;
+        rewrite_deb(rig.stream(&deb), &mut new, &options, replace).map_err(io::Error::from)?;
         Ok(new)
     });
 }
@@ -93,7 +97,8 @@ fn failing_writers_are_errors() {
     }
     let tar = make::tar(&[("a", b"x"), ("b", b"y")]);
     for room in [0, 100, 600, 2000] {
-        let error = rewrite_tar(&tar[..], Full(room), None, |_| Ok(None)).unwrap_err();
+        let error = rewrite_tar(&tar[..], Full(room), &RewriteOptions::default(), |_, _| Ok(None))
+            .unwrap_err();
         assert_eq!(io::Error::from(error).kind(), io::ErrorKind::StorageFull);
     }
     let old = make::zip(&make::wheel(&[("foo/a.so", b"\x7fELF")]), &Around::default());

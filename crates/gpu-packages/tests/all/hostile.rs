@@ -3,7 +3,8 @@
 use std::io::{Cursor, Read};
 
 use gpu_packages::{
-    Codec, ErrorKind, FindingKind, MemberPath, Options, Zip, unsafe_name, verify, walk,
+    Codec, ErrorKind, FindingKind, MemberPath, Options, RewriteOptions, Zip, rewrite_tar,
+    unsafe_name, verify, walk,
 };
 
 use crate::make::{self, Around, Made};
@@ -227,6 +228,9 @@ fn bombs_end_at_the_limit() {
         assert_eq!(error.kind(), ErrorKind::Limit);
         assert!(error.to_string().contains("exceed the limit of 65536 bytes"), "{error}");
         // Inner packages are hashed as they are.
+        let tar = RewriteOptions::default().with_max_decompressed(1 << 16);
+        let rewritten = rewrite_tar(&file[..], Vec::new(), &tar, |_, _| Ok(None));
+        assert!(rewritten.is_err());
         let is_nested = file.windows(5).any(|name| name == b"a.zip");
         assert_eq!(verify(Cursor::new(&file), &options).is_ok(), is_nested);
     }

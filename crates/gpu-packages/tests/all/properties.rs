@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::num::NonZeroUsize;
 
-use gpu_packages::{NewContents, Record, Replacement, Zip, ZipEdit, rewrite_tar};
+use gpu_packages::{NewContents, Record, Replacement, RewriteOptions, Zip, ZipEdit, rewrite_tar};
 use proptest::prelude::*;
 
 use crate::make::{self, Around, Made};
@@ -90,7 +90,7 @@ proptest! {
         let old = make::tar(&slices);
         let name = &files[index.index(files.len())].0;
         let mut file = Vec::new();
-        rewrite_tar(&old[..], &mut file, None, |found| {
+        rewrite_tar(&old[..], &mut file, &RewriteOptions::default(), |found, _| {
             Ok((found == name.as_bytes()).then(|| Replacement::from_bytes(new.clone())))
         }).unwrap();
         let expected: Vec<_> = files

@@ -177,6 +177,39 @@ fn rpm_packages_are_read() {
 }
 
 #[test]
+fn rpm_packages_with_large_files_name_them_in_the_header() {
+    // DIRINDEXES, BASENAMES, DIRNAMES, LONGFILESIZES.
+    let data =
+        b"\0\0\0\x01\0\0\0\0a.so\0b\0/usr/\0/usr/lib/\0___\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x02";
+    let entries: [[u32; 4]; 4] =
+        [[1116, 4, 0, 2], [1117, 8, 8, 2], [1118, 8, 15, 2], [5008, 5, 34, 2]];
+    assert_eq!(data[34..42], [0, 0, 0, 0, 0, 0, 0, 3]);
+    let mut file = make::rpm(b"");
+    file.truncate(file.len() - 8);
+    file.extend([4, u32::try_from(data.len()).unwrap()].map(u32::to_be_bytes).concat());
+    file.extend(entries.concat().into_iter().flat_map(u32::to_be_bytes));
+    file.extend(data);
+    let start = file.len();
+    for (index, contents) in ["abc", "de"].iter().enumerate() {
+        file.extend(format!("07070X{index:08x}\0\0{contents}").as_bytes());
+        file.resize(start + (file.len() - start).next_multiple_of(4), 0);
+    }
+    file.extend(&make::cpio(&[]));
+    let found = seen(&file);
+    assert_eq!(found.files, owned("", &[("usr/lib/a.so", b"abc"), ("usr/b", b"de")]));
+    assert!(found.findings.is_empty(), "{:?}", found.findings);
+    // Values that are not there.
+    for (at, value) in [(8, 9), (8, 200), (12, 9), (12, 200)] {
+        let mut file = file.clone();
+        let entry = start - data.len() - 64;
+        for index in 0..4 {
+            file[entry + index * 16 + at + 3] = value;
+        }
+        let _ = crate::seen_with(&file, &Options::default());
+    }
+}
+
+#[test]
 fn conda_packages_have_no_layers() {
     let pkg = make::tar(&[("lib/libfoo.so", b"\x7fELF")]);
     let info = make::tar(&[("info/paths.json", b"{}")]);
