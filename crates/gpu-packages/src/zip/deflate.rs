@@ -100,9 +100,8 @@ impl NewContents {
         let level = Compression::new(level.clamp(1, 9));
         let compressed = thread::scope(|scope| -> Result<(), Error> {
             let blocks = in_order(scope, Bounds::new(threads), jobs, || {
-                let mut state = Compress::new(level, false);
                 move |(block, start, is_final): (Vec<u8>, usize, bool)| {
-                    deflate_block(&mut state, &block, start, is_final)
+                    deflate_block(level, &block, start, is_final)
                 }
             });
             for block in blocks {
@@ -217,14 +216,15 @@ impl Read for Contents<'_> {
 
 /// Deflates the bytes from `start` on, which may refer to those before.
 fn deflate_block(
-    state: &mut Compress,
+    level: Compression,
     block: &[u8],
     start: usize,
     is_final: bool,
 ) -> Result<Vec<u8>, Error> {
     let failed =
         |error: flate2::CompressError| Error::new(ErrorKind::Codec, format!("deflating: {error}"));
-    state.reset();
+    // A new one for each block: after `reset`, the output still depends on the blocks before, and so on the threads.
+    let mut state = Compress::new(level, false);
     let (window, mut input) = block.split_at_checked(start).unwrap_or((&[], block));
     if !window.is_empty() {
         state.set_dictionary(window).map_err(failed)?;
