@@ -11,6 +11,7 @@ use crate::Outcome;
 use crate::compression::Compression;
 use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
 use crate::help::More;
+use crate::store::Keep;
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -73,6 +74,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         options: &args.options,
         images: NewImages::default(),
         work: Work::Compress,
+        keep: Keep::All,
     };
     let write = args.how.options(args.options.threads());
     editor.run(|subject, _| {

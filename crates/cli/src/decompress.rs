@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::Outcome;
 use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
 use crate::help::More;
+use crate::store::Keep;
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -47,6 +48,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         options: &args.options,
         images: NewImages::default(),
         work: Work::Decompress,
+        keep: Keep::All,
     };
     editor.run(|_, _| {
         let edit = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::report;
-use gpu_packages::record;
+use crate::{input, report};
+use gpu_packages::Record;
 
 /// A distribution that is installed.
 #[derive(Debug)]
@@ -115,9 +115,10 @@ impl Distribution {
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>, String> {
         let record = self.info.join("RECORD");
         let base = self.info.parent().unwrap_or(Path::new(""));
-        let text = fs::read_to_string(&record)
-            .map_err(|error| format!("{}: {}", record.display(), report::reason(&error)))?;
-        let paths = record::rows(&text).flatten().map(|row| base.join(&*row.path));
+        let read = fs::read(&record).and_then(|text| Ok(Record::parse(&text)?));
+        let read =
+            read.map_err(|error| format!("{}: {}", record.display(), report::reason(&error)))?;
+        let paths = read.rows().map(|row| base.join(input::path(row.path())));
         Ok(paths.filter(|path| path.is_file()).collect())
     }
 

@@ -1,8 +1,9 @@
 //! The files that a command looks into: those that are named, and those below directories.
 
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use byte_parts::ReadSeek;
 use fat_object::{Summary, Visitor};
@@ -10,9 +11,10 @@ use gpu_packages::Member;
 
 use crate::input::Limits;
 use crate::opened::MaxInput;
-use crate::package::Package;
+use crate::package::{self, Fault, Package};
 use crate::parallel::{self, Threads};
 use crate::progress::Progress;
+use crate::store::{Keep, Store};
 use crate::{Outcome, input, report, style};
 
 /// A file to look into.
@@ -23,10 +25,12 @@ pub(crate) struct Input {
     name: String,
     /// The position of the argument that leads to it.
     root: usize,
-    /// A member of a package, as a file without a name.
-    file: Option<File>,
+    /// The bytes of a member of a package.
+    store: Option<Store>,
     /// `true` if the argument is the file itself. Nothing is said of others without device code.
     is_named: bool,
+    /// `true` for a package as a whole.
+    is_package: bool,
 }
 
 impl Input {
@@ -36,9 +40,15 @@ impl Input {
             path: path.to_owned(),
             name: input::display(path),
             root: 0,
-            file: None,
+            store: None,
             is_named: true,
+            is_package: false,
         }
+    }
+
+    /// Returns a file that was found below an argument.
+    fn below(root: usize) -> Self {
+        Input { root, ..Input::found(Path::new("")) }
     }
 
     /// Returns a file that was found, not named.
@@ -69,18 +79,28 @@ impl Input {
         threads: Threads,
         visitor: &mut dyn Visitor,
     ) -> io::Result<Summary> {
-        match &self.file {
-            Some(file) => input::walk_open(file, options, threads, visitor),
+        match &self.store {
+            Some(store) => fat_object::walk_with_threads(
+                &store.reader(),
+                threads.for_walks(),
+                options,
+                visitor,
+            ),
             None => input::walk(&self.path, max, options, threads, visitor),
         }
     }
 
     /// Opens a file that it names, as a thin archive does.
     pub(crate) fn open_thin_member(&self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        if self.file.is_some() {
+        if self.store.is_some() {
             return Err(io::ErrorKind::Unsupported.into());
         }
         input::open_thin_member(&self.path, name)
+    }
+
+    /// Returns whether it is a package as a whole.
+    pub(crate) fn is_package(&self) -> bool {
+        self.is_package
     }
 
     /// Returns whether nothing is to be said of a file with nothing to show.
@@ -139,6 +159,8 @@ pub(crate) struct Inputs {
     has_faults: bool,
     /// The text for what is looked for in directories.
     sought: &'static str,
+    /// `true` if packages are things to work on, too, and not only their members.
+    with_packages: bool,
 }
 
 impl Inputs {
@@ -152,6 +174,7 @@ impl Inputs {
             directories: Vec::new(),
             has_faults: false,
             sought: "device code",
+            with_packages: false,
         };
         for (root, path) in arguments.iter().enumerate() {
             if path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|data| data.is_dir()) {
@@ -167,6 +190,11 @@ impl Inputs {
     /// Sets the words for what is looked for in directories: a note says that it is not there.
     pub(crate) fn seeking(self, sought: &'static str) -> Self {
         Inputs { sought, ..self }
+    }
+
+    /// Has the work done with each package as a whole, too, before its members.
+    pub(crate) fn with_packages(self) -> Self {
+        Inputs { with_packages: true, ..self }
     }
 
     fn add_all_below(&mut self, root: usize, directory: &Path) {
@@ -190,7 +218,7 @@ impl Inputs {
                     Ok(kind) if kind.is_dir() => waiting.push(path),
                     Ok(kind) if kind.is_file() => {
                         let name = input::display(&path);
-                        self.files.push(Input { path, name, root, file: None, is_named: false });
+                        self.files.push(Input { path, name, ..Input::below(root) });
                     }
                     // Links, pipes and devices.
                     _ => {}
@@ -228,10 +256,10 @@ impl Inputs {
     }
 
     /// Does something with each file, by several threads, and hands the results over in order, here. A line shows on a
-    /// terminal if it takes long.
+    /// terminal if it takes long. Members of packages are read as far as the work needs them: `keep` says what that is.
     pub(crate) fn look<R: Send>(
         &self,
-        limits: &Limits,
+        (limits, keep): (&Limits, Keep<'_>),
         threads: Threads,
         doing: &str,
         work: impl Fn(&Input, Threads) -> R + Sync,
@@ -242,7 +270,7 @@ impl Inputs {
         let mut seen = vec![false; self.directories.len()];
         let (at_once, each) = threads.for_files(self.files.iter().map(Input::path));
         let mut empty = Vec::new();
-        let look = |file: &Input| file.results(limits, each, &work);
+        let look = |file: &Input| file.results(self.with_packages, (limits, keep), each, &work);
         parallel::in_order(at_once, &self.files, look, |file, found| {
             let mut is_seen = false;
             for result in found.results {
@@ -287,7 +315,8 @@ impl Input {
     /// Does something with the file, or with each member of a package that may hold device code.
     fn results<R: Send>(
         &self,
-        limits: &Limits,
+        with_packages: bool,
+        (limits, keep): (&Limits, Keep<'_>),
         threads: Threads,
         work: &(impl Fn(&Input, Threads) -> R + Sync),
     ) -> Results<R> {
@@ -302,26 +331,68 @@ impl Input {
                 return Results { results: vec![Ok((None, work(self, threads)))], members: None };
             }
         };
-        let mut results = Vec::new();
-        let look = |member: &Member| {
-            let name = format!("{}:{}", self.name, member.path());
-            match package.extract(member, limits.max_decompressed) {
-                Ok(None) => None,
-                Ok(file @ Some(_)) => {
-                    let path = PathBuf::from(member.path());
-                    let input = Input { path, name, root: self.root, file, is_named: false };
-                    let result = work(&input, Threads::one());
-                    // Its bytes are not needed any more.
-                    Some(Ok((Some(Input { file: None, ..input }), result)))
-                }
-                Err(error) => Some(Err(format!("{name}: {}", report::reason(&error)))),
-            }
-        };
-        let members = package.zip.members();
-        let _: Result<(), ()> = parallel::in_order(threads.count(), members, look, |_, result| {
-            results.extend(result);
-            Ok(())
+        let found = self.members(&package, with_packages, (limits, keep), threads, work);
+        // It asked for more than was kept.
+        let mut found = found.unwrap_or_else(|| {
+            let found = self.members(&package, with_packages, (limits, Keep::All), threads, work);
+            found.unwrap_or(Results { results: Vec::new(), members: None })
         });
-        Results { results, members: Some(members.len()) }
+        if with_packages {
+            let whole = Input { path: self.path.clone(), name: self.name.clone(), ..Input::below(self.root) };
+            let whole = Input { is_package: true, ..whole };
+            let result = work(&whole, threads);
+            found.results.insert(0, Ok((Some(whole), result)));
+        }
+        found
+    }
+
+    /// Does something with each member; `None` if it needs more of them than was kept.
+    fn members<R: Send>(
+        &self,
+        package: &Package,
+        with_packages: bool,
+        (limits, keep): (&Limits, Keep<'_>),
+        threads: Threads,
+        work: &(impl Fn(&Input, Threads) -> R + Sync),
+    ) -> Option<Results<R>> {
+        let is_too_small = AtomicBool::new(false);
+        let look = |member: &Member, contents: &mut dyn io::Read| {
+            let path = member.path().to_string();
+            let name = format!("{}:{path}", self.name);
+            let store = match package::store(contents, keep, limits.max_decompressed) {
+                Ok(None) => return Ok(None),
+                Ok(Some(store)) => store,
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                    return Ok(Some(Err(format!("{name}: {error}"))));
+                }
+                Err(error) => return Err(error),
+            };
+            let path = PathBuf::from(path);
+            let store = Some(store);
+            let input = Input { path, name, store, ..Input::below(self.root) };
+            let result = work(&input, Threads::one());
+            if input.store.as_ref().is_some_and(Store::was_too_small) {
+                is_too_small.store(true, Ordering::Relaxed);
+            }
+            // Its bytes are not needed any more.
+            Ok(Some(Ok((Some(Input { store: None, ..input }), result))))
+        };
+        let found = package.each(threads.count(), &look);
+        let results = found.results.into_iter().filter_map(|result| match result {
+            Ok(result) => Some(result),
+            // Work on the package as a whole tells of its own faults.
+            Err(fault) if with_packages && fault.path.names().len() < 2 => None,
+            Err(fault) => Some(Err(self.fault(&fault))),
+        });
+        let results = Results { results: results.collect(), members: Some(found.members) };
+        (!is_too_small.into_inner()).then_some(results)
+    }
+
+    /// Returns the text about a fault of a package.
+    pub(crate) fn fault(&self, Fault { path, error }: &Fault) -> String {
+        match path.is_empty() {
+            true => format!("{}: {error}", self.name),
+            false => format!("{}:{path}: {error}", self.name),
+        }
     }
 }

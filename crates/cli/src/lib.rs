@@ -53,6 +53,7 @@ mod select;
 mod special;
 mod stamp;
 mod standard;
+mod store;
 mod style;
 mod suggest;
 mod table;

@@ -14,6 +14,7 @@ use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::parallel::Threads;
 use crate::select::{Passed, Selection};
+use crate::store::Keep;
 use crate::{Outcome, input, report, style};
 use row::{Hashed, Key, Row};
 pub(crate) use view::heading;
@@ -139,8 +140,12 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut first = true;
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
-    let looked =
-        inputs.look(&args.limits, args.threads, "listing", list, |file, (listing, summary)| {
+    let looked = inputs.look(
+        (&args.limits, Keep::Heads),
+        args.threads,
+        "listing",
+        list,
+        |file, (listing, summary)| {
             if file.is_passed_over(!listing.is_empty(), &summary) {
                 return Ok(Seen::Nothing);
             }
@@ -180,7 +185,8 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             // Keep what is printed and what is complained about in order on a shared terminal.
             out.flush()?;
             Ok(Seen::faults(complain(file.name(), &listing, &summary, &args.selection)))
-        })?;
+        },
+    )?;
     totals.sort(args.sort);
     if inputs.are_many() && totals.images() > 0 {
         writeln!(out)?;
@@ -196,8 +202,12 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     write!(out, "[")?;
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
-    let looked =
-        inputs.look(&args.limits, args.threads, "listing", list, |file, (listing, summary)| {
+    let looked = inputs.look(
+        (&args.limits, Keep::Heads),
+        args.threads,
+        "listing",
+        list,
+        |file, (listing, summary)| {
             if file.is_passed_over(!listing.is_empty(), &summary) {
                 return Ok(Seen::Nothing);
             }
@@ -210,7 +220,8 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
                 first = false;
             }
             Ok(Seen::faults(complain(file.name(), &listing, &summary, &args.selection)))
-        })?;
+        },
+    )?;
     writeln!(out, "{}]", if first { "" } else { "\n" })?;
     out.flush()?;
     Ok(looked.outcome())

@@ -14,6 +14,7 @@ use fat_object::{FileFormat, Severity, Summary};
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::parallel::Threads;
+use crate::store::Keep;
 use crate::{Outcome, input, ls, report, style, suggest};
 use json::Record;
 use walk::Walk;
@@ -149,7 +150,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let read = |file: &Input, threads| File::read(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
     let looked = inputs.look(
-        &args.limits,
+        (&args.limits, Keep::Heads),
         args.threads,
         "matching",
         read,
@@ -201,7 +202,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let read = |file: &Input, threads| File::read(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
     let looked = inputs.look(
-        &args.limits,
+        (&args.limits, Keep::Heads),
         args.threads,
         "matching",
         read,

@@ -1,27 +1,63 @@
 //! Packages: the members that may hold device code.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use fat_object::FileFormat;
-use gpu_packages::{Member, Zip};
+use gpu_packages::{
+    Codec, Error, ErrorKind, Finding, FindingKind, Member, MemberKind, MemberPath, Options,
+    PackageKind, Visitor, Walker, Zip, sniff, walk,
+};
 
 use crate::opened::open_regular;
+use crate::parallel;
 use crate::positioned::Positioned;
+use crate::store::{Keep, Store};
 
-/// The first bytes of a member tell whether a walk would read it.
-const HEAD: u64 = 64;
+/// The first bytes of a file tell whether it is a package, and those of a member whether a walk would read it.
+pub(crate) const HEAD: u64 = 512;
 
-/// A package that is open: a wheel or another zip archive.
+/// A package that is open.
 #[derive(Debug)]
 pub(crate) struct Package {
     pub(crate) file: File,
-    pub(crate) zip: Zip,
+    pub(crate) form: Form,
+}
+
+/// The way to the members of a package.
+#[derive(Debug)]
+pub(crate) enum Form {
+    /// Each can be read by itself.
+    Zip(Zip),
+    /// A tar file, a Debian package: one member comes after the other.
+    Stream(PackageKind),
+}
+
+/// What was found in a package.
+#[derive(Debug)]
+pub(crate) struct Found<T> {
+    /// The results of the work on members, and the faults of those that cannot be read, in order.
+    pub(crate) results: Vec<Result<T, Fault>>,
+    /// The number of all members.
+    pub(crate) members: usize,
+}
+
+/// Something that keeps members from being read.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// The member; empty for the package.
+    pub(crate) path: MemberPath,
+    pub(crate) error: Error,
 }
 
 impl Package {
     /// Opens a file if it is a package; `None` if it is something else.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading; `InvalidData` for a package that is damaged.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
         if path.as_os_str() == "-" || !path.is_file() {
             return Ok(None);
@@ -29,74 +65,121 @@ impl Package {
         let file = open_regular(path)?;
         let mut head = Vec::new();
         Positioned::new(&file).take(HEAD).read_to_end(&mut head)?;
-        if FileFormat::sniff(&head) != FileFormat::Zip {
-            return Ok(None);
-        }
-        let zip = Zip::read(Positioned::new(&file))?;
-        Ok(Some(Package { file, zip }))
-    }
-
-    /// Returns a member as a file without a name, which lies in memory where the system can do that; `None` if it is nothing
-    /// that holds device code.
-    ///
-    /// # Errors
-    ///
-    /// Those of reading; a member of more than `max` bytes.
-    pub(crate) fn extract(&self, member: &Member, max: u64) -> io::Result<Option<File>> {
-        if member.is_directory() || member.size() == 0 {
-            return Ok(None);
-        }
-        let mut reader = self.zip.open(member, Positioned::new(&self.file))?;
-        let mut head = Vec::new();
-        reader.by_ref().take(HEAD).read_to_end(&mut head)?;
-        let format = FileFormat::sniff(&head);
-        if !format.is_read() || matches!(format, FileFormat::Empty | FileFormat::LinkerScript) {
-            return Ok(None);
-        }
-        if member.size() > max {
-            let size = member.size();
-            let text = format!("has {size} bytes, more than --max-decompressed={max}");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
-        }
-        let mut file = nameless()?;
-        file.write_all(&head)?;
-        let mut buffer = vec![0; 1 << 17];
-        loop {
-            let n = reader.read(&mut buffer)?;
-            if n == 0 {
-                return Ok(Some(file));
+        let form = match sniff(&head) {
+            Some(PackageKind::Zip) => Form::Zip(Zip::read(Positioned::new(&file))?),
+            Some(kind) => Form::Stream(kind),
+            None if FileFormat::sniff(&head) == FileFormat::Tar => {
+                let text = "tar archive whose first header has a wrong checksum";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-            file.write_all(buffer.get(..n).unwrap_or_default())?;
-        }
+            None if is_compressed_tar(&head, &file) => Form::Stream(PackageKind::Tar),
+            None => return Ok(None),
+        };
+        Ok(Some(Package { file, form }))
     }
 
-    /// Returns the bytes of a small member, such as a list of files.
-    pub(crate) fn text(&self, member: &Member) -> io::Result<String> {
-        if member.size() > MOST_OF_TEXT {
-            let text = format!("{}: larger than {MOST_OF_TEXT} bytes", member.path());
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    /// Does something with each member that is a file, those of packages in the package among them, and returns the results
+    /// that are there, in order. Members of zip archives are read by several threads.
+    pub(crate) fn each<T: Send>(
+        &self,
+        threads: NonZeroUsize,
+        work: &(impl Fn(&Member, &mut dyn Read) -> io::Result<Option<T>> + Sync),
+    ) -> Found<T> {
+        let visitor = || Each { work, found: Found { results: Vec::new(), members: 0 } };
+        let fault = |error| Err(Fault { path: MemberPath::default(), error });
+        match &self.form {
+            Form::Stream(_) => {
+                let mut visitor = visitor();
+                let reader = BufReader::with_capacity(1 << 16, Positioned::new(&self.file));
+                let walked = walk(reader, &Options::default(), &mut visitor);
+                visitor.found.results.extend(walked.err().map(fault));
+                visitor.found
+            }
+            Form::Zip(zip) => {
+                let walker = Walker::new(&Options::default(), zip.file_len());
+                let mut all = Found { results: Vec::new(), members: 0 };
+                let indexes: Vec<usize> = (0..zip.members().len()).collect();
+                let read = |index: &usize| {
+                    let (mut visitor, reader) = (visitor(), Positioned::new(&self.file));
+                    let walked = walker.zip_member(zip, *index, reader, &mut visitor);
+                    visitor.found.results.extend(walked.err().map(fault));
+                    visitor.found
+                };
+                let _: Result<(), ()> =
+                    parallel::in_order(threads, &indexes, read, |_, found: Found<T>| {
+                        all.members += found.members;
+                        all.results.extend(found.results);
+                        Ok(())
+                    });
+                all
+            }
         }
-        let mut text = String::new();
-        self.zip.open(member, Positioned::new(&self.file))?.read_to_string(&mut text)?;
-        Ok(text)
     }
 }
 
-/// The most bytes of a list of files.
-const MOST_OF_TEXT: u64 = 1 << 28;
-
-/// Creates a file that has no name.
-#[cfg(target_os = "linux")]
-fn nameless() -> io::Result<File> {
-    use rustix::fs::{MemfdFlags, memfd_create};
-    match memfd_create("offload", MemfdFlags::CLOEXEC) {
-        Ok(file) => Ok(file.into()),
-        Err(_) => tempfile::tempfile(),
+/// Returns whether a file is a compressed tar file, or one that claims to be and is damaged.
+fn is_compressed_tar(head: &[u8], file: &File) -> bool {
+    struct Nothing;
+    impl Visitor for Nothing {
+        fn member(&mut self, _: &Member, _: &mut dyn Read) -> Result<(), Error> {
+            Err(Error::refused("the first member is enough"))
+        }
+    }
+    if Codec::sniff(head) == Codec::None {
+        return false;
+    }
+    let reader = BufReader::new(Positioned::new(file));
+    match walk(reader, &Options::default(), &mut Nothing) {
+        Ok(_) => true,
+        Err(error) => matches!(error.kind(), ErrorKind::Refused | ErrorKind::Malformed),
     }
 }
 
-/// Creates a file that has no name.
-#[cfg(not(target_os = "linux"))]
-fn nameless() -> io::Result<File> {
-    tempfile::tempfile()
+struct Each<'w, W, T> {
+    work: &'w W,
+    found: Found<T>,
+}
+
+impl<T, W: Fn(&Member, &mut dyn Read) -> io::Result<Option<T>>> Visitor for Each<'_, W, T> {
+    fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
+        self.found.members += 1;
+        if member.kind() == MemberKind::File {
+            self.found.results.extend((self.work)(member, contents)?.map(Ok));
+        }
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        // The others do not keep the members from being read: `verify` tells of them.
+        if matches!(
+            finding.kind,
+            FindingKind::Unread | FindingKind::Damaged | FindingKind::Encrypted
+        ) {
+            self.found.results.push(Err(Fault { path: finding.path, error: finding.error }));
+        }
+    }
+}
+
+/// Reads a member if a walk would read it as a file: `None` if not.
+///
+/// # Errors
+///
+/// Those of the reader, and of a full disk; `FileTooLarge` if more than `max` bytes are to be kept.
+pub(crate) fn store(
+    contents: &mut dyn Read,
+    keep: Keep<'_>,
+    max: u64,
+) -> io::Result<Option<Store>> {
+    let mut head = Vec::new();
+    contents.take(HEAD).read_to_end(&mut head)?;
+    match may_hold_code(&head) {
+        true => Store::read(&head, contents, keep, max).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Returns whether a walk reads files that start like this.
+pub(crate) fn may_hold_code(head: &[u8]) -> bool {
+    let format = FileFormat::sniff(head);
+    format.is_read() && !matches!(format, FileFormat::Empty | FileFormat::LinkerScript)
 }

@@ -3,17 +3,26 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
+use crate::store::Holes;
+
 /// A position of its own in a file that others read, too. Moving it costs nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Positioned<'f> {
     file: &'f File,
+    /// What cannot be read.
+    holes: Option<&'f Holes>,
     position: u64,
 }
 
 impl<'f> Positioned<'f> {
     /// Creates the start of a file.
     pub(crate) fn new(file: &'f File) -> Self {
-        Positioned { file, position: 0 }
+        Positioned { file, holes: None, position: 0 }
+    }
+
+    /// Creates the start of a file in which some bytes are missing.
+    pub(crate) fn with_holes(file: &'f File, holes: &'f Holes) -> Self {
+        Positioned { holes: Some(holes), ..Positioned::new(file) }
     }
 
     /// Returns whether several threads may read at the same time: elsewhere reading moves the position of the file
@@ -25,7 +34,12 @@ impl<'f> Positioned<'f> {
 
 impl Read for Positioned<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let read = read_at(self.file, buf, self.position)?;
+        let mut len = buf.len();
+        if let Some(holes) = self.holes {
+            let readable = holes.readable(self.position, len as u64)?;
+            len = usize::try_from(readable).unwrap_or(len);
+        }
+        let read = read_at(self.file, buf.get_mut(..len).unwrap_or_default(), self.position)?;
         self.position = self.position.saturating_add(read as u64);
         Ok(read)
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use crate::output::{How, Outputs};
 use crate::permissions::NewPermissions;
-use crate::report;
 use crate::stamp::Stamp;
-use gpu_packages::record::{self, Hash, Hasher};
+use crate::{input, report};
+use gpu_packages::{Algorithm, Hash, hash_reader};
 
 /// A list of the files of one distribution.
 #[derive(Debug)]
@@ -119,12 +119,12 @@ impl Record {
         let base = record.base();
         let listed: Vec<PathBuf> = match format {
             Format::Python => {
-                let rows = record::rows(&record.text).flatten();
-                rows.map(|row| below(&base, &row.path)).collect()
+                let rows = gpu_packages::Record::parse(record.text.as_bytes())?;
+                rows.rows().map(|row| below(&base, &input::path(row.path()))).collect()
             }
             Format::Conda => {
                 let listed = listed_by_conda(&record.text);
-                listed.into_iter().map(|file| below(&base, &file.path)).collect()
+                listed.into_iter().map(|file| below(&base, Path::new(&file.path))).collect()
             }
         };
         record.files = listed.into_iter().filter(|path| wanted.contains(path)).collect();
@@ -167,49 +167,41 @@ impl Record {
     }
 
     fn corrected_rows(&self, changed: &BTreeSet<PathBuf>) -> io::Result<(String, usize)> {
-        let (base, mut text, mut count) = (self.base(), String::new(), 0);
-        for row in record::rows(&self.text) {
-            let row = match row {
-                Ok(row) => row,
-                Err(line) => {
-                    text.push_str(line);
-                    continue;
-                }
-            };
-            let path = below(&base, &row.path);
+        let (base, mut count) = (self.base(), 0);
+        let mut record = gpu_packages::Record::parse(self.text.as_bytes())?;
+        let rows: Vec<(Vec<u8>, Option<u64>)> =
+            record.rows().map(|row| (row.path().to_vec(), row.size())).collect();
+        for (name, size) in rows {
+            let path = below(&base, &input::path(&name));
             if !self.files.contains(&path) {
-                text.push_str(row.line());
                 continue;
             }
             let Ok(metadata) = fs::metadata(&path) else {
+                record.remove(&name);
                 count += 1;
                 continue;
             };
-            if !changed.contains(&path) && row.size.parse() == Ok(metadata.len()) {
-                text.push_str(row.line());
-                continue;
+            if changed.contains(&path) || size != Some(metadata.len()) {
+                record
+                    .replace(&name, metadata.len(), |algorithm| Ok(hashed(&path, algorithm)?.1))?;
+                count += 1;
             }
-            let unknown = || io::Error::other(format!("unknown kind of hash: {}", row.hash));
-            let (hash, size) = hashed(&path, Hasher::like(row.hash).ok_or_else(unknown)?)?;
-            let line = row.with(&hash, size);
-            count += usize::from(line != row.line());
-            text.push_str(&line);
         }
+        let text = String::from_utf8(record.to_vec()).map_err(io::Error::other)?;
         Ok((text, count))
     }
 
     fn corrected_json(&self, changed: &BTreeSet<PathBuf>) -> io::Result<(String, usize)> {
         let (base, mut text, mut count) = (self.base(), self.text.clone(), 0);
         for listed in listed_by_conda(&self.text) {
-            let path = below(&base, &listed.path);
+            let path = below(&base, Path::new(&listed.path));
             let Some(size) = fs::metadata(&path).ok().filter(|_| self.files.contains(&path)) else {
                 continue;
             };
             if !changed.contains(&path) && listed.size == Some(size.len()) {
                 continue;
             }
-            let hasher = Hasher::like("sha256").ok_or(io::ErrorKind::Unsupported)?;
-            let (hash, size) = hashed(&path, hasher)?;
+            let (size, hash) = hashed(&path, Algorithm::Sha256)?;
             // Only these two values change, and the rest of the file keeps its bytes.
             let quoted = serde_json::to_string(&listed.path)?;
             let Some(object) = object_around(&text, &format!("\"_path\": {quoted}")) else {
@@ -219,7 +211,7 @@ impl Record {
             if let Some(old) = &listed.hash {
                 let place = "\"sha256_in_prefix\": ";
                 let (old, hash) =
-                    (format!("{place}\"{old}\""), format!("{place}\"{}\"", hash.hex()));
+                    (format!("{place}\"{old}\""), format!("{place}\"{}\"", hash.to_hex()));
                 new = new.replacen(&old, &hash, 1);
             }
             if let Some(old) = listed.size {
@@ -234,9 +226,9 @@ impl Record {
 }
 
 /// Returns a path below a directory, as the system spells it: parts that lead up and down again go.
-fn below(base: &Path, path: &str) -> PathBuf {
+fn below(base: &Path, path: &Path) -> PathBuf {
     let mut found = base.to_owned();
-    for component in Path::new(path).components() {
+    for component in path.components() {
         match component {
             Component::ParentDir => {
                 found.pop();
@@ -248,19 +240,9 @@ fn below(base: &Path, path: &str) -> PathBuf {
     found
 }
 
-/// Reads a file.
-fn hashed(path: &Path, mut hasher: Hasher) -> io::Result<(Hash, u64)> {
-    let mut file = File::open(path)?;
-    let (mut buffer, mut size) = (vec![0; 1 << 17], 0);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok((hasher.finish(), size)),
-            n => {
-                hasher.update(buffer.get(..n).unwrap_or_default());
-                size += n as u64;
-            }
-        }
-    }
+/// Returns size and hash of a file.
+fn hashed(path: &Path, algorithm: Algorithm) -> io::Result<(u64, Hash)> {
+    hash_reader(algorithm, &mut File::open(path)?)
 }
 
 /// Returns the files in a list of conda's.

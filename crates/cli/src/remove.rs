@@ -11,6 +11,7 @@ use crate::edit::{
 };
 use crate::failure::Failure;
 use crate::help::More;
+use crate::store::Keep;
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -75,6 +76,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         options: &args.options,
         images: NewImages::default(),
         work: Work::Edit,
+        keep: Keep::All,
     };
     editor.run(|subject, _| decide(args, subject))
 }

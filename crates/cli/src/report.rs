@@ -151,13 +151,12 @@ fn not_read(format: FileFormat) -> String {
         FileFormat::Unknown => {
             "unknown format: expected an object, library, archive or container".to_owned()
         }
-        FileFormat::Zip => {
-            "is a zip archive: read as a file with a name only, not from a pipe or another file"
-                .to_owned()
+        FileFormat::Zip | FileFormat::Tar | FileFormat::Deb | FileFormat::Rpm => {
+            let article = article(format);
+            format!(
+                "is {article}{format}: read as a file with a name only, not from a pipe or another file"
+            )
         }
-        FileFormat::Tar => "is a tar archive: packages are not read; unpack it first".to_owned(),
-        FileFormat::Deb => "is a Debian package: packages are not read; unpack it first".to_owned(),
-        FileFormat::Rpm => "is an RPM package: packages are not read; unpack it first".to_owned(),
         FileFormat::MetalLibrary | FileFormat::DirectX | FileFormat::LtoIr | FileFormat::Mlir => {
             format!("is {}{format}: not supported", article(format))
         }
@@ -168,7 +167,9 @@ fn not_read(format: FileFormat) -> String {
 
 fn article(format: FileFormat) -> &'static str {
     match format {
-        FileFormat::MetalLibrary | FileFormat::DirectX => "a ",
+        FileFormat::Rpm => "an ",
+        FileFormat::MetalLibrary | FileFormat::DirectX | FileFormat::Zip => "a ",
+        FileFormat::Tar | FileFormat::Deb => "a ",
         _ => "",
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use bundle_format::EntryId;
 use device_select::{Fate, Rule, database_target, is_host, is_misnamed};
 use fat_edit::{EditableContainer, EditableFile};
 use fat_object::{ContainerKind, FileFormat, ImageInfo};
@@ -16,6 +17,7 @@ use crate::edit::{
 use crate::failure::Failure;
 use crate::help::More;
 use crate::select::Request;
+use crate::store::Keep;
 use crate::suggest::generic;
 
 /// The most faults of one kind that are reported one by one.
@@ -115,11 +117,16 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         true => Rule::Keep { wanted: wanted(), exact: args.exact, drop_ptx: args.drop_ptx },
         false => Rule::Drop { wanted: wanted() },
     };
+    let is_kept = |id: &str| {
+        let id = EntryId::parse(id).ok();
+        id.is_none_or(|id| id.is_host() || rule.keeps(&id.target()))
+    };
     let editor = Editor {
         files: &args.files,
         options: &args.options,
         images: NewImages::default(),
         work: Work::Edit,
+        keep: Keep::Images(&is_kept),
     };
     let goes = |path: &Path| {
         let target = args.databases.then(|| database_target(&path.to_string_lossy())).flatten();

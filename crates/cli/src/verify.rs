@@ -1,7 +1,7 @@
 //! `offload verify`: structure, bounds, hashes and composition rules.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use byte_parts::ReadSeek;
@@ -9,10 +9,15 @@ use fat_object::{
     Container, ContainerKind, FileFormat, Finding, Image, PathStep, Summary, Visitor,
 };
 
+use gpu_packages::Verified;
+
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::naming::triple_text;
+use crate::opened::open_regular;
 use crate::parallel::Threads;
+use crate::positioned::Positioned;
+use crate::store::Keep;
 use crate::{Outcome, input, report, style};
 
 pub(crate) const MORE: More = More {
@@ -28,8 +33,9 @@ pub(crate) const MORE: More = More {
 /// Check structure, bounds, hashes and rules of composition
 ///
 /// Compressed bundles are decompressed and compared with their hashes. Prints one line for each finding, or one
-/// line for a valid file. Exits with 1 if there is a finding or a file cannot be checked: packages (wheels, deb,
-/// RPM, tar), compressed files, unknown formats and empty standard input are errors. Objects, libraries, linker
+/// line for a valid file. Packages (wheels, zip, tar, deb, conda, RPM) are compared with their checksums and records as
+/// well: CRC-32, RECORD, md5sums, paths.json, names of blobs. Exits with 1 if there is a finding or a file cannot be
+/// checked: other compressed files, unknown formats and empty standard input are errors. Objects, libraries, linker
 /// scripts and empty files without device code are valid, unless --require-images is given.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
@@ -49,15 +55,26 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut out = style::plain_stdout();
     let check = |file: &Input, threads| {
+        if file.is_package() {
+            return Checked::Package(verify_package(file.path()));
+        }
         let mut findings = Findings::default();
         let mut visitor = Checker { file, findings: &mut findings };
         let options = args.limits.options().with_check_compressed(true);
         let result = file.walk(args.limits.max_input, &options, threads, &mut visitor);
-        (result, findings)
+        Checked::File(result, findings)
     };
-    let inputs = Inputs::find(&args.files);
-    let looked =
-        inputs.look(&args.limits, args.threads, "checking", check, |file, (result, visitor)| {
+    let inputs = Inputs::find(&args.files).with_packages();
+    let looked = inputs.look(
+        (&args.limits, Keep::Heads),
+        args.threads,
+        "checking",
+        check,
+        |file, checked| {
+            let (result, visitor) = match checked {
+                Checked::File(result, visitor) => (result, visitor),
+                Checked::Package(checked) => return report_package(&mut out, file, checked),
+            };
             if file.is_passed_over(result.as_ref().is_ok_and(|summary| summary.images > 0), &result)
             {
                 return Ok(Seen::Nothing);
@@ -84,9 +101,57 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                     Ok(Seen::Faults)
                 }
             }
-        })?;
+        },
+    )?;
     out.flush()?;
     Ok(if args.require_images { looked.needing_code() } else { looked.outcome() })
+}
+
+/// What a check says.
+enum Checked {
+    File(io::Result<Summary>, Findings),
+    Package(io::Result<Verified>),
+}
+
+/// Compares all members of a package with its checksums and records.
+fn verify_package(path: &Path) -> io::Result<Verified> {
+    let file = open_regular(path)?;
+    let reader = BufReader::with_capacity(1 << 16, Positioned::new(&file));
+    Ok(gpu_packages::verify(reader, &gpu_packages::Options::default())?)
+}
+
+/// Prints a line for each finding of a package, or one if there is none.
+fn report_package(
+    out: &mut impl Write,
+    file: &Input,
+    checked: io::Result<Verified>,
+) -> io::Result<Seen> {
+    let name = style::printable(file.name());
+    let verified = match checked {
+        Ok(verified) => verified,
+        Err(error) => {
+            out.flush()?;
+            report::error(&format_args!("{}: {}", file.name(), report::reason(&error)));
+            return Ok(Seen::Faults);
+        }
+    };
+    for finding in &verified.findings {
+        // A member is named by the package and its path.
+        let colon = if finding.path.is_empty() { ": " } else { ":" };
+        writeln!(out, "{name}{colon}{}", style::printable(&finding.to_string()))?;
+    }
+    if !verified.findings.is_empty() {
+        return Ok(Seen::Faults);
+    }
+    let members = usize::try_from(verified.members).unwrap_or(usize::MAX);
+    let members = count(members, "member");
+    let recorded = match verified.recorded {
+        0 => String::new(),
+        n => format!(", {n} with the recorded hash"),
+    };
+    writeln!(out, "{name}: ok, {}, {members}{recorded}", verified.kind)?;
+    // Whether it holds device code is another question.
+    Ok(Seen::Nothing)
 }
 
 /// Returns the text for a file without findings, or the reason why it does not pass.

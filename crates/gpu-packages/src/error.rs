@@ -1,88 +1,200 @@
-//! Errors in packages.
+//! Errors and findings.
 
-use std::{fmt, io};
+use std::fmt;
+use std::io;
 
-/// An error in a package. The text says what is wrong, where, and what was expected.
-#[derive(Debug)]
-pub struct Error {
+use crate::path::MemberPath;
+
+/// Error of reading or writing a package.
+///
+/// The text says what is wrong, what was expected and what was found; [`kind`](Self::kind) and
+/// [`offset`](Self::offset) are for programs.
+pub struct Error(Box<Inner>);
+
+struct Inner {
     kind: ErrorKind,
+    offset: Option<u64>,
     text: String,
     source: Option<io::Error>,
 }
 
 /// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The data is not of this format.
-    NotThisFormat,
-    /// The package is damaged, or contradicts itself.
+    /// The file is not a package of a known format.
+    NotAPackage,
+    /// The file ends before the package does.
+    Truncated,
+    /// A header, a table or a record is not what it should be.
     Malformed,
-    /// A compression, an encryption or a form that is not read or written.
+    /// The package uses a feature or a codec that this build lacks.
     Unsupported,
-    /// A member is larger than the caller allows.
+    /// The work would exceed a limit of the caller.
     Limit,
-    /// An error of reading.
+    /// A checksum, hash or size of contents differs from the recorded one.
+    Mismatch,
+    /// A compressed stream is malformed.
+    Codec,
+    /// The change is not possible, or the caller refused it.
+    Refused,
+    /// The package is signed, and a change would make the signature invalid.
+    Signed,
+    /// The input or the output failed.
     Io,
 }
 
 impl Error {
+    #[cold]
     pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
-        Error { kind, text: text.into(), source: None }
+        Error(Box::new(Inner { kind, offset: None, text: text.into(), source: None }))
     }
 
-    pub(crate) fn malformed(text: impl Into<String>) -> Self {
-        Error::new(ErrorKind::Malformed, text)
+    #[cold]
+    pub(crate) fn at(kind: ErrorKind, offset: u64, text: impl Into<String>) -> Self {
+        let mut error = Self::new(kind, text);
+        error.0.offset = Some(offset);
+        error
+    }
+
+    /// Creates an error of a visitor of its own, for a [`Visitor`](crate::Visitor) that ends a walk.
+    #[must_use]
+    pub fn refused(text: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Refused, text)
+    }
+
+    /// An error of the file itself, whatever its kind.
+    #[cold]
+    pub(crate) fn of_file(error: io::Error) -> Self {
+        let mut made = Self::from(error);
+        if made.0.source.is_some() {
+            made.0.kind = ErrorKind::Io;
+        }
+        made
+    }
+
+    /// Says what was read.
+    #[must_use]
+    pub(crate) fn while_reading(mut self, what: impl fmt::Display) -> Self {
+        self.0.text = format!("{what}: {}", self.0.text);
+        self
     }
 
     /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
     }
 
-    /// Returns the error of reading.
+    /// Returns the place of the fault in the innermost package that is not compressed, in bytes.
     #[must_use]
-    pub fn io(&self) -> Option<&io::Error> {
-        self.source.as_ref()
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0.text)?;
+        if let Some(offset) = self.0.offset {
+            write!(f, " (at {offset:#x})")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("offset", &self.0.offset)
+            .field("text", &self.0.text)
+            .finish()
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_ref().map(|error| error as _)
+        self.0.source.as_ref().map(|error| error as _)
     }
 }
 
+/// An [`Error`] that passed through a reader comes out as it was.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
-        Error { kind: ErrorKind::Io, text: error.to_string(), source: Some(error) }
+        match error.downcast::<Error>() {
+            Ok(error) => error,
+            Err(error) => {
+                let kind = match error.kind() {
+                    io::ErrorKind::UnexpectedEof => ErrorKind::Truncated,
+                    _ => ErrorKind::Io,
+                };
+                let mut made = Self::new(kind, error.to_string());
+                made.0.source = Some(error);
+                made
+            }
+        }
     }
 }
 
-impl From<rawzip::Error> for Error {
-    fn from(error: rawzip::Error) -> Self {
-        match error.kind() {
-            rawzip::ErrorKind::IO(_) => Error::new(ErrorKind::Io, error.to_string()),
-            rawzip::ErrorKind::MissingEndOfCentralDirectory => {
-                Error::new(ErrorKind::NotThisFormat, "zip archive without its directory at the end")
-            }
-            _ => Error::malformed(format!("zip archive: {error}")),
-        }
+impl From<byte_parts::WriteError> for Error {
+    fn from(error: byte_parts::WriteError) -> Self {
+        Self::from(io::Error::from(error))
     }
 }
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        match error.source {
-            Some(source) => source,
-            None => io::Error::new(io::ErrorKind::InvalidData, error),
+        let kind = match error.kind() {
+            ErrorKind::Truncated => io::ErrorKind::UnexpectedEof,
+            ErrorKind::Io => error.0.source.as_ref().map_or(io::ErrorKind::Other, io::Error::kind),
+            ErrorKind::Unsupported => io::ErrorKind::Unsupported,
+            _ => io::ErrorKind::InvalidData,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+/// Something in a package that is wrong or suspicious, with its place.
+#[derive(Debug)]
+pub struct Finding {
+    /// The member that it is about; empty if it is about the package.
+    pub path: MemberPath,
+    /// The kind of the finding.
+    pub kind: FindingKind,
+    /// The description.
+    pub error: Error,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.is_empty() {
+            true => fmt::Display::fmt(&self.error, f),
+            false => write!(f, "{}: {}", self.path, self.error),
         }
     }
+}
+
+/// Kind of a [`Finding`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// A package in the package cannot be read any further, or a limit was met.
+    Unread,
+    /// Contents of a member are damaged, or cannot be decompressed.
+    Damaged,
+    /// A name is absolute, or has `..`, a backslash, a drive letter or a control character.
+    UnsafeName,
+    /// Two members have the same name.
+    Duplicate,
+    /// Members share bytes.
+    Overlap,
+    /// The local header of a member differs from the central directory.
+    HeaderMismatch,
+    /// Bytes of the file belong to no member.
+    Gap,
+    /// A member is encrypted.
+    Encrypted,
+    /// A record lacks a file, or has a wrong hash or size.
+    Record,
 }

@@ -1,45 +1,122 @@
-//! Packages with device code: members as streams, and packages with some members changed and records that are right.
+//! Wheels, zip, tar, deb, rpm and conda packages: members as streams, and changes that keep the records of a package
+//! right.
 //!
-//! [`Zip`] reads zip archives, wheels among them, and writes them again with some members changed: all others are copied as they
-//! are. [`record`] reads and corrects `RECORD`, the list of files of a wheel or of an installed Python distribution.
+//! Nothing is unpacked to disk. Packages are recognised by content, not by name; packages in packages are read to a
+//! bounded depth.
+//!
+//! # Reading
+//!
+//! [`walk()`] hands each member with a reader of its contents to a [`Visitor`], in the order of the file:
 //!
 //! ```
-//! use std::collections::BTreeMap;
-//! use std::io::{Cursor, Read, Write};
+//! use std::io::{Cursor, Read};
+//! use gpu_packages::{Error, Member, Options, Visitor, walk};
 //!
-//! use gpu_packages::{Contents, Zip};
+//! struct Sizes(Vec<(String, u64)>);
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let wheel: &[u8] = b"PK\x03\x04\x0a\0\0\0\0\0\0\0\0\0\xc2\x41\x24\x35\x03\0\0\0\x03\0\0\0\x01\0\0\0aabc\
-//! #     PK\x01\x02\x14\x03\x0a\0\0\0\0\0\0\0\0\0\xc2\x41\x24\x35\x03\0\0\0\x03\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0a\
-//! #     PK\x05\x06\0\0\0\0\x01\0\x01\0\x2f\0\0\0\x22\0\0\0\0\0";
-//! let zip = Zip::read(Cursor::new(wheel))?;
-//! let member = &zip.members()[0];
-//! let mut bytes = Vec::new();
-//! zip.open(member, Cursor::new(wheel))?.read_to_end(&mut bytes)?;
-//! assert_eq!((member.path(), &bytes[..]), ("a", &b"abc"[..]));
+//! impl Visitor for Sizes {
+//!     fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
+//!         let size = std::io::copy(contents, &mut std::io::sink())?;
+//!         self.0.push((member.path().to_string(), size));
+//!         Ok(())
+//!     }
+//! }
 //!
-//! let mut new = Contents::like(member, 6);
-//! new.write_all(b"other")?;
-//! let changes = BTreeMap::from([(0, Some(new.finish()?))]);
-//! let parts = zip.rewrite(Cursor::new(wheel), &changes)?;
-//! let changed = parts.to_vec(|_| wheel)?;
-//! let zip = Zip::read(Cursor::new(&changed))?;
-//! assert_eq!(zip.members()[0].size(), 5);
-//! # Ok(())
-//! # }
+//! # let mut file = vec![0; 1536];
+//! # file[..5].copy_from_slice(b"a.txt");
+//! # file[124..136].copy_from_slice(b"00000000003\0");
+//! # file[148..156].fill(b' ');
+//! # file[257..265].copy_from_slice(b"ustar\x0000");
+//! # let sum: u32 = file[..512].iter().map(|&byte| u32::from(byte)).sum();
+//! # file[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+//! # file[512..515].copy_from_slice(b"abc");
+//! let mut sizes = Sizes(Vec::new());
+//! walk(Cursor::new(file), &Options::default(), &mut sizes)?;
+//! assert_eq!(sizes.0, [("a.txt".to_owned(), 3)]);
+//! # Ok::<(), Error>(())
 //! ```
+//!
+//! Members of a zip file are independent: [`Zip`] gives random access, and [`Walker::zip_member`] is the walk of one
+//! member, for threads.
+//!
+//! | package | layers that have no name | name of a member |
+//! |---|---|---|
+//! | wheel, zip | | `pkg/libfoo.so` |
+//! | tar, also with gzip, xz, zstd, bzip2 | the compression | `usr/lib/libfoo.so`, without `./` |
+//! | deb | `data.tar.*` | `usr/lib/libfoo.so`; `control.tar:md5sums` |
+//! | rpm | the compressed cpio file | `usr/lib/libfoo.so` |
+//! | conda | `pkg-*.tar.zst`, `info-*.tar.zst` | `lib/libfoo.so`, `info/paths.json` |
+//! | any in any other | | `layer.tar:usr/lib/libfoo.so` |
+//!
+//! # Changing
+//!
+//! - [`WheelEdit`] replaces members of a wheel. Rows of changed members in `RECORD` get new hashes and sizes; all other
+//!   members are copied as they are, by the kernel from file to file.
+//! - [`ZipEdit`] does so for other zip files.
+//! - [`rewrite_tar`] and [`rewrite_deb`] replace members of tar files and Debian packages, which are compressed again.
+//! - [`Record`] changes the text of a `RECORD`, for installed distributions.
+//!
+//! # Checking
+//!
+//! [`verify()`] reads all contents, and compares them with checksums and records: `RECORD`, `md5sums`, `paths.json`.
+//!
+//! # Robustness
+//!
+//! [`Options`] bounds decompressed bytes, depth and memory. Readers give at most the size that a package states. Unsafe
+//! names (`..`, absolute ones), duplicates, overlaps, contradicting headers and hidden bytes are a [`Finding`] each.
+//! No input makes this crate panic.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `bzip2` | yes | bzip2 in pure Rust |
+//! | `ruzstd` | yes | zstd in pure Rust |
+//! | `xz` | yes | xz in pure Rust |
+//! | `zstd` | no | zstd by libzstd (C), preferred where both are on: all levels |
+//!
+//! Deflate and gzip are always there, in pure Rust. Rust 1.88 or later.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 
+mod ar;
+mod codec;
+mod cpio;
+mod deb;
 mod error;
-pub mod record;
+mod hash;
+mod limits;
+mod path;
+mod record;
+mod rewrite;
+mod rpm;
+mod tar;
+mod verify;
+mod walk;
+mod wheel;
 mod zip;
 
-pub use error::{Error, ErrorKind};
-pub use zip::{Contents, ContentsWriter, Member, MemberReader, Zip};
+pub use codec::{Codec, Encoder};
+pub use deb::{DebRecords, set_installed_size};
+pub use error::{Error, ErrorKind, Finding, FindingKind};
+pub use hash::{Algorithm, Hash, Hasher, hash_reader};
+pub use limits::Options;
+pub use path::{MemberPath, unsafe_name};
+pub use record::{Record, Row};
+pub use rewrite::{Original, Replacement, RewriteOptions, Rewritten, rewrite_deb, rewrite_tar};
+pub use tar::{TarKind, TarMember, TarReader};
+pub use verify::{Verified, verify};
+pub use walk::{Member, MemberKind, PackageKind, Visitor, Walker, sniff, walk};
+pub use wheel::{WheelEdit, dist_info, read_record, wheel_file_name};
+pub use zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMember, ZipMemberReader};
 
+/// The code of the README compiles and runs.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Returns the number of 32 bits at an offset, the largest byte first.
+fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_be_bytes)
+}

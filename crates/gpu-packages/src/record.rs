@@ -1,227 +1,248 @@
-//! `RECORD` of Python distributions: a line for each file, with its path, hash and size.
-//!
-//! The Python Packaging User Guide, "Recording installed projects": comma-separated values, hashes as
-//! `sha256=` and Base64 for URLs without padding.
+//! `RECORD`, the list of the files of a wheel or an installed distribution.
 
-use std::borrow::Cow;
+use std::ops::Range;
 
-use sha2::{Digest, Sha256, Sha384, Sha512};
+use crate::error::{Error, ErrorKind};
+use crate::hash::{Algorithm, Hash};
+use crate::path::Shown;
 
-/// A line.
-#[derive(Debug, PartialEq)]
-pub struct Row<'a> {
-    /// The path below the directory of the distribution, with `/`.
-    pub path: Cow<'a, str>,
-    /// The hash, as it is written: `sha256=...`, or nothing.
-    pub hash: &'a str,
-    /// The size in bytes, as it is written, or nothing.
-    pub size: &'a str,
-    /// The line, with its end.
-    line: &'a str,
-    /// The path as it is written, with quotes.
-    written: &'a str,
-    end: &'a str,
-}
-
-/// Returns all lines; the text of those that are none of a RECORD.
+/// A `RECORD`: CSV rows of path, hash and size.
+///
+/// The text is kept as it is, quotes, line ends and order included; [`replace`](Self::replace) changes fields of
+/// single rows.
 ///
 /// ```
-/// use gpu_packages::record;
+/// use gpu_packages::{Algorithm, Hash, Record};
 ///
-/// let text = "pkg/libfoo.so,sha256=old,26912\npkg-1.0.dist-info/RECORD,,\n";
-/// let row = record::rows(text).next().ok_or("empty")??;
-/// assert_eq!((&*row.path, row.size), ("pkg/libfoo.so", "26912"));
-///
-/// let mut hasher = record::Hasher::like(row.hash).ok_or("unknown kind of hash")?;
-/// hasher.update(b"");
-/// let line = row.with(&hasher.finish(), 0);
-/// assert_eq!(line, "pkg/libfoo.so,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\n");
+/// let mut record = Record::parse(b"pkg/a.so,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\r\npkg/b.py,,\r\n")?;
+/// let row = record.rows().next().ok_or("it has rows")?;
+/// assert_eq!((row.path(), row.size()), (&b"pkg/a.so"[..], Some(0)));
+/// record.replace(b"pkg/a.so", 3, |algorithm| Ok(Hash::of(algorithm, b"abc")))?;
+/// record.replace(b"pkg/b.py", 3, |algorithm| Ok(Hash::of(algorithm, b"abc")))?;
+/// let expected = b"pkg/a.so,sha256=ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0,3\r\npkg/b.py,,\r\n";
+/// assert_eq!(record.to_vec(), expected);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn rows(text: &str) -> impl Iterator<Item = Result<Row<'_>, &str>> {
-    text.split_inclusive('\n').map(|line| Row::parse(line).ok_or(line))
+#[derive(Clone, Debug)]
+pub struct Record {
+    text: Vec<u8>,
+    rows: Vec<Row>,
 }
 
-impl<'a> Row<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        let whole = line.strip_suffix('\n').unwrap_or(line);
-        let whole = whole.strip_suffix('\r').unwrap_or(whole);
-        let end = line.get(whole.len()..)?;
-        let (written, path) = match whole.strip_prefix('"') {
-            Some(quoted) => {
-                let len = closing_quote(quoted)?;
-                let inside = quoted.get(..len)?;
-                let path = match inside.contains("\"\"") {
-                    true => Cow::Owned(inside.replace("\"\"", "\"")),
-                    false => Cow::Borrowed(inside),
+/// A row of a [`Record`].
+#[derive(Clone, Debug)]
+pub struct Row {
+    path: Vec<u8>,
+    hash: Vec<u8>,
+    size: Vec<u8>,
+    /// The row with its line end, in the text.
+    whole: Range<usize>,
+    /// The two fields in the text; `None` if the row lacks them.
+    fields: Option<(Range<usize>, Range<usize>)>,
+    /// New fields.
+    new: Option<(Vec<u8>, Vec<u8>)>,
+    is_removed: bool,
+}
+
+impl Row {
+    /// Returns the path, without quotes.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
+    /// Returns the field of the hash, `sha256=…`; empty if there is none.
+    #[must_use]
+    pub fn hash_field(&self) -> &[u8] {
+        &self.hash
+    }
+
+    /// Returns the hash, base64 or hexadecimal; `None` if there is none, or one that cannot be read.
+    #[must_use]
+    pub fn hash(&self) -> Option<Hash> {
+        let (algorithm, text) = self.split_hash()?;
+        let algorithm = Algorithm::from_name(algorithm)?;
+        Hash::from_hex(algorithm, text).or_else(|| Hash::from_base64(algorithm, text))
+    }
+
+    fn split_hash(&self) -> Option<(&str, &str)> {
+        std::str::from_utf8(&self.hash).ok()?.split_once('=')
+    }
+
+    /// Returns the size; `None` if there is none, or one that cannot be read.
+    #[must_use]
+    pub fn size(&self) -> Option<u64> {
+        std::str::from_utf8(&self.size).ok()?.parse().ok()
+    }
+
+    /// Returns whether the field of the size is empty.
+    #[must_use]
+    pub fn lacks_size(&self) -> bool {
+        self.size.is_empty()
+    }
+}
+
+impl Record {
+    /// Parses the text of a `RECORD`.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](ErrorKind::Malformed) for quotes that do not end.
+    pub fn parse(text: &[u8]) -> Result<Self, Error> {
+        let mut rows = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            let start = at;
+            let mut fields: Vec<(Vec<u8>, Range<usize>)> = Vec::new();
+            loop {
+                let (value, end) = field(text, at)?;
+                fields.push((value, at..end));
+                at = end;
+                if text.get(at) != Some(&b',') {
+                    break;
+                }
+                at += 1;
+            }
+            at += match text.get(at..) {
+                Some([b'\r', b'\n', ..]) => 2,
+                Some([_, ..]) => 1,
+                _ => 0,
+            };
+            let mut fields = fields.into_iter();
+            let Some((path, _)) = fields.next() else { continue };
+            let (hash, size) = (fields.next(), fields.next());
+            let places = match (&hash, &size) {
+                (Some((_, hash)), Some((_, size))) => Some((hash.clone(), size.clone())),
+                _ => None,
+            };
+            if path.is_empty() && hash.is_none() {
+                // A blank line.
+                continue;
+            }
+            rows.push(Row {
+                path,
+                hash: hash.map(|(value, _)| value).unwrap_or_default(),
+                size: size.map(|(value, _)| value).unwrap_or_default(),
+                whole: start..at,
+                fields: places,
+                new: None,
+                is_removed: false,
+            });
+        }
+        Ok(Record { text: text.to_vec(), rows })
+    }
+
+    /// Returns the rows, as they were parsed.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &Row> {
+        self.rows.iter()
+    }
+
+    /// Replaces size and hash in all rows of a path, and returns the number of such rows. The hash is asked for by the
+    /// algorithm of the row. Empty fields stay empty, and hexadecimal hashes hexadecimal.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](ErrorKind::Unsupported) for an unknown algorithm, and those of `hash`.
+    pub fn replace(
+        &mut self,
+        path: &[u8],
+        size: u64,
+        mut hash: impl FnMut(Algorithm) -> Result<Hash, Error>,
+    ) -> Result<usize, Error> {
+        let mut count = 0;
+        for row in self.rows.iter_mut().filter(|row| row.path == path) {
+            count += 1;
+            let mut new_hash = Vec::new();
+            if !row.hash.is_empty() {
+                let unknown = || {
+                    let field = Shown(&row.hash);
+                    let text = format!(
+                        "RECORD row of {}: expected md5, sha256, sha384 or sha512 as algorithm, found '{field}'",
+                        Shown(&row.path)
+                    );
+                    Error::new(ErrorKind::Unsupported, text)
                 };
-                (whole.get(..len + 2)?, path)
+                let (name, text) = row.split_hash().ok_or_else(unknown)?;
+                let algorithm = Algorithm::from_name(name).ok_or_else(unknown)?;
+                let value = hash(algorithm)?;
+                let value = match Hash::from_hex(algorithm, text) {
+                    Some(_) => value.to_hex(),
+                    None => value.to_base64(),
+                };
+                new_hash = format!("{name}={value}").into_bytes();
             }
-            None => {
-                let path = whole.split(',').next()?;
-                (path, Cow::Borrowed(path))
-            }
-        };
-        let (hash, size) = whole.get(written.len()..)?.strip_prefix(',')?.split_once(',')?;
-        let is_plain = |field: &str| !field.contains([',', '"']);
-        (is_plain(hash) && is_plain(size)).then_some(Row { path, hash, size, line, written, end })
+            let new_size = match row.size.is_empty() {
+                true => Vec::new(),
+                false => size.to_string().into_bytes(),
+            };
+            row.new = Some((new_hash, new_size));
+        }
+        Ok(count)
     }
 
-    /// Returns the line for a file with this hash and size. Fields that the line leaves empty stay empty.
-    pub fn with(&self, hash: &Hash, size: u64) -> String {
-        let hash = if self.hash.is_empty() { String::new() } else { hash.in_record() };
-        let size = if self.size.is_empty() { String::new() } else { size.to_string() };
-        format!("{},{hash},{size}{}", self.written, self.end)
+    /// Removes all rows of a path, and returns their number.
+    pub fn remove(&mut self, path: &[u8]) -> usize {
+        let rows = self.rows.iter_mut().filter(|row| row.path == path);
+        rows.map(|row| row.is_removed = true).count()
     }
 
-    /// Returns the line as it is.
-    pub fn line(&self) -> &'a str {
-        self.line
+    /// Returns the text with the changes.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.text.len());
+        let mut at = 0;
+        for row in &self.rows {
+            if row.is_removed {
+                out.extend_from_slice(self.text.get(at..row.whole.start).unwrap_or_default());
+                at = row.whole.end;
+            } else if let (Some((hash, size)), Some((new_hash, new_size))) = (&row.fields, &row.new)
+            {
+                for (place, old, new) in [(hash, &row.hash, new_hash), (size, &row.size, new_size)]
+                {
+                    if new != old {
+                        out.extend_from_slice(self.text.get(at..place.start).unwrap_or_default());
+                        out.extend_from_slice(new);
+                        at = place.end;
+                    }
+                }
+            }
+        }
+        out.extend_from_slice(self.text.get(at..).unwrap_or_default());
+        out
     }
 }
 
-/// Returns the position of the quote that ends a field.
-fn closing_quote(text: &str) -> Option<usize> {
-    let mut at = 0;
+/// Returns the value of the field at a position, and where it ends.
+fn field(text: &[u8], start: usize) -> Result<(Vec<u8>, usize), Error> {
+    let ends = |byte: &u8| matches!(byte, b',' | b'\n' | b'\r');
+    let rest = text.get(start..).unwrap_or_default();
+    if rest.first() != Some(&b'"') {
+        let end = rest.iter().position(ends).unwrap_or(rest.len());
+        return Ok((rest.get(..end).unwrap_or_default().to_vec(), start.saturating_add(end)));
+    }
+    let mut value = Vec::new();
+    let mut at = 1;
     loop {
-        at += text.get(at..)?.find('"')?;
-        match text.get(at + 1..)?.starts_with('"') {
-            true => at += 2,
-            false => return Some(at),
-        }
-    }
-}
-
-/// A hash of a file in the making.
-#[derive(Debug)]
-pub struct Hasher(Algorithm);
-
-#[derive(Debug)]
-enum Algorithm {
-    Sha256(Sha256),
-    Sha384(Sha384),
-    Sha512(Sha512),
-}
-
-impl Hasher {
-    /// Starts with the algorithm of a hash; `None` if it is not known.
-    pub fn like(hash: &str) -> Option<Self> {
-        Some(Hasher(match hash.split('=').next()? {
-            "sha256" | "" => Algorithm::Sha256(Sha256::new()),
-            "sha384" => Algorithm::Sha384(Sha384::new()),
-            "sha512" => Algorithm::Sha512(Sha512::new()),
-            _ => return None,
-        }))
-    }
-
-    /// Takes the next bytes of the file.
-    pub fn update(&mut self, bytes: &[u8]) {
-        match &mut self.0 {
-            Algorithm::Sha256(hash) => hash.update(bytes),
-            Algorithm::Sha384(hash) => hash.update(bytes),
-            Algorithm::Sha512(hash) => hash.update(bytes),
-        }
-    }
-
-    /// Returns the hash.
-    pub fn finish(self) -> Hash {
-        let (algorithm, bytes) = match self.0 {
-            Algorithm::Sha256(hash) => ("sha256", hash.finalize().to_vec()),
-            Algorithm::Sha384(hash) => ("sha384", hash.finalize().to_vec()),
-            Algorithm::Sha512(hash) => ("sha512", hash.finalize().to_vec()),
-        };
-        Hash { algorithm, bytes }
-    }
-}
-
-/// A hash of a file.
-#[derive(Debug)]
-pub struct Hash {
-    algorithm: &'static str,
-    bytes: Vec<u8>,
-}
-
-impl Hash {
-    /// Returns the text in a RECORD: `sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU`.
-    pub fn in_record(&self) -> String {
-        format!("{}={}", self.algorithm, base64(&self.bytes))
-    }
-
-    /// Returns hexadecimal digits.
-    pub fn hex(&self) -> String {
-        self.bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-}
-
-/// Returns bytes in Base64 for URLs, without padding.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::new();
-    for three in bytes.chunks(3) {
-        let number =
-            (0..3).fold(0_usize, |all, n| all << 8 | three.get(n).map_or(0, |b| (*b).into()));
-        for n in 0..=three.len() {
-            let digit = number >> (18 - 6 * n) & 63;
-            text.push(DIGITS.get(digit).map_or('?', |digit| char::from(*digit)));
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(line: &str) -> Row<'_> {
-        Row::parse(line).unwrap()
-    }
-
-    #[test]
-    fn lines_have_three_fields() {
-        for (line, fields) in [
-            ("a/b.py,sha256=x_y,12\n", ["a/b.py", "sha256=x_y", "12"]),
-            ("a.dist-info/RECORD,,\r\n", ["a.dist-info/RECORD", "", ""]),
-            ("\"a,b\"\"c\".py,,", ["", "", ""]),
-            ("\"a,\"\"b\"\".py\",sha256=x,1", ["a,\"b\".py", "sha256=x", "1"]),
-            ("\"\",,", ["", "", ""]),
-        ] {
-            match Row::parse(line) {
-                Some(row) => assert_eq!([&*row.path, row.hash, row.size], fields, "{line}"),
-                None => assert_eq!(fields, ["", "", ""], "{line}"),
+        match rest.get(at..) {
+            Some([b'"', b'"', ..]) => {
+                value.push(b'"');
+                at += 2;
+            }
+            Some([b'"', ..]) => break,
+            Some([byte, ..]) => {
+                value.push(*byte);
+                at += 1;
+            }
+            _ => {
+                let text = "RECORD: expected a closing quote, found the end";
+                return Err(Error::at(ErrorKind::Malformed, start as u64, text));
             }
         }
-        for line in
-            ["", "\n", "a", "a,b", "a,b,c,d", "\"a", "\"a\"", "\"a\"b,,", "\"a\"\"", "a,\"b\",c"]
-        {
-            assert_eq!(Row::parse(line), None, "{line}");
-        }
     }
-
-    #[test]
-    fn changed_lines_keep_what_they_leave_out() {
-        let hashed = |line: &str| {
-            let mut hasher = Hasher::like(row(line).hash).unwrap();
-            hasher.update(b"abc");
-            row(line).with(&hasher.finish(), 3)
-        };
-        let abc = "sha256=ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0";
-        assert_eq!(hashed("a,sha256=x,9\r\n"), format!("a,{abc},3\r\n"));
-        assert_eq!(hashed("\"a,b\",sha256=x,\n"), format!("\"a,b\",{abc},\n"));
-        assert_eq!(hashed("a,,9"), "a,,3");
-        assert!(
-            hashed("a,sha512=x,9")
-                .starts_with("a,sha512=3a81oZNherrMQXNJriBBMRLm-k6JqX6iCp7u5ktV05ohkpk")
-        );
-        assert!(Hasher::like("md5=x").is_none());
-    }
-
-    #[test]
-    fn base64_has_no_padding() {
-        for (bytes, text) in
-            [("", ""), ("f", "Zg"), ("fo", "Zm8"), ("foo", "Zm9v"), ("\u{3fb}", "z7s")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-        assert_eq!(base64(&[0xfb, 0xff]), "-_8");
-    }
+    at += 1;
+    // Text after the closing quote belongs to the field, as Python's reader has it.
+    let rest = rest.get(at..).unwrap_or_default();
+    let end = rest.iter().position(ends).unwrap_or(rest.len());
+    value.extend_from_slice(rest.get(..end).unwrap_or_default());
+    Ok((value, start.saturating_add(at).saturating_add(end)))
 }

@@ -33,12 +33,12 @@ pub mod linked;
 pub mod load;
 pub mod model;
 pub mod objects;
+pub mod package_files;
 pub mod packages;
 pub mod streams;
 pub mod sycl;
 pub mod walks;
 pub mod wrappers;
-pub mod zips;
 
 /// Bitcode that the tests of `llvm-bitcode` are made of.
 #[path = "../../llvm-bitcode/tests/bits/mod.rs"]

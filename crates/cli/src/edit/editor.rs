@@ -22,6 +22,7 @@ use crate::package::Package;
 use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::stamp::Stamp;
+use crate::store::Keep;
 use crate::{Outcome, input, records, report as messages, style};
 
 /// A file to be edited, for who decides how.
@@ -29,7 +30,7 @@ pub(crate) struct Subject<'a> {
     /// `false` for a file of a directory that is named, and may hold nothing for the command.
     pub(crate) is_named: bool,
     pub(crate) contents: &'a EditableFile,
-    pub(crate) file: &'a File,
+    pub(crate) file: Positioned<'a>,
     pub(crate) limits: &'a input::Limits,
 }
 
@@ -39,6 +40,8 @@ pub(crate) struct Editor<'a> {
     pub(crate) options: &'a Options,
     pub(crate) images: NewImages,
     pub(crate) work: Work,
+    /// The images that are needed of members of packages.
+    pub(crate) keep: Keep<'a>,
 }
 
 impl Editor<'_> {
@@ -168,6 +171,11 @@ impl Editor<'_> {
             Ok(Some(package)) if self.images.files.is_empty() => {
                 self.edit_package(file, &package, goes, decide)
             }
+            Ok(Some(_)) => {
+                Err("is a package: images are added and replaced in files by themselves"
+                    .to_owned()
+                    .into())
+            }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.into()),
             _ => self.edit(file, decide).map(|row| vec![row]),
         }
@@ -199,7 +207,7 @@ impl Editor<'_> {
         let target = self.options.output.output.as_deref().unwrap_or(path);
         let replaces = is_same(path, target);
 
-        let (contents, mut wishes, plan) = self.plan(&input, is_named, decide)?;
+        let (contents, mut wishes, plan) = self.plan(Positioned::new(&input), is_named, decide)?;
         let changes = !plan.is_unchanged();
         if changes && replaces {
             self.unseal(&input)?.into_iter().for_each(|note| wishes.note(note));
@@ -233,7 +241,7 @@ impl Editor<'_> {
     /// Surveys a file, and plans what is decided.
     pub(super) fn plan(
         &self,
-        input: &File,
+        input: Positioned<'_>,
         is_named: bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<(EditableFile, Wishes, EditPlan), Failure> {
@@ -246,7 +254,7 @@ impl Editor<'_> {
         let mut wishes = decide(&subject, &self.images)?;
         wishes.warnings.extend(warnings);
         let plan = contents
-            .plan(Positioned::new(input), &wishes.edit)
+            .plan(input, &wishes.edit)
             .map_err(|error| self.refused(&error, &contents, &wishes))?;
         for note in plan.notes() {
             wishes.note(describe(note, &contents, &wishes));
@@ -277,23 +285,23 @@ impl Editor<'_> {
     }
 
     /// Returns the contents of the file, and those of its findings that are allowed.
-    fn survey(&self, input: &File) -> Result<(EditableFile, Vec<String>), Failure> {
+    fn survey(&self, input: Positioned<'_>) -> Result<(EditableFile, Vec<String>), Failure> {
         let allow_findings = self.options.host.allow_findings;
         let walk = self.options.limits.options();
         let opens = self.needs_images() || allow_findings;
         let mut warnings = Vec::new();
         let mut contents = match opens {
-            true => survey(Positioned::new(input), &walk),
-            false => survey_closed(Positioned::new(input), &walk),
+            true => survey(input, &walk),
+            false => survey_closed(input, &walk),
         };
         match &contents {
             // Compressed bundles stay beside those that are compressed now.
             Ok(surveyed) if !opens && self.work == Work::Compress && is_mixed(surveyed) => {
-                contents = survey(Positioned::new(input), &walk);
+                contents = survey(input, &walk);
             }
             Err(error) if allow_findings && is_about_hash(error) => {
                 warnings.push(format!("{error}; hashes are not compared"));
-                contents = survey(Positioned::new(input), &walk.with_verify_hash(false));
+                contents = survey(input, &walk.with_verify_hash(false));
             }
             _ => {}
         }

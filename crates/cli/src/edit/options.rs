@@ -48,6 +48,12 @@ pub(super) struct Output {
     /// Mode, owner and extended attributes are kept. Other hard links keep the old contents.
     #[arg(long, conflicts_with = "output")]
     pub(super) in_place: bool,
+    /// Set the build tag of a wheel, such as 1gfx942
+    ///
+    /// The tag goes into the file WHEEL, and into the name of the wheel if OUT is a directory. Installers prefer a wheel
+    /// with a build tag to one of the same version without.
+    #[arg(long, value_name = "TAG", conflicts_with = "in_place")]
+    pub(super) build_tag: Option<String>,
     /// Report what would be done, without writing anything
     #[arg(long)]
     pub(super) dry_run: bool,

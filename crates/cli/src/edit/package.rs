@@ -1,11 +1,13 @@
-//! Edits of packages: their members are edited, and their lists of files corrected.
+//! Edits of packages: their members are edited, and their records corrected.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use gpu_packages::record::{self, Hash, Hasher};
-use gpu_packages::{Contents, ContentsWriter, Member};
+use gpu_packages::{
+    Error, ErrorKind, NewContents, Original, PackageKind, Replacement, Rewrite, RewriteOptions,
+    WheelEdit, Zip, ZipEdit, rewrite_deb, rewrite_tar, sniff, wheel_file_name,
+};
 
 use super::attributes;
 use super::editor::{Editor, Subject, explain};
@@ -15,63 +17,35 @@ use super::wishes::Wishes;
 use crate::failure::Failure;
 use crate::inputs::Input;
 use crate::output::{How, Outputs, is_same};
-use crate::package::Package;
+use crate::package::{Form, HEAD, Package, may_hold_code};
 use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
 use crate::report as messages;
 use crate::stamp::Stamp;
+use crate::store::{Keep, Store, nameless};
 
 /// The level of deflate that published wheels have.
 const LEVEL: u32 = 6;
 
-/// The changes of a package.
-#[derive(Default)]
-struct Changes {
-    /// New bytes by the position of the member; `None` for members that go.
-    members: BTreeMap<usize, Option<Contents>>,
-    /// Hash and size of the new bytes, by the path of the member; `None` for members that go.
-    files: BTreeMap<String, Option<(Hash, u64)>>,
+/// A package that is edited, and what became of its members.
+struct Edited<'a> {
+    name: &'a str,
+    package: &'a Package,
+    target: PathBuf,
+    dry_run: bool,
+    rows: Vec<FileRow>,
+    complaints: Vec<String>,
+    /// Members with code that no option is about.
+    left: Vec<String>,
+    /// Packages in the package.
+    packages: Vec<String>,
+    /// Changed files that the records of the package do not list.
+    unlisted: Vec<String>,
+    has_other_changes: bool,
 }
 
-impl Changes {
-    fn set(&mut self, at: usize, member: &Member, new: Hashed) -> Result<(), Failure> {
-        let (hash, size) = (new.hasher.finish(), new.size);
-        self.members.insert(at, Some(new.contents.finish()?));
-        self.files.insert(member.path().to_owned(), Some((hash, size)));
-        Ok(())
-    }
-
-    fn remove(&mut self, at: usize, member: &Member) {
-        self.members.insert(at, None);
-        self.files.insert(member.path().to_owned(), None);
-    }
-}
-
-/// New bytes of a member in the making, with their hash.
-struct Hashed {
-    contents: ContentsWriter,
-    hasher: Hasher,
-    size: u64,
-}
-
-impl Hashed {
-    fn new(member: &Member, hasher: Hasher) -> Self {
-        Hashed { contents: Contents::like(member, LEVEL), hasher, size: 0 }
-    }
-}
-
-impl Write for Hashed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.contents.write_all(bytes)?;
-        self.hasher.update(bytes);
-        self.size += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+/// What is made of a member: its new contents, `None` if it stays.
+type New = Result<Option<File>, Failure>;
 
 impl Editor<'_> {
     /// Edits all members of a package, and writes it again. Members for which `goes` returns `true` are left out.
@@ -82,167 +56,472 @@ impl Editor<'_> {
         goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Vec<FileRow>, Failure> {
-        let output = &self.options.output;
-        let (path, dry_run) = (named.path(), output.dry_run);
-        let target = match &output.output {
-            Some(directory) if directory.is_dir() => {
-                directory.join(path.file_name().unwrap_or_default())
-            }
-            Some(file) => file.clone(),
-            None => path.to_owned(),
-        };
+        let dry_run = self.options.output.dry_run;
+        let path = named.path();
+        let target = self.target(path)?;
         let replaces = is_same(path, &target);
         let metadata = package.file.metadata()?;
         let stamp = Stamp::of(&package.file)?;
-        let hashes = hashes(package)?;
-        let (mut changes, mut rows) = (Changes::default(), Vec::new());
-        let (mut complaints, mut left, mut has_code) = (Vec::new(), Vec::new(), false);
-        for (at, member) in package.zip.members().iter().enumerate() {
-            let name = format!("{}:{}", named.name(), member.path());
-            if goes(Path::new(member.path())) {
-                changes.remove(at, member);
-                rows.push(FileRow::deleted(&name, member.size()).of_package(dry_run));
-                continue;
-            }
-            let max = self.options.limits.max_decompressed;
-            let edited = package.extract(member, max).map_err(Failure::from).and_then(|file| {
-                let Some(file) = file else { return Err(Failure::NoCode) };
-                let (contents, wishes, plan) = self.plan(&file, false, decide)?;
-                if !plan.is_unchanged() && !dry_run {
-                    let algorithm = hashes.get(member.path()).map_or("", |hash| &**hash);
-                    let hasher = Hasher::like(algorithm).ok_or_else(|| {
-                        Failure::from(format!("unknown kind of hash in RECORD: {algorithm}"))
-                    })?;
-                    let mut new = Hashed::new(member, hasher);
-                    plan.write(Positioned::new(&file), &mut new)
-                        .map_err(|error| explain(&error, &self.images))?;
-                    changes.set(at, member, new)?;
-                }
-                let output = PathBuf::from(format!("{}:{}", target.display(), member.path()));
-                Ok(FileRow::new(&name, &output, &contents, &plan, &wishes).of_package(dry_run))
-            });
-            match edited {
-                Ok(row) => {
-                    has_code = true;
-                    rows.push(row);
-                }
-                Err(Failure::NoCode) => {}
-                Err(Failure::NotConcerned(_)) => left.push(name),
-                Err(failure) => {
-                    let all = failure.complaints()?;
-                    complaints.extend(all.iter().map(|text| format!("{}: {text}", member.path())));
-                }
-            }
-        }
-        if !complaints.is_empty() {
-            return Err(complaints.into());
-        }
-        if !left.is_empty() {
-            let files = messages::few(&left);
-            messages::note(&format_args!("left alone, as no option is about their code: {files}"));
-        }
-        if !has_code && changes.members.is_empty() {
-            return Err(match left.is_empty() {
-                true => Failure::NoCode,
-                false => Failure::NotConcerned(vec!["no code that an option is about".to_owned()]),
-            });
-        }
-        self.drop_signatures(package, &mut changes)?;
-        correct_records(package, &mut changes)?;
-        let parts = package.zip.rewrite(Positioned::new(&package.file), &changes.members);
-        let parts = parts.map_err(|error| Failure::from(error.to_string()))?;
-        let changes_some = !changes.members.is_empty();
-        let (mut notes, mut warnings) = (Vec::new(), Vec::new());
-        if changes_some && replaces {
-            notes.extend(self.unseal(&package.file)?);
-        }
-        if !dry_run && (changes_some || !replaces) {
+        let mut edited = Edited {
+            name: named.name(),
+            package,
+            target: target.clone(),
+            dry_run,
+            rows: Vec::new(),
+            complaints: Vec::new(),
+            left: Vec::new(),
+            packages: Vec::new(),
+            unlisted: Vec::new(),
+            has_other_changes: false,
+        };
+        let mut warnings = Vec::new();
+        // A zip archive is laid out before it is written; other packages are written while they are read.
+        let rewrite = match &package.form {
+            Form::Zip(zip) => Some(self.edit_zip(&mut edited, zip, goes, decide)?),
+            Form::Stream(_) => None,
+        };
+        let seal = if replaces { self.unseal(&package.file)? } else { None };
+        let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
+        let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
+        if dry_run && rewrite.is_none() {
+            size = self.edit_stream(&mut edited, &mut Out::Counted(0), decide)?;
+        } else if !dry_run && !is_for_nothing {
             let new = NewPermissions::of_input(&metadata);
             let how = How { new, replaces: replaces.then_some(stamp) };
             let mut outputs = Outputs::default();
             outputs.write_new_or_print(&target, how, |out| {
-                let written = parts.write_to(&mut [&package.file][..], &mut *out);
-                written.map_err(io::Error::from)?;
+                match &rewrite {
+                    Some(rewrite) => rewrite.write_to(&package.file, &mut *out)?,
+                    None => match self.print_or_edit_stream(&mut edited, out, decide) {
+                        Ok(new) => size = new,
+                        Err(failure) => return Ok(Err(failure)),
+                    },
+                }
                 stamp.check(&package.file)?;
                 if replaces {
                     warnings.extend(attributes::hand_over(&package.file, &metadata, out)?);
                 }
-                Ok(())
-            })?;
-            outputs.commit()?;
-            warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
+                Ok(Ok(()))
+            })??;
+            if edited.changes_some() || !replaces {
+                outputs.commit()?;
+                warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
+            }
         }
-        let sizes = (metadata.len(), parts.size());
-        let changed = rows.iter().any(|row| row.changed);
-        let mut whole = FileRow::package(named.name(), &target, sizes);
+        let changed = edited.changes_some();
+        let mut notes = edited.notes();
+        notes.extend(seal.filter(|_| changed));
+        let mut whole = FileRow::package(named.name(), &target, (metadata.len(), size));
         (whole.changed, whole.notes, whole.warnings) = (changed, notes, warnings);
+        let mut rows = edited.rows;
         rows.push(whole.written(dry_run, replaces));
         Ok(rows)
     }
 
-    /// Removes signatures of the list of files, if that is allowed.
-    fn drop_signatures(&self, package: &Package, changes: &mut Changes) -> Result<(), Failure> {
-        if changes.members.is_empty() {
-            return Ok(());
+    /// Returns the path of the new package.
+    fn target(&self, path: &Path) -> Result<PathBuf, Failure> {
+        let output = &self.options.output;
+        Ok(match &output.output {
+            Some(directory) if directory.is_dir() => {
+                let name = path.file_name().unwrap_or_default();
+                match &output.build_tag {
+                    Some(tag) => {
+                        directory.join(wheel_file_name(&name.to_string_lossy(), tag).map_err(of)?)
+                    }
+                    None => directory.join(name),
+                }
+            }
+            Some(file) => file.clone(),
+            None => path.to_owned(),
+        })
+    }
+
+    /// Edits the members of a zip archive, and lays it out again.
+    fn edit_zip(
+        &self,
+        edited: &mut Edited<'_>,
+        zip: &Zip,
+        goes: &dyn Fn(&Path) -> bool,
+        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> Result<Rewrite, Failure> {
+        if zip.kind() == PackageKind::Conda {
+            return Err(unwritten(zip.kind()));
         }
-        let is_signature = |path: &str| {
-            is_record(path.trim_end_matches(".jws").trim_end_matches(".p7s")) && !is_record(path)
-        };
-        for (at, member) in package.zip.members().iter().enumerate() {
-            if !is_signature(member.path()) {
+        let threads = self.options.threads().count();
+        let (mut new, mut removed) = (Vec::new(), Vec::new());
+        for (at, member) in zip.members().iter().enumerate() {
+            let name = String::from_utf8_lossy(member.name()).into_owned();
+            if goes(Path::new(&name)) {
+                removed.push(at);
+                edited.delete(&name, member.size());
                 continue;
             }
-            if !self.options.host.drop_signature {
-                return Err(Failure::from(format!(
-                    "wheel is signed ({}); the signature would become invalid (--drop-signature drops it)",
-                    member.path()
-                )));
+            let contents = self.edit_zip_member(edited, zip, at, &name, decide);
+            if let Some(contents) = edited.settle(&name, contents)? {
+                let contents = BufReader::new(contents);
+                let contents = NewContents::like(member, contents, LEVEL, threads).map_err(of)?;
+                new.push((at, contents));
             }
-            changes.remove(at, member);
         }
+        edited.check()?;
+        let reader = Positioned::new(&edited.package.file);
+        let tag = &self.options.output.build_tag;
+        let rewrite = if zip.kind() == PackageKind::Wheel {
+            let mut edit = WheelEdit::new(zip).map_err(of)?;
+            for (at, contents) in new {
+                edit.replace(at, contents);
+            }
+            for at in removed {
+                edit.remove(at);
+            }
+            if let Some(tag) = tag {
+                edit.build_tag(tag);
+            }
+            edit.drop_signature(self.options.host.drop_signature).plan(reader)
+        } else {
+            if tag.is_some() {
+                return Err(no_wheel());
+            }
+            let mut edit = ZipEdit::new(zip);
+            for (at, contents) in new {
+                edit.replace(at, contents);
+            }
+            for at in removed {
+                edit.remove(at);
+            }
+            edit.plan(reader)
+        };
+        let rewrite = rewrite.map_err(of)?;
+        edited.has_other_changes |= tag.is_some();
+        edited.unlisted.extend(rewrite.unlisted().map(text));
+        Ok(rewrite)
+    }
+
+    fn edit_zip_member(
+        &self,
+        edited: &mut Edited<'_>,
+        zip: &Zip,
+        at: usize,
+        name: &str,
+        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> New {
+        let is_file = zip.members().get(at).is_some_and(|member| {
+            !member.is_directory() && !member.is_symlink() && member.size() > 0
+        });
+        if !is_file {
+            return Ok(None);
+        }
+        for keep in [self.keep, Keep::All] {
+            let mut contents = zip.open(at, Positioned::new(&edited.package.file)).map_err(of)?;
+            let mut head = Vec::new();
+            contents.by_ref().take(HEAD).read_to_end(&mut head)?;
+            if !edited.is_about(name, &head) {
+                return Ok(None);
+            }
+            let store = self.store(&head, &mut contents, keep)?;
+            let new = self.edit_member(edited, name, &store, decide);
+            if !store.was_too_small() {
+                return new;
+            }
+        }
+        Err(again())
+    }
+
+    fn store(
+        &self,
+        head: &[u8],
+        contents: &mut dyn Read,
+        keep: Keep<'_>,
+    ) -> Result<Store, Failure> {
+        Ok(Store::read(head, contents, keep, self.options.limits.max_decompressed)?)
+    }
+
+    /// Edits a member. Nothing counts if more of it is needed than was kept.
+    fn edit_member(
+        &self,
+        edited: &mut Edited<'_>,
+        name: &str,
+        store: &Store,
+        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> New {
+        let (contents, wishes, plan) = self.plan(store.reader(), false, decide)?;
+        let mut new = None;
+        if !plan.is_unchanged() {
+            let mut file = BufWriter::with_capacity(1 << 16, nameless()?);
+            plan.write(store.reader(), &mut file).map_err(|error| explain(&error, &self.images))?;
+            let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.rewind()?;
+            new = Some(file);
+        }
+        let output = format!("{}:{name}", edited.target.display());
+        let name = format!("{}:{name}", edited.name);
+        let row = FileRow::new(&name, Path::new(&output), &contents, &plan, &wishes);
+        edited.rows.push(row.of_package(edited.dry_run));
+        Ok(new)
+    }
+
+    /// Edits the members of a package that is a stream into a file, or by way of one to standard output. Returns the size of
+    /// the new package.
+    fn print_or_edit_stream(
+        &self,
+        edited: &mut Edited<'_>,
+        out: &mut File,
+        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> Result<u64, Failure> {
+        if edited.target.as_os_str() != "-" {
+            return self.edit_stream(edited, &mut Out::File(out), decide);
+        }
+        let mut file = tempfile::tempfile()?;
+        let size = self.edit_stream(edited, &mut Out::File(&mut file), decide)?;
+        file.rewind()?;
+        io::copy(&mut file, out)?;
+        Ok(size)
+    }
+
+    /// Edits the members of a tar file or a Debian package. Returns the size of the new one.
+    fn edit_stream(
+        &self,
+        edited: &mut Edited<'_>,
+        out: &mut Out<'_>,
+        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> Result<u64, Failure> {
+        let kind = match edited.package.form {
+            Form::Stream(kind @ (PackageKind::Tar | PackageKind::Deb)) => kind,
+            Form::Stream(kind) => return Err(unwritten(kind)),
+            Form::Zip(_) => PackageKind::Zip,
+        };
+        if self.options.output.build_tag.is_some() {
+            return Err(no_wheel());
+        }
+        if !self.edit_stream_once(edited, kind, out, self.keep, decide)? {
+            out.restart()?;
+            edited.restart();
+            if !self.edit_stream_once(edited, kind, out, Keep::All, decide)? {
+                return Err(again());
+            }
+        }
+        if !edited.changes_some() {
+            // Compressed again, it could have other bytes.
+            out.restart()?;
+            io::copy(&mut Positioned::new(&edited.package.file), out)?;
+        }
+        out.size()
+    }
+
+    /// Returns `false` if more of the members is needed than was kept.
+    fn edit_stream_once(
+        &self,
+        edited: &mut Edited<'_>,
+        kind: PackageKind,
+        out: &mut Out<'_>,
+        keep: Keep<'_>,
+        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> Result<bool, Failure> {
+        let old = BufReader::with_capacity(1 << 16, Positioned::new(&edited.package.file));
+        let options =
+            RewriteOptions::default().with_drop_signature(self.options.host.drop_signature);
+        let (mut stopped, mut is_too_small, mut is_conda) = (None, false, false);
+        let mut change = |name: &[u8], original: &mut Original<'_>| {
+            let name = text(name);
+            is_conda |= name == "info/paths.json";
+            if !edited.is_about(&name, original.head()) {
+                return Ok(None);
+            }
+            let mut replacement = || -> Result<_, Failure> {
+                let store = self.store(&[], original, keep)?;
+                let new = self.edit_member(edited, &name, &store, decide);
+                is_too_small |= store.was_too_small();
+                if is_too_small {
+                    return Err(again());
+                }
+                let new = edited.settle(&name, new)?;
+                // The one that stays must be there as a whole.
+                is_too_small |= new.is_none() && store.has_holes();
+                if is_too_small || !edited.complaints.is_empty() {
+                    return Err(again());
+                }
+                let size = store.size()?;
+                Ok(match new {
+                    Some(file) => Replacement::new(file.metadata()?.len(), file),
+                    None => Replacement::unchanged(size, store.into_reader()),
+                })
+            };
+            replacement().map(Some).map_err(|failure| {
+                stopped = Some(failure);
+                Error::refused("the edit of a member failed")
+            })
+        };
+        let out = BufWriter::with_capacity(1 << 16, out);
+        let rewritten = match kind {
+            PackageKind::Deb => rewrite_deb(old, out, &options, &mut change),
+            _ => rewrite_tar(old, out, &options, &mut change),
+        };
+        if is_too_small {
+            return Ok(false);
+        }
+        edited.check_complaints()?;
+        if let Some(failure) = stopped {
+            return Err(failure);
+        }
+        let rewritten = rewritten.map_err(of)?;
+        edited.check()?;
+        if is_conda && edited.changes_some() {
+            return Err(unwritten(PackageKind::Conda));
+        }
+        edited.unlisted.extend(rewritten.unlisted().map(text));
+        Ok(true)
+    }
+}
+
+impl Edited<'_> {
+    /// Returns whether a member that starts like this is edited. Remembers packages, which are not.
+    fn is_about(&mut self, name: &str, head: &[u8]) -> bool {
+        if sniff(head).is_some() && !self.packages.iter().any(|known| known == name) {
+            self.packages.push(name.to_owned());
+        }
+        may_hold_code(head)
+    }
+
+    /// Forgets all members.
+    fn restart(&mut self) {
+        self.rows.clear();
+        self.left.clear();
+        self.packages.clear();
+    }
+
+    fn delete(&mut self, name: &str, size: u64) {
+        self.has_other_changes = true;
+        let row = FileRow::deleted(&format!("{}:{name}", self.name), size);
+        self.rows.push(row.of_package(self.dry_run));
+    }
+
+    /// Returns the new contents of a member, and remembers why others have none.
+    fn settle(&mut self, name: &str, new: New) -> New {
+        match new {
+            Ok(new) => return Ok(new),
+            Err(Failure::NoCode) => {}
+            Err(Failure::NotConcerned(_)) => self.left.push(name.to_owned()),
+            Err(failure) => {
+                let all = failure.complaints()?;
+                self.complaints.extend(all.iter().map(|text| format!("{name}: {text}")));
+            }
+        }
+        Ok(None)
+    }
+
+    fn check_complaints(&mut self) -> Result<(), Failure> {
+        match self.complaints.is_empty() {
+            true => Ok(()),
+            false => Err(std::mem::take(&mut self.complaints).into()),
+        }
+    }
+
+    /// Returns the reason why there is no new package.
+    fn check(&mut self) -> Result<(), Failure> {
+        self.check_complaints()?;
+        if !self.rows.is_empty() {
+            return Ok(());
+        }
+        Err(match (self.left.is_empty(), self.packages.is_empty()) {
+            (false, _) => Failure::NotConcerned(vec!["no code that an option is about".to_owned()]),
+            (true, true) => Failure::NoCode,
+            (true, false) => {
+                let packages = messages::few(&self.packages);
+                format!("no device code but in packages in it, which are not changed: {packages}")
+                    .into()
+            }
+        })
+    }
+
+    fn changes_some(&self) -> bool {
+        self.has_other_changes || self.rows.iter().any(|row| row.changed)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let notes = [
+            ("left alone, as no option is about their code", &self.left),
+            ("packages in it are not looked into", &self.packages),
+            ("its records do not list", &self.unlisted),
+        ];
+        let notes = notes.iter().filter(|(_, names)| !names.is_empty());
+        notes.map(|(text, names)| format!("{text}: {}", messages::few(*names))).collect()
+    }
+}
+
+/// The place of a package that is written while it is read.
+enum Out<'f> {
+    File(&'f mut File),
+    /// Nowhere; the number of bytes.
+    Counted(u64),
+}
+
+impl Out<'_> {
+    /// Forgets what was written.
+    fn restart(&mut self) -> io::Result<()> {
+        match self {
+            Out::File(file) => {
+                file.set_len(0)?;
+                file.rewind()
+            }
+            Out::Counted(size) => {
+                *size = 0;
+                Ok(())
+            }
+        }
+    }
+
+    fn size(&self) -> Result<u64, Failure> {
+        Ok(match self {
+            Out::File(file) => file.metadata()?.len(),
+            Out::Counted(size) => *size,
+        })
+    }
+}
+
+impl Write for Out<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Out::File(file) => file.write(bytes),
+            Out::Counted(size) => {
+                *size = size.saturating_add(bytes.len() as u64);
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Returns whether a member is the list of files of a wheel.
-fn is_record(path: &str) -> bool {
-    let directory = path.strip_suffix("/RECORD");
-    directory.is_some_and(|name| name.ends_with(".dist-info") && !name.contains('/'))
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
 }
 
-/// Returns the hashes in the lists of files, by path.
-fn hashes(package: &Package) -> Result<BTreeMap<String, String>, Failure> {
-    let mut hashes = BTreeMap::new();
-    for member in package.zip.members().iter().filter(|member| is_record(member.path())) {
-        let text = package.text(member)?;
-        let rows = record::rows(&text).flatten();
-        hashes.extend(rows.map(|row| (row.path.into_owned(), row.hash.to_owned())));
+/// Returns an error of the library, with the option that helps.
+fn of(error: Error) -> Failure {
+    let option = match error.kind() {
+        ErrorKind::Signed => " (--drop-signature drops the signature)",
+        _ => "",
+    };
+    match error.kind() {
+        ErrorKind::Io => Failure::from(io::Error::from(error)),
+        _ => format!("{error}{option}").into(),
     }
-    Ok(hashes)
 }
 
-/// Puts hashes and sizes of changed members into the lists of files.
-fn correct_records(package: &Package, changes: &mut Changes) -> Result<(), Failure> {
-    if changes.members.is_empty() {
-        return Ok(());
-    }
-    for (at, member) in package.zip.members().iter().enumerate() {
-        if !is_record(member.path()) {
-            continue;
-        }
-        let mut new = Contents::like(member, LEVEL);
-        for row in record::rows(&package.text(member)?) {
-            let line = match row {
-                Err(line) => line.to_owned(),
-                Ok(row) => match changes.files.get(&*row.path) {
-                    None => row.line().to_owned(),
-                    Some(None) => continue,
-                    Some(Some((hash, size))) => row.with(hash, *size),
-                },
-            };
-            new.write_all(line.as_bytes())?;
-        }
-        changes.members.insert(at, Some(new.finish()?));
-    }
-    Ok(())
+fn again() -> Failure {
+    "more of a member is needed than was kept".to_owned().into()
+}
+
+fn no_wheel() -> Failure {
+    "--build-tag is for wheels".to_owned().into()
+}
+
+fn unwritten(kind: PackageKind) -> Failure {
+    let why = match kind {
+        PackageKind::Rpm => "the headers of an RPM package sign its contents",
+        _ => "its lists of files are compressed in it",
+    };
+    format!("{kind}: packages of this kind are read, not changed ({why}); edit the files before they are packed, or where they are installed").into()
 }

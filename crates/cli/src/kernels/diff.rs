@@ -15,6 +15,7 @@ use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::parallel::Threads;
 use crate::select::Selection;
+use crate::store::Keep;
 use crate::style::{self, PLAIN, TARGET};
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report};
@@ -108,8 +109,12 @@ fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
     let mut side = Side { collected: Collected::default(), is_faulty: false, is_read: true };
     let collect = |file: &Input, threads| collect::collect(wanted, file, threads);
     let inputs = Inputs::find(slice::from_ref(path));
-    let looked =
-        inputs.look(&args.limits, args.threads, "reading", collect, |file, found: Found| {
+    let looked = inputs.look(
+        (&args.limits, Keep::All),
+        args.threads,
+        "reading",
+        collect,
+        |file, found: Found| {
             if file.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
                 return Ok(Seen::Nothing);
             }
@@ -117,7 +122,8 @@ fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
             side.is_read &= is_read(&found);
             side.collected.append(found.collected);
             Ok(seen)
-        })?;
+        },
+    )?;
     side.is_faulty = looked.outcome() == Outcome::Faults;
     Ok(side)
 }

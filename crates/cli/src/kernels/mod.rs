@@ -15,6 +15,7 @@ use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::parallel::Threads;
 use crate::select::Selection;
+use crate::store::Keep;
 use crate::{Outcome, input, report, style};
 use collect::{Found, Wanted};
 use rules::Rules;
@@ -152,8 +153,12 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     let collect = |file: &Input, threads| collect::collect(&wanted, file, threads);
     let inputs = Inputs::find(&args.files);
-    let looked =
-        inputs.look(&args.limits, args.threads, "reading", collect, |file, found: Found| {
+    let looked = inputs.look(
+        (&args.limits, Keep::All),
+        args.threads,
+        "reading",
+        collect,
+        |file, found: Found| {
             if file.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
                 return Ok(Seen::Nothing);
             }
@@ -169,7 +174,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             }
             out.flush()?;
             Ok(Seen::faults(complain(&wanted, file, &found)))
-        })?;
+        },
+    )?;
     if args.json {
         writeln!(out, "{}]", if is_first { "" } else { "\n" })?;
     }

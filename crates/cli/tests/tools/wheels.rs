@@ -6,7 +6,7 @@ use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use gpu_packages::record;
+use gpu_packages::{Algorithm, Hash, Record};
 use zip::write::SimpleFileOptions;
 
 use crate::common::{data, stderr, stdout};
@@ -15,9 +15,7 @@ const RECORD: &str = "foo-1.0.dist-info/RECORD";
 
 /// The hash of a RECORD.
 fn hash(bytes: &[u8]) -> String {
-    let mut hasher = record::Hasher::like("sha256").unwrap();
-    hasher.update(bytes);
-    hasher.finish().in_record()
+    format!("sha256={}", Hash::of(Algorithm::Sha256, bytes).to_base64())
 }
 
 /// Returns a wheel with two objects that have device code, and more files.
@@ -60,16 +58,13 @@ fn members(wheel: &[u8]) -> Vec<(String, Vec<u8>)> {
 fn check_record(members: &[(String, Vec<u8>)]) {
     let files: BTreeMap<&str, &[u8]> =
         members.iter().map(|(name, bytes)| (&**name, &**bytes)).collect();
-    let text = std::str::from_utf8(files[RECORD]).unwrap();
+    let record = Record::parse(files[RECORD]).unwrap();
     let mut listed = 0;
-    for row in record::rows(text).map(Result::unwrap).filter(|row| row.path != RECORD) {
-        let bytes = files[&*row.path];
-        assert_eq!(
-            (row.hash, row.size),
-            (&*hash(bytes), &*bytes.len().to_string()),
-            "{}",
-            row.path
-        );
+    for row in record.rows().filter(|row| row.path() != RECORD.as_bytes()) {
+        let name = std::str::from_utf8(row.path()).unwrap();
+        let bytes = files[name];
+        let (found, size) = (row.hash_field(), row.size());
+        assert_eq!((found, size), (hash(bytes).as_bytes(), Some(bytes.len() as u64)), "{name}");
         listed += 1;
     }
     assert_eq!(listed + 1, files.len());
@@ -102,7 +97,9 @@ impl Place {
     fn fails(&self, args: &[&str], words: &str) {
         let output = self.offload(args);
         assert_eq!(output.status.code(), Some(1), "{args:?}");
-        assert!(stderr(&output).contains(words), "{args:?}: {}", stderr(&output));
+        // Findings of `verify` are its output.
+        let said = stdout(&output) + &stderr(&output);
+        assert!(said.contains(words), "{args:?}: {said}");
     }
 }
 
@@ -118,7 +115,8 @@ fn members_are_looked_into() {
     assert!(!listed.contains("__init__"), "{listed}");
     assert_eq!(
         place.succeeds(&["verify", "foo.whl"]),
-        "foo.whl:foo/hip.o: ok, 5 images in 1 container\n\
+        "foo.whl: ok, wheel, 6 members, 5 with the recorded hash\n\
+         foo.whl:foo/hip.o: ok, 5 images in 1 container\n\
          foo.whl:foo/library/cuda.o: ok, 3 images in 1 container\n"
     );
     assert_eq!(
@@ -216,7 +214,7 @@ fn signed_wheels_are_refused_unless_told() {
     let signature = "foo-1.0.dist-info/RECORD.jws";
     let place = Place::new(&wheel(&[(signature, b"{}")]));
     let thin = ["thin", "--keep", "gfx1100", "foo.whl", "-o", "small.whl"];
-    place.fails(&thin, "wheel is signed (foo-1.0.dist-info/RECORD.jws)");
+    place.fails(&thin, "foo-1.0.dist-info/RECORD.jws: the wheel is signed");
     assert!(!place.path("small.whl").exists());
     place.succeeds(&[&thin[..], &["--drop-signature"]].concat());
     let new = members(&read(place.path("small.whl")));
@@ -232,7 +230,7 @@ fn damaged_wheels_are_errors_and_nothing_is_written() {
     let mut damaged = whole.clone();
     damaged[start + 2000] ^= 1;
     for (bytes, words) in
-        [(&whole[..whole.len() - 30], "without its directory"), (&damaged[..], "foo/hip.o: ")]
+        [(&whole[..whole.len() - 30], "expected a zip file with an end of central directory"), (&damaged[..], "foo/hip.o: ")]
     {
         fs::write(place.path("foo.whl"), bytes).unwrap();
         for args in [

@@ -64,15 +64,6 @@ fn kernels_of_damaged_images() {
 }
 
 #[test]
-fn zip_archives() {
-    for name in ["two.zip", "descriptors.zip"] {
-        let archive = std::fs::read(format!("../gpu-packages/tests/data/{name}")).unwrap();
-        zips::check(&archive);
-        judge(&archive, zips::check);
-    }
-}
-
-#[test]
 fn objects_with_device_code() {
     over_samples(objects::check);
 }

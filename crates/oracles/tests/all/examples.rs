@@ -113,6 +113,15 @@ fn fatbin_samples() {
 }
 
 #[test]
+fn package_file_samples() {
+    over_samples(|sample| {
+        for at in (0..sample.len()).step_by(1999) {
+            package_files::check(&sample[at..sample.len().min(at + 4000)]);
+        }
+    });
+}
+
+#[test]
 fn id_samples() {
     over_samples(|sample| {
         let text = String::from_utf8_lossy(sample);

@@ -1,0 +1,370 @@
+//! The bytes of a member of a package: a file without a name, which lies in memory where the system can do that. Images that
+//! nobody asks for are not kept.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bundle_format::Bundle;
+
+use crate::positioned::Positioned;
+
+/// Bytes that are read at a time.
+const CHUNK: usize = 1 << 20;
+/// Bundles in linked files start at pages.
+const PAGE: usize = 4096;
+/// The most bytes of the table of a bundle that is looked into.
+const MOST_OF_TABLE: u64 = 1 << 20;
+/// The bytes at the start and at the end of each image that are kept: its headers tell what it is.
+const HEAD: u64 = PAGE as u64;
+const TAIL: u64 = 4 * HEAD;
+/// Smaller images are not worth a hole.
+const LEAST: u64 = 64 << 10;
+/// The most bytes that are held in memory; more go to a temporary file.
+const MOST_IN_MEMORY: u64 = 1 << 30;
+
+/// The images whose bytes are kept. Images of uncompressed bundles can be left out, as they are most bytes of large libraries.
+#[derive(Clone, Copy)]
+pub(crate) enum Keep<'k> {
+    /// All.
+    All,
+    /// The headers of each image.
+    Heads,
+    /// Those with these bundle entry IDs.
+    Images(&'k (dyn Fn(&str) -> bool + Sync)),
+}
+
+impl fmt::Debug for Keep<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Keep::All => "All",
+            Keep::Heads => "Heads",
+            Keep::Images(_) => "Images",
+        })
+    }
+}
+
+impl Keep<'_> {
+    fn keeps(self, id: &[u8]) -> bool {
+        match self {
+            Keep::All => true,
+            Keep::Heads => false,
+            Keep::Images(keeps) => std::str::from_utf8(id).is_ok_and(keeps),
+        }
+    }
+}
+
+/// The bytes of a member.
+#[derive(Debug)]
+pub(crate) struct Store {
+    file: File,
+    holes: Holes,
+}
+
+/// The ranges of a member that are not kept.
+#[derive(Debug, Default)]
+pub(crate) struct Holes {
+    /// In order.
+    ranges: Vec<Range<u64>>,
+    were_read: AtomicBool,
+}
+
+impl Holes {
+    /// Returns the number of bytes, at most `len`, that can be read at a place. Fails in a hole.
+    pub(crate) fn readable(&self, at: u64, len: u64) -> io::Result<u64> {
+        let next = self.ranges.partition_point(|hole| hole.end <= at);
+        match self.ranges.get(next) {
+            Some(hole) if hole.start <= at && len > 0 => {
+                self.were_read.store(true, Ordering::Relaxed);
+                Err(io::Error::other("bytes of an image that were not kept"))
+            }
+            Some(hole) => Ok(len.min(hole.start.saturating_sub(at))),
+            None => Ok(len),
+        }
+    }
+}
+
+impl Store {
+    /// Reads a member to its end. `head` is its start, which was read already.
+    ///
+    /// # Errors
+    ///
+    /// Those of the reader, and of a full disk; `FileTooLarge` if more than `max` bytes are to be kept.
+    pub(crate) fn read(
+        head: &[u8],
+        contents: &mut dyn Read,
+        keep: Keep<'_>,
+        max: u64,
+    ) -> io::Result<Self> {
+        let mut kept = Kept { file: nameless()?, is_in_memory: true, len: 0, max };
+        let mut holes: Vec<Range<u64>> = Vec::new();
+        let mut contents = head.chain(contents);
+        let mut at = 0_u64;
+        let mut chunk = Vec::new();
+        loop {
+            chunk.clear();
+            contents.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)?;
+            let start = at;
+            let is_last = chunk.len() < CHUNK;
+            let mut scanned = 0;
+            while !matches!(keep, Keep::All) {
+                let place = start.saturating_add(scanned as u64);
+                if let Some(hole) = holes.last().filter(|hole| hole.end > place) {
+                    // The end of an image is the start of the next, or near it.
+                    let past = usize::try_from(hole.end - start).unwrap_or(usize::MAX);
+                    scanned = past.saturating_add(PAGE - 1) / PAGE * PAGE;
+                }
+                let Some(rest) = chunk.get(scanned..).filter(|rest| !rest.is_empty()) else {
+                    break;
+                };
+                if rest.starts_with(&bundle_format::MAGIC) {
+                    let place = start.saturating_add(scanned as u64);
+                    let table = scanned..;
+                    // The table may reach out of the chunk.
+                    if let Ok(needed) = Bundle::header_needed(rest)
+                        && needed <= MOST_OF_TABLE
+                    {
+                        let missing = needed.saturating_sub(rest.len() as u64);
+                        // Chunks start at pages.
+                        let missing = missing.next_multiple_of(PAGE as u64);
+                        contents.by_ref().take(missing).read_to_end(&mut chunk)?;
+                        let table = chunk.get(table).unwrap_or_default();
+                        holes.extend(holes_of(table, place, keep, holes.last()));
+                    }
+                }
+                scanned += PAGE;
+            }
+            at = start.saturating_add(chunk.len() as u64);
+            kept.write(&chunk, start, &holes)?;
+            if is_last {
+                break;
+            }
+            // Whole chunks in a hole are not looked at.
+            let next = holes.partition_point(|hole| hole.end <= at);
+            if let Some(hole) = holes.get(next).filter(|hole| hole.start <= at) {
+                let whole = (hole.end - at) / CHUNK as u64 * CHUNK as u64;
+                let skipped = io::copy(&mut contents.by_ref().take(whole), &mut io::sink())?;
+                at = at.saturating_add(skipped);
+            }
+        }
+        holes.iter_mut().for_each(|hole| hole.end = hole.end.min(at));
+        holes.retain(|hole| hole.start < hole.end);
+        kept.file.set_len(at)?;
+        Ok(Store { file: kept.file, holes: Holes { ranges: holes, were_read: false.into() } })
+    }
+
+    /// Returns a reader of the member. It fails for bytes that were not kept.
+    pub(crate) fn reader(&self) -> Positioned<'_> {
+        Positioned::with_holes(&self.file, &self.holes)
+    }
+
+    /// Returns whether somebody asked for bytes that were not kept.
+    pub(crate) fn was_too_small(&self) -> bool {
+        self.holes.were_read.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether there are bytes that were not kept.
+    pub(crate) fn has_holes(&self) -> bool {
+        !self.holes.ranges.is_empty()
+    }
+
+    /// Returns the size of the member in bytes.
+    pub(crate) fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Turns it into a reader that owns it.
+    pub(crate) fn into_reader(self) -> StoreReader {
+        StoreReader { store: self, at: 0 }
+    }
+}
+
+/// A reader of a [`Store`] from its start.
+#[derive(Debug)]
+pub(crate) struct StoreReader {
+    store: Store,
+    at: u64,
+}
+
+impl Read for StoreReader {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let mut reader = self.store.reader();
+        reader.seek(SeekFrom::Start(self.at))?;
+        let read = reader.read(buf)?;
+        self.at = self.at.saturating_add(read as u64);
+        Ok(read)
+    }
+}
+
+/// Returns the images of a bundle at a place that are not kept, in order, without their ends.
+fn holes_of(
+    table: &[u8],
+    place: u64,
+    keep: Keep<'_>,
+    last: Option<&Range<u64>>,
+) -> Vec<Range<u64>> {
+    let Ok(bundle) = Bundle::parse_prefix(table, u64::MAX - place) else { return Vec::new() };
+    let mut after = last.map_or(0, |hole| hole.end).max(place.saturating_add(bundle.header_len()));
+    let mut images: Vec<(u64, u64, bool)> = bundle
+        .entries()
+        .map(|entry| (entry.offset(), entry.size(), keep.keeps(entry.id())))
+        .collect();
+    images.sort_unstable();
+    let mut holes = Vec::new();
+    for (offset, size, is_kept) in images {
+        let start = place.saturating_add(offset);
+        let end = start.saturating_add(size);
+        // Images may overlap.
+        let hole = start.saturating_add(HEAD).max(after)..end.saturating_sub(TAIL);
+        if is_kept {
+            after = after.max(end);
+        } else if hole.start.saturating_add(LEAST) <= hole.end {
+            after = hole.end;
+            holes.push(hole);
+        }
+    }
+    holes
+}
+
+/// The bytes that are kept.
+struct Kept {
+    file: File,
+    is_in_memory: bool,
+    /// The number of bytes that are written, and the most.
+    len: u64,
+    max: u64,
+}
+
+impl Kept {
+    /// Writes the bytes of a chunk at a place that lie in no hole.
+    fn write(&mut self, chunk: &[u8], place: u64, holes: &[Range<u64>]) -> io::Result<()> {
+        let end = place.saturating_add(chunk.len() as u64);
+        let mut at = place;
+        let first = holes.partition_point(|hole| hole.end <= place);
+        let ends = Some(end..end);
+        for hole in holes.get(first..).unwrap_or_default().iter().cloned().chain(ends) {
+            let part = at..hole.start.min(end);
+            if part.start < part.end {
+                let [from, to] = [part.start, part.end]
+                    .map(|at| usize::try_from(at - place).unwrap_or(usize::MAX));
+                self.write_part(chunk.get(from..to).unwrap_or_default(), part.start)?;
+            }
+            at = hole.end.max(at);
+            if at >= end {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_part(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.len = self.len.saturating_add(bytes.len() as u64);
+        if self.len > self.max {
+            let text = format!("needs more than --max-decompressed={} bytes", self.max);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
+        if self.is_in_memory && self.len > MOST_IN_MEMORY {
+            let mut file = tempfile::tempfile()?;
+            self.file.rewind()?;
+            io::copy(&mut self.file, &mut file)?;
+            (self.file, self.is_in_memory) = (file, false);
+        }
+        self.file.seek(SeekFrom::Start(at))?;
+        self.file.write_all(bytes)
+    }
+}
+
+/// Creates a file that has no name.
+#[cfg(target_os = "linux")]
+pub(crate) fn nameless() -> io::Result<File> {
+    use rustix::fs::{MemfdFlags, memfd_create};
+    match memfd_create("offload", MemfdFlags::CLOEXEC) {
+        Ok(file) => Ok(file.into()),
+        Err(_) => tempfile::tempfile(),
+    }
+}
+
+/// Creates a file that has no name.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn nameless() -> io::Result<File> {
+    tempfile::tempfile()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a bundle with an image of each size.
+    fn bundle(sizes: &[u64]) -> Vec<u8> {
+        let names: Vec<_> =
+            (0..sizes.len()).map(|n| format!("hip-amdgcn-amd-amdhsa--gfx90{n}")).collect();
+        let images: Vec<Vec<u8>> =
+            (1..).zip(sizes).map(|(n, size)| vec![n; *size as usize]).collect();
+        let layout = bundle_format::layout(
+            names.iter().map(|name| &**name).zip(sizes.iter().copied()),
+            4096,
+        );
+        let inputs: Vec<_> = images.iter().map(|image| &image[..]).collect();
+        layout.unwrap().to_vec(&inputs).unwrap()
+    }
+
+    #[test]
+    fn images_that_nobody_wants_are_holes() {
+        let mut file = vec![7; 3 * PAGE];
+        file.extend(bundle(&[200_000, 3_000_000, 100, 5_000_000]));
+        file.extend(vec![8; 1_500_001]);
+        file.resize(file.len().next_multiple_of(PAGE), 9);
+        file.extend(bundle(&[1, 2_000_000]));
+        for (keep, wanted) in [
+            (Keep::All, &[0, 1, 2, 3][..]),
+            (Keep::Heads, &[]),
+            (Keep::Images(&|id| id.ends_with('1')), &[1]),
+            (Keep::Images(&|id| id.ends_with('3')), &[3]),
+        ] {
+            let store = Store::read(&file[..64], &mut &file[64..], keep, u64::MAX).unwrap();
+            assert_eq!(store.size().unwrap(), file.len() as u64);
+            let is_hole =
+                |at: usize| store.holes.ranges.iter().any(|hole| hole.contains(&(at as u64)));
+            let mut whole = Vec::new();
+            if wanted.len() == 4 {
+                store.reader().read_to_end(&mut whole).unwrap();
+                assert!(whole == file);
+                continue;
+            }
+            assert!(store.reader().read_to_end(&mut whole).is_err() && store.was_too_small());
+            for at in (0..file.len()).step_by(99) {
+                let mut byte = [0];
+                let mut reader = store.reader();
+                reader.seek(SeekFrom::Start(at as u64)).unwrap();
+                match is_hole(at) {
+                    true => {
+                        assert!(reader.read(&mut byte).is_err());
+                        assert!((1..=4).contains(&file[at]), "{at}");
+                        assert!(!wanted.contains(&(file[at] - 1)), "{at}");
+                    }
+                    false => assert_eq!((reader.read(&mut byte).unwrap(), byte[0]), (1, file[at])),
+                }
+            }
+            let kept: u64 = store.holes.ranges.iter().map(|hole| hole.end - hole.start).sum();
+            let sizes = [200_000, 3_000_000, 100, 5_000_000];
+            let most =
+                (0..4).filter(|n| !wanted.contains(n)).map(|n| sizes[usize::from(n)]).sum::<u64>();
+            assert!(kept > most - 4 * (HEAD + TAIL) - LEAST, "{keep:?} {kept} {most}");
+        }
+    }
+
+    #[test]
+    fn tables_at_the_end_of_a_chunk_are_read() {
+        let mut file = vec![7; CHUNK - PAGE];
+        file.extend(bundle(&[500_000; 9]));
+        let store = Store::read(&[], &mut &file[..], Keep::Heads, u64::MAX).unwrap();
+        assert_eq!(store.holes.ranges.len(), 9);
+        let all = Store::read(&[], &mut &file[..], Keep::All, u64::MAX).unwrap();
+        assert!(all.holes.ranges.is_empty());
+        let error = Store::read(&[], &mut &file[..], Keep::All, 5_000_000).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert!(Store::read(&[], &mut &file[..], Keep::Heads, 5_000_000).is_ok());
+    }
+}

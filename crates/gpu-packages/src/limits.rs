@@ -1,0 +1,162 @@
+//! Bounds of the work on a package.
+
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, ErrorKind};
+
+/// Bounds of the work on a package. [`Default`] suits files from anywhere.
+///
+/// ```
+/// use gpu_packages::Options;
+///
+/// let options = Options::default().with_max_decompressed(16 << 30).with_max_depth(2);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) max_decompressed: u64,
+    pub(crate) max_expansion: u64,
+    pub(crate) max_depth: usize,
+    pub(crate) max_held: u64,
+}
+
+impl Options {
+    /// Sets the most bytes that are decompressed in total, over all levels: 256 GiB by default.
+    #[must_use]
+    pub fn with_max_decompressed(self, bytes: u64) -> Self {
+        Options { max_decompressed: bytes, ..self }
+    }
+
+    /// Sets the most bytes that are decompressed in total for each byte of the file, after the first gigabyte: 1100 by
+    /// default, slightly more than deflate can reach.
+    #[must_use]
+    pub fn with_max_expansion(self, factor: u64) -> Self {
+        Options { max_expansion: factor, ..self }
+    }
+
+    /// Sets the most packages in each other, the outermost included: 8 by default.
+    #[must_use]
+    pub fn with_max_depth(self, depth: usize) -> Self {
+        Options { max_depth: depth, ..self }
+    }
+
+    /// Sets the most bytes of a zip file in another package, which is held in memory: 1 GiB by default.
+    #[must_use]
+    pub fn with_max_held(self, bytes: u64) -> Self {
+        Options { max_held: bytes, ..self }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            max_decompressed: 256 << 30,
+            max_expansion: 1100,
+            max_depth: 8,
+            max_held: 1 << 30,
+        }
+    }
+}
+
+/// A number of decompressed bytes that are left, shared by threads.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    limit: u64,
+    left: AtomicU64,
+}
+
+impl Allowance {
+    pub(crate) fn new(limit: u64) -> Self {
+        Allowance { limit, left: AtomicU64::new(limit) }
+    }
+
+    pub(crate) fn of(options: &Options, len: u64) -> Self {
+        let expanded = len.saturating_mul(options.max_expansion).saturating_add(1 << 30);
+        Self::new(options.max_decompressed.min(expanded))
+    }
+
+    fn take(&self, bytes: u64) -> Result<(), Error> {
+        let taken = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        match taken {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                let text =
+                    format!("decompressing more would exceed the limit of {} bytes", self.limit);
+                Err(Error::new(ErrorKind::Limit, text))
+            }
+        }
+    }
+
+    /// Counts what is read.
+    pub(crate) fn count<R: Read>(&self, reader: R) -> Counted<'_, R> {
+        Counted { reader, allowance: self }
+    }
+}
+
+/// A reader of decompressed bytes.
+pub(crate) struct Counted<'a, R> {
+    reader: R,
+    allowance: &'a Allowance,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buf)?;
+        self.allowance.take(read as u64)?;
+        Ok(read)
+    }
+}
+
+/// Reads until the buffer is full or the stream ends, and returns the number of bytes.
+pub(crate) fn read_full(reader: &mut dyn Read, mut buf: &mut [u8]) -> io::Result<usize> {
+    let mut total = 0;
+    while !buf.is_empty() {
+        match reader.read(buf) {
+            Ok(0) => break,
+            Ok(read) => {
+                total += read;
+                buf = buf.get_mut(read..).unwrap_or_default();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(total)
+}
+
+/// A reader of a known number of bytes of the file itself, whose errors are told from those of decoders. A file that ends before
+/// became shorter while it was read.
+pub(crate) struct Raw<R> {
+    pub(crate) reader: R,
+    left: u64,
+}
+
+impl<R: Read> Raw<R> {
+    pub(crate) fn new(reader: R, len: u64) -> Self {
+        Raw { reader, left: len }
+    }
+}
+
+impl<R: Read> Read for Raw<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
+        if room == 0 {
+            return Ok(0);
+        }
+        match self.reader.read(buf.get_mut(..room).unwrap_or_default()) {
+            Ok(0) => {
+                let text = format!("the file ends {} bytes too early", self.left);
+                let error = io::Error::new(io::ErrorKind::UnexpectedEof, text);
+                Err(Error::of_file(error).into())
+            }
+            Ok(read) => {
+                self.left = self.left.saturating_sub(read as u64);
+                Ok(read)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(error) => Err(Error::of_file(error).into()),
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! Tar files and Debian packages with other contents in some members.
+
+use std::fmt;
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+
+use crate::ar;
+use crate::codec::Codec;
+use crate::deb::{DebRecords, set_installed_size};
+use crate::error::{Error, ErrorKind};
+use crate::hash::{Algorithm, Hash, Hasher};
+use crate::limits::{Allowance, Raw, read_full};
+use crate::path::{Shown, without_dot};
+use crate::tar::{TarKind, TarMember, TarReader, headers_with_size, padding};
+use crate::walk::read_held;
+
+/// New contents of a member of a tar file: a stream of a known size.
+pub struct Replacement<'a> {
+    is_change: bool,
+    size: u64,
+    contents: Box<dyn Read + 'a>,
+}
+
+impl fmt::Debug for Replacement<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replacement").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Replacement<'a> {
+    /// Creates new contents of this size.
+    pub fn new(size: u64, contents: impl Read + 'a) -> Self {
+        Replacement { is_change: true, size, contents: Box::new(contents) }
+    }
+
+    /// Creates new contents from bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: Vec<u8>) -> Replacement<'static> {
+        Replacement::new(bytes.len() as u64, Cursor::new(bytes))
+    }
+
+    /// Gives contents of this size back that were read and are not to be changed.
+    pub fn unchanged(size: u64, contents: impl Read + 'a) -> Self {
+        Replacement { is_change: false, ..Replacement::new(size, contents) }
+    }
+}
+
+/// Options of [`rewrite_tar`] and [`rewrite_deb`].
+///
+/// ```
+/// use gpu_packages::RewriteOptions;
+///
+/// let options = RewriteOptions::default().with_level(3).with_max_decompressed(16 << 30);
+/// ```
+#[derive(Clone, Debug)]
+pub struct RewriteOptions {
+    level: Option<u32>,
+    drops_signature: bool,
+    max_decompressed: u64,
+}
+
+impl Default for RewriteOptions {
+    fn default() -> Self {
+        RewriteOptions { level: None, drops_signature: false, max_decompressed: 256 << 30 }
+    }
+}
+
+impl RewriteOptions {
+    /// Sets the level of the codec, as [`Codec::encoder`] takes it.
+    #[must_use]
+    pub fn with_level(self, level: u32) -> Self {
+        RewriteOptions { level: Some(level), ..self }
+    }
+
+    /// Allows to change a signed package, whose signatures (`_gpgorigin` and its like) are left out.
+    #[must_use]
+    pub fn with_drop_signature(self, is_allowed: bool) -> Self {
+        RewriteOptions { drops_signature: is_allowed, ..self }
+    }
+
+    /// Sets the most bytes that a tar file may decompress to: 256 GiB by default.
+    #[must_use]
+    pub fn with_max_decompressed(self, bytes: u64) -> Self {
+        RewriteOptions { max_decompressed: bytes, ..self }
+    }
+}
+
+/// The contents that a member has, for the decision if it is changed. Reading starts at the first byte.
+pub struct Original<'r> {
+    size: u64,
+    head: &'r [u8],
+    /// The bytes of the head that were read.
+    at: usize,
+    rest: &'r mut dyn Read,
+    is_read: bool,
+}
+
+impl fmt::Debug for Original<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Original").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+impl Original<'_> {
+    /// Returns the size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the first 512 bytes, or all if there are fewer. They do not count as read.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        self.head
+    }
+}
+
+impl Read for Original<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.is_read = true;
+        let left = self.head.get(self.at..).unwrap_or_default();
+        if left.is_empty() {
+            return self.rest.read(buf);
+        }
+        let len = left.len().min(buf.len());
+        if let (Some(to), Some(from)) = (buf.get_mut(..len), left.get(..len)) {
+            to.copy_from_slice(from);
+        }
+        self.at += len;
+        Ok(len)
+    }
+}
+
+/// Members that [`rewrite_tar`] or [`rewrite_deb`] changed.
+#[derive(Clone, Debug, Default)]
+pub struct Rewritten {
+    changed: Vec<Change>,
+    members: u64,
+    unlisted: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, Debug)]
+struct Change {
+    path: Vec<u8>,
+    old_size: u64,
+    new_size: u64,
+    md5: Hash,
+}
+
+impl Rewritten {
+    /// Returns the paths of the changed members.
+    pub fn changed(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.changed.iter().map(|change| &change.path[..])
+    }
+
+    /// Returns the number of members.
+    #[must_use]
+    pub fn members(&self) -> u64 {
+        self.members
+    }
+
+    /// Returns changed members that `md5sums` does not list.
+    pub fn unlisted(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.unlisted.iter().map(Vec::as_slice)
+    }
+}
+
+/// Writes a tar file again, with new contents in some members. `replace` is asked for each regular file, by its name
+/// without `./`, and may read what it has. It returns `None` if it read nothing; contents that it read, and that stay,
+/// are [given back](Replacement::unchanged). Headers, order and all else stay; of a changed member only size and checksum change. The file is
+/// compressed again by the codec that it has.
+///
+/// ```
+/// use gpu_packages::{Replacement, RewriteOptions, TarReader, rewrite_tar};
+///
+/// # let mut old = vec![0; 2048];
+/// # old[..5].copy_from_slice(b"a.txt");
+/// # old[124..136].copy_from_slice(b"00000000003\0");
+/// # old[148..156].fill(b' ');
+/// # old[257..265].copy_from_slice(b"ustar\x0000");
+/// # let sum: u32 = old[..512].iter().map(|&byte| u32::from(byte)).sum();
+/// # old[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+/// # old[512..515].copy_from_slice(b"abc");
+/// let mut new = Vec::new();
+/// rewrite_tar(&old[..], &mut new, &RewriteOptions::default(), |name, _| {
+///     Ok((name == b"a.txt").then(|| Replacement::from_bytes(b"hello".to_vec())))
+/// })?;
+/// let mut tar = TarReader::new(&new[..]);
+/// assert_eq!(tar.next_member()?.map(|member| member.size()), Some(5));
+/// # Ok::<(), gpu_packages::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`NotAPackage`](ErrorKind::NotAPackage); faults of the tar file; [`Refused`](ErrorKind::Refused) for a changed member
+/// that is sparse, for new contents of another size than was said, and for contents that were read and not given back;
+/// those of `replace`, the reader and the writer.
+pub fn rewrite_tar<'a>(
+    mut old: impl Read,
+    new: impl Write,
+    options: &RewriteOptions,
+    mut replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
+) -> Result<Rewritten, Error> {
+    let mut head = [0; 16];
+    let read = read_full(&mut old, &mut head)?;
+    let head = head.get(..read).unwrap_or_default();
+    let codec = Codec::sniff(head);
+    let allowance = Allowance::new(options.max_decompressed);
+    let decoder = allowance.count(codec.decoder(head.chain(old))?);
+    let mut out = codec.encoder(new, options.level)?;
+    let mut rewritten = Rewritten::default();
+    let mut tar = TarReader::new(decoder);
+    while let Some(member) = tar.next_member()? {
+        rewritten.members += 1;
+        let name = without_dot(member.name());
+        let mut head = [0; 512];
+        let mut head = head.get_mut(..).unwrap_or_default();
+        let mut replacement = None;
+        if member.kind() == TarKind::File {
+            let read = read_full(&mut tar, head)?;
+            head = head.get_mut(..read).unwrap_or_default();
+            let size = member.size();
+            let mut original = Original { size, head, at: 0, rest: &mut tar, is_read: false };
+            replacement = replace(name, &mut original)?;
+            if original.is_read && replacement.is_none() {
+                let text = "contents that were read and stay: expected them back";
+                return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(name)));
+            }
+        } else {
+            head = &mut [];
+        }
+        match replacement {
+            Some(replacement) => {
+                let is_change = replacement.is_change;
+                let change = write_member(&mut out, &member, name, replacement)?;
+                rewritten.changed.extend(Some(change).filter(|_| is_change));
+            }
+            None => {
+                out.write_all(&member.headers)?;
+                copy_contents(&mut (&*head).chain(&mut tar), &mut out, &member)?;
+            }
+        }
+    }
+    if rewritten.members == 0 {
+        return Err(Error::new(ErrorKind::NotAPackage, "expected a tar file with a member"));
+    }
+    let (end, mut rest) = tar.into_rest();
+    out.write_all(&end)?;
+    io::copy(&mut rest, &mut out)?;
+    out.finish()?.flush()?;
+    Ok(rewritten)
+}
+
+fn copy_contents(tar: &mut dyn Read, out: &mut dyn Write, member: &TarMember) -> Result<(), Error> {
+    let copied = io::copy(tar, out)?;
+    if copied != member.size() {
+        let text = format!("tar: expected {} bytes, found {copied}", member.size());
+        return Err(Error::at(ErrorKind::Truncated, member.offset(), text));
+    }
+    let zeros = padding(copied);
+    let zeros = u64::try_from(zeros).unwrap_or(0);
+    io::copy(&mut io::repeat(0).take(zeros), out)?;
+    Ok(())
+}
+
+fn write_member(
+    out: &mut dyn Write,
+    member: &TarMember,
+    name: &[u8],
+    replacement: Replacement<'_>,
+) -> Result<Change, Error> {
+    let Replacement { is_change, size, mut contents } = replacement;
+    match is_change || size != member.size() {
+        true => out.write_all(&headers_with_size(member, size)?)?,
+        false => out.write_all(&member.headers)?,
+    }
+    let mut hashed = Hashed { writer: out, hasher: Hasher::new(Algorithm::Md5) };
+    // One more byte tells a stream that is too long.
+    let mut bounded = contents.by_ref().take(size);
+    let written = io::copy(&mut bounded, &mut hashed)?;
+    let is_longer = read_full(&mut *contents, &mut [0])? > 0;
+    if written != size || is_longer {
+        let found = if is_longer { "more".to_owned() } else { written.to_string() };
+        let text = format!("new contents: expected {size} bytes, found {found}");
+        return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(name)));
+    }
+    let md5 = hashed.hasher.finish();
+    out.write_all(&vec![0; padding(size)])?;
+    let path = name.to_vec();
+    Ok(Change { path, old_size: member.size(), new_size: size, md5 })
+}
+
+struct Hashed<'a> {
+    writer: &'a mut dyn Write,
+    hasher: Hasher,
+}
+
+impl Write for Hashed<'_> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let written = self.writer.write(buf)?;
+        self.hasher.update(buf.get(..written).unwrap_or_default());
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// The most bytes of `control` and `md5sums`.
+const MAX_RECORD: u64 = 64 << 20;
+
+/// Writes a Debian package again, with new contents in some files. `replace` is asked for each regular file by its
+/// installed path. `md5sums` and `Installed-Size` follow. Compressed parts are held in memory, and compressed by the
+/// codecs that they have. Without a change the output is the input.
+///
+/// # Errors
+///
+/// [`NotAPackage`](ErrorKind::NotAPackage); [`Signed`](ErrorKind::Signed) for a signed package; those of
+/// [`rewrite_tar`].
+pub fn rewrite_deb<'a>(
+    mut old: impl Read + Seek,
+    mut new: impl Write,
+    options: &RewriteOptions,
+    replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
+) -> Result<Rewritten, Error> {
+    let parts = Part::read_all(&mut old)?;
+    let find = |name: &[u8]| parts.iter().find(|part| part.header.name.starts_with(name));
+    let (Some(data), Some(control)) = (find(b"data.tar"), find(b"control.tar")) else {
+        let text = "deb: expected control.tar and data.tar";
+        return Err(Error::new(ErrorKind::Malformed, text));
+    };
+    let mut new_data = Vec::new();
+    let mut rewritten = rewrite_tar(data.open(&mut old)?, &mut new_data, options, replace)?;
+    if rewritten.changed.is_empty() {
+        old.seek(SeekFrom::Start(0))?;
+        io::copy(&mut old, &mut new)?;
+        new.flush()?;
+        return Ok(rewritten);
+    }
+    let is_signature = |part: &Part| part.header.name.starts_with(b"_gpg");
+    if let Some(part) = parts.iter().find(|part| is_signature(part) && !options.drops_signature) {
+        let text = "the package is signed, and a change makes the signature invalid";
+        return Err(
+            Error::at(ErrorKind::Signed, part.at, text).while_reading(Shown(&part.header.name))
+        );
+    }
+    let kib = |size: u64| i64::try_from(size.div_ceil(1024)).unwrap_or(i64::MAX);
+    let change = rewritten.changed.iter().fold(0i64, |sum, change| {
+        sum.saturating_add(kib(change.new_size)).saturating_sub(kib(change.old_size))
+    });
+    let mut unlisted = Vec::new();
+    let mut records = control.records(&mut old)?;
+    for (name, text) in &mut records {
+        if name == b"control" {
+            *text = set_installed_size(text, change)?;
+        } else {
+            let mut sums = DebRecords::parse(text);
+            for change in &rewritten.changed {
+                if !sums.replace(&change.path, &change.md5) {
+                    unlisted.push(change.path.clone());
+                }
+            }
+            *text = sums.to_vec();
+        }
+    }
+    rewritten.unlisted = unlisted;
+    let mut new_control = Vec::new();
+    rewrite_tar(control.open(&mut old)?, &mut new_control, options, |name, _| {
+        let record = records.iter().find(|(record, _)| record == name);
+        Ok(record.map(|(_, text)| Replacement::from_bytes(text.clone())))
+    })?;
+    new.write_all(ar::MAGIC)?;
+    for part in &parts {
+        let name = &part.header.name;
+        if is_signature(part) {
+            continue;
+        }
+        let size = match () {
+            () if name == &data.header.name => {
+                write_part(&mut new, part, &new_data)?;
+                new_data.len() as u64
+            }
+            () if name == &control.header.name => {
+                write_part(&mut new, part, &new_control)?;
+                new_control.len() as u64
+            }
+            () => {
+                new.write_all(&part.header.bytes)?;
+                io::copy(&mut part.open(&mut old)?, &mut new)?;
+                part.header.size
+            }
+        };
+        if size % 2 == 1 {
+            new.write_all(b"\n")?;
+        }
+    }
+    new.flush()?;
+    Ok(rewritten)
+}
+
+fn write_part(new: &mut dyn Write, part: &Part, contents: &[u8]) -> Result<(), Error> {
+    new.write_all(&ar::header_with_size(&part.header, contents.len() as u64)?)?;
+    new.write_all(contents)?;
+    Ok(())
+}
+
+/// Name and text of a record.
+type NamedText = (Vec<u8>, Vec<u8>);
+
+/// A member of the archive around a Debian package.
+struct Part {
+    header: ar::Header,
+    at: u64,
+}
+
+impl Part {
+    fn read_all(old: &mut (impl Read + Seek)) -> Result<Vec<Part>, Error> {
+        let len = old.seek(SeekFrom::End(0))?;
+        old.seek(SeekFrom::Start(0))?;
+        let mut magic = [0; ar::DEB.len()];
+        if read_full(old, &mut magic)? < magic.len() || magic != *ar::DEB {
+            let text = "expected a Debian package, !<arch> and debian-binary";
+            return Err(Error::new(ErrorKind::NotAPackage, text));
+        }
+        let mut at = ar::MAGIC.len() as u64;
+        let mut parts: Vec<Part> = Vec::new();
+        while at < len {
+            old.seek(SeekFrom::Start(at))?;
+            let Some(header) = ar::next_header(old, at)? else { break };
+            let start = at.saturating_add(ar::HEADER as u64);
+            let end = start.saturating_add(header.size);
+            if end > len {
+                let text = format!("deb: a member ends at {end:#x}, the file at {len:#x}");
+                return Err(Error::at(ErrorKind::Truncated, at, text));
+            }
+            if parts.iter().any(|part| part.header.name == header.name) {
+                let text = format!("deb: two members have the name {}", Shown(&header.name));
+                return Err(Error::at(ErrorKind::Malformed, at, text));
+            }
+            parts.push(Part { header, at });
+            at = end.saturating_add(end % 2);
+        }
+        Ok(parts)
+    }
+
+    fn open<'o>(&self, old: &'o mut (impl Read + Seek)) -> Result<impl Read + 'o, Error> {
+        old.seek(SeekFrom::Start(self.at.saturating_add(ar::HEADER as u64)))?;
+        Ok(Raw::new(old, self.header.size))
+    }
+
+    /// Reads `control` and `md5sums`.
+    fn records(&self, old: &mut (impl Read + Seek)) -> Result<Vec<NamedText>, Error> {
+        let mut reader = self.open(old)?;
+        let mut head = [0; 16];
+        let read = read_full(&mut reader, &mut head)?;
+        let head = head.get(..read).unwrap_or_default();
+        let mut tar = TarReader::new(Codec::sniff(head).decoder(head.chain(reader))?);
+        let mut records = Vec::new();
+        while let Some(member) = tar.next_member()? {
+            let name = without_dot(member.name());
+            if matches!(name, b"control" | b"md5sums") && member.kind() == TarKind::File {
+                records.push((name.to_vec(), read_held(&mut tar, MAX_RECORD)?));
+            }
+        }
+        Ok(records)
+    }
+}

@@ -1,0 +1,769 @@
+//! The walk over all members of a package, and of packages in it.
+
+use std::fmt;
+use std::io::{self, Read, Seek};
+
+use byte_parts::{ReadSeek, Source};
+
+use crate::ar;
+use crate::codec::Codec;
+use crate::cpio::CpioReader;
+use crate::error::{Error, ErrorKind, Finding, FindingKind};
+use crate::limits::{Allowance, Options, Raw, read_full};
+use crate::path::{MemberPath, unsafe_name, without_dot};
+use crate::rpm;
+use crate::tar::{self, TarKind, TarReader};
+use crate::wheel::dist_info;
+use crate::zip::{Zip, is_codec_error};
+
+/// Kind of a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PackageKind {
+    /// A zip file with a `RECORD`.
+    Wheel,
+    /// A conda package of version 2: a zip file of two compressed tar files.
+    Conda,
+    /// Another zip file.
+    Zip,
+    /// A tar file, compressed or not: a source distribution, a conda package of version 1, an image of containers or
+    /// one of its layers.
+    Tar,
+    /// A Debian package.
+    Deb,
+    /// An RPM package.
+    Rpm,
+}
+
+impl fmt::Display for PackageKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PackageKind::Wheel => "wheel",
+            PackageKind::Conda => "conda package",
+            PackageKind::Zip => "zip file",
+            PackageKind::Tar => "tar file",
+            PackageKind::Deb => "Debian package",
+            PackageKind::Rpm => "RPM package",
+        })
+    }
+}
+
+/// A member of a package.
+#[derive(Clone, Debug)]
+pub struct Member {
+    path: MemberPath,
+    package: PackageKind,
+    kind: MemberKind,
+    size: u64,
+    mode: Option<u32>,
+    link: Vec<u8>,
+    offset: u64,
+    zip_index: Option<usize>,
+}
+
+/// Kind of a [`Member`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MemberKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A hard link.
+    HardLink,
+    /// A device, a FIFO, a sparse file.
+    Other,
+}
+
+impl Member {
+    /// Returns the path, with the packages that it lies in.
+    #[must_use]
+    pub fn path(&self) -> &MemberPath {
+        &self.path
+    }
+
+    /// Returns the kind of the package that it lies in.
+    #[must_use]
+    pub fn package(&self) -> PackageKind {
+        self.package
+    }
+
+    /// Returns the kind of the member.
+    #[must_use]
+    pub fn kind(&self) -> MemberKind {
+        self.kind
+    }
+
+    /// Returns the size of the contents in bytes, as the package says.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the permissions, if the package has them.
+    #[must_use]
+    pub fn mode(&self) -> Option<u32> {
+        self.mode
+    }
+
+    /// Returns the target of a link; empty for links in zip files, whose contents are the target.
+    #[must_use]
+    pub fn link(&self) -> &[u8] {
+        &self.link
+    }
+
+    /// Returns the place of the member: of its local header in a zip file, of its first header in a tar or cpio file
+    /// after decompression.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the index in a zip file.
+    #[must_use]
+    pub fn zip_index(&self) -> Option<usize> {
+        self.zip_index
+    }
+}
+
+/// The receiver of a walk.
+pub trait Visitor {
+    /// Returns whether to enter a package that was found. One that is not entered is a member like others. The outermost
+    /// package, whose path is empty, is always entered.
+    fn package(&mut self, path: &MemberPath, kind: PackageKind) -> bool {
+        let _ = (path, kind);
+        true
+    }
+
+    /// Takes a member. Contents that are not read are skipped.
+    ///
+    /// # Errors
+    ///
+    /// An error of `contents` becomes a [`Finding`], and the walk goes on. Any other error ends the walk.
+    fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error>;
+
+    /// Takes a finding.
+    fn finding(&mut self, finding: Finding) {
+        let _ = finding;
+    }
+}
+
+/// Recognises a package by its first 512 bytes. Compressed streams are `None`: [`Codec::sniff`] knows them, and their
+/// contents decide.
+///
+/// ```
+/// use gpu_packages::{PackageKind, sniff};
+///
+/// assert_eq!(sniff(b"PK\x03\x04"), Some(PackageKind::Zip));
+/// assert_eq!(sniff(b"\x7fELF"), None);
+/// ```
+#[must_use]
+pub fn sniff(head: &[u8]) -> Option<PackageKind> {
+    match head {
+        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(PackageKind::Zip),
+        _ if head.starts_with(ar::DEB) => Some(PackageKind::Deb),
+        _ if head.starts_with(&rpm::MAGIC) => Some(PackageKind::Rpm),
+        _ if tar::is_tar(head) => Some(PackageKind::Tar),
+        _ => None,
+    }
+}
+
+/// Walks over all members of a package, and of packages in it, in the order of the file. Returns the kind of the
+/// package.
+///
+/// Nothing is unpacked to disk. Only zip files in other packages are held in memory.
+///
+/// # Errors
+///
+/// [`NotAPackage`](ErrorKind::NotAPackage); [`Limit`](ErrorKind::Limit) if more would be decompressed than the options
+/// allow; faults of the outermost package after which no further member can be found; those of the reader and of the
+/// visitor.
+pub fn walk(
+    reader: impl ReadSeek,
+    options: &Options,
+    visitor: &mut dyn Visitor,
+) -> Result<PackageKind, Error> {
+    let mut source = Source::new(reader)?;
+    let walker = Walker::new(options, source.len());
+    walker.walk_source(&mut source, visitor)
+}
+
+/// A walk whose zip files can be read by several threads, each with a reader and a visitor of its own: together they
+/// keep to one limit.
+#[derive(Debug)]
+pub struct Walker {
+    options: Options,
+    allowance: Allowance,
+}
+
+/// Bytes that tell what a file is.
+const HEAD: usize = 512;
+/// Compressed bytes that are read to see if they hold a tar file: more than a block of bzip2.
+const PROBE: u64 = 2 << 20;
+
+impl Walker {
+    /// Creates a walk over a file of this length.
+    #[must_use]
+    pub fn new(options: &Options, file_len: u64) -> Self {
+        Walker { options: options.clone(), allowance: Allowance::of(options, file_len) }
+    }
+
+    /// Hands a member of a zip file to a visitor, or the members of the package that it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`walk`].
+    pub fn zip_member(
+        &self,
+        zip: &Zip,
+        index: usize,
+        reader: impl Read + Seek,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let place = Place { path: MemberPath::default(), depth: 1 };
+        self.one_of_zip(zip, zip.kind(), index, reader, &place, visitor)
+    }
+
+    fn walk_source(
+        &self,
+        source: &mut Source<'_>,
+        visitor: &mut dyn Visitor,
+    ) -> Result<PackageKind, Error> {
+        let head = source.peek(&(0..source.len()), HEAD)?;
+        let place = Place { path: MemberPath::default(), depth: 1 };
+        if sniff(&head) == Some(PackageKind::Zip) {
+            let zip = Zip::read_source(source)?;
+            let kind = zip.kind();
+            visitor.package(&place.path, kind);
+            self.zip(&zip, kind, source, &place, visitor)?;
+            return Ok(kind);
+        }
+        source.reader().seek(io::SeekFrom::Start(0))?;
+        let len = source.len();
+        let mut reader = Raw::new(source.reader(), len);
+        match (sniff(&head), Codec::sniff(&head)) {
+            (Some(kind), _) => {
+                visitor.package(&place.path, kind);
+                self.stream(kind, &mut reader, &place, visitor)?;
+                Ok(kind)
+            }
+            (None, codec) if codec != Codec::None => {
+                let mut contents = Vec::new();
+                let decoded = self.allowance.count(codec.decoder(&mut reader)?);
+                decoded
+                    .take(HEAD as u64)
+                    .read_to_end(&mut contents)
+                    .map_err(|error| codec_error(codec, error))?;
+                if !tar::is_tar(&contents) {
+                    let text = format!("expected a tar file compressed with {codec}");
+                    return Err(Error::new(ErrorKind::NotAPackage, text));
+                }
+                visitor.package(&place.path, PackageKind::Tar);
+                let reader = reader.reader;
+                reader.seek(io::SeekFrom::Start(0))?;
+                let mut reader = Raw::new(reader, len);
+                let decoder = Decoded { reader: codec.decoder(&mut reader)?, codec };
+                let mut decoder = self.allowance.count(decoder);
+                self.tar(&mut decoder, PackageKind::Tar, &place, visitor)?;
+                Ok(PackageKind::Tar)
+            }
+            _ => {
+                let text = "expected a zip, tar, deb or rpm file, or a compressed tar file";
+                Err(Error::new(ErrorKind::NotAPackage, text))
+            }
+        }
+    }
+
+    /// Walks over a package that is a stream.
+    fn stream(
+        &self,
+        kind: PackageKind,
+        reader: &mut dyn Read,
+        place: &Place,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        match kind {
+            PackageKind::Deb => self.deb(reader, place, visitor),
+            PackageKind::Rpm => self.rpm(reader, place, visitor),
+            _ => self.tar(reader, kind, place, visitor),
+        }
+    }
+
+    fn zip(
+        &self,
+        zip: &Zip,
+        kind: PackageKind,
+        source: &mut Source<'_>,
+        place: &Place,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        for mut finding in zip.check_source(source)? {
+            finding.path =
+                finding.path.names().fold(place.path.clone(), |path, name| path.join(name));
+            visitor.finding(finding);
+        }
+        let mut order: Vec<usize> = (0..zip.members().len()).collect();
+        order.sort_by_key(|&index| zip.members().get(index).map_or(0, |member| member.offset()));
+        for index in order {
+            self.one_of_zip(zip, kind, index, source.reader(), place, visitor)?;
+        }
+        Ok(())
+    }
+
+    fn one_of_zip(
+        &self,
+        zip: &Zip,
+        kind: PackageKind,
+        index: usize,
+        reader: impl Read + Seek,
+        place: &Place,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let Some(described) = zip.members().get(index) else { return Ok(()) };
+        let member = Member {
+            path: place.path.join(described.name()),
+            package: kind,
+            kind: match () {
+                () if described.is_directory() => MemberKind::Directory,
+                () if described.is_symlink() => MemberKind::Symlink,
+                () => MemberKind::File,
+            },
+            size: described.size(),
+            mode: described.unix_mode(),
+            link: Vec::new(),
+            offset: described.offset(),
+            zip_index: Some(index),
+        };
+        let opened = match zip.open(index, reader) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            Err(error) => {
+                if !described.is_encrypted() {
+                    let path = member.path.clone();
+                    visitor.finding(Finding { path, kind: FindingKind::Unread, error });
+                }
+                return Ok(());
+            }
+        };
+        let mut contents = self.allowance.count(opened);
+        let is_layer = kind == PackageKind::Conda && is_conda_layer(described.name());
+        if is_layer {
+            let inner = place.clone();
+            let result = self.compressed_tar(&mut contents, kind, &inner, visitor);
+            return finish(result, &member.path, visitor);
+        }
+        self.file(&member, &mut contents, place, visitor)
+    }
+
+    fn tar(
+        &self,
+        reader: &mut dyn Read,
+        package: PackageKind,
+        place: &Place,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let mut tar = TarReader::new(reader);
+        while let Some(found) = tar.next_member()? {
+            let name = match without_dot(found.name()) {
+                b"" => b".",
+                name => name,
+            };
+            let member = Member {
+                path: place.path.join(name),
+                package,
+                kind: match found.kind() {
+                    TarKind::File => MemberKind::File,
+                    TarKind::Directory => MemberKind::Directory,
+                    TarKind::Symlink => MemberKind::Symlink,
+                    TarKind::HardLink => MemberKind::HardLink,
+                    TarKind::Other => MemberKind::Other,
+                },
+                size: found.size(),
+                mode: Some(found.mode()),
+                link: found.link().to_vec(),
+                offset: found.offset(),
+                zip_index: None,
+            };
+            check_name(&member, name, visitor);
+            self.file(&member, &mut tar, place, visitor)?;
+        }
+        Ok(())
+    }
+
+    /// Walks over a tar file that is a layer of another package.
+    fn compressed_tar(
+        &self,
+        reader: &mut dyn Read,
+        package: PackageKind,
+        place: &Place,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let mut head = [0; 16];
+        let read = read_full(reader, &mut head)?;
+        let head = head.get(..read).unwrap_or_default();
+        let codec = Codec::sniff(head);
+        let decoder = Decoded { reader: codec.decoder(head.chain(reader))?, codec };
+        if codec == Codec::None {
+            return self.tar(&mut { decoder }, package, place, visitor);
+        }
+        self.tar(&mut self.allowance.count(decoder), package, place, visitor)
+    }
+
+    fn deb(
+        &self,
+        reader: &mut dyn Read,
+        place: &Place,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let mut magic = [0; ar::MAGIC.len()];
+        read_full(reader, &mut magic)?;
+        let mut at = magic.len() as u64;
+        let (mut has_data, mut has_control) = (false, false);
+        while let Some(header) = ar::next_header(reader, at)? {
+            let mut contents = Bounded { reader, left: header.size };
+            let data_at = at + ar::HEADER as u64;
+            let member = Member {
+                path: place.path.join(&header.name),
+                package: PackageKind::Deb,
+                kind: MemberKind::File,
+                size: header.size,
+                mode: None,
+                link: Vec::new(),
+                offset: at,
+                zip_index: None,
+            };
+            let is = |start: &[u8]| header.name.starts_with(start);
+            (has_data, has_control) =
+                (has_data || is(b"data.tar"), has_control || is(b"control.tar"));
+            if is(b"data.tar") {
+                let result = self.compressed_tar(&mut contents, PackageKind::Deb, place, visitor);
+                finish(result, &member.path, visitor)?;
+            } else if is(b"control.tar") {
+                let place = Place { path: place.path.join(b"control.tar"), ..*place };
+                let result = self.compressed_tar(&mut contents, PackageKind::Deb, &place, visitor);
+                finish(result, &member.path, visitor)?;
+            } else {
+                check_name(&member, &header.name, visitor);
+                self.file(&member, &mut contents, place, visitor)?;
+            }
+            io::copy(&mut contents, &mut io::sink())?;
+            at = data_at.saturating_add(header.size);
+            // Members start at even places.
+            let padding = at % 2;
+            io::copy(&mut reader.take(padding), &mut io::sink())?;
+            at += padding;
+        }
+        if !(has_data && has_control) {
+            let text = "deb: expected control.tar and data.tar";
+            let error = Error::at(ErrorKind::Malformed, at, text);
+            let (path, kind) = (place.path.clone(), FindingKind::Unread);
+            visitor.finding(Finding { path, kind, error });
+        }
+        Ok(())
+    }
+
+    fn rpm(
+        &self,
+        reader: &mut dyn Read,
+        place: &Place,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let sizes = rpm::read_headers(reader)?;
+        let mut head = [0; 16];
+        let read = read_full(reader, &mut head)?;
+        let head = head.get(..read).unwrap_or_default();
+        let codec = Codec::sniff(head);
+        let decoder = Decoded { reader: codec.decoder(head.chain(reader))?, codec };
+        let mut cpio = CpioReader::new(self.allowance.count(decoder), sizes);
+        while let Some(found) = cpio.next_member()? {
+            // Names in RPM packages may be absolute.
+            let name = without_dot(&found.name);
+            let name = name.strip_prefix(b"/").unwrap_or(name);
+            let member = Member {
+                path: place.path.join(name),
+                package: PackageKind::Rpm,
+                kind: match found.mode & 0o170_000 {
+                    0o100_000 => MemberKind::File,
+                    0o040_000 => MemberKind::Directory,
+                    0o120_000 => MemberKind::Symlink,
+                    _ => MemberKind::Other,
+                },
+                size: found.size,
+                mode: Some(found.mode),
+                link: Vec::new(),
+                offset: found.offset,
+                zip_index: None,
+            };
+            check_name(&member, name, visitor);
+            self.file(&member, &mut cpio, place, visitor)?;
+        }
+        Ok(())
+    }
+
+    /// Hands a member to the visitor, or the members of the package that it is.
+    fn file(
+        &self,
+        member: &Member,
+        contents: &mut dyn Read,
+        place: &Place,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        if member.kind != MemberKind::File {
+            return deliver(member, &[], contents, visitor);
+        }
+        let mut head = [0; HEAD];
+        let head = match read_full(contents, &mut head) {
+            Ok(read) => head.get(..read).unwrap_or_default(),
+            Err(error) => return finish(Err(error.into()), &member.path, visitor),
+        };
+        let codec = Codec::sniff(head);
+        let kind = sniff(head);
+        if kind.is_none() && codec == Codec::None {
+            return deliver(member, head, contents, visitor);
+        }
+        if place.depth >= self.options.max_depth {
+            let limit = self.options.max_depth;
+            let text = format!("a package in {limit} packages exceeds the limit of {limit}");
+            let (path, error) = (member.path.clone(), Error::new(ErrorKind::Limit, text));
+            visitor.finding(Finding { path, kind: FindingKind::Unread, error });
+            return deliver(member, head, contents, visitor);
+        }
+        let inner = Place { path: member.path.clone(), depth: place.depth + 1 };
+        match kind {
+            Some(PackageKind::Zip) => self.held_zip(member, head, contents, &inner, visitor),
+            Some(kind) => {
+                if !visitor.package(&member.path, kind) {
+                    return deliver(member, head, contents, visitor);
+                }
+                let result = self.stream(kind, &mut head.chain(contents), &inner, visitor);
+                finish(result, &member.path, visitor)
+            }
+            None => self.maybe_tar(codec, member, head, contents, &inner, visitor),
+        }
+    }
+
+    /// Walks over a zip file that lies in another package. It is held in memory.
+    fn held_zip(
+        &self,
+        member: &Member,
+        head: &[u8],
+        contents: &mut dyn Read,
+        inner: &Place,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        if member.size > self.options.max_held {
+            let text = format!(
+                "a zip file of {} bytes in another package exceeds the limit of {} bytes",
+                member.size, self.options.max_held
+            );
+            let (path, error) = (member.path.clone(), Error::new(ErrorKind::Limit, text));
+            visitor.finding(Finding { path, kind: FindingKind::Unread, error });
+            return deliver(member, head, contents, visitor);
+        }
+        let mut bytes = head.to_vec();
+        let read = Read::take(&mut *contents, self.options.max_held).read_to_end(&mut bytes);
+        if let Err(error) = read {
+            return finish(Err(error.into()), &member.path, visitor);
+        }
+        let mut source = Source::of_bytes(&bytes);
+        // A file may start like a zip file and be none.
+        let Ok(zip) = Zip::read_source(&mut source) else {
+            return deliver(member, &bytes, &mut io::empty(), visitor);
+        };
+        let kind = zip.kind();
+        if !visitor.package(&member.path, kind) {
+            return deliver(member, &bytes, &mut io::empty(), visitor);
+        }
+        let result = self.zip(&zip, kind, &mut source, inner, visitor);
+        finish(result, &member.path, visitor)
+    }
+
+    /// Walks over a compressed tar file. Other compressed files are members like others.
+    fn maybe_tar(
+        &self,
+        codec: Codec,
+        member: &Member,
+        head: &[u8],
+        contents: &mut dyn Read,
+        inner: &Place,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let mut probed = head.to_vec();
+        let mut start = Vec::new();
+        let tee = Tee { reader: contents, log: &mut probed, left: PROBE };
+        let is_tar = codec.decoder(head.chain(tee)).is_ok_and(|decoder| {
+            let read = self.allowance.count(decoder).take(HEAD as u64).read_to_end(&mut start);
+            read.is_ok() && tar::is_tar(&start)
+        });
+        if !is_tar || !visitor.package(&member.path, PackageKind::Tar) {
+            return deliver(member, &probed, contents, visitor);
+        }
+        let decoder = codec.decoder(probed.chain(contents));
+        let result = decoder.and_then(|reader| {
+            let mut decoder = self.allowance.count(Decoded { reader, codec });
+            self.tar(&mut decoder, PackageKind::Tar, inner, visitor)
+        });
+        finish(result, &member.path, visitor)
+    }
+}
+
+/// Place of a package.
+#[derive(Clone)]
+struct Place {
+    path: MemberPath,
+    /// Number of packages that it is in, itself included.
+    depth: usize,
+}
+
+impl Zip {
+    /// Returns the kind of the package, by the names of its members.
+    #[must_use]
+    pub fn kind(&self) -> PackageKind {
+        if dist_info(self).is_some() {
+            return PackageKind::Wheel;
+        }
+        let mut names = self.members().iter().map(|member| member.name());
+        match names.any(is_conda_layer) && self.find(b"metadata.json").is_some() {
+            true => PackageKind::Conda,
+            false => PackageKind::Zip,
+        }
+    }
+}
+
+fn is_conda_layer(name: &[u8]) -> bool {
+    (name.starts_with(b"pkg-") || name.starts_with(b"info-"))
+        && name.ends_with(b".tar.zst")
+        && !name.contains(&b'/')
+}
+
+fn check_name(member: &Member, name: &[u8], visitor: &mut dyn Visitor) {
+    if let Some(why) = unsafe_name(name) {
+        let error = Error::at(ErrorKind::Malformed, member.offset, format!("the name {why}"));
+        let path = member.path.clone();
+        visitor.finding(Finding { path, kind: FindingKind::UnsafeName, error });
+    }
+}
+
+/// Hands a member to the visitor, after bytes that were read already.
+fn deliver(
+    member: &Member,
+    head: &[u8],
+    contents: &mut dyn Read,
+    visitor: &mut dyn Visitor,
+) -> Result<(), Error> {
+    let mut watched = Watched { reader: head.chain(contents), has_failed: false };
+    let result = visitor.member(member, &mut watched);
+    match watched.has_failed {
+        true => finish(result, &member.path, visitor),
+        false => result,
+    }
+}
+
+/// Makes a finding of a fault of a package or its contents. Only limits and failing readers end the walk.
+fn finish(
+    result: Result<(), Error>,
+    path: &MemberPath,
+    visitor: &mut dyn Visitor,
+) -> Result<(), Error> {
+    match result {
+        Err(error) if matches!(error.kind(), ErrorKind::Limit | ErrorKind::Io) => Err(error),
+        Err(error) if error.kind() == ErrorKind::Refused => Err(error),
+        Err(error) => {
+            let kind = match error.kind() {
+                ErrorKind::Unsupported => FindingKind::Unread,
+                _ => FindingKind::Damaged,
+            };
+            visitor.finding(Finding { path: path.clone(), kind, error });
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+/// A reader that knows if it has failed.
+struct Watched<R> {
+    reader: R,
+    has_failed: bool,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buf);
+        self.has_failed |=
+            read.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        read
+    }
+}
+
+/// A reader that keeps what it reads.
+struct Tee<'a> {
+    reader: &'a mut dyn Read,
+    log: &'a mut Vec<u8>,
+    left: u64,
+}
+
+impl Read for Tee<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = Read::take(&mut *self.reader, self.left).read(buf)?;
+        self.left = self.left.saturating_sub(read as u64);
+        self.log.extend_from_slice(buf.get(..read).unwrap_or_default());
+        Ok(read)
+    }
+}
+
+/// A member of an archive: it must have all its bytes.
+struct Bounded<'a, R: ?Sized> {
+    reader: &'a mut R,
+    left: u64,
+}
+
+impl<R: Read + ?Sized> Read for Bounded<'_, R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
+        if room == 0 {
+            return Ok(0);
+        }
+        let read = self.reader.read(buf.get_mut(..room).unwrap_or_default())?;
+        self.left = self.left.saturating_sub(read as u64);
+        if read == 0 {
+            let text = format!("deb: a member ends {} bytes too early", self.left);
+            return Err(Error::new(ErrorKind::Truncated, text).into());
+        }
+        Ok(read)
+    }
+}
+
+/// A decoder whose errors are ours.
+struct Decoded<R> {
+    reader: R,
+    codec: Codec,
+}
+
+impl<R: Read> Read for Decoded<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buf).map_err(|error| match is_codec_error(&error) {
+            true => codec_error(self.codec, error).into(),
+            false => error,
+        })
+    }
+}
+
+fn codec_error(codec: Codec, error: io::Error) -> Error {
+    match is_codec_error(&error) {
+        true => Error::new(ErrorKind::Codec, format!("malformed {codec} data: {error}")),
+        false => error.into(),
+    }
+}
+
+/// Returns the bytes of the first member with a path, up to a limit, for small records.
+pub(crate) fn read_held(contents: &mut dyn Read, limit: u64) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    contents.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let text = format!("a record exceeds the limit of {limit} bytes");
+        return Err(Error::new(ErrorKind::Limit, text));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,351 @@
+//! Wheels: file names, records, and changes that keep them right.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::num::NonZeroUsize;
+
+use byte_parts::{ReadSeek, Source};
+
+use crate::error::{Error, ErrorKind};
+use crate::hash::{Algorithm, Hash};
+use crate::path::Shown;
+use crate::record::Record;
+use crate::zip::{NewContents, Rewrite, Zip, ZipEdit};
+
+/// The most bytes that a `RECORD` or `WHEEL` may have.
+const MAX_RECORD: u64 = 256 << 20;
+
+/// The directory `NAME-VERSION.dist-info` of a wheel, by the only `RECORD` in the root of the zip file; `None` if the
+/// file is not a wheel.
+#[must_use]
+pub fn dist_info(zip: &Zip) -> Option<&[u8]> {
+    let mut found = zip.members().iter().filter_map(|member| {
+        let directory = member.name().strip_suffix(b"/RECORD")?;
+        let is_one = directory.ends_with(b".dist-info") && !directory.contains(&b'/');
+        is_one.then_some(directory)
+    });
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
+}
+
+/// Reads the `RECORD` of a wheel.
+///
+/// # Errors
+///
+/// [`NotAPackage`](ErrorKind::NotAPackage) if the zip file is not a wheel; those of reading the member.
+pub fn read_record(zip: &Zip, reader: impl ReadSeek) -> Result<Record, Error> {
+    let (_, index) = record_of(zip)?;
+    Record::parse(&read_member(zip, index, reader)?)
+}
+
+fn record_of(zip: &Zip) -> Result<(&[u8], usize), Error> {
+    let directory = dist_info(zip).ok_or_else(|| {
+        let text = "expected a wheel: one NAME-VERSION.dist-info/RECORD";
+        Error::new(ErrorKind::NotAPackage, text)
+    })?;
+    let index = zip.find(&within(directory, "RECORD")).unwrap_or(usize::MAX);
+    Ok((directory, index))
+}
+
+fn within(directory: &[u8], name: &str) -> Vec<u8> {
+    [directory, b"/", name.as_bytes()].concat()
+}
+
+fn read_member(zip: &Zip, index: usize, reader: impl ReadSeek) -> Result<Vec<u8>, Error> {
+    let size = zip.members().get(index).map_or(0, |member| member.size());
+    if size > MAX_RECORD {
+        let text = format!("a record of {size} bytes exceeds the limit of {MAX_RECORD} bytes");
+        return Err(Error::new(ErrorKind::Limit, text));
+    }
+    let mut text = Vec::new();
+    zip.open(index, reader)?.read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// Returns the file name of a wheel with a build tag, in the place of the one that it has.
+///
+/// ```
+/// use gpu_packages::wheel_file_name;
+///
+/// let name = wheel_file_name("torch-2.10.0-cp311-cp311-linux_x86_64.whl", "1gfx942")?;
+/// assert_eq!(name, "torch-2.10.0-1gfx942-cp311-cp311-linux_x86_64.whl");
+/// # Ok::<(), gpu_packages::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Malformed`](ErrorKind::Malformed) if the name is not that of a wheel, or the tag not a build tag: a digit, then
+/// letters, digits, `_` and `.`.
+pub fn wheel_file_name(name: &str, build: &str) -> Result<String, Error> {
+    check_build_tag(build)?;
+    let parts: Vec<_> = name.strip_suffix(".whl").unwrap_or_default().split('-').collect();
+    match parts[..] {
+        [name, version, python, abi, platform] | [name, version, _, python, abi, platform] => {
+            Ok(format!("{name}-{version}-{build}-{python}-{abi}-{platform}.whl"))
+        }
+        _ => {
+            let text = format!(
+                "expected the file name of a wheel, NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM.whl, found '{name}'"
+            );
+            Err(Error::new(ErrorKind::Malformed, text))
+        }
+    }
+}
+
+fn check_build_tag(build: &str) -> Result<(), Error> {
+    let is_good = build.starts_with(|c: char| c.is_ascii_digit())
+        && build.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
+    match is_good {
+        true => Ok(()),
+        false => {
+            let text = format!(
+                "expected a build tag of a digit, then letters, digits, '_' and '.', found '{build}'"
+            );
+            Err(Error::new(ErrorKind::Malformed, text))
+        }
+    }
+}
+
+/// Changes of a wheel: new contents of members, and a build tag. `RECORD` gets new hashes and sizes in the rows of
+/// changed members; all else is copied as it is.
+///
+/// ```no_run
+/// use std::fs::File;
+/// use std::num::NonZeroUsize;
+/// use gpu_packages::{NewContents, WheelEdit, Zip};
+///
+/// let mut wheel = File::open("foo-1.0-py3-none-any.whl")?;
+/// let zip = Zip::read(&mut wheel)?;
+/// let mut edit = WheelEdit::new(&zip)?;
+/// let library = zip.find(b"foo/libfoo.so").ok_or("the wheel lacks libfoo.so")?;
+/// edit.replace(library, NewContents::deflate(File::open("libfoo.so")?, 6, NonZeroUsize::MIN)?);
+/// let rewrite = edit.plan(&mut wheel)?;
+/// rewrite.write_to(&mut wheel, File::create("out/foo-1.0-py3-none-any.whl")?)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct WheelEdit<'z> {
+    zip: &'z Zip,
+    edit: ZipEdit<'z>,
+    changed: Vec<(usize, NewContents)>,
+    removed: BTreeSet<usize>,
+    build: Option<String>,
+    drops_signature: bool,
+    directory: &'z [u8],
+    record: usize,
+}
+
+impl<'z> WheelEdit<'z> {
+    /// Starts an edit.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAPackage`](ErrorKind::NotAPackage) if the zip file is not a wheel.
+    pub fn new(zip: &'z Zip) -> Result<Self, Error> {
+        let (directory, record) = record_of(zip)?;
+        Ok(WheelEdit {
+            zip,
+            edit: ZipEdit::new(zip),
+            changed: Vec::new(),
+            removed: BTreeSet::new(),
+            build: None,
+            drops_signature: false,
+            directory,
+            record,
+        })
+    }
+
+    /// Replaces the contents of a member.
+    pub fn replace(&mut self, index: usize, contents: NewContents) -> &mut Self {
+        self.edit.replace(index, contents.clone());
+        self.changed.push((index, contents));
+        self
+    }
+
+    /// Leaves a member out, with its rows of `RECORD`.
+    pub fn remove(&mut self, index: usize) -> &mut Self {
+        self.edit.remove(index);
+        self.removed.insert(index);
+        self
+    }
+
+    /// Sets the build tag in the file `WHEEL`. [`wheel_file_name`] gives the file name with it.
+    pub fn build_tag(&mut self, build: impl Into<String>) -> &mut Self {
+        self.build = Some(build.into());
+        self
+    }
+
+    /// Allows to change a signed wheel, whose signatures `RECORD.jws` and `RECORD.p7s` are left out.
+    pub fn drop_signature(&mut self, is_allowed: bool) -> &mut Self {
+        self.drops_signature = is_allowed;
+        self
+    }
+
+    /// Returns the members that sign the wheel.
+    pub fn signatures(&self) -> impl Iterator<Item = usize> + use<'z> {
+        let zip = self.zip;
+        let directory = self.directory;
+        ["RECORD.jws", "RECORD.p7s"]
+            .into_iter()
+            .filter_map(move |name| zip.find(&within(directory, name)))
+    }
+
+    /// Lays out the new wheel.
+    ///
+    /// # Errors
+    ///
+    /// As [`ZipEdit::plan`]; [`Signed`](ErrorKind::Signed) for a signed wheel;
+    /// [`Malformed`](ErrorKind::Malformed) for a build tag or a `RECORD` that is not one.
+    pub fn plan(&self, reader: impl ReadSeek) -> Result<Rewrite, Error> {
+        let mut source = Source::with_len(reader, self.zip.file_len());
+        let mut edit = self.edit.clone();
+        if self.changed.is_empty() && self.removed.is_empty() && self.build.is_none() {
+            return edit.plan_source(&mut source);
+        }
+        let text = read_member(self.zip, self.record, source.reader())?;
+        let mut record = Record::parse(&text)?;
+        let mut changed = self.changed.clone();
+        if let Some(build) = &self.build {
+            check_build_tag(build)?;
+            changed.push(self.with_build(build, &mut source)?);
+        }
+        for index in self.signatures() {
+            if !self.drops_signature {
+                let name = self.zip.members().get(index).map_or(&[][..], |member| member.name());
+                let text = "the wheel is signed, and a change makes the signature invalid";
+                return Err(Error::new(ErrorKind::Signed, text).while_reading(Shown(name)));
+            }
+            edit.remove(index);
+            record.remove(self.zip.members().get(index).map_or(&[][..], |member| member.name()));
+        }
+        for index in &self.removed {
+            record.remove(self.zip.members().get(*index).map_or(&[][..], |member| member.name()));
+        }
+        let mut unlisted = Vec::new();
+        for (index, contents) in &changed {
+            if *index == self.record {
+                let text = "expected changes of other members than RECORD, which is written";
+                return Err(Error::new(ErrorKind::Refused, text));
+            }
+            let name = self.zip.members().get(*index).map_or(&[][..], |member| member.name());
+            let rows =
+                record.replace(name, contents.size(), |algorithm| contents.hash(algorithm))?;
+            if rows == 0 {
+                unlisted.push(name.to_vec());
+            }
+            edit.replace(*index, contents.clone());
+        }
+        let new = record.to_vec();
+        if new != text {
+            // A row of RECORD itself has neither hash nor size.
+            edit.replace(self.record, self.stored_as(self.record, &new)?);
+        }
+        let mut rewrite = edit.plan_source(&mut source)?;
+        rewrite.set_unlisted(unlisted);
+        Ok(rewrite)
+    }
+
+    /// Returns new contents of a member, stored or deflated as it is.
+    fn stored_as(&self, index: usize, contents: &[u8]) -> Result<NewContents, Error> {
+        match self.zip.members().get(index) {
+            Some(member) => NewContents::like(member, contents, 6, NonZeroUsize::MIN),
+            None => NewContents::deflate(contents, 6, NonZeroUsize::MIN),
+        }
+    }
+
+    /// Returns the file `WHEEL` with a build tag.
+    fn with_build(
+        &self,
+        build: &str,
+        source: &mut Source<'_>,
+    ) -> Result<(usize, NewContents), Error> {
+        let index = self.zip.find(&within(self.directory, "WHEEL")).ok_or_else(|| {
+            Error::new(ErrorKind::Malformed, "expected the file WHEEL beside RECORD")
+        })?;
+        let changed = self.changed.iter().rev().find(|(changed, _)| *changed == index);
+        let text = match changed {
+            Some((_, contents)) => {
+                let mut text = Vec::new();
+                contents.reader().read_to_end(&mut text)?;
+                text
+            }
+            None => read_member(self.zip, index, source.reader())?,
+        };
+        let text = set_build(&text, build);
+        Ok((index, self.stored_as(index, &text)?))
+    }
+}
+
+/// Sets the line `Build:` of a file `WHEEL`: in the place of the one that is there, else before the first `Tag:`.
+fn set_build(text: &[u8], build: &str) -> Vec<u8> {
+    let is_field = |line: &[u8], name: &[u8]| {
+        line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+    };
+    let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+    let end: &[u8] = match lines.first() {
+        Some(line) if line.ends_with(b"\r\n") => b"\r\n",
+        _ => b"\n",
+    };
+    let header = |line: &&[u8]| !matches!(**line, [b'\n'] | [b'\r', b'\n']);
+    let head = lines.iter().take_while(|line| header(line)).count();
+    let old = lines.iter().take(head).position(|line| is_field(line, b"build:"));
+    let tag = lines.iter().take(head).position(|line| is_field(line, b"tag:"));
+    let at = old.or(tag).unwrap_or(head);
+    let mut out = lines.get(..at).unwrap_or_default().concat();
+    if !out.is_empty() && !out.ends_with(b"\n") {
+        out.extend_from_slice(end);
+    }
+    out.extend_from_slice(format!("Build: {build}").as_bytes());
+    out.extend_from_slice(end);
+    let rest = at + usize::from(old.is_some());
+    out.extend(lines.get(rest..).unwrap_or_default().concat());
+    out
+}
+
+/// Returns how a file differs from its row in a `RECORD`, if it does.
+pub(crate) fn row_fault(
+    row: &crate::record::Row,
+    size: u64,
+    hash: Option<&Hash>,
+) -> Option<String> {
+    if row.size().is_some_and(|recorded| recorded != size) {
+        let recorded = row.size().unwrap_or(0);
+        return Some(format!("RECORD has the size {recorded}, found {size}"));
+    }
+    if row.size().is_none() && !row.lacks_size() {
+        return Some("RECORD has a size that is not a number".into());
+    }
+    if row.hash_field().is_empty() {
+        return None;
+    }
+    match (row.hash(), hash) {
+        (None, _) => {
+            Some(format!("RECORD has a hash that cannot be read: '{}'", Shown(row.hash_field())))
+        }
+        (Some(recorded), Some(hash)) if recorded != *hash => {
+            Some(format!("RECORD has the hash {recorded}, found {hash}"))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the algorithm that a row asks for.
+pub(crate) fn row_algorithm(row: &crate::record::Row) -> Algorithm {
+    row.hash().map_or(Algorithm::Sha256, |hash| hash.algorithm())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::set_build;
+
+    #[test]
+    fn build_lines_keep_their_place() {
+        let set = |text: &str| String::from_utf8(set_build(text.as_bytes(), "1a")).unwrap();
+        assert_eq!(set("A: b\nTag: x\nTag: y\n"), "A: b\nBuild: 1a\nTag: x\nTag: y\n");
+        assert_eq!(set("A: b\nbuild: 0\nTag: x\n\n"), "A: b\nBuild: 1a\nTag: x\n\n");
+        assert_eq!(set("A: b\r\nTag: x\r\n"), "A: b\r\nBuild: 1a\r\nTag: x\r\n");
+        assert_eq!(set("A: b\n\nTag: x\n"), "A: b\nBuild: 1a\n\nTag: x\n");
+        assert_eq!(set("A: b"), "A: b\nBuild: 1a\n");
+        assert_eq!(set(""), "Build: 1a\n");
+    }
+}

@@ -1,0 +1,252 @@
+//! The layout of a zip file: where members lie, and what contradicts itself.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use byte_parts::{ReadSeek, Source};
+
+use super::extra::{self, IN_EXTRA};
+use super::reader::{LOCAL, LocalHeader};
+use super::{DESCRIPTOR, Zip, ZipMember, u16_at, u32_at, u64_at};
+use crate::error::{Error, ErrorKind, Finding, FindingKind};
+use crate::path::{MemberPath, Shown, unsafe_name};
+
+/// Place of a member.
+pub(super) struct Placed {
+    /// Index in the central directory.
+    pub(super) index: usize,
+    pub(super) local: LocalHeader,
+    /// Local header, data and data descriptor.
+    pub(super) range: Range<u64>,
+}
+
+/// All members in the order of the file, and the faults of the layout.
+pub(super) struct FileLayout {
+    pub(super) placed: Vec<Placed>,
+    pub(super) faults: Vec<(usize, FindingKind, Error)>,
+    /// Faults of the package.
+    pub(super) gaps: Vec<Error>,
+}
+
+impl Zip {
+    /// Checks names, local headers and the layout, without reading contents. Returns the findings in the order of the
+    /// file: unsafe and duplicate names, encryption, overlaps, local headers that differ from the central directory,
+    /// bytes that belong to no member.
+    ///
+    /// # Errors
+    ///
+    /// Those of the reader.
+    pub fn check(&self, reader: impl ReadSeek) -> Result<Vec<Finding>, Error> {
+        self.check_source(&mut Source::with_len(reader, self.len))
+    }
+
+    pub(crate) fn check_source(&self, source: &mut Source<'_>) -> Result<Vec<Finding>, Error> {
+        let mut findings = Vec::new();
+        let mut names = HashMap::new();
+        for (index, member) in self.members.iter().enumerate() {
+            let mut add = |kind: FindingKind, error_kind: ErrorKind, text: String| {
+                let path = MemberPath::default().join(&member.name);
+                let error = Error::at(error_kind, member.offset, text);
+                findings.push(Finding { path, kind, error });
+            };
+            if let Some(why) = unsafe_name(&member.name) {
+                add(FindingKind::UnsafeName, ErrorKind::Malformed, format!("the name {why}"));
+            }
+            if member.is_encrypted() {
+                let text = "the member is encrypted".to_owned();
+                add(FindingKind::Encrypted, ErrorKind::Unsupported, text);
+            }
+            if let Some(first) = names.insert(&member.name, index) {
+                let text = format!("members {first} and {index} have the same name");
+                add(FindingKind::Duplicate, ErrorKind::Malformed, text);
+            }
+        }
+        let layout = self.layout(source)?;
+        findings.extend(layout.faults.into_iter().map(|(index, kind, error)| {
+            let name = self.members.get(index).map_or(&[][..], |member| &member.name);
+            Finding { path: MemberPath::default().join(name), kind, error }
+        }));
+        let path = MemberPath::default;
+        findings.extend(layout.gaps.into_iter().map(|error| Finding {
+            path: path(),
+            kind: FindingKind::Gap,
+            error,
+        }));
+        Ok(findings)
+    }
+
+    /// Reads all local headers.
+    pub(super) fn layout(&self, source: &mut Source<'_>) -> Result<FileLayout, Error> {
+        let mut order: Vec<usize> = (0..self.members.len()).collect();
+        let offset_of = |&index: &usize| self.members.get(index).map_or(0, |member| member.offset);
+        order.sort_by_key(offset_of);
+        let mut layout = FileLayout { placed: Vec::new(), faults: Vec::new(), gaps: Vec::new() };
+        let mut before = 0;
+        for (nth, &index) in order.iter().enumerate() {
+            let Some(member) = self.members.get(index) else { continue };
+            let next = order.get(nth + 1).map_or(self.directory_at, offset_of);
+            if before < member.offset {
+                layout.add_gap(source, before..member.offset)?;
+            }
+            match self.place(source, index, member, next) {
+                Ok(placed) => {
+                    if member.offset < before {
+                        let text = format!(
+                            "it shares bytes with the member before it, which ends at {before:#x}"
+                        );
+                        let error = Error::at(ErrorKind::Malformed, member.offset, text);
+                        layout.faults.push((index, FindingKind::Overlap, error));
+                    }
+                    before = before.max(placed.range.end);
+                    layout.placed.push(placed);
+                }
+                Err(error) if error.kind() == ErrorKind::Malformed => {
+                    let end = member.offset.saturating_add(member.stored_size);
+                    before = before.max(end.max(next.min(end.saturating_add(LOCAL as u64))));
+                    layout.faults.push((index, FindingKind::HeaderMismatch, error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if before < self.directory_at {
+            layout.add_gap(source, before..self.directory_at)?;
+        } else if before > self.directory_at {
+            let text = "the last member reaches into the central directory";
+            layout.gaps.push(Error::at(ErrorKind::Malformed, self.directory_at, text));
+        }
+        self.check_tail(&mut layout);
+        Ok(layout)
+    }
+
+    /// Checks that nothing lies between and after the ends.
+    fn check_tail(&self, layout: &mut FileLayout) {
+        let ends = &self.ends;
+        let mut gap = |from: usize, to: usize| {
+            if from < to {
+                let at = self.directory_at.saturating_add(from as u64);
+                let text = format!("{} bytes belong to no record", to - from);
+                layout.gaps.push(Error::at(ErrorKind::Malformed, at, text));
+            }
+        };
+        gap(self.directory_size, ends.zip64.unwrap_or(ends.end));
+        gap(ends.comment_end, self.tail.len());
+    }
+
+    /// Reads the local header of a member, and compares it with the central record.
+    fn place(
+        &self,
+        source: &mut Source<'_>,
+        index: usize,
+        member: &ZipMember,
+        next: u64,
+    ) -> Result<Placed, Error> {
+        let bad = |text: String| Error::at(ErrorKind::Malformed, member.offset, text);
+        let past_end = || bad("its local header reaches past the members".into());
+        let fixed_end = member.offset.saturating_add(LOCAL as u64);
+        if fixed_end > self.directory_at {
+            return Err(past_end());
+        }
+        let mut bytes = source.read_range(&(member.offset..fixed_end))?;
+        if !bytes.starts_with(b"PK\x03\x04") {
+            return Err(bad("expected a local header, PK 3 4".into()));
+        }
+        let name_len = usize::from(u16_at(&bytes, 26));
+        let data_at = fixed_end + name_len as u64 + u64::from(u16_at(&bytes, 28));
+        let data_end = data_at.saturating_add(member.stored_size);
+        if data_end > self.directory_at {
+            return Err(past_end());
+        }
+        source.append_range(&(fixed_end..data_at), &mut bytes)?;
+        let local = LocalHeader { bytes, name_len };
+        if local.name() != member.name {
+            return Err(bad(format!("its local header has the name {}", Shown(local.name()))));
+        }
+        let differs = |what: &str, expected: u64, found: u64| {
+            bad(format!(
+                "its local header has the {what} {found}, the central directory {expected}"
+            ))
+        };
+        // Flags that concern how contents are stored.
+        let flags = |flags: u16| flags & 0x2869;
+        if flags(local.flags()) != flags(member.flags) {
+            let (expected, found) = (u64::from(member.flags), u64::from(local.flags()));
+            return Err(differs("flags", expected, found));
+        }
+        if local.method() != member.method {
+            let (expected, found) = (u64::from(member.method), u64::from(local.method()));
+            return Err(differs("method", expected, found));
+        }
+        let (crc, stored_size, size) = local.numbers();
+        let places = extra::places(local.extra(), size, stored_size, None)
+            .ok_or_else(|| bad("the zip64 extra field of its local header is too short".into()))?;
+        let has_descriptor = member.flags & DESCRIPTOR != 0;
+        let numbers = [
+            ("CRC-32", u64::from(member.crc32), u64::from(crc)),
+            ("size", member.size, extra::value(local.extra(), places.size, size)),
+            (
+                "stored size",
+                member.stored_size,
+                extra::value(local.extra(), places.stored_size, stored_size),
+            ),
+        ];
+        for (what, expected, found) in numbers {
+            if found != expected && !(has_descriptor && found == 0) {
+                return Err(differs(what, expected, found));
+            }
+        }
+        let mut end = data_end;
+        if has_descriptor {
+            end = self
+                .descriptor(source, member, data_end, next)?
+                .ok_or_else(|| bad("expected its data descriptor after its data".into()))?;
+        }
+        Ok(Placed { index, local, range: member.offset..end })
+    }
+
+    /// Returns the end of the data descriptor: 12, 16, 20 or 24 bytes.
+    fn descriptor(
+        &self,
+        source: &mut Source<'_>,
+        member: &ZipMember,
+        at: u64,
+        next: u64,
+    ) -> Result<Option<u64>, Error> {
+        let bytes = source.peek(&(at..self.directory_at), 24)?;
+        let mut ends = Vec::new();
+        for signature in [4, 0] {
+            if signature == 4 && !bytes.starts_with(b"PK\x07\x08") {
+                continue;
+            }
+            let rest = bytes.get(signature..).unwrap_or_default();
+            if u32_at(rest, 0) != member.crc32 {
+                continue;
+            }
+            let long = (u64_at(rest, 4), u64_at(rest, 12));
+            if rest.len() >= 20 && long == (member.stored_size, member.size) {
+                ends.push(at + signature as u64 + 20);
+            }
+            let short = (u64::from(u32_at(rest, 4)), u64::from(u32_at(rest, 8)));
+            if rest.len() >= 12 && short == (member.stored_size, member.size) {
+                ends.push(at + signature as u64 + 12);
+            }
+        }
+        // The one that ends where the next member starts, if any does.
+        Ok(ends.iter().copied().find(|&end| end == next).or_else(|| ends.first().copied()))
+    }
+}
+
+impl FileLayout {
+    /// Zeros are alignment; anything else is a fault.
+    fn add_gap(&mut self, source: &mut Source<'_>, gap: Range<u64>) -> Result<(), Error> {
+        if source.skip_zeros(&gap)? < gap.end {
+            let text = format!("{} bytes belong to no member", gap.end - gap.start);
+            self.gaps.push(Error::at(ErrorKind::Malformed, gap.start, text));
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a number needs the zip64 extra field.
+pub(super) fn is_long(value: u64) -> bool {
+    value >= u64::from(IN_EXTRA)
+}

@@ -1,0 +1,252 @@
+//! New contents of members: compressed in blocks, by several threads, with the same bytes for any number of them.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, Read};
+use std::num::NonZeroUsize;
+use std::thread;
+
+use byte_parts::{Bounds, Part, Parts, in_order};
+use flate2::{Compress, Compression, FlushCompress};
+
+use super::ZipMember;
+use crate::error::{Error, ErrorKind};
+use crate::hash::{Algorithm, Hash, Hasher};
+
+/// New contents of a member, as they will be stored.
+#[derive(Clone)]
+pub struct NewContents {
+    pub(super) method: u16,
+    pub(super) size: u64,
+    pub(super) crc32: u32,
+    pub(super) sha256: Hash,
+    pub(super) data: Parts,
+}
+
+impl fmt::Debug for NewContents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewContents")
+            .field("method", &self.method)
+            .field("size", &self.size)
+            .field("stored_size", &self.stored_size())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes that are compressed together.
+const BLOCK: usize = 512 << 10;
+/// Bytes before a block that its compression may refer to.
+const WINDOW: usize = 32 << 10;
+
+impl NewContents {
+    /// Reads contents to their end and deflates them: `level` is 1 to 9, as zlib has it, 6 for published wheels. The
+    /// bytes are the same for any number of threads. The compressed bytes are held in memory.
+    ///
+    /// ```
+    /// use std::num::NonZeroUsize;
+    /// use gpu_packages::NewContents;
+    ///
+    /// let contents = NewContents::deflate(&b"aaaaaaaaaaaaaaaaaaaaaaaa"[..], 6, NonZeroUsize::MIN)?;
+    /// assert_eq!(contents.size(), 24);
+    /// assert!(contents.stored_size() < 24);
+    /// # Ok::<(), gpu_packages::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of the reader.
+    pub fn deflate(
+        mut contents: impl Read,
+        level: u32,
+        threads: NonZeroUsize,
+    ) -> Result<Self, Error> {
+        let mut crc = flate2::Crc::new();
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        let mut size = 0u64;
+        let mut data = Vec::new();
+        let mut failure = None;
+        let mut read_block = |window: &[u8]| -> io::Result<Vec<u8>> {
+            let mut block = window.to_vec();
+            let start = block.len();
+            let read = contents.by_ref().take(BLOCK as u64).read_to_end(&mut block)?;
+            let new = block.get(start..).unwrap_or_default();
+            crc.update(new);
+            hasher.update(new);
+            size = size.saturating_add(read as u64);
+            Ok(block)
+        };
+        // One block ahead: the last is known by the one after it, which is empty.
+        let mut ahead = VecDeque::new();
+        let mut is_last = false;
+        let jobs = std::iter::from_fn(|| {
+            while ahead.len() < 2 && !is_last && failure.is_none() {
+                let window = ahead.back().map_or(&[][..], |(block, _): &(Vec<u8>, usize)| {
+                    block.get(block.len().saturating_sub(WINDOW)..).unwrap_or_default()
+                });
+                match read_block(window) {
+                    Ok(block) => {
+                        let start = window.len();
+                        is_last = block.len() - start < BLOCK;
+                        // An empty block after a full one ends the stream, too.
+                        ahead.push_back((block, start));
+                    }
+                    Err(error) => failure = Some(error),
+                }
+            }
+            let (block, start) = ahead.pop_front().filter(|_| failure.is_none())?;
+            let is_final = ahead.is_empty() && is_last;
+            Some(((block, start, is_final), BLOCK as u64))
+        });
+        let level = Compression::new(level.clamp(1, 9));
+        let compressed = thread::scope(|scope| -> Result<(), Error> {
+            let blocks = in_order(scope, Bounds::new(threads), jobs, || {
+                move |(block, start, is_final): (Vec<u8>, usize, bool)| {
+                    deflate_block(level, &block, start, is_final)
+                }
+            });
+            for block in blocks {
+                data.extend_from_slice(&block?);
+            }
+            Ok(())
+        });
+        compressed?;
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
+        Ok(NewContents {
+            method: 8,
+            size,
+            crc32: crc.sum(),
+            sha256: hasher.finish(),
+            data: parts_of(data),
+        })
+    }
+
+    /// Reads contents to their end and stores or deflates them, as a member is.
+    ///
+    /// # Errors
+    ///
+    /// Those of the reader.
+    pub fn like(
+        member: &ZipMember,
+        contents: impl Read,
+        level: u32,
+        threads: NonZeroUsize,
+    ) -> Result<Self, Error> {
+        match member.method() {
+            0 => Self::store(contents),
+            _ => Self::deflate(contents, level, threads),
+        }
+    }
+
+    /// Reads contents to their end and stores them as they are, in memory.
+    ///
+    /// # Errors
+    ///
+    /// Those of the reader.
+    pub fn store(mut contents: impl Read) -> Result<Self, Error> {
+        let mut data = Vec::new();
+        contents.read_to_end(&mut data)?;
+        let mut crc = flate2::Crc::new();
+        crc.update(&data);
+        let sha256 = Hash::of(Algorithm::Sha256, &data);
+        let size = data.len() as u64;
+        Ok(NewContents { method: 0, size, crc32: crc.sum(), sha256, data: parts_of(data) })
+    }
+
+    /// Returns the size of the contents in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the size of the stored data in bytes.
+    #[must_use]
+    pub fn stored_size(&self) -> u64 {
+        self.data.size()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self.data.iter().next() {
+            Some(Part::Bytes(bytes)) => bytes,
+            _ => &[],
+        }
+    }
+
+    /// Returns a reader of the contents.
+    pub fn reader(&self) -> impl Read + '_ {
+        match self.method {
+            0 => Contents::Stored(self.bytes()),
+            _ => Contents::Deflated(flate2::bufread::DeflateDecoder::new(self.bytes())),
+        }
+    }
+
+    /// Returns the hash of the contents. SHA-256 is known; the others cost a decompression.
+    ///
+    /// # Errors
+    ///
+    /// None that is known; those of the decompression.
+    pub fn hash(&self, algorithm: Algorithm) -> Result<Hash, Error> {
+        match algorithm {
+            Algorithm::Sha256 => Ok(self.sha256.clone()),
+            algorithm => Ok(crate::hash::hash_reader(algorithm, &mut self.reader())?.1),
+        }
+    }
+}
+
+fn parts_of(data: Vec<u8>) -> Parts {
+    let mut parts = Parts::new();
+    parts.push_vec(data);
+    parts
+}
+
+enum Contents<'d> {
+    Stored(&'d [u8]),
+    Deflated(flate2::bufread::DeflateDecoder<&'d [u8]>),
+}
+
+impl Read for Contents<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Contents::Stored(data) => data.read(buf),
+            Contents::Deflated(decoder) => decoder.read(buf),
+        }
+    }
+}
+
+/// Deflates the bytes from `start` on, which may refer to those before.
+fn deflate_block(
+    level: Compression,
+    block: &[u8],
+    start: usize,
+    is_final: bool,
+) -> Result<Vec<u8>, Error> {
+    let failed =
+        |error: flate2::CompressError| Error::new(ErrorKind::Codec, format!("deflating: {error}"));
+    // A new one for each block: after `reset`, the output still depends on the blocks before, and so on the threads.
+    let mut state = Compress::new(level, false);
+    let (window, mut input) = block.split_at_checked(start).unwrap_or((&[], block));
+    if !window.is_empty() {
+        state.set_dictionary(window).map_err(failed)?;
+    }
+    let flush = if is_final { FlushCompress::Finish } else { FlushCompress::Sync };
+    let mut out = Vec::with_capacity(input.len() / 2 + 64);
+    loop {
+        let (before_in, before_out) = (state.total_in(), out.len());
+        let status = state.compress_vec(input, &mut out, flush).map_err(failed)?;
+        let read = usize::try_from(state.total_in() - before_in).unwrap_or(usize::MAX);
+        input = input.get(read..).unwrap_or_default();
+        let is_done = match is_final {
+            true => status == flate2::Status::StreamEnd,
+            // Room is left after a flush that is complete.
+            false => input.is_empty() && out.len() < out.capacity(),
+        };
+        if is_done {
+            return Ok(out);
+        }
+        if read == 0 && out.len() == before_out && out.len() < out.capacity() {
+            return Err(Error::new(ErrorKind::Codec, "deflating: the encoder made no progress"));
+        }
+        out.reserve((input.len() / 2).max(64 << 10));
+    }
+}

@@ -1,0 +1,225 @@
+//! Reading the central directory.
+
+use byte_parts::{ReadSeek, Source};
+
+use super::extra::{self, IN_EXTRA};
+use super::{Ends, Zip, ZipMember, u16_at, u32_at, u64_at};
+use crate::error::{Error, ErrorKind};
+use crate::path::Shown;
+
+/// Size of the end of central directory without its comment.
+pub(super) const END: usize = 22;
+/// Size of the zip64 end of central directory.
+pub(super) const ZIP64_END: usize = 56;
+/// Size of its locator.
+pub(super) const LOCATOR: usize = 20;
+/// Size of a central record without its name.
+pub(super) const RECORD: usize = 46;
+
+/// The largest central directory that is read: two million members with names of a usual length.
+const MAX_DIRECTORY: u64 = 256 << 20;
+
+impl Zip {
+    /// Reads the central directory.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAPackage`](ErrorKind::NotAPackage) if the file has no end of central directory;
+    /// [`Unsupported`](ErrorKind::Unsupported) if it is one of several volumes;
+    /// [`Malformed`](ErrorKind::Malformed) if numbers contradict each other; [`Limit`](ErrorKind::Limit) for a directory of
+    /// more than 256 MiB; those of the reader.
+    pub fn read(reader: impl ReadSeek) -> Result<Self, Error> {
+        Self::read_source(&mut Source::new(reader)?)
+    }
+
+    pub(crate) fn read_source(source: &mut Source<'_>) -> Result<Self, Error> {
+        let len = source.len();
+        let end_at = find_end(source)?;
+        let end = source.read_range(&(end_at..end_at.saturating_add(END as u64)))?;
+        let end_of_comment = end_at + END as u64 + u64::from(u16_at(&end, 20));
+        let bad = |text: String| Error::at(ErrorKind::Malformed, end_at, text);
+        let mut volumes = [u16_at(&end, 4), u16_at(&end, 6)].map(u32::from);
+        let mut counts = [u16_at(&end, 8), u16_at(&end, 10)].map(u64::from);
+        let (mut size, mut offset) = (u64::from(u32_at(&end, 12)), u64::from(u32_at(&end, 16)));
+
+        let mut zip64_at = None;
+        let mut directory_end = end_at;
+        if let Some(locator_at) = end_at.checked_sub(LOCATOR as u64) {
+            let locator = source.read_range(&(locator_at..end_at))?;
+            if locator.starts_with(b"PK\x06\x07") {
+                let (at, record) = zip64_end(source, &locator, locator_at)?;
+                zip64_at = Some(at);
+                directory_end = at;
+                let values = [
+                    (u64::from(volumes[0]), u64::from(u16::MAX), u64::from(u32_at(&record, 16))),
+                    (u64::from(volumes[1]), u64::from(u16::MAX), u64::from(u32_at(&record, 20))),
+                    (counts[0], u64::from(u16::MAX), u64_at(&record, 24)),
+                    (counts[1], u64::from(u16::MAX), u64_at(&record, 32)),
+                    (size, u64::from(IN_EXTRA), u64_at(&record, 40)),
+                    (offset, u64::from(IN_EXTRA), u64_at(&record, 48)),
+                ];
+                for (index, (short, marker, long)) in values.into_iter().enumerate() {
+                    if short != marker && short != long {
+                        return Err(bad(format!(
+                            "end of central directory: number {index} is {short}, and {long} in the zip64 record"
+                        )));
+                    }
+                }
+                volumes = [u32_at(&record, 16), u32_at(&record, 20)];
+                counts = [u64_at(&record, 24), u64_at(&record, 32)];
+                (size, offset) = (u64_at(&record, 40), u64_at(&record, 48));
+            }
+        }
+        if volumes != [0, 0] || counts[0] != counts[1] {
+            let text = "zip file of several volumes: expected one volume";
+            return Err(Error::at(ErrorKind::Unsupported, end_at, text));
+        }
+        // Bytes before the zip file move it as a whole.
+        let base = directory_end.checked_sub(size).and_then(|at| at.checked_sub(offset));
+        let Some(base) = base else {
+            return Err(bad(format!(
+                "central directory of {size} bytes at {offset:#x} does not fit before its end at {directory_end:#x}"
+            )));
+        };
+        let directory_at = base + offset;
+        if size > MAX_DIRECTORY {
+            let text = format!(
+                "central directory of {size} bytes exceeds the limit of {MAX_DIRECTORY} bytes"
+            );
+            return Err(Error::at(ErrorKind::Limit, directory_at, text));
+        }
+        let tail = source.read_range(&(directory_at..len))?;
+        let in_tail = |at: u64| usize::try_from(at - directory_at).unwrap_or(usize::MAX);
+        let ends = Ends {
+            zip64: zip64_at.map(in_tail),
+            end: in_tail(end_at),
+            comment_end: in_tail(end_of_comment.min(len)),
+        };
+        let directory_size = usize::try_from(size).unwrap_or(usize::MAX);
+        let mut zip =
+            Zip { len, base, directory_at, tail, directory_size, ends, members: Vec::new() };
+        zip.members = zip.read_members(counts[0])?;
+        Ok(zip)
+    }
+
+    fn read_members(&self, count: u64) -> Result<Vec<ZipMember>, Error> {
+        let directory = self.tail.get(..self.directory_size).unwrap_or_default();
+        let mut members = Vec::new();
+        let mut at = 0;
+        while at < directory.len() {
+            let place = self.directory_at.saturating_add(at as u64);
+            let index = members.len();
+            let bad = |text: String| {
+                Error::at(ErrorKind::Malformed, place, format!("central record {index}: {text}"))
+            };
+            let record = directory.get(at..).unwrap_or_default();
+            if !record.starts_with(b"PK\x01\x02") {
+                return Err(bad("expected the signature PK 1 2".into()));
+            }
+            let lens = [28, 30, 32].map(|at| usize::from(u16_at(record, at)));
+            let name_end = RECORD + lens[0];
+            let extra_end = name_end + lens[1];
+            let end = extra_end + lens[2];
+            let (Some(_), Some(name), Some(extra)) =
+                (record.get(..end), record.get(RECORD..name_end), record.get(name_end..extra_end))
+            else {
+                return Err(bad(format!("its {end} bytes reach past the central directory")));
+            };
+            let (stored_size, size, offset) =
+                (u32_at(record, 20), u32_at(record, 24), u32_at(record, 42));
+            let places = extra::places(extra, size, stored_size, Some(offset));
+            let places = places.ok_or_else(|| bad("its zip64 extra field is too short".into()))?;
+            let shift = |value: u64| value.checked_add(self.base).filter(|&at| at < self.len);
+            let offset = extra::value(extra, places.offset, offset);
+            let stored_size = extra::value(extra, places.stored_size, stored_size);
+            let member = ZipMember {
+                name: name.to_vec(),
+                made_by: u16_at(record, 4),
+                flags: u16_at(record, 8),
+                method: u16_at(record, 10),
+                crc32: u32_at(record, 16),
+                stored_size,
+                size: extra::value(extra, places.size, size),
+                attributes: u32_at(record, 38),
+                offset: shift(offset).ok_or_else(|| {
+                    bad(format!("its local header at {offset:#x} is not in the file"))
+                })?,
+                record: at..at + end,
+            };
+            if u16_at(record, 34) != 0 {
+                return Err(bad("expected volume 0".into()));
+            }
+            if member.offset.checked_add(stored_size).is_none_or(|end| end > self.directory_at) {
+                let name = Shown(name);
+                return Err(bad(format!(
+                    "{name}: {stored_size} bytes at {offset:#x} reach into the central directory"
+                )));
+            }
+            members.push(member);
+            at += end;
+        }
+        if members.len() as u64 != count {
+            let text = format!(
+                "end of central directory: promises {count} members, the directory has {}",
+                members.len()
+            );
+            return Err(Error::at(
+                ErrorKind::Malformed,
+                self.directory_at.saturating_add(self.ends.end as u64),
+                text,
+            ));
+        }
+        Ok(members)
+    }
+}
+
+/// Returns the place of the end of central directory: the last whose comment ends with the file; else the last.
+fn find_end(source: &mut Source<'_>) -> Result<u64, Error> {
+    let len = source.len();
+    let start = len.saturating_sub(END as u64 + u64::from(u16::MAX));
+    let text = "expected a zip file with an end of central directory, PK 5 6";
+    let bytes = source.read_range(&(start..len))?;
+    let mut last = None;
+    for at in (0..bytes.len().saturating_sub(END - 1)).rev() {
+        let record = bytes.get(at..).unwrap_or_default();
+        if !record.starts_with(b"PK\x05\x06") {
+            continue;
+        }
+        if at + END + usize::from(u16_at(record, 20)) == bytes.len() {
+            last = Some(at);
+            break;
+        }
+        last = last.or(Some(at));
+    }
+    last.map(|at| start + at as u64).ok_or_else(|| Error::new(ErrorKind::NotAPackage, text))
+}
+
+/// Reads the zip64 end of central directory that a locator points to.
+fn zip64_end(
+    source: &mut Source<'_>,
+    locator: &[u8],
+    locator_at: u64,
+) -> Result<(u64, Vec<u8>), Error> {
+    let bad = |text: &str| Error::at(ErrorKind::Malformed, locator_at, text);
+    if u32_at(locator, 4) != 0 || u32_at(locator, 16) > 1 {
+        let text = "zip file of several volumes: expected one volume";
+        return Err(Error::at(ErrorKind::Unsupported, locator_at, text));
+    }
+    // Right before the locator, where bytes before the zip file moved it; it may have data after its fields.
+    let stated = u64_at(locator, 8);
+    for at in [Some(stated), locator_at.checked_sub(ZIP64_END as u64)] {
+        let Some(at) =
+            at.filter(|at| at.checked_add(ZIP64_END as u64).is_some_and(|end| end <= locator_at))
+        else {
+            continue;
+        };
+        let record = source.read_range(&(at..at + ZIP64_END as u64))?;
+        let size = u64_at(&record, 4);
+        if record.starts_with(b"PK\x06\x06")
+            && size.checked_add(12 + at).is_some_and(|end| end == locator_at)
+        {
+            return Ok((at, record));
+        }
+    }
+    Err(bad("zip64 locator: expected a zip64 end of central directory that ends before it"))
+}

@@ -1,0 +1,85 @@
+//! Zip64 extra fields.
+
+use std::ops::Range;
+
+use super::{u16_at, u64_at};
+
+/// The number that says that the value is in the zip64 extra field.
+pub(super) const IN_EXTRA: u32 = u32::MAX;
+
+/// Returns the places of the extra fields in their area, each with its tag: header and data. Bytes that are not a field
+/// end it.
+pub(super) fn fields(area: &[u8]) -> impl Iterator<Item = (u16, Range<usize>)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let head = area.get(at..)?;
+        let size = usize::from(u16_at(head, 2));
+        if head.len() < 4 || head.len() - 4 < size {
+            return None;
+        }
+        let start = at;
+        at += 4 + size;
+        Some((u16_at(head, 0), start..at))
+    })
+}
+
+/// Returns the place of the data of the zip64 extra field.
+pub(super) fn zip64(area: &[u8]) -> Option<Range<usize>> {
+    let (_, place) = fields(area).find(|(tag, _)| *tag == 1)?;
+    Some(place.start + 4..place.end)
+}
+
+/// The values of a record that may lie in its zip64 extra field. `None` is a number of the record itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    pub(super) size: Option<usize>,
+    pub(super) stored_size: Option<usize>,
+    pub(super) offset: Option<usize>,
+}
+
+/// Returns the places of values in the area, in the order of the specification; `None` if the field is too short.
+pub(super) fn places(
+    area: &[u8],
+    size: u32,
+    stored_size: u32,
+    offset: Option<u32>,
+) -> Option<Places> {
+    let wanted = [Some(size), Some(stored_size), offset].map(|value| value == Some(IN_EXTRA));
+    if wanted == [false; 3] {
+        return Some(Places::default());
+    }
+    let data = zip64(area)?;
+    let mut at = data.start;
+    let mut places = [None; 3];
+    for (place, is_wanted) in places.iter_mut().zip(wanted) {
+        if is_wanted {
+            *place = Some(at);
+            at += 8;
+        }
+    }
+    let [size, stored_size, offset] = places;
+    (at <= data.end).then_some(Places { size, stored_size, offset })
+}
+
+/// Returns the value at a place in the area, or else that of the record.
+pub(super) fn value(area: &[u8], place: Option<usize>, short: u32) -> u64 {
+    place.map_or(u64::from(short), |at| u64_at(area, at))
+}
+
+/// Returns the area with a new zip64 field of these values in the place of the old one, or at its start; without one if
+/// there are no values.
+pub(super) fn with_zip64(area: &[u8], values: &[u64]) -> Vec<u8> {
+    let mut new = Vec::new();
+    if let Ok(size) = u16::try_from(values.len() * 8)
+        && size > 0
+    {
+        new.extend(1u16.to_le_bytes());
+        new.extend(size.to_le_bytes());
+        new.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    }
+    let place = fields(area).find(|(tag, _)| *tag == 1).map_or(0..0, |(_, place)| place);
+    let mut out = area.get(..place.start).unwrap_or_default().to_vec();
+    out.extend(new);
+    out.extend_from_slice(area.get(place.end..).unwrap_or_default());
+    out
+}

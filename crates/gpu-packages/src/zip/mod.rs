@@ -1,0 +1,213 @@
+//! Zip files: the central directory, members at random access, and checks.
+
+mod check;
+mod deflate;
+mod directory;
+mod extra;
+mod reader;
+mod rewrite;
+
+use std::fmt;
+use std::ops::Range;
+
+pub use deflate::NewContents;
+pub use reader::ZipMemberReader;
+pub(crate) use reader::is_codec_error;
+pub use rewrite::{Rewrite, ZipEdit};
+
+/// The central directory of a zip file.
+///
+/// It owns what it needs, so that threads can read members with readers of their own.
+///
+/// # Format
+///
+/// ```text
+/// local header     PK 3 4, 30 bytes, name, extra fields     of each member, before its data
+/// data descriptor  PK 7 8 (optional), CRC-32, sizes         after its data, if flag bit 3 is set
+/// central record   PK 1 2, 46 bytes, name, extra, comment   of each member, in one table
+/// end of central directory (zip64)  PK 6 6, 56 bytes        if a number needs more than 32 bits
+/// its locator      PK 6 7, 20 bytes
+/// end of central directory          PK 5 6, 22 bytes, comment
+/// ```
+#[derive(Clone)]
+pub struct Zip {
+    /// Length of the file.
+    len: u64,
+    /// Place that offsets count from.
+    base: u64,
+    /// Place of the central directory.
+    directory_at: u64,
+    /// All bytes from the central directory to the end of the file.
+    tail: Vec<u8>,
+    /// Size of the central directory.
+    directory_size: usize,
+    ends: Ends,
+    members: Vec<ZipMember>,
+}
+
+/// Places in the tail.
+#[derive(Clone, Debug)]
+struct Ends {
+    /// The zip64 end of central directory.
+    zip64: Option<usize>,
+    /// The end of central directory.
+    end: usize,
+    /// End of its comment.
+    comment_end: usize,
+}
+
+/// A member of a [`Zip`], as the central directory describes it.
+#[derive(Clone)]
+pub struct ZipMember {
+    name: Vec<u8>,
+    made_by: u16,
+    flags: u16,
+    method: u16,
+    crc32: u32,
+    stored_size: u64,
+    size: u64,
+    attributes: u32,
+    /// Place of the local header in the file.
+    offset: u64,
+    /// The central record, in the tail.
+    record: Range<usize>,
+}
+
+impl fmt::Debug for Zip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Zip").field("members", &self.members).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ZipMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ZipMember")
+            .field("name", &String::from_utf8_lossy(&self.name))
+            .field("offset", &self.offset)
+            .field("stored_size", &self.stored_size)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The flag of encrypted members.
+const ENCRYPTED: u16 = 1;
+/// The flag of a data descriptor after the data.
+const DESCRIPTOR: u16 = 8;
+/// The flag of patch data.
+const PATCHED: u16 = 0x20;
+
+impl Zip {
+    /// Returns the members, in the order of the central directory.
+    #[must_use]
+    pub fn members(&self) -> &[ZipMember] {
+        &self.members
+    }
+
+    /// Returns the index of the first member with this name.
+    #[must_use]
+    pub fn find(&self, name: &[u8]) -> Option<usize> {
+        self.members.iter().position(|member| member.name == name)
+    }
+
+    /// Returns the sum of the sizes of all members, as the central directory has them.
+    #[must_use]
+    pub fn total_size(&self) -> u64 {
+        self.members.iter().fold(0, |sum, member| sum.saturating_add(member.size))
+    }
+
+    /// Returns the length of the file.
+    #[must_use]
+    pub fn file_len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl ZipMember {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Returns the size of the contents in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the size of the data in the file in bytes.
+    #[must_use]
+    pub fn stored_size(&self) -> u64 {
+        self.stored_size
+    }
+
+    /// Returns the CRC-32 of the contents.
+    #[must_use]
+    pub fn crc32(&self) -> u32 {
+        self.crc32
+    }
+
+    /// Returns the compression method: 0 stored, 8 deflate.
+    #[must_use]
+    pub fn method(&self) -> u16 {
+        self.method
+    }
+
+    /// Returns the place of the local header in the file.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns whether the member is encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.flags & ENCRYPTED != 0
+    }
+
+    /// Returns the permissions and the file type of Unix, if the member has them.
+    #[must_use]
+    pub fn unix_mode(&self) -> Option<u32> {
+        (self.made_by >> 8 == 3).then_some(self.attributes >> 16)
+    }
+
+    /// Returns whether the member is a directory.
+    #[must_use]
+    pub fn is_directory(&self) -> bool {
+        self.name.ends_with(b"/")
+    }
+
+    /// Returns whether the member is a symbolic link, whose contents are its target.
+    #[must_use]
+    pub fn is_symlink(&self) -> bool {
+        self.unix_mode().is_some_and(|mode| mode & 0o170_000 == 0o120_000)
+    }
+}
+
+/// Returns the bytes at an offset.
+fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// Returns the number of 16 bits at an offset; 0 past the end.
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    field(bytes, at).map_or(0, u16::from_le_bytes)
+}
+
+/// Returns the number of 32 bits at an offset; 0 past the end.
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    field(bytes, at).map_or(0, u32::from_le_bytes)
+}
+
+/// Returns the number of 64 bits at an offset; 0 past the end.
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    field(bytes, at).map_or(0, u64::from_le_bytes)
+}
+
+/// Overwrites bytes that are there.
+fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..value.len())) {
+        place.copy_from_slice(value);
+    }
+}

@@ -1,0 +1,228 @@
+//! Contents of members.
+
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use super::{ENCRYPTED, PATCHED, Zip, field, u16_at, u32_at};
+use crate::codec::Codec;
+use crate::error::{Error, ErrorKind};
+use crate::limits::Raw;
+use crate::path::Shown;
+
+/// A reader of the contents of a member: at most as many bytes as the central directory says, whose CRC-32 is checked
+/// at the end.
+pub struct ZipMemberReader<'r> {
+    reader: Box<dyn Read + 'r>,
+    left: u64,
+    crc: flate2::Crc,
+    expected_crc: u32,
+    name: Vec<u8>,
+    offset: u64,
+    is_done: bool,
+}
+
+impl fmt::Debug for ZipMemberReader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ZipMemberReader").field("left", &self.left).finish_non_exhaustive()
+    }
+}
+
+/// Size of a local header without its name.
+pub(super) const LOCAL: usize = 30;
+
+impl Zip {
+    /// Opens a member. The reader is moved.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](ErrorKind::Malformed) if its local header has another name;
+    /// [`Unsupported`](ErrorKind::Unsupported) if it is encrypted, or compressed by an unknown method; those of the
+    /// reader. Reading fails with [`Codec`](ErrorKind::Codec) for malformed data and [`Mismatch`](ErrorKind::Mismatch) for a
+    /// wrong size or checksum.
+    ///
+    /// # Panics
+    ///
+    /// Never; an index that is too large is [`Malformed`](ErrorKind::Malformed).
+    pub fn open<'r, R: Read + Seek + 'r>(
+        &self,
+        index: usize,
+        mut reader: R,
+    ) -> Result<ZipMemberReader<'r>, Error> {
+        let member = self.members.get(index).ok_or_else(|| {
+            let count = self.members.len();
+            let text = format!("expected a member below {count}, found {index}");
+            Error::new(ErrorKind::Malformed, text)
+        })?;
+        let named = |error: Error| error.while_reading(Shown(&member.name));
+        if member.flags & (ENCRYPTED | PATCHED) != 0 {
+            let text = "expected a member that is not encrypted";
+            return Err(named(Error::at(ErrorKind::Unsupported, member.offset, text)));
+        }
+        let codec = match member.method {
+            0 | 8 => Codec::None,
+            12 => Codec::Bzip2,
+            93 => Codec::Zstd,
+            95 => Codec::Xz,
+            method => {
+                let text =
+                    format!("expected compression method 0, 8, 12, 93 or 95, found {method}");
+                return Err(named(Error::at(ErrorKind::Unsupported, member.offset, text)));
+            }
+        };
+        let header_len = LOCAL + member.name.len();
+        reader.seek(SeekFrom::Start(member.offset))?;
+        let mut header = vec![0; header_len];
+        reader.read_exact(&mut header).map_err(|error| named(error.into()))?;
+        let name_len = usize::from(u16_at(&header, 26));
+        let is_same = field(&header, 0) == Some(*b"PK\x03\x04")
+            && name_len == member.name.len()
+            && header.get(LOCAL..) == Some(&member.name[..])
+            && u16_at(&header, 8) == member.method;
+        if !is_same {
+            let text = "expected a local header with the name and method of the central directory";
+            return Err(named(Error::at(ErrorKind::Malformed, member.offset, text)));
+        }
+        let skip = u16_at(&header, 28);
+        let data_at = member.offset + header_len as u64 + u64::from(skip);
+        if data_at.checked_add(member.stored_size).is_none_or(|end| end > self.directory_at) {
+            let text = format!(
+                "its {} bytes of data reach into the central directory",
+                member.stored_size
+            );
+            return Err(named(Error::at(ErrorKind::Malformed, member.offset, text)));
+        }
+        reader.seek(SeekFrom::Start(data_at))?;
+        let data = Raw::new(reader, member.stored_size);
+        let reader = match (member.method, codec) {
+            (0, _) => Box::new(data) as Box<dyn Read + 'r>,
+            (8, _) => {
+                let data = io::BufReader::with_capacity(64 << 10, data);
+                Box::new(flate2::bufread::DeflateDecoder::new(data))
+            }
+            (_, codec) => codec.decoder(data).map_err(named)?,
+        };
+        Ok(ZipMemberReader {
+            reader,
+            left: member.size,
+            crc: flate2::Crc::new(),
+            expected_crc: member.crc32,
+            name: member.name.clone(),
+            offset: member.offset,
+            is_done: false,
+        })
+    }
+}
+
+impl ZipMemberReader<'_> {
+    fn error(&self, kind: ErrorKind, text: impl Into<String>) -> io::Error {
+        Error::at(kind, self.offset, text).while_reading(Shown(&self.name)).into()
+    }
+
+    fn read_some(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.reader.read(buf) {
+            Err(error) if is_codec_error(&error) => {
+                let text = format!("malformed compressed data: {error}");
+                Err(self.error(ErrorKind::Codec, text))
+            }
+            read => read,
+        }
+    }
+}
+
+/// Returns whether an error is one of a decoder, and not of the file.
+pub(crate) fn is_codec_error(error: &io::Error) -> bool {
+    let is_ours = error.get_ref().is_some_and(|inner| inner.is::<Error>());
+    !is_ours
+        && matches!(
+            error.kind(),
+            io::ErrorKind::InvalidData
+                | io::ErrorKind::InvalidInput
+                | io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::OutOfMemory
+                | io::ErrorKind::Unsupported
+        )
+        || !is_ours && error.kind() == io::ErrorKind::Other && error.raw_os_error().is_none()
+}
+
+impl Read for ZipMemberReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if buf.is_empty() {
+            return Ok(0);
+        }
+        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
+        if room > 0 {
+            let read = self.read_some(buf.get_mut(..room).unwrap_or_default())?;
+            self.crc.update(buf.get(..read).unwrap_or_default());
+            self.left = self.left.saturating_sub(read as u64);
+            if read == 0 {
+                let text = format!("its contents end {} bytes too early", self.left);
+                return Err(self.error(ErrorKind::Mismatch, text));
+            }
+            if self.left > 0 {
+                return Ok(read);
+            }
+            self.finish()?;
+            return Ok(read);
+        }
+        if !self.is_done {
+            self.finish()?;
+        }
+        Ok(0)
+    }
+}
+
+impl ZipMemberReader<'_> {
+    /// Checks that the stream ends here, with the right checksum.
+    fn finish(&mut self) -> io::Result<()> {
+        let mut more = [0];
+        loop {
+            match self.read_some(&mut more) {
+                Ok(0) => break,
+                Ok(_) => {
+                    let text = "its contents are longer than the central directory says";
+                    return Err(self.error(ErrorKind::Mismatch, text));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let found = self.crc.sum();
+        if found != self.expected_crc {
+            let text = format!("expected CRC-32 {:08x}, found {found:08x}", self.expected_crc);
+            return Err(self.error(ErrorKind::Mismatch, text));
+        }
+        self.is_done = true;
+        Ok(())
+    }
+}
+
+/// The local header of a member, as far as its layout matters.
+pub(super) struct LocalHeader {
+    /// The header with name and extra fields.
+    pub(super) bytes: Vec<u8>,
+    /// Length of the name.
+    pub(super) name_len: usize,
+}
+
+impl LocalHeader {
+    pub(super) fn name(&self) -> &[u8] {
+        self.bytes.get(LOCAL..LOCAL + self.name_len).unwrap_or_default()
+    }
+
+    pub(super) fn extra(&self) -> &[u8] {
+        self.bytes.get(LOCAL + self.name_len..).unwrap_or_default()
+    }
+
+    pub(super) fn flags(&self) -> u16 {
+        u16_at(&self.bytes, 6)
+    }
+
+    pub(super) fn method(&self) -> u16 {
+        u16_at(&self.bytes, 8)
+    }
+
+    /// Returns CRC-32, stored size and size, as the header itself has them.
+    pub(super) fn numbers(&self) -> (u32, u32, u32) {
+        (u32_at(&self.bytes, 14), u32_at(&self.bytes, 18), u32_at(&self.bytes, 22))
+    }
+}

@@ -1,0 +1,313 @@
+//! Packages of all kinds are read.
+
+use std::io::{Cursor, Write as _};
+
+use gpu_packages::{
+    Codec, ErrorKind, Options, PackageKind, TarKind, TarReader, Walker, Zip, sniff, walk,
+};
+
+use crate::make::{self, Around, Made};
+use crate::{Seen, seen};
+
+const FILES: [(&str, &[u8]); 3] =
+    [("usr/lib/libfoo.so", b"\x7fELF and more"), ("usr/share/empty", b""), ("a b", b"hello")];
+
+fn compressed(codec: Codec, bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = codec.encoder(Vec::new(), Some(3)).unwrap();
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn owned(prefix: &str, files: &[(&str, &[u8])]) -> Vec<(String, Vec<u8>)> {
+    files.iter().map(|(name, bytes)| (format!("{prefix}{name}"), bytes.to_vec())).collect()
+}
+
+fn made() -> Vec<Made> {
+    FILES.iter().map(|(name, bytes)| Made::new(name, *bytes)).collect()
+}
+
+#[test]
+fn zip_files_of_all_forms_are_read() {
+    for descriptor in [0, 12, 16, 20, 24] {
+        for is_zip64 in [false, true] {
+            for (prefix, is_moved) in [(&b""[..], false), (b"#!/bin/sh\n", false), (b"abc", true)] {
+                for method in [0, 8] {
+                    let mut members = made();
+                    for member in &mut members {
+                        (member.descriptor, member.is_zip64) = (descriptor, is_zip64);
+                        member.method = method;
+                        member.comment = b"PK\x05\x06".to_vec();
+                    }
+                    let around = Around {
+                        prefix: prefix.to_vec(),
+                        is_moved,
+                        is_zip64,
+                        comment: b"a comment".to_vec(),
+                    };
+                    let file = make::zip(&members, &around);
+                    let zip = Zip::read(Cursor::new(&file)).unwrap();
+                    assert_eq!(zip.members().len(), 3);
+                    let found = zip.check(Cursor::new(&file)).unwrap();
+                    let gaps = usize::from(!prefix.is_empty());
+                    assert_eq!(found.len(), gaps, "{descriptor} {is_zip64} {found:?}");
+                    if prefix.is_empty() {
+                        let seen = seen(&file);
+                        assert_eq!(seen.files, owned("", &FILES));
+                        assert_eq!(seen.packages, [(String::new(), PackageKind::Zip)]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn wheels_are_told_by_their_record() {
+    let file = make::zip(&make::wheel(&FILES), &Around::default());
+    let seen = seen(&file);
+    assert_eq!(seen.packages, [(String::new(), PackageKind::Wheel)]);
+    assert_eq!(seen.files[..3], owned("", &FILES));
+    assert_eq!(seen.files.len(), 6);
+    assert!(seen.findings.is_empty(), "{:?}", seen.findings);
+}
+
+#[test]
+fn tar_files_are_read_through_each_codec() {
+    let long = format!("{}/x", "d".repeat(150));
+    let files = [("./usr/lib/libfoo.so", FILES[0].1), (&long, b"long"), ("d/", b"")];
+    let file = make::tar(&files);
+    for codec in [Codec::None, Codec::Gzip, Codec::Xz, Codec::Zstd, Codec::Bzip2] {
+        let file = compressed(codec, &file);
+        let found = Codec::sniff(&file);
+        assert_eq!(found, codec);
+        let seen = seen(&file);
+        assert_eq!(seen.names(), ["usr/lib/libfoo.so", &long], "{codec}");
+        assert_eq!(seen.packages, [(String::new(), PackageKind::Tar)]);
+        assert!(seen.findings.is_empty());
+    }
+}
+
+#[test]
+fn streams_may_have_several_parts() {
+    let file = make::tar(&FILES);
+    let (start, end) = file.split_at(700);
+    for codec in [Codec::Gzip, Codec::Xz, Codec::Zstd, Codec::Bzip2] {
+        let mut parts = compressed(codec, start);
+        parts.extend(compressed(codec, end));
+        assert_eq!(seen(&parts).files, owned("", &FILES), "{codec}");
+    }
+    // A skippable frame.
+    let mut parts = compressed(Codec::Zstd, start);
+    parts.extend(b"\x50\x2a\x4d\x18\x03\0\0\0abc");
+    parts.extend(compressed(Codec::Zstd, end));
+    assert_eq!(seen(&parts).files, owned("", &FILES));
+}
+
+#[test]
+fn tar_extensions_are_read() {
+    let mut file = Vec::new();
+    let record = b"20 path=pax/name/ab\n30 mtime=1700000000.123456789\n10 size=5\n";
+    file.extend(make::tar_header(b"x", record.len() as u64, b'x', b""));
+    file.extend(make::padded(record));
+    file.extend(make::tar_header(b"short", 0, b'0', b""));
+    file.extend(make::padded(b"hello"));
+    // A prefix, a symbolic link, a hard link with a size, a device.
+    let mut header = make::tar_header(b"name", 2, b'0', b"");
+    header[345..351].copy_from_slice(b"prefix");
+    make::sum(&mut header);
+    file.extend(header);
+    file.extend(make::padded(b"ab"));
+    file.extend(make::tar_header(b"link", 0, b'2', b"prefix/name"));
+    file.extend(make::tar_header(b"hard", 100, b'1', b"prefix/name"));
+    file.extend(make::tar_header(b"dev", 0, b'3', b""));
+    // A size of base 256, and the old way to say directory.
+    let mut header = make::tar_header(b"big", 0, b'0', b"");
+    header[124..136].copy_from_slice(b"\x80\0\0\0\0\0\0\0\0\0\0\x03");
+    make::sum(&mut header);
+    file.extend(header);
+    file.extend(make::padded(b"xyz"));
+    file.extend(make::tar_header(b"olddir/", 0, 0, b""));
+    file.extend([0; 1024]);
+    let mut tar = TarReader::new(&file[..]);
+    let mut found = Vec::new();
+    while let Some(member) = tar.next_member().unwrap() {
+        let name = String::from_utf8(member.name().to_vec()).unwrap();
+        found.push((name, member.kind(), member.size()));
+    }
+    let expected = [
+        ("pax/name/ab", TarKind::File, 5),
+        ("prefix/name", TarKind::File, 2),
+        ("link", TarKind::Symlink, 0),
+        ("hard", TarKind::HardLink, 0),
+        ("dev", TarKind::Other, 0),
+        ("big", TarKind::File, 3),
+        ("olddir/", TarKind::Directory, 0),
+    ];
+    assert_eq!(found, expected.map(|(name, kind, size)| (name.to_owned(), kind, size)));
+    let seen = seen(&file);
+    assert_eq!(seen.names(), ["pax/name/ab", "prefix/name", "big"]);
+    let link = |name: &str| (name.to_owned(), b"prefix/name".to_vec());
+    assert_eq!(seen.links, [link("link"), link("hard")]);
+}
+
+#[test]
+fn debian_packages_show_installed_paths() {
+    for (codec, end) in
+        [(Codec::None, ""), (Codec::Gzip, ".gz"), (Codec::Xz, ".xz"), (Codec::Zstd, ".zst")]
+    {
+        let file = make::deb(&FILES, end, |bytes| compressed(codec, bytes));
+        let seen = seen(&file);
+        let mut expected = vec!["debian-binary", "control.tar:control", "control.tar:md5sums"];
+        expected.extend(FILES.map(|(name, _)| name));
+        assert_eq!(seen.names(), expected);
+        assert_eq!(seen.packages, [(String::new(), PackageKind::Deb)]);
+        assert!(seen.findings.is_empty(), "{:?}", seen.findings);
+    }
+}
+
+#[test]
+fn rpm_packages_are_read() {
+    for codec in [Codec::Gzip, Codec::Xz, Codec::Zstd] {
+        let payload = compressed(codec, &make::cpio(&[("./usr/lib/a.so", b"abc"), ("b", b"")]));
+        let file = make::rpm(&payload);
+        let seen = seen(&file);
+        assert_eq!(seen.files, owned("", &[("usr/lib/a.so", b"abc"), ("b", b"")]));
+        assert_eq!(seen.packages, [(String::new(), PackageKind::Rpm)]);
+    }
+}
+
+#[test]
+fn rpm_packages_with_large_files_name_them_in_the_header() {
+    // DIRINDEXES, BASENAMES, DIRNAMES, LONGFILESIZES.
+    let data =
+        b"\0\0\0\x01\0\0\0\0a.so\0b\0/usr/\0/usr/lib/\0___\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x02";
+    let entries: [[u32; 4]; 4] =
+        [[1116, 4, 0, 2], [1117, 8, 8, 2], [1118, 8, 15, 2], [5008, 5, 34, 2]];
+    assert_eq!(data[34..42], [0, 0, 0, 0, 0, 0, 0, 3]);
+    let mut file = make::rpm(b"");
+    file.truncate(file.len() - 8);
+    file.extend([4, u32::try_from(data.len()).unwrap()].map(u32::to_be_bytes).concat());
+    file.extend(entries.concat().into_iter().flat_map(u32::to_be_bytes));
+    file.extend(data);
+    let start = file.len();
+    for (index, contents) in ["abc", "de"].iter().enumerate() {
+        file.extend(format!("07070X{index:08x}\0\0{contents}").as_bytes());
+        file.resize(start + (file.len() - start).next_multiple_of(4), 0);
+    }
+    file.extend(&make::cpio(&[]));
+    let found = seen(&file);
+    assert_eq!(found.files, owned("", &[("usr/lib/a.so", b"abc"), ("usr/b", b"de")]));
+    assert!(found.findings.is_empty(), "{:?}", found.findings);
+    // Values that are not there.
+    for (at, value) in [(8, 9), (8, 200), (12, 9), (12, 200)] {
+        let mut file = file.clone();
+        let entry = start - data.len() - 64;
+        for index in 0..4 {
+            file[entry + index * 16 + at + 3] = value;
+        }
+        let _ = crate::seen_with(&file, &Options::default());
+    }
+}
+
+#[test]
+fn conda_packages_have_no_layers() {
+    let pkg = make::tar(&[("lib/libfoo.so", b"\x7fELF")]);
+    let info = make::tar(&[("info/paths.json", b"{}")]);
+    let file = make::conda(compressed(Codec::Zstd, &pkg), compressed(Codec::Zstd, &info));
+    let found = seen(&file);
+    assert_eq!(found.names(), ["metadata.json", "lib/libfoo.so", "info/paths.json"]);
+    assert_eq!(found.packages, [(String::new(), PackageKind::Conda)]);
+}
+
+#[test]
+fn packages_in_packages_are_read() {
+    let wheel = make::zip(&make::wheel(&[("foo/a.so", b"\x7fELF")]), &Around::default());
+    let layer = make::tar(&[("opt/foo.whl", &wheel), ("bin/x", b"x")]);
+    let image = make::tar(&[
+        ("blobs/sha256/00", &compressed(Codec::Gzip, &layer)),
+        ("blobs/sha256/01", &compressed(Codec::Zstd, &layer)),
+        ("index.json", b"{}"),
+        ("notes.txt.gz", &make::gzip(b"not a tar file")),
+        ("fake.zip", b"PK\x03\x04 but not a zip file"),
+    ]);
+    let found = seen(&image);
+    assert!(found.findings.is_empty(), "{:?}", found.findings);
+    let kinds: Vec<_> = found.packages.iter().map(|(path, kind)| (&path[..], *kind)).collect();
+    let expected = [
+        ("", PackageKind::Tar),
+        ("blobs/sha256/00", PackageKind::Tar),
+        ("blobs/sha256/00:opt/foo.whl", PackageKind::Wheel),
+        ("blobs/sha256/01", PackageKind::Tar),
+        ("blobs/sha256/01:opt/foo.whl", PackageKind::Wheel),
+    ];
+    assert_eq!(kinds, expected);
+    let names = found.names();
+    assert!(names.contains(&"blobs/sha256/01:opt/foo.whl:foo/a.so"), "{names:?}");
+    assert!(names.contains(&"blobs/sha256/00:bin/x"));
+    let file = |name: &str| found.files.iter().find(|(found, _)| found == name).unwrap().1.clone();
+    assert_eq!(file("notes.txt.gz"), make::gzip(b"not a tar file"));
+    assert_eq!(file("fake.zip"), b"PK\x03\x04 but not a zip file");
+}
+
+#[test]
+fn visitors_may_stay_outside() {
+    struct Outside(Seen);
+    impl gpu_packages::Visitor for Outside {
+        fn package(&mut self, path: &gpu_packages::MemberPath, _: PackageKind) -> bool {
+            path.is_empty()
+        }
+
+        fn member(
+            &mut self,
+            member: &gpu_packages::Member,
+            contents: &mut dyn std::io::Read,
+        ) -> Result<(), gpu_packages::Error> {
+            self.0.member(member, contents)
+        }
+    }
+    let inner = make::zip(&made(), &Around::default());
+    let tar = make::tar(&[("a", b"1")]);
+    let gz = make::gzip(&tar);
+    let files: [(&str, &[u8]); 3] = [("x.zip", &inner), ("x.tar", &tar), ("x.tgz", &gz)];
+    let mut outside = Outside(Seen::default());
+    walk(Cursor::new(make::tar(&files)), &Options::default(), &mut outside).unwrap();
+    assert_eq!(outside.0.files, owned("", &files));
+}
+
+#[test]
+fn threads_read_members_of_a_zip_file() {
+    let inner = make::gzip(&make::tar(&[("x", b"abc")]));
+    let mut members = made();
+    members.push(Made::new("inner.tar.gz", inner));
+    let file = make::zip(&members, &Around::default());
+    let zip = Zip::read(Cursor::new(&file)).unwrap();
+    let walker = Walker::new(&Options::default(), file.len() as u64);
+    let found: Vec<Seen> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..zip.members().len())
+            .map(|index| {
+                let (zip, walker, file) = (&zip, &walker, &file);
+                scope.spawn(move || {
+                    let mut seen = Seen::default();
+                    walker.zip_member(zip, index, Cursor::new(file), &mut seen).unwrap();
+                    seen
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let all: Vec<_> = found.into_iter().flat_map(|seen| seen.files).collect();
+    assert_eq!(all, seen(&file).files);
+    assert_eq!(all[3], ("inner.tar.gz:x".to_owned(), b"abc".to_vec()));
+}
+
+#[test]
+fn other_files_are_not_packages() {
+    let elf = b"\x7fELF".repeat(300);
+    let gz = make::gzip(b"text");
+    for bytes in [&b""[..], b"PK", &elf, &gz, b"!<arch>\nfoo.o/          "] {
+        let error =
+            walk(Cursor::new(bytes), &Options::default(), &mut Seen::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotAPackage, "{error}");
+        assert_eq!(sniff(bytes), None);
+    }
+}
