@@ -338,7 +338,11 @@ impl Input {
             found.unwrap_or(Results { results: Vec::new(), members: None })
         });
         if with_packages {
-            let whole = Input { path: self.path.clone(), name: self.name.clone(), ..Input::below(self.root) };
+            let whole = Input {
+                path: self.path.clone(),
+                name: self.name.clone(),
+                ..Input::below(self.root)
+            };
             let whole = Input { is_package: true, ..whole };
             let result = work(&whole, threads);
             found.results.insert(0, Ok((Some(whole), result)));

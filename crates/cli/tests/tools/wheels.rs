@@ -229,9 +229,10 @@ fn damaged_wheels_are_errors_and_nothing_is_written() {
     let start = whole.windows(9).position(|bytes| bytes == b"foo/hip.o").unwrap();
     let mut damaged = whole.clone();
     damaged[start + 2000] ^= 1;
-    for (bytes, words) in
-        [(&whole[..whole.len() - 30], "expected a zip file with an end of central directory"), (&damaged[..], "foo/hip.o: ")]
-    {
+    for (bytes, words) in [
+        (&whole[..whole.len() - 30], "expected a zip file with an end of central directory"),
+        (&damaged[..], "foo/hip.o: "),
+    ] {
         fs::write(place.path("foo.whl"), bytes).unwrap();
         for args in [
             &["ls", "foo.whl"][..],
