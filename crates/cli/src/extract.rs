@@ -1,14 +1,17 @@
 //! `offload extract`: device images into files of their own.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use byte_parts::ReadSeek;
 use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 
 use crate::help::More;
+use crate::inputs::{Input, Inputs, Seen};
 use crate::naming::{marked, triple_text};
 use crate::opened::Opened;
 use crate::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
@@ -16,6 +19,7 @@ use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
 use crate::select::{Passed, Selection};
 use crate::stamp::Stamp;
+use crate::store::Keep;
 use crate::{Outcome, input, report, standard, style};
 
 pub(crate) const MORE: More = More {
@@ -33,10 +37,14 @@ pub(crate) const MORE: More = More {
             "offload extract old.s --id 'my gpu' --stdout",
             "extract the image with exactly this bundle entry ID",
         ),
+        (
+            "offload extract foo-1.0-py3-none-any.whl --target gfx1100 -o images",
+            "look into all files of a wheel",
+        ),
     ],
     notes: &[
         "Names are STEM.INDEX.KIND-TRIPLE-TARGET.EXTENSION: the input's name without extension, the index that \
-         `offload ls` shows, and an extension for the format of the image (hsaco, cubin, bc, spv, ptx, o). Existing files are replaced.",
+         `offload ls` shows, and an extension for the format of the image (hsaco, cubin, bc, spv, ptx, o). Where files have the same name, STEM has a number (libfoo-2). Existing files are replaced.",
     ],
 };
 
@@ -44,13 +52,14 @@ pub(crate) const MORE: More = More {
 ///
 /// Writes every image that --target, --id and --index select, and prints one line for each. All files appear
 /// together after the input was read to its end without error; a malformed input writes nothing. Empty images and
-/// host placeholders of the bundler are written only if --index selects them.
+/// host placeholders of the bundler are written only if --index selects them. A directory or a package (wheel, zip, tar,
+/// deb, conda, RPM) stands for the files in it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
-    /// File to extract from; - is standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Files to extract from, directories or packages; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     #[command(flatten)]
     selection: Selection,
     /// Extract only the image with this number in `offload ls`. Repeatable
@@ -73,53 +82,47 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
-    let file = input::display(&args.file);
-    let opened = Opened::new(&args.file, args.limits.max_input).and_then(|opened| {
-        let (stamp, new_permissions) = (Stamp::of(&opened.file)?, opened.permissions().of_part());
-        Ok((opened.file, stamp, new_permissions))
-    });
-    let (input, stamp, new_permissions) = match opened {
-        Ok(opened) => opened,
-        Err(error) => {
-            report::error(&format_args!("{file}: {}", report::reason(&error)));
-            return Ok(Outcome::Faults);
-        }
+    let inputs = Inputs::find(&args.files);
+    let is_one = !inputs.are_many() && !inputs.files().iter().any(Input::is_of_package_format);
+    let shared = Mutex::new(Extracted::new(args)?);
+    let extract = |file: &Input, threads: Threads| {
+        let mut extracted = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        extract_from(args, file, threads, &mut extracted)
     };
-    let mut extractor = Extractor {
-        args,
-        file: &file,
-        input: &input,
-        new_permissions,
-        sink: Sink::new(args)?,
-        parts: Vec::new(),
-        written: Vec::new(),
-        seen: Vec::new(),
-        passed: Passed::default(),
-        errors: 0,
-    };
-    let walked = input::walk_open(&input, &args.limits.options(), args.threads, &mut extractor);
-    let Extractor { sink, parts, written, seen, passed, errors, .. } = extractor;
-    if let Err(error) = walked {
-        report::error(&format_args!("{file}: {}", report::reason(&error)));
-        return Ok(Outcome::Faults);
-    }
-    if errors > 0 {
-        report::error(&format_args!("{file}: nothing was written"));
+    // The names of files depend on the order of their writing.
+    let threads = if is_one { args.threads } else { Threads::one() };
+    let limits = (&args.limits, Keep::All);
+    let looked = inputs.look(limits, threads, "extracting", extract, |file, result| {
+        let name = file.name();
+        Ok(match result {
+            Ok(0) if file.is_named() && !is_one => {
+                report::error(&format_args!("{name}: no image matches"));
+                Seen::Faults
+            }
+            Ok(0) => Seen::Nothing,
+            Ok(_) => Seen::Well,
+            Err(faults) => {
+                faults.iter().for_each(|fault| report::error(&format_args!("{name}: {fault}")));
+                Seen::Faults
+            }
+        })
+    })?;
+    let is_faulty = looked.is_faulty();
+    let Extracted { sink, written, seen, passed, .. } =
+        shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let what = inputs.names();
+    if is_faulty {
+        report::error(&format_args!("{what}: nothing was written"));
         return Ok(Outcome::Faults);
     }
     if written.is_empty() {
         let advice = args.selection.advice(&passed);
-        report::error(&format_args!("{file}: {}{advice}", nothing_matched(&seen)));
+        report::error(&format_args!("{what}: {}{advice}", nothing_matched(&seen)));
         return Ok(Outcome::Faults);
     }
     match sink {
-        Sink::Files(mut outputs, _) => {
+        Sink::Files(outputs, _) => {
             let mut out = style::plain_stdout();
-            let copied = outputs.write_parts(args.threads, &input, new_permissions, &parts);
-            if let Err(error) = copied.and_then(|()| stamp.check(&input)) {
-                report::error(&format_args!("{file}: {}", report::reason(&error)));
-                return Ok(Outcome::Faults);
-            }
             outputs.commit()?;
             for Written { name, size, what } in &written {
                 let path = args.output.join(name);
@@ -136,12 +139,89 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         Sink::Stdout(_) => {
             let n = written.len();
             report::error(&format_args!(
-                "{file}: --stdout: expected one image, found {n}; choose with --index N"
+                "{what}: --stdout: expected one image, found {n}; choose with --index N"
             ));
             return Ok(Outcome::Faults);
         }
     }
     Ok(Outcome::Clean)
+}
+
+/// Writes the images of a file, which do not appear yet. Returns their number, or what is wrong.
+fn extract_from(
+    args: &Args,
+    file: &Input,
+    threads: Threads,
+    extracted: &mut Extracted,
+) -> Result<usize, Vec<String>> {
+    let reason = |error: &io::Error| vec![report::reason(error)];
+    let opened;
+    let (input, new_permissions) = match file.as_member() {
+        Some(member) => (member, NewPermissions::PLAIN),
+        None => {
+            opened = Opened::new(file.path(), args.limits.max_input).map_err(|e| reason(&e))?;
+            (&opened.file, opened.permissions().of_part())
+        }
+    };
+    let stamp = Stamp::of(input).map_err(|error| reason(&error))?;
+    let before = extracted.written.len();
+    let stem = extracted.stem(file.path());
+    let mut extractor = Extractor {
+        args,
+        file,
+        input,
+        stem,
+        new_permissions,
+        parts: Vec::new(),
+        errors: 0,
+        extracted,
+    };
+    let walked = input::walk_open(input, &args.limits.options(), threads, &mut extractor);
+    let Extractor { parts, errors, new_permissions, .. } = extractor;
+    walked.map_err(|error| reason(&error))?;
+    if errors > 0 {
+        return Err(Vec::new());
+    }
+    if let Sink::Files(outputs, _) = &mut extracted.sink {
+        let copied = outputs.write_parts(threads, input, new_permissions, &parts);
+        copied.and_then(|()| stamp.check(input)).map_err(|error| reason(&error))?;
+    }
+    Ok(extracted.written.len() - before)
+}
+
+/// What was extracted.
+struct Extracted {
+    sink: Sink,
+    written: Vec<Written>,
+    /// Names of the images that were not chosen, for the message when none was.
+    seen: Vec<String>,
+    passed: Passed,
+    /// The number of files with each name without extension.
+    stems: BTreeMap<String, usize>,
+}
+
+impl Extracted {
+    fn new(args: &Args) -> io::Result<Self> {
+        Ok(Extracted {
+            sink: Sink::new(args)?,
+            written: Vec::new(),
+            seen: Vec::new(),
+            passed: Passed::default(),
+            stems: BTreeMap::new(),
+        })
+    }
+
+    /// Returns what the names of the images of a file start with: its name, with a number if others have the same.
+    fn stem(&mut self, path: &Path) -> String {
+        let stem = path.file_stem().filter(|_| path.as_os_str() != "-");
+        let stem = safe_name(&stem.map_or("stdin".into(), |stem| stem.to_string_lossy()));
+        let count = self.stems.entry(stem.clone()).or_default();
+        *count += 1;
+        match *count {
+            1 => stem,
+            n => format!("{stem}-{n}"),
+        }
+    }
 }
 
 fn nothing_matched(seen: &[String]) -> String {
@@ -178,18 +258,15 @@ struct Written {
 
 struct Extractor<'a> {
     args: &'a Args,
-    file: &'a str,
+    file: &'a Input,
     input: &'a File,
+    stem: String,
     /// Permissions of new files.
     new_permissions: NewPermissions,
-    sink: Sink,
     /// Outputs that are parts of the input.
     parts: Vec<(Name, Range<u64>)>,
-    written: Vec<Written>,
-    /// Names of the images that were not chosen, for the message when none was.
-    seen: Vec<String>,
-    passed: Passed,
     errors: usize,
+    extracted: &'a mut Extracted,
 }
 
 impl Extractor<'_> {
@@ -206,11 +283,12 @@ impl Visitor for Extractor<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         let what = describe(image);
         if !self.chooses(image) {
-            self.seen.push(format!("#{} {what}", image.index()));
-            self.passed.add(image);
+            self.extracted.seen.push(format!("#{} {what}", image.index()));
+            self.extracted.passed.add(image);
             return Ok(());
         }
-        let is_only_counted = matches!(self.sink, Sink::Stdout(_)) && !self.written.is_empty();
+        let Extracted { sink, written, .. } = &mut *self.extracted;
+        let is_only_counted = matches!(sink, Sink::Stdout(_)) && !written.is_empty();
         let code = if self.args.as_stored || is_only_counted { None } else { image.code()? };
         if let Some(compression) = image.compression()
             && !compression.is_known()
@@ -218,13 +296,13 @@ impl Visitor for Extractor<'_> {
         {
             report::warning(&format_args!(
                 "{}: image {} is compressed ({}) and is written as stored",
-                self.file,
+                self.file.name(),
                 image.index(),
                 compression.method()
             ));
         }
-        let name = file_name(&self.args.file, image, code.is_some());
-        let size = match &mut self.sink {
+        let name = file_name(&self.stem, image, code.is_some());
+        let size = match sink {
             Sink::Files(outputs, directory) => {
                 let output = directory.file(&name);
                 match (&code, image.location()) {
@@ -239,21 +317,21 @@ impl Visitor for Extractor<'_> {
                 }
             }
             // One image at most reaches standard output; the others are only counted.
-            Sink::Stdout(spool) if self.written.is_empty() => copy(image, code, self.input, spool)?,
+            Sink::Stdout(spool) if written.is_empty() => copy(image, code, self.input, spool)?,
             Sink::Stdout(_) => 0,
         };
-        self.written.push(Written { name, size, what });
+        written.push(Written { name, size, what });
         Ok(())
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        report::finding(self.file, finding);
+        report::finding(self.file.name(), finding);
         self.errors += usize::from(finding.severity() == Severity::Error);
         Ok(())
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        let member = input::open_thin_file(&self.args.file, name)?;
+        let member = self.file.open_thin_file(name)?;
         self.new_permissions = self.new_permissions.and_of(&member)?;
         Ok(Box::new(member))
     }
@@ -301,10 +379,8 @@ fn identity(image: &Image<'_, '_>) -> String {
     if known.is_empty() { "image".to_owned() } else { known.join("-") }
 }
 
-fn file_name(input: &Path, image: &Image<'_, '_>, is_code: bool) -> String {
-    let stem = input.file_stem().filter(|_| input.as_os_str() != "-");
-    let stem = stem.map_or("stdin".into(), |stem| stem.to_string_lossy());
-    let name = format!("{}.{}.{}", safe_name(&stem), image.index(), safe_name(&identity(image)));
+fn file_name(stem: &str, image: &Image<'_, '_>, is_code: bool) -> String {
+    let name = format!("{stem}.{}.{}", image.index(), safe_name(&identity(image)));
     let extension = match image.compression() {
         Some(compression) if !is_code => {
             format!("{}.{}", image.format().extension(), compression.method())

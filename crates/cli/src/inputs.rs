@@ -1,6 +1,6 @@
 //! The files that a command looks into: those that are named, and those below directories.
 
-use std::fs::{self, DirEntry};
+use std::fs::{self, DirEntry, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,8 @@ pub(crate) struct Input {
     is_named: bool,
     /// `true` for a package as a whole.
     is_package: bool,
+    /// The member or the directory of a package that alone is meant: `pkg/libfoo.so`.
+    member: Option<String>,
 }
 
 impl Input {
@@ -43,6 +45,24 @@ impl Input {
             store: None,
             is_named: true,
             is_package: false,
+            member: None,
+        }
+    }
+
+    /// Returns a file that an argument names, or the member of a package: `foo.whl:pkg/libfoo.so`.
+    fn of_argument(root: usize, path: &Path) -> Self {
+        let file = Input { root, ..Input::named(path) };
+        let Some(text) = path.to_str().filter(|_| fs::symlink_metadata(path).is_err()) else {
+            return file;
+        };
+        let mut places = text.match_indices(':').map(|(at, _)| text.split_at(at));
+        let found = places.find_map(|(package, member)| {
+            let (package, member) = (Path::new(package), member.strip_prefix(':')?);
+            package.is_file().then(|| (package.to_owned(), member.to_owned()))
+        });
+        match found {
+            Some((path, member)) => Input { path, member: Some(member), ..file },
+            None => file,
         }
     }
 
@@ -54,6 +74,11 @@ impl Input {
     /// Returns a file that was found, not named.
     pub(crate) fn found(path: &Path) -> Self {
         Input { is_named: false, ..Input::named(path) }
+    }
+
+    /// Returns whether it is a member of a package that an argument names.
+    pub(crate) fn is_member(&self) -> bool {
+        self.member.is_some()
     }
 
     /// Returns the name for messages.
@@ -92,10 +117,25 @@ impl Input {
 
     /// Opens a file that it names, as a thin archive does.
     pub(crate) fn open_thin_member(&self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        Ok(Box::new(self.open_thin_file(name)?))
+    }
+
+    /// Opens the same file as [`open_thin_member`](Self::open_thin_member), with its own type.
+    pub(crate) fn open_thin_file(&self, name: &[u8]) -> io::Result<File> {
         if self.store.is_some() {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        input::open_thin_member(&self.path, name)
+        input::open_thin_file(&self.path, name)
+    }
+
+    /// Returns the bytes of a member of a package, all of which were kept.
+    pub(crate) fn as_member(&self) -> Option<&File> {
+        self.store.as_ref().map(Store::file)
+    }
+
+    /// Returns whether a file that is named looks like a package.
+    pub(crate) fn is_of_package_format(&self) -> bool {
+        Package::open(&self.path).is_ok_and(|package| package.is_some())
     }
 
     /// Returns whether it is a package as a whole.
@@ -136,6 +176,11 @@ pub(crate) struct Looked {
 }
 
 impl Looked {
+    /// Returns whether something is wrong.
+    pub(crate) fn is_faulty(&self) -> bool {
+        self.outcome == Outcome::Faults
+    }
+
     /// Returns the outcome, and notes each directory in which nothing was seen.
     pub(crate) fn outcome(self) -> Outcome {
         self.empty.iter().for_each(|text| report::note(text));
@@ -181,7 +226,7 @@ impl Inputs {
                 found.directories.push((root, input::display(path)));
                 found.add_all_below(root, path);
             } else {
-                found.files.push(Input { root, ..Input::named(path) });
+                found.files.push(Input::of_argument(root, path));
             }
         }
         found
@@ -238,6 +283,12 @@ impl Inputs {
     /// Returns whether there is a directory among the arguments.
     pub(crate) fn have_directory(&self) -> bool {
         !self.directories.is_empty()
+    }
+
+    /// Returns the names of the arguments.
+    pub(crate) fn names(&self) -> String {
+        let named = self.files.iter().filter(|file| file.is_named).map(Input::name);
+        report::few(named.chain(self.directories.iter().map(|(_, name)| &**name)))
     }
 
     /// Returns the first argument that is a directory.
@@ -327,8 +378,17 @@ impl Input {
                 return Results { results: vec![Err(error)], members: None };
             }
             // The work itself complains of files that cannot be read.
-            Ok(None) | Err(_) => {
+            Ok(None) | Err(_) if self.member.is_none() => {
                 return Results { results: vec![Ok((None, work(self, threads)))], members: None };
+            }
+            Ok(None) => {
+                let error = format!("{}: not a package", input::display(&self.path));
+                return Results { results: vec![Err(error)], members: None };
+            }
+            Err(error) => {
+                let (path, error) = (input::display(&self.path), report::reason(&error));
+                let error = format!("{path}: {error}");
+                return Results { results: vec![Err(error)], members: None };
             }
         };
         let found = self.members(&package, with_packages, (limits, keep), threads, work);
@@ -337,7 +397,11 @@ impl Input {
             let found = self.members(&package, with_packages, (limits, Keep::All), threads, work);
             found.unwrap_or(Results { results: Vec::new(), members: None })
         });
-        if with_packages {
+        if self.member.is_some() && found.results.is_empty() {
+            let error = format!("{}: no such member with device code", self.name);
+            found.results.push(Err(error));
+        }
+        if with_packages && self.member.is_none() {
             let whole = Input {
                 path: self.path.clone(),
                 name: self.name.clone(),
@@ -362,7 +426,8 @@ impl Input {
         let is_too_small = AtomicBool::new(false);
         let look = |member: &Member, contents: &mut dyn io::Read| {
             let path = member.path().to_string();
-            let name = format!("{}:{path}", self.name);
+            let Some(is_named) = self.means(&path) else { return Ok(None) };
+            let name = format!("{}:{path}", input::display(&self.path));
             let store = match package::store(contents, keep, limits.max_decompressed) {
                 Ok(None) => return Ok(None),
                 Ok(Some(store)) => store,
@@ -373,7 +438,7 @@ impl Input {
             };
             let path = PathBuf::from(path);
             let store = Some(store);
-            let input = Input { path, name, store, ..Input::below(self.root) };
+            let input = Input { path, name, store, is_named, ..Input::below(self.root) };
             let result = work(&input, Threads::one());
             if input.store.as_ref().is_some_and(Store::was_too_small) {
                 is_too_small.store(true, Ordering::Relaxed);
@@ -384,6 +449,11 @@ impl Input {
         let found = package.each(threads.count(), &look);
         let results = found.results.into_iter().filter_map(|result| match result {
             Ok(result) => Some(result),
+            Err(fault)
+                if self.member.is_some() && self.means(&fault.path.to_string()).is_none() =>
+            {
+                None
+            }
             // Work on the package as a whole tells of its own faults.
             Err(fault) if with_packages && fault.path.names().len() < 2 => None,
             Err(fault) => Some(Err(self.fault(&fault))),
@@ -392,11 +462,19 @@ impl Input {
         (!is_too_small.into_inner()).then_some(results)
     }
 
+    /// Returns whether a member is one that is meant, and `true` if it is the only one.
+    fn means(&self, path: &str) -> Option<bool> {
+        let Some(wanted) = &self.member else { return Some(false) };
+        let rest = path.strip_prefix(wanted.trim_end_matches('/'))?;
+        (rest.is_empty() || rest.starts_with(['/', ':'])).then_some(rest.is_empty())
+    }
+
     /// Returns the text about a fault of a package.
     pub(crate) fn fault(&self, Fault { path, error }: &Fault) -> String {
+        let package = input::display(&self.path);
         match path.is_empty() {
-            true => format!("{}: {error}", self.name),
-            false => format!("{}:{path}: {error}", self.name),
+            true => format!("{package}: {error}"),
+            false => format!("{package}:{path}: {error}"),
         }
     }
 }

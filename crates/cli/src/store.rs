@@ -108,33 +108,8 @@ impl Store {
             contents.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)?;
             let start = at;
             let is_last = chunk.len() < CHUNK;
-            let mut scanned = 0;
-            while !matches!(keep, Keep::All) {
-                let place = start.saturating_add(scanned as u64);
-                if let Some(hole) = holes.last().filter(|hole| hole.end > place) {
-                    // The end of an image is the start of the next, or near it.
-                    let past = usize::try_from(hole.end - start).unwrap_or(usize::MAX);
-                    scanned = past.saturating_add(PAGE - 1) / PAGE * PAGE;
-                }
-                let Some(rest) = chunk.get(scanned..).filter(|rest| !rest.is_empty()) else {
-                    break;
-                };
-                if rest.starts_with(&bundle_format::MAGIC) {
-                    let place = start.saturating_add(scanned as u64);
-                    let table = scanned..;
-                    // The table may reach out of the chunk.
-                    if let Ok(needed) = Bundle::header_needed(rest)
-                        && needed <= MOST_OF_TABLE
-                    {
-                        let missing = needed.saturating_sub(rest.len() as u64);
-                        // Chunks start at pages.
-                        let missing = missing.next_multiple_of(PAGE as u64);
-                        contents.by_ref().take(missing).read_to_end(&mut chunk)?;
-                        let table = chunk.get(table).unwrap_or_default();
-                        holes.extend(holes_of(table, place, keep, holes.last()));
-                    }
-                }
-                scanned += PAGE;
+            if !matches!(keep, Keep::All) {
+                scan(&mut chunk, start, &mut contents, keep, &mut holes)?;
             }
             at = start.saturating_add(chunk.len() as u64);
             kept.write(&chunk, start, &holes)?;
@@ -158,6 +133,11 @@ impl Store {
     /// Returns a reader of the member. It fails for bytes that were not kept.
     pub(crate) fn reader(&self) -> Positioned<'_> {
         Positioned::with_holes(&self.file, &self.holes)
+    }
+
+    /// Returns the file, whose holes are zeros.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Returns whether somebody asked for bytes that were not kept.
@@ -195,6 +175,40 @@ impl Read for StoreReader {
         let read = reader.read(buf)?;
         self.at = self.at.saturating_add(read as u64);
         Ok(read)
+    }
+}
+
+/// Finds the images in the bundles of a chunk, and after it, that are not kept. The chunk becomes longer if a table reaches out
+/// of it.
+fn scan(
+    chunk: &mut Vec<u8>,
+    start: u64,
+    contents: &mut dyn Read,
+    keep: Keep<'_>,
+    holes: &mut Vec<Range<u64>>,
+) -> io::Result<()> {
+    let mut at = 0;
+    loop {
+        let place = start.saturating_add(at as u64);
+        if let Some(hole) = holes.last().filter(|hole| hole.end > place) {
+            // The end of an image is the start of the next, or near it.
+            let past = usize::try_from(hole.end - start).unwrap_or(usize::MAX);
+            at = past.saturating_add(PAGE - 1) / PAGE * PAGE;
+        }
+        let place = start.saturating_add(at as u64);
+        let Some(rest) = chunk.get(at..).filter(|rest| !rest.is_empty()) else { return Ok(()) };
+        if rest.starts_with(&bundle_format::MAGIC)
+            && let Ok(needed) = Bundle::header_needed(rest)
+            && needed <= MOST_OF_TABLE
+        {
+            // Chunks start at pages.
+            let missing = needed.saturating_sub(rest.len() as u64).next_multiple_of(PAGE as u64);
+            contents.take(missing).read_to_end(chunk)?;
+            let table = chunk.get(at..).unwrap_or_default();
+            let found = holes_of(table, place, keep, holes.last());
+            holes.extend(found);
+        }
+        at += PAGE;
     }
 }
 
@@ -301,7 +315,7 @@ mod tests {
         let names: Vec<_> =
             (0..sizes.len()).map(|n| format!("hip-amdgcn-amd-amdhsa--gfx90{n}")).collect();
         let images: Vec<Vec<u8>> =
-            (1..).zip(sizes).map(|(n, size)| vec![n; *size as usize]).collect();
+            (1..).zip(sizes).map(|(n, size)| vec![n; usize::try_from(*size).unwrap()]).collect();
         let layout = bundle_format::layout(
             names.iter().map(|name| &**name).zip(sizes.iter().copied()),
             4096,

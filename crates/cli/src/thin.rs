@@ -35,10 +35,14 @@ pub(crate) const MORE: More = More {
             "offload thin libcuda.a --keep sm_70,compute_80 --allow-empty -o small.a",
             "keep machine code for one GPU, and PTX for later ones",
         ),
-        ("offload thin kernels.hipfb --keep gfx906 --exact -o k", "keep exact matches only"),
+        (
+            "offload thin foo-1.0-py3-none-any.whl --keep gfx1100 --build-tag 1gfx1100 -o .",
+            "make a smaller wheel that installers prefer",
+        ),
     ],
     notes: &[
-        "A wheel is edited member by member, and RECORD is corrected; -o may be a directory then. A directory stands for all files \
+        "Wheels, zip and tar archives and Debian packages are edited member by member, and their records are corrected: RECORD; md5sums \
+         and Installed-Size. -o may be a directory then. Conda and RPM packages are not changed. A directory stands for all files \
          below it, with --in-place; files for other GPUs are left alone, and RECORD and conda's lists are corrected.",
         "An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80), the name or PCI ID of a GPU (RX 7600; \
          see `offload gpus`), `native` (the GPUs of this machine) or a bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a), which also selects kind and triple. A target ID that no processor can have is refused. --drop gfx90a drops every setting of its features; it drops generic code only if that is named.",

@@ -58,6 +58,13 @@ impl DebRecords {
         is_listed
     }
 
+    /// Removes the lines of a file, and returns whether there were any.
+    pub fn remove(&mut self, path: &[u8]) -> bool {
+        let before = self.lines.len();
+        self.lines.retain(|line| split(line).is_none_or(|(_, found)| found != path));
+        self.lines.len() < before
+    }
+
     /// Returns the text.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {

@@ -15,9 +15,16 @@ use crate::walk::read_held;
 
 /// New contents of a member of a tar file: a stream of a known size.
 pub struct Replacement<'a> {
-    is_change: bool,
+    kind: Kind,
     size: u64,
     contents: Box<dyn Read + 'a>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    New,
+    Old,
+    Removal,
 }
 
 impl fmt::Debug for Replacement<'_> {
@@ -29,7 +36,7 @@ impl fmt::Debug for Replacement<'_> {
 impl<'a> Replacement<'a> {
     /// Creates new contents of this size.
     pub fn new(size: u64, contents: impl Read + 'a) -> Self {
-        Replacement { is_change: true, size, contents: Box::new(contents) }
+        Replacement { kind: Kind::New, size, contents: Box::new(contents) }
     }
 
     /// Creates new contents from bytes.
@@ -40,7 +47,13 @@ impl<'a> Replacement<'a> {
 
     /// Gives contents of this size back that were read and are not to be changed.
     pub fn unchanged(size: u64, contents: impl Read + 'a) -> Self {
-        Replacement { is_change: false, ..Replacement::new(size, contents) }
+        Replacement { kind: Kind::Old, ..Replacement::new(size, contents) }
+    }
+
+    /// Leaves the member out.
+    #[must_use]
+    pub fn removal() -> Replacement<'static> {
+        Replacement { kind: Kind::Removal, ..Replacement::from_bytes(Vec::new()) }
     }
 }
 
@@ -143,11 +156,12 @@ struct Change {
     path: Vec<u8>,
     old_size: u64,
     new_size: u64,
-    md5: Hash,
+    /// `None` for a member that is left out.
+    md5: Option<Hash>,
 }
 
 impl Rewritten {
-    /// Returns the paths of the changed members.
+    /// Returns the paths of the changed members, and of those that are left out.
     pub fn changed(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.changed.iter().map(|change| &change.path[..])
     }
@@ -229,8 +243,13 @@ pub fn rewrite_tar<'a>(
             head = &mut [];
         }
         match replacement {
+            Some(Replacement { kind: Kind::Removal, .. }) => {
+                io::copy(&mut tar, &mut io::sink())?;
+                let (path, old_size) = (name.to_vec(), member.size());
+                rewritten.changed.push(Change { path, old_size, new_size: 0, md5: None });
+            }
             Some(replacement) => {
-                let is_change = replacement.is_change;
+                let is_change = replacement.kind == Kind::New;
                 let change = write_member(&mut out, &member, name, replacement)?;
                 rewritten.changed.extend(Some(change).filter(|_| is_change));
             }
@@ -268,8 +287,8 @@ fn write_member(
     name: &[u8],
     replacement: Replacement<'_>,
 ) -> Result<Change, Error> {
-    let Replacement { is_change, size, mut contents } = replacement;
-    match is_change || size != member.size() {
+    let Replacement { kind, size, mut contents } = replacement;
+    match kind == Kind::New || size != member.size() {
         true => out.write_all(&headers_with_size(member, size)?)?,
         false => out.write_all(&member.headers)?,
     }
@@ -286,7 +305,7 @@ fn write_member(
     let md5 = hashed.hasher.finish();
     out.write_all(&vec![0; padding(size)])?;
     let path = name.to_vec();
-    Ok(Change { path, old_size: member.size(), new_size: size, md5 })
+    Ok(Change { path, old_size: member.size(), new_size: size, md5: Some(md5) })
 }
 
 struct Hashed<'a> {
@@ -356,7 +375,14 @@ pub fn rewrite_deb<'a>(
         } else {
             let mut sums = DebRecords::parse(text);
             for change in &rewritten.changed {
-                if !sums.replace(&change.path, &change.md5) {
+                let is_listed = match &change.md5 {
+                    Some(md5) => sums.replace(&change.path, md5),
+                    None => {
+                        sums.remove(&change.path);
+                        continue;
+                    }
+                };
+                if !is_listed {
                     unlisted.push(change.path.clone());
                 }
             }

@@ -8,10 +8,12 @@ use fat_edit::{
     EditNote, EditPlan, EditableContainer, EditableFile, Error, ErrorKind, survey, survey_closed,
 };
 use fat_object::ContainerKind;
+use gpu_packages::wheel_file_name;
 
 use super::attributes;
 use super::new_images::NewImages;
 use super::options::Options;
+use super::package::no_wheel;
 use super::report::{self, FileRow, Work};
 use super::wishes::Wishes;
 use crate::failure::Failure;
@@ -85,6 +87,9 @@ impl Editor<'_> {
             }
             let progress = Progress::start(&format!("{} {name}", self.work.doing()));
             let edited = match is_going {
+                _ if file.is_member() => {
+                    Err("members are edited with their package: name that".to_owned().into())
+                }
                 true => self.delete(file).map(|row| vec![row]),
                 false => self.edit_any(file, goes, &decide),
             };
@@ -195,6 +200,9 @@ impl Editor<'_> {
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<FileRow, Failure> {
         let (path, is_named) = (named.path(), named.is_named());
+        if self.options.output.build_tag.is_some() {
+            return Err(no_wheel());
+        }
         let opened = match self.options.output.in_place {
             true => Opened::regular(path),
             false => Opened::new(path, self.options.limits.max_input),
@@ -204,7 +212,7 @@ impl Editor<'_> {
         let mut input = opened.file;
         let metadata = input.metadata()?;
         let stamp = Stamp::of(&input)?;
-        let target = self.options.output.output.as_deref().unwrap_or(path);
+        let target = &*self.target(path)?;
         let replaces = is_same(path, target);
 
         let (contents, mut wishes, plan) = self.plan(Positioned::new(&input), is_named, decide)?;
@@ -224,6 +232,28 @@ impl Editor<'_> {
         }
         let row = FileRow::new(named.name(), target, &contents, &plan, &wishes);
         Ok(row.written(self.options.output.dry_run, replaces))
+    }
+
+    /// Returns the path of the new file.
+    pub(super) fn target(&self, path: &Path) -> Result<PathBuf, Failure> {
+        let output = &self.options.output;
+        Ok(match &output.output {
+            Some(directory) if directory.is_dir() && path.as_os_str() != "-" => {
+                let name = path.file_name().unwrap_or_default();
+                match &output.build_tag {
+                    Some(tag) => {
+                        if path.extension().is_none_or(|extension| extension != "whl") {
+                            return Err(no_wheel());
+                        }
+                        let name = wheel_file_name(&name.to_string_lossy(), tag);
+                        directory.join(name.map_err(|error| error.to_string())?)
+                    }
+                    None => directory.join(name),
+                }
+            }
+            Some(file) => file.clone(),
+            None => path.to_owned(),
+        })
     }
 
     /// Returns the note that a kernel's signature of the file is dropped, if it has one and that is allowed.

@@ -1,5 +1,6 @@
 //! The options that commands which edit files share.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fat_edit::EditOptions;
@@ -40,7 +41,7 @@ impl Options {
 /// The destination of the result.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Output {
-    /// Write the result to OUT; - is standard output
+    /// Write the result to OUT, or into it if it is a directory; - is standard output
     #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"])]
     pub(super) output: Option<PathBuf>,
     /// Replace the file itself, atomically
@@ -66,8 +67,18 @@ impl Output {
     /// Returns a usage error that clap cannot find.
     pub(super) fn fault(&self, files: &[PathBuf]) -> Option<&'static str> {
         let is_dash = |path: &Path| path.as_os_str() == "-";
-        if self.output.is_some() && files.len() > 1 {
-            return Some("--output takes one FILE; several are edited with --in-place");
+        if let Some(output) = &self.output
+            && files.len() > 1
+        {
+            if !output.is_dir() {
+                return Some(
+                    "--output takes one FILE or is a directory; several are edited with --in-place",
+                );
+            }
+            let names: BTreeSet<_> = files.iter().map(|file| file.file_name()).collect();
+            if names.len() < files.len() {
+                return Some("--output is a directory, and two FILEs have the same name");
+            }
         }
         if self.in_place && files.iter().any(|path| is_dash(path)) {
             return Some("standard input cannot be edited in place");

@@ -5,8 +5,8 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use gpu_packages::{
-    Error, ErrorKind, NewContents, Original, PackageKind, Replacement, Rewrite, RewriteOptions,
-    WheelEdit, Zip, ZipEdit, rewrite_deb, rewrite_tar, sniff, wheel_file_name,
+    Codec, Error, ErrorKind, NewContents, Original, PackageKind, Replacement, Rewrite,
+    RewriteOptions, WheelEdit, Zip, ZipEdit, rewrite_deb, rewrite_tar, sniff,
 };
 
 use super::attributes;
@@ -37,8 +37,9 @@ struct Edited<'a> {
     complaints: Vec<String>,
     /// Members with code that no option is about.
     left: Vec<String>,
-    /// Packages in the package.
+    /// Packages in the package, and compressed files, which may be some.
     packages: Vec<String>,
+    compressed: Vec<String>,
     /// Changed files that the records of the package do not list.
     unlisted: Vec<String>,
     has_other_changes: bool,
@@ -71,6 +72,7 @@ impl Editor<'_> {
             complaints: Vec::new(),
             left: Vec::new(),
             packages: Vec::new(),
+            compressed: Vec::new(),
             unlisted: Vec::new(),
             has_other_changes: false,
         };
@@ -84,7 +86,7 @@ impl Editor<'_> {
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
         let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
         if dry_run && rewrite.is_none() {
-            size = self.edit_stream(&mut edited, &mut Out::Counted(0), decide)?;
+            size = self.edit_stream(&mut edited, &mut Out::Counted(0), goes, decide)?;
         } else if !dry_run && !is_for_nothing {
             let new = NewPermissions::of_input(&metadata);
             let how = How { new, replaces: replaces.then_some(stamp) };
@@ -92,7 +94,7 @@ impl Editor<'_> {
             outputs.write_new_or_print(&target, how, |out| {
                 match &rewrite {
                     Some(rewrite) => rewrite.write_to(&package.file, &mut *out)?,
-                    None => match self.print_or_edit_stream(&mut edited, out, decide) {
+                    None => match self.print_or_edit_stream(&mut edited, out, goes, decide) {
                         Ok(new) => size = new,
                         Err(failure) => return Ok(Err(failure)),
                     },
@@ -116,24 +118,6 @@ impl Editor<'_> {
         let mut rows = edited.rows;
         rows.push(whole.written(dry_run, replaces));
         Ok(rows)
-    }
-
-    /// Returns the path of the new package.
-    fn target(&self, path: &Path) -> Result<PathBuf, Failure> {
-        let output = &self.options.output;
-        Ok(match &output.output {
-            Some(directory) if directory.is_dir() => {
-                let name = path.file_name().unwrap_or_default();
-                match &output.build_tag {
-                    Some(tag) => {
-                        directory.join(wheel_file_name(&name.to_string_lossy(), tag).map_err(of)?)
-                    }
-                    None => directory.join(name),
-                }
-            }
-            Some(file) => file.clone(),
-            None => path.to_owned(),
-        })
     }
 
     /// Edits the members of a zip archive, and lays it out again.
@@ -266,13 +250,14 @@ impl Editor<'_> {
         &self,
         edited: &mut Edited<'_>,
         out: &mut File,
+        goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<u64, Failure> {
         if edited.target.as_os_str() != "-" {
-            return self.edit_stream(edited, &mut Out::File(out), decide);
+            return self.edit_stream(edited, &mut Out::File(out), goes, decide);
         }
         let mut file = tempfile::tempfile()?;
-        let size = self.edit_stream(edited, &mut Out::File(&mut file), decide)?;
+        let size = self.edit_stream(edited, &mut Out::File(&mut file), goes, decide)?;
         file.rewind()?;
         io::copy(&mut file, out)?;
         Ok(size)
@@ -283,6 +268,7 @@ impl Editor<'_> {
         &self,
         edited: &mut Edited<'_>,
         out: &mut Out<'_>,
+        goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<u64, Failure> {
         let kind = match edited.package.form {
@@ -293,10 +279,10 @@ impl Editor<'_> {
         if self.options.output.build_tag.is_some() {
             return Err(no_wheel());
         }
-        if !self.edit_stream_once(edited, kind, out, self.keep, decide)? {
+        if !self.edit_stream_once(edited, kind, out, self.keep, goes, decide)? {
             out.restart()?;
             edited.restart();
-            if !self.edit_stream_once(edited, kind, out, Keep::All, decide)? {
+            if !self.edit_stream_once(edited, kind, out, Keep::All, goes, decide)? {
                 return Err(again());
             }
         }
@@ -315,6 +301,7 @@ impl Editor<'_> {
         kind: PackageKind,
         out: &mut Out<'_>,
         keep: Keep<'_>,
+        goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<bool, Failure> {
         let old = BufReader::with_capacity(1 << 16, Positioned::new(&edited.package.file));
@@ -324,6 +311,10 @@ impl Editor<'_> {
         let mut change = |name: &[u8], original: &mut Original<'_>| {
             let name = text(name);
             is_conda |= name == "info/paths.json";
+            if goes(Path::new(&name)) {
+                edited.delete(&name, original.size());
+                return Ok(Some(Replacement::removal()));
+            }
             if !edited.is_about(&name, original.head()) {
                 return Ok(None);
             }
@@ -376,8 +367,13 @@ impl Editor<'_> {
 impl Edited<'_> {
     /// Returns whether a member that starts like this is edited. Remembers packages, which are not.
     fn is_about(&mut self, name: &str, head: &[u8]) -> bool {
-        if sniff(head).is_some() && !self.packages.iter().any(|known| known == name) {
-            self.packages.push(name.to_owned());
+        let inner = match (sniff(head), Codec::sniff(head)) {
+            (None, Codec::None) => None,
+            (None, _) => Some(&mut self.compressed),
+            (Some(_), _) => Some(&mut self.packages),
+        };
+        if let Some(inner) = inner.filter(|inner| !inner.iter().any(|known| known == name)) {
+            inner.push(name.to_owned());
         }
         may_hold_code(head)
     }
@@ -385,8 +381,10 @@ impl Edited<'_> {
     /// Forgets all members.
     fn restart(&mut self) {
         self.rows.clear();
+        self.has_other_changes = false;
         self.left.clear();
         self.packages.clear();
+        self.compressed.clear();
     }
 
     fn delete(&mut self, name: &str, size: u64) {
@@ -422,12 +420,16 @@ impl Edited<'_> {
         if !self.rows.is_empty() {
             return Ok(());
         }
-        Err(match (self.left.is_empty(), self.packages.is_empty()) {
-            (false, _) => Failure::NotConcerned(vec!["no code that an option is about".to_owned()]),
-            (true, true) => Failure::NoCode,
-            (true, false) => {
-                let packages = messages::few(&self.packages);
-                format!("no device code but in packages in it, which are not changed: {packages}")
+        if !self.left.is_empty() {
+            let why = "no code that an option is about".to_owned();
+            return Err(Failure::NotConcerned(vec![why]));
+        }
+        let inner: Vec<&String> = self.packages.iter().chain(&self.compressed).collect();
+        Err(match inner.is_empty() {
+            true => Failure::NoCode,
+            false => {
+                let inner = messages::few(inner);
+                format!("no device code, unless in packages in it, which are not changed: {inner}")
                     .into()
             }
         })
@@ -514,7 +516,7 @@ fn again() -> Failure {
     "more of a member is needed than was kept".to_owned().into()
 }
 
-fn no_wheel() -> Failure {
+pub(super) fn no_wheel() -> Failure {
     "--build-tag is for wheels".to_owned().into()
 }
 

@@ -140,6 +140,7 @@ fn drop_in_tools_have_help_and_a_manual_page() {
 #[cfg(unix)]
 mod runs {
     use std::fs;
+    use std::io::{Cursor, Write};
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
     use std::process::Command;
@@ -187,6 +188,7 @@ mod runs {
                 fs::write(info.join(name), text).unwrap();
             }
             fs::copy(at("libfoo.so"), at("env/lib/python3.11/site-packages/libfoo.so")).unwrap();
+            fs::write(at("foo-1.0-py3-none-any.whl"), wheel()).unwrap();
             place.offload(&["decompress", "kernels.ccob", "-o", "kernels.hipfb"]);
             for (name, gpu) in [("gfx906", "gfx906"), ("gfx1100", "gfx1100")] {
                 let id = format!("hipv4-amdgcn-amd-amdhsa--{gpu}={name}.hsaco");
@@ -241,6 +243,21 @@ mod runs {
             let others = std::env::split_paths(&others).collect::<Vec<_>>();
             std::env::join_paths(own.into_iter().chain(others)).unwrap()
         }
+    }
+
+    /// Returns a wheel with a library.
+    fn wheel() -> Vec<u8> {
+        let library = fs::read(data("hip-two-units.so")).unwrap();
+        let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, bytes) in [
+            ("foo/libfoo.so", &library[..]),
+            ("foo-1.0.dist-info/WHEEL", b"Wheel-Version: 1.0\nTag: py3-none-any\n"),
+            ("foo-1.0.dist-info/RECORD", b"foo/libfoo.so,,\nfoo-1.0.dist-info/RECORD,,\n"),
+        ] {
+            out.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+            out.write_all(bytes).unwrap();
+        }
+        out.finish().unwrap().into_inner()
     }
 
     fn parent(path: &Path) -> PathBuf {

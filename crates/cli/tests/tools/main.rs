@@ -46,6 +46,7 @@ mod manual;
 mod r#match;
 mod misnamed;
 mod packager;
+mod packages;
 mod roc_obj;
 mod suggest;
 mod sycl;

@@ -70,31 +70,36 @@ fn check_record(members: &[(String, Vec<u8>)]) {
     assert_eq!(listed + 1, files.len());
 }
 
-struct Place(tempfile::TempDir);
+pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
     fn new(wheel: &[u8]) -> Self {
+        Place::with("foo.whl", wheel)
+    }
+
+    /// Makes a directory with this file.
+    pub(crate) fn with(name: &str, bytes: &[u8]) -> Self {
         let place = Place(tempfile::tempdir().unwrap());
-        fs::write(place.path("foo.whl"), wheel).unwrap();
+        fs::write(place.path(name), bytes).unwrap();
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn offload(&self, args: &[&str]) -> Output {
+    pub(crate) fn offload(&self, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_offload"));
         command.args(args).current_dir(&self.0).output().unwrap()
     }
 
-    fn succeeds(&self, args: &[&str]) -> String {
+    pub(crate) fn succeeds(&self, args: &[&str]) -> String {
         let output = self.offload(args);
         assert!(output.status.success(), "{args:?}: {}", stderr(&output));
         stdout(&output)
     }
 
-    fn fails(&self, args: &[&str], words: &str) {
+    pub(crate) fn fails(&self, args: &[&str], words: &str) {
         let output = self.offload(args);
         assert_eq!(output.status.code(), Some(1), "{args:?}");
         // Findings of `verify` are its output.

@@ -1,0 +1,295 @@
+//! Packages of all kinds: looked into, and edited with their records.
+
+use std::fs;
+use std::io::Write;
+
+use crate::common::{data, stderr};
+use crate::wheels::Place;
+
+#[allow(dead_code, reason = "the tests of gpu-packages use all of it")]
+#[path = "../../../gpu-packages/tests/all/make.rs"]
+mod make;
+
+use make::{Around, Made};
+
+fn hip() -> Vec<u8> {
+    fs::read(data("hip.o")).unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    let mut out = gpu_packages::Codec::Zstd.encoder(Vec::new(), Some(1)).unwrap();
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+/// Returns the rows of images, without the name of the file.
+fn images(place: &Place, file: &str) -> Vec<String> {
+    let listed = place.succeeds(&["ls", "--json", "--hash", file]);
+    let rows = listed.lines().filter(|line| line.contains("\"index\""));
+    let name = |row: &str| {
+        row.split("\"file\":").nth(1).map(|rest| rest.split('"').nth(1).unwrap().to_owned())
+    };
+    let rows = rows.map(|row| match name(row) {
+        Some(name) => row.replace(&name, "").trim_matches([',', ' ']).to_owned(),
+        None => row.trim_matches([',', ' ']).to_owned(),
+    });
+    rows.collect()
+}
+
+#[test]
+fn packages_of_all_kinds_are_looked_into() {
+    let hip = hip();
+    let files: [(&str, &[u8]); 3] =
+        [("usr/share/doc/a.txt", b"text"), ("usr/lib/hip.o", &hip), ("empty", b"")];
+    let tar = make::tar(&files);
+    let made = files.map(|(name, bytes)| Made::new(name, bytes));
+    let zip = make::zip(&made, &Around::default());
+    let nested = make::tar(&[(
+        "one.zip",
+        &make::zip(&[Made::new("in/two.tgz", make::gzip(&tar))], &Around::default()),
+    )]);
+    let place = Place::with("hip.o", &hip);
+    let alone = images(&place, "hip.o");
+    assert_eq!(alone.len(), 5);
+    for (name, bytes, member) in [
+        ("a.tar", tar.clone(), "usr/lib/hip.o"),
+        ("a.tar.gz", make::gzip(&tar), "usr/lib/hip.o"),
+        ("a.tar.zst", zstd(&tar), "usr/lib/hip.o"),
+        ("a.zip", zip, "usr/lib/hip.o"),
+        ("a.deb", make::deb(&files, ".zst", zstd), "usr/lib/hip.o"),
+        ("a.rpm", make::rpm(&make::gzip(&make::cpio(&files))), "usr/lib/hip.o"),
+        ("a.conda", make::conda(zstd(&tar), zstd(&make::tar(&[]))), "usr/lib/hip.o"),
+        ("nested.tar", nested, "one.zip:in/two.tgz:usr/lib/hip.o"),
+    ] {
+        fs::write(place.path(name), bytes).unwrap();
+        let whole = format!("{name}:{member}");
+        assert!(place.succeeds(&["ls", name]).starts_with(&whole), "{name}");
+        assert_eq!(images(&place, name), alone, "{name}");
+        // A member is an input by itself.
+        assert_eq!(images(&place, &whole), alone, "{name}");
+        assert!(place.succeeds(&["verify", name]).contains(&format!("{whole}: ok, 5 images")));
+        assert!(place.succeeds(&["match", "--gpu", "gfx1100", name]).starts_with(&whole));
+        place.fails(&["match", "--gpu", "gfx1201", name], "gfx1201");
+        let extracted = place.succeeds(&["extract", name, "--target", "gfx1100", "-o", "images"]);
+        assert!(extracted.contains("hip.1.hipv4") || extracted.contains("gfx1100"), "{extracted}");
+    }
+    let missing = "a.tar:usr/lib/none";
+    place.fails(&["ls", missing], "a.tar:usr/lib/none: no such member");
+    place.fails(&["ls", "hip.o:usr"], "hip.o: not a package");
+    place.fails(&["ls", "none:usr"], "none:usr: No such file");
+}
+
+#[test]
+fn packages_in_packages_have_a_limit() {
+    let mut file = make::tar(&[("hip.o", &hip())]);
+    for depth in 1..10 {
+        let place = Place::with("a.tar", &file);
+        match depth <= 8 {
+            true => assert_eq!(images(&place, "a.tar").len(), 5, "{depth}"),
+            false => place.fails(&["ls", "a.tar"], "exceeds the limit of 8"),
+        }
+        file = make::tar(&[("inner.tar", &file)]);
+    }
+}
+
+#[test]
+fn images_of_many_files_are_extracted() {
+    let hip = hip();
+    let place = Place::with("a.tar", &make::tar(&[("one/hip.o", &hip), ("two/hip.o", &hip)]));
+    let chosen = ["--target", "gfx1100", "-o", "images"];
+    place.succeeds(&[&["extract", "a.tar"][..], &chosen].concat());
+    let mut names: Vec<_> = fs::read_dir(place.path("images"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 2);
+    assert!(names[0].to_str().unwrap().starts_with("hip-2."), "{names:?}");
+    let [one, two] = [0, 1].map(|at| fs::read(place.path("images").join(&names[at])).unwrap());
+    assert!(one == two);
+    // A directory, and files by their names.
+    fs::create_dir(place.path("dir")).unwrap();
+    fs::write(place.path("dir/hip.o"), &hip).unwrap();
+    fs::write(place.path("dir/note.txt"), "no code").unwrap();
+    for inputs in [&["dir"][..], &["dir/hip.o", "a.tar"]] {
+        fs::remove_dir_all(place.path("images")).unwrap();
+        place.succeeds(&[&["extract"][..], inputs, &chosen].concat());
+        assert_eq!(fs::read(place.path("images").join(&names[1])).unwrap(), two);
+    }
+    // One fault, and nothing appears.
+    fs::remove_dir_all(place.path("images")).unwrap();
+    fs::write(place.path("dir/bad.o"), &hip[..hip.len() / 2]).unwrap();
+    place.fails(&[&["extract", "dir"][..], &chosen].concat(), "nothing was written");
+    assert!(!place.path("images").exists());
+}
+
+#[test]
+fn thinned_debs_have_right_records() {
+    let hip = hip();
+    let database = ("usr/lib/rocblas/library/Kernels.so-000-gfx90a.hsaco", &b"gfx90a"[..]);
+    let files: [(&str, &[u8]); 3] =
+        [("usr/lib/hip.o", &hip), ("usr/share/doc/foo/copyright", b"mine\n"), database];
+    let deb = make::deb(&files, ".gz", make::gzip);
+    let place = Place::with("foo.deb", &deb);
+    fs::write(place.path("hip.o"), &hip).unwrap();
+    place.succeeds(&["thin", "--keep", "gfx1100", "hip.o", "-o", "small.o"]);
+    let small = fs::read(place.path("small.o")).unwrap();
+    place.succeeds(&["thin", "--keep", "gfx1100", "foo.deb", "-o", "small.deb"]);
+    let expected: [(&str, &[u8]); 3] = [("usr/lib/hip.o", &small), files[1], database];
+    // What a package of the new files holds.
+    let expected = Place::with("foo.deb", &make::deb(&expected, ".gz", make::gzip));
+    assert_eq!(images(&place, "small.deb"), images(&expected, "foo.deb"));
+    assert_eq!(
+        place.succeeds(&["verify", "small.deb"]).lines().next(),
+        Some("small.deb: ok, Debian package, 6 members, 3 with the recorded hash")
+    );
+    // Nothing is left to do.
+    let before = fs::read(place.path("small.deb")).unwrap();
+    place.succeeds(&["thin", "--keep", "gfx1100", "small.deb", "--in-place"]);
+    place.succeeds(&["thin", "--keep", "gfx1100", "small.deb", "-o", "again.deb"]);
+    assert!(fs::read(place.path("small.deb")).unwrap() == before);
+    assert!(fs::read(place.path("again.deb")).unwrap() == before);
+    let thin = ["thin", "--keep", "gfx1100", "--databases", "foo.deb", "-o", "less.deb"];
+    place.succeeds(&thin);
+    assert_eq!(
+        place.succeeds(&["verify", "less.deb"]).lines().next(),
+        Some("less.deb: ok, Debian package, 5 members, 2 with the recorded hash")
+    );
+    let mut signed = deb;
+    signed.extend(&make::ar(&[("_gpgorigin", b"signature")])[8..]);
+    fs::write(place.path("foo.deb"), signed).unwrap();
+    let thin = ["thin", "--keep", "gfx1100", "foo.deb", "-o", "new.deb"];
+    place.fails(&thin, "_gpgorigin: the package is signed");
+    assert!(!place.path("new.deb").exists());
+    place.succeeds(&[&thin[..], &["--drop-signature"]].concat());
+    assert!(fs::read(place.path("new.deb")).unwrap() == before);
+}
+
+#[test]
+fn thinned_tar_files_have_all_other_members() {
+    let hip = hip();
+    let tar = make::tar(&[("./a/", b""), ("./a/hip.o", &hip), ("./a/note", b"text")]);
+    let place = Place::with("hip.o", &hip);
+    place.succeeds(&["thin", "--keep", "gfx1100", "hip.o", "-o", "small.o"]);
+    let small = fs::read(place.path("small.o")).unwrap();
+    let expected = make::tar(&[("./a/", b""), ("./a/hip.o", &small), ("./a/note", b"text")]);
+    fs::write(place.path("a.tar"), &tar).unwrap();
+    let dry = place.succeeds(&["thin", "--keep", "gfx1100", "a.tar", "--dry-run", "--json"]);
+    assert!(dry.contains(&format!("\"size_after\": {}", expected.len())), "{dry}");
+    assert!(fs::read(place.path("a.tar")).unwrap() == tar);
+    let printed = place.offload(&["thin", "--keep", "gfx1100", "a.tar", "-o", "-"]);
+    assert!(printed.stdout == expected, "{}", stderr(&printed));
+    place.succeeds(&["thin", "--keep", "gfx1100", "a.tar", "--in-place"]);
+    assert!(fs::read(place.path("a.tar")).unwrap() == expected);
+    // Another tool finds the same in a compressed one.
+    fs::write(place.path("a.tgz"), make::gzip(&tar)).unwrap();
+    place.succeeds(&["thin", "--keep", "gfx1100", "a.tgz", "-o", "small.tgz"]);
+    let file = fs::File::open(place.path("small.tgz")).unwrap();
+    let mut bytes = Vec::new();
+    std::io::copy(&mut flate2::read::GzDecoder::new(file), &mut bytes).unwrap();
+    assert!(bytes == expected);
+}
+
+#[test]
+fn wheels_get_a_build_tag() {
+    let members = make::wheel(&[("foo/hip.o", &hip())]);
+    let name = "foo-1.0-py3-none-any.whl";
+    let place = Place::with(name, &make::zip(&members, &Around::default()));
+    fs::create_dir(place.path("out")).unwrap();
+    let tag = ["--keep", "gfx1100", "--build-tag", "1gfx1100"];
+    place.succeeds(&[&["thin", name, "-o", "out"], &tag[..]].concat());
+    let new = place.path("out/foo-1.0-1gfx1100-py3-none-any.whl");
+    let mut archive = zip::ZipArchive::new(fs::File::open(new).unwrap()).unwrap();
+    let wheel =
+        std::io::read_to_string(archive.by_name("foo-1.0.dist-info/WHEEL").unwrap()).unwrap();
+    assert!(wheel.contains("Build: 1gfx1100\nTag: py3-none-any\n"), "{wheel}");
+    place.succeeds(&["verify", "out"]);
+    place.fails(&["thin", name, "-o", "out", "--keep", "gfx1100", "--build-tag", "x"], "build tag");
+    fs::write(place.path("hip.o"), hip()).unwrap();
+    place.fails(&[&["thin", "hip.o", "-o", "out"], &tag[..]].concat(), "--build-tag is for wheels");
+    fs::write(place.path("a.tar"), make::tar(&[("hip.o", &hip())])).unwrap();
+    place.fails(&[&["thin", "a.tar", "-o", "out"], &tag[..]].concat(), "--build-tag is for wheels");
+}
+
+#[test]
+fn several_files_go_into_a_directory() {
+    let place = Place::with("hip.o", &hip());
+    fs::write(place.path("a.tar"), make::tar(&[("hip.o", &hip())])).unwrap();
+    fs::create_dir(place.path("out")).unwrap();
+    place.succeeds(&["thin", "hip.o", "a.tar", "--keep", "gfx1100", "-o", "out"]);
+    let small = fs::read(place.path("out/hip.o")).unwrap();
+    assert!(fs::read(place.path("out/a.tar")).unwrap() == make::tar(&[("hip.o", &small)]));
+    let twice = place.offload(&["thin", "hip.o", "./hip.o", "--keep", "gfx1100", "-o", "out"]);
+    assert!(stderr(&twice).contains("two FILEs have the same name"), "{}", stderr(&twice));
+}
+
+#[test]
+fn what_is_not_changed_is_said() {
+    let tar = make::tar(&[("lib/hip.o", &hip())]);
+    let place = Place::with("a.conda", &make::conda(zstd(&tar), zstd(&make::tar(&[]))));
+    let listed = make::tar(&[("lib/hip.o", &hip()), ("info/paths.json", b"{\"paths\": []}")]);
+    let rpm = make::rpm(&make::gzip(&make::cpio(&[("./hip.o", &hip())])));
+    let outer = make::tar(&[("inner.tar", &tar)]);
+    let compressed = make::tar(&[("inner.tar.gz", &make::gzip(&tar))]);
+    let none = make::tar(&[("note", b"text")]);
+    for (name, bytes, words) in [
+        ("a.conda", None, "conda package: packages of this kind are read, not changed"),
+        ("conda.tar", Some(listed), "conda package: packages of this kind are read, not changed"),
+        ("a.rpm", Some(rpm), "RPM package: packages of this kind are read, not changed"),
+        ("outer.tar", Some(outer), "unless in packages in it, which are not changed: inner.tar"),
+        ("outer.tgz", Some(compressed), "which are not changed: inner.tar.gz"),
+        ("none.tar", Some(none), "none.tar: no device code found"),
+    ] {
+        if let Some(bytes) = bytes {
+            fs::write(place.path(name), bytes).unwrap();
+        }
+        place.fails(&["thin", "--keep", "gfx1100", name, "-o", "new"], words);
+        place.fails(&["thin", "--keep", "gfx1100", name, "--in-place"], words);
+        place.fails(&["thin", "--keep", "gfx1100", name, "--dry-run"], words);
+        assert!(!place.path("new").exists());
+    }
+    place.fails(
+        &["thin", "--keep", "gfx1100", "outer.tar:inner.tar", "-o", "new"],
+        "members are edited with their package",
+    );
+    fs::write(place.path("image"), hip()).unwrap();
+    place.fails(
+        &["replace", "outer.tar", "hip-amdgcn-amd-amdhsa--gfx1100=image", "-o", "new"],
+        "is a package",
+    );
+}
+
+#[test]
+fn damaged_packages_are_errors() {
+    let hip = hip();
+    let files: [(&str, &[u8]); 1] = [("usr/lib/hip.o", &hip)];
+    let tar = make::tar(&files);
+    let gz = make::gzip(&tar);
+    let place = Place::with("a", b"");
+    let mut flipped = gz.clone();
+    let middle = gz.len() / 2;
+    flipped[middle..middle + 40].fill(0x55);
+    let deb = make::deb(&files, ".gz", make::gzip);
+    for (bytes, what) in [
+        (tar[..tar.len() / 2].to_vec(), "a tar file cut short"),
+        (gz[..gz.len() / 2].to_vec(), "a compressed one cut short"),
+        (flipped, "a compressed one with other bytes"),
+        (deb[..deb.len() - 100].to_vec(), "a deb cut short"),
+    ] {
+        fs::write(place.path("a"), &bytes).unwrap();
+        for args in [
+            &["ls", "a"][..],
+            &["verify", "a"],
+            &["match", "--gpu", "gfx1100", "a"],
+            &["kernels", "a"],
+            &["extract", "a", "-o", "images"],
+            &["thin", "a", "--keep", "gfx1100", "-o", "new"],
+            &["thin", "a", "--keep", "gfx1100", "--in-place"],
+        ] {
+            let output = place.offload(args);
+            assert_eq!(output.status.code(), Some(1), "{what}: {args:?}: {}", stderr(&output));
+        }
+        assert!(!place.path("new").exists() && !place.path("images").exists(), "{what}");
+        assert!(fs::read(place.path("a")).unwrap() == bytes, "{what}");
+    }
+}
