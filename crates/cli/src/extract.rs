@@ -189,7 +189,7 @@ fn extract_from(
     Ok(extracted.written.len() - before)
 }
 
-/// What was extracted.
+/// The images that are extracted.
 struct Extracted {
     sink: Sink,
     written: Vec<Written>,

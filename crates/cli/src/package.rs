@@ -35,7 +35,7 @@ pub(crate) enum Form {
     Stream(PackageKind),
 }
 
-/// What was found in a package.
+/// The results of the work on a package.
 #[derive(Debug)]
 pub(crate) struct Found<T> {
     /// The results of the work on members, and the faults of those that cannot be read, in order.

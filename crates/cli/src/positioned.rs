@@ -9,7 +9,7 @@ use crate::store::Holes;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Positioned<'f> {
     file: &'f File,
-    /// What cannot be read.
+    /// The bytes that cannot be read.
     holes: Option<&'f Holes>,
     position: u64,
 }

@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     Ok(if args.require_images { looked.needing_code() } else { looked.outcome() })
 }
 
-/// What a check says.
+/// The result of a check.
 enum Checked {
     File(io::Result<Summary>, Findings),
     Package(io::Result<Verified>),
@@ -150,7 +150,7 @@ fn report_package(
         n => format!(", {n} with the recorded hash"),
     };
     writeln!(out, "{name}: ok, {}, {members}{recorded}", verified.kind)?;
-    // Whether it holds device code is another question.
+    // Its members tell if it holds device code.
     Ok(Seen::Nothing)
 }
 

@@ -45,7 +45,7 @@ struct Edited<'a> {
     has_other_changes: bool,
 }
 
-/// What is made of a member: its new contents, `None` if it stays.
+/// The new contents of a member; `None` if it stays.
 type New = Result<Option<File>, Failure>;
 
 impl Editor<'_> {

@@ -147,6 +147,9 @@ fn missing_files_and_obstacles_are_named_on_one_line() {
         // Some take any file.
         is_plain(&damaged, &line);
 
+        if writer.takes_a_directory() {
+            continue;
+        }
         let output = inputs.root().join(odd("out.bin"));
         let _ = fs::remove_file(&output);
         fs::create_dir(&output).unwrap();

@@ -112,6 +112,9 @@ fn places_where_no_file_can_be_are_errors() {
             ("socket", "'socket': No such device or address"),
             (&*long, "': File name too long"),
         ] {
+            if writer.takes_a_directory() && place.starts_with("directory") {
+                continue;
+            }
             let what = format!("{writer:?} to {place:?}");
             refuses(&inputs.run(&writer.words([place, "old"])), &[reason], &what);
             is_unchanged(inputs.root(), &before, &what);

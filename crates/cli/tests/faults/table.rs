@@ -143,6 +143,12 @@ impl Writer {
         self.args.contains("OUT2")
     }
 
+    /// Returns whether the output may be a directory, in which the new file gets the name of the old one.
+    pub fn takes_a_directory(&self) -> bool {
+        let edits = ["thin ", "compress ", "decompress ", "remove ", "add ", "replace "];
+        self.tool == "offload" && edits.iter().any(|edit| self.args.starts_with(edit))
+    }
+
     pub fn words(&self, outputs: [&str; 2]) -> Vec<String> {
         words(self.tool, self.args, outputs)
     }

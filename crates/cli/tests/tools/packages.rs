@@ -136,7 +136,7 @@ fn thinned_debs_have_right_records() {
     let small = fs::read(place.path("small.o")).unwrap();
     place.succeeds(&["thin", "--keep", "gfx1100", "foo.deb", "-o", "small.deb"]);
     let expected: [(&str, &[u8]); 3] = [("usr/lib/hip.o", &small), files[1], database];
-    // What a package of the new files holds.
+    // A package that is made of the new files.
     let expected = Place::with("foo.deb", &make::deb(&expected, ".gz", make::gzip));
     assert_eq!(images(&place, "small.deb"), images(&expected, "foo.deb"));
     assert_eq!(
