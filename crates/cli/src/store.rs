@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bundle_format::Bundle;
@@ -154,18 +155,19 @@ impl Store {
     pub(crate) fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
-
-    /// Turns it into a reader that owns it.
-    pub(crate) fn into_reader(self) -> StoreReader {
-        StoreReader { store: self, at: 0 }
-    }
 }
 
 /// A reader of a [`Store`] from its start.
 #[derive(Debug)]
 pub(crate) struct StoreReader {
-    store: Store,
+    store: Arc<Store>,
     at: u64,
+}
+
+impl StoreReader {
+    pub(crate) fn new(store: Arc<Store>) -> Self {
+        StoreReader { store, at: 0 }
+    }
 }
 
 impl Read for StoreReader {
@@ -292,7 +294,7 @@ impl Kept {
 
 /// Creates a file that has no name.
 #[cfg(target_os = "linux")]
-pub(crate) fn nameless() -> io::Result<File> {
+fn nameless() -> io::Result<File> {
     use rustix::fs::{MemfdFlags, memfd_create};
     match memfd_create("offload", MemfdFlags::CLOEXEC) {
         Ok(file) => Ok(file.into()),
@@ -302,7 +304,7 @@ pub(crate) fn nameless() -> io::Result<File> {
 
 /// Creates a file that has no name.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn nameless() -> io::Result<File> {
+fn nameless() -> io::Result<File> {
     tempfile::tempfile()
 }
 

@@ -4,6 +4,7 @@ mod attributes;
 mod closest;
 mod editor;
 mod incoming;
+mod new_bytes;
 mod new_images;
 mod options;
 mod package;

@@ -3,14 +3,17 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use fat_edit::EditPlan;
 use gpu_packages::{
     Codec, Error, ErrorKind, NewContents, Original, PackageKind, Replacement, Rewrite,
-    RewriteOptions, WheelEdit, Zip, ZipEdit, rewrite_deb, rewrite_tar, sniff,
+    RewriteOptions, WheelEdit, Zip, ZipEdit, ZipMember, rewrite_deb, rewrite_tar, sniff,
 };
 
 use super::attributes;
 use super::editor::{Editor, Subject, explain};
+use super::new_bytes::{NewBytes, Status};
 use super::new_images::NewImages;
 use super::report::FileRow;
 use super::wishes::Wishes;
@@ -22,7 +25,7 @@ use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
 use crate::report as messages;
 use crate::stamp::Stamp;
-use crate::store::{Keep, Store, nameless};
+use crate::store::{Keep, Store, StoreReader};
 
 /// The level of deflate that published wheels have.
 const LEVEL: u32 = 6;
@@ -45,8 +48,8 @@ struct Edited<'a> {
     has_other_changes: bool,
 }
 
-/// The new contents of a member; `None` if it stays.
-type New = Result<Option<File>, Failure>;
+/// The plan of a member, with its row in the report.
+type Planned = Result<(EditPlan, FileRow), Failure>;
 
 impl Editor<'_> {
     /// Edits all members of a package, and writes it again. Members for which `goes` returns `true` are left out.
@@ -131,7 +134,6 @@ impl Editor<'_> {
         if zip.kind() == PackageKind::Conda {
             return Err(unwritten(zip.kind()));
         }
-        let threads = self.options.threads().count();
         let (mut new, mut removed) = (Vec::new(), Vec::new());
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
@@ -142,8 +144,6 @@ impl Editor<'_> {
             }
             let contents = self.edit_zip_member(edited, zip, at, &name, decide);
             if let Some(contents) = edited.settle(&name, contents)? {
-                let contents = BufReader::new(contents);
-                let contents = NewContents::like(member, contents, LEVEL, threads).map_err(of)?;
                 new.push((at, contents));
             }
         }
@@ -188,13 +188,12 @@ impl Editor<'_> {
         at: usize,
         name: &str,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> New {
-        let is_file = zip.members().get(at).is_some_and(|member| {
+    ) -> Result<Option<NewContents>, Failure> {
+        let member = zip.members().get(at);
+        let is_file = |member: &&ZipMember| {
             !member.is_directory() && !member.is_symlink() && member.size() > 0
-        });
-        if !is_file {
-            return Ok(None);
-        }
+        };
+        let Some(member) = member.filter(is_file) else { return Ok(None) };
         for keep in [self.keep, Keep::All] {
             let mut contents = zip.open(at, Positioned::new(&edited.package.file)).map_err(of)?;
             let mut head = Vec::new();
@@ -202,13 +201,39 @@ impl Editor<'_> {
             if !edited.is_about(name, &head) {
                 return Ok(None);
             }
-            let store = self.store(&head, &mut contents, keep)?;
-            let new = self.edit_member(edited, name, &store, decide);
+            let store = Arc::new(self.store(&head, &mut contents, keep)?);
+            let new = self.plan_member(edited, name, &store, decide).and_then(|(plan, row)| {
+                let new = match plan.is_unchanged() {
+                    true => None,
+                    false => Some(self.deflate(member, plan, &store)?),
+                };
+                Ok((new, row))
+            });
             if !store.was_too_small() {
-                return new;
+                let (new, row) = new?;
+                edited.rows.push(row);
+                return Ok(new);
             }
         }
         Err(again())
+    }
+
+    /// Makes the new contents of a member of a zip archive.
+    fn deflate(
+        &self,
+        member: &ZipMember,
+        plan: EditPlan,
+        store: &Arc<Store>,
+    ) -> Result<NewContents, Failure> {
+        let threads = self.options.threads().count();
+        let bytes = NewBytes::start(plan, store.clone())?;
+        let status = bytes.status();
+        NewContents::like(member, bytes, LEVEL, threads).map_err(|error| {
+            match status.take_error() {
+                Some(error) => explain(&error, &self.images),
+                None => of(error),
+            }
+        })
     }
 
     fn store(
@@ -220,28 +245,19 @@ impl Editor<'_> {
         Ok(Store::read(head, contents, keep, self.options.limits.max_decompressed)?)
     }
 
-    /// Edits a member. Nothing counts if more of it is needed than was kept.
-    fn edit_member(
+    /// Plans the edit of a member. Nothing counts if more of it is needed than was kept.
+    fn plan_member(
         &self,
-        edited: &mut Edited<'_>,
+        edited: &Edited<'_>,
         name: &str,
         store: &Store,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> New {
+    ) -> Planned {
         let (contents, wishes, plan) = self.plan(store.reader(), false, decide)?;
-        let mut new = None;
-        if !plan.is_unchanged() {
-            let mut file = BufWriter::with_capacity(1 << 16, nameless()?);
-            plan.write(store.reader(), &mut file).map_err(|error| explain(&error, &self.images))?;
-            let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            file.rewind()?;
-            new = Some(file);
-        }
         let output = format!("{}:{name}", edited.target.display());
         let name = format!("{}:{name}", edited.name);
         let row = FileRow::new(&name, Path::new(&output), &contents, &plan, &wishes);
-        edited.rows.push(row.of_package(edited.dry_run));
-        Ok(new)
+        Ok((plan, row.of_package(edited.dry_run)))
     }
 
     /// Edits the members of a package that is a stream into a file, or by way of one to standard output. Returns the size of
@@ -308,6 +324,8 @@ impl Editor<'_> {
         let options =
             RewriteOptions::default().with_drop_signature(self.options.host.drop_signature);
         let (mut stopped, mut is_too_small, mut is_conda) = (None, false, false);
+        // That of the member that is written last.
+        let mut status = None;
         let mut change = |name: &[u8], original: &mut Original<'_>| {
             let name = text(name);
             is_conda |= name == "info/paths.json";
@@ -319,23 +337,28 @@ impl Editor<'_> {
                 return Ok(None);
             }
             let mut replacement = || -> Result<_, Failure> {
-                let store = self.store(&[], original, keep)?;
-                let new = self.edit_member(edited, &name, &store, decide);
+                let store = Arc::new(self.store(&[], original, keep)?);
+                let planned = self.plan_member(edited, &name, &store, decide);
                 is_too_small |= store.was_too_small();
                 if is_too_small {
                     return Err(again());
                 }
-                let new = edited.settle(&name, new)?;
-                // The one that stays must be there as a whole.
-                is_too_small |= new.is_none() && store.has_holes();
+                let plan = edited.settle(&name, planned.map(Some))?.and_then(|(plan, row)| {
+                    edited.rows.push(row);
+                    Some(plan).filter(|plan| !plan.is_unchanged())
+                });
+                // One that stays must be there as a whole.
+                is_too_small |= plan.is_none() && store.has_holes();
                 if is_too_small || !edited.complaints.is_empty() {
                     return Err(again());
                 }
-                let size = store.size()?;
-                Ok(match new {
-                    Some(file) => Replacement::new(file.metadata()?.len(), file),
-                    None => Replacement::unchanged(size, store.into_reader()),
-                })
+                let Some(plan) = plan else {
+                    return Ok(Replacement::unchanged(store.size()?, StoreReader::new(store)));
+                };
+                let size = plan.size();
+                let bytes = NewBytes::start(plan, store)?;
+                status = Some(bytes.status());
+                Ok(Replacement::new(size, bytes))
             };
             replacement().map(Some).map_err(|failure| {
                 stopped = Some(failure);
@@ -347,10 +370,13 @@ impl Editor<'_> {
             PackageKind::Deb => rewrite_deb(old, out, &options, &mut change),
             _ => rewrite_tar(old, out, &options, &mut change),
         };
-        if is_too_small {
+        if is_too_small || status.as_ref().is_some_and(Status::was_too_small) {
             return Ok(false);
         }
         edited.check_complaints()?;
+        if let Some(error) = status.and_then(|status| status.take_error()) {
+            return Err(explain(&error, &self.images));
+        }
         if let Some(failure) = stopped {
             return Err(failure);
         }
@@ -394,7 +420,11 @@ impl Edited<'_> {
     }
 
     /// Returns the new contents of a member, and remembers why others have none.
-    fn settle(&mut self, name: &str, new: New) -> New {
+    fn settle<T>(
+        &mut self,
+        name: &str,
+        new: Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, Failure> {
         match new {
             Ok(new) => return Ok(new),
             Err(Failure::NoCode) => {}
