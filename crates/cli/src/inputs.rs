@@ -31,6 +31,8 @@ pub(crate) struct Input {
     is_named: bool,
     /// `true` for a package as a whole.
     is_package: bool,
+    /// The name of the package that a member was found in.
+    package: Option<String>,
     /// The member or the directory of a package that alone is meant: `pkg/libfoo.so`.
     member: Option<String>,
 }
@@ -45,6 +47,7 @@ impl Input {
             store: None,
             is_named: true,
             is_package: false,
+            package: None,
             member: None,
         }
     }
@@ -136,6 +139,11 @@ impl Input {
     /// Returns whether a file that is named looks like a package.
     pub(crate) fn is_of_package_format(&self) -> bool {
         Package::open(&self.path).is_ok_and(|package| package.is_some())
+    }
+
+    /// Returns the name of the package that a member was found in, as the user named it.
+    pub(crate) fn package(&self) -> Option<&str> {
+        self.package.as_deref()
     }
 
     /// Returns whether it is a package as a whole.
@@ -438,7 +446,8 @@ impl Input {
             };
             let path = PathBuf::from(path);
             let store = Some(store);
-            let input = Input { path, name, store, is_named, ..Input::below(self.root) };
+            let package = Some(self.name.clone()).filter(|_| !is_named);
+            let input = Input { path, name, store, is_named, package, ..Input::below(self.root) };
             let result = work(&input, Threads::one());
             if input.store.as_ref().is_some_and(Store::was_too_small) {
                 is_too_small.store(true, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! `offload match`: which image each container gives a GPU, and why not the others.
 
 mod json;
+mod package;
 pub(crate) mod view;
 mod walk;
 
@@ -17,6 +18,7 @@ use crate::parallel::Threads;
 use crate::store::Keep;
 use crate::{Outcome, input, ls, report, style, suggest};
 use json::Record;
+use package::Package;
 use walk::Walk;
 
 pub(crate) const MORE: More = More {
@@ -32,11 +34,13 @@ pub(crate) const MORE: More = More {
         ),
         ("offload match -q --gpu gfx1100 *.so || echo no", "test the exit status in a script"),
         (
-            "offload match --gpu \"$(rocminfo | grep -om1 'amdgcn-.*')\" libfoo.so",
-            "check for the GPU of this machine",
+            "offload match --gpu gfx906,gfx1100 foo-1.0-py3-none-any.whl",
+            "print a line for each package and GPU: the gate for a release",
         ),
     ],
     notes: &[
+        "A package (wheel, zip, tar, deb, conda, RPM) is answered for in one line for each GPU; name a file in it \
+         (foo.whl:foo/libfoo.so) to see why. Files in packages and directories are only asked about GPUs of their own vendor.",
         "A GPU without features (gfx90a) may run with xnack and sramecc on or off; the answer says so if that \
          matters. `native` is such a GPU; rocminfo prints AMD GPUs with features. nvidia-smi --query-gpu=compute_cap prints 8.6 for sm_86.",
         "Containers for GPUs of other vendors are shown, but count only if the file has no others. Containers \
@@ -146,6 +150,8 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
     let mut hints = Vec::new();
     let mut printed = false;
+    // The members of a package come one after the other.
+    let mut package: Option<Package> = None;
     let question = args.question();
     let read = |file: &Input, threads| File::read(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
@@ -155,6 +161,10 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         "matching",
         read,
         |input, (file, complaints)| {
+            if let Some(done) = package.take_if(|done| input.package() != Some(done.name())) {
+                done.print(&mut out)?;
+                out.flush()?;
+            }
             let Some(seen) = File::seen(&question, input, file.as_ref()) else {
                 return Ok(Seen::Nothing);
             };
@@ -177,6 +187,12 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                 }
             }
             for (gpu, answers) in file.asked(&question, input) {
+                if let Some(name) = input.package() {
+                    let package = package.get_or_insert_with(|| Package::new(name, &args.gpus));
+                    package.add(gpu, input.name(), &file.units, answers);
+                    hints.extend(view::hint(&file.units, gpu, answers.answers()));
+                    continue;
+                }
                 let answers = answers.answers();
                 view::conclusion(&mut out, name, &file.units, gpu, answers)?;
                 hints.extend(view::hint(&file.units, gpu, answers));
@@ -186,6 +202,10 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             Ok(seen)
         },
     )?;
+    if let Some(package) = package {
+        package.print(&mut out)?;
+        out.flush()?;
+    }
     hints.sort();
     hints.dedup();
     for hint in hints {

@@ -68,7 +68,13 @@ fn packages_of_all_kinds_are_looked_into() {
         // A member is an input by itself.
         assert_eq!(images(&place, &whole), alone, "{name}");
         assert!(place.succeeds(&["verify", name]).contains(&format!("{whole}: ok, 5 images")));
-        assert!(place.succeeds(&["match", "--gpu", "gfx1100", name]).starts_with(&whole));
+        assert_eq!(
+            place.succeeds(&["match", "--gpu", "gfx1100", name]),
+            format!("{name}: has code for gfx1100 in {member}\n")
+        );
+        // By itself it is a file like any other.
+        let by_name = place.succeeds(&["match", "--gpu", "gfx1100", &whole]);
+        assert!(by_name.starts_with(&format!("{whole}  26.3 KiB, ELF\n")), "{by_name}");
         place.fails(&["match", "--gpu", "gfx1201", name], "gfx1201");
         let extracted = place.succeeds(&["extract", name, "--target", "gfx1100", "-o", "images"]);
         assert!(extracted.contains("hip.1.hipv4") || extracted.contains("gfx1100"), "{extracted}");
@@ -77,6 +83,30 @@ fn packages_of_all_kinds_are_looked_into() {
     place.fails(&["ls", missing], "a.tar:usr/lib/none: no such member");
     place.fails(&["ls", "hip.o:usr"], "hip.o: not a package");
     place.fails(&["ls", "none:usr"], "none:usr: No such file");
+}
+
+#[test]
+fn match_answers_for_packages_in_a_line() {
+    let hip = hip();
+    let place = Place::with("hip.o", &hip);
+    place.succeeds(&["thin", "--keep", "gfx906", "hip.o", "-o", "small.o"]);
+    let small = fs::read(place.path("small.o")).unwrap();
+    let files: [(&str, &[u8]); 3] = [("a.o", &hip), ("b.o", &small), ("c.o", &small)];
+    fs::write(place.path("a.tar"), make::tar(&files)).unwrap();
+    fs::write(place.path("b.tar"), make::tar(&files[1..])).unwrap();
+    fs::write(place.path("c.tar"), make::tar(&files[..2])).unwrap();
+    let output =
+        place.offload(&["match", "--gpu", "gfx1100,sm_90", "a.tar", "b.tar", "c.tar", "hip.o"]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines = crate::common::stdout(&output);
+    let expected = "a.tar: lacks code for gfx1100 in 2 of 3 files: b.o, c.o: built for ";
+    assert!(lines.starts_with(expected), "{lines}");
+    assert!(lines.contains("\nb.tar: lacks code for gfx1100 in both files: built for "), "{lines}");
+    assert!(
+        lines.contains("\nc.tar: lacks code for gfx1100 in 1 of 2 files: b.o: built"),
+        "{lines}"
+    );
+    assert!(!lines.contains("a.tar: lacks code for sm_90"), "{lines}");
 }
 
 #[test]

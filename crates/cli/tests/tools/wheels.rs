@@ -126,8 +126,8 @@ fn members_are_looked_into() {
     );
     assert_eq!(
         place.succeeds(&["match", "--gpu", "gfx1100,sm_86", "foo.whl"]),
-        "foo.whl:foo/hip.o: has code for gfx1100\n\
-         foo.whl:foo/library/cuda.o: has code for sm_86 (compute_80)\n"
+        "foo.whl: has code for gfx1100 in foo/hip.o\n\
+         foo.whl: has code for sm_86 in foo/library/cuda.o\n"
     );
     assert_eq!(place.offload(&["match", "--gpu", "gfx1201", "foo.whl"]).status.code(), Some(1));
     place.fails(
