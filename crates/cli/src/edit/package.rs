@@ -324,7 +324,7 @@ impl Editor<'_> {
         let options =
             RewriteOptions::default().with_drop_signature(self.options.host.drop_signature);
         let (mut stopped, mut is_too_small, mut is_conda) = (None, false, false);
-        // That of the member that is written last.
+        // The status of the member that is written last.
         let mut status = None;
         let mut change = |name: &[u8], original: &mut Original<'_>| {
             let name = text(name);
