@@ -1,5 +1,7 @@
 //! The records of Debian packages.
 
+use std::collections::HashMap;
+
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash};
 
@@ -15,7 +17,10 @@ use crate::hash::{Algorithm, Hash};
 /// ```
 #[derive(Clone, Debug)]
 pub struct DebRecords {
+    /// Those that are removed are empty.
     lines: Vec<Vec<u8>>,
+    /// The lines of each path; made when it is needed.
+    by_path: Option<HashMap<Vec<u8>, Vec<usize>>>,
 }
 
 /// Number of digits of a hash.
@@ -27,6 +32,7 @@ impl DebRecords {
     pub fn parse(text: &[u8]) -> Self {
         DebRecords {
             lines: text.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect(),
+            by_path: None,
         }
     }
 
@@ -47,22 +53,35 @@ impl DebRecords {
 
     /// Replaces the hash of a file, and returns whether it is listed.
     pub fn replace(&mut self, path: &[u8], hash: &Hash) -> bool {
-        let mut is_listed = false;
-        for line in &mut self.lines {
-            if split(line).is_some_and(|(_, found)| found == path) {
-                is_listed = true;
-                let rest = line.get(DIGITS..).unwrap_or_default().to_vec();
-                *line = [hash.to_hex().as_bytes(), &rest].concat();
-            }
-        }
-        is_listed
+        self.change(path, |line| {
+            let rest = line.get(DIGITS..).unwrap_or_default();
+            [hash.to_hex().as_bytes(), rest].concat()
+        })
     }
 
     /// Removes the lines of a file, and returns whether there were any.
     pub fn remove(&mut self, path: &[u8]) -> bool {
-        let before = self.lines.len();
-        self.lines.retain(|line| split(line).is_none_or(|(_, found)| found != path));
-        self.lines.len() < before
+        self.change(path, |_| Vec::new())
+    }
+
+    fn change(&mut self, path: &[u8], new: impl Fn(&[u8]) -> Vec<u8>) -> bool {
+        let lines = &self.lines;
+        let index = self.by_path.get_or_insert_with(|| {
+            let mut index: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+            for (at, line) in lines.iter().enumerate() {
+                if let Some((_, path)) = split(line) {
+                    index.entry(path.to_vec()).or_default().push(at);
+                }
+            }
+            index
+        });
+        let Some(indices) = index.get(path) else { return false };
+        for &at in indices {
+            if let Some(line) = self.lines.get_mut(at).filter(|line| !line.is_empty()) {
+                *line = new(line);
+            }
+        }
+        true
     }
 
     /// Returns the text.

@@ -1,5 +1,6 @@
 //! `RECORD`, the list of the files of a wheel or an installed distribution.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::error::{Error, ErrorKind};
@@ -27,6 +28,8 @@ use crate::path::Shown;
 pub struct Record {
     text: Vec<u8>,
     rows: Vec<Row>,
+    /// The rows of each path; made when it is needed.
+    by_path: Option<HashMap<Vec<u8>, Vec<usize>>>,
 }
 
 /// A row of a [`Record`].
@@ -129,7 +132,7 @@ impl Record {
                 is_removed: false,
             });
         }
-        Ok(Record { text: text.to_vec(), rows })
+        Ok(Record { text: text.to_vec(), rows, by_path: None })
     }
 
     /// Returns the rows, as they were parsed.
@@ -150,7 +153,8 @@ impl Record {
         mut hash: impl FnMut(Algorithm) -> Result<Hash, Error>,
     ) -> Result<usize, Error> {
         let mut count = 0;
-        for row in self.rows.iter_mut().filter(|row| row.path == path) {
+        for index in self.rows_of(path) {
+            let Some(row) = self.rows.get_mut(index) else { continue };
             count += 1;
             let mut new_hash = Vec::new();
             if !row.hash.is_empty() {
@@ -182,8 +186,26 @@ impl Record {
 
     /// Removes all rows of a path, and returns their number.
     pub fn remove(&mut self, path: &[u8]) -> usize {
-        let rows = self.rows.iter_mut().filter(|row| row.path == path);
-        rows.map(|row| row.is_removed = true).count()
+        let indices = self.rows_of(path);
+        for &index in &indices {
+            if let Some(row) = self.rows.get_mut(index) {
+                row.is_removed = true;
+            }
+        }
+        indices.len()
+    }
+
+    /// Returns the numbers of the rows of a path.
+    fn rows_of(&mut self, path: &[u8]) -> Vec<usize> {
+        let rows = &self.rows;
+        let index = self.by_path.get_or_insert_with(|| {
+            let mut index: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+            for (at, row) in rows.iter().enumerate() {
+                index.entry(row.path.clone()).or_default().push(at);
+            }
+            index
+        });
+        index.get(path).cloned().unwrap_or_default()
     }
 
     /// Returns the text with the changes.
