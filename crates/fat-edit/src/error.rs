@@ -76,6 +76,7 @@ impl Error {
             Problem::NothingLeft { .. } | Problem::IsHost { .. } => ErrorKind::Refused,
             Problem::Composition { .. }
             | Problem::CannotAdd { .. }
+            | Problem::CannotMoveOut { .. }
             | Problem::NoArchitecture { .. }
             | Problem::Concatenated { .. }
             | Problem::EntryId { .. }
@@ -100,6 +101,7 @@ impl Error {
             | Problem::Composition { path, .. }
             | Problem::ThinArchive { path }
             | Problem::CannotAdd { path }
+            | Problem::CannotMoveOut { path, .. }
             | Problem::Within { path, .. } => path,
             _ => &[],
         }
@@ -251,6 +253,11 @@ pub(crate) enum Problem {
     CannotAdd {
         path: Vec<PathStep>,
     },
+    /// Device code that no loader would find outside of the file.
+    CannotMoveOut {
+        path: Vec<PathStep>,
+        why: &'static str,
+    },
     Host(object_edit::Error),
     /// In a member of an archive.
     Within {
@@ -345,6 +352,9 @@ impl fmt::Display for Problem {
                 Prefix(path)
             ),
             Self::CannotAdd { path } => write!(f, "{}no image can be added", Prefix(path)),
+            Self::CannotMoveOut { path, why } => {
+                write!(f, "{}device code cannot be moved out: {why}", Prefix(path))
+            }
             Self::Host(error) => error.fmt(f),
             Self::Within { path, error } => write!(f, "{}{error}", Prefix(path)),
         }
@@ -468,6 +478,7 @@ mod tests {
             Problem::TextNotAlone { path: path() },
             Problem::Composition { path: path(), finding: Box::new(finding) },
             Problem::CannotAdd { path: path() },
+            Problem::CannotMoveOut { path: path(), why: "it is no bundle" },
             Problem::ThinArchive { path: path() },
             Problem::Unsupported { path: path(), kind: "files of this kind" },
         ] {

@@ -102,6 +102,7 @@ mod dispatch;
 mod edit;
 mod error;
 mod inputs;
+mod moved_out;
 mod nv_fatbin;
 mod object_form;
 mod plan;
@@ -120,6 +121,7 @@ pub use compress::CompressOptions;
 pub use compressed_binary::compress_offload_binary;
 pub use edit::{Edit, EditOptions, NewImage};
 pub use error::{Error, ErrorKind};
+pub use moved_out::move_in;
 pub use object_form::{
     BUNDLE_SECTIONS, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, object_bundle, remove_bundle_sections,
 };

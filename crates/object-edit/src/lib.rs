@@ -40,6 +40,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Moving device code of HIP out, and in again
+//!
+//! [`move_out`] takes the bundles out of a linked file, and leaves a marker in the place of the first, to which all wrappers
+//! lead: ROCm's loader finds the code objects in archives beside the file then. [`move_in`] is the way back.
+//!
 //! # Bounds
 //!
 //! Linked ELF files may have up to 1170 program headers, PE files up to 96 sections, Mach-O objects up to 255. Time
@@ -63,6 +68,7 @@ mod elf_object;
 mod embed;
 mod error;
 mod host;
+mod moved_out;
 mod moves;
 mod output;
 mod pe;
@@ -80,5 +86,6 @@ pub use edit::{Format, edit, edit_archive, explain_nothing, uneditable};
 pub use embed::{HostObject, NewSections, SectionNames, embed, remove_sections};
 pub use error::{Error, ErrorKind};
 pub use host::{Edited, Item, Options, SectionChange, SectionEdit};
+pub use moved_out::{HipWrapper, hip_wrappers, move_in, move_out};
 pub use output::{Input, NewInputs, Output, copy_of, is_copy_of, of_bytes, reader};
 pub use unloaded::sections_never_loaded;

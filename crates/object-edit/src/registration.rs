@@ -39,13 +39,29 @@ pub(crate) struct Registration {
 pub(crate) const HIP: Registration = Registration {
     sections: &[".hip_fatbin"],
     wrappers: ".hipFatBinSegment",
-    magic: 0x4849_5046,
+    magic: HIPF,
     versions: &[1],
-    moved: Some(0x4849_504b),
+    moved: Some(HIPK),
     align: 4096,
     readable: 4096,
     magics: &[b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB", b"\x10\xff\x10\xad"],
 };
+
+/// The same with device code in archives beside the file: wrappers lead to a marker, which says where the archives are, and
+/// their last word is the number of the bundle (ROCm's `rocm-kpack`).
+pub(crate) const HIP_MOVED: Registration = Registration {
+    sections: &[".rocm_kpack_ref", ".kpackrf"],
+    wrappers: ".hipFatBinSegment",
+    magic: HIPK,
+    versions: &[1],
+    moved: None,
+    align: 1,
+    readable: 1,
+    magics: &[&[0x82]],
+};
+
+pub(crate) const HIPF: u32 = 0x4849_5046;
+pub(crate) const HIPK: u32 = 0x4849_504b;
 
 /// One wrapper for each fatbinary. Those of version 2 register what was linked for the device, and at run time the fatbinaries
 /// of those of version 1 with it.

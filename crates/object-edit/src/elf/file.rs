@@ -132,6 +132,13 @@ impl File {
         name.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 
+    /// Returns the place of a name in the string table.
+    pub(super) fn name_offset(&self, name: &str) -> Option<u32> {
+        let ended = [name.as_bytes(), b"\0"].concat();
+        let at = self.names.windows(ended.len()).position(|bytes| bytes == ended)?;
+        u32::try_from(at).ok()
+    }
+
     /// Returns the loadable segment whose memory holds this address.
     pub(super) fn load_at(&self, address: u64) -> Option<&ProgramHeader> {
         // In order, it is the first one or none.

@@ -11,6 +11,7 @@ mod dynamic;
 mod file;
 mod layout;
 mod movable;
+pub(crate) mod moved_out;
 mod names;
 mod place;
 mod references;

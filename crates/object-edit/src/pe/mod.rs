@@ -9,6 +9,7 @@ mod check;
 mod checksum;
 mod file;
 mod layout;
+pub(crate) mod moved_out;
 mod place;
 mod references;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::file::{File, file_range};
 use super::slot::Slot;
 use crate::error::Problem;
 use crate::pod::{LE, first};
-use crate::registration::{self, POINTER, Record};
+use crate::registration::{self, POINTER, Record, Registration};
 
 /// As many characters of a section's name as a PE file may have room for.
 const NAME: usize = 8;
@@ -34,6 +34,15 @@ impl Wrapper {
 
 /// Returns all wrappers of the file, in the order of their addresses.
 pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
+    read_of(source, file, &registration::ALL)
+}
+
+/// Returns the wrappers of these registrations.
+pub(super) fn read_of(
+    source: &mut Source<'_>,
+    file: &File,
+    registrations: &[&'static Registration],
+) -> Result<Vec<Wrapper>, Problem> {
     let mut wrappers = Vec::new();
     for section in &file.sections {
         let name = file.name(source, section)?;
@@ -41,7 +50,7 @@ pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>,
             let start = wrappers.as_bytes().get(..NAME).unwrap_or_default();
             name.starts_with(start)
         };
-        let mut all = registration::ALL.into_iter();
+        let mut all = registrations.iter();
         let Some(registration) = all.find(|registration| is_named(registration.wrappers)) else {
             continue;
         };
