@@ -433,7 +433,7 @@ impl Input {
     ) -> Option<Results<R>> {
         let is_too_small = AtomicBool::new(false);
         let look = |member: &Member, contents: &mut dyn io::Read| {
-            let path = member.path().to_string();
+            let path = member.path().to_string_lossy();
             let Some(is_named) = self.means(&path) else { return Ok(None) };
             let name = format!("{}:{path}", input::display(&self.path));
             let store = match package::store(contents, keep, limits.max_decompressed) {
@@ -459,12 +459,12 @@ impl Input {
         let results = found.results.into_iter().filter_map(|result| match result {
             Ok(result) => Some(result),
             Err(fault)
-                if self.member.is_some() && self.means(&fault.path.to_string()).is_none() =>
+                if self.member.is_some() && self.means(&fault.path.to_string_lossy()).is_none() =>
             {
                 None
             }
             // Work on the package as a whole tells of its own faults.
-            Err(fault) if with_packages && fault.path.names().len() < 2 => None,
+            Err(_) if with_packages => None,
             Err(fault) => Some(Err(self.fault(&fault))),
         });
         let results = Results { results: results.collect(), members: Some(found.members) };
@@ -483,7 +483,7 @@ impl Input {
         let package = input::display(&self.path);
         match path.is_empty() {
             true => format!("{package}: {error}"),
-            false => format!("{package}:{path}: {error}"),
+            false => format!("{package}:{}: {error}", path.to_string_lossy()),
         }
     }
 }

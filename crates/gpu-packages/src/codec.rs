@@ -44,7 +44,8 @@ impl Codec {
         match head {
             [0x1f, 0x8b, 8, ..] => Codec::Gzip,
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Codec::Xz,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Codec::Zstd,
+            // A frame, or one to skip.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Codec::Zstd,
             [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..]
             | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90, ..] => {
                 Codec::Bzip2

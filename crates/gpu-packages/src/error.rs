@@ -80,6 +80,15 @@ impl Error {
         self
     }
 
+    /// Takes the name of a member from the start, which is said by who reports the error.
+    #[must_use]
+    pub(crate) fn without_name(mut self, name: impl fmt::Display) -> Self {
+        if let Some(rest) = self.0.text.strip_prefix(&format!("{name}: ")) {
+            self.0.text = rest.to_owned();
+        }
+        self
+    }
+
     /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

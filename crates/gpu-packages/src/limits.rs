@@ -47,6 +47,14 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Returns the most bytes that are decompressed of a file of this length.
+    pub(crate) fn most_of(&self, len: u64) -> u64 {
+        let expanded = len.saturating_mul(self.max_expansion).saturating_add(1 << 30);
+        self.max_decompressed.min(expanded)
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -71,8 +79,7 @@ impl Allowance {
     }
 
     pub(crate) fn of(options: &Options, len: u64) -> Self {
-        let expanded = len.saturating_mul(options.max_expansion).saturating_add(1 << 30);
-        Self::new(options.max_decompressed.min(expanded))
+        Self::new(options.most_of(len))
     }
 
     fn take(&self, bytes: u64) -> Result<(), Error> {

@@ -36,6 +36,13 @@ impl MemberPath {
         self.names.last().map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the names joined with `:` as they are, but for bytes that are not UTF-8, which become U+FFFD.
+    #[must_use]
+    pub fn to_string_lossy(&self) -> String {
+        let names: Vec<_> = self.names.iter().map(|name| String::from_utf8_lossy(name)).collect();
+        names.join(":")
+    }
+
     /// Returns whether this is the path of the outermost package.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::hash::{Algorithm, Hash, Hasher};
 use crate::limits::{Allowance, Raw, read_full};
 use crate::path::{Shown, without_dot};
 use crate::tar::{TarKind, TarMember, TarReader, headers_with_size, padding};
-use crate::walk::read_held;
+use crate::walk::{Decoded, read_held};
 
 /// New contents of a member of a tar file: a stream of a known size.
 pub struct Replacement<'a> {
@@ -219,7 +219,8 @@ pub fn rewrite_tar<'a>(
     let head = head.get(..read).unwrap_or_default();
     let codec = Codec::sniff(head);
     let allowance = Allowance::new(options.max_decompressed);
-    let decoder = allowance.count(codec.decoder(head.chain(old))?);
+    let decoder = Decoded { reader: codec.decoder(head.chain(old))?, codec };
+    let decoder = allowance.count(decoder);
     let mut out = codec.encoder(new, options.level)?;
     let mut rewritten = Rewritten::default();
     let mut tar = TarReader::new(decoder);

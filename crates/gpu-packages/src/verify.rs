@@ -1,10 +1,11 @@
 //! Checks of contents against checksums and records.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io::Read;
+use std::io::{Cursor, Read};
 
 use byte_parts::{ReadSeek, Source};
 
+use crate::codec::Codec;
 use crate::deb::DebRecords;
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::hash::{Algorithm, Hash, hash_reader};
@@ -39,8 +40,18 @@ pub struct Verified {
 ///
 /// As [`walk`].
 pub fn verify(mut reader: impl ReadSeek, options: &Options) -> Result<Verified, Error> {
+    verify_within(&mut reader, options, &MemberPath::default())
+}
+
+/// Verifies a package at a path in others.
+fn verify_within(
+    mut reader: &mut dyn ReadSeek,
+    options: &Options,
+    place: &MemberPath,
+) -> Result<Verified, Error> {
     let mut source = Source::new(&mut reader)?;
     let head = source.peek(&(0..source.len()), 512)?;
+    let len = source.len();
     // The record tells which hashes to compute.
     let mut record = None;
     if sniff(&head) == Some(PackageKind::Zip) {
@@ -48,7 +59,8 @@ pub fn verify(mut reader: impl ReadSeek, options: &Options) -> Result<Verified, 
         record = crate::wheel::dist_info(&zip).map(|_| read_record(&zip, source.reader()));
     }
     drop(source);
-    let mut checker = Checker::default();
+    let left = options.most_of(len);
+    let mut checker = Checker { options: options.clone(), left, ..Checker::default() };
     match record {
         Some(Ok(record)) => checker.record = Some(record),
         Some(Err(error)) => checker.add(MemberPath::default(), FindingKind::Record, error),
@@ -60,12 +72,17 @@ pub fn verify(mut reader: impl ReadSeek, options: &Options) -> Result<Verified, 
     }
     let kind = walk(&mut reader, options, &mut checker)?;
     checker.compare(kind);
+    let mut findings = checker.findings;
+    for finding in &mut findings {
+        let names = finding.path.names();
+        finding.path = names.fold(place.clone(), |path, name| path.join(name));
+    }
     Ok(Verified {
         kind,
         members: checker.members,
         bytes: checker.bytes,
         recorded: checker.recorded,
-        findings: checker.findings,
+        findings,
     })
 }
 
@@ -81,9 +98,14 @@ struct Checker {
     md5sums: Option<Vec<u8>>,
     paths_json: Option<Vec<u8>>,
     findings: Vec<Finding>,
+    /// Members whose contents cannot be read.
+    damaged: HashSet<Vec<u8>>,
     members: u64,
     bytes: u64,
     recorded: u64,
+    options: Options,
+    /// Bytes that packages in the package may still be decompressed to, all together.
+    left: u64,
 }
 
 impl Checker {
@@ -105,6 +127,9 @@ impl Visitor for Checker {
     }
 
     fn finding(&mut self, finding: Finding) {
+        if finding.path.names().len() == 1 {
+            self.damaged.insert(finding.path.name().to_vec());
+        }
         self.findings.push(finding);
     }
 
@@ -135,7 +160,7 @@ impl Visitor for Checker {
             PackageKind::Deb => Algorithm::Md5,
             _ => self.algorithms.get(&name).copied().unwrap_or(Algorithm::Sha256),
         };
-        let (size, hash) = hash_reader(algorithm, contents)?;
+        let (size, hash) = self.read(member, algorithm, contents)?;
         self.bytes = self.bytes.saturating_add(size);
         if is_direct && (is_file || member.package() == PackageKind::Wheel) {
             if let Some(hex) = name.strip_prefix(b"blobs/sha256/") {
@@ -159,6 +184,61 @@ impl Visitor for Checker {
 }
 
 impl Checker {
+    /// Reads contents to their end. A package in the package is verified as well: it is held for that.
+    fn read(
+        &mut self,
+        member: &Member,
+        algorithm: Algorithm,
+        contents: &mut dyn Read,
+    ) -> Result<(u64, Hash), Error> {
+        let mut head = Vec::new();
+        contents.take(512).read_to_end(&mut head)?;
+        let may_be_one = sniff(&head).is_some() || Codec::sniff(&head) != Codec::None;
+        if !may_be_one || member.kind() != MemberKind::File {
+            return Ok(hash_reader(algorithm, &mut head.chain(contents))?);
+        }
+        if member.size() > self.options.max_held {
+            let limit = self.options.max_held;
+            let text = format!(
+                "a package of {} bytes in another, which is not verified: it exceeds the limit of {limit} bytes",
+                member.size()
+            );
+            self.add(
+                member.path().clone(),
+                FindingKind::Unread,
+                Error::new(ErrorKind::Limit, text),
+            );
+            return Ok(hash_reader(algorithm, &mut head.chain(contents))?);
+        }
+        let mut bytes = head;
+        contents.read_to_end(&mut bytes)?;
+        let hash = Hash::of(algorithm, &bytes);
+        let depth = self.options.max_depth.saturating_sub(1);
+        if depth == 0 {
+            let text = "more packages in each other than are verified";
+            self.add(
+                member.path().clone(),
+                FindingKind::Unread,
+                Error::new(ErrorKind::Limit, text),
+            );
+            return Ok((bytes.len() as u64, hash));
+        }
+        let inner = self.options.clone().with_max_depth(depth).with_max_decompressed(self.left);
+        match verify_within(&mut Cursor::new(&bytes), &inner, member.path()) {
+            Ok(verified) => {
+                self.members = self.members.saturating_add(verified.members);
+                self.recorded = self.recorded.saturating_add(verified.recorded);
+                self.left = self.left.saturating_sub(verified.bytes);
+                self.findings.extend(verified.findings);
+            }
+            // A compressed file that is no tar file, or something that starts like a package.
+            Err(error) if error.kind() == ErrorKind::NotAPackage => {}
+            Err(error) if error.kind() == ErrorKind::Limit => return Err(error),
+            Err(error) => self.add(member.path().clone(), FindingKind::Damaged, error),
+        }
+        Ok((bytes.len() as u64, hash))
+    }
+
     fn compare(&mut self, kind: PackageKind) {
         match kind {
             PackageKind::Wheel => self.compare_record(),
@@ -179,6 +259,9 @@ impl Checker {
                 self.mismatch(name, "RECORD lists it twice".into());
             }
             let Some((size, hash)) = self.files.get(name) else {
+                if self.damaged.contains(name) {
+                    continue;
+                }
                 self.mismatch(name, "RECORD lists it, the wheel lacks it".into());
                 continue;
             };
@@ -204,6 +287,7 @@ impl Checker {
         let Some(text) = self.md5sums.take() else { return };
         for (name, expected) in DebRecords::parse(&text).rows() {
             match (self.files.get(name), expected) {
+                (None, _) if self.damaged.contains(name) => {}
                 (None, _) => self.mismatch(name, "md5sums lists it, the package lacks it".into()),
                 (Some((_, found)), Some(expected)) if *found != expected => {
                     let (expected, found) = (expected.to_hex(), found.to_hex());
@@ -240,6 +324,9 @@ impl Checker {
                 continue;
             }
             let Some((size, hash)) = self.files.get(name) else {
+                if self.damaged.contains(name) {
+                    continue;
+                }
                 self.mismatch(name, "paths.json lists it, the package lacks it".into());
                 continue;
             };

@@ -10,7 +10,7 @@ use crate::codec::Codec;
 use crate::cpio::CpioReader;
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::limits::{Allowance, Options, Raw, read_full};
-use crate::path::{MemberPath, unsafe_name, without_dot};
+use crate::path::{MemberPath, Shown, unsafe_name, without_dot};
 use crate::rpm;
 use crate::tar::{self, TarKind, TarReader};
 use crate::wheel::dist_info;
@@ -342,6 +342,7 @@ impl Walker {
             Err(error) => {
                 if !described.is_encrypted() {
                     let path = member.path.clone();
+                    let error = error.without_name(Shown(path.name()));
                     visitor.finding(Finding { path, kind: FindingKind::Unread, error });
                 }
                 return Ok(());
@@ -675,6 +676,7 @@ fn finish(
                 ErrorKind::Unsupported => FindingKind::Unread,
                 _ => FindingKind::Damaged,
             };
+            let error = error.without_name(Shown(path.name()));
             visitor.finding(Finding { path: path.clone(), kind, error });
             Ok(())
         }
@@ -736,9 +738,9 @@ impl<R: Read + ?Sized> Read for Bounded<'_, R> {
 }
 
 /// A decoder whose errors are ours.
-struct Decoded<R> {
-    reader: R,
-    codec: Codec,
+pub(crate) struct Decoded<R> {
+    pub(crate) reader: R,
+    pub(crate) codec: Codec,
 }
 
 impl<R: Read> Read for Decoded<R> {

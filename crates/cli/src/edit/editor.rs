@@ -109,7 +109,9 @@ impl Editor<'_> {
                     // A long list of the like helps nobody.
                     const MOST: usize = 5;
                     for complaint in complaints.iter().take(MOST) {
-                        messages::error(&format_args!("{name}: {complaint}"));
+                        // Members of a package are named by it and their path.
+                        let colon = if complaint.starts_with(':') { "" } else { ": " };
+                        messages::error(&format_args!("{name}{colon}{complaint}"));
                     }
                     if let Some(more) = complaints.len().checked_sub(MOST).filter(|&n| n > 0) {
                         messages::error(&format_args!("{name}: ... and {more} more"));

@@ -38,11 +38,14 @@ struct Edited<'a> {
     dry_run: bool,
     rows: Vec<FileRow>,
     complaints: Vec<String>,
-    /// Members with code that no option is about.
+    /// Members with code that no option is about, and the reasons for the first.
     left: Vec<String>,
+    why: Vec<String>,
     /// Packages in the package, and compressed files, which may be some.
     packages: Vec<String>,
     compressed: Vec<String>,
+    /// Lists of installed Python packages in it, which are not corrected.
+    lists: Vec<String>,
     /// Changed files that the records of the package do not list.
     unlisted: Vec<String>,
     has_other_changes: bool,
@@ -74,8 +77,10 @@ impl Editor<'_> {
             rows: Vec::new(),
             complaints: Vec::new(),
             left: Vec::new(),
+            why: Vec::new(),
             packages: Vec::new(),
             compressed: Vec::new(),
+            lists: Vec::new(),
             unlisted: Vec::new(),
             has_other_changes: false,
         };
@@ -151,6 +156,7 @@ impl Editor<'_> {
         let reader = Positioned::new(&edited.package.file);
         let tag = &self.options.output.build_tag;
         let rewrite = if zip.kind() == PackageKind::Wheel {
+            edited.lists.clear();
             let mut edit = WheelEdit::new(zip).map_err(of)?;
             for (at, contents) in new {
                 edit.replace(at, contents);
@@ -393,6 +399,9 @@ impl Editor<'_> {
 impl Edited<'_> {
     /// Returns whether a member that starts like this is edited. Remembers packages, which are not.
     fn is_about(&mut self, name: &str, head: &[u8]) -> bool {
+        if name.ends_with(".dist-info/RECORD") && !self.lists.iter().any(|known| known == name) {
+            self.lists.push(name.to_owned());
+        }
         let inner = match (sniff(head), Codec::sniff(head)) {
             (None, Codec::None) => None,
             (None, _) => Some(&mut self.compressed),
@@ -428,10 +437,15 @@ impl Edited<'_> {
         match new {
             Ok(new) => return Ok(new),
             Err(Failure::NoCode) => {}
-            Err(Failure::NotConcerned(_)) => self.left.push(name.to_owned()),
+            Err(Failure::NotConcerned(why)) => {
+                if self.left.is_empty() {
+                    self.why = why.iter().map(|text| format!(":{name}: {text}")).collect();
+                }
+                self.left.push(name.to_owned());
+            }
             Err(failure) => {
                 let all = failure.complaints()?;
-                self.complaints.extend(all.iter().map(|text| format!("{name}: {text}")));
+                self.complaints.extend(all.iter().map(|text| format!(":{name}: {text}")));
             }
         }
         Ok(None)
@@ -451,8 +465,7 @@ impl Edited<'_> {
             return Ok(());
         }
         if !self.left.is_empty() {
-            let why = "no code that an option is about".to_owned();
-            return Err(Failure::NotConcerned(vec![why]));
+            return Err(Failure::NotConcerned(std::mem::take(&mut self.why)));
         }
         let inner: Vec<&String> = self.packages.iter().chain(&self.compressed).collect();
         Err(match inner.is_empty() {
@@ -476,7 +489,23 @@ impl Edited<'_> {
             ("its records do not list", &self.unlisted),
         ];
         let notes = notes.iter().filter(|(_, names)| !names.is_empty());
-        notes.map(|(text, names)| format!("{text}: {}", messages::few(*names))).collect()
+        let notes = notes.map(|(text, names)| format!("{text}: {}", messages::few(*names)));
+        notes.chain(self.stale()).collect()
+    }
+
+    /// Returns the note about lists of installed Python packages that have changed files.
+    fn stale(&self) -> Option<String> {
+        let changed: Vec<&str> = (self.rows.iter().filter(|row| row.changed))
+            .filter_map(|row| row.name().strip_prefix(self.name)?.strip_prefix(':'))
+            .collect();
+        let lists: Vec<&String> = (self.lists.iter())
+            .filter(|list| {
+                let base = list.rsplit('/').nth(1).and_then(|info| list.split(info).next());
+                base.is_some_and(|base| changed.iter().any(|name| name.starts_with(base)))
+            })
+            .collect();
+        let are = "has sizes and hashes of changed files, which it does not follow here";
+        (!lists.is_empty()).then(|| format!("{} {are}", messages::few(lists)))
     }
 }
 

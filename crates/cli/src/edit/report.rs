@@ -176,6 +176,11 @@ impl FileRow {
         }
     }
 
+    /// Returns the name of the file.
+    pub(super) fn name(&self) -> &str {
+        &self.file
+    }
+
     /// Says that the file is a member of a package.
     pub(super) fn of_package(self, dry_run: bool) -> Self {
         FileRow { dry_run, of_package: Some(InPackage::Member), ..self }
@@ -336,9 +341,10 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
     let is_whole = |row: &&FileRow| row.of_package == Some(InPackage::Whole);
     let changed = rows.iter().filter(|row| row.changed);
     let (packages, changed): (Vec<&FileRow>, Vec<&FileRow>) = changed.partition(is_whole);
-    if changed.is_empty() {
+    if changed.is_empty() && packages.is_empty() {
         if !rows.is_empty() {
-            messages::note(&format_args!("nothing to do in {}", style::files(rows.len())));
+            let files = rows.iter().filter(|row| !is_whole(row)).count();
+            messages::note(&format_args!("nothing to do in {}", style::files(files)));
         }
         return Ok(());
     }
@@ -355,14 +361,12 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
     for row in packages {
         let [before, after] = [row.size_before, row.size_after].map(style::size);
         let part = style::percent(row.size_after, row.size_before);
-        // Members that are not written have no size when they are compressed.
-        match row.dry_run {
-            true => continue,
-            false => {
-                let file = style::printable(&row.output);
-                writeln!(out, "\n{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}")?;
-            }
-        }
+        let (file, dry) = match row.dry_run {
+            true => (&row.file, ", not written"),
+            false => (&row.output, ""),
+        };
+        let file = style::printable(file);
+        writeln!(out, "\n{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{dry}")?;
     }
     out.flush()
 }

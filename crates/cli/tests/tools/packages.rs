@@ -110,6 +110,56 @@ fn match_answers_for_packages_in_a_line() {
 }
 
 #[test]
+fn lists_of_installed_packages_in_an_archive_are_told() {
+    let files: [(&str, &[u8]); 3] = [
+        ("site/foo/hip.o", &hip()),
+        ("site/foo-1.0.dist-info/RECORD", b"foo/hip.o,,\n"),
+        ("other/bar-1.0.dist-info/RECORD", b"bar.py,,\n"),
+    ];
+    let place = Place::with("a.tar", &make::tar(&files));
+    let output = place.offload(&["thin", "--keep", "gfx1100", "a.tar", "-o", "b.tar"]);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("a.tar: site/foo-1.0.dist-info/RECORD has sizes"), "{said}");
+    assert!(!said.contains("bar-1.0"), "{said}");
+}
+
+#[test]
+fn packages_in_packages_are_verified() {
+    let mut members = make::wheel(&[("foo/a.py", b"1")]);
+    let wheel = |members: &[Made]| make::zip(members, &Around::default());
+    let place = Place::with("a.tar", &make::tar(&[("in/foo.whl", &wheel(&members))]));
+    assert_eq!(
+        place.succeeds(&["verify", "a.tar"]),
+        "a.tar: ok, tar file, 5 members, 3 with the recorded hash\n"
+    );
+    members[0].contents = b"2".to_vec();
+    fs::write(place.path("a.tar"), make::tar(&[("in/foo.whl", &wheel(&members))])).unwrap();
+    place.fails(&["verify", "a.tar"], "a.tar:in/foo.whl:foo/a.py: RECORD has the hash");
+    let mut damaged = wheel(&members);
+    let at = damaged.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    damaged[at + 16] ^= 1;
+    fs::write(place.path("a.tar"), make::tar(&[("in/foo.whl", &damaged)])).unwrap();
+    let output = place.offload(&["verify", "a.tar"]);
+    let lines = crate::common::stdout(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(lines.contains("a.tar:in/foo.whl:foo/a.py: expected CRC-32"), "{lines}");
+    assert!(!lines.contains("lacks it") && !lines.contains("ok"), "{lines}");
+}
+
+#[test]
+fn names_of_members_are_told_as_they_are() {
+    let place = Place::with("a.tar", &make::tar(&[("b/esc\u{1b}[31m.o", &hip())]));
+    let listed = place.succeeds(&["ls", "--json", "a.tar"]);
+    assert!(listed.contains("\"a.tar:b/esc\\u001b[31m.o\""), "{listed}");
+    assert!(place.succeeds(&["ls", "a.tar"]).starts_with("a.tar:b/esc\\u{1b}[31m.o  "));
+    // A frame to skip comes first, as `pzstd` writes it.
+    let framed = [&b"\x50\x2a\x4d\x18\x04\0\0\0abcd"[..], &zstd(&make::tar(&[("hip.o", &hip())]))];
+    fs::write(place.path("a.tar.zst"), framed.concat()).unwrap();
+    assert_eq!(images(&place, "a.tar.zst").len(), 5);
+}
+
+#[test]
 fn packages_in_packages_have_a_limit() {
     let mut file = make::tar(&[("hip.o", &hip())]);
     for depth in 1..10 {

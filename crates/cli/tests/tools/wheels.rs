@@ -256,6 +256,6 @@ fn damaged_wheels_are_errors_and_nothing_is_written() {
         .fails(&["ls", "--max-decompressed", "1K", "foo.whl"], "more than --max-decompressed=1024");
     place.fails(
         &["thin", "--keep", "gfx1201", "foo.whl", "-o", "small.whl"],
-        "no code that an option is about",
+        "foo.whl:foo/hip.o: --keep gfx1201: no such image",
     );
 }
