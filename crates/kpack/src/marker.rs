@@ -1,0 +1,96 @@
+//! The marker in a library without its device code.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::error::Error;
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::msgpack::{self, Reader};
+
+/// The most bytes of a marker that ROCm's loader reads.
+const MOST: usize = 64 << 10;
+
+/// The marker in a library without its device code: one MessagePack map, to which all its wrappers lead.
+///
+/// ```
+/// use kpack::Marker;
+///
+/// let marker = Marker::new("lib/libfoo.so", ["../.kpack/foo_@GFXARCH@.kpack"]);
+/// let bytes = marker.to_vec();
+/// assert_eq!(Marker::parse(&bytes)?, (marker, bytes.len()));
+/// # Ok::<(), kpack::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marker {
+    kernel_name: String,
+    search_paths: Vec<String>,
+}
+
+impl Marker {
+    /// Creates a marker for the code objects of this name, in packs at these paths. Paths are relative to the directory of the
+    /// library; `@GFXARCH@` stands for the target.
+    pub fn new<P: Into<String>>(
+        kernel_name: impl Into<String>,
+        search_paths: impl IntoIterator<Item = P>,
+    ) -> Self {
+        let search_paths = search_paths.into_iter().map(Into::into).collect();
+        Marker { kernel_name: kernel_name.into(), search_paths }
+    }
+
+    /// Parses the marker at the start of the bytes, and returns it with its length in bytes. Unknown keys are skipped.
+    ///
+    /// # Errors
+    ///
+    /// [`Truncated`](ErrorKind::Truncated) and [`Malformed`](ErrorKind::Malformed): one of the keys `kpack_search_paths` and
+    /// `kernel_name` is missing, or there is no path.
+    pub fn parse(bytes: &[u8]) -> Result<(Self, usize), Error> {
+        let mut reader = Reader::new(bytes.get(..MOST).unwrap_or(bytes), 0);
+        let (mut name, mut paths) = (None, None);
+        for _ in 0..reader.map("marker")? {
+            match reader.text("marker: a key")? {
+                "kernel_name" => name = Some(reader.text("kernel_name")?.to_string()),
+                "kpack_search_paths" => {
+                    let count = reader.array("kpack_search_paths")?;
+                    let read =
+                        (0..count).map(|_| Ok(reader.text("kpack_search_paths")?.to_string()));
+                    paths = Some(read.collect::<Result<Vec<String>, Error>>()?);
+                }
+                _ => {
+                    reader.skip()?;
+                }
+            }
+        }
+        let missing = |key| Error::malformed(0, format!("marker: expected the key {key}"));
+        let kernel_name = name.ok_or_else(|| missing("kernel_name"))?;
+        let search_paths = paths.filter(|paths| !paths.is_empty());
+        let search_paths = search_paths.ok_or_else(|| missing("kpack_search_paths"))?;
+        Ok((Marker { kernel_name, search_paths }, reader.position()))
+    }
+
+    /// Returns the name that its code objects have in packs, before the `#`.
+    #[must_use]
+    pub fn kernel_name(&self) -> &str {
+        &self.kernel_name
+    }
+
+    /// Returns the paths of packs, with `@GFXARCH@` for the target.
+    #[must_use]
+    pub fn search_paths(&self) -> &[String] {
+        &self.search_paths
+    }
+
+    /// Returns the bytes, as AMD's tools write them.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        msgpack::write_map(&mut out, 2);
+        msgpack::write_text(&mut out, "kpack_search_paths");
+        msgpack::write_array(&mut out, self.search_paths.len());
+        self.search_paths.iter().for_each(|path| msgpack::write_text(&mut out, path));
+        msgpack::write_text(&mut out, "kernel_name");
+        msgpack::write_text(&mut out, &self.kernel_name);
+        out
+    }
+}

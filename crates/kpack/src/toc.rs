@@ -1,0 +1,412 @@
+//! The table of a pack.
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::error::{Error, ErrorKind};
+use crate::msgpack::{Reader, shown};
+use crate::pack::Blobs;
+
+/// The compression of a pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// `none`: code objects as they are.
+    Plain,
+    /// `zstd-per-kernel`: a Zstandard frame for each.
+    Zstd,
+}
+
+impl Scheme {
+    /// Returns the name in the table.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scheme::Plain => "none",
+            Scheme::Zstd => "zstd-per-kernel",
+        }
+    }
+}
+
+/// The table of a pack.
+#[derive(Clone, Debug)]
+pub struct Toc {
+    pub(crate) group: String,
+    pub(crate) family: String,
+    pub(crate) archs: Vec<String>,
+    pub(crate) scheme: Scheme,
+    pub(crate) entries: Vec<Entry>,
+    /// Keys that are not known, with their values.
+    pub(crate) others: Vec<(String, Vec<u8>)>,
+    pub(crate) blobs: Vec<Range<u64>>,
+    pub(crate) zstd: Range<u64>,
+    pub(crate) offset: u64,
+    /// Keys and targets that are there twice.
+    doubled: Vec<(u64, String)>,
+}
+
+/// A code object in the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub(crate) key: String,
+    pub(crate) arch: String,
+    pub(crate) kind: String,
+    pub(crate) ordinal: u64,
+    pub(crate) original_size: u64,
+    /// The map `metadata`.
+    pub(crate) metadata: Option<Vec<u8>>,
+    /// The place in the table.
+    offset: u64,
+}
+
+impl Entry {
+    /// Returns the key: `lib/libfoo.so#0`.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns the name of the library that it was split from, as the library's marker has it.
+    #[must_use]
+    pub fn kernel_name(&self) -> &str {
+        self.key.rsplit_once('#').map_or(&self.key, |(name, _)| name)
+    }
+
+    /// Returns the number of the wrapper that it was registered by; `None` if the key has none.
+    #[must_use]
+    pub fn index(&self) -> Option<u64> {
+        self.key.rsplit_once('#')?.1.parse().ok()
+    }
+
+    /// Returns the target: `gfx942:xnack+`.
+    #[must_use]
+    pub fn arch(&self) -> &str {
+        &self.arch
+    }
+
+    /// Returns the type, which is `hsaco` in all packs.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Returns the position among the code objects of the blob. Several entries may have one.
+    #[must_use]
+    pub fn ordinal(&self) -> u64 {
+        self.ordinal
+    }
+
+    /// Returns the size of the code object in bytes, not compressed.
+    #[must_use]
+    pub fn original_size(&self) -> u64 {
+        self.original_size
+    }
+
+    /// Returns the bundle entry ID that the code object had, if its splitter noted it.
+    #[must_use]
+    pub fn entry_id(&self) -> Option<String> {
+        let mut reader = Reader::new(self.metadata.as_deref()?, self.offset);
+        for _ in 0..reader.map("metadata").ok()? {
+            if reader.text("metadata").ok()? == "target" {
+                return reader.text("target").ok().map(ToString::to_string);
+            }
+            reader.skip().ok()?;
+        }
+        None
+    }
+}
+
+impl Toc {
+    /// Parses the table that lies at this offset of the pack, up to its end. Unknown keys are kept.
+    ///
+    /// # Errors
+    ///
+    /// [`Truncated`](ErrorKind::Truncated) and [`Malformed`](ErrorKind::Malformed), also for bytes after the map and for missing
+    /// keys; [`Unsupported`](ErrorKind::Unsupported) for an unknown scheme.
+    pub fn parse(bytes: &[u8], offset: u64) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes, offset);
+        let mut toc = Toc {
+            group: String::new(),
+            family: String::new(),
+            archs: Vec::new(),
+            scheme: Scheme::Plain,
+            entries: Vec::new(),
+            others: Vec::new(),
+            blobs: Vec::new(),
+            zstd: 0..0,
+            offset,
+            doubled: Vec::new(),
+        };
+        let (mut seen, mut zstd_size) = (BTreeSet::new(), 0);
+        for _ in 0..reader.map("kernel pack: table")? {
+            let at = reader.offset();
+            let key = reader.text("kernel pack: a key of the table")?;
+            if !seen.insert(key) {
+                return Err(Error::malformed(
+                    at,
+                    format!("kernel pack: the key {} is there twice", shown(key)),
+                ));
+            }
+            match key {
+                "format_version" => toc.check_version(&mut reader)?,
+                "group_name" => toc.group = reader.text(key)?.to_string(),
+                "gfx_arch_family" => toc.family = reader.text(key)?.to_string(),
+                "gfx_arches" => {
+                    for _ in 0..reader.array(key)? {
+                        toc.archs.push(reader.text(key)?.to_string());
+                    }
+                }
+                "toc" => toc.read_entries(&mut reader)?,
+                "compression_scheme" => toc.scheme = scheme(&mut reader)?,
+                "blobs" => toc.read_blobs(&mut reader)?,
+                "zstd_offset" => toc.zstd.start = reader.unsigned(key)?,
+                "zstd_size" => zstd_size = reader.unsigned(key)?,
+                _ => {
+                    let value = reader.skip()?.to_vec();
+                    toc.others.push((key.to_string(), value));
+                }
+            }
+        }
+        if !reader.is_at_end() {
+            let text =
+                "kernel pack: expected the end of the file after the table, found more bytes";
+            return Err(Error::malformed(reader.offset(), text));
+        }
+        let mut needed = vec!["group_name", "gfx_arch_family", "gfx_arches", "toc"];
+        needed.extend(match toc.scheme {
+            Scheme::Plain => &["blobs"][..],
+            Scheme::Zstd => &["zstd_offset", "zstd_size"],
+        });
+        if let Some(key) = needed.iter().find(|key| !seen.contains(*key)) {
+            let text = format!("kernel pack: expected the key {key} in the table");
+            return Err(Error::malformed(offset, text));
+        }
+        toc.zstd.end = toc.zstd.start.saturating_add(zstd_size);
+        let is_outside = toc.zstd.start < 16 || toc.zstd.end > offset || zstd_size < 4;
+        if toc.scheme == Scheme::Zstd && is_outside {
+            let Range { start, end } = toc.zstd;
+            let text = format!(
+                "kernel pack: expected a blob before the table, found {start:#x}..{end:#x}"
+            );
+            return Err(Error::malformed(offset, text));
+        }
+        Ok(toc)
+    }
+
+    fn check_version(&self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        let at = reader.offset();
+        match reader.unsigned("format_version")? {
+            1 => Ok(()),
+            version => {
+                let text = format!("kernel pack: expected format_version 1, found {version}");
+                Err(Error::new(ErrorKind::Unsupported, at, text))
+            }
+        }
+    }
+
+    fn read_entries(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        let mut seen = BTreeSet::new();
+        for _ in 0..reader.map("toc")? {
+            let key = reader.text("toc: a key")?;
+            for _ in 0..reader.map("toc: the targets of a key")? {
+                let offset = reader.offset();
+                let arch = reader.text("toc: a target")?;
+                if !seen.insert((key, arch)) {
+                    self.doubled.push((offset, format!("{} for {}", shown(key), shown(arch))));
+                }
+                let entry = read_entry(reader, key, arch, offset)?;
+                self.entries.push(entry);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_blobs(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        for _ in 0..reader.array("blobs")? {
+            let (mut offset, mut size) = (None, None);
+            let at = reader.offset();
+            for _ in 0..reader.map("blobs: one")? {
+                match reader.text("blobs: a key")? {
+                    "offset" => offset = Some(reader.unsigned("blobs: offset")?),
+                    "size" => size = Some(reader.unsigned("blobs: size")?),
+                    _ => {
+                        reader.skip()?;
+                    }
+                }
+            }
+            let (Some(start), Some(size)) = (offset, size) else {
+                return Err(Error::malformed(at, "blobs: expected the keys offset and size"));
+            };
+            let end = start.saturating_add(size);
+            if start < 16 || end > self.offset {
+                let text = format!(
+                    "kernel pack: expected code before the table, found {start:#x}..{end:#x}"
+                );
+                return Err(Error::malformed(at, text));
+            }
+            self.blobs.push(start..end);
+        }
+        Ok(())
+    }
+
+    /// Returns the name of the group of libraries: `blas_lib`.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// Returns the family of the targets, which is the single target in most packs.
+    #[must_use]
+    pub fn family(&self) -> &str {
+        &self.family
+    }
+
+    /// Returns the targets that a loader looks for in the pack.
+    #[must_use]
+    pub fn archs(&self) -> &[String] {
+        &self.archs
+    }
+
+    /// Returns the compression.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Returns all entries, in the order of the table.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Returns the entry that a loader takes for a key and a target; `None` where it finds none. It looks no further if the
+    /// target is none of [`archs`](Self::archs).
+    #[must_use]
+    pub fn find(&self, key: &str, arch: &str) -> Option<&Entry> {
+        let is_listed = self.archs.iter().any(|listed| listed == arch);
+        // Of doubled entries the last counts.
+        let entry = self.entries.iter().rev().find(|entry| entry.key == key && entry.arch == arch);
+        entry.filter(|_| is_listed)
+    }
+
+    /// Returns the value of a key of the table that the format does not know, such as one of [`NewKpack::note`](crate::NewKpack::note).
+    #[must_use]
+    pub fn note(&self, key: &str) -> Option<&[u8]> {
+        let (_, value) = self.others.iter().find(|(other, _)| other == key)?;
+        Reader::new(value, 0).bytes(key).ok()
+    }
+
+    /// Returns all that is wrong with a pack that can be read: entries without code, or whose size contradicts it; keys and targets
+    /// that are there twice; targets that a loader does not look for; keys without a number; code that overlaps, or that no entry
+    /// names.
+    #[must_use]
+    pub fn check(&self, blobs: &Blobs) -> Vec<Error> {
+        let mut faults = Vec::new();
+        let ranges = blobs.ranges();
+        for (offset, name) in &self.doubled {
+            faults.push(Error::malformed(*offset, format!("toc: {name} is there twice")));
+        }
+        let mut named = vec![false; ranges.len()];
+        for entry in &self.entries {
+            let name = format!("toc: {} for {}", shown(&entry.key), shown(&entry.arch));
+            let fault =
+                |kind, text: String| Error::new(kind, entry.offset, format!("{name}: {text}"));
+            let place = usize::try_from(entry.ordinal).unwrap_or(usize::MAX);
+            match (ranges.get(place), named.get_mut(place)) {
+                (Some(range), Some(named)) => {
+                    *named = true;
+                    let stored = range.end - range.start;
+                    if self.scheme == Scheme::Plain && stored != entry.original_size {
+                        let text =
+                            format!("expected {} bytes, found {stored}", entry.original_size);
+                        faults.push(fault(ErrorKind::Malformed, text));
+                    }
+                }
+                _ => {
+                    let text = format!(
+                        "expected an ordinal below {}, found {}",
+                        ranges.len(),
+                        entry.ordinal
+                    );
+                    faults.push(fault(ErrorKind::Malformed, text));
+                }
+            }
+            if entry.index().is_none() {
+                let text = "expected a key that ends in # and a number".to_string();
+                faults.push(fault(ErrorKind::Unreachable, text));
+            }
+            if !self.archs.contains(&entry.arch) {
+                let text = "gfx_arches lacks the target, so that no loader looks here".to_string();
+                faults.push(fault(ErrorKind::Unreachable, text));
+            }
+        }
+        let mut sorted: Vec<&Range<u64>> =
+            ranges.iter().filter(|range| !range.is_empty()).collect();
+        sorted.sort_by_key(|range| range.start);
+        for (one, other) in sorted.iter().zip(sorted.iter().skip(1)) {
+            if other.start < one.end {
+                let text =
+                    format!("kernel pack: code at {:#x} shares bytes with other code", other.start);
+                faults.push(Error::malformed(other.start, text));
+            }
+        }
+        for (ordinal, range) in
+            ranges.iter().enumerate().filter(|(at, _)| named.get(*at) == Some(&false))
+        {
+            let text = format!("kernel pack: no entry names code {ordinal}");
+            faults.push(Error::new(ErrorKind::Unreachable, range.start, text));
+        }
+        faults
+    }
+}
+
+fn scheme(reader: &mut Reader<'_>) -> Result<Scheme, Error> {
+    let at = reader.offset();
+    match reader.text("compression_scheme")? {
+        "none" => Ok(Scheme::Plain),
+        "zstd-per-kernel" => Ok(Scheme::Zstd),
+        other => {
+            let other = shown(other);
+            let text = format!(
+                "kernel pack: expected the compression none or zstd-per-kernel, found {other}"
+            );
+            Err(Error::new(ErrorKind::Unsupported, at, text))
+        }
+    }
+}
+
+fn read_entry(reader: &mut Reader<'_>, key: &str, arch: &str, offset: u64) -> Result<Entry, Error> {
+    let (mut kind, mut ordinal, mut size, mut metadata) = (None, None, None, None);
+    for _ in 0..reader.map("toc: an entry")? {
+        match reader.text("toc: a key of an entry")? {
+            "type" => kind = Some(reader.text("type")?.to_string()),
+            "ordinal" => ordinal = Some(reader.unsigned("ordinal")?),
+            "original_size" => size = Some(reader.unsigned("original_size")?),
+            "metadata" => metadata = Some(reader.skip()?.to_vec()),
+            _ => {
+                reader.skip()?;
+            }
+        }
+    }
+    let (Some(ordinal), Some(original_size)) = (ordinal, size) else {
+        let text = format!(
+            "toc: {} for {}: expected the keys ordinal and original_size",
+            shown(key),
+            shown(arch)
+        );
+        return Err(Error::malformed(offset, text));
+    };
+    let kind = kind.unwrap_or_default();
+    Ok(Entry {
+        key: key.to_string(),
+        arch: arch.to_string(),
+        kind,
+        ordinal,
+        original_size,
+        metadata,
+        offset,
+    })
+}

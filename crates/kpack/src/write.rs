@@ -1,0 +1,298 @@
+//! A new pack.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use byte_parts::Parts;
+
+use crate::error::{Error, ErrorKind};
+use crate::msgpack::{write_array, write_bytes, write_map, write_text, write_unsigned};
+use crate::pack::{HEADER, MAGIC};
+use crate::toc::{Entry, Scheme, Toc};
+
+/// A pack to be written. The bytes are those that AMD's tools make of the same code objects.
+#[derive(Clone, Debug)]
+pub struct NewKpack {
+    group: String,
+    family: String,
+    archs: Vec<String>,
+    scheme: Scheme,
+    /// By the number of the code object.
+    entries: Vec<New>,
+    count: u64,
+    others: Vec<(String, Vec<u8>)>,
+}
+
+#[derive(Clone, Debug)]
+struct New {
+    key: String,
+    arch: String,
+    kind: String,
+    ordinal: u64,
+    original_size: u64,
+    metadata: Option<Vec<u8>>,
+}
+
+/// A part of a new pack: bytes, zeros, or the stored bytes of a code object, which are an input by their number.
+pub type Part<'a> = byte_parts::Part<'a, usize>;
+
+impl NewKpack {
+    /// Starts a pack for a group of libraries and one target.
+    #[must_use]
+    pub fn new(group: impl Into<String>, arch: impl Into<String>, scheme: Scheme) -> Self {
+        let arch = arch.into();
+        NewKpack {
+            group: group.into(),
+            family: arch.clone(),
+            archs: Vec::from([arch]),
+            scheme,
+            entries: Vec::new(),
+            count: 0,
+            others: Vec::new(),
+        }
+    }
+
+    /// Sets the name of the family of its targets.
+    #[must_use]
+    pub fn with_family(self, family: impl Into<String>) -> Self {
+        NewKpack { family: family.into(), ..self }
+    }
+
+    /// Adds a code object of this size, registered by this wrapper of a library, and returns its number.
+    pub fn add(&mut self, kernel_name: &str, wrapper: u64, arch: &str, size: u64) -> u64 {
+        let ordinal = self.count;
+        self.count = self.count.saturating_add(1);
+        self.add_again(kernel_name, wrapper, arch, size, ordinal);
+        ordinal
+    }
+
+    /// Adds the code object with this number once more, for another wrapper.
+    pub fn add_again(
+        &mut self,
+        kernel_name: &str,
+        wrapper: u64,
+        arch: &str,
+        size: u64,
+        ordinal: u64,
+    ) {
+        if !self.archs.iter().any(|known| known == arch) {
+            self.archs.push(arch.to_string());
+        }
+        self.entries.push(New {
+            key: crate::search::key(kernel_name, wrapper),
+            arch: arch.to_string(),
+            kind: "hsaco".to_string(),
+            ordinal,
+            original_size: size,
+            metadata: None,
+        });
+    }
+
+    /// Notes the bundle entry ID of the entry that was added last.
+    pub fn set_entry_id(&mut self, id: &str) {
+        if let Some(entry) = self.entries.last_mut() {
+            let mut metadata = Vec::new();
+            write_map(&mut metadata, 1);
+            write_text(&mut metadata, "target");
+            write_text(&mut metadata, id);
+            entry.metadata = Some(metadata);
+        }
+    }
+
+    /// Keeps bytes under a key of the table that loaders do not know, and skip.
+    pub fn note(&mut self, key: &str, bytes: &[u8]) {
+        let mut value = Vec::new();
+        write_bytes(&mut value, bytes);
+        self.others.push((key.to_string(), value));
+    }
+
+    /// Returns a pack with some entries of another, and the numbers that their code objects have there, by the new ones.
+    /// Targets without an entry go.
+    ///
+    /// ```
+    /// use kpack::{Kpack, NewKpack, Scheme};
+    ///
+    /// let mut old = NewKpack::new("blas", "gfx90a", Scheme::Plain);
+    /// old.add("lib/libfoo.so", 0, "gfx90a", 1);
+    /// old.add("lib/libfoo.so", 0, "gfx942", 2);
+    /// let old = old.layout(&[1, 2])?.to_vec(|&n| [&b"a"[..], b"bc"][n]).unwrap();
+    /// let pack = Kpack::parse(&old)?;
+    /// let (new, numbers) = NewKpack::some_of(pack.toc(), |entry| entry.arch() == "gfx942");
+    /// assert_eq!(numbers, [1]);
+    /// let new = new.layout(&[2])?.to_vec(|_| b"bc").unwrap();
+    /// assert_eq!(Kpack::parse(&new)?.toc().archs(), ["gfx942"]);
+    /// # Ok::<(), kpack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn some_of(toc: &Toc, mut keeps: impl FnMut(&Entry) -> bool) -> (Self, Vec<u64>) {
+        let kept: Vec<&Entry> = toc.entries().iter().filter(|entry| keeps(entry)).collect();
+        let mut numbers: Vec<u64> = kept.iter().map(|entry| entry.ordinal()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let number = |ordinal| numbers.binary_search(&ordinal).map_or(0, |at| at as u64);
+        let entries = kept.iter().map(|entry| New {
+            key: entry.key.clone(),
+            arch: entry.arch.clone(),
+            kind: entry.kind.clone(),
+            ordinal: number(entry.ordinal()),
+            original_size: entry.original_size,
+            metadata: entry.metadata.clone(),
+        });
+        let entries: Vec<New> = entries.collect();
+        let is_left = |arch: &&String| kept.iter().any(|entry| entry.arch == **arch);
+        let new = NewKpack {
+            group: toc.group.clone(),
+            family: toc.family.clone(),
+            archs: toc.archs.iter().filter(is_left).cloned().collect(),
+            scheme: toc.scheme,
+            entries,
+            count: numbers.len() as u64,
+            others: toc.others.clone(),
+        };
+        (new, numbers)
+    }
+
+    /// Returns whether it has no code objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Returns the number of code objects.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Lays the pack out. `sizes` has the bytes that each code object takes as it is stored: a Zstandard frame, or the code itself. Input
+    /// `n` of the result is the code object with this number.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](ErrorKind::Malformed): a size is missing, or larger than 4 GiB; a key has a target twice.
+    pub fn layout(&self, sizes: &[u64]) -> Result<Parts, Error> {
+        if sizes.len() as u64 != self.count {
+            let text =
+                format!("expected sizes of {} code objects, found {}", self.count, sizes.len());
+            return Err(Error::malformed(0, text));
+        }
+        let mut parts = Parts::new();
+        let mut blobs = Vec::new();
+        let mut blob = Parts::new();
+        if self.scheme == Scheme::Zstd {
+            blob.push_bytes(&number(self.count)?);
+        }
+        for (n, size) in sizes.iter().enumerate() {
+            if self.scheme == Scheme::Zstd {
+                blob.push_bytes(&number(*size)?);
+            }
+            blobs.push(HEADER.saturating_add(blob.size()));
+            blob.push_input(n, 0..*size);
+        }
+        parts.push_bytes(&MAGIC);
+        parts.push_bytes(&1_u32.to_le_bytes());
+        parts.push_bytes(&HEADER.saturating_add(blob.size()).to_le_bytes());
+        parts.pad_to(HEADER);
+        parts.append(&blob);
+        parts.push_vec(self.table(&blobs, sizes, blob.size())?);
+        Ok(parts)
+    }
+
+    fn table(&self, blobs: &[u64], sizes: &[u64], blob: u64) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        let keys = match self.scheme {
+            Scheme::Plain => 7,
+            Scheme::Zstd => 8,
+        };
+        write_map(&mut out, keys + self.others.len());
+        write_text(&mut out, "format_version");
+        write_unsigned(&mut out, 1);
+        write_text(&mut out, "group_name");
+        write_text(&mut out, &self.group);
+        write_text(&mut out, "gfx_arch_family");
+        write_text(&mut out, &self.family);
+        write_text(&mut out, "gfx_arches");
+        write_array(&mut out, self.archs.len());
+        self.archs.iter().for_each(|arch| write_text(&mut out, arch));
+        write_text(&mut out, "toc");
+        self.entries(&mut out)?;
+        write_text(&mut out, "compression_scheme");
+        write_text(&mut out, self.scheme.as_str());
+        for (key, value) in &self.others {
+            write_text(&mut out, key);
+            out.extend_from_slice(value);
+        }
+        match self.scheme {
+            Scheme::Plain => {
+                write_text(&mut out, "blobs");
+                write_array(&mut out, blobs.len());
+                for (offset, size) in blobs.iter().zip(sizes) {
+                    write_map(&mut out, 2);
+                    write_text(&mut out, "offset");
+                    write_unsigned(&mut out, *offset);
+                    write_text(&mut out, "size");
+                    write_unsigned(&mut out, *size);
+                }
+            }
+            Scheme::Zstd => {
+                write_text(&mut out, "zstd_offset");
+                write_unsigned(&mut out, HEADER);
+                write_text(&mut out, "zstd_size");
+                write_unsigned(&mut out, blob);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Writes the entries: those of a key together, keys in the order in which they come first.
+    fn entries(&self, out: &mut Vec<u8>) -> Result<(), Error> {
+        let mut keys: Vec<(&str, Vec<&New>)> = Vec::new();
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        for entry in &self.entries {
+            let at = *places.entry(&entry.key).or_insert(keys.len());
+            match keys.get_mut(at) {
+                Some((_, entries)) => entries.push(entry),
+                None => keys.push((&entry.key, Vec::from([entry]))),
+            }
+        }
+        write_map(out, keys.len());
+        for (key, mut entries) in keys {
+            write_text(out, key);
+            write_map(out, entries.len());
+            for entry in &entries {
+                write_text(out, &entry.arch);
+                write_map(out, 3 + usize::from(entry.metadata.is_some()));
+                write_text(out, "type");
+                write_text(out, &entry.kind);
+                write_text(out, "ordinal");
+                write_unsigned(out, entry.ordinal);
+                write_text(out, "original_size");
+                write_unsigned(out, entry.original_size);
+                if let Some(metadata) = &entry.metadata {
+                    write_text(out, "metadata");
+                    out.extend_from_slice(metadata);
+                }
+            }
+            entries.sort_by_key(|entry| &entry.arch);
+            let doubled =
+                entries.iter().zip(entries.iter().skip(1)).find(|(a, b)| a.arch == b.arch);
+            if let Some((entry, _)) = doubled {
+                let text = format!("{key} has code for {} twice", entry.arch);
+                return Err(Error::malformed(0, text));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn number(number: u64) -> Result<[u8; 4], Error> {
+    match u32::try_from(number) {
+        Ok(number) => Ok(number.to_le_bytes()),
+        Err(_) => {
+            let text = format!("kernel pack: expected a number below 4 GiB, found {number}");
+            Err(Error::new(ErrorKind::Malformed, 0, text))
+        }
+    }
+}
