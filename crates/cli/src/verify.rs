@@ -218,10 +218,11 @@ struct Checker<'a> {
 
 impl Visitor for Checker<'_> {
     fn enter(&mut self, container: &Container) -> io::Result<()> {
-        use ContainerKind::{Bundle, Ccob, Hcf, NvFatbin, OffloadBinary};
+        use ContainerKind::{Bundle, Ccob, Hcf, Kpack, NvFatbin, OffloadBinary};
         // A compressed bundle and the bundle in it are one thing for its reader.
         let around = container.path().iter().rev().nth(1).map(PathStep::kind);
-        let counts = matches!(container.kind(), Bundle | Ccob | Hcf | NvFatbin | OffloadBinary);
+        let counts =
+            matches!(container.kind(), Bundle | Ccob | Hcf | Kpack | NvFatbin | OffloadBinary);
         if counts && around != Some(Ccob) {
             self.findings.containers += 1;
         }

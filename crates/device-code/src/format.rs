@@ -33,6 +33,8 @@ pub enum FileFormat {
     OffloadBinary,
     /// An HCF container of AdaptiveCpp.
     Hcf,
+    /// A kernel pack of AMD's (`KPAK`).
+    Kpack,
     /// An `ar` archive, thin or not.
     Archive,
     /// A COFF object or PE image.
@@ -139,6 +141,7 @@ impl FileFormat {
             FileFormat::CompressedBundle => "ccob",
             FileFormat::OffloadBinary => "offload-binary",
             FileFormat::Hcf => "hcf",
+            FileFormat::Kpack => "kpack",
             FileFormat::Archive => "archive",
             FileFormat::Coff => "coff",
             FileFormat::MachO => "macho",
@@ -178,6 +181,7 @@ impl FileFormat {
             FileFormat::Archive => "a",
             FileFormat::OffloadBinary => "offload",
             FileFormat::Hcf => "hcf",
+            FileFormat::Kpack => "kpack",
             FileFormat::Zstd => "zst",
             FileFormat::Zip => "zip",
             FileFormat::Tar => "tar",
@@ -243,6 +247,7 @@ impl FileFormat {
                 | FileFormat::CompressedBundle
                 | FileFormat::OffloadBinary
                 | FileFormat::Hcf
+                | FileFormat::Kpack
                 | FileFormat::Archive
         )
     }
@@ -263,6 +268,7 @@ impl fmt::Display for FileFormat {
             FileFormat::CompressedBundle => "compressed bundle",
             FileFormat::OffloadBinary => "package",
             FileFormat::Hcf => "HCF",
+            FileFormat::Kpack => "kernel pack",
             FileFormat::Archive => "archive",
             FileFormat::Coff => "COFF",
             FileFormat::MachO => "Mach-O",
@@ -299,6 +305,7 @@ const MAGICS: &[(&[u8], FileFormat)] = &[
     (BUNDLE, FileFormat::Bundle),
     (b"CCOB", FileFormat::CompressedBundle),
     (b"\x10\xff\x10\xad", FileFormat::OffloadBinary),
+    (b"KPAK", FileFormat::Kpack),
     (b"!<arch>\n", FileFormat::Archive),
     (b"!<thin>\n", FileFormat::Archive),
     (b"\x28\xb5\x2f\xfd", FileFormat::Zstd),
@@ -474,6 +481,7 @@ mod tests {
         assert_eq!(FileFormat::sniff(b"\xca\xfe\xba\xbe\0\0\0\x02"), FileFormat::MachO);
         // a Java class file
         assert_eq!(FileFormat::sniff(b"\xca\xfe\xba\xbe\0\0\0\x34"), FileFormat::Unknown);
+        assert_eq!(FileFormat::sniff(b"KPAK\x01\0"), FileFormat::Kpack);
         assert_eq!(FileFormat::sniff(b"dx"), FileFormat::Unknown);
         assert_eq!(FileFormat::sniff(b"hello"), FileFormat::Unknown);
     }

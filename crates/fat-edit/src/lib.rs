@@ -102,6 +102,7 @@ mod dispatch;
 mod edit;
 mod error;
 mod inputs;
+mod kpack;
 mod moved_out;
 mod nv_fatbin;
 mod object_form;

@@ -6,7 +6,9 @@ use std::num::NonZeroU32;
 
 use bundle_format::EntryId;
 use byte_parts::{ReadSeek, Source};
-use fat_object::{BundleForm, ContainerKind, ImageInfo, Location, PathStep, check_agreement};
+use fat_object::{
+    BundleForm, ContainerKind, FileFormat, ImageInfo, Location, PathStep, check_agreement,
+};
 use object_edit::Output;
 use target_id::Target;
 
@@ -18,7 +20,7 @@ use crate::plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
 use crate::readers::Treatment;
 use crate::survey::{EditableContainer, EditableFile, Node};
 use crate::wishes::{Incoming, NewImages, Wish, Wishes};
-use crate::{compress, dispatch, restore};
+use crate::{compress, dispatch, kpack, restore};
 
 pub(super) fn plan(
     contents: &EditableFile,
@@ -36,6 +38,9 @@ pub(super) fn plan(
     let mut source = Source::new(input)?;
     if source.len() != contents.size {
         return Err(Problem::InputChanged);
+    }
+    if contents.format == FileFormat::Kpack {
+        return kpack::plan(contents, &mut source, edit);
     }
     let mut planner = Planner::new(contents, edit)?;
     planner.leave_uneditable()?;

@@ -390,7 +390,8 @@ impl Visitor for Surveyor {
                 ContainerKind::Bundle
                 | ContainerKind::OffloadBinary
                 | ContainerKind::NvFatbin
-                | ContainerKind::Hcf,
+                | ContainerKind::Hcf
+                | ContainerKind::Kpack,
             ) => {
                 self.container(self.images.len());
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use byte_parts::{ReadSeek, Source};
-use fat_object::{BundleForm, ContainerKind, Location};
+use fat_object::{BundleForm, ContainerKind, FileFormat, Location};
 
 use crate::dispatch::Host;
 use crate::edit::BundleEdit;
@@ -31,6 +31,9 @@ impl EditableFile {
                 .filter(|_| !container.images.is_empty())
                 .and_then(fat_object::ImageInfo::bundle_form);
             match (container.kind, form) {
+                (ContainerKind::Kpack, _) if self.format != FileFormat::Kpack => {
+                    container.uneditable = Some("kernel packs in other files");
+                }
                 (ContainerKind::Hcf, _) => {
                     container.uneditable = Some("HCF containers");
                 }

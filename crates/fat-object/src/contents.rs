@@ -12,7 +12,7 @@ use crate::error::Problem;
 use crate::opened::{Children, Found, Walked};
 use crate::sequence::Sequence;
 use crate::source::Source;
-use crate::{archive, bare, bitcode, host, wasm};
+use crate::{archive, bare, bitcode, host, kpack, wasm};
 
 /// The contents of a window: a container, a host file, an archive, or an image in no container.
 pub(crate) struct Contents {
@@ -65,6 +65,13 @@ impl Contents {
             | FileFormat::Fatbinary => Some(Box::new(Sequence::new(window, None, false))),
             FileFormat::Archive | FileFormat::Deb => match archive::open(cx, source, &window)? {
                 Ok(members) => Some(Box::<Members>::new(members)),
+                Err(error) => {
+                    found.finding(window.start, error);
+                    None
+                }
+            },
+            FileFormat::Kpack => match kpack::open(cx, source, &window)? {
+                Ok(keys) => Some(Box::new(keys)),
                 Err(error) => {
                     found.finding(window.start, error);
                     None

@@ -82,6 +82,7 @@ impl Error {
             | Problem::PackageStream(_)
             | Problem::NvFatbin(_)
             | Problem::Hcf(_)
+            | Problem::Kpack(_)
             | Problem::Slice { .. } => ErrorKind::Malformed,
             Problem::Bitcode(_)
             | Problem::Object { .. }
@@ -131,6 +132,7 @@ impl Error {
             Problem::OffloadBinary(_) | Problem::PackageStream(_) => ContainerKind::OffloadBinary,
             Problem::NvFatbin(_) => ContainerKind::NvFatbin,
             Problem::Hcf(_) => ContainerKind::Hcf,
+            Problem::Kpack(_) => ContainerKind::Kpack,
             Problem::Slice { .. } => ContainerKind::Slice,
             _ => return None,
         })
@@ -228,6 +230,7 @@ pub(crate) enum Problem {
     NvFatbin(::nv_fatbin::Error),
     Image { entry: String, error: ::nv_fatbin::Error },
     Hcf(::hcf::Error),
+    Kpack(::kpack::Error),
     Bitcode(llvm_bitcode::Error),
     Sycl(sycl::Error),
     SyclTable(sycl_table::Error),
@@ -275,6 +278,7 @@ impl fmt::Display for Problem {
             Self::NvFatbin(error) => error.fmt(f),
             Self::Image { entry, error } => write!(f, "image {}: {error}", printable(entry)),
             Self::Hcf(error) => error.fmt(f),
+            Self::Kpack(error) => error.fmt(f),
             Self::Bitcode(error) => error.fmt(f),
             Self::Sycl(error) => error.fmt(f),
             Self::SyclTable(error) => error.fmt(f),
@@ -291,7 +295,7 @@ impl fmt::Display for Problem {
             Self::ThinMembersTooLarge { name, size, limit } => write!(f, "thin archive member {name}: opening it ({size} bytes) would exceed the limit of {limit} bytes in total",
         name = printable(name)),
             Self::DecompressedInAll { uncompressed_size, limit } => write!(f, "decompressing {uncompressed_size} bytes here would exceed the limit of {limit} bytes in total"),
-            Self::Table { size, limit } => write!(f, "the entry has several images, and a header of {size} bytes: at most {limit} are read"),
+            Self::Table { size, limit } => write!(f, "a table has {size} bytes: at most {limit} are read"),
             Self::TooManyNames { limit } => write!(f, "names and strings exceed the limit of {limit} bytes in total"),
             Self::SectionBeyondEnd { name, start, end, available } => write!(f, "section {name} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}",
         name = printable(name)),

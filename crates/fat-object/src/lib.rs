@@ -210,6 +210,7 @@ mod hcf;
 mod host;
 mod image;
 mod image_target;
+mod kpack;
 mod listing;
 mod model;
 mod nv_fatbin;

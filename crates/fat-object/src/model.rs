@@ -32,6 +32,8 @@ pub enum ContainerKind {
     Concatenated,
     /// An HCF container of AdaptiveCpp.
     Hcf,
+    /// The code objects of a kernel pack of AMD's for one wrapper of a library, for different targets.
+    Kpack,
     /// No container: the file, or the member of an archive, is the image. No [`PathStep`] is of this kind.
     File,
     /// An image that is a container itself, or a host object that carries device code.
@@ -55,6 +57,7 @@ impl ContainerKind {
             ContainerKind::NvFatbin => "nv-fatbin",
             ContainerKind::Concatenated => "concatenated",
             ContainerKind::Hcf => "hcf",
+            ContainerKind::Kpack => "kpack",
             ContainerKind::File => "file",
             ContainerKind::Image => "image",
             ContainerKind::OutsideSections => "outside-sections",

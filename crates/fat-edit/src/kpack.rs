@@ -1,0 +1,143 @@
+//! Kernel packs: entries go, all others keep their bytes.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use ::kpack::{Blobs, Entry, NewKpack, Toc, toc_range};
+use byte_parts::{Part, Source};
+use object_edit::{Output, copy_of};
+use target_id::Target;
+
+use crate::edit::{BundleEdit, Edit, ImageEdit};
+use crate::error::Problem;
+use crate::plan::{Change, ContainerChange, EditPlan, ImageChange};
+use crate::survey::EditableFile;
+
+/// Plans the edit of a kernel pack.
+pub(super) fn plan(
+    contents: &EditableFile,
+    source: &mut Source<'_>,
+    edit: &Edit,
+) -> Result<EditPlan, Problem> {
+    if !matches!(edit.bundles, BundleEdit::Keep) {
+        return Err(Problem::NoBundle);
+    }
+    let is_removal = |edit: &ImageEdit| matches!(edit, ImageEdit::Remove);
+    if !edit.added.is_empty() || !edit.images.values().all(is_removal) {
+        let kind = "kernel packs, but for images that go,";
+        return Err(Problem::Unsupported { path: Vec::new(), kind });
+    }
+    let (toc, blobs) = tables(source)?;
+    let is_gone = |index: usize| edit.images.contains_key(&index);
+    let mut gone: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for container in &contents.containers {
+        let key = container.path.last().map_or("", |step| step.name());
+        for image in contents.images.get(container.images.clone()).unwrap_or_default() {
+            if is_gone(image.index()) {
+                gone.insert((key, image.target().id()));
+            }
+        }
+    }
+    let keeps = |entry: &Entry| !gone.contains(&(entry.key(), entry.arch()));
+    let (new, numbers) = NewKpack::some_of(&toc, keeps);
+    if new.is_empty() && !edit.options.allow_empty {
+        return Err(Problem::NothingLeft { path: Vec::new() });
+    }
+    let parts = match gone.is_empty() {
+        true => copy_of(&(0..contents.size)),
+        false => lay_out(&new, &numbers, &blobs)?,
+    };
+    Ok(EditPlan {
+        parts,
+        derived: Vec::new(),
+        new_images: Vec::new(),
+        input_size: contents.size,
+        containers: containers(contents, &is_gone),
+        images: images(contents, &is_gone),
+        notes: Vec::new(),
+    })
+}
+
+fn tables(source: &mut Source<'_>) -> Result<(Toc, Blobs), Problem> {
+    // The survey has read it before.
+    let changed = |_| Problem::InputChanged;
+    let head = source.peek(&(0..source.len()), 16)?;
+    let table = toc_range(&head, source.len()).map_err(changed)?;
+    let toc = Toc::parse(&source.read_range(&table)?, table.start).map_err(changed)?;
+    let mut blobs = Blobs::new(&toc);
+    while let Some(at) = blobs.next_length() {
+        let mut number = [0; 4];
+        source.read_exact_at(at, &mut number)?;
+        blobs.set_length(u32::from_le_bytes(number)).map_err(changed)?;
+    }
+    Ok((toc, blobs))
+}
+
+/// Returns the new pack: its code objects are ranges of the old one.
+fn lay_out(new: &NewKpack, numbers: &[u64], blobs: &Blobs) -> Result<Output, Problem> {
+    let stored = |number: u64| {
+        let number = usize::try_from(number).ok()?;
+        blobs.ranges().get(number).cloned()
+    };
+    let stored: Vec<Range<u64>> = numbers
+        .iter()
+        .map(|number| stored(*number))
+        .collect::<Option<_>>()
+        .ok_or(Problem::InputChanged)?;
+    let sizes: Vec<u64> = stored.iter().map(|range| range.end - range.start).collect();
+    let layout = new.layout(&sizes).map_err(|_| Problem::InputChanged)?;
+    let mut output = Output::new();
+    for part in layout.iter() {
+        match part {
+            Part::Bytes(bytes) => output.push_bytes(bytes),
+            Part::Zeros(count) => output.push_zeros(count),
+            Part::Input(&n, range) => {
+                let from = stored.get(n).map_or(0, |stored| stored.start);
+                output.append(&copy_of(&(from + range.start..from + range.end)));
+            }
+        }
+    }
+    Ok(output)
+}
+
+fn containers(contents: &EditableFile, is_gone: &impl Fn(usize) -> bool) -> Vec<ContainerChange> {
+    let changes = contents.containers.iter().map(|container| {
+        let images = contents.images.get(container.images.clone()).unwrap_or_default();
+        let [mut stored, mut stored_left, mut size, mut size_left] = [0_u64; 4];
+        let mut left = 0;
+        for image in images {
+            let own =
+                image.compression().map_or(image.size(), |compression| compression.stored_size());
+            (stored, size) = (stored.saturating_add(own), size.saturating_add(image.size()));
+            if !is_gone(image.index()) {
+                left += 1;
+                stored_left = stored_left.saturating_add(own);
+                size_left = size_left.saturating_add(image.size());
+            }
+        }
+        ContainerChange {
+            container: container.index,
+            change: match left {
+                0 => Change::Removed,
+                left if left == images.len() => Change::Kept,
+                _ => Change::Edited,
+            },
+            size_before: stored,
+            size_after: stored_left,
+            uncompressed_before: size,
+            uncompressed_after: size_left,
+        }
+    });
+    changes.collect()
+}
+
+fn images(contents: &EditableFile, is_gone: &impl Fn(usize) -> bool) -> Vec<ImageChange> {
+    let images = contents.images.iter().enumerate().map(|(at, image)| ImageChange {
+        index: Some(image.index()),
+        container: contents.containers_of.get(at).copied().unwrap_or(0),
+        target: Target::clone(image.target()),
+        size_before: image.size(),
+        size_after: (!is_gone(image.index())).then_some(image.size()),
+    });
+    images.collect()
+}

@@ -1,0 +1,134 @@
+//! AMD's kernel packs, as the crate `kpack` reads them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+
+use ::kpack::{Blobs, Entry, Error, Scheme, Toc, toc_range};
+use device_code::FileFormat;
+use target_id::{OffloadKind, Target, Triple};
+
+use crate::context::Context;
+use crate::elf::EM_AMDGPU;
+use crate::error::Problem;
+use crate::image::Description;
+use crate::model::{Compression, ContainerKind, PathStep};
+use crate::opened::{Children, Found, Known, Opened};
+use crate::source::Source;
+
+/// The largest table that is read.
+const MOST_OF_TABLE: u64 = 256 << 20;
+
+/// The keys of a pack: each is a container of the code objects for its targets.
+pub(crate) struct Keys(Found);
+
+/// Opens the pack in the window.
+pub(crate) fn open(
+    cx: &mut Context<'_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+) -> io::Result<Result<Keys, Problem>> {
+    let (toc, blobs) = match tables(cx, source, window)? {
+        Ok(tables) => tables,
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut found = Found::default();
+    for fault in toc.check(&blobs) {
+        found.finding(window.start, fault);
+    }
+    let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut containers: Vec<(PathStep, Found, Range<u64>)> = Vec::new();
+    for entry in toc.entries() {
+        let Some(range) = blobs.range(entry) else { continue };
+        let range =
+            window.start.saturating_add(range.start)..window.start.saturating_add(range.end);
+        let at = *keys.entry(entry.key()).or_insert_with(|| {
+            let step = PathStep::new(ContainerKind::Kpack, entry.key());
+            containers.push((step, Found::default(), range.clone()));
+            containers.len() - 1
+        });
+        let Some((_, images, whole)) = containers.get_mut(at) else { continue };
+        *whole = whole.start.min(range.start)..whole.end.max(range.end);
+        images.image(range.clone(), description(&toc, entry, window, &range));
+    }
+    for (step, images, whole) in containers {
+        found.container(Opened::here(step, whole, Known(images)));
+    }
+    Ok(Ok(Keys(found)))
+}
+
+/// Reads the table of a pack, and the lengths of its frames.
+fn tables(
+    cx: &mut Context<'_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+) -> io::Result<Result<(Toc, Blobs), Problem>> {
+    let head = source.peek(window, 16)?;
+    let table = match toc_range(&head, window.end - window.start) {
+        Ok(table) => table,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let size = table.end - table.start;
+    if size > MOST_OF_TABLE {
+        return Ok(Err(Problem::Table { size, limit: MOST_OF_TABLE }));
+    }
+    if let Err(error) = cx.take_names(size) {
+        return Ok(Err(error));
+    }
+    let place = window.start.saturating_add(table.start)..window.end;
+    let bytes = source.read_range(&place)?;
+    let toc = match Toc::parse(&bytes, table.start) {
+        Ok(toc) => toc,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let mut blobs = Blobs::new(&toc);
+    while let Some(at) = blobs.next_length() {
+        let mut number = [0; 4];
+        source.read_exact_at(window.start.saturating_add(at), &mut number)?;
+        if let Err(error) = blobs.set_length(u32::from_le_bytes(number)) {
+            return Ok(Err(error.into()));
+        }
+    }
+    Ok(Ok((toc, blobs)))
+}
+
+fn description(toc: &Toc, entry: &Entry, window: &Range<u64>, range: &Range<u64>) -> Description {
+    let triple = Some(Triple::parse("amdgcn-amd-amdhsa"));
+    let target = Target::new(Some(OffloadKind::Hip), triple, entry.arch());
+    let mut description = Description::new(ContainerKind::Kpack, target.into());
+    description.info.id = entry.entry_id();
+    description.info.offset_in_container = range.start - window.start;
+    if toc.scheme() == Scheme::Zstd {
+        description.info.compression = Some(Compression {
+            method: "zstd",
+            stored_size: range.end - range.start,
+            uncompressed_size: entry.original_size(),
+        });
+        // The first bytes of compressed code say nothing.
+        description.format = Some(FileFormat::Elf { machine: EM_AMDGPU });
+    }
+    description
+}
+
+impl Children for Keys {
+    fn next(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        match self.0.next() {
+            Some(child) => {
+                found.first(child);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Problem::Kpack(error)
+    }
+}
