@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let looked = inputs.look(limits, threads, "extracting", extract, |file, result| {
         let name = file.name();
         Ok(match result {
-            Ok(0) if file.is_named() && !is_one => {
+            Ok(0) if file.is_named() && !is_one && file.split_host().is_none() => {
                 report::error(&format_args!("{name}: no image matches"));
                 Seen::Faults
             }
@@ -176,7 +176,7 @@ fn extract_from(
         errors: 0,
         extracted,
     };
-    let walked = input::walk_open(input, &args.limits.options(), threads, &mut extractor);
+    let walked = file.walk_open(input, &args.limits.options(), threads, &mut extractor);
     let Extractor { parts, errors, new_permissions, .. } = extractor;
     walked.map_err(|error| reason(&error))?;
     if errors > 0 {

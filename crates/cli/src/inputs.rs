@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use byte_parts::ReadSeek;
-use fat_object::{Summary, Visitor};
+use fat_object::{Container, ContainerKind, Enter, Finding, Image, PathStep, Summary, Visitor};
 use gpu_packages::Member;
 
 use crate::input::Limits;
-use crate::opened::MaxInput;
+use crate::opened::{MaxInput, open_regular};
 use crate::package::{self, Fault, Package};
+use crate::packs::host::Host;
 use crate::parallel::{self, Threads};
+use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::store::{Keep, Store};
 use crate::{Outcome, input, report, style};
@@ -31,6 +33,8 @@ pub(crate) struct Input {
     is_named: bool,
     /// `true` for a package as a whole.
     is_package: bool,
+    /// The name that a split library has in the kernel pack that this is: nothing else in it is looked into.
+    kernel_name: Option<String>,
     /// The name of the package that a member was found in.
     package: Option<String>,
     /// The member or the directory of a package that alone is meant: `pkg/libfoo.so`.
@@ -47,6 +51,7 @@ impl Input {
             store: None,
             is_named: true,
             is_package: false,
+            kernel_name: None,
             package: None,
             member: None,
         }
@@ -107,6 +112,10 @@ impl Input {
         threads: Threads,
         visitor: &mut dyn Visitor,
     ) -> io::Result<Summary> {
+        if self.kernel_name.is_some() {
+            let file = input::open_sized(&self.path, max)?;
+            return self.walk_open(&file, options, threads, visitor);
+        }
         match &self.store {
             Some(store) => fat_object::walk_with_threads(
                 &store.reader(),
@@ -115,6 +124,23 @@ impl Input {
                 visitor,
             ),
             None => input::walk(&self.path, max, options, threads, visitor),
+        }
+    }
+
+    /// Walks the file, which is open: of the kernel pack of a library, only what belongs to that.
+    pub(crate) fn walk_open(
+        &self,
+        file: &File,
+        options: &fat_object::Options,
+        threads: Threads,
+        visitor: &mut dyn Visitor,
+    ) -> io::Result<Summary> {
+        match &self.kernel_name {
+            Some(name) => {
+                let mut visitor = OfLibrary { visitor, name };
+                input::walk_open(file, options, threads, &mut visitor)
+            }
+            None => input::walk_open(file, options, threads, visitor),
         }
     }
 
@@ -387,7 +413,12 @@ impl Input {
             }
             // The work itself complains of files that cannot be read.
             Ok(None) | Err(_) if self.member.is_none() => {
-                return Results { results: vec![Ok((None, work(self, threads)))], members: None };
+                let mut results = vec![Ok((None, work(self, threads)))];
+                results.extend(self.packs().into_iter().map(|pack| {
+                    let result = work(&pack, threads);
+                    Ok((Some(pack), result))
+                }));
+                return Results { results, members: None };
             }
             Ok(None) => {
                 let error = format!("{}: not a package", input::display(&self.path));
@@ -420,6 +451,33 @@ impl Input {
             found.results.insert(0, Ok((Some(whole), result)));
         }
         found
+    }
+
+    /// Returns the kernel packs with the device code of a split library, as far as they are there.
+    fn packs(&self) -> Vec<Input> {
+        let Some(host) = self.split_host() else { return Vec::new() };
+        let name = host.marker.kernel_name();
+        let packs = host.packs().into_iter().map(|path| Input {
+            name: format!("{} -> {}", self.name, input::display(&path)),
+            path,
+            kernel_name: Some(name.to_owned()),
+            ..Input::below(self.root)
+        });
+        packs.collect()
+    }
+
+    /// Returns whether it is a kernel pack that was found by a split library.
+    pub(crate) fn is_pack_of_library(&self) -> bool {
+        self.kernel_name.is_some()
+    }
+
+    /// Returns what a library says whose device code is in kernel packs; `None` for another file.
+    pub(crate) fn split_host(&self) -> Option<Host> {
+        if self.store.is_some() || self.kernel_name.is_some() || !self.path.is_file() {
+            return None;
+        }
+        let file = open_regular(&self.path).ok()?;
+        Host::read(Positioned::new(&file), &self.path).ok()?
     }
 
     /// Does something with each member; `None` if it needs more of them than was kept.
@@ -485,5 +543,42 @@ impl Input {
             true => format!("{package}: {error}"),
             false => format!("{package}:{}: {error}", path.to_string_lossy()),
         }
+    }
+}
+
+/// A visitor that sees nothing of a kernel pack but the code objects of one library.
+struct OfLibrary<'v> {
+    visitor: &'v mut dyn Visitor,
+    name: &'v str,
+}
+
+impl Visitor for OfLibrary<'_> {
+    fn opens(&mut self, container: &Container) -> Enter {
+        let key = container.path().last().map_or("", PathStep::name);
+        let is_other = key.rsplit_once('#').is_none_or(|(name, _)| name != self.name);
+        match container.kind() == ContainerKind::Kpack && is_other {
+            true => Enter::Skip,
+            false => self.visitor.opens(container),
+        }
+    }
+
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        self.visitor.enter(container)
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        self.visitor.image(image)
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        self.visitor.finding(finding)
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.visitor.leave()
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        self.visitor.open_thin_member(name)
     }
 }

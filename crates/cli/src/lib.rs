@@ -39,6 +39,7 @@ mod output;
 mod pack;
 mod package;
 pub mod packager;
+mod packs;
 mod parallel;
 mod payload;
 mod permissions;

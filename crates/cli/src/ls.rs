@@ -184,7 +184,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             }
             // Keep what is printed and what is complained about in order on a shared terminal.
             out.flush()?;
-            Ok(Seen::faults(complain(file.name(), &listing, &summary, &args.selection)))
+            Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
         },
     )?;
     totals.sort(args.sort);
@@ -219,7 +219,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
                 )?;
                 first = false;
             }
-            Ok(Seen::faults(complain(file.name(), &listing, &summary, &args.selection)))
+            Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
         },
     )?;
     writeln!(out, "{}]", if first { "" } else { "\n" })?;
@@ -229,11 +229,12 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
 
 /// Prints the faults of a file; returns `true` if there were any.
 fn complain(
-    file: &str,
+    input: &Input,
     listing: &Listing,
     summary: &io::Result<Summary>,
     selection: &Selection,
 ) -> bool {
+    let file = input.name();
     for (severity, message) in &listing.findings {
         match severity {
             Severity::Error => report::error(&format_args!("{file}: {message}")),
@@ -250,7 +251,12 @@ fn complain(
             if !listing.is_empty() || errors {
                 return errors;
             }
-            match nothing(summary, selection, &listing.passed) {
+            let host = (summary.images == 0).then(|| input.split_host()).flatten();
+            let why = match host {
+                Some(host) => Ok(host.describe()),
+                None => nothing(summary, selection, &listing.passed),
+            };
+            match why {
                 Ok(why) => report::note(&format_args!("{file}: {why}")),
                 Err(why) => {
                     report::error(&format_args!("{file}: {why}"));

@@ -9,13 +9,16 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use device_select::{Device, PtxJit, Runtime, Selection, Unit};
+use device_select::{Device, PtxJit, Runtime, Selection, Unit, Vendor};
 use fat_object::{FileFormat, Severity, Summary};
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::packs::answer::{Answer as PackAnswer, SplitRecord};
+use crate::packs::host::Host;
 use crate::parallel::Threads;
 use crate::store::Keep;
+use crate::style::HEADING;
 use crate::{Outcome, input, ls, report, style, suggest};
 use json::Record;
 use package::Package;
@@ -153,14 +156,32 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     // The members of a package come one after the other.
     let mut package: Option<Package> = None;
     let question = args.question();
-    let read = |file: &Input, threads| File::read(&question, file, threads);
+    let read = |file: &Input, threads| Read::of(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
     let looked = inputs.look(
         (&args.limits, Keep::Heads),
         args.threads,
         "matching",
         read,
-        |input, (file, complaints)| {
+        |input, read| {
+            let (file, complaints) = match read {
+                Read::File(file, complaints) => (file, complaints),
+                Read::Split(host, answers) => {
+                    let seen = Seen::faults(answers.iter().any(|answer| !answer.is_served()));
+                    if args.quiet {
+                        return Ok(seen);
+                    }
+                    if input.is_named() {
+                        let name = style::printable(input.name());
+                        writeln!(out, "{HEADING}{name}{HEADING:#}  {}", host.describe())?;
+                        answers.iter().try_for_each(|answer| answer.print_tried(&mut out))?;
+                    }
+                    answers.iter().try_for_each(|answer| answer.print(&mut out, input.name()))?;
+                    out.flush()?;
+                    return Ok(seen);
+                }
+                Read::Passed => return Ok(Seen::Nothing),
+            };
             if let Some(done) = package.take_if(|done| input.package() != Some(done.name())) {
                 done.print(&mut out)?;
                 out.flush()?;
@@ -219,14 +240,26 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let mut first = true;
     write!(out, "[")?;
     let question = args.question();
-    let read = |file: &Input, threads| File::read(&question, file, threads);
+    let read = |file: &Input, threads| Read::of(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
     let looked = inputs.look(
         (&args.limits, Keep::Heads),
         args.threads,
         "matching",
         read,
-        |input, (file, complaints)| {
+        |input, read| {
+            let (file, complaints) = match read {
+                Read::File(file, complaints) => (file, complaints),
+                Read::Split(_, answers) => {
+                    for answer in &answers {
+                        write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
+                        crate::json::write(&mut out, &SplitRecord::new(input.name(), answer))?;
+                        first = false;
+                    }
+                    return Ok(Seen::faults(answers.iter().any(|answer| !answer.is_served())));
+                }
+                Read::Passed => return Ok(Seen::Nothing),
+            };
             let Some(seen) = File::seen(&question, input, file.as_ref()) else {
                 return Ok(Seen::Nothing);
             };
@@ -246,6 +279,34 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     writeln!(out, "{}]", if first { "" } else { "\n" })?;
     out.flush()?;
     Ok(looked.needing_code())
+}
+
+/// The result of reading a file.
+enum Read {
+    File(Option<File>, Vec<report::Complaint>),
+    /// A library whose device code is in kernel packs, with an answer for each GPU of AMD's.
+    Split(Host, Vec<PackAnswer>),
+    /// A kernel pack of such a library, which speaks for it.
+    Passed,
+}
+
+impl Read {
+    fn of(question: &Question<'_>, file: &Input, threads: Threads) -> Self {
+        if file.is_pack_of_library() {
+            return Read::Passed;
+        }
+        let (found, complaints) = File::read(question, file, threads);
+        let is_empty = found.as_ref().is_some_and(|found| found.summary.images == 0);
+        match is_empty.then(|| file.split_host()).flatten() {
+            Some(host) => {
+                let gpus = question.gpus.iter();
+                let gpus = gpus.filter(|gpu| file.is_named() || gpu.vendor() == Vendor::Amd);
+                let answers = gpus.map(|gpu| PackAnswer::of(&host, gpu)).collect();
+                Read::Split(host, answers)
+            }
+            None => Read::File(found, complaints),
+        }
+    }
 }
 
 /// A file and what becomes of its units.

@@ -9,8 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::help::Group;
 use crate::{
     Outcome, add, bundle, completions, compress, decompress, doctor, extract, fatbin, gpus, help,
-    kernels, ls, manual, match_gpu, native, pack, remove, replace, report, style, thin, unbundle,
-    verify, wrap,
+    kernels, ls, manual, match_gpu, native, pack, packs, remove, replace, report, style, thin,
+    unbundle, verify, wrap,
 };
 
 /// See, extract, edit and verify the GPU code in any file
@@ -64,6 +64,10 @@ enum Command {
     Compress(compress::Args),
     /// Decompress and check bundles, offload binaries and fatbinaries
     Decompress(decompress::Args),
+    /// Move device code of HIP from libraries to kernel packs beside them
+    Split(packs::split::Args),
+    /// Move device code from kernel packs into the library that it was split from
+    Join(packs::join::Args),
     /// Wrap device images in a module that registers them at run time
     Wrap(wrap::Args),
     /// Print a shell completion script
@@ -97,6 +101,8 @@ const GROUPS: [Group; 6] = [
             ("add", &add::MORE),
             ("compress", &compress::MORE),
             ("decompress", &decompress::MORE),
+            ("split", &packs::split::MORE),
+            ("join", &packs::join::MORE),
         ],
     ),
     ("Link", &[("wrap", &wrap::MORE)]),
@@ -160,6 +166,8 @@ pub fn main() -> ExitCode {
         Command::Remove(args) => remove::run(&args),
         Command::Replace(args) => replace::run(&args),
         Command::Add(args) => add::run(&args),
+        Command::Split(args) => packs::split::run(&args),
+        Command::Join(args) => packs::join::run(&args),
         Command::Wrap(args) => wrap::run(&args),
         Command::Completions(args) => {
             completions::run(&args, definition(), &manual::names(&GROUPS))

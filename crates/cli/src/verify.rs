@@ -15,6 +15,7 @@ use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::naming::triple_text;
 use crate::opened::open_regular;
+use crate::packs::host::Host;
 use crate::parallel::Threads;
 use crate::positioned::Positioned;
 use crate::store::Keep;
@@ -83,6 +84,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             for finding in &visitor.findings {
                 writeln!(out, "{shown}: {}", style::printable(finding))?;
             }
+            let is_empty =
+                result.as_ref().is_ok_and(|summary| summary.images == 0 && summary.findings == 0);
+            if let Some(host) = is_empty.then(|| file.split_host()).flatten() {
+                return report_split(&mut out, &shown, &host);
+            }
             let verdict = match result {
                 Ok(summary) if summary.findings > 0 => {
                     return Ok(Seen::Faults);
@@ -105,6 +111,22 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     )?;
     out.flush()?;
     Ok(if args.require_images { looked.needing_code() } else { looked.outcome() })
+}
+
+/// Prints a line for each fault of a library whose device code is in kernel packs, or one if there is none.
+fn report_split(out: &mut impl Write, name: &str, host: &Host) -> io::Result<Seen> {
+    match host.check() {
+        Ok(text) => {
+            writeln!(out, "{name}: ok, {}", style::printable(&text))?;
+            Ok(Seen::Well)
+        }
+        Err(faults) => {
+            for fault in &faults {
+                writeln!(out, "{name}: {}", style::printable(fault))?;
+            }
+            Ok(Seen::Faults)
+        }
+    }
 }
 
 /// The result of a check.

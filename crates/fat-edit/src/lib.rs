@@ -110,6 +110,7 @@ mod plan;
 mod planner;
 mod readers;
 mod rebuild;
+mod recipe;
 mod restore;
 mod sequence;
 mod survey;
@@ -127,6 +128,7 @@ pub use object_form::{
     BUNDLE_SECTIONS, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, object_bundle, remove_bundle_sections,
 };
 pub use plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
+pub use recipe::Recipe;
 pub use survey::{EditableContainer, EditableFile, survey, survey_closed};
 
 /// The first bytes of a file, which tell its format.

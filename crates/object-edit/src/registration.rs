@@ -61,7 +61,7 @@ pub(crate) const HIP_MOVED: Registration = Registration {
 };
 
 pub(crate) const HIPF: u32 = 0x4849_5046;
-pub(crate) const HIPK: u32 = 0x4849_504b;
+pub(crate) const HIPK: u32 = 0x4b50_4948;
 
 /// One wrapper for each fatbinary. Those of version 2 register what was linked for the device, and at run time the fatbinaries
 /// of those of version 1 with it.

@@ -118,7 +118,7 @@ fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
             if file.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
                 return Ok(Seen::Nothing);
             }
-            let seen = Seen::faults(complain(wanted, file.name(), &found));
+            let seen = Seen::faults(complain(wanted, file, &found));
             side.is_read &= is_read(&found);
             side.collected.append(found.collected);
             Ok(seen)

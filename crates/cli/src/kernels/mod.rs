@@ -158,11 +158,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         args.threads,
         "reading",
         collect,
-        |file, found: Found| {
-            if file.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
+        |input, found: Found| {
+            if input.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
                 return Ok(Seen::Nothing);
             }
-            let file = file.name();
+            let file = input.name();
             rules.add(file, &found.collected);
             if args.json {
                 record::write(&mut out, file, &found.collected, &mut is_first)?;
@@ -173,7 +173,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 view::text(&mut out, args, file, &found)?;
             }
             out.flush()?;
-            Ok(Seen::faults(complain(&wanted, file, &found)))
+            Ok(Seen::faults(complain(&wanted, input, &found)))
         },
     )?;
     if args.json {
@@ -188,7 +188,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 /// Prints the faults of a file; returns `true` if there were any.
-fn complain(wanted: &Wanted<'_>, file: &str, found: &Found) -> bool {
+fn complain(wanted: &Wanted<'_>, input: &Input, found: &Found) -> bool {
+    let file = input.name();
     let selection = wanted.selection;
     for finding in &found.faults {
         report::error(&format_args!("{file}: {finding}"));
@@ -207,7 +208,10 @@ fn complain(wanted: &Wanted<'_>, file: &str, found: &Found) -> bool {
                     let condition = selection.condition();
                     Ok(format!("none of its {} images {condition}", summary.images))
                 }
-                false => report::no_images(summary),
+                false => match input.split_host() {
+                    Some(host) => Ok(host.describe()),
+                    None => report::no_images(summary),
+                },
             };
             match why {
                 Ok(why) => report::note(&format_args!("{file}: {why}")),

@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn wrappers_of_moved_code_and_of_other_forms_are_refused() {
         let mut sample = Sample::default();
-        sample.wrappers[1].0 = 0x4849_504b;
+        sample.wrappers[1].0 = 0x4b50_4948;
         assert!(matches!(resolve(&sample), Err(Problem::MovedOut { .. })));
         sample.wrappers[1] = (0x4849_5046, 2, 0);
         let error = resolve(&sample).unwrap_err();

@@ -1,0 +1,258 @@
+//! Libraries without their device code, which lies in kernel packs.
+
+use std::env;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use byte_parts::Source;
+use fat_object::FileFormat;
+use kpack::{Blobs, Marker, Toc, search, toc_range};
+use object_edit::Format;
+
+use crate::input;
+use crate::opened::open_regular;
+use crate::positioned::Positioned;
+
+/// The most bytes that a loader reads of a marker.
+const MOST_OF_MARKER: u64 = 64 << 10;
+/// The largest table of a pack that is read.
+const MOST_OF_TABLE: u64 = 256 << 20;
+
+/// A library without its device code.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) marker: Marker,
+    /// The number of each wrapper, by which its bundle is known in packs.
+    pub(crate) numbers: Vec<u64>,
+    /// Paths of packs count from here.
+    directory: PathBuf,
+}
+
+impl Host {
+    /// Reads the wrappers and the marker of a file; `None` if its device code was not moved out.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading; `InvalidData` for a marker or wrappers that are damaged.
+    pub(crate) fn read(file: Positioned<'_>, path: &Path) -> io::Result<Option<Self>> {
+        let mut source = Source::new(file)?;
+        let window = 0..source.len();
+        let head = source.peek(&window, FileFormat::SNIFF_LEN)?;
+        let format = match FileFormat::sniff(&head) {
+            FileFormat::Elf { .. } => Format::LinkedElf,
+            FileFormat::Coff if head.starts_with(b"MZ") => Format::Pe,
+            _ => return Ok(None),
+        };
+        let wrappers = match object_edit::hip_wrappers(&mut source, &window, format) {
+            Ok(wrappers) if wrappers.iter().any(|wrapper| wrapper.is_moved_out) => wrappers,
+            // Others are told where they matter.
+            Ok(_) => return Ok(None),
+            Err(error) if error.kind() == object_edit::ErrorKind::Read => return Err(error.into()),
+            Err(_) => return Ok(None),
+        };
+        let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+        let target = wrappers.first().and_then(|wrapper| wrapper.target);
+        let target = target.ok_or_else(|| {
+            invalid("device code was moved out, and its wrappers lead to no marker".to_owned())
+        })?;
+        let end = window.end.min(target.saturating_add(MOST_OF_MARKER));
+        let bytes = source.read_range(&(target..end))?;
+        let (marker, _) = Marker::parse(&bytes).map_err(|error| invalid(error.to_string()))?;
+        let numbers = wrappers.iter().map(|wrapper| wrapper.index).collect();
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let directory = real.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Some(Host { marker, numbers, directory }))
+    }
+
+    /// Returns the patterns of the paths of packs that a loader goes through here.
+    pub(crate) fn patterns(&self) -> Vec<String> {
+        let variable = |name| env::var(name).ok();
+        let (list, prefix) = (variable("ROCM_KPACK_PATH"), variable("ROCM_KPACK_PATH_PREFIX"));
+        search::patterns(self.marker.search_paths(), list.as_deref(), prefix.as_deref())
+    }
+
+    /// Returns a path as the system knows it: it is relative to the library.
+    fn path(&self, path: &str) -> PathBuf {
+        let joined = self.directory.join(path);
+        // Without the parts that lead up and down again, if the directory is there.
+        match (joined.parent().map(fs::canonicalize), joined.file_name()) {
+            (Some(Ok(parent)), Some(name)) => parent.join(name),
+            _ => joined,
+        }
+    }
+
+    /// Returns the paths of packs at which a loader looks for a target, in its order, each with the name by which it looks there.
+    pub(crate) fn candidates(&self, target: &str) -> Vec<(String, PathBuf)> {
+        let patterns = self.patterns();
+        let mut found = Vec::new();
+        for subset in search::subsets(target) {
+            for pattern in &patterns {
+                let path = self.path(&search::path(pattern, &subset));
+                found.push((subset.clone(), path));
+            }
+        }
+        found
+    }
+
+    /// Returns the packs that are there, for any target, in the order of their paths.
+    pub(crate) fn packs(&self) -> Vec<PathBuf> {
+        let mut found: Vec<PathBuf> = Vec::new();
+        for pattern in self.patterns() {
+            let path = self.path(&pattern);
+            let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
+            let name = name.to_string_lossy();
+            let Some((start, end)) = name.split_once(search::PLACEHOLDER) else {
+                found.extend(Some(path.clone()).filter(|path| path.is_file()));
+                continue;
+            };
+            let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+            let mut matching: Vec<PathBuf> = entries
+                .filter(|entry| {
+                    let name = entry.file_name();
+                    let name = name.to_string_lossy();
+                    name.len() >= start.len() + end.len()
+                        && name.starts_with(start)
+                        && name.ends_with(end)
+                })
+                .map(|entry| entry.path())
+                .filter(|path| path.is_file())
+                .collect();
+            matching.sort();
+            found.extend(matching);
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        found.retain(|path| seen.insert(path.clone()));
+        found
+    }
+
+    /// Checks that the packs that are there can be read, and have code for each wrapper. Returns what is wrong, or what the library
+    /// is.
+    pub(crate) fn check(&self) -> Result<String, Vec<String>> {
+        let (packs, wrappers) = (self.packs(), self.numbers.len());
+        let wrappers = match wrappers {
+            1 => "1 wrapper".to_owned(),
+            n => format!("{n} wrappers"),
+        };
+        if packs.is_empty() {
+            let patterns = self.patterns().join(", ");
+            return Ok(format!(
+                "{wrappers} without device code, whose kernel packs are not there: {patterns}"
+            ));
+        }
+        let (mut faults, mut left) = (Vec::new(), self.numbers.clone());
+        for path in &packs {
+            match OpenPack::open(path) {
+                Ok(pack) => {
+                    let name = self.marker.kernel_name();
+                    let entries = pack.toc.entries().iter();
+                    let of_library = entries.filter(|entry| entry.kernel_name() == name);
+                    let known: Vec<u64> = of_library.filter_map(kpack::Entry::index).collect();
+                    left.retain(|number| !known.contains(number));
+                }
+                Err(error) => faults.push(error),
+            }
+        }
+        for number in left {
+            let key = search::key(self.marker.kernel_name(), number);
+            faults.push(format!("no kernel pack has code for a wrapper: {key}"));
+        }
+        let packs = match packs.len() {
+            1 => "1 kernel pack".to_owned(),
+            n => format!("{n} kernel packs"),
+        };
+        match faults.is_empty() {
+            true => Ok(format!("{wrappers} with device code in {packs}")),
+            false => Err(faults),
+        }
+    }
+
+    /// Returns what the library is, in words.
+    pub(crate) fn describe(&self) -> String {
+        let patterns = self.patterns();
+        let name = self.marker.kernel_name();
+        format!("its device code is in kernel packs, as {name}: {}", patterns.join(", "))
+    }
+}
+
+/// A pack that is open.
+#[derive(Debug)]
+pub(crate) struct OpenPack {
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    pub(crate) toc: Toc,
+    blobs: Blobs,
+}
+
+impl OpenPack {
+    /// Opens a pack, and reads its table.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading, and those of the pack.
+    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+        let name = input::display(path);
+        let failed = |text: String| format!("{name}: {text}");
+        let file = open_regular(path).map_err(|error| failed(crate::report::reason(&error)))?;
+        let read = || -> io::Result<Result<(Toc, Blobs), kpack::Error>> {
+            let mut source = Source::new(Positioned::new(&file))?;
+            let head = source.peek(&(0..source.len()), 16)?;
+            let table = match toc_range(&head, source.len()) {
+                Ok(table) => table,
+                Err(error) => return Ok(Err(error)),
+            };
+            if table.end - table.start > MOST_OF_TABLE {
+                let text = format!("has a table of more than {MOST_OF_TABLE} bytes");
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+            }
+            let toc = match Toc::parse(&source.read_range(&table)?, table.start) {
+                Ok(toc) => toc,
+                Err(error) => return Ok(Err(error)),
+            };
+            let mut blobs = Blobs::new(&toc);
+            while let Some(at) = blobs.next_length() {
+                let mut number = [0; 4];
+                source.read_exact_at(at, &mut number)?;
+                if let Err(error) = blobs.set_length(u32::from_le_bytes(number)) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok((toc, blobs)))
+        };
+        match read() {
+            Ok(Ok((toc, blobs))) => Ok(OpenPack { path: path.to_owned(), file, toc, blobs }),
+            Ok(Err(error)) => Err(failed(error.to_string())),
+            Err(error) => Err(failed(crate::report::reason(&error))),
+        }
+    }
+
+    /// Returns the place of the stored bytes of an entry.
+    pub(crate) fn range(&self, entry: &kpack::Entry) -> Option<Range<u64>> {
+        self.blobs.range(entry)
+    }
+
+    /// Returns the code object of an entry.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading, and of decompression.
+    pub(crate) fn code(&self, entry: &kpack::Entry) -> Result<Vec<u8>, String> {
+        let name = format!("{}: {} for {}", input::display(&self.path), entry.key(), entry.arch());
+        let range = self.range(entry).ok_or_else(|| format!("{name}: no code"))?;
+        let mut source = Source::new(Positioned::new(&self.file)).map_err(|e| e.to_string())?;
+        let stored = source.read_range(&range).map_err(|error| format!("{name}: {error}"))?;
+        let code = match self.toc.scheme() {
+            kpack::Scheme::Plain => Ok(stored),
+            kpack::Scheme::Zstd => kpack::decompress(&stored, entry.original_size()),
+        };
+        let code = code.map_err(|error| format!("{name}: {error}"))?;
+        match code.len() as u64 == entry.original_size() {
+            true => Ok(code),
+            false => {
+                let (expected, found) = (entry.original_size(), code.len());
+                Err(format!("{name}: expected {expected} bytes of code, found {found}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! `offload join`: device code of HIP moved from kernel packs into the library that it was split from.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::path::PathBuf;
+
+use byte_parts::{Part, Source};
+use ccob::WriteOptions;
+use fat_edit::{EditOptions, EditPlan, NewImage, Recipe, move_in};
+use fat_object::FileFormat;
+use object_edit::{Input, Output};
+
+use super::RECIPE;
+use super::host::{Host, OpenPack};
+use super::split::hash;
+use crate::failure::Failure;
+use crate::help::More;
+use crate::opened::open_regular;
+use crate::output::{How, Outputs};
+use crate::permissions::NewPermissions;
+use crate::positioned::Positioned;
+use crate::progress::Progress;
+use crate::stamp::Stamp;
+use crate::style::{self, HEADING};
+use crate::{Outcome, input, report};
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload join split/libfoo.so -o joined.so",
+            "take code objects from the packs that the library names",
+        ),
+        (
+            "offload join split/libfoo.so split/.kpack/foo_gfx1100.kpack -o joined.so",
+            "take those of one pack only",
+        ),
+        (
+            "offload join split/libfoo.so -o joined.so && offload ls joined.so",
+            "list what it has now",
+        ),
+    ],
+    notes: &[
+        "If the packs note how the library was laid out, and the library is the one that `offload split` wrote, the result is the \
+         file that was split, byte for byte. Otherwise its bundles are made anew, and lie where they were: with more or larger code \
+         objects they need --compress or --grow.",
+    ],
+};
+
+/// Move device code from kernel packs into the library that it was split from
+///
+/// The result is a library that needs no packs. Libraries that AMD's tools have split are not joined.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = MORE.text())]
+pub(crate) struct Args {
+    /// Library without device code
+    #[arg(value_name = "HOST")]
+    host: PathBuf,
+    /// Kernel packs (default: all where the library says)
+    #[arg(value_name = "KPACK")]
+    packs: Vec<PathBuf>,
+    /// Write the result to OUT; - is standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Compress bundles that are made anew
+    #[arg(long)]
+    compress: bool,
+    /// Allow the file to grow; move device code that no longer fits to its end
+    #[arg(long)]
+    grow: bool,
+    /// Allow editing a signed file; remove its signature
+    #[arg(long)]
+    drop_signature: bool,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let name = input::display(&args.host);
+    match join(args) {
+        Ok(()) => Ok(Outcome::Clean),
+        Err(failure) => {
+            failure.report(|complaint| report::error(&format_args!("{name}: {complaint}")))
+        }
+    }
+}
+
+/// A code object in a pack: the pack, and the entry in its table.
+type Place = (usize, usize);
+
+/// The code objects of a library: by the number of the wrapper and the target.
+type Codes = BTreeMap<(u64, String), Place>;
+
+fn join(args: &Args) -> Result<(), Failure> {
+    let file = open_regular(&args.host)?;
+    let stamp = Stamp::of(&file)?;
+    let host = Host::read(Positioned::new(&file), &args.host)?
+        .ok_or_else(|| "its device code is not in kernel packs".to_owned())?;
+    let paths = if args.packs.is_empty() { host.packs() } else { args.packs.clone() };
+    if paths.is_empty() {
+        let patterns = host.patterns().join(", ");
+        return Err(format!("no kernel packs are there: looked for {patterns}").into());
+    }
+    let _progress = Progress::start("joining");
+    let mut packs = Vec::new();
+    for path in &paths {
+        packs.push(OpenPack::open(path)?);
+    }
+    let codes = codes(&host, &packs);
+    if codes.is_empty() {
+        let name = host.marker.kernel_name();
+        return Err(format!("no kernel pack has code of {name}").into());
+    }
+    if let Some((expected, recipe)) = recipe(&host, &packs, stamp.size()) {
+        if let Some(plan) = by_recipe(&recipe, &packs, &codes)?
+            && write(args, &file, stamp, &plan, Some(expected))?
+        {
+            return Ok(());
+        }
+        report::note(
+            &"it is not the library that was split, or packs are missing: its bundles are made anew",
+        );
+    }
+    let plan = anew(args, &file, &host, &packs, &codes)?;
+    write(args, &file, stamp, &plan, None)?;
+    Ok(())
+}
+
+/// Returns the code objects of the library, those of later packs where several have one.
+fn codes(host: &Host, packs: &[OpenPack]) -> Codes {
+    let mut codes = Codes::new();
+    for (pack, open) in packs.iter().enumerate() {
+        for (at, entry) in open.toc.entries().iter().enumerate() {
+            if entry.kernel_name() == host.marker.kernel_name()
+                && let Some(index) = entry.index()
+            {
+                codes.insert((index, entry.arch().to_owned()), (pack, at));
+            }
+        }
+    }
+    codes
+}
+
+/// Returns the way back to the file that was split, with the hash of that, for a host of this size.
+fn recipe(host: &Host, packs: &[OpenPack], size: u64) -> Option<(u64, Recipe)> {
+    let key = format!("{RECIPE}{}", host.marker.kernel_name());
+    let note = packs.iter().find_map(|pack| pack.toc.note(&key))?;
+    let (hash, recipe) = note.split_first_chunk()?;
+    let recipe = Recipe::parse(recipe).filter(|recipe| recipe.host_size() == size)?;
+    Some((u64::from_le_bytes(*hash), recipe))
+}
+
+/// Code objects in a temporary file, one after the other.
+struct Spool {
+    file: File,
+    end: u64,
+    starts: BTreeMap<Place, (u64, u64)>,
+}
+
+impl Spool {
+    fn new() -> io::Result<Self> {
+        Ok(Spool { file: tempfile::tempfile()?, end: 0, starts: BTreeMap::new() })
+    }
+
+    /// Adds a code object, if it is not there; returns its start and its size.
+    fn add(&mut self, packs: &[OpenPack], (pack, at): Place) -> Result<(u64, u64), Failure> {
+        let Some((open, entry)) =
+            packs.get(pack).and_then(|open| Some((open, open.toc.entries().get(at)?)))
+        else {
+            return Err("a kernel pack was changed".to_owned().into());
+        };
+        // Several entries may share one.
+        let first = open.toc.entries().iter().position(|other| other.ordinal() == entry.ordinal());
+        let place = (pack, first.unwrap_or(at));
+        if let Some(known) = self.starts.get(&place) {
+            return Ok(*known);
+        }
+        let code = open.code(entry)?;
+        let start = self.end;
+        self.file.write_all(&code)?;
+        self.end = self.end.saturating_add(code.len() as u64);
+        self.starts.insert(place, (start, code.len() as u64));
+        Ok((start, code.len() as u64))
+    }
+}
+
+/// Plans the file that was split; `None` if a code object is missing.
+fn by_recipe(
+    recipe: &Recipe,
+    packs: &[OpenPack],
+    codes: &Codes,
+) -> Result<Option<EditPlan>, Failure> {
+    let mut spool = Spool::new()?;
+    let mut places = BTreeMap::new();
+    for (wrapper, target, size) in recipe.images() {
+        let Some(place) = codes.get(&(wrapper, target.to_owned())) else { return Ok(None) };
+        let (start, found) = spool.add(packs, *place)?;
+        if found != size {
+            return Ok(None);
+        }
+        places.insert((wrapper, target.to_owned()), start);
+    }
+    let place = |wrapper, target: &str| Some((0, *places.get(&(wrapper, target.to_owned()))?));
+    Ok(recipe.plan(place, vec![NewImage::new(spool.file)]))
+}
+
+/// Plans the library with bundles that are made anew.
+fn anew(
+    args: &Args,
+    file: &File,
+    host: &Host,
+    packs: &[OpenPack],
+    codes: &Codes,
+) -> Result<EditPlan, Failure> {
+    let mut spool = Spool::new()?;
+    let placeholder = host_id(file)?;
+    let (mut contents, mut offsets) = (Output::new(), Vec::new());
+    // Wrappers with the same code objects share a bundle.
+    let mut bundles: BTreeMap<Vec<(String, u64, u64)>, u64> = BTreeMap::new();
+    for number in &host.numbers {
+        let mut entries = vec![(placeholder.clone(), 0, 0)];
+        let of_wrapper = codes.range((*number, String::new())..);
+        for ((_, target), place) in of_wrapper.take_while(|((other, _), _)| other == number) {
+            let entry = packs.get(place.0).and_then(|pack| pack.toc.entries().get(place.1));
+            let id = entry.and_then(kpack::Entry::entry_id);
+            let id = id.unwrap_or_else(|| format!("hipv4-amdgcn-amd-amdhsa--{target}"));
+            let (start, size) = spool.add(packs, *place)?;
+            entries.push((id, start, size));
+        }
+        if let Some(offset) = bundles.get(&entries) {
+            offsets.push(*offset);
+            continue;
+        }
+        let sizes = entries.iter().map(|(id, _, size)| (&**id, *size));
+        let layout = bundle_format::layout(sizes, ALIGN).map_err(|error| error.to_string())?;
+        let next = contents.size().next_multiple_of(ALIGN);
+        contents.pad_to(next);
+        let mut bundle = Output::new();
+        for part in layout.parts.iter() {
+            match part {
+                Part::Bytes(bytes) => bundle.push_bytes(bytes),
+                Part::Zeros(count) => bundle.push_zeros(count),
+                Part::Input(&at, range) => {
+                    let start = entries.get(at).map_or(0, |(_, start, _)| *start);
+                    bundle.push_input(Input::New(0), start + range.start..start + range.end);
+                }
+            }
+        }
+        match args.compress {
+            true => contents.push_vec(compressed(&bundle, &spool)?),
+            false => contents.append(&bundle),
+        }
+        offsets.push(next);
+        bundles.insert(entries, next);
+    }
+    let options =
+        EditOptions::default().with_grow(args.grow).with_drop_signature(args.drop_signature);
+    let images = vec![NewImage::new(spool.file)];
+    move_in(Positioned::new(file), contents, &offsets, images, &options).map_err(|error| {
+        let is_room = error.host().map(object_edit::Error::kind);
+        let option = match is_room {
+            Some(object_edit::ErrorKind::NoRoom) => " (--compress needs less)",
+            Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",
+            _ => "",
+        };
+        format!("{error}{option}").into()
+    })
+}
+
+/// Returns the compressed form of a bundle.
+fn compressed(bundle: &Output, spool: &Spool) -> Result<Vec<u8>, Failure> {
+    let mut source = Source::new(Positioned::new(&spool.file))?;
+    let mut plain = Vec::new();
+    for part in bundle.iter() {
+        match part {
+            Part::Bytes(bytes) => plain.extend_from_slice(bytes),
+            Part::Zeros(count) => {
+                let count = usize::try_from(count).map_err(|error| error.to_string())?;
+                plain.resize(plain.len().saturating_add(count), 0);
+            }
+            Part::Input(_, range) => source.append_range(&range, &mut plain)?,
+        }
+    }
+    let options = WriteOptions::default();
+    Ok(ccob::compress(&plain, &options).map_err(|error| error.to_string())?)
+}
+
+/// Code objects lie at pages, as clang lays them out.
+const ALIGN: u64 = 4096;
+
+/// Returns the entry ID of the host in a bundle for this file.
+fn host_id(file: &File) -> io::Result<String> {
+    let mut source = Source::new(Positioned::new(file))?;
+    let head = source.peek(&(0..source.len()), FileFormat::SNIFF_LEN)?;
+    Ok(match FileFormat::sniff(&head) {
+        FileFormat::Elf { machine: 183 } => "host-aarch64-unknown-linux-gnu-",
+        FileFormat::Elf { .. } => "host-x86_64-unknown-linux-gnu-",
+        _ => "host-x86_64-pc-windows-msvc-",
+    }
+    .to_owned())
+}
+
+/// Writes the file; `false`, and nothing, if its hash is another one than expected.
+fn write(
+    args: &Args,
+    file: &File,
+    stamp: Stamp,
+    plan: &EditPlan,
+    expected: Option<u64>,
+) -> Result<bool, Failure> {
+    let new = NewPermissions::of_input(&file.metadata()?);
+    let mut made = tempfile::tempfile()?;
+    plan.write(Positioned::new(file), &mut made).map_err(|error| error.to_string())?;
+    stamp.check(file)?;
+    if let Some(expected) = expected {
+        made.rewind()?;
+        if hash(&mut made)? != expected {
+            return Ok(false);
+        }
+    }
+    let mut outputs = Outputs::default();
+    outputs.write_new_or_print(&args.output, How { new, replaces: None }, |out| {
+        made.rewind()?;
+        io::copy(&mut made, out)?;
+        Ok(())
+    })?;
+    outputs.commit()?;
+    if args.output.as_os_str() != "-" {
+        let mut out = style::stdout();
+        let path = input::display(&args.output);
+        let path = style::printable(&path);
+        let [before, after] = [stamp.size(), plan.size()].map(style::size);
+        let same = if expected.is_some() { ", the file that was split" } else { "" };
+        writeln!(out, "{HEADING}{path}{HEADING:#}  {before} -> {after}{same}")?;
+        out.flush()?;
+    }
+    Ok(true)
+}
