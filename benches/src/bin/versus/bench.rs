@@ -216,7 +216,7 @@ impl Bench {
     pub(crate) fn same_outputs(&self, command: &Command) -> Result<Option<u64>, Box<dyn Error>> {
         match command.who {
             Who::Ours | Who::Llvm => self.hash_outputs().map(Some),
-            Who::Cp | Who::Zstd | Who::Nvidia => Ok(None),
+            Who::Cp | Who::Zstd | Who::Nvidia | Who::Python => Ok(None),
         }
     }
 
@@ -253,9 +253,10 @@ impl From<&Measurement> for Judged {
     }
 }
 
-/// Paths of `cp` and `zstd`.
+/// Paths of `cp`, `zstd` and `unzip`.
 pub(crate) const CP: &str = "/bin/cp";
 pub(crate) const ZSTD: &str = "/usr/bin/zstd";
+pub(crate) const UNZIP: &str = "/usr/bin/unzip";
 
 /// LLVM's command, with a program that is not there if it is not installed.
 pub(crate) fn theirs(name: &str, tool: &str, args: Vec<OsString>) -> Command {
@@ -299,13 +300,14 @@ fn runs(size: u64, round: f64, overhead: f64) -> usize {
     (least..most + 1).step_by(2).rev().find(fits).unwrap_or(least)
 }
 
-/// Outputs, and their sizes, sorted.
+/// Files of the output, and their sizes, sorted.
 fn outputs(place: &Path) -> Result<Vec<(PathBuf, u64)>, Box<dyn Error>> {
     let mut outputs = Vec::new();
     for entry in fs::read_dir(place)? {
         let entry = entry?;
-        if entry.file_name().as_encoded_bytes().starts_with(b"out") {
-            outputs.push((entry.path(), entry.metadata()?.len()));
+        let metadata = entry.metadata()?;
+        if metadata.is_file() && entry.file_name().as_encoded_bytes().starts_with(b"out") {
+            outputs.push((entry.path(), metadata.len()));
         }
     }
     outputs.sort();

@@ -75,7 +75,7 @@ fn size(text: &str) -> Result<u64, Box<dyn Error>> {
 
 pub(crate) fn help() {
     println!(
-        "Our tools beside LLVM 22's, cp, zstd, llc and cuobjdump: versus [OPTIONS] [OPERATION...]
+        "Our tools beside LLVM 22's, cp, zstd, llc, cuobjdump and Python's wheel: versus [OPTIONS] [OPERATION...]
 
   --max-size SIZE  leave larger inputs out (64K, 16M, 1G)
   --runs N         N runs of each command, instead of 3 to 21 as time allows
@@ -84,7 +84,8 @@ pub(crate) fn help() {
 
 Inputs lie where TMPDIR points: best on a tmpfs (TMPDIR=/dev/shm), for a disk adds its own noise. CODE_OBJECTS names a
 directory of real code objects, of which the ten largest are compressed in the place of generated ones. CUDA names a directory
-with NVIDIA's bin/cuobjdump, by default nvidia in the target directory.
+with NVIDIA's bin/cuobjdump, by default nvidia in the target directory. pip downloads wheels, once; where it cannot, they are not
+measured.
 
 Operations (all, where none is named):"
     );

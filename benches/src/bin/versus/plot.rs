@@ -104,7 +104,7 @@ fn class(figures: &Figures, others: &[Series<'_>]) -> usize {
         Who::Ours => 0,
         Who::Llvm | Who::Nvidia => 1,
         Who::Cp => 2,
-        Who::Zstd => 4,
+        Who::Zstd | Who::Python => 4,
     }
 }
 

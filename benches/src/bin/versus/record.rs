@@ -14,6 +14,8 @@ pub(crate) enum Who {
     /// `cp`, the measure of what only copies, and other programs that do nothing else.
     Cp,
     Zstd,
+    /// Python's packages and `zipfile`, and `unzip`.
+    Python,
 }
 
 /// A command to measure.
@@ -47,7 +49,7 @@ impl Figures {
         median(self.samples.iter().map(|sample| sample.1))
     }
 
-    /// MiB at the peak.
+    /// MiB at the peak, with files in memory that have no name.
     pub(crate) fn memory(&self) -> f64 {
         median(self.samples.iter().map(|sample| sample.2)) / 1024.0
     }
@@ -55,6 +57,11 @@ impl Figures {
     /// Returns the ratio of its time to that of `other`: the median of runs side by side.
     pub(crate) fn ratio(&self, other: &Self) -> f64 {
         median(self.samples.iter().zip(&other.samples).map(|(a, b)| a.0 / b.0))
+    }
+
+    /// Returns the ratio of its CPU time to that of `other`: the median of runs side by side.
+    pub(crate) fn cpu_ratio(&self, other: &Self) -> f64 {
+        median(self.samples.iter().zip(&other.samples).map(|(a, b)| a.1 / b.1))
     }
 }
 

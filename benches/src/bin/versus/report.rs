@@ -36,7 +36,7 @@ pub(crate) fn table(measurement: &Measurement) -> String {
 
 /// Returns whether the size of the output is a result.
 pub(crate) fn compresses(measurement: &Measurement) -> bool {
-    matches!(measurement.operation, "compress" | "compress-library")
+    matches!(measurement.operation, "compress" | "compress-library" | "thin-wheel")
 }
 
 /// A line for a target.

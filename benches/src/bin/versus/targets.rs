@@ -57,6 +57,7 @@ pub(crate) fn note(targets: &mut [Target], key: &str, figure: f64) -> Option<usi
 const CP: &str = " x cp";
 const LLVM: &str = " x faster than LLVM";
 const CUOBJDUMP: &str = " x faster than cuobjdump";
+const BY_HAND: &str = " x less than wheel unpack, thin, wheel pack";
 const MIB: &str = " MiB";
 
 /// All of them.
@@ -143,5 +144,19 @@ pub(crate) fn targets() -> Vec<Target> {
         target("thin cuda memory", "the same: memory", AtMost(32.0), MIB),
         target("extract zstd", "extract 340 MiB from zstd, one core", AtLeast(1.0), CUOBJDUMP),
         target("extract LZ4", "extract 340 MiB from LZ4, one core", AtLeast(1.0), CUOBJDUMP),
+        target(
+            "ls wheel",
+            "ls, a ROCm wheel of 73 MB: CPU time",
+            AtMost(1.0),
+            " x inflating its ELF members",
+        ),
+        target(
+            "thin wheel time",
+            "thin a ROCm wheel of 73 MB to one of nine GPUs: CPU time",
+            AtMost(2.5),
+            " s",
+        ),
+        target("thin wheel memory", "the same: memory", AtMost(150.0), MIB),
+        target("thin wheel by hand", "the same: CPU time", AtLeast(3.0), BY_HAND),
     ]
 }

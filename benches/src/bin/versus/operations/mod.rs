@@ -7,6 +7,7 @@ mod cuda;
 mod inputs;
 mod kernels;
 mod libraries;
+mod packages;
 mod start;
 mod wrapping;
 
@@ -52,6 +53,8 @@ const LIBRARY: u64 = 150_000_000;
 const CUDA_LIBRARY: u64 = 500_000_000;
 /// Size of the code that one core takes out of a CUDA library.
 const CUDA_CODE: u64 = 340 * MIB;
+/// Size of a published wheel for nine GPUs.
+const ROCM_WHEEL: u64 = 73_485_746;
 /// Size of a bundle that is compressed.
 const TEN_GPUS: u64 = 340 * MIB;
 /// Size of a member of an archive: four pieces of code.
@@ -216,5 +219,21 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         space: 4,
         llvm_memory: 0,
         run: cuda::extract,
+    },
+    Operation {
+        name: "ls-wheel",
+        about: "the images in all members of a published wheel listed",
+        sizes: packages::SIZES,
+        space: 1,
+        llvm_memory: 0,
+        run: packages::list,
+    },
+    Operation {
+        name: "thin-wheel",
+        about: "a published wheel reduced to one GPU",
+        sizes: packages::SIZES,
+        space: 22,
+        llvm_memory: 0,
+        run: packages::thin,
     },
 ];
