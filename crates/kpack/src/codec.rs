@@ -30,6 +30,37 @@ pub fn compress(code: &[u8], level: i32) -> Result<Vec<u8>, Error> {
     }
 }
 
+/// The first bytes of a Zstandard frame.
+const FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Returns the size of the contents that a Zstandard frame says it has; `None` if it does not say, or is not a frame. AMD's Python
+/// tools refuse frames without, ROCm's loader reads them.
+///
+/// ```
+/// let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 4, 0x21, 0, 0, b'c', b'o', b'd', b'e'];
+/// assert_eq!(kpack::content_size(&frame), Some(4));
+/// ```
+#[must_use]
+pub fn content_size(frame: &[u8]) -> Option<u64> {
+    // RFC 8878, 3.1.1.1: a descriptor, the window, the number of a dictionary, the size.
+    let (descriptor, rest) = frame.strip_prefix(&FRAME)?.split_first()?;
+    let is_single = descriptor & 0b0010_0000 > 0;
+    let dictionary = [0, 1, 2, 4].get(usize::from(descriptor & 3))?;
+    let rest = rest.get(usize::from(!is_single) + dictionary..)?;
+    match (descriptor >> 6, is_single) {
+        (0, false) => None,
+        (0, true) => rest.first().map(|size| u64::from(*size)),
+        (1, _) => rest.first_chunk().map(|size| u64::from(u16::from_le_bytes(*size)) + 256),
+        (2, _) => rest.first_chunk().map(|size| u32::from_le_bytes(*size).into()),
+        _ => rest.first_chunk().map(|size| u64::from_le_bytes(*size)),
+    }
+}
+
+/// Returns whether the bytes start with a Zstandard frame.
+pub(crate) fn is_frame(bytes: &[u8]) -> bool {
+    bytes.starts_with(&FRAME)
+}
+
 /// Puts the size of the contents into the header of a frame that lacks it. Zstandard's format (RFC 8878), 3.1.1.1.
 #[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
 fn with_size(frame: &[u8], size: u64) -> Vec<u8> {
@@ -45,7 +76,8 @@ fn with_size(frame: &[u8], size: u64) -> Vec<u8> {
     }
 }
 
-/// Decompresses the frame of a code object of this size. Memory: as much, and a window.
+/// Decompresses the frame of a code object of this size. Memory: as much, and a window. The size is what a table says: callers
+/// with a limit compare it before. Frames that do not say their size are read, too.
 ///
 /// # Errors
 ///

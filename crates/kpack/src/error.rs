@@ -22,7 +22,7 @@ struct Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The bytes are no kernel pack.
+    /// The bytes are not a kernel pack.
     Magic,
     /// The version, or the scheme of compression, is not known.
     Unsupported,
@@ -32,6 +32,8 @@ pub enum ErrorKind {
     Malformed,
     /// A loader would not find a code object, though the pack can be read.
     Unreachable,
+    /// The table has more targets than a pack may have.
+    Limit,
     /// A code object cannot be decompressed, or has another size than the table says.
     Codec,
 }

@@ -31,7 +31,7 @@
 //!
 //! # Split libraries
 //!
-//! The wrappers of a library without its device code lead to a [`Marker`], which says where its packs are. [`search`] has the
+//! The [`Wrapper`]s of a library without its device code lead to a [`Marker`], which says where its packs are. [`search`] has the
 //! order in which ROCm's loader looks for a code object.
 //!
 //! # Features
@@ -58,14 +58,17 @@ mod msgpack;
 mod pack;
 pub mod search;
 mod toc;
+mod wrapper;
 mod write;
 
+pub use codec::content_size;
 #[cfg(any(feature = "ruzstd", feature = "zstd"))]
 pub use codec::{compress, decompress};
 pub use error::{Error, ErrorKind};
 pub use marker::Marker;
 pub use pack::{Blobs, HEADER, Kpack, MAGIC, toc_range};
 pub use toc::{Entry, Scheme, Toc};
+pub use wrapper::Wrapper;
 pub use write::{NewKpack, Part};
 
 /// The code of the README compiles and runs.

@@ -12,6 +12,8 @@ use crate::msgpack::{self, Reader};
 /// The most bytes of a marker that ROCm's loader reads.
 const MOST: usize = 64 << 10;
 
+const PATHS: &str = "kpack_search_paths";
+
 /// The marker in a library without its device code: one MessagePack map, to which all its wrappers lead.
 ///
 /// ```
@@ -44,17 +46,22 @@ impl Marker {
     /// # Errors
     ///
     /// [`Truncated`](ErrorKind::Truncated) and [`Malformed`](ErrorKind::Malformed): one of the keys `kpack_search_paths` and
-    /// `kernel_name` is missing, or there is no path.
+    /// `kernel_name` is missing or there twice, or there is no path.
     pub fn parse(bytes: &[u8]) -> Result<(Self, usize), Error> {
         let mut reader = Reader::new(bytes.get(..MOST).unwrap_or(bytes), 0);
         let (mut name, mut paths) = (None, None);
         for _ in 0..reader.map("marker")? {
-            match reader.text("marker: a key")? {
+            let at = reader.offset();
+            let key = reader.text("marker: a key")?;
+            // Loaders take the first, AMD's Python tools the last.
+            if (key == "kernel_name" && name.is_some()) || (key == PATHS && paths.is_some()) {
+                return Err(Error::malformed(at, format!("marker: the key {key} is there twice")));
+            }
+            match key {
                 "kernel_name" => name = Some(reader.text("kernel_name")?.to_string()),
-                "kpack_search_paths" => {
-                    let count = reader.array("kpack_search_paths")?;
-                    let read =
-                        (0..count).map(|_| Ok(reader.text("kpack_search_paths")?.to_string()));
+                PATHS => {
+                    let count = reader.array(PATHS)?;
+                    let read = (0..count).map(|_| Ok(reader.text(PATHS)?.to_string()));
                     paths = Some(read.collect::<Result<Vec<String>, Error>>()?);
                 }
                 _ => {
@@ -65,7 +72,7 @@ impl Marker {
         let missing = |key| Error::malformed(0, format!("marker: expected the key {key}"));
         let kernel_name = name.ok_or_else(|| missing("kernel_name"))?;
         let search_paths = paths.filter(|paths| !paths.is_empty());
-        let search_paths = search_paths.ok_or_else(|| missing("kpack_search_paths"))?;
+        let search_paths = search_paths.ok_or_else(|| missing(PATHS))?;
         Ok((Marker { kernel_name, search_paths }, reader.position()))
     }
 
@@ -86,7 +93,7 @@ impl Marker {
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = Vec::new();
         msgpack::write_map(&mut out, 2);
-        msgpack::write_text(&mut out, "kpack_search_paths");
+        msgpack::write_text(&mut out, PATHS);
         msgpack::write_array(&mut out, self.search_paths.len());
         self.search_paths.iter().for_each(|path| msgpack::write_text(&mut out, path));
         msgpack::write_text(&mut out, "kernel_name");

@@ -47,6 +47,11 @@ impl<'d> Reader<'d> {
         self.at
     }
 
+    /// Returns the bytes that were read since the reader was as `before`.
+    pub(crate) fn since(&self, before: &Self) -> &'d [u8] {
+        self.data.get(before.at..self.at).unwrap_or_default()
+    }
+
     pub(crate) fn is_at_end(&self) -> bool {
         self.at >= self.data.len()
     }
@@ -88,7 +93,7 @@ impl<'d> Reader<'d> {
                 Head::Bytes(len.saturating_add(1))
             }
             0xca | 0xcb => {
-                self.take(4 << low(1).saturating_sub(0))?;
+                self.take(4 << low(1))?;
                 Head::Other
             }
             0xcc..=0xcf => Head::Unsigned(self.number(1 << low(3))?),
@@ -264,10 +269,17 @@ pub(crate) fn write_unsigned(out: &mut Vec<u8>, number: u64) {
     }
 }
 
-/// Returns text that is safe to show.
+/// Returns text that is safe to show, and no longer than a line or two: each fault of a file names its entry.
 pub(crate) fn shown(text: &str) -> String {
-    text.chars().flat_map(char::escape_debug).collect()
+    let mut shown: String = text.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MOST_SHOWN).is_some() {
+        shown.push_str("...");
+    }
+    shown
 }
+
+/// The most characters of a text that errors show.
+const MOST_SHOWN: usize = 160;
 
 #[cfg(test)]
 mod tests {

@@ -52,6 +52,8 @@ pub struct Blobs {
     ranges: Vec<Range<u64>>,
     /// `None` when all are known.
     walk: Option<Walk>,
+    /// Where the last frame ends that is known.
+    rest: Option<u64>,
     end: u64,
 }
 
@@ -67,10 +69,12 @@ impl Blobs {
     #[must_use]
     pub fn new(toc: &Toc) -> Self {
         match toc.scheme() {
-            Scheme::Plain => Blobs { ranges: toc.blobs.clone(), walk: None, end: toc.offset },
+            Scheme::Plain => {
+                Blobs { ranges: toc.blobs.clone(), walk: None, rest: None, end: toc.offset }
+            }
             Scheme::Zstd => {
                 let walk = Walk { at: toc.zstd.start, left: None };
-                Blobs { ranges: Vec::new(), walk: Some(walk), end: toc.zstd.end }
+                Blobs { ranges: Vec::new(), walk: Some(walk), rest: None, end: toc.zstd.end }
             }
         }
     }
@@ -97,6 +101,7 @@ impl Blobs {
                 return Err(Error::malformed(at, text));
             }
             self.walk = (number > 0).then_some(Walk { at: start, left: Some(number) });
+            self.rest = Some(start);
             return Ok(());
         };
         let end = start.saturating_add(number.into());
@@ -109,6 +114,7 @@ impl Blobs {
             return Err(Error::malformed(at, text));
         }
         self.ranges.push(start..end);
+        self.rest = Some(end);
         let left = left.saturating_sub(1);
         if left > 0 {
             if end.saturating_add(4) > self.end {
@@ -119,6 +125,11 @@ impl Blobs {
             self.walk = Some(Walk { at: end, left: Some(left) });
         }
         Ok(())
+    }
+
+    /// Returns where the last frame ends; `None` while frames are missing, and for code that is not compressed.
+    pub(crate) fn rest(&self) -> Option<u64> {
+        self.rest.filter(|_| self.walk.is_none())
     }
 
     /// Returns the ranges that are known, by ordinal.
@@ -182,10 +193,19 @@ impl<'d> Kpack<'d> {
         slice(self.data, &self.blobs.range(entry)?)
     }
 
-    /// Returns all that is wrong with the pack: see [`Toc::check`].
+    /// Returns all that is wrong with the pack: see [`Toc::check`]. Also reads the headers of compressed code objects: each is a
+    /// Zstandard frame, and says the size that the table has. Nothing is decompressed.
     #[must_use]
     pub fn check(&self) -> Vec<Error> {
-        self.toc.check(&self.blobs)
+        let mut faults = self.toc.check(&self.blobs);
+        if self.toc.scheme() == Scheme::Zstd {
+            for entry in self.toc.entries() {
+                let frame = self.blobs.range(entry);
+                let frame = frame.and_then(|range| Some((range.start, slice(self.data, &range)?)));
+                faults.extend(frame.and_then(|(at, frame)| entry.frame_fault(at, frame)));
+            }
+        }
+        faults
     }
 }
 

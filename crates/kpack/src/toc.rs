@@ -1,12 +1,15 @@
 //! The table of a pack.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::btree_map::Entry as Slot;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::codec::{content_size, is_frame};
 use crate::error::{Error, ErrorKind};
 use crate::msgpack::{Reader, shown};
 use crate::pack::Blobs;
@@ -31,6 +34,22 @@ impl Scheme {
     }
 }
 
+/// The most targets of a pack. AMD has fewer than a hundred processors, with a few settings of features each.
+const MOST_ARCHS: usize = 1 << 16;
+
+/// The keys of a table that the format knows.
+pub(crate) const KNOWN: [&str; 9] = [
+    "format_version",
+    "group_name",
+    "gfx_arch_family",
+    "gfx_arches",
+    "toc",
+    "compression_scheme",
+    "blobs",
+    "zstd_offset",
+    "zstd_size",
+];
+
 /// The table of a pack.
 #[derive(Clone, Debug)]
 pub struct Toc {
@@ -39,6 +58,8 @@ pub struct Toc {
     pub(crate) archs: Vec<String>,
     pub(crate) scheme: Scheme,
     pub(crate) entries: Vec<Entry>,
+    /// The keys of entries, with the numbers of their entries in the order of targets. Of one target's the last counts.
+    by_key: BTreeMap<Arc<str>, Vec<usize>>,
     /// Keys that are not known, with their values.
     pub(crate) others: Vec<(String, Vec<u8>)>,
     pub(crate) blobs: Vec<Range<u64>>,
@@ -51,18 +72,47 @@ pub struct Toc {
 /// A code object in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    pub(crate) key: String,
+    /// Shared by the entries of a key: a long key with many targets costs no more than its bytes in the file.
+    pub(crate) key: Arc<str>,
     pub(crate) arch: String,
     pub(crate) kind: String,
     pub(crate) ordinal: u64,
     pub(crate) original_size: u64,
     /// The map `metadata`.
     pub(crate) metadata: Option<Vec<u8>>,
+    /// Keys that are not known, with their values, one after the other, and their number.
+    pub(crate) others: (usize, Vec<u8>),
     /// The place in the table.
     offset: u64,
+    /// Whether `gfx_arches` has the target.
+    is_listed: bool,
 }
 
 impl Entry {
+    /// Returns what errors call it.
+    fn name(&self) -> String {
+        format!("{} for {}", shown(&self.key), shown(&self.arch))
+    }
+
+    /// Returns what is wrong with the header of its frame, which lies at this place.
+    pub(crate) fn frame_fault(&self, at: u64, frame: &[u8]) -> Option<Error> {
+        let fault = |kind, text: String| {
+            Some(Error::new(kind, at, format!("toc: {}: {text}", self.name())))
+        };
+        match content_size(frame) {
+            Some(size) if size == self.original_size => None,
+            Some(size) => fault(
+                ErrorKind::Codec,
+                format!("expected a frame of {} bytes of code, found {size}", self.original_size),
+            ),
+            None if is_frame(frame) => {
+                let text = "the frame does not say its size, so that AMD's Python tools refuse it";
+                fault(ErrorKind::Unreachable, text.to_string())
+            }
+            None => fault(ErrorKind::Codec, "expected a Zstandard frame".to_string()),
+        }
+    }
+
     /// Returns the key: `lib/libfoo.so#0`.
     #[must_use]
     pub fn key(&self) -> &str {
@@ -75,10 +125,14 @@ impl Entry {
         self.key.rsplit_once('#').map_or(&self.key, |(name, _)| name)
     }
 
-    /// Returns the number of the wrapper that it was registered by; `None` if the key has none.
+    /// Returns the number of the wrapper that it was registered by; `None` if the key does not end in `#` and a number of 32 bits
+    /// as loaders write it: decimal, without sign and leading zeros.
     #[must_use]
     pub fn index(&self) -> Option<u64> {
-        self.key.rsplit_once('#')?.1.parse().ok()
+        let digits = self.key.rsplit_once('#')?.1;
+        let is_canonical = digits == "0" || digits.starts_with(|c| ('1'..='9').contains(&c));
+        let index: u32 = digits.parse().ok().filter(|_| is_canonical)?;
+        Some(index.into())
     }
 
     /// Returns the target: `gfx942:xnack+`.
@@ -87,7 +141,7 @@ impl Entry {
         &self.arch
     }
 
-    /// Returns the type, which is `hsaco` in all packs.
+    /// Returns the type, which is `hsaco` in all packs; empty if the entry has none.
     #[must_use]
     pub fn kind(&self) -> &str {
         &self.kind
@@ -103,6 +157,12 @@ impl Entry {
     #[must_use]
     pub fn original_size(&self) -> u64 {
         self.original_size
+    }
+
+    /// Returns the MessagePack map `metadata`, as it is in the table; `None` if the entry has none.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&[u8]> {
+        self.metadata.as_deref()
     }
 
     /// Returns the bundle entry ID that the code object had, if its splitter noted it.
@@ -134,6 +194,7 @@ impl Toc {
             archs: Vec::new(),
             scheme: Scheme::Plain,
             entries: Vec::new(),
+            by_key: BTreeMap::new(),
             others: Vec::new(),
             blobs: Vec::new(),
             zstd: 0..0,
@@ -155,7 +216,14 @@ impl Toc {
                 "group_name" => toc.group = reader.text(key)?.to_string(),
                 "gfx_arch_family" => toc.family = reader.text(key)?.to_string(),
                 "gfx_arches" => {
-                    for _ in 0..reader.array(key)? {
+                    let (at, count) = (reader.offset(), reader.array(key)?);
+                    if count > MOST_ARCHS {
+                        let text = format!(
+                            "gfx_arches: expected at most {MOST_ARCHS} targets, found {count}"
+                        );
+                        return Err(Error::new(ErrorKind::Limit, at, text));
+                    }
+                    for _ in 0..count {
                         toc.archs.push(reader.text(key)?.to_string());
                     }
                 }
@@ -184,6 +252,7 @@ impl Toc {
             let text = format!("kernel pack: expected the key {key} in the table");
             return Err(Error::malformed(offset, text));
         }
+        toc.sort();
         toc.zstd.end = toc.zstd.start.saturating_add(zstd_size);
         let is_outside = toc.zstd.start < 16 || toc.zstd.end > offset || zstd_size < 4;
         if toc.scheme == Scheme::Zstd && is_outside {
@@ -207,17 +276,45 @@ impl Toc {
         }
     }
 
+    /// Sorts the entries of each key, and notes which targets loaders look for.
+    fn sort(&mut self) {
+        let archs: BTreeSet<&str> = self.archs.iter().map(String::as_str).collect();
+        for entry in &mut self.entries {
+            entry.is_listed = archs.contains(&*entry.arch);
+        }
+        let entries = &self.entries;
+        for numbers in self.by_key.values_mut() {
+            numbers.sort_by_key(|n| entries.get(*n).map(|entry| &entry.arch));
+            let pairs = numbers.iter().zip(numbers.iter().skip(1));
+            for (one, other) in
+                pairs.filter_map(|(a, b)| Some((entries.get(*a)?, entries.get(*b)?)))
+            {
+                if one.arch == other.arch {
+                    self.doubled.push((other.offset, other.name()));
+                }
+            }
+        }
+    }
+
     fn read_entries(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
-        let mut seen = BTreeSet::new();
         for _ in 0..reader.map("toc")? {
-            let key = reader.text("toc: a key")?;
+            let at = reader.offset();
+            let key: Arc<str> = reader.text("toc: a key")?.into();
+            let numbers = match self.by_key.entry(key.clone()) {
+                Slot::Vacant(slot) => slot.insert(Vec::new()),
+                Slot::Occupied(slot) => {
+                    self.doubled.push((at, shown(&key)));
+                    slot.into_mut()
+                }
+            };
             for _ in 0..reader.map("toc: the targets of a key")? {
                 let offset = reader.offset();
                 let arch = reader.text("toc: a target")?;
-                if !seen.insert((key, arch)) {
-                    self.doubled.push((offset, format!("{} for {}", shown(key), shown(arch))));
+                let (entry, doubled) = read_entry(reader, &key, arch, offset)?;
+                if let Some(doubled) = doubled {
+                    self.doubled.push((offset, format!("{}: {doubled}", entry.name())));
                 }
-                let entry = read_entry(reader, key, arch, offset)?;
+                numbers.push(self.entries.len());
                 self.entries.push(entry);
             }
         }
@@ -286,10 +383,16 @@ impl Toc {
     /// target is none of [`archs`](Self::archs).
     #[must_use]
     pub fn find(&self, key: &str, arch: &str) -> Option<&Entry> {
-        let is_listed = self.archs.iter().any(|listed| listed == arch);
-        // Of doubled entries the last counts.
-        let entry = self.entries.iter().rev().find(|entry| entry.key == key && entry.arch == arch);
-        entry.filter(|_| is_listed)
+        let numbers = self.by_key.get(key)?;
+        let end = numbers
+            .partition_point(|n| self.entries.get(*n).is_some_and(|entry| &*entry.arch <= arch));
+        let entry = self.entries.get(*numbers.get(end.checked_sub(1)?)?)?;
+        (entry.arch == arch && entry.is_listed).then_some(entry)
+    }
+
+    /// Returns whether a loader looks for this target in the pack.
+    pub(crate) fn is_listed(&self, arch: &str) -> bool {
+        self.archs.iter().any(|listed| listed == arch)
     }
 
     /// Returns the value of a key of the table that the format does not know, such as one of [`NewKpack::note`](crate::NewKpack::note).
@@ -301,7 +404,7 @@ impl Toc {
 
     /// Returns all that is wrong with a pack that can be read: entries without code, or whose size contradicts it; keys and targets
     /// that are there twice; targets that a loader does not look for; keys without a number; code that overlaps, or that no entry
-    /// names.
+    /// names; bytes after the last frame. Faults that only keep code from being used are [`Unreachable`](ErrorKind::Unreachable).
     #[must_use]
     pub fn check(&self, blobs: &Blobs) -> Vec<Error> {
         let mut faults = Vec::new();
@@ -311,9 +414,9 @@ impl Toc {
         }
         let mut named = vec![false; ranges.len()];
         for entry in &self.entries {
-            let name = format!("toc: {} for {}", shown(&entry.key), shown(&entry.arch));
-            let fault =
-                |kind, text: String| Error::new(kind, entry.offset, format!("{name}: {text}"));
+            let fault = |kind, text: String| {
+                Error::new(kind, entry.offset, format!("toc: {}: {text}", entry.name()))
+            };
             let place = usize::try_from(entry.ordinal).unwrap_or(usize::MAX);
             match (ranges.get(place), named.get_mut(place)) {
                 (Some(range), Some(named)) => {
@@ -338,7 +441,7 @@ impl Toc {
                 let text = "expected a key that ends in # and a number".to_string();
                 faults.push(fault(ErrorKind::Unreachable, text));
             }
-            if !self.archs.contains(&entry.arch) {
+            if !entry.is_listed {
                 let text = "gfx_arches lacks the target, so that no loader looks here".to_string();
                 faults.push(fault(ErrorKind::Unreachable, text));
             }
@@ -359,6 +462,13 @@ impl Toc {
             let text = format!("kernel pack: no entry names code {ordinal}");
             faults.push(Error::new(ErrorKind::Unreachable, range.start, text));
         }
+        if let Some(rest) = blobs.rest().filter(|rest| *rest < self.offset) {
+            let text = format!(
+                "kernel pack: expected the table after the last frame, found {} more bytes",
+                self.offset - rest
+            );
+            faults.push(Error::new(ErrorKind::Unreachable, rest, text));
+        }
         faults
     }
 }
@@ -378,18 +488,32 @@ fn scheme(reader: &mut Reader<'_>) -> Result<Scheme, Error> {
     }
 }
 
-fn read_entry(reader: &mut Reader<'_>, key: &str, arch: &str, offset: u64) -> Result<Entry, Error> {
+/// Reads an entry, and returns it with a key that it has twice.
+fn read_entry(
+    reader: &mut Reader<'_>,
+    key: &Arc<str>,
+    arch: &str,
+    offset: u64,
+) -> Result<(Entry, Option<&'static str>), Error> {
     let (mut kind, mut ordinal, mut size, mut metadata) = (None, None, None, None);
+    let (mut others, mut doubled) = ((0, Vec::new()), None);
     for _ in 0..reader.map("toc: an entry")? {
-        match reader.text("toc: a key of an entry")? {
-            "type" => kind = Some(reader.text("type")?.to_string()),
-            "ordinal" => ordinal = Some(reader.unsigned("ordinal")?),
-            "original_size" => size = Some(reader.unsigned("original_size")?),
-            "metadata" => metadata = Some(reader.skip()?.to_vec()),
+        let from = reader.clone();
+        let is_again = match reader.text("toc: a key of an entry")? {
+            "type" => kind.replace(reader.text("type")?.to_string()).map(|_| "type"),
+            "ordinal" => ordinal.replace(reader.unsigned("ordinal")?).map(|_| "ordinal"),
+            "original_size" => {
+                size.replace(reader.unsigned("original_size")?).map(|_| "original_size")
+            }
+            "metadata" => metadata.replace(reader.skip()?.to_vec()).map(|_| "metadata"),
             _ => {
                 reader.skip()?;
+                others.0 += 1;
+                others.1.extend_from_slice(reader.since(&from));
+                None
             }
-        }
+        };
+        doubled = doubled.or(is_again);
     }
     let (Some(ordinal), Some(original_size)) = (ordinal, size) else {
         let text = format!(
@@ -399,14 +523,9 @@ fn read_entry(reader: &mut Reader<'_>, key: &str, arch: &str, offset: u64) -> Re
         );
         return Err(Error::malformed(offset, text));
     };
-    let kind = kind.unwrap_or_default();
-    Ok(Entry {
-        key: key.to_string(),
-        arch: arch.to_string(),
-        kind,
-        ordinal,
-        original_size,
-        metadata,
-        offset,
-    })
+    let (key, arch, kind) = (key.clone(), arch.to_string(), kind.unwrap_or_default());
+    let is_listed = false;
+    let entry =
+        Entry { key, arch, kind, ordinal, original_size, metadata, others, offset, is_listed };
+    Ok((entry, doubled))
 }

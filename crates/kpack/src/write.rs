@@ -1,16 +1,17 @@
 //! A new pack.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use byte_parts::Parts;
 
 use crate::error::{Error, ErrorKind};
-use crate::msgpack::{write_array, write_bytes, write_map, write_text, write_unsigned};
+use crate::msgpack::{shown, write_array, write_bytes, write_map, write_text, write_unsigned};
 use crate::pack::{HEADER, MAGIC};
-use crate::toc::{Entry, Scheme, Toc};
+use crate::toc::{Entry, KNOWN, Scheme, Toc};
 
 /// A pack to be written. The bytes are those that AMD's tools make of the same code objects.
 #[derive(Clone, Debug)]
@@ -27,12 +28,15 @@ pub struct NewKpack {
 
 #[derive(Clone, Debug)]
 struct New {
-    key: String,
+    key: Arc<str>,
     arch: String,
     kind: String,
     ordinal: u64,
     original_size: u64,
     metadata: Option<Vec<u8>>,
+    others: (usize, Vec<u8>),
+    /// Whether it comes from another pack, whose faults it keeps.
+    is_copy: bool,
 }
 
 /// A part of a new pack: bytes, zeros, or the stored bytes of a code object, which are an input by their number.
@@ -81,31 +85,44 @@ impl NewKpack {
             self.archs.push(arch.to_string());
         }
         self.entries.push(New {
-            key: crate::search::key(kernel_name, wrapper),
+            key: crate::search::key(kernel_name, wrapper).into(),
             arch: arch.to_string(),
             kind: "hsaco".to_string(),
             ordinal,
             original_size: size,
             metadata: None,
+            others: (0, Vec::new()),
+            is_copy: false,
         });
     }
 
     /// Notes the bundle entry ID of the entry that was added last.
     pub fn set_entry_id(&mut self, id: &str) {
+        self.set_metadata(&[("target", id)]);
+    }
+
+    /// Sets the metadata of the entry that was added last. AMD's splitter of build trees writes `target`, a bundle entry ID, and
+    /// `source_prefix`.
+    pub fn set_metadata(&mut self, pairs: &[(&str, &str)]) {
         if let Some(entry) = self.entries.last_mut() {
             let mut metadata = Vec::new();
-            write_map(&mut metadata, 1);
-            write_text(&mut metadata, "target");
-            write_text(&mut metadata, id);
+            write_map(&mut metadata, pairs.len());
+            for (key, value) in pairs {
+                write_text(&mut metadata, key);
+                write_text(&mut metadata, value);
+            }
             entry.metadata = Some(metadata);
         }
     }
 
-    /// Keeps bytes under a key of the table that loaders do not know, and skip.
+    /// Keeps bytes under a key of the table that loaders do not know, and skip. Replaces the value that the key had.
     pub fn note(&mut self, key: &str, bytes: &[u8]) {
         let mut value = Vec::new();
         write_bytes(&mut value, bytes);
-        self.others.push((key.to_string(), value));
+        match self.others.iter_mut().find(|(other, _)| other == key) {
+            Some((_, old)) => *old = value,
+            None => self.others.push((key.to_string(), value)),
+        }
     }
 
     /// Returns a pack with some entries of another, and the numbers that their code objects have there, by the new ones.
@@ -139,9 +156,12 @@ impl NewKpack {
             ordinal: number(entry.ordinal()),
             original_size: entry.original_size,
             metadata: entry.metadata.clone(),
+            others: entry.others.clone(),
+            is_copy: true,
         });
         let entries: Vec<New> = entries.collect();
-        let is_left = |arch: &&String| kept.iter().any(|entry| entry.arch == **arch);
+        let left: BTreeSet<&str> = kept.iter().map(|entry| &*entry.arch).collect();
+        let is_left = |arch: &&String| left.contains(arch.as_str());
         let new = NewKpack {
             group: toc.group.clone(),
             family: toc.family.clone(),
@@ -171,13 +191,15 @@ impl NewKpack {
     ///
     /// # Errors
     ///
-    /// [`Malformed`](ErrorKind::Malformed): a size is missing, or larger than 4 GiB; a key has a target twice.
+    /// [`Malformed`](ErrorKind::Malformed): a size is missing, larger than 4 GiB, or of code that is not compressed another than
+    /// that of its entry; an entry has the number of no code object; a key has a target twice; a note has a key of the format.
     pub fn layout(&self, sizes: &[u64]) -> Result<Parts, Error> {
         if sizes.len() as u64 != self.count {
             let text =
                 format!("expected sizes of {} code objects, found {}", self.count, sizes.len());
             return Err(Error::malformed(0, text));
         }
+        self.check(sizes)?;
         let mut parts = Parts::new();
         let mut blobs = Vec::new();
         let mut blob = Parts::new();
@@ -198,6 +220,34 @@ impl NewKpack {
         parts.append(&blob);
         parts.push_vec(self.table(&blobs, sizes, blob.size())?);
         Ok(parts)
+    }
+
+    fn check(&self, sizes: &[u64]) -> Result<(), Error> {
+        let is_plain = self.scheme == Scheme::Plain;
+        for entry in &self.entries {
+            let stored = usize::try_from(entry.ordinal).ok().and_then(|n| sizes.get(n));
+            let fault = |text: String| {
+                let (key, arch) = (shown(&entry.key), shown(&entry.arch));
+                Err(Error::malformed(0, format!("{key} for {arch}: {text}")))
+            };
+            match stored {
+                None => {
+                    let (count, found) = (self.count, entry.ordinal);
+                    return fault(format!("expected an ordinal below {count}, found {found}"));
+                }
+                Some(stored) if is_plain && !entry.is_copy && *stored != entry.original_size => {
+                    let expected = entry.original_size;
+                    return fault(format!("expected {expected} bytes of code, found {stored}"));
+                }
+                Some(_) => {}
+            }
+        }
+        match self.others.iter().find(|(key, _)| KNOWN.contains(&&**key)) {
+            Some((key, _)) => {
+                Err(Error::malformed(0, format!("note: the key {key} is one of the format's")))
+            }
+            None => Ok(()),
+        }
     }
 
     fn table(&self, blobs: &[u64], sizes: &[u64], blob: u64) -> Result<Vec<u8>, Error> {
@@ -263,9 +313,13 @@ impl NewKpack {
             write_map(out, entries.len());
             for entry in &entries {
                 write_text(out, &entry.arch);
-                write_map(out, 3 + usize::from(entry.metadata.is_some()));
-                write_text(out, "type");
-                write_text(out, &entry.kind);
+                let (others, bytes) = &entry.others;
+                let known = [true, true, !entry.kind.is_empty(), entry.metadata.is_some()];
+                write_map(out, known.iter().filter(|is_there| **is_there).count() + others);
+                if !entry.kind.is_empty() {
+                    write_text(out, "type");
+                    write_text(out, &entry.kind);
+                }
                 write_text(out, "ordinal");
                 write_unsigned(out, entry.ordinal);
                 write_text(out, "original_size");
@@ -274,12 +328,13 @@ impl NewKpack {
                     write_text(out, "metadata");
                     out.extend_from_slice(metadata);
                 }
+                out.extend_from_slice(bytes);
             }
             entries.sort_by_key(|entry| &entry.arch);
             let doubled =
                 entries.iter().zip(entries.iter().skip(1)).find(|(a, b)| a.arch == b.arch);
             if let Some((entry, _)) = doubled {
-                let text = format!("{key} has code for {} twice", entry.arch);
+                let text = format!("{} has code for {} twice", shown(key), shown(&entry.arch));
                 return Err(Error::malformed(0, text));
             }
         }

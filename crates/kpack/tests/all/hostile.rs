@@ -64,7 +64,8 @@ fn numbers_that_lie_are_errors() {
     // One frame fewer: an entry has no code.
     let pack = with(64, &[2]);
     let faults = Kpack::parse(&pack).unwrap().check();
-    assert_eq!(faults.len(), 1);
+    assert_eq!(faults.len(), 2);
+    assert!(faults[1].to_string().contains("expected the table after the last frame, found "));
     assert!(
         faults[0].to_string().contains("expected an ordinal below 2, found 2"),
         "{}",
@@ -146,4 +147,131 @@ fn tables_that_lack_something_are_errors() {
     );
     fails(Scheme::Zstd, b"\xa9zstd_size", b"\xa9zstd-size", "expected the key zstd_size");
     fails(Scheme::Plain, b"\xa3toc\x82", b"\xa3toc\x92", "toc: expected a map, found an array");
+}
+
+fn text(text: &str) -> Vec<u8> {
+    [&[0xdb][..], &(text.len() as u32).to_be_bytes(), text.as_bytes()].concat()
+}
+
+/// A pack without code: a table with these values of `gfx_arches` and `toc`.
+fn empty(archs: &[u8], toc: &[u8]) -> Vec<u8> {
+    let table = [
+        &[0x86][..],
+        &text("group_name"),
+        &text("g"),
+        &text("gfx_arch_family"),
+        &text("f"),
+        &text("gfx_arches"),
+        archs,
+        &text("toc"),
+        toc,
+        &text("compression_scheme"),
+        &text("none"),
+        &text("blobs"),
+        &[0x90],
+    ];
+    [&b"KPAK\x01\0\0\0\x40\0\0\0\0\0\0\0"[..], &[0; 48], &table.concat()].concat()
+}
+
+#[test]
+fn a_long_key_with_many_targets_takes_its_bytes_once() {
+    // With a copy of the key for each target, or for each fault: 40 GB.
+    let count = 20_000_u32;
+    let mut toc =
+        [&[0x81][..], &text(&"k".repeat(1 << 20)), &[0xdf], &count.to_be_bytes()].concat();
+    for n in 0..count {
+        toc.extend(text(&n.to_string()));
+        toc.extend(b"\x82\xa7ordinal\x00\xadoriginal_size\x00");
+    }
+    let bytes = empty(&[0x90], &toc);
+    let pack = Kpack::parse(&bytes).unwrap();
+    assert_eq!(pack.toc().entries().len(), count as usize);
+    let faults = pack.check();
+    assert_eq!(faults.len(), 3 * count as usize);
+    assert!(faults.iter().all(|fault| fault.to_string().len() < 400));
+    let (new, _) = kpack::NewKpack::some_of(pack.toc(), |_| true);
+    assert!(new.layout(&[0]).unwrap().size() < bytes.len() as u64);
+}
+
+#[test]
+fn targets_are_few() {
+    let archs =
+        |count: u32| [&[0xdd][..], &count.to_be_bytes(), &vec![0xa0; count as usize]].concat();
+    assert!(Kpack::parse(&empty(&archs(1 << 16), &[0x80])).is_ok());
+    let error = Kpack::parse(&empty(&archs((1 << 16) + 1), &[0x80])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert!(error.to_string().starts_with("gfx_arches: expected at most 65536"), "{error}");
+}
+
+#[test]
+fn tables_are_read_without_recursion_and_without_trust_in_counts() {
+    let fails =
+        |archs: &[u8], toc: &[u8]| Kpack::parse(&empty(archs, toc)).unwrap_err().to_string();
+    for count in [&[0xdd, 0xff, 0xff, 0xff, 0xff][..], &[0xdc, 0xff, 0xff]] {
+        let text = fails(count, &[0x80]);
+        assert!(text.contains("values do not fit in the"), "{text}");
+    }
+    let text = fails(&[0x90], &[0xdf, 0x80, 0, 0, 0]);
+    assert!(text.contains("values do not fit in the"), "{text}");
+    // Nested in an unknown key of an entry.
+    let entry = |value: &[u8]| {
+        let start = b"\x81\xa1k\x81\xa1a\x83\xa7ordinal\x00\xadoriginal_size\x00\xa1x";
+        [&start[..], value].concat()
+    };
+    let text = fails(&[0x90], &entry(&[0x91; 100_000]));
+    assert!(text.contains("more than 16 values in each other"), "{text}");
+    assert!(Kpack::parse(&empty(&[0x90], &entry(&[&[0x91; 16][..], &[0xc0]].concat()))).is_ok());
+}
+
+#[test]
+fn keys_that_are_there_twice_are_found() {
+    let entry = b"\x82\xa7ordinal\x00\xadoriginal_size\x00";
+    let faults = |toc: &[u8]| -> Vec<String> {
+        let bytes = empty(b"\x91\xa1a", toc);
+        let pack = Kpack::parse(&bytes).unwrap();
+        // Of all faults those that are about keys.
+        let faults = pack.check().into_iter().filter(|fault| fault.to_string().contains("twice"));
+        faults.map(|fault| format!("{:?} {fault}", fault.kind())).collect()
+    };
+    // A key with one target each: loaders see both, AMD's Python tools the last.
+    let found = faults(&[b"\x82\xa3k#0\x81\xa1a", &entry[..], b"\xa3k#0\x81\xa1b", entry].concat());
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("Malformed toc: k#0 is there twice"), "{found:?}");
+    // The same target again, before and after others: the last counts.
+    let other = b"\x82\xa7ordinal\x01\xadoriginal_size\x00";
+    let toc = [&b"\x81\xa3k#0\x83\xa1a"[..], entry, b"\xa1b", entry, b"\xa1a", other].concat();
+    let found = faults(&toc);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("Malformed toc: k#0 for a is there twice"), "{found:?}");
+    let bytes = empty(b"\x91\xa1a", &toc);
+    let pack = Kpack::parse(&bytes).unwrap();
+    assert_eq!(pack.toc().find("k#0", "a").unwrap().ordinal(), 1);
+    assert_eq!(pack.toc().find("k#0", "b"), None);
+    // A key of an entry.
+    let twice = b"\x81\xa3k#0\x81\xa1a\x83\xa7ordinal\x00\xa7ordinal\x01\xadoriginal_size\x00";
+    let found = faults(twice);
+    assert!(found[0].contains("k#0 for a: ordinal is there twice"), "{found:?}");
+}
+
+#[test]
+fn every_bit_may_be_another() {
+    for scheme in [Scheme::Plain, Scheme::Zstd] {
+        let (new, stored) = sample(scheme);
+        let mut pack = bytes(&new, &stored);
+        for at in 0..pack.len() {
+            for bit in 0..8 {
+                pack[at] ^= 1 << bit;
+                if let Ok(changed) = Kpack::parse(&pack) {
+                    let _ = changed.check();
+                    let (new, numbers) = kpack::NewKpack::some_of(changed.toc(), |_| true);
+                    assert_eq!(new.len(), numbers.len() as u64);
+                    for entry in changed.toc().entries() {
+                        let stored = changed.stored(entry).map_or(0, <[u8]>::len);
+                        assert!(stored <= pack.len());
+                    }
+                }
+                pack[at] ^= 1 << bit;
+            }
+        }
+    }
 }

@@ -10,5 +10,6 @@
 )]
 
 mod hostile;
+mod lookup;
 mod packs;
 mod properties;
