@@ -1,11 +1,12 @@
 //! The kernel packs in which ROCm's loader finds the code of a split library for a GPU.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use device_select::Device;
-use kpack::search;
+use kpack::Toc;
+use kpack::search::{self, Loader};
 use serde::Serialize;
 
 use super::host::{Host, OpenPack};
@@ -18,8 +19,8 @@ use crate::table::{Align, Table};
 #[derive(Debug)]
 pub(crate) struct Answer {
     gpu: String,
-    /// All places where the loader looks, in its order: the name by which it looks, the path, and what it finds there.
-    tried: Vec<(String, PathBuf, String)>,
+    /// All places where the loader looks, in its order, and what is there.
+    tried: Vec<(PathBuf, String)>,
     /// The packs that code is taken from.
     used: Vec<PathBuf>,
     wrappers: usize,
@@ -27,58 +28,76 @@ pub(crate) struct Answer {
     missing: Vec<u64>,
     /// The settings of features with which there is code, if not with all.
     conditions: Vec<String>,
+    /// Loaders of the first releases find less.
+    is_later: bool,
 }
 
 /// The loader at work.
 struct Search<'h> {
     host: &'h Host,
-    packs: BTreeMap<PathBuf, Result<OpenPack, String>>,
-    tried: Vec<(String, PathBuf, String)>,
+    packs: BTreeMap<PathBuf, Option<Result<OpenPack, String>>>,
+    tried: Vec<PathBuf>,
     used: Vec<PathBuf>,
+    is_later: bool,
 }
 
 impl Search<'_> {
-    /// Returns the wrappers without code for these targets, which are looked up one after the other.
-    fn missing<'t>(&mut self, targets: impl Iterator<Item = &'t str>) -> Vec<u64> {
-        let host = self.host;
-        let mut left: Vec<u64> = host.numbers.clone();
-        let name = host.marker.kernel_name();
-        for (subset, path) in targets.flat_map(|target| host.candidates(target)) {
-            let result = match open(&mut self.packs, &path) {
-                None => "not there".to_owned(),
-                Some(Err(error)) => error.clone(),
-                Some(Ok(pack)) if !pack.toc.archs().contains(&subset) => {
-                    format!("is for {}", report::few(pack.toc.archs()))
-                }
-                Some(Ok(pack)) => {
-                    let before = left.len();
-                    let has = |n: &u64| pack.toc.find(&search::key(name, *n), &subset).is_some();
-                    let all = host.numbers.iter().filter(|n| has(n)).count();
-                    left.retain(|n| !has(n));
-                    if left.len() < before && !self.used.contains(&path) {
-                        self.used.push(path.clone());
-                    }
-                    match all {
-                        0 => format!("lacks {name}"),
-                        all if all == host.numbers.len() => "has code".to_owned(),
-                        all => format!("has code for {all} of {} wrappers", host.numbers.len()),
-                    }
-                }
-            };
-            let tried = (subset, path, result);
-            if !self.tried.contains(&tried) {
-                self.tried.push(tried);
+    /// Returns the wrappers without code for a GPU with these targets.
+    fn missing(&mut self, targets: &[&str]) -> Vec<u64> {
+        let places = self.host.places(targets);
+        for path in &places {
+            if !self.tried.contains(path) {
+                self.tried.push(path.clone());
+            }
+            let open = || path.exists().then(|| OpenPack::open(path));
+            self.packs.entry(path.clone()).or_insert_with(open);
+        }
+        let opened = |path: &PathBuf| self.packs.get(path)?.as_ref()?.as_ref().ok();
+        let packs: Vec<&OpenPack> = places.iter().filter_map(opened).collect();
+        let tables: Vec<&Toc> = packs.iter().map(|pack| &pack.toc).collect();
+        let mut left = Vec::new();
+        for number in &self.host.numbers {
+            let key = search::key(self.host.marker.kernel_name(), *number);
+            let found = search::lookup(&tables, targets, &key, Loader::Later);
+            self.is_later |= search::lookup(&tables, targets, &key, Loader::First) != found;
+            match found.ok().and_then(|hit| packs.get(hit.pack)) {
+                Some(pack) if self.used.contains(&pack.path) => {}
+                Some(pack) => self.used.push(pack.path.clone()),
+                None => left.push(*number),
             }
         }
         left
+    }
+
+    /// Returns what the loader finds at a place.
+    fn result(&self, path: &Path) -> String {
+        let pack = match self.packs.get(path) {
+            Some(Some(Ok(pack))) => pack,
+            Some(Some(Err(error))) => return error.clone(),
+            _ => return "not there".to_owned(),
+        };
+        let (name, numbers) = (self.host.marker.kernel_name(), &self.host.numbers);
+        let entries = pack.toc.entries().iter().filter(|entry| entry.kernel_name() == name);
+        let known: BTreeSet<u64> = entries.filter_map(kpack::Entry::index).collect();
+        let targets = report::few(pack.toc.archs());
+        match numbers.iter().filter(|number| known.contains(number)).count() {
+            0 => format!("has no code of {name}"),
+            all if all == numbers.len() => format!("has code for {targets}"),
+            some => format!("has code for {targets}, for {some} of {} wrappers", numbers.len()),
+        }
     }
 }
 
 impl Answer {
     /// Looks for the code of all wrappers of a library, as the loader does for each: with the features that the GPU may have.
     pub(crate) fn of(host: &Host, gpu: &Device) -> Self {
-        let mut search =
-            Search { host, packs: BTreeMap::new(), tried: Vec::new(), used: Vec::new() };
+        let mut search = Search {
+            host,
+            packs: BTreeMap::new(),
+            tried: Vec::new(),
+            used: Vec::new(),
+            is_later: false,
+        };
         let generic = gpu.id().processor_info().and_then(|info| info.covered_by());
         let generic = generic.map(|info| info.name().to_owned());
         let mut states: Vec<String> =
@@ -88,20 +107,24 @@ impl Answer {
         }
         let (mut served, mut missing): (Vec<String>, Option<Vec<u64>>) = (Vec::new(), None);
         for state in states {
-            let left = search.missing([Some(&*state), generic.as_deref()].into_iter().flatten());
+            let targets: Vec<&str> =
+                [Some(&*state), generic.as_deref()].into_iter().flatten().collect();
+            let left = search.missing(&targets);
             match left.is_empty() {
                 true => served.push(state),
                 false => missing = Some(left),
             }
         }
+        let tried = search.tried.iter().map(|path| (path.clone(), search.result(path))).collect();
         let conditions = if missing.is_some() { served.clone() } else { Vec::new() };
         Answer {
             gpu: gpu.name(),
-            tried: search.tried,
+            tried,
             used: search.used,
             wrappers: host.numbers.len(),
             missing: missing.filter(|_| served.is_empty()).unwrap_or_default(),
             conditions,
+            is_later: search.is_later,
         }
     }
 
@@ -113,11 +136,10 @@ impl Answer {
     /// Prints where the loader looks, in its order.
     pub(crate) fn print_tried(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut table = Table::default()
-            .column(format!("FOR {}", self.gpu), Align::Left, TARGET)
-            .column("KERNEL PACK", Align::Left, PLAIN)
+            .column(format!("KERNEL PACKS FOR {}", self.gpu), Align::Left, PLAIN)
             .column("RESULT", Align::Left, PLAIN);
-        for (name, path, result) in &self.tried {
-            table.row(&[name.clone(), input::display(path), result.clone()]);
+        for (path, result) in &self.tried {
+            table.row(&[input::display(path), result.clone()]);
         }
         table.print(out, "  ", style::terminal_width())?;
         writeln!(out)
@@ -132,7 +154,12 @@ impl Answer {
         };
         let words = self.words();
         let (file, words) = (style::printable(file), style::printable(&words));
-        writeln!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")
+        writeln!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")?;
+        if self.is_later {
+            let text = "  ROCm's first loaders of kernel packs (before mid-2026) find less: a pack for a GPU with features hides others";
+            writeln!(out, "{WARNING}{text}{WARNING:#}")?;
+        }
+        Ok(())
     }
 
     fn words(&self) -> String {
@@ -146,7 +173,7 @@ impl Answer {
             0 => format!("has code for {gpu} in {paths}"),
             missing if missing == self.wrappers => {
                 let places =
-                    report::few(self.tried.iter().map(|(_, path, _)| input::display(path)));
+                    report::few(self.tried.iter().map(|(path, _)| input::display(path)));
                 format!("has no code for {gpu}: looked for {places}")
             }
             missing => {
@@ -157,16 +184,6 @@ impl Answer {
             }
         }
     }
-}
-
-fn open<'p>(
-    packs: &'p mut BTreeMap<PathBuf, Result<OpenPack, String>>,
-    path: &Path,
-) -> Option<&'p Result<OpenPack, String>> {
-    if !path.exists() {
-        return None;
-    }
-    Some(packs.entry(path.to_owned()).or_insert_with(|| OpenPack::open(path)))
 }
 
 /// The answer for a GPU in the JSON output of `match`.
@@ -181,23 +198,21 @@ pub(crate) struct SplitRecord<'a> {
     wrappers: usize,
     /// The numbers of wrappers without code.
     missing: &'a [u64],
+    /// `false` if loaders of the first releases find less.
+    early_loaders: bool,
     tried: Vec<Tried<'a>>,
 }
 
 #[derive(Debug, Serialize)]
 struct Tried<'a> {
-    target: &'a str,
     path: String,
     result: &'a str,
 }
 
 impl<'a> SplitRecord<'a> {
     pub(crate) fn new(file: &'a str, answer: &'a Answer) -> Self {
-        let tried = answer.tried.iter().map(|(target, path, result)| Tried {
-            target,
-            path: input::display(path),
-            result,
-        });
+        let tried = answer.tried.iter();
+        let tried = tried.map(|(path, result)| Tried { path: input::display(path), result });
         SplitRecord {
             file,
             gpu: &answer.gpu,
@@ -205,6 +220,7 @@ impl<'a> SplitRecord<'a> {
             conditions: &answer.conditions,
             wrappers: answer.wrappers,
             missing: &answer.missing,
+            early_loaders: !answer.is_later,
             tried: tried.collect(),
         }
     }

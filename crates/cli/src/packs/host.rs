@@ -4,11 +4,12 @@ use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use byte_parts::Source;
 use fat_object::FileFormat;
-use kpack::{Blobs, Marker, Toc, search, toc_range};
+use kpack::search::{self, Place, Variables};
+use kpack::{Blobs, Marker, Toc, toc_range};
 use object_edit::Format;
 
 use crate::input;
@@ -68,39 +69,48 @@ impl Host {
 
     /// Returns the patterns of the paths of packs that a loader goes through here.
     pub(crate) fn patterns(&self) -> Vec<String> {
-        let variable = |name| env::var(name).ok();
-        let (list, prefix) = (variable("ROCM_KPACK_PATH"), variable("ROCM_KPACK_PATH_PREFIX"));
+        let [list, prefix] = variables();
         search::patterns(self.marker.search_paths(), list.as_deref(), prefix.as_deref())
     }
 
     /// Returns a path as the system knows it: it is relative to the library.
     fn path(&self, path: &str) -> PathBuf {
-        let joined = self.directory.join(path);
-        // Without the parts that lead up and down again, if the directory is there.
-        match (joined.parent().map(fs::canonicalize), joined.file_name()) {
-            (Some(Ok(parent)), Some(name)) => parent.join(name),
-            _ => joined,
-        }
-    }
-
-    /// Returns the paths of packs at which a loader looks for a target, in its order, each with the name by which it looks there.
-    pub(crate) fn candidates(&self, target: &str) -> Vec<(String, PathBuf)> {
-        let patterns = self.patterns();
-        let mut found = Vec::new();
-        for subset in search::subsets(target) {
-            for pattern in &patterns {
-                let path = self.path(&search::path(pattern, &subset));
-                found.push((subset.clone(), path));
+        // The directory has no links: what leads up again can go.
+        let mut joined = self.directory.clone();
+        for part in Path::new(path).components() {
+            match part {
+                Component::ParentDir if joined.pop() => {}
+                Component::CurDir => {}
+                part => joined.push(part),
             }
         }
-        found
+        joined
+    }
+
+    /// Returns the paths of packs at which a loader looks for a GPU with these targets, in its order.
+    pub(crate) fn places(&self, targets: &[&str]) -> Vec<PathBuf> {
+        let [list, prefix] = variables();
+        let variables = Variables {
+            list: list.as_deref(),
+            prefix: prefix.as_deref(),
+            ..Variables::default()
+        };
+        let places = search::places(self.marker.search_paths(), &variables, targets);
+        let path = |place: &Place| match place.is_of_library() {
+            true => self.path(place.path()),
+            false => PathBuf::from(place.path()),
+        };
+        places.iter().map(path).collect()
     }
 
     /// Returns the packs that are there, for any target, in the order of their paths.
     pub(crate) fn packs(&self) -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> = Vec::new();
-        for pattern in self.patterns() {
-            let path = self.path(&pattern);
+        let [list, prefix] = variables();
+        let named = search::patterns(&[], list.as_deref(), prefix.as_deref());
+        found.extend(named.iter().map(PathBuf::from).filter(|path| path.is_file()));
+        for pattern in self.patterns().iter().skip(named.len()) {
+            let path = self.path(pattern);
             let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
             let name = name.to_string_lossy();
             let Some((start, end)) = name.split_once(search::PLACEHOLDER) else {
@@ -174,6 +184,11 @@ impl Host {
         let name = self.marker.kernel_name();
         format!("its device code is in kernel packs, as {name}: {}", patterns.join(", "))
     }
+}
+
+/// Returns the values of the variables that lead the loader to other packs.
+fn variables() -> [Option<String>; 2] {
+    ["ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX"].map(|name| env::var(name).ok())
 }
 
 /// A pack that is open.
