@@ -6,7 +6,7 @@ use std::io::{self, Seek, Write};
 use std::path::PathBuf;
 
 use byte_parts::{Part, Source};
-use ccob::WriteOptions;
+use ccob::{Version, WriteOptions};
 use fat_edit::{EditOptions, EditPlan, NewImage, Recipe, move_in};
 use fat_object::FileFormat;
 use object_edit::{Input, Output};
@@ -121,6 +121,7 @@ fn join(args: &Args) -> Result<(), Failure> {
     }
     let plan = anew(args, &file, &host, &packs, &codes)?;
     write(args, &file, stamp, &plan, None)?;
+    super::note(&input::display(&args.host), &plan);
     Ok(())
 }
 
@@ -257,7 +258,7 @@ fn anew(
     move_in(Positioned::new(file), contents, &offsets, images, &options).map_err(|error| {
         let is_room = error.host().map(object_edit::Error::kind);
         let option = match is_room {
-            Some(object_edit::ErrorKind::NoRoom) => " (--compress needs less)",
+            Some(object_edit::ErrorKind::NoRoom) => " (--grow, or --compress)",
             Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",
             _ => "",
         };
@@ -279,7 +280,9 @@ fn compressed(bundle: &Output, spool: &Spool) -> Result<Vec<u8>, Failure> {
             Part::Input(_, range) => source.append_range(&range, &mut plain)?,
         }
     }
-    let options = WriteOptions::default();
+    // Version 2, which all runtimes read, unless it cannot hold the bundle.
+    let version = if u32::try_from(plain.len()).is_ok() { Version::V2 } else { Version::V3 };
+    let options = WriteOptions::default().with_version(version);
     Ok(ccob::compress(&plain, &options).map_err(|error| error.to_string())?)
 }
 

@@ -414,6 +414,9 @@ fn print(args: &Args, done: &Done) -> io::Result<()> {
         table.row(&[input::display(path), count.to_string(), style::size(*size)]);
     }
     table.print(&mut out, "  ", style::terminal_width())?;
+    for (library, _) in &done.libraries {
+        super::note(&library.name, &library.plan);
+    }
     for (library, _) in done.libraries.iter().filter(|(library, _)| library.recipe.is_none()) {
         let name = &library.name;
         report::note(&format_args!(

@@ -27,7 +27,7 @@ pub const TOOLS: [&str; 11] = [
 ];
 
 /// Runs one of the tools on a file, in place.
-fn apply(like: &Linked, name: &str, path: &Path) -> Output {
+pub fn apply(like: &Linked, name: &str, path: &Path) -> Output {
     let (program, option) =
         name.split_once(' ').map_or((name, None), |(program, option)| (program, Some(option)));
     let program = match program {

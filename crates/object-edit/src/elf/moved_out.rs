@@ -11,6 +11,7 @@ use object::pod::bytes_of_slice;
 
 use super::file::{File, ReadError, SectionHeader, file_range, has_bytes, is_allocated, up};
 use super::references::foreign_references;
+use super::symbols;
 use super::wrappers::{Patch, PointerForm, Wrapper, wrappers};
 use super::write::overwrite;
 use crate::error::Problem;
@@ -176,10 +177,15 @@ pub(crate) fn move_out(
     let parts = output::edited(&edited, source, |source, window| {
         let file = read(source, window)?;
         let found = wrappers(source, &file, &HIP)?;
-        let start = found.first().and_then(|wrapper| file.offset_of(wrapper.bundle));
-        let start = start.ok_or(Problem::InputChanged)?;
+        let start = found.first().ok_or(Problem::InputChanged)?.bundle;
+        let offset = file.offset_of(start).ok_or(Problem::InputChanged)?;
         let mut patches = mark(&file, &found, HIPK, |n| n as u64)?;
-        patches.push(Patch { offset: start, bytes: marker.to_vec() });
+        patches.push(Patch { offset, bytes: marker.to_vec() });
+        let is_first = |section: &SectionHeader| file.name(section) == DEVICE_CODE.as_bytes();
+        if let Some(section) = file.sections.iter().position(is_first) {
+            let left = start..start.saturating_add(marker.len() as u64);
+            patches.extend(symbols::gather(source, &file, section, &left)?);
+        }
         let marked = overwrite(&output::copy_of(window), patches);
         let names = (DEVICE_CODE, MARKER);
         Ok::<_, Problem>(Some(renamed(&file, &marked, names, Some(marker.len() as u64))))
