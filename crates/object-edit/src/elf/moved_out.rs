@@ -193,7 +193,8 @@ pub(crate) fn move_out(
     Ok(Edited { zeroed, ..Edited::new(parts) })
 }
 
-/// Returns the edits that leave a place for the marker at the first bundle, and nothing of the others.
+/// Returns the edits that leave a place for the marker at the first bundle, and nothing of the others. The place is as large as
+/// what a runtime reads of a bundle, if that was there: the edit asks for it.
 fn edits(file: &File, device_code: &[&SectionHeader], start: u64, size: usize) -> Vec<SectionEdit> {
     let mut is_first = true;
     let edits = device_code.iter().map(|section| {
@@ -203,7 +204,9 @@ fn edits(file: &File, device_code: &[&SectionHeader], start: u64, size: usize) -
         let into = start.saturating_sub(section.sh_addr.get(LE));
         let old =
             if is_first { range.start.saturating_add(into)..range.end } else { range.clone() };
-        let new = std::mem::take(&mut is_first).then(|| placeholder(size));
+        let room = usize::try_from(old.end.saturating_sub(old.start)).unwrap_or(usize::MAX);
+        let readable = usize::try_from(HIP.readable).unwrap_or(usize::MAX).min(room);
+        let new = std::mem::take(&mut is_first).then(|| placeholder(size.max(readable)));
         let change = SectionChange::Items(vec![Item { old, new, joined: false }]);
         SectionEdit { range, name: DEVICE_CODE.to_owned(), change }
     });

@@ -99,8 +99,8 @@ pub(super) fn resize(
     Ok(patches)
 }
 
-/// Returns the start of what is left of a section as the new value of its symbols after that, without a size. Symbols that
-/// loaders read stay.
+/// Returns the start of what is left of a section as the new value of its symbols after that, without a size, and new sizes for
+/// those that exceed it. Symbols that loaders read stay.
 pub(super) fn gather(
     source: &mut Source<'_>,
     file: &File,
@@ -109,10 +109,19 @@ pub(super) fn gather(
 ) -> Result<Vec<Patch>, Problem> {
     let mut patches = Vec::new();
     visit_tables(source, file, &[SHT_SYMTAB], &mut |at, symbol| {
-        let is_of_section = usize::from(symbol.st_shndx.get(LE).0) == section && is_address(symbol);
-        if is_of_section && !left.contains(&symbol.st_value.get(LE)) {
-            patches.push(Patch::word(at.saturating_add(VALUE), left.start));
-            patches.push(Patch::word(at.saturating_add(SIZE), 0));
+        let (value, size) = (symbol.st_value.get(LE), symbol.st_size.get(LE));
+        if usize::from(symbol.st_shndx.get(LE).0) != section || !is_address(symbol) {
+            return;
+        }
+        let rest = match left.contains(&value) {
+            true => left.end.saturating_sub(value),
+            false => {
+                patches.push(Patch::word(at.saturating_add(VALUE), left.start));
+                0
+            }
+        };
+        if size > rest {
+            patches.push(Patch::word(at.saturating_add(SIZE), rest));
         }
     })?;
     Ok(patches)
@@ -174,15 +183,23 @@ mod tests {
 
     #[test]
     fn symbols_gather_in_what_is_left() {
-        // In what is left; after it, with a size; in another section.
-        let symbols =
-            vec![(HIP_FATBIN, 0x1010, 4), (HIP_FATBIN, 0x2000, 0x800), (HIP_FATBIN + 1, 0x4000, 0)];
+        // In what is left; after it, with a size; too large; in another section.
+        let symbols = vec![
+            (HIP_FATBIN, 0x1010, 4),
+            (HIP_FATBIN, 0x2000, 0x800),
+            (HIP_FATBIN, 0x1000, 0x21),
+            (HIP_FATBIN + 1, 0x4000, 0),
+        ];
         let bytes = Sample { symbols, ..Sample::default() }.build();
         let section = usize::from(HIP_FATBIN);
         let patches =
             with(&bytes, |source, file| gather(source, file, section, &(0x1000..0x1020)).unwrap());
         let symbol = 0x6300 + 2 * 24;
-        let expected = [Patch::word(symbol + 8, 0x1000), Patch::word(symbol + 16, 0)];
+        let expected = [
+            Patch::word(symbol + 8, 0x1000),
+            Patch::word(symbol + 16, 0),
+            Patch::word(symbol + 24 + 16, 0x20),
+        ];
         assert_eq!(patches.unwrap(), expected);
     }
 
