@@ -36,7 +36,7 @@ pub(crate) const MORE: More = More {
             "write out/libfoo.so and out/.kpack/foo_gfx1100.kpack and others",
         ),
         (
-            "offload split lib/libfoo.so lib/libbar.so --group bar -o out --level 19",
+            "offload split lib/libfoo.so lib/libbar.so --group foo -o out --level 19",
             "split two libraries of a tree into one pack for each target",
         ),
         (
