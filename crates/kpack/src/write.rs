@@ -35,7 +35,7 @@ struct New {
     original_size: u64,
     metadata: Option<Vec<u8>>,
     others: (usize, Vec<u8>),
-    /// Whether it comes from another pack, whose faults it keeps.
+    /// `true` if it comes from another pack, whose faults it keeps.
     is_copy: bool,
 }
 

@@ -31,7 +31,6 @@ pub fn check(data: &[u8]) {
         assert_eq!(hit.entry, entry);
     }
     for fault in pack.check() {
-        // Of code that no entry names, none was made.
         assert_eq!(fault.to_string(), "", "a pack of ours is sound");
     }
     read(&bytes);
