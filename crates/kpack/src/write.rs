@@ -13,7 +13,7 @@ use crate::msgpack::{shown, write_array, write_bytes, write_map, write_text, wri
 use crate::pack::{HEADER, MAGIC};
 use crate::toc::{Entry, KNOWN, Scheme, Toc};
 
-/// A pack to be written. The bytes are those that AMD's tools make of the same code objects.
+/// A pack to be written. The bytes are those that AMD's tools write for the same code objects, as they are stored.
 #[derive(Clone, Debug)]
 pub struct NewKpack {
     group: String,
