@@ -121,8 +121,8 @@ impl EditableFile {
 }
 
 /// Plans a file with device code in the place of the marker to which its wrappers lead. `contents` are bundles one after the
-/// other, each at a multiple of 4096, of new bytes and new images; `offsets` has the place of the bundle of each wrapper in
-/// them.
+/// other, each at a multiple of 4096: their tables as bytes, and code objects as bytes or as ranges of `images`. `offsets` has
+/// the place of the bundle of each wrapper in them.
 ///
 /// # Errors
 ///

@@ -47,7 +47,7 @@ pub(crate) const MORE: More = More {
     ],
 };
 
-/// Move device code from kernel packs into the library that it was split from
+/// Move device code from kernel packs into their library
 ///
 /// The result is a library that needs no packs. Libraries that AMD's tools have split are not joined.
 #[derive(Debug, clap::Args)]

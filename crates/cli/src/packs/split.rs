@@ -55,7 +55,7 @@ pub(crate) const MORE: More = More {
     ],
 };
 
-/// Move device code of HIP from libraries to kernel packs beside them
+/// Move device code of HIP from libraries to kernel packs
 ///
 /// Libraries are ELF or PE files with wrappers in .hipFatBinSegment. The result is a directory with the libraries without
 /// device code, and a kernel pack (.kpack) for each target with the code objects of all of them.

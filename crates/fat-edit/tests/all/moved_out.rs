@@ -2,8 +2,8 @@
 
 use std::io::Cursor;
 
-use fat_edit::{EditOptions, EditPlan, Error, ErrorKind, NewImage, Recipe, move_in};
-use fat_object::{ContainerKind, ImageInfo};
+use fat_edit::{EditOptions, EditPlan, Error, ErrorKind, NewImage, Recipe, move_in, survey};
+use fat_object::ImageInfo;
 use object_edit::{Input, Output};
 
 use crate::editing::{GFX90A, GFX906, GFX1100, HOST, bundle, code, images, remove, surveyed};
@@ -19,6 +19,8 @@ fn code_object(seed: u32, size: u32) -> Vec<u8> {
     let mut bytes = code(seed, size);
     let header = b"\x7fELF\x02\x01\x01\x40\x04\0\0\0\0\0\0\0\x03\0\xe0\0\x01\0\0\0";
     bytes[..header.len()].copy_from_slice(header);
+    // For any processor.
+    bytes[0x30..0x34].fill(0);
     bytes
 }
 
@@ -81,7 +83,15 @@ fn wrappers(file: &[u8]) -> Vec<(u32, Vec<u8>, u64)> {
 fn check_others(old: &[u8], new: &[u8]) {
     let (old, new) = (Loaded::new(old), Loaded::new(new));
     // Of these the values change: the device code, wrappers and their relocations, symbols of the section, its name.
-    let changed = [".hip_fatbin", ".hipFatBinSegment", ".rela.dyn", ".symtab", ".shstrtab"];
+    let changed = [
+        ".hip_fatbin",
+        ".hipFatBinSegment",
+        ".rela.dyn",
+        ".symtab",
+        ".shstrtab",
+        ".dynamic",
+        ".dynsym",
+    ];
     let (before, after) = (old.sections(), new.sections());
     assert_eq!(before.len(), after.len());
     for (before, after) in before.iter().zip(&after) {
@@ -90,7 +100,12 @@ fn check_others(old: &[u8], new: &[u8]) {
             assert_eq!(ours, (".rocm_kpack_ref", before.address, MARKER.len() as u64));
             continue;
         }
-        assert_eq!((&before.name, before.address), (&after.name, after.address));
+        assert_eq!(before.name, after.name);
+        // Program headers may need room.
+        let moves =
+            [".interp", ".note.gnu.build-id", ".gnu.hash", ".dynsym", ".dynstr", ".relr.dyn"];
+        let may_move = moves.contains(&&*before.name) || before.name == ".rela.dyn";
+        assert!(may_move || before.address == after.address, "{} moves", before.name);
         if before.kind != 8 && !changed.contains(&&*before.name) {
             assert!(old.contents(before) == new.contents(after), "{}", before.name);
         }
@@ -107,7 +122,7 @@ fn by_recipe(file: &[u8], host: &[u8], plan: &EditPlan) -> Vec<u8> {
     let recipe = Recipe::of(&contents, plan, Cursor::new(file)).unwrap().unwrap();
     assert_eq!(recipe.host_size(), host.len() as u64);
     let stored = recipe.to_vec();
-    assert!(stored.len() < 2000, "{} bytes", stored.len());
+    assert!(stored.len() < 4000, "{} bytes", stored.len());
     let parsed = Recipe::parse(&stored).unwrap();
     assert_eq!(parsed, recipe);
     let wrappers = contents.hip_wrappers(Cursor::new(file)).unwrap();
@@ -138,7 +153,7 @@ fn device_code_leaves_files_of_every_layout_and_comes_back() {
         let file = linked.build();
         let (plan, host) = move_out(&file).unwrap();
         let saved: usize = linked.bundles.iter().map(Vec::len).sum();
-        let pages = usize::try_from(linked.page).unwrap() + 4096;
+        let pages = 3 * usize::try_from(linked.page).unwrap();
         assert!(host.len() + saved <= file.len() + pages, "{linked:?}: {} bytes", host.len());
         check_others(&file, &host);
         for (n, (magic, memory, last)) in (0..).zip(wrappers(&host)) {
@@ -146,9 +161,9 @@ fn device_code_leaves_files_of_every_layout_and_comes_back() {
             assert!(memory.starts_with(MARKER), "{linked:?}");
         }
         assert_eq!(by_recipe(&file, &host, &plan), file, "{linked:?}");
-        // It has no device code, and moves out but once.
-        assert!(surveyed(&host).images().is_empty());
-        assert_eq!(move_out(&host).unwrap_err().kind(), ErrorKind::Refused);
+        // There is nothing to edit.
+        let again = survey(Cursor::new(&host), &fat_object::Options::default());
+        assert_eq!(again.unwrap_err().kind(), ErrorKind::Host);
     }
 }
 
@@ -161,46 +176,34 @@ fn bundles_that_are_made_anew_lie_where_they_were() {
         for bundle in &linked.bundles {
             contents.pad_to(contents.size().next_multiple_of(4096));
             offsets.push(contents.size());
+            let (table, codes) = bundle.split_at(4096);
+            contents.push_bytes(table);
             let start = bundles.len() as u64;
-            bundles.extend(bundle);
+            bundles.extend(codes);
             contents.push_input(Input::New(0), start..bundles.len() as u64);
         }
-        let images = vec![NewImage::new(Cursor::new(bundles))];
+        let codes = vec![NewImage::new(Cursor::new(bundles))];
         let options = EditOptions::default();
-        let plan = move_in(Cursor::new(&host), contents, &offsets, images, &options).unwrap();
+        let plan = move_in(Cursor::new(&host), contents, &offsets, codes, &options).unwrap();
         let joined = written(&plan, &host);
         for ((magic, memory, last), bundle) in wrappers(&joined).iter().zip(&linked.bundles) {
             assert_eq!((*magic, *last), (FAT, 0), "{linked:?}");
             assert!(memory.starts_with(&bundle[..100]), "{linked:?}");
         }
-        assert_eq!(images_of(&joined), images_of(&file), "{linked:?}");
+        assert_eq!(images(&joined), images(&file), "{linked:?}");
     }
 }
 
-fn images_of(file: &[u8]) -> Vec<(String, Vec<u8>)> {
-    images(file)
-}
-
 #[test]
-fn wrappers_may_share_a_bundle() {
-    let shared = unit(1, &[GFX1100]);
-    let linked = Linked::new(Style::Third, vec![shared, unit(2, &[GFX906])]);
+fn bundles_without_a_wrapper_are_refused() {
+    let linked = Linked::new(Style::Third, vec![unit(1, &[GFX1100]), unit(2, &[GFX906])]);
     let mut file = linked.build();
-    // The second wrapper leads to the first bundle, and so nothing leads to the second.
-    let at = file.windows(8).position(|bytes| bytes == b"FPIH\x01\0\0\0").unwrap();
-    let rela = |file: &[u8]| Loaded::new(file).section(".rela.dyn").offset as usize;
-    assert!(at > 0);
-    let entries = rela(&file);
+    // The second wrapper leads to the first bundle.
+    let entries = Loaded::new(&file).section(".rela.dyn").offset as usize;
     let addend = file[entries + 16..entries + 24].to_vec();
     file[entries + 40..entries + 48].copy_from_slice(&addend);
     let error = move_out(&file).unwrap_err();
     assert!(error.to_string().contains("no wrapper leads to it"), "{error}");
-    // Without what is in the second, both have the first.
-    let contents = surveyed(&file);
-    assert_eq!(
-        contents.containers().iter().filter(|c| c.kind() == ContainerKind::Bundle).count(),
-        2
-    );
 }
 
 #[test]
@@ -261,14 +264,14 @@ fn stored_recipes_with_faults_are_none() {
     assert!(Recipe::parse(&[]).is_none());
     for len in 1..stored.len() {
         // A cut between two steps is another recipe, that makes another file.
-        assert_ne!(Recipe::parse(&stored[..len]).as_ref(), Some(&recipe));
+        assert!(Recipe::parse(&stored[..len]).as_ref() != Some(&recipe));
     }
     for at in 0..stored.len() {
         for bit in 0..8 {
             let mut damaged = stored.clone();
             damaged[at] ^= 1 << bit;
             if let Some(parsed) = Recipe::parse(&damaged) {
-                assert_ne!(parsed, recipe);
+                assert!(parsed != recipe || parsed.to_vec() == stored);
                 // Whatever it says, planning it neither panics nor needs memory for it.
                 parsed.plan(|_, _| Some((0, u64::MAX)), Vec::new());
             }
