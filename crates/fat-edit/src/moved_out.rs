@@ -58,7 +58,7 @@ impl EditableFile {
             let why = match container.kind {
                 _ if !is_led_to => "no wrapper leads to it, so that no loader would look for it",
                 ContainerKind::Bundle | ContainerKind::Ccob => continue,
-                _ => "it is no bundle, and kernel packs hold nothing else",
+                _ => "it is not a bundle, and kernel packs hold nothing else",
             };
             return Err(refused(&container.path, why));
         }
@@ -90,7 +90,7 @@ impl EditableFile {
                 FileFormat::Empty => continue,
                 FileFormat::SpirV => "loaders compile no SPIR-V from kernel packs",
                 FileFormat::Bitcode => "loaders take no bitcode from kernel packs",
-                _ => "it is no code object for a GPU of AMD",
+                _ => "it is not a code object for a GPU of AMD",
             };
             let mut path = container.path.clone();
             path.extend(image.path().last().filter(|step| path.last() != Some(*step)).cloned());

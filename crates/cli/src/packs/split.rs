@@ -417,7 +417,7 @@ fn print(args: &Args, done: &Done) -> io::Result<()> {
     for (library, _) in done.libraries.iter().filter(|(library, _)| library.recipe.is_none()) {
         let name = &library.name;
         report::note(&format_args!(
-            "{name}: packs do not note how it was laid out, as its bundles are compressed: `offload join` will make them anew"
+            "{name}: packs do not note how it was laid out, as its bundles are compressed: `offload join` will write new ones"
         ));
     }
     out.flush()

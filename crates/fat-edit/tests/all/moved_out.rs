@@ -82,7 +82,7 @@ fn wrappers(file: &[u8]) -> Vec<(u32, Vec<u8>, u64)> {
 /// Fails unless all else is in its place, in the file of sections and in memory.
 fn check_others(old: &[u8], new: &[u8]) {
     let (old, new) = (Loaded::new(old), Loaded::new(new));
-    // Of these the values change: the device code, wrappers and their relocations, symbols of the section, its name.
+    // The device code, wrappers and their relocations, symbols of the section, its name.
     let changed = [
         ".hip_fatbin",
         ".hipFatBinSegment",
@@ -272,7 +272,7 @@ fn stored_recipes_with_faults_are_none() {
             damaged[at] ^= 1 << bit;
             if let Some(parsed) = Recipe::parse(&damaged) {
                 assert!(parsed != recipe || parsed.to_vec() == stored);
-                // Whatever it says, planning it neither panics nor needs memory for it.
+                // A plan of it neither panics nor needs memory.
                 parsed.plan(|_, _| Some((0, u64::MAX)), Vec::new());
             }
         }

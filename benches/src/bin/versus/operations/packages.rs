@@ -254,7 +254,7 @@ fn pip(command: &str) -> Vec<OsString> {
     words.map(Into::into).to_vec()
 }
 
-/// What a program prints.
+/// Returns the output of a program.
 fn output(program: &Path, args: &[&[OsString]]) -> Result<String, Box<dyn Error>> {
     let output = Process::new(program).args(args.concat()).output()?;
     match output.status.success() {
