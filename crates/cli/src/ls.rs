@@ -188,7 +188,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         },
     )?;
     totals.sort(args.sort);
-    if inputs.are_many() && totals.images() > 0 {
+    if inputs.are_many() && totals.files() > 1 && totals.images() > 0 {
         writeln!(out)?;
         view::grand_total(&mut out, &totals)?;
     }

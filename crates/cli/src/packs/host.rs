@@ -73,7 +73,7 @@ impl Host {
         search::patterns(self.marker.search_paths(), list.as_deref(), prefix.as_deref())
     }
 
-    /// Returns a path as the system knows it: it is relative to the library.
+    /// Returns a path as the system knows it: it is relative to the library. Below the current directory it is short.
     fn path(&self, path: &str) -> PathBuf {
         // The directory has no links: what leads up again can go.
         let mut joined = self.directory.clone();
@@ -84,17 +84,16 @@ impl Host {
                 part => joined.push(part),
             }
         }
-        joined
+        let current = env::current_dir().ok();
+        let short = current.and_then(|current| Some(joined.strip_prefix(current).ok()?.to_owned()));
+        short.unwrap_or(joined)
     }
 
     /// Returns the paths of packs at which a loader looks for a GPU with these targets, in its order.
     pub(crate) fn places(&self, targets: &[&str]) -> Vec<PathBuf> {
         let [list, prefix] = variables();
-        let variables = Variables {
-            list: list.as_deref(),
-            prefix: prefix.as_deref(),
-            ..Variables::default()
-        };
+        let variables =
+            Variables { list: list.as_deref(), prefix: prefix.as_deref(), ..Variables::default() };
         let places = search::places(self.marker.search_paths(), &variables, targets);
         let path = |place: &Place| match place.is_of_library() {
             true => self.path(place.path()),

@@ -42,12 +42,12 @@ pub(crate) const MORE: More = More {
     ],
     notes: &[
         "If the packs note how the library was laid out, and the library is the one that `offload split` wrote, the result is the \
-         file that was split, byte for byte. Otherwise its bundles are made anew, and lie where they were: with more or larger code \
-         objects they need --compress or --grow.",
+         file that was split, byte for byte. Otherwise it gets new bundles in the place of the old ones: with more or larger code objects they need \
+         --compress or --grow.",
     ],
 };
 
-/// Move device code from kernel packs into the library that it was split from
+/// Move device code from kernel packs into their library
 ///
 /// The result is a library that needs no packs. Libraries that AMD's tools have split are not joined.
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     /// Write the result to OUT; - is standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Compress bundles that are made anew
+    /// Compress new bundles
     #[arg(long)]
     compress: bool,
     /// Allow the file to grow; move device code that no longer fits to its end
@@ -116,7 +116,7 @@ fn join(args: &Args) -> Result<(), Failure> {
             return Ok(());
         }
         report::note(
-            &"it is not the library that was split, or packs are missing: its bundles are made anew",
+            &"it is not the library that was split, or packs are missing: it gets new bundles",
         );
     }
     let plan = anew(args, &file, &host, &packs, &codes)?;
@@ -203,7 +203,7 @@ fn by_recipe(
     Ok(recipe.plan(place, vec![NewImage::new(spool.file)]))
 }
 
-/// Plans the library with bundles that are made anew.
+/// Plans the library with new bundles.
 fn anew(
     args: &Args,
     file: &File,

@@ -36,7 +36,7 @@ pub(crate) const MORE: More = More {
             "write out/libfoo.so and out/.kpack/foo_gfx1100.kpack and others",
         ),
         (
-            "offload split lib/libfoo.so lib/libbar.so --group bar -o out --level 19",
+            "offload split lib/libfoo.so lib/libbar.so --group foo -o out --level 19",
             "split two libraries of a tree into one pack for each target",
         ),
         (
@@ -55,7 +55,7 @@ pub(crate) const MORE: More = More {
     ],
 };
 
-/// Move device code of HIP from libraries to kernel packs beside them
+/// Move device code of HIP from libraries to kernel packs
 ///
 /// Libraries are ELF or PE files with wrappers in .hipFatBinSegment. The result is a directory with the libraries without
 /// device code, and a kernel pack (.kpack) for each target with the code objects of all of them.
@@ -420,7 +420,7 @@ fn print(args: &Args, done: &Done) -> io::Result<()> {
     for (library, _) in done.libraries.iter().filter(|(library, _)| library.recipe.is_none()) {
         let name = &library.name;
         report::note(&format_args!(
-            "{name}: packs do not note how it was laid out, as its bundles are compressed: `offload join` will make them anew"
+            "{name}: packs do not note how it was laid out, as its bundles are compressed: `offload join` will write new ones"
         ));
     }
     out.flush()
