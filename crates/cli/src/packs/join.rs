@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use byte_parts::{Part, Source};
@@ -12,8 +12,8 @@ use fat_object::FileFormat;
 use object_edit::{Input, Output};
 
 use super::RECIPE;
+use super::hashing::Hashing;
 use super::host::{Host, OpenPack};
-use super::split::hash;
 use crate::failure::Failure;
 use crate::help::More;
 use crate::opened::open_regular;
@@ -309,24 +309,26 @@ fn write(
     plan: &EditPlan,
     expected: Option<u64>,
 ) -> Result<bool, Failure> {
-    let new = NewPermissions::of_input(&file.metadata()?);
-    let mut made = tempfile::tempfile()?;
-    plan.write(Positioned::new(file), &mut made).map_err(|error| error.to_string())?;
-    stamp.check(file)?;
-    if let Some(expected) = expected {
-        made.rewind()?;
-        if hash(&mut made)? != expected {
-            return Ok(false);
-        }
+    let is_right = |hash| expected.is_none_or(|expected| expected == hash);
+    let make = |out: &mut dyn Write| -> io::Result<bool> {
+        let mut out = Hashing::new(out);
+        plan.write(Positioned::new(file), &mut out).map_err(io::Error::from)?;
+        stamp.check(file)?;
+        Ok(is_right(out.hash()))
+    };
+    // Printed bytes cannot be taken back.
+    let is_printed = args.output.as_os_str() == "-";
+    if is_printed && expected.is_some() && !make(&mut io::sink())? {
+        return Ok(false);
     }
+    let new = NewPermissions::of_input(&file.metadata()?);
     let mut outputs = Outputs::default();
-    outputs.write_new_or_print(&args.output, How { new, replaces: None }, |out| {
-        made.rewind()?;
-        io::copy(&mut made, out)?;
-        Ok(())
-    })?;
+    let how = How { new, replaces: None };
+    if !outputs.write_new_or_print(&args.output, how, |out| make(out))? {
+        return Ok(false);
+    }
     outputs.commit()?;
-    if args.output.as_os_str() != "-" {
+    if !is_printed {
         let mut out = style::stdout();
         let path = input::display(&args.output);
         let path = style::printable(&path);

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 mod frames;
+mod hashing;
 pub(crate) mod host;
 pub(crate) mod join;
 pub(crate) mod split;

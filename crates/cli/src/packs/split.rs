@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::hash::Hasher;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -12,10 +11,10 @@ use byte_parts::Bounds;
 use fat_edit::{EditOptions, EditPlan, EditableFile, Recipe, survey};
 use fat_object::{Finding, Image, Visitor};
 use kpack::{Marker, NewKpack, Scheme, search};
-use twox_hash::XxHash3_64;
 
 use super::RECIPE;
 use super::frames::Frames;
+use super::hashing::hash;
 use crate::failure::Failure;
 use crate::help::More;
 use crate::opened::open_regular;
@@ -329,6 +328,9 @@ impl Visitor for Sending<'_> {
             return Ok(());
         }
         let mut code = Vec::new();
+        // The size is what the file says: there may be less.
+        let size = usize::try_from(image.size()).unwrap_or(usize::MAX);
+        code.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         image.pieces(&mut |piece| {
             code.extend_from_slice(piece);
             Ok(())
@@ -340,18 +342,6 @@ impl Visitor for Sending<'_> {
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.finding.get_or_insert_with(|| finding.to_string());
         Ok(())
-    }
-}
-
-/// Returns the hash of all bytes.
-pub(super) fn hash(reader: &mut impl Read) -> io::Result<u64> {
-    let mut hasher = XxHash3_64::with_seed(0);
-    let mut buffer = vec![0; 1 << 17];
-    loop {
-        match reader.read(&mut buffer)? {
-            0 => return Ok(hasher.finish()),
-            n => hasher.write(buffer.get(..n).unwrap_or_default()),
-        }
     }
 }
 

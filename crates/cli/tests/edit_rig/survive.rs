@@ -100,8 +100,8 @@ pub fn survival(like: &Linked, path: &Path) -> Survival {
 }
 
 /// patchelf 0.14 moves the dynamic section of a program at a fixed address to the start of the file where there is room,
-/// into a segment that cannot be written to. Linkers leave none; the edited file has some. Of mold's programs it reads the
-/// zeros of `.bss` from the start of the file, which may be shorter.
+/// into a segment that cannot be written to. Linkers leave none; the edited file has some. It reads the
+/// zeros of `.bss` in programs of mold from the start of the file, which may be shorter.
 fn is_ruined_by_patchelf(like: &Linked, tool: &str) -> bool {
     let moves = ["patchelf --set-rpath", "patchelf --add-needed"].contains(&tool);
     let reads_zeros = like.name.starts_with("exe-mold") && tool == "patchelf --set-interpreter";

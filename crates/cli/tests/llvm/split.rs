@@ -233,14 +233,15 @@ fn join_after(
 }
 
 /// Files of each kind, for the gate.
-const FEW_FILES: [&str; 8] = [
+const FEW_FILES: [&str; 9] = [
     "so-bfd-debug",
     "so-mold-one",
     "pie-lld-relr",
     "static-gold",
     "exe-gold-compressed",
     "so-bfd-referred",
-    "so-bfd-rdc",
+    "so-bfd-rdc-new",
+    "so-lld-new",
     "aarch64-so-lld",
 ];
 
