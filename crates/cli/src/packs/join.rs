@@ -16,7 +16,7 @@ use super::host::{Host, OpenPack};
 use super::split::hash;
 use crate::failure::Failure;
 use crate::help::More;
-use crate::opened::open_regular;
+use crate::opened::{MaxInput, Opened};
 use crate::output::{How, Outputs};
 use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
@@ -71,6 +71,8 @@ pub(crate) struct Args {
     /// Allow editing a signed file; remove its signature
     #[arg(long)]
     drop_signature: bool,
+    #[command(flatten)]
+    max_input: MaxInput,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
@@ -90,7 +92,8 @@ type Place = (usize, usize);
 type Codes = BTreeMap<(u64, String), Place>;
 
 fn join(args: &Args) -> Result<(), Failure> {
-    let file = open_regular(&args.host)?;
+    let opened = Opened::new(&args.host, args.max_input)?;
+    let (new, file) = (opened.permissions(), opened.file);
     let stamp = Stamp::of(&file)?;
     let host = Host::read(Positioned::new(&file), &args.host)?
         .ok_or_else(|| "its device code is not in kernel packs".to_owned())?;
@@ -111,7 +114,7 @@ fn join(args: &Args) -> Result<(), Failure> {
     }
     if let Some((expected, recipe)) = recipe(&host, &packs, stamp.size()) {
         if let Some(plan) = by_recipe(&recipe, &packs, &codes)?
-            && write(args, &file, stamp, &plan, Some(expected))?
+            && write(args, (&file, new), stamp, &plan, Some(expected))?
         {
             return Ok(());
         }
@@ -120,7 +123,7 @@ fn join(args: &Args) -> Result<(), Failure> {
         );
     }
     let plan = anew(args, &file, &host, &packs, &codes)?;
-    write(args, &file, stamp, &plan, None)?;
+    write(args, (&file, new), stamp, &plan, None)?;
     Ok(())
 }
 
@@ -301,12 +304,11 @@ fn host_id(file: &File) -> io::Result<String> {
 /// Writes the file; `false`, and nothing, if its hash is another one than expected.
 fn write(
     args: &Args,
-    file: &File,
+    (file, new): (&File, NewPermissions),
     stamp: Stamp,
     plan: &EditPlan,
     expected: Option<u64>,
 ) -> Result<bool, Failure> {
-    let new = NewPermissions::of_input(&file.metadata()?);
     let mut made = tempfile::tempfile()?;
     plan.write(Positioned::new(file), &mut made).map_err(|error| error.to_string())?;
     stamp.check(file)?;

@@ -18,7 +18,7 @@ use super::RECIPE;
 use super::frames::Frames;
 use crate::failure::Failure;
 use crate::help::More;
-use crate::opened::open_regular;
+use crate::opened::Opened;
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
@@ -188,6 +188,9 @@ fn plain(path: &Path) -> Option<String> {
 impl Library {
     /// Plans the library without its device code.
     fn plan(args: &Args, path: &Path, kpack_dir: &str) -> Result<Self, Failure> {
+        let opened = Opened::new(path, args.limits.max_input)?;
+        let (permissions, file) = (opened.permissions(), opened.file);
+        let stamp = Stamp::of(&file)?;
         let below = match (path.strip_prefix(&args.prefix), args.prefix.as_os_str() == ".") {
             (Ok(below), _) => below,
             (Err(_), true) => path,
@@ -201,9 +204,6 @@ impl Library {
         let up = "../".repeat(name.matches('/').count());
         let pattern = format!("{up}{kpack_dir}/{}_{}.kpack", args.group, search::PLACEHOLDER);
         let marker = Marker::new(&name, [pattern]).to_vec();
-        let file = open_regular(path)?;
-        let stamp = Stamp::of(&file)?;
-        let permissions = NewPermissions::of_input(&file.metadata()?);
         let input = Positioned::new(&file);
         let contents = survey(input, &args.limits.options()).map_err(|e| e.to_string())?;
         if let Some(finding) = contents.findings().first() {
