@@ -128,6 +128,10 @@ pub(crate) fn targets() -> Vec<Target> {
             " x compressing its bundle alone",
         ),
         target("library cores", "the same: cores busy, of all", AtLeast(0.75), " of the cores"),
+        target("split time", "split a library of 150 MB for ten GPUs: time", AtMost(0.5), " s"),
+        target("split memory", "the same: memory", AtMost(64.0), MIB),
+        target("join time", "join it: time", AtMost(0.5), " s"),
+        target("join memory", "the same: memory", AtMost(64.0), MIB),
         target(
             "ls cuda time",
             "ls, a CUDA library of 500 MB: time",

@@ -444,12 +444,23 @@ pub(super) fn explain(error: &Error, images: &NewImages) -> Failure {
     format!("{text}{option}").into()
 }
 
-fn describe(note: &EditNote, contents: &EditableFile, wishes: &Wishes) -> String {
+/// Returns a remark about the file around device code, in words.
+pub(crate) fn describe_host(note: &EditNote) -> Option<String> {
     match note {
-        EditNote::Zeroed { bytes } => {
-            format!("{} could not be removed from the file and are now zeros", style::size(*bytes))
-        }
-        EditNote::SignatureDropped => "its signature was removed".to_owned(),
+        EditNote::Zeroed { bytes } => Some(format!(
+            "{} could not be removed from the file and are now zeros",
+            style::size(*bytes)
+        )),
+        EditNote::SignatureDropped => Some("its signature was removed".to_owned()),
+        _ => None,
+    }
+}
+
+fn describe(note: &EditNote, contents: &EditableFile, wishes: &Wishes) -> String {
+    if let Some(text) = describe_host(note) {
+        return text;
+    }
+    match note {
         EditNote::Uneditable { kind, containers } => {
             match wishes.removed_from(contents, containers) {
                 names if names.is_empty() => {

@@ -13,7 +13,7 @@ mod report;
 mod wishes;
 
 pub(crate) use closest::closest;
-pub(crate) use editor::{Editor, Subject};
+pub(crate) use editor::{Editor, Subject, describe_host};
 pub(crate) use incoming::Incoming;
 pub(crate) use new_images::NewImages;
 pub(crate) use options::{Options, Uneditable};

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use byte_parts::{Part, Source};
-use ccob::WriteOptions;
+use ccob::{Version, WriteOptions};
 use fat_edit::{EditOptions, EditPlan, NewImage, Recipe, move_in};
 use fat_object::FileFormat;
 use object_edit::{Input, Output};
 
 use super::RECIPE;
+use super::hashing::Hashing;
 use super::host::{Host, OpenPack};
-use super::split::hash;
 use crate::failure::Failure;
 use crate::help::More;
 use crate::opened::{MaxInput, Opened};
@@ -85,6 +85,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
 }
 
+/// The largest way back that is read.
+const MOST_OF_RECIPE: u64 = 64 << 20;
+
 /// A code object in a pack: the pack, and the entry in its table.
 type Place = (usize, usize);
 
@@ -124,6 +127,7 @@ fn join(args: &Args) -> Result<(), Failure> {
     }
     let plan = anew(args, &file, &host, &packs, &codes)?;
     write(args, (&file, new), stamp, &plan, None)?;
+    super::note(&input::display(&args.host), &plan);
     Ok(())
 }
 
@@ -146,8 +150,10 @@ fn codes(host: &Host, packs: &[OpenPack]) -> Codes {
 fn recipe(host: &Host, packs: &[OpenPack], size: u64) -> Option<(u64, Recipe)> {
     let key = format!("{RECIPE}{}", host.marker.kernel_name());
     let note = packs.iter().find_map(|pack| pack.toc.note(&key))?;
-    let (hash, recipe) = note.split_first_chunk()?;
-    let recipe = Recipe::parse(recipe).filter(|recipe| recipe.host_size() == size)?;
+    let (hash, frame) = note.split_first_chunk()?;
+    let recipe_size = kpack::content_size(frame).filter(|size| *size <= MOST_OF_RECIPE)?;
+    let recipe = kpack::decompress(frame, recipe_size).ok()?;
+    let recipe = Recipe::parse(&recipe).filter(|recipe| recipe.host_size() == size)?;
     Some((u64::from_le_bytes(*hash), recipe))
 }
 
@@ -260,7 +266,7 @@ fn anew(
     move_in(Positioned::new(file), contents, &offsets, images, &options).map_err(|error| {
         let is_room = error.host().map(object_edit::Error::kind);
         let option = match is_room {
-            Some(object_edit::ErrorKind::NoRoom) => " (--compress needs less)",
+            Some(object_edit::ErrorKind::NoRoom) => " (--grow, or --compress)",
             Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",
             _ => "",
         };
@@ -282,7 +288,9 @@ fn compressed(bundle: &Output, spool: &Spool) -> Result<Vec<u8>, Failure> {
             Part::Input(_, range) => source.append_range(&range, &mut plain)?,
         }
     }
-    let options = WriteOptions::default();
+    // Version 2, which all runtimes read, unless it cannot hold the bundle.
+    let version = if u32::try_from(plain.len()).is_ok() { Version::V2 } else { Version::V3 };
+    let options = WriteOptions::default().with_version(version);
     Ok(ccob::compress(&plain, &options).map_err(|error| error.to_string())?)
 }
 
@@ -309,23 +317,25 @@ fn write(
     plan: &EditPlan,
     expected: Option<u64>,
 ) -> Result<bool, Failure> {
-    let mut made = tempfile::tempfile()?;
-    plan.write(Positioned::new(file), &mut made).map_err(|error| error.to_string())?;
-    stamp.check(file)?;
-    if let Some(expected) = expected {
-        made.rewind()?;
-        if hash(&mut made)? != expected {
-            return Ok(false);
-        }
+    let is_right = |hash| expected.is_none_or(|expected| expected == hash);
+    let make = |out: &mut dyn Write| -> io::Result<bool> {
+        let mut out = Hashing::new(out);
+        plan.write(Positioned::new(file), &mut out).map_err(io::Error::from)?;
+        stamp.check(file)?;
+        Ok(is_right(out.hash()))
+    };
+    // Printed bytes cannot be taken back.
+    let is_printed = args.output.as_os_str() == "-";
+    if is_printed && expected.is_some() && !make(&mut io::sink())? {
+        return Ok(false);
     }
     let mut outputs = Outputs::default();
-    outputs.write_new_or_print(&args.output, How { new, replaces: None }, |out| {
-        made.rewind()?;
-        io::copy(&mut made, out)?;
-        Ok(())
-    })?;
+    let how = How { new, replaces: None };
+    if !outputs.write_new_or_print(&args.output, how, |out| make(out))? {
+        return Ok(false);
+    }
     outputs.commit()?;
-    if args.output.as_os_str() != "-" {
+    if !is_printed {
         let mut out = style::stdout();
         let path = input::display(&args.output);
         let path = style::printable(&path);

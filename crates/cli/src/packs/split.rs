@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::hash::Hasher;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -12,10 +11,10 @@ use byte_parts::Bounds;
 use fat_edit::{EditOptions, EditPlan, EditableFile, Recipe, survey};
 use fat_object::{Finding, Image, Visitor};
 use kpack::{Marker, NewKpack, Scheme, search};
-use twox_hash::XxHash3_64;
 
 use super::RECIPE;
 use super::frames::Frames;
+use super::hashing::hash;
 use crate::failure::Failure;
 use crate::help::More;
 use crate::opened::Opened;
@@ -101,6 +100,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         Err(failure) => failure.report(|complaint| report::error(&complaint)),
     }
 }
+
+/// The level of zstd for the way back, which is small.
+const RECIPE_LEVEL: i32 = 9;
 
 /// A library to be split.
 struct Library {
@@ -219,7 +221,8 @@ impl Library {
             Some(recipe) => {
                 // The file that comes out must be this one.
                 let mut bytes = hash(&mut Positioned::new(&file))?.to_le_bytes().to_vec();
-                bytes.extend(recipe.to_vec());
+                let recipe = kpack::compress(&recipe.to_vec(), RECIPE_LEVEL);
+                bytes.extend(recipe.map_err(|error| error.to_string())?);
                 Some(bytes)
             }
             None => None,
@@ -329,6 +332,9 @@ impl Visitor for Sending<'_> {
             return Ok(());
         }
         let mut code = Vec::new();
+        // The size is what the file says: there may be less.
+        let size = usize::try_from(image.size()).unwrap_or(usize::MAX);
+        code.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         image.pieces(&mut |piece| {
             code.extend_from_slice(piece);
             Ok(())
@@ -340,18 +346,6 @@ impl Visitor for Sending<'_> {
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.finding.get_or_insert_with(|| finding.to_string());
         Ok(())
-    }
-}
-
-/// Returns the hash of all bytes.
-pub(super) fn hash(reader: &mut impl Read) -> io::Result<u64> {
-    let mut hasher = XxHash3_64::with_seed(0);
-    let mut buffer = vec![0; 1 << 17];
-    loop {
-        match reader.read(&mut buffer)? {
-            0 => return Ok(hasher.finish()),
-            n => hasher.write(buffer.get(..n).unwrap_or_default()),
-        }
     }
 }
 
@@ -414,6 +408,9 @@ fn print(args: &Args, done: &Done) -> io::Result<()> {
         table.row(&[input::display(path), count.to_string(), style::size(*size)]);
     }
     table.print(&mut out, "  ", style::terminal_width())?;
+    for (library, _) in &done.libraries {
+        super::note(&library.name, &library.plan);
+    }
     for (library, _) in done.libraries.iter().filter(|(library, _)| library.recipe.is_none()) {
         let name = &library.name;
         report::note(&format_args!(

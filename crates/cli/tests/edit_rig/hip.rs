@@ -277,6 +277,12 @@ impl Bundle {
         Bundle { compressed: self.compressed, entries: entries.cloned().collect() }
     }
 
+    /// Returns the image for a target.
+    pub fn image(&self, target: &str) -> Option<&[u8]> {
+        let is_for = |id: &str| id.split_once("--").is_some_and(|(_, of)| of == target);
+        self.entries.iter().find(|(id, _)| is_for(id)).map(|(_, image)| &image[..])
+    }
+
     /// The same in another form.
     pub fn compressed_as(&self, version: Option<u16>) -> Bundle {
         Bundle { compressed: version, entries: self.entries.clone() }

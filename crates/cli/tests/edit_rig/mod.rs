@@ -7,6 +7,7 @@ pub mod hip;
 pub mod memory;
 pub mod messages;
 pub mod observe;
+pub mod packs;
 pub mod survive;
 pub mod zoo;
 

@@ -27,7 +27,7 @@ pub const TOOLS: [&str; 11] = [
 ];
 
 /// Runs one of the tools on a file, in place.
-fn apply(like: &Linked, name: &str, path: &Path) -> Output {
+pub fn apply(like: &Linked, name: &str, path: &Path) -> Output {
     let (program, option) =
         name.split_once(' ').map_or((name, None), |(program, option)| (program, Some(option)));
     let program = match program {
@@ -100,9 +100,12 @@ pub fn survival(like: &Linked, path: &Path) -> Survival {
 }
 
 /// patchelf 0.14 moves the dynamic section of a program at a fixed address to the start of the file where there is room,
-/// into a segment that cannot be written to. Linkers leave none; the edited file has some.
+/// into a segment that cannot be written to. Linkers leave none; the edited file has some. It reads the
+/// zeros of `.bss` in programs of mold from the start of the file, which may be shorter.
 fn is_ruined_by_patchelf(like: &Linked, tool: &str) -> bool {
-    like.shape == Shape::NoPie && ["patchelf --set-rpath", "patchelf --add-needed"].contains(&tool)
+    let moves = ["patchelf --set-rpath", "patchelf --add-needed"].contains(&tool);
+    let reads_zeros = like.name.starts_with("exe-mold") && tool == "patchelf --set-interpreter";
+    like.shape == Shape::NoPie && (moves || reads_zeros)
 }
 
 /// Returns the complaints about an edited file after the tools. `seen` is its behaviour before them, `before` the

@@ -263,7 +263,8 @@ impl Builder {
         }
     }
 
-    fn step(&self, step: &[String]) -> Vec<String> {
+    /// Returns the complaints about a compiler run: it should succeed and say nothing.
+    pub fn step(&self, step: &[String]) -> Vec<String> {
         let output = command(Path::new(&step[0]))
             .args(&step[1..])
             .current_dir(&self.place)

@@ -8,7 +8,7 @@
 //! run.
 
 #[path = "../edit_rig/mod.rs"]
-mod edit_rig;
+pub(crate) mod edit_rig;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,7 +23,7 @@ use edit_rig::zoo::{Linked, Shape, World};
 use edit_rig::{Complaints, each, memory, messages, must, observe, run, said, settle, tool};
 
 /// The files, and what they are like before edits.
-static RIG: LazyLock<Rig<Bundle>> = LazyLock::new(Rig::new);
+pub(crate) static RIG: LazyLock<Rig<Bundle>> = LazyLock::new(Rig::new);
 
 #[test]
 #[ignore = "slow: .ci/run llvm_slow"]
@@ -314,7 +314,7 @@ fn damage_by_later_tools_is_seen() {
 }
 
 /// The bundles of a file with these targets only.
-fn only(file: &Linked, targets: &[&str]) -> Vec<Bundle> {
+pub(crate) fn only(file: &Linked, targets: &[&str]) -> Vec<Bundle> {
     let keep = ids(file, targets);
     let bundles = RIG.before(file).containers.iter();
     bundles.map(|bundle| bundle.filtered(|id| keep.iter().any(|kept| kept == id))).collect()
@@ -650,7 +650,7 @@ fn files_with_removed_and_added_images_are_right() {
 
 /// Returns whether a bundle cannot move because something may refer to it: a real reference, or a number in the code of
 /// a program at fixed addresses that happens to be an address.
-fn may_be_pinned(file: &Linked, said: &str) -> bool {
+pub(crate) fn may_be_pinned(file: &Linked, said: &str) -> bool {
     let files = ["exe-mold-many", "static-mold", "pie-lld-rdc-new"];
     let may = file.name.ends_with("referred") || files.contains(&file.name);
     may && is_pinned(said)

@@ -50,6 +50,7 @@ mod packager;
 mod peer;
 mod processors;
 mod roc_obj;
+mod split;
 mod triples;
 mod wrapper_bitcode;
 mod wrapper_formats;

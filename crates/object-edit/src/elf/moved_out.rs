@@ -11,6 +11,7 @@ use object::pod::bytes_of_slice;
 
 use super::file::{File, ReadError, SectionHeader, file_range, has_bytes, is_allocated, up};
 use super::references::foreign_references;
+use super::symbols;
 use super::wrappers::{Patch, PointerForm, Wrapper, wrappers};
 use super::write::overwrite;
 use crate::error::Problem;
@@ -176,10 +177,15 @@ pub(crate) fn move_out(
     let parts = output::edited(&edited, source, |source, window| {
         let file = read(source, window)?;
         let found = wrappers(source, &file, &HIP)?;
-        let start = found.first().and_then(|wrapper| file.offset_of(wrapper.bundle));
-        let start = start.ok_or(Problem::InputChanged)?;
+        let start = found.first().ok_or(Problem::InputChanged)?.bundle;
+        let offset = file.offset_of(start).ok_or(Problem::InputChanged)?;
         let mut patches = mark(&file, &found, HIPK, |n| n as u64)?;
-        patches.push(Patch { offset: start, bytes: marker.to_vec() });
+        patches.push(Patch { offset, bytes: marker.to_vec() });
+        let is_first = |section: &SectionHeader| file.name(section) == DEVICE_CODE.as_bytes();
+        if let Some(section) = file.sections.iter().position(is_first) {
+            let left = start..start.saturating_add(marker.len() as u64);
+            patches.extend(symbols::gather(source, &file, section, &left)?);
+        }
         let marked = overwrite(&output::copy_of(window), patches);
         let names = (DEVICE_CODE, MARKER);
         Ok::<_, Problem>(Some(renamed(&file, &marked, names, Some(marker.len() as u64))))
@@ -187,7 +193,8 @@ pub(crate) fn move_out(
     Ok(Edited { zeroed, ..Edited::new(parts) })
 }
 
-/// Returns the edits that leave a place for the marker at the first bundle, and nothing of the others.
+/// Returns the edits that leave a place for the marker at the first bundle, and nothing of the others. The place is as large as
+/// what a runtime reads of a bundle, if that was there: the edit asks for it.
 fn edits(file: &File, device_code: &[&SectionHeader], start: u64, size: usize) -> Vec<SectionEdit> {
     let mut is_first = true;
     let edits = device_code.iter().map(|section| {
@@ -197,7 +204,9 @@ fn edits(file: &File, device_code: &[&SectionHeader], start: u64, size: usize) -
         let into = start.saturating_sub(section.sh_addr.get(LE));
         let old =
             if is_first { range.start.saturating_add(into)..range.end } else { range.clone() };
-        let new = std::mem::take(&mut is_first).then(|| placeholder(size));
+        let room = usize::try_from(old.end.saturating_sub(old.start)).unwrap_or(usize::MAX);
+        let readable = usize::try_from(HIP.readable).unwrap_or(usize::MAX).min(room);
+        let new = std::mem::take(&mut is_first).then(|| placeholder(size.max(readable)));
         let change = SectionChange::Items(vec![Item { old, new, joined: false }]);
         SectionEdit { range, name: DEVICE_CODE.to_owned(), change }
     });

@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::ops::Range;
 
 use byte_parts::Source;
-use object::elf::{SHN_XINDEX, SHT_DYNSYM, SHT_SYMTAB, STT_FILE, STT_TLS};
+use object::elf::{SHN_XINDEX, SHT_DYNSYM, SHT_SYMTAB, STT_FILE, STT_TLS, SectionType};
 
 use super::file::{File, SectionHeader, Symbol, file_range};
 use super::relocations::entries;
@@ -99,14 +99,51 @@ pub(super) fn resize(
     Ok(patches)
 }
 
+/// Returns the start of what is left of a section as the new value of its symbols after that, without a size, and new sizes for
+/// those that exceed it. Symbols that loaders read stay.
+pub(super) fn gather(
+    source: &mut Source<'_>,
+    file: &File,
+    section: usize,
+    left: &Range<u64>,
+) -> Result<Vec<Patch>, Problem> {
+    let mut patches = Vec::new();
+    visit_tables(source, file, &[SHT_SYMTAB], &mut |at, symbol| {
+        let (value, size) = (symbol.st_value.get(LE), symbol.st_size.get(LE));
+        if usize::from(symbol.st_shndx.get(LE).0) != section || !is_address(symbol) {
+            return;
+        }
+        let rest = match left.contains(&value) {
+            true => left.end.saturating_sub(value),
+            false => {
+                patches.push(Patch::word(at.saturating_add(VALUE), left.start));
+                0
+            }
+        };
+        if size > rest {
+            patches.push(Patch::word(at.saturating_add(SIZE), rest));
+        }
+    })?;
+    Ok(patches)
+}
+
 /// Visits every symbol of both tables, with its offset in the ELF file.
 fn visit(
     source: &mut Source<'_>,
     file: &File,
     visit: &mut dyn FnMut(u64, &Symbol),
 ) -> Result<(), Problem> {
+    visit_tables(source, file, &[SHT_SYMTAB, SHT_DYNSYM], visit)
+}
+
+fn visit_tables(
+    source: &mut Source<'_>,
+    file: &File,
+    kinds: &[SectionType],
+    visit: &mut dyn FnMut(u64, &Symbol),
+) -> Result<(), Problem> {
     for section in &file.sections {
-        if !matches!(section.sh_type.get(LE), SHT_SYMTAB | SHT_DYNSYM) {
+        if !kinds.contains(&section.sh_type.get(LE)) {
             continue;
         }
         let range = file_range(section);
@@ -141,6 +178,28 @@ mod tests {
         let ends = [(usize::from(HIP_FATBIN), 0x4000, 0x2800)];
         let patches = with(&bytes, |source, file| repoint_ends(source, file, &ends).unwrap());
         let expected = [DYNSYM, 0x6300].map(|table| Patch::word(table + 24 + 8, 0x2800));
+        assert_eq!(patches.unwrap(), expected);
+    }
+
+    #[test]
+    fn symbols_gather_in_what_is_left() {
+        // In what is left; after it, with a size; too large; in another section.
+        let symbols = vec![
+            (HIP_FATBIN, 0x1010, 4),
+            (HIP_FATBIN, 0x2000, 0x800),
+            (HIP_FATBIN, 0x1000, 0x21),
+            (HIP_FATBIN + 1, 0x4000, 0),
+        ];
+        let bytes = Sample { symbols, ..Sample::default() }.build();
+        let section = usize::from(HIP_FATBIN);
+        let patches =
+            with(&bytes, |source, file| gather(source, file, section, &(0x1000..0x1020)).unwrap());
+        let symbol = 0x6300 + 2 * 24;
+        let expected = [
+            Patch::word(symbol + 8, 0x1000),
+            Patch::word(symbol + 16, 0),
+            Patch::word(symbol + 24 + 16, 0x20),
+        ];
         assert_eq!(patches.unwrap(), expected);
     }
 

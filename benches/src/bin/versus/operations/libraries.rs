@@ -83,7 +83,7 @@ pub(super) fn compress(
 }
 
 /// Makes a shared object of `size` bytes: host code, and bundles of code for ten GPUs with a wrapper for each of them.
-fn library(bench: &Bench, size: u64, bundles: usize) -> Result<PathBuf, Box<dyn Error>> {
+pub(super) fn library(bench: &Bench, size: u64, bundles: usize) -> Result<PathBuf, Box<dyn Error>> {
     let host = host_size(size);
     let mut text = String::new();
     for n in 0..bundles {

@@ -8,6 +8,7 @@ mod inputs;
 mod kernels;
 mod libraries;
 mod packages;
+mod packs;
 mod start;
 mod wrapping;
 
@@ -195,6 +196,22 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         space: 4,
         llvm_memory: 0,
         run: libraries::compress,
+    },
+    Operation {
+        name: "split",
+        about: "the code in a library for ten GPUs moved to kernel packs",
+        sizes: EDITED,
+        space: 5,
+        llvm_memory: 0,
+        run: packs::split,
+    },
+    Operation {
+        name: "join",
+        about: "the code in kernel packs for ten GPUs moved into their library",
+        sizes: EDITED,
+        space: 5,
+        llvm_memory: 0,
+        run: packs::join,
     },
     Operation {
         name: "ls-cuda",

@@ -41,7 +41,7 @@ static uint64_t size_of(const unsigned char *bundle) {
 static int is_of_file(const unsigned char *start, uint64_t size) {
   FILE *maps = fopen("/proc/self/maps", "r");
   char line[5000], path[4096], first_path[4096] = "";
-  uint64_t at = (uint64_t)start, end = at + (size < PAGE ? PAGE : size);
+  uint64_t at = (uint64_t)start, end = at + size;
   unsigned char buffer[PAGE];
   uint64_t first_offset = 0;
   while (at < end && maps && fgets(line, sizeof line, maps)) {
@@ -52,7 +52,7 @@ static int is_of_file(const unsigned char *start, uint64_t size) {
         at >= high)
       continue;
     if (mode[0] != 'r' || path[0] != '/') {
-      tell("bundle mapped as %s %s\n", mode, path);
+      tell("mapped as %s %s\n", mode, path);
       break;
     }
     offset += at - low;
@@ -60,7 +60,7 @@ static int is_of_file(const unsigned char *start, uint64_t size) {
       strcpy(first_path, path);
       first_offset = offset;
     } else if (strcmp(path, first_path) || offset != first_offset + (at - (uint64_t)start)) {
-      tell("bundle not in one piece\n");
+      tell("not in one piece\n");
       break;
     }
     int file = open(path, O_RDONLY);
@@ -69,7 +69,7 @@ static int is_of_file(const unsigned char *start, uint64_t size) {
       // The end of a page behind the end of the file is zeros.
       memset(buffer, 0, PAGE);
       if (pread(file, buffer, count, offset) <= 0 || memcmp(buffer, (const void *)at, count)) {
-        tell("bundle is not what its file has at %llx\n", offset);
+        tell("not what its file has at %llx\n", offset);
         close(file);
         fclose(maps);
         return 0;
@@ -90,13 +90,28 @@ static int is_of_file(const unsigned char *start, uint64_t size) {
 // How many bytes at this place are the bundle: none if something is wrong.
 static uint64_t checked_size(const unsigned char *bundle) {
   uint64_t size = size_of(bundle);
-  return size && is_of_file(bundle, size) ? size : 0;
+  return size && is_of_file(bundle, size < PAGE ? PAGE : size) ? size : 0;
 }
+
+// Whether the device code is in kernel packs.
+static int is_split(const struct Wrapper *wrapper) { return !memcmp(&wrapper->magic, "HIPK", 4); }
 
 static void tell_wrapper(int number, const struct Wrapper *wrapper) {
-  tell("bundle %d: magic %.4s, version %u, unused %d\n", number, (const char *)&wrapper->magic, wrapper->version,
-       wrapper->last != 0);
+  const char *magic = (const char *)&wrapper->magic;
+  if (is_split(wrapper))
+    tell("bundle %d: magic %.4s, version %u, index %llu\n", number, magic, wrapper->version,
+         (unsigned long long)(uintptr_t)wrapper->last);
+  else
+    tell("bundle %d: magic %.4s, version %u, unused %d\n", number, magic, wrapper->version, wrapper->last != 0);
 }
 
-// All that the wrapper leads to is the bundle.
-static void dump_more(const struct Wrapper *wrapper) {}
+// All that the wrapper leads to is the bundle, or the marker: the length of that is told by itself, so that all up to the
+// end of its page is taken.
+static void dump_all(const struct Wrapper *wrapper) {
+  if (!is_split(wrapper)) {
+    dump(wrapper->container);
+    return;
+  }
+  uint64_t size = PAGE - (uintptr_t)wrapper->container % PAGE;
+  dump_bytes(wrapper->container, is_of_file(wrapper->container, size) ? size : 0);
+}

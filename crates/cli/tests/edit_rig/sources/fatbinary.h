@@ -38,7 +38,8 @@ static void tell_wrapper(int number, const struct Wrapper *wrapper) {
 }
 
 // A wrapper of version 2 leads to fatbinaries of relocatable code as well, in a list that ends with a null pointer.
-static void dump_more(const struct Wrapper *wrapper) {
+static void dump_all(const struct Wrapper *wrapper) {
+  dump(wrapper->container);
   if (wrapper->version != 2)
     return;
   for (const unsigned char **prelinked = wrapper->last; *prelinked; ++prelinked)

@@ -1,6 +1,6 @@
 // A stand-in for the HIP runtime, or with -DCUDA for the CUDA runtime. It writes what is registered to the directory
 // $RIG_OUT: `log`, what is called in which order, and `container-N`, the bytes that a runtime would take for the Nth bundle
-// or fatbinary that it is led to.
+// or fatbinary, or marker of kernel packs, that it is led to.
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -62,7 +62,9 @@ static uint64_t number(const unsigned char *bytes, int count) {
   return value;
 }
 
-// Writes the container at this address to a file of its own, and returns its number.
+// Writes bytes to a file of their own, and returns its number.
+static int dump_bytes(const unsigned char *bytes, uint64_t size);
+// The same for the container at this address.
 static int dump(const unsigned char *container);
 
 #ifdef CUDA
@@ -71,16 +73,20 @@ static int dump(const unsigned char *container);
 #include "bundle.h"
 #endif
 
-static int dump(const unsigned char *container) {
+static int dump_bytes(const unsigned char *bytes, uint64_t size) {
   int number = dumped++;
-  if ((uintptr_t)container % ALIGNMENT)
-    tell(CONTAINER " %d not aligned\n", number);
   char name[50];
   snprintf(name, sizeof name, "container-%d", number);
   FILE *out = open_out(name);
-  fwrite(container, 1, checked_size(container), out);
+  fwrite(bytes, 1, size, out);
   fclose(out);
   return number;
+}
+
+static int dump(const unsigned char *container) {
+  if ((uintptr_t)container % ALIGNMENT)
+    tell(CONTAINER " %d not aligned\n", dumped);
+  return dump_bytes(container, checked_size(container));
 }
 
 void **API(RegisterFatBinary)(const void *data) {
@@ -88,8 +94,7 @@ void **API(RegisterFatBinary)(const void *data) {
   handle->number = dumped;
   handle->wrapper = (struct Wrapper *)data;
   tell_wrapper(handle->number, handle->wrapper);
-  dump(handle->wrapper->container);
-  dump_more(handle->wrapper);
+  dump_all(handle->wrapper);
   return (void **)handle;
 }
 

@@ -1,0 +1,47 @@
+//! The hash of a file that was split, by which the joined one is known.
+
+use std::hash::Hasher;
+use std::io::{self, Read, Write};
+
+use twox_hash::XxHash3_64;
+
+/// A writer that hashes all that it passes on.
+pub(super) struct Hashing<W> {
+    hasher: XxHash3_64,
+    out: W,
+}
+
+impl<W: Write> Hashing<W> {
+    pub(super) fn new(out: W) -> Self {
+        Hashing { hasher: XxHash3_64::with_seed(0), out }
+    }
+
+    /// Returns the hash of all bytes so far.
+    pub(super) fn hash(&self) -> u64 {
+        self.hasher.finish()
+    }
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hasher.write(bytes.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Returns the hash of all bytes.
+pub(super) fn hash(reader: &mut impl Read) -> io::Result<u64> {
+    let mut out = Hashing::new(io::sink());
+    let mut buffer = vec![0; 1 << 17];
+    loop {
+        match reader.read(&mut buffer)? {
+            0 => return Ok(out.hash()),
+            n => out.write_all(buffer.get(..n).unwrap_or_default())?,
+        }
+    }
+}
