@@ -295,16 +295,18 @@ impl Read {
         if file.is_pack_of_library() {
             return Read::Passed;
         }
-        let (found, complaints) = File::read(question, file, threads);
-        let is_empty = found.as_ref().is_some_and(|found| found.summary.images == 0);
-        match is_empty.then(|| file.split_host()).flatten() {
+        // Rests of device code may be left in a split library: no loader looks there.
+        match file.split_host() {
             Some(host) => {
                 let gpus = question.gpus.iter();
                 let gpus = gpus.filter(|gpu| file.is_named() || gpu.vendor() == Vendor::Amd);
                 let answers = gpus.map(|gpu| PackAnswer::of(&host, gpu)).collect();
                 Read::Split(host, answers)
             }
-            None => Read::File(found, complaints),
+            None => {
+                let (found, complaints) = File::read(question, file, threads);
+                Read::File(found, complaints)
+            }
         }
     }
 }

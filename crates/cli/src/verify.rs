@@ -76,9 +76,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 Checked::File(result, visitor) => (result, visitor),
                 Checked::Package(checked) => return report_package(&mut out, file, checked),
             };
-            let is_empty =
-                result.as_ref().is_ok_and(|summary| summary.images == 0 && summary.findings == 0);
-            if let Some(host) = is_empty.then(|| file.split_host()).flatten() {
+            let is_sound = result.as_ref().is_ok_and(|summary| summary.findings == 0);
+            if let Some(host) = is_sound.then(|| file.split_host()).flatten() {
                 return report_split(&mut out, &style::printable(file.name()), &host);
             }
             if file.is_passed_over(result.as_ref().is_ok_and(|summary| summary.images > 0), &result)

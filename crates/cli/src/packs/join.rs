@@ -16,7 +16,7 @@ use super::hashing::Hashing;
 use super::host::{Host, OpenPack};
 use crate::failure::Failure;
 use crate::help::More;
-use crate::opened::open_regular;
+use crate::opened::{MaxInput, Opened};
 use crate::output::{How, Outputs};
 use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
@@ -71,6 +71,8 @@ pub(crate) struct Args {
     /// Allow editing a signed file; remove its signature
     #[arg(long)]
     drop_signature: bool,
+    #[command(flatten)]
+    max_input: MaxInput,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
@@ -83,6 +85,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
 }
 
+/// The largest way back that is read.
+const MOST_OF_RECIPE: u64 = 64 << 20;
+
 /// A code object in a pack: the pack, and the entry in its table.
 type Place = (usize, usize);
 
@@ -90,7 +95,8 @@ type Place = (usize, usize);
 type Codes = BTreeMap<(u64, String), Place>;
 
 fn join(args: &Args) -> Result<(), Failure> {
-    let file = open_regular(&args.host)?;
+    let opened = Opened::new(&args.host, args.max_input)?;
+    let (new, file) = (opened.permissions(), opened.file);
     let stamp = Stamp::of(&file)?;
     let host = Host::read(Positioned::new(&file), &args.host)?
         .ok_or_else(|| "its device code is not in kernel packs".to_owned())?;
@@ -111,7 +117,7 @@ fn join(args: &Args) -> Result<(), Failure> {
     }
     if let Some((expected, recipe)) = recipe(&host, &packs, stamp.size()) {
         if let Some(plan) = by_recipe(&recipe, &packs, &codes)?
-            && write(args, &file, stamp, &plan, Some(expected))?
+            && write(args, (&file, new), stamp, &plan, Some(expected))?
         {
             return Ok(());
         }
@@ -120,7 +126,7 @@ fn join(args: &Args) -> Result<(), Failure> {
         );
     }
     let plan = anew(args, &file, &host, &packs, &codes)?;
-    write(args, &file, stamp, &plan, None)?;
+    write(args, (&file, new), stamp, &plan, None)?;
     super::note(&input::display(&args.host), &plan);
     Ok(())
 }
@@ -144,8 +150,10 @@ fn codes(host: &Host, packs: &[OpenPack]) -> Codes {
 fn recipe(host: &Host, packs: &[OpenPack], size: u64) -> Option<(u64, Recipe)> {
     let key = format!("{RECIPE}{}", host.marker.kernel_name());
     let note = packs.iter().find_map(|pack| pack.toc.note(&key))?;
-    let (hash, recipe) = note.split_first_chunk()?;
-    let recipe = Recipe::parse(recipe).filter(|recipe| recipe.host_size() == size)?;
+    let (hash, frame) = note.split_first_chunk()?;
+    let recipe_size = kpack::content_size(frame).filter(|size| *size <= MOST_OF_RECIPE)?;
+    let recipe = kpack::decompress(frame, recipe_size).ok()?;
+    let recipe = Recipe::parse(&recipe).filter(|recipe| recipe.host_size() == size)?;
     Some((u64::from_le_bytes(*hash), recipe))
 }
 
@@ -304,7 +312,7 @@ fn host_id(file: &File) -> io::Result<String> {
 /// Writes the file; `false`, and nothing, if its hash is another one than expected.
 fn write(
     args: &Args,
-    file: &File,
+    (file, new): (&File, NewPermissions),
     stamp: Stamp,
     plan: &EditPlan,
     expected: Option<u64>,
@@ -321,7 +329,6 @@ fn write(
     if is_printed && expected.is_some() && !make(&mut io::sink())? {
         return Ok(false);
     }
-    let new = NewPermissions::of_input(&file.metadata()?);
     let mut outputs = Outputs::default();
     let how = How { new, replaces: None };
     if !outputs.write_new_or_print(&args.output, how, |out| make(out))? {

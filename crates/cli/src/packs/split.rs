@@ -17,7 +17,7 @@ use super::frames::Frames;
 use super::hashing::hash;
 use crate::failure::Failure;
 use crate::help::More;
-use crate::opened::open_regular;
+use crate::opened::Opened;
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
@@ -100,6 +100,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         Err(failure) => failure.report(|complaint| report::error(&complaint)),
     }
 }
+
+/// The level of zstd for the way back, which is small.
+const RECIPE_LEVEL: i32 = 9;
 
 /// A library to be split.
 struct Library {
@@ -187,6 +190,9 @@ fn plain(path: &Path) -> Option<String> {
 impl Library {
     /// Plans the library without its device code.
     fn plan(args: &Args, path: &Path, kpack_dir: &str) -> Result<Self, Failure> {
+        let opened = Opened::new(path, args.limits.max_input)?;
+        let (permissions, file) = (opened.permissions(), opened.file);
+        let stamp = Stamp::of(&file)?;
         let below = match (path.strip_prefix(&args.prefix), args.prefix.as_os_str() == ".") {
             (Ok(below), _) => below,
             (Err(_), true) => path,
@@ -200,9 +206,6 @@ impl Library {
         let up = "../".repeat(name.matches('/').count());
         let pattern = format!("{up}{kpack_dir}/{}_{}.kpack", args.group, search::PLACEHOLDER);
         let marker = Marker::new(&name, [pattern]).to_vec();
-        let file = open_regular(path)?;
-        let stamp = Stamp::of(&file)?;
-        let permissions = NewPermissions::of_input(&file.metadata()?);
         let input = Positioned::new(&file);
         let contents = survey(input, &args.limits.options()).map_err(|e| e.to_string())?;
         if let Some(finding) = contents.findings().first() {
@@ -218,7 +221,8 @@ impl Library {
             Some(recipe) => {
                 // The file that comes out must be this one.
                 let mut bytes = hash(&mut Positioned::new(&file))?.to_le_bytes().to_vec();
-                bytes.extend(recipe.to_vec());
+                let recipe = kpack::compress(&recipe.to_vec(), RECIPE_LEVEL);
+                bytes.extend(recipe.map_err(|error| error.to_string())?);
                 Some(bytes)
             }
             None => None,

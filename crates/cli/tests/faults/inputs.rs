@@ -13,7 +13,7 @@ use super::{as_nobody, is_unchanged, refuses, snapshot};
 use crate::common::stderr;
 
 /// All commands that read a file `OUT`.
-pub(crate) const READERS: [(&str, &str); 22] = [
+pub(crate) const READERS: [(&str, &str); 24] = [
     ("offload", "ls OUT"),
     ("offload", "verify OUT"),
     ("offload", "kernels OUT"),
@@ -29,6 +29,8 @@ pub(crate) const READERS: [(&str, &str); 22] = [
     ("offload", "decompress OUT -o out"),
     ("offload", "thin OUT -o out --keep gfx1100"),
     ("offload", "replace four -o out HIP-gfx1100=OUT"),
+    ("offload", "split OUT --group g -o out"),
+    ("offload", "join OUT -o out"),
     ("offload", "wrap --kind hip --triple x86_64-unknown-linux-gnu -o out OUT"),
     ("clang-offload-bundler", "-list -type=bc -input=OUT"),
     ("clang-offload-bundler", "-type=bc -unbundle -targets=HIP-gfx1100 -input=OUT -output=out"),

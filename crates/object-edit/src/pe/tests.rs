@@ -376,7 +376,7 @@ fn bundles_with_a_wrapper_are_not_removed() {
 fn device_code_outside_the_file_is_refused() {
     let mut file = Sample::default().build();
     let wrappers = sections(&file)[3].raw.start;
-    file[wrappers + 24] = 0x4b;
+    file[wrappers + 24..wrappers + 28].copy_from_slice(b"HIPK");
     let result = resize(&file, plain(), &[0x345, 0x800, 0x1321]);
     assert!(matches!(result, Err(Problem::MovedOut { how: "wrapper magic HIPK" })));
 }
