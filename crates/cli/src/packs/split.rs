@@ -234,7 +234,7 @@ impl Library {
     /// Adds its code objects to the packs of their targets.
     fn pack(&self, args: &Args, packs: &mut BTreeMap<String, Pack>) -> Result<(), Failure> {
         let scheme = if args.no_compress { Scheme::Plain } else { Scheme::Zstd };
-        let (sender, receiver) = mpsc::sync_channel::<(usize, Vec<u8>)>(1);
+        let (sender, receiver) = mpsc::sync_channel::<(usize, Vec<u8>)>(0);
         let threads = args.threads.count();
         thread::scope(|scope| {
             let walk = scope.spawn(|| {
