@@ -19,4 +19,5 @@ mod llvm;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod readme;
 mod small;
+mod split;
 mod wheels;
