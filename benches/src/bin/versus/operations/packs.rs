@@ -60,7 +60,8 @@ fn join_args(from: &Path, to: &Path) -> Vec<OsString> {
     vec!["join".into(), from.join("library.so").into(), "-o".into(), to.into()]
 }
 
-/// Judges the time and the memory for a library.
+/// Judges the time and the memory for a library. In memory are an image of 7 MB for each thread, the one that is read, and what
+/// zstd needs.
 fn judge(
     bench: &mut Bench,
     key: &str,
