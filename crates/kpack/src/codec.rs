@@ -92,18 +92,22 @@ pub fn decompress(frame: &[u8], size: u64) -> Result<Vec<u8>, Error> {
         return Err(failed(format!("expected {size} bytes of code, more than the frame can hold")));
     }
     let room = usize::try_from(size).map_err(|_| failed(format!("{size} bytes of code")))?;
-    let mut code = alloc::vec![0; room];
+    let mut code = Vec::new();
+    let out_of_memory = |_| failed(format!("no memory for {size} bytes of code"));
+    code.try_reserve_exact(room).map_err(out_of_memory)?;
     #[cfg(feature = "zstd")]
-    let found = zstd::bulk::decompress_to_buffer(frame, &mut code)
+    zstd::bulk::Decompressor::new()
+        .and_then(|mut decoder| decoder.decompress_to_buffer(frame, &mut code))
         .map_err(|error| failed(format!("zstd: {error}")))?;
     #[cfg(not(feature = "zstd"))]
-    let found = {
+    {
         let mut decoder = ruzstd::decoding::FrameDecoder::new();
         decoder.set_max_window_size(size.max(8 << 20));
-        decoder.decode_all(frame, &mut code).map_err(|error| failed(format!("zstd: {error}")))?
-    };
-    match found == room {
-        true => Ok(code),
-        false => Err(failed(format!("expected {size} bytes of code, found {found}"))),
+        let decoded = decoder.decode_all_to_vec(frame, &mut code);
+        decoded.map_err(|error| failed(format!("zstd: {error}")))?;
+    }
+    match code.len() {
+        found if found == room => Ok(code),
+        found => Err(failed(format!("expected {size} bytes of code, found {found}"))),
     }
 }

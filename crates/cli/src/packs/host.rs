@@ -22,6 +22,9 @@ const MOST_OF_MARKER: u64 = 64 << 10;
 /// The largest table of a pack that is read.
 const MOST_OF_TABLE: u64 = 256 << 20;
 
+/// The largest code object that is read.
+const MOST_OF_CODE: u64 = 2 << 30;
+
 /// A library without its device code.
 #[derive(Debug)]
 pub(crate) struct Host {
@@ -250,6 +253,10 @@ impl OpenPack {
     pub(crate) fn code(&self, entry: &kpack::Entry) -> Result<Vec<u8>, String> {
         let name = format!("{}: {} for {}", input::display(&self.path), entry.key(), entry.arch());
         let range = self.range(entry).ok_or_else(|| format!("{name}: no code"))?;
+        let size = entry.original_size();
+        if size > MOST_OF_CODE {
+            return Err(format!("{name}: {size} bytes of code, more than {MOST_OF_CODE}"));
+        }
         let mut source = Source::new(Positioned::new(&self.file)).map_err(|e| e.to_string())?;
         let stored = source.read_range(&range).map_err(|error| format!("{name}: {error}"))?;
         let code = match self.toc.scheme() {
