@@ -1,5 +1,7 @@
 //! The arguments with which `clang` links device code, as LLVM 22's `clang-linker-wrapper` calls it.
 
+use std::ffi::{OsStr, OsString};
+
 use offload_binary::OffloadKind;
 use target_id::Triple;
 
@@ -9,15 +11,15 @@ use crate::plan::Group;
 #[derive(Clone, Debug, Default)]
 pub struct ClangOptions {
     /// Options of LLVM, for `--plugin-opt`.
-    pub plugin_options: Vec<String>,
+    pub plugin_options: Vec<OsString>,
     /// Options of LLVM, for `-mllvm`.
-    pub mllvm_options: Vec<String>,
+    pub mllvm_options: Vec<OsString>,
     /// Arguments for the linker, with the triple that they are for; `None` for all.
-    pub linker_arguments: Vec<(Option<String>, String)>,
+    pub linker_arguments: Vec<(Option<String>, OsString)>,
     /// Arguments for `clang`, with the triple that they are for; `None` for all.
-    pub compiler_arguments: Vec<(Option<String>, String)>,
+    pub compiler_arguments: Vec<(Option<String>, OsString)>,
     /// Arguments of the host link that links for a CPU get as well: libraries and their directories.
-    pub host_arguments: Vec<String>,
+    pub host_arguments: Vec<OsString>,
     /// Keeps the intermediate files of link-time optimisation.
     pub save_temps: bool,
     /// Does the same in links for a CPU: the host linker is `lld`.
@@ -30,11 +32,11 @@ pub struct ClangOptions {
 #[derive(Clone, Copy, Debug)]
 pub struct LinkFiles<'a> {
     /// Files with the code of [`Group::inputs`], in this order.
-    pub inputs: &'a [String],
+    pub inputs: &'a [OsString],
     /// File of the image.
-    pub output: &'a str,
+    pub output: &'a OsStr,
     /// File of the program, after which other outputs are named.
-    pub program: &'a str,
+    pub program: &'a OsStr,
 }
 
 impl ClangOptions {
@@ -43,19 +45,19 @@ impl ClangOptions {
     /// The text before the first `=` is a triple if its architecture is known. Without anything after it, it is the
     /// value.
     #[must_use]
-    pub fn argument(text: &str) -> (Option<String>, String) {
+    pub fn argument(text: &str) -> (Option<String>, OsString) {
         match text.split_once('=') {
             Some((triple, value)) if Triple::parse(triple).is_known_arch() => match value {
-                "" => (None, triple.to_owned()),
-                _ => (Some(triple.to_owned()), value.to_owned()),
+                "" => (None, triple.into()),
+                _ => (Some(triple.to_owned()), value.into()),
             },
-            _ => (None, text.to_owned()),
+            _ => (None, text.into()),
         }
     }
 
     /// Returns the arguments of `clang`, without its name, for one image.
     #[must_use]
-    pub fn arguments(&self, group: &Group<'_>, files: LinkFiles<'_>) -> Vec<String> {
+    pub fn arguments(&self, group: &Group<'_>, files: LinkFiles<'_>) -> Vec<OsString> {
         let target = group.target();
         let triple = Triple::parse(target.triple());
         let (is_amdgpu, is_nvptx) = (triple.is_amdgpu(), triple.is_nvptx());
@@ -63,30 +65,32 @@ impl ClangOptions {
         let is_cpu = !(is_amdgpu || is_nvptx || is_spirv);
         let processor = target.processor();
         let mut words = Words(Vec::new());
-        words.add(["--no-default-config", "-o", files.output, "-dumpdir"]);
-        words.push(format!("{}.{}.{processor}.img.", files.program, target.architecture()));
-        words.push(format!("--target={}", target.triple()));
+        words.add(["--no-default-config", "-o"]);
+        words.add([files.output]);
+        let directory = format!(".{}.{processor}.img.", target.architecture());
+        words.add([OsStr::new("-dumpdir"), &joined(files.program, &directory)]);
+        words.add([format!("--target={}", target.triple())]);
         match processor {
             "" => {}
-            _ if is_amdgpu => words.push(format!("-mcpu={processor}")),
-            _ => words.push(format!("-march={processor}")),
+            _ if is_amdgpu => words.add([format!("-mcpu={processor}")]),
+            _ => words.add([format!("-march={processor}")]),
         }
         if is_amdgpu {
             words.add(["-flto"]);
         }
         for option in &self.plugin_options {
-            words.for_linker(&format!("--plugin-opt={option}"));
+            words.for_linker(&joined("--plugin-opt=", option));
         }
         if !is_nvptx && !is_spirv {
             words.add(["-Wl,--no-undefined"]);
         }
-        words.add(files.inputs.iter().map(String::as_str));
+        words.add(files.inputs);
         if is_cpu {
             words.add(["-Wl,-Bsymbolic", "-shared"]);
-            words.add(self.host_arguments.iter().map(String::as_str));
+            words.add(&self.host_arguments);
         }
         for option in &self.mllvm_options {
-            words.for_linker(&format!("-mllvm={option}"));
+            words.for_linker(&joined("-mllvm=", option));
         }
         if self.save_temps && (is_amdgpu || is_nvptx || is_cpu && self.save_temps_on_cpu) {
             words.add(["-Wl,--save-temps"]);
@@ -96,35 +100,37 @@ impl ClangOptions {
         }
         if group.kinds().contains(&OffloadKind::SYCL) {
             words.add(["--sycl-link"]);
-            words.for_linker(&format!("-triple={}", target.triple()));
-            words.for_linker(&format!("-arch={processor}"));
+            words.for_linker(format!("-triple={}", target.triple()).as_ref());
+            words.for_linker(format!("-arch={processor}").as_ref());
         }
         let is_for = |only: &Option<String>| only.as_deref().is_none_or(|it| it == target.triple());
         for (_, value) in self.linker_arguments.iter().filter(|(only, _)| is_for(only)) {
             words.for_linker(value);
         }
         for (_, value) in self.compiler_arguments.iter().filter(|(only, _)| is_for(only)) {
-            words.add([&value[..]]);
+            words.add([value]);
         }
         words.0
     }
 }
 
 /// A command line that grows.
-struct Words(Vec<String>);
+struct Words(Vec<OsString>);
 
 impl Words {
-    fn push(&mut self, word: String) {
-        self.0.push(word);
+    fn add<W: AsRef<OsStr>>(&mut self, words: impl IntoIterator<Item = W>) {
+        self.0.extend(words.into_iter().map(|word| word.as_ref().to_owned()));
     }
 
-    fn add<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) {
-        self.0.extend(words.into_iter().map(str::to_owned));
+    fn for_linker(&mut self, word: &OsStr) {
+        self.add([OsStr::new("-Xlinker"), word]);
     }
+}
 
-    fn for_linker(&mut self, word: &str) {
-        self.add(["-Xlinker", word]);
-    }
+fn joined(start: impl AsRef<OsStr>, end: impl AsRef<OsStr>) -> OsString {
+    let mut joined = start.as_ref().to_owned();
+    joined.push(end);
+    joined
 }
 
 #[cfg(test)]

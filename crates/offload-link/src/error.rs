@@ -49,12 +49,10 @@ impl Error {
         self.kind
     }
 
-    /// Returns the error of reading an offload binary that an input holds, if this is the cause.
+    /// Returns what is wrong in an input, if this is the cause.
     #[must_use]
-    pub fn offload_binary(&self) -> Option<&offload_binary::Error> {
-        let io = self.source.as_ref()?.downcast_ref::<io::Error>()?;
-        let finding = io.get_ref()?.downcast_ref::<fat_object::Finding>()?;
-        finding.error().offload_binary()
+    pub fn finding(&self) -> Option<&fat_object::Finding> {
+        self.source.as_ref()?.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref()
     }
 }
 

@@ -71,6 +71,20 @@ impl FromIterator<LinkedImage> for Images {
 }
 
 impl Images {
+    /// Sets the kind of all images: bitcode, if the device linker makes such.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ImageKind) -> Self {
+        for image in &mut self.images {
+            image.image_kind = kind;
+        }
+        self
+    }
+
+    /// Returns all images.
+    pub fn iter(&self) -> impl Iterator<Item = &LinkedImage> {
+        self.images.iter()
+    }
+
     /// Returns the programming models that have images, in the order in which images first have them.
     #[must_use]
     pub fn kinds(&self) -> Vec<OffloadKind> {

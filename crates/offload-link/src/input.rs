@@ -202,17 +202,27 @@ impl fmt::Display for DeviceCode<'_> {
     }
 }
 
-/// Returns whether a file with these first bytes is searched for device code.
-fn is_searched(head: &[u8]) -> bool {
+/// Returns whether a file with these first 64 bytes is a library: an archive or a shared ELF file.
+///
+/// Device links for a CPU are given the libraries of the host link.
+#[must_use]
+pub fn is_library(head: &[u8]) -> bool {
+    is_shared(head) || FileFormat::sniff(head) == FileFormat::Archive
+}
+
+fn is_shared(head: &[u8]) -> bool {
     /// `e_type` of a shared library.
     const ET_DYN: u16 = 3;
+    let is_big = head.get(5) == Some(&2);
+    let read = if is_big { u16::from_be_bytes } else { u16::from_le_bytes };
+    let kind = head.get(16..).and_then(|rest| rest.first_chunk()).map(|bytes| read(*bytes));
+    head.starts_with(b"\x7fELF") && kind == Some(ET_DYN)
+}
+
+/// Returns whether a file with these first bytes is searched for device code.
+fn is_searched(head: &[u8]) -> bool {
     match FileFormat::sniff(head) {
-        FileFormat::Elf { .. } => {
-            let big = head.get(5) == Some(&2);
-            let read = if big { u16::from_be_bytes } else { u16::from_le_bytes };
-            head.get(16..).and_then(|rest| rest.first_chunk()).map(|bytes| read(*bytes))
-                != Some(ET_DYN)
-        }
+        FileFormat::Elf { .. } => !is_shared(head),
         FileFormat::Coff => !head.starts_with(b"MZ"),
         FileFormat::Bitcode | FileFormat::Archive | FileFormat::OffloadBinary => true,
         _ => false,

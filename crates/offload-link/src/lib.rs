@@ -97,7 +97,7 @@ mod target;
 pub use clang::{ClangOptions, LinkFiles};
 pub use error::{Error, ErrorKind};
 pub use images::{DeviceLinker, Images, LinkedImage};
-pub use input::{DeviceCode, Inputs};
+pub use input::{DeviceCode, Inputs, is_library};
 pub use plan::{Group, LeftOut, Linked, Plan, PlanOptions, Reason};
 pub use register::{RegisterOptions, Registration, bundle_ids, container};
 pub use target::{Fit, LinkTarget};

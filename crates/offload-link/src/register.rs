@@ -169,7 +169,13 @@ pub fn container(
         }
         OffloadKind::HIP => Ok(vec![bundle(images, options)?]),
         OffloadKind::CUDA => Ok(vec![fatbinary(images, options)?]),
-        OffloadKind::SYCL => Ok(vec![offload_binary(FormatVersion::V2, kind, images)?]),
+        // SYCL's device linker makes an offload binary.
+        OffloadKind::SYCL => match images {
+            [image] if image.bytes.starts_with(&offload_binary::MAGIC) => {
+                Ok(vec![image.bytes.clone()])
+            }
+            _ => Ok(vec![offload_binary(FormatVersion::V2, kind, images)?]),
+        },
         _ => {
             let text = format!("{kind} bundling is not supported");
             Err(Error::new(ErrorKind::Container, text))
@@ -194,8 +200,8 @@ fn entry(kind: OffloadKind, image: &LinkedImage) -> ImageEntry<'_> {
     ImageEntry::new(u64::try_from(image.bytes.len()).unwrap_or(u64::MAX))
         .image_kind(image.image_kind)
         .offload_kind(kind)
-        .string("triple", image.target.triple())
         .string("arch", image.target.processor())
+        .string("triple", image.target.triple())
 }
 
 /// Returns the entry IDs of the bundle for HIP: an empty entry for the host, then those of the images.

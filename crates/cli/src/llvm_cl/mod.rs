@@ -6,7 +6,7 @@
 
 mod help;
 mod number;
-mod response;
+pub(crate) mod response;
 mod suggest;
 mod table;
 

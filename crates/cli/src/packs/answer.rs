@@ -172,8 +172,7 @@ impl Answer {
             }
             0 => format!("has code for {gpu} in {paths}"),
             missing if missing == self.wrappers => {
-                let places =
-                    report::few(self.tried.iter().map(|(path, _)| input::display(path)));
+                let places = report::few(self.tried.iter().map(|(path, _)| input::display(path)));
                 format!("has no code for {gpu}: looked for {places}")
             }
             missing => {

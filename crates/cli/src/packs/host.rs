@@ -90,11 +90,8 @@ impl Host {
     /// Returns the paths of packs at which a loader looks for a GPU with these targets, in its order.
     pub(crate) fn places(&self, targets: &[&str]) -> Vec<PathBuf> {
         let [list, prefix] = variables();
-        let variables = Variables {
-            list: list.as_deref(),
-            prefix: prefix.as_deref(),
-            ..Variables::default()
-        };
+        let variables =
+            Variables { list: list.as_deref(), prefix: prefix.as_deref(), ..Variables::default() };
         let places = search::places(self.marker.search_paths(), &variables, targets);
         let path = |place: &Place| match place.is_of_library() {
             true => self.path(place.path()),

@@ -1,0 +1,93 @@
+//! Programs that are run: where they are found, how they are shown, and what their end means.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::report;
+
+/// Runs programs, or shows them only.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Programs {
+    pub(super) is_dry: bool,
+    pub(super) is_verbose: bool,
+}
+
+/// A program and its arguments.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl Call {
+    pub(super) fn new(program: PathBuf, arguments: Vec<OsString>) -> Self {
+        Call { program, arguments }
+    }
+
+    /// Runs the program to its end.
+    pub(super) fn run(&self) -> io::Result<()> {
+        let status = Command::new(&self.program).args(&self.arguments).status();
+        if status.is_ok_and(|status| status.success()) {
+            return Ok(());
+        }
+        let name = self.program.file_name().unwrap_or(self.program.as_os_str());
+        Err(io::Error::other(format!("'{}' failed", name.display())))
+    }
+}
+
+impl Programs {
+    /// Shows a call where this is wanted.
+    pub(super) fn show(self, call: &Call) {
+        if !self.is_dry && !self.is_verbose {
+            return;
+        }
+        let mut text = format!(" \"{}\"", call.program.display());
+        for argument in &call.arguments {
+            text.push(' ');
+            text.push_str(&argument.to_string_lossy());
+        }
+        report::say(&text);
+    }
+
+    /// Shows and runs a call.
+    pub(super) fn run(self, call: &Call) -> io::Result<()> {
+        self.show(call);
+        if self.is_dry { Ok(()) } else { call.run() }
+    }
+
+    /// Finds a program: in these directories, beside this one, or in those of `PATH`. In a dry run its name will do.
+    pub(super) fn find(self, name: &str, directories: &[PathBuf]) -> io::Result<PathBuf> {
+        find(name, directories)
+            .or_else(|| self.is_dry.then(|| PathBuf::from(name)))
+            .ok_or_else(|| io::Error::other(format!("Unable to find '{name}' in path")))
+    }
+}
+
+/// Returns the path of a program.
+pub(super) fn find(name: &str, directories: &[PathBuf]) -> Option<PathBuf> {
+    let file = format!("{name}{}", env::consts::EXE_SUFFIX);
+    let beside = env::current_exe().ok();
+    let beside = beside.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let directories = directories.iter().cloned().chain(beside).chain(env::split_paths(&path));
+    directories.map(|directory| directory.join(&file)).find(|path| is_program(path))
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// Returns the name of a file for the names of others.
+pub(super) fn file_name(path: &OsStr) -> OsString {
+    Path::new(path).file_name().unwrap_or(path).to_owned()
+}
