@@ -1,6 +1,6 @@
 //! From linked images to objects that register them: each runtime wants its images in a container of its own.
 
-use bundle_format::HIP_ALIGN;
+use bundle_format::{EntryId, HIP_ALIGN};
 use ccob::WriteOptions;
 use nv_fatbin::{Architecture, Flags, NewEntry, NewFatbin};
 use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
@@ -204,7 +204,7 @@ fn entry(kind: OffloadKind, image: &LinkedImage) -> ImageEntry<'_> {
         .string("triple", image.target.triple())
 }
 
-/// Returns the entry IDs of the bundle for HIP: an empty entry for the host, then those of the images.
+/// Returns the entry IDs of the bundle for HIP, as LLVM's tool names them to the bundler: an empty entry for the host, then those of the images.
 #[must_use]
 pub fn bundle_ids(images: &[&LinkedImage]) -> Vec<String> {
     let id = |image: &&LinkedImage| {
@@ -224,8 +224,10 @@ fn bundle(images: &[&LinkedImage], options: &RegisterOptions) -> Result<Vec<u8>,
     let contents: Vec<_> =
         [&[][..]].into_iter().chain(images.iter().map(|image| &image.bytes[..])).collect();
     let sizes = contents.iter().map(|bytes| u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-    let ids = bundle_ids(images).into_iter().zip(sizes);
-    let layout = bundle_format::layout(ids, HIP_ALIGN);
+    let ids = bundle_ids(images);
+    let ids = ids.iter().map(|id| Ok(EntryId::parse(id)?.canonical()));
+    let ids = ids.collect::<Result<Vec<_>, bundle_format::Error>>().map_err(failed)?;
+    let layout = bundle_format::layout(ids.iter().zip(sizes), HIP_ALIGN);
     let bundle = layout.and_then(|layout| Ok(layout.to_vec(&contents)?)).map_err(failed)?;
     match &options.compression {
         Some(compression) => ccob::compress(&bundle, compression)

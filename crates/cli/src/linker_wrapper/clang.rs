@@ -13,15 +13,15 @@ use crate::parallel;
 
 /// The linker of device code that runs `clang`.
 #[derive(Debug)]
-pub(super) struct Clang<'f> {
-    pub(super) options: ClangOptions,
-    pub(super) programs: Programs,
-    pub(super) files: &'f mut Files,
+pub(crate) struct Clang<'f> {
+    pub(crate) options: ClangOptions,
+    pub(crate) programs: Programs,
+    pub(crate) files: &'f mut Files,
     /// The name of the program that is linked.
-    pub(super) output: OsString,
-    pub(super) jobs: NonZeroUsize,
+    pub(crate) output: OsString,
+    pub(crate) jobs: NonZeroUsize,
     /// The files of the images, in the order of the plan.
-    pub(super) images: Vec<PathBuf>,
+    pub(crate) images: Vec<PathBuf>,
 }
 
 impl Clang<'_> {

@@ -14,7 +14,7 @@ use crate::temporary::Temporary;
 
 /// Makes files for the steps. Temporary ones are removed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(crate) struct Files {
     place: Place,
     is_dry: bool,
     temporaries: Vec<Temporary>,
@@ -29,7 +29,7 @@ enum Place {
 
 impl Files {
     /// In a dry run, files have names only.
-    pub(super) fn new(save: bool, is_dry: bool) -> io::Result<Self> {
+    pub(crate) fn new(save: bool, is_dry: bool) -> io::Result<Self> {
         let place = match save {
             true => Place::Here(BTreeSet::new()),
             false => {
@@ -42,7 +42,7 @@ impl Files {
     }
 
     /// Makes a file whose name starts and ends like this, with these contents.
-    pub(super) fn write(&mut self, start: &OsStr, end: &str, bytes: &[u8]) -> io::Result<OsString> {
+    pub(crate) fn write(&mut self, start: &OsStr, end: &str, bytes: &[u8]) -> io::Result<OsString> {
         let path = self.name(start, end)?;
         if !self.is_dry {
             fs::write(&path, bytes).map_err(|error| at(&path, &error))?;
@@ -51,7 +51,7 @@ impl Files {
     }
 
     /// Returns the path of a new file whose name starts and ends like this, for another program to write.
-    pub(super) fn name(&mut self, start: &OsStr, end: &str) -> io::Result<PathBuf> {
+    pub(crate) fn name(&mut self, start: &OsStr, end: &str) -> io::Result<PathBuf> {
         // The colon of target IDs is not in names of Windows.
         let start = match cfg!(windows) {
             true => start.to_string_lossy().replace(':', "@").into(),

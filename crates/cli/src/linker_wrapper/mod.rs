@@ -1,13 +1,13 @@
 //! `clang-linker-wrapper`: device code is taken out of the inputs of a link, linked for each target, and goes into the
 //! program with code that registers it. The library `offload-link` decides; files and programs are here.
 
-mod clang;
-mod files;
+pub(crate) mod clang;
+pub(crate) mod files;
 mod help;
 mod libraries;
 mod options;
 mod override_image;
-mod programs;
+pub(crate) mod programs;
 mod relocatable;
 mod trace;
 
@@ -30,6 +30,8 @@ use options::{Line, Meaning};
 use programs::{Call, Programs, file_name};
 use trace::Trace;
 
+pub(crate) use help::TOOL;
+
 use crate::llvm_cl::response;
 use crate::output::Outputs;
 use crate::{bundler, input, packager, report, style, wrapper};
@@ -47,7 +49,7 @@ pub fn main() -> ExitCode {
         Ok(line) => line,
         Err(error) => return fail(&typed, &io::Error::other(error)),
     };
-    if let Some(text) = help::requested(&line) {
+    if let Some(text) = help::requested(&line, NAME) {
         return report::print(&typed, &text);
     }
     match run(&line) {

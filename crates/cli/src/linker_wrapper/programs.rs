@@ -10,25 +10,25 @@ use crate::report;
 
 /// Runs programs, or shows them only.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Programs {
-    pub(super) is_dry: bool,
-    pub(super) is_verbose: bool,
+pub(crate) struct Programs {
+    pub(crate) is_dry: bool,
+    pub(crate) is_verbose: bool,
 }
 
 /// A program and its arguments.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(crate) struct Call {
     program: PathBuf,
     arguments: Vec<OsString>,
 }
 
 impl Call {
-    pub(super) fn new(program: PathBuf, arguments: Vec<OsString>) -> Self {
+    pub(crate) fn new(program: PathBuf, arguments: Vec<OsString>) -> Self {
         Call { program, arguments }
     }
 
     /// Runs the program to its end.
-    pub(super) fn run(&self) -> io::Result<()> {
+    pub(crate) fn run(&self) -> io::Result<()> {
         let status = Command::new(&self.program).args(&self.arguments).status();
         if status.is_ok_and(|status| status.success()) {
             return Ok(());
@@ -40,7 +40,7 @@ impl Call {
 
 impl Programs {
     /// Shows a call where this is wanted.
-    pub(super) fn show(self, call: &Call) {
+    pub(crate) fn show(self, call: &Call) {
         if !self.is_dry && !self.is_verbose {
             return;
         }
@@ -53,13 +53,13 @@ impl Programs {
     }
 
     /// Shows and runs a call.
-    pub(super) fn run(self, call: &Call) -> io::Result<()> {
+    pub(crate) fn run(self, call: &Call) -> io::Result<()> {
         self.show(call);
         if self.is_dry { Ok(()) } else { call.run() }
     }
 
     /// Finds a program: in these directories, beside this one, or in those of `PATH`. In a dry run its name will do.
-    pub(super) fn find(self, name: &str, directories: &[PathBuf]) -> io::Result<PathBuf> {
+    pub(crate) fn find(self, name: &str, directories: &[PathBuf]) -> io::Result<PathBuf> {
         find(name, directories)
             .or_else(|| self.is_dry.then(|| PathBuf::from(name)))
             .ok_or_else(|| io::Error::other(format!("Unable to find '{name}' in path")))
@@ -67,7 +67,7 @@ impl Programs {
 }
 
 /// Returns the path of a program.
-pub(super) fn find(name: &str, directories: &[PathBuf]) -> Option<PathBuf> {
+pub(crate) fn find(name: &str, directories: &[PathBuf]) -> Option<PathBuf> {
     let file = format!("{name}{}", env::consts::EXE_SUFFIX);
     let beside = env::current_exe().ok();
     let beside = beside.as_deref().and_then(Path::parent).map(Path::to_owned);
@@ -88,6 +88,6 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// Returns the name of a file for the names of others.
-pub(super) fn file_name(path: &OsStr) -> OsString {
+pub(crate) fn file_name(path: &OsStr) -> OsString {
     Path::new(path).file_name().unwrap_or(path).to_owned()
 }
