@@ -3,6 +3,7 @@
 use std::fs::{self, DirEntry, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use byte_parts::ReadSeek;
@@ -33,6 +34,8 @@ pub(crate) struct Input {
     is_named: bool,
     /// `true` for a package as a whole.
     is_package: bool,
+    /// The directory that leads to it, without links.
+    directory: Option<Arc<Path>>,
     /// The name that a split library has in the kernel pack that this is: nothing else in it is looked into.
     kernel_name: Option<String>,
     /// The name of the package that a member was found in.
@@ -51,6 +54,7 @@ impl Input {
             store: None,
             is_named: true,
             is_package: false,
+            directory: None,
             kernel_name: None,
             package: None,
             member: None,
@@ -277,6 +281,7 @@ impl Inputs {
     }
 
     fn add_all_below(&mut self, root: usize, directory: &Path) {
+        let real: Option<Arc<Path>> = fs::canonicalize(directory).ok().map(Arc::from);
         let mut waiting = vec![directory.to_owned()];
         while let Some(directory) = waiting.pop() {
             let entries = fs::read_dir(&directory).and_then(Iterator::collect);
@@ -297,7 +302,8 @@ impl Inputs {
                     Ok(kind) if kind.is_dir() => waiting.push(path),
                     Ok(kind) if kind.is_file() => {
                         let name = input::display(&path);
-                        self.files.push(Input { path, name, ..Input::below(root) });
+                        let directory = real.clone();
+                        self.files.push(Input { path, name, directory, ..Input::below(root) });
                     }
                     // Links, pipes and devices.
                     _ => {}
@@ -453,11 +459,16 @@ impl Input {
         found
     }
 
-    /// Returns the kernel packs with the device code of a split library, as far as they are there.
+    /// Returns the kernel packs with the device code of a split library, as far as they are there, and not themselves inputs.
     fn packs(&self) -> Vec<Input> {
         let Some(host) = self.split_host() else { return Vec::new() };
         let name = host.marker.kernel_name();
-        let packs = host.packs().into_iter().map(|path| Input {
+        let is_input = |path: &PathBuf| {
+            let directory = self.directory.as_ref();
+            directory
+                .is_some_and(|own| fs::canonicalize(path).is_ok_and(|path| path.starts_with(own)))
+        };
+        let packs = host.packs().into_iter().filter(|path| !is_input(path)).map(|path| Input {
             name: format!("{} -> {}", self.name, input::display(&path)),
             path,
             kernel_name: Some(name.to_owned()),

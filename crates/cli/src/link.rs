@@ -1,6 +1,5 @@
 //! `offload link`: links the device code of inputs, and registers it in one object.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use crate::help::More;
 use crate::linker_wrapper::clang::Clang;
 use crate::linker_wrapper::files::Files;
 use crate::linker_wrapper::programs::Programs;
+use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::style::{HEADING, TARGET, printable};
@@ -83,6 +83,8 @@ pub(crate) struct Args {
     verbose: bool,
     #[command(flatten)]
     threads: Threads,
+    #[command(flatten)]
+    max_input: MaxInput,
     /// Objects, archives and offload binaries
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
@@ -92,9 +94,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut inputs = Inputs::new();
     inputs.whole_archive(args.whole_archive);
     for path in &args.inputs {
-        let name = path.display().to_string();
-        let file = File::open(path)
-            .map_err(|error| io::Error::other(format!("'{name}': {}", report::reason(&error))))?;
+        let name = input::display(path);
+        let file = input::open_sized(path, args.max_input)
+            .map_err(|error| io::Error::other(format!("{name}: {}", report::reason(&error))))?;
         inputs.read(&name, file, |member| input::open_thin_member(path, member))?;
     }
     let options = PlanOptions::default().should_extract(args.extract.iter().cloned());

@@ -188,7 +188,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         },
     )?;
     totals.sort(args.sort);
-    if inputs.are_many() && totals.images() > 0 {
+    if inputs.are_many() && totals.files() > 1 && totals.images() > 0 {
         writeln!(out)?;
         view::grand_total(&mut out, &totals)?;
     }
@@ -248,13 +248,16 @@ fn complain(
             true
         }
         Ok(summary) => {
-            if !listing.is_empty() || errors {
+            if errors {
                 return errors;
             }
-            let host = (summary.images == 0).then(|| input.split_host()).flatten();
-            let why = match host {
-                Some(host) => Ok(host.describe()),
-                None => nothing(summary, selection, &listing.passed),
+            let why = match (input.split_host(), listing.is_empty()) {
+                (Some(host), true) => Ok(host.describe()),
+                (Some(host), false) => {
+                    Ok(format!("{}; no loader takes the images of this file", host.describe()))
+                }
+                (None, true) => nothing(summary, selection, &listing.passed),
+                (None, false) => return false,
             };
             match why {
                 Ok(why) => report::note(&format_args!("{file}: {why}")),

@@ -157,7 +157,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut package: Option<Package> = None;
     let question = args.question();
     let read = |file: &Input, threads| Read::of(&question, file, threads);
-    let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
+    let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
     let looked = inputs.look(
         (&args.limits, Keep::Heads),
         args.threads,
@@ -241,7 +241,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     write!(out, "[")?;
     let question = args.question();
     let read = |file: &Input, threads| Read::of(&question, file, threads);
-    let inputs = Inputs::find(&args.files).seeking("code for GPUs of this vendor");
+    let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
     let looked = inputs.look(
         (&args.limits, Keep::Heads),
         args.threads,
@@ -295,16 +295,18 @@ impl Read {
         if file.is_pack_of_library() {
             return Read::Passed;
         }
-        let (found, complaints) = File::read(question, file, threads);
-        let is_empty = found.as_ref().is_some_and(|found| found.summary.images == 0);
-        match is_empty.then(|| file.split_host()).flatten() {
+        // Rests of device code may be left in a split library: no loader looks there.
+        match file.split_host() {
             Some(host) => {
                 let gpus = question.gpus.iter();
                 let gpus = gpus.filter(|gpu| file.is_named() || gpu.vendor() == Vendor::Amd);
                 let answers = gpus.map(|gpu| PackAnswer::of(&host, gpu)).collect();
                 Read::Split(host, answers)
             }
-            None => Read::File(found, complaints),
+            None => {
+                let (found, complaints) = File::read(question, file, threads);
+                Read::File(found, complaints)
+            }
         }
     }
 }
@@ -373,12 +375,15 @@ impl File {
         question: &'a Question<'_>,
         input: &'a Input,
     ) -> impl Iterator<Item = (&'a Device, &'a Selection)> {
-        question.gpus.iter().zip(&self.answers).filter(|(gpu, _)| {
+        let is_pack = self.summary.format == FileFormat::Kpack;
+        question.gpus.iter().zip(&self.answers).filter(move |(gpu, answers)| {
             let is_for = |unit: &Unit| unit.vendor().is_none_or(|vendor| vendor == gpu.vendor());
             let is_loaded = |unit: &Unit| {
                 unit.candidates().iter().any(|image| image.format() != FileFormat::Bitcode)
             };
-            input.is_named() || self.units.iter().any(|unit| is_for(unit) && is_loaded(unit))
+            input.is_named()
+                || self.units.iter().any(|unit| is_for(unit) && is_loaded(unit))
+                    && (!is_pack || answers.is_served())
         })
     }
 

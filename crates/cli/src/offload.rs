@@ -64,9 +64,9 @@ enum Command {
     Compress(compress::Args),
     /// Decompress and check bundles, offload binaries and fatbinaries
     Decompress(decompress::Args),
-    /// Move device code of HIP from libraries to kernel packs beside them
+    /// Move device code of HIP from libraries to kernel packs
     Split(packs::split::Args),
-    /// Move device code from kernel packs into the library that it was split from
+    /// Move device code from kernel packs into their library
     Join(packs::join::Args),
     /// Link the device code of objects and archives, and register it in one object
     Link(link::Args),

@@ -16,6 +16,7 @@ use crate::edit::{
 };
 use crate::failure::Failure;
 use crate::help::More;
+use crate::packs::host::OpenPack;
 use crate::select::Request;
 use crate::store::Keep;
 use crate::suggest::generic;
@@ -134,7 +135,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     let goes = |path: &Path| {
         let target = args.databases.then(|| database_target(&path.to_string_lossy())).flatten();
-        target.is_some_and(|id| !rule.keeps(&Target::new(None, None, &id)))
+        let is_other = |id: &String| !rule.keeps(&Target::new(None, None, id));
+        // A kernel pack may have code for more targets than its name says.
+        let is_pack = path.extension().is_some_and(|extension| extension == "kpack");
+        let pack = (is_pack && path.is_file()).then(|| OpenPack::open(path));
+        let all_go =
+            pack.is_none_or(|pack| pack.is_ok_and(|pack| pack.toc.archs().iter().all(is_other)));
+        target.is_some_and(|id| is_other(&id)) && all_go
     };
     editor.run_with(&goes, |subject, _| decide(args, &rule, subject))
 }

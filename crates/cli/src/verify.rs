@@ -76,6 +76,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 Checked::File(result, visitor) => (result, visitor),
                 Checked::Package(checked) => return report_package(&mut out, file, checked),
             };
+            let is_sound = result.as_ref().is_ok_and(|summary| summary.findings == 0);
+            if let Some(host) = is_sound.then(|| file.split_host()).flatten() {
+                return report_split(&mut out, &style::printable(file.name()), &host);
+            }
             if file.is_passed_over(result.as_ref().is_ok_and(|summary| summary.images > 0), &result)
             {
                 return Ok(Seen::Nothing);
@@ -83,11 +87,6 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             let shown = style::printable(file.name());
             for finding in &visitor.findings {
                 writeln!(out, "{shown}: {}", style::printable(finding))?;
-            }
-            let is_empty =
-                result.as_ref().is_ok_and(|summary| summary.images == 0 && summary.findings == 0);
-            if let Some(host) = is_empty.then(|| file.split_host()).flatten() {
-                return report_split(&mut out, &shown, &host);
             }
             let verdict = match result {
                 Ok(summary) if summary.findings > 0 => {

@@ -478,7 +478,7 @@ mod tests {
             Problem::TextNotAlone { path: path() },
             Problem::Composition { path: path(), finding: Box::new(finding) },
             Problem::CannotAdd { path: path() },
-            Problem::CannotMoveOut { path: path(), why: "it is no bundle" },
+            Problem::CannotMoveOut { path: path(), why: "it is not a bundle" },
             Problem::ThinArchive { path: path() },
             Problem::Unsupported { path: path(), kind: "files of this kind" },
         ] {

@@ -58,7 +58,7 @@ impl EditableFile {
             let why = match container.kind {
                 _ if !is_led_to => "no wrapper leads to it, so that no loader would look for it",
                 ContainerKind::Bundle | ContainerKind::Ccob => continue,
-                _ => "it is no bundle, and kernel packs hold nothing else",
+                _ => "it is not a bundle, and kernel packs hold nothing else",
             };
             return Err(refused(&container.path, why));
         }
@@ -90,7 +90,7 @@ impl EditableFile {
                 FileFormat::Empty => continue,
                 FileFormat::SpirV => "loaders compile no SPIR-V from kernel packs",
                 FileFormat::Bitcode => "loaders take no bitcode from kernel packs",
-                _ => "it is no code object for a GPU of AMD",
+                _ => "it is not a code object for a GPU of AMD",
             };
             let mut path = container.path.clone();
             path.extend(image.path().last().filter(|step| path.last() != Some(*step)).cloned());
@@ -121,8 +121,8 @@ impl EditableFile {
 }
 
 /// Plans a file with device code in the place of the marker to which its wrappers lead. `contents` are bundles one after the
-/// other, each at a multiple of 4096, of new bytes and new images; `offsets` has the place of the bundle of each wrapper in
-/// them.
+/// other, each at a multiple of 4096: their tables as bytes, and code objects as bytes or as ranges of `images`. `offsets` has
+/// the place of the bundle of each wrapper in them.
 ///
 /// # Errors
 ///

@@ -231,7 +231,7 @@ impl Checker {
                 self.left = self.left.saturating_sub(verified.bytes);
                 self.findings.extend(verified.findings);
             }
-            // A compressed file that is no tar file, or something that starts like a package.
+            // A compressed file that is not a tar file, or something that starts like a package.
             Err(error) if error.kind() == ErrorKind::NotAPackage => {}
             Err(error) if error.kind() == ErrorKind::Limit => return Err(error),
             Err(error) => self.add(member.path().clone(), FindingKind::Damaged, error),

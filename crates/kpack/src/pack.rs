@@ -52,7 +52,7 @@ pub struct Blobs {
     ranges: Vec<Range<u64>>,
     /// `None` when all are known.
     walk: Option<Walk>,
-    /// Where the last frame ends that is known.
+    /// The end of the last frame that is known.
     rest: Option<u64>,
     end: u64,
 }

@@ -16,7 +16,7 @@ use crate::toc::{Entry, Toc};
 /// The text in paths that stands for the target.
 pub const PLACEHOLDER: &str = "@GFXARCH@";
 
-/// What ROCm's runtime puts before a target.
+/// The text that ROCm's runtime puts before a target.
 const ISA_PREFIX: &str = "amdgcn-amd-amdhsa--";
 
 /// Returns the names by which a target is looked up, the most specific first: features go from the right. The target may be an

@@ -58,7 +58,7 @@ pub struct Toc {
     pub(crate) archs: Vec<String>,
     pub(crate) scheme: Scheme,
     pub(crate) entries: Vec<Entry>,
-    /// The keys of entries, with the numbers of their entries in the order of targets. Of one target's the last counts.
+    /// The keys of entries, with the numbers of their entries in the order of targets. The last one of a target counts.
     by_key: BTreeMap<Arc<str>, Vec<usize>>,
     /// Keys that are not known, with their values.
     pub(crate) others: Vec<(String, Vec<u8>)>,
@@ -84,7 +84,7 @@ pub struct Entry {
     pub(crate) others: (usize, Vec<u8>),
     /// The place in the table.
     offset: u64,
-    /// Whether `gfx_arches` has the target.
+    /// `true` if `gfx_arches` has the target.
     is_listed: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::msgpack::{shown, write_array, write_bytes, write_map, write_text, wri
 use crate::pack::{HEADER, MAGIC};
 use crate::toc::{Entry, KNOWN, Scheme, Toc};
 
-/// A pack to be written. The bytes are those that AMD's tools make of the same code objects.
+/// A pack to be written. The bytes are those that AMD's tools write for the same code objects, as they are stored.
 #[derive(Clone, Debug)]
 pub struct NewKpack {
     group: String,
@@ -35,7 +35,7 @@ struct New {
     original_size: u64,
     metadata: Option<Vec<u8>>,
     others: (usize, Vec<u8>),
-    /// Whether it comes from another pack, whose faults it keeps.
+    /// `true` if it comes from another pack, whose faults it keeps.
     is_copy: bool,
 }
 

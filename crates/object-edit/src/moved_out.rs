@@ -17,7 +17,7 @@ use crate::{elf, pe};
 /// A wrapper that registers device code with HIP's runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HipWrapper {
-    /// Where it leads: an offset in the file; `None` where no byte of the file is.
+    /// The place that it leads to: an offset in the file; `None` where no byte of the file is.
     pub target: Option<u64>,
     /// Its last word: the number of the bundle in archives beside the file.
     pub index: u64,

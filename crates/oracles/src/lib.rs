@@ -29,6 +29,7 @@ pub mod hcf;
 pub mod hosts;
 pub mod ids;
 pub mod kernels;
+pub mod kpacks;
 pub mod linked;
 pub mod load;
 pub mod model;

@@ -105,6 +105,13 @@ impl Editor<'_> {
                 Err(Failure::NoCode) if !file.is_named() => {}
                 Err(Failure::NotConcerned(_)) if !file.is_named() => left.push(name),
                 Err(failure) => {
+                    if let Some(host) = file.split_host() {
+                        if file.is_named() {
+                            messages::error(&format_args!("{name}: {}", host.describe()));
+                            outcome = Outcome::Faults;
+                        }
+                        continue;
+                    }
                     let complaints = failure.complaints()?;
                     // A long list of the like helps nobody.
                     const MOST: usize = 5;
@@ -143,7 +150,13 @@ impl Editor<'_> {
         }
         if !left.is_empty() {
             let files = messages::few(&left);
-            messages::note(&format_args!("left alone, as no option is about their code: {files}"));
+            let advice = match left.iter().any(|name| name.ends_with(".kpack")) {
+                true => " (--databases deletes kernel packs)",
+                false => "",
+            };
+            messages::note(&format_args!(
+                "left alone, as no option is about their code: {files}{advice}"
+            ));
         }
         if inputs.have_directory() && rows.is_empty() && outcome == Outcome::Clean {
             messages::error(&"no file with device code to edit");

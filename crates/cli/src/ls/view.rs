@@ -172,6 +172,10 @@ impl Totals {
         self.file_size = self.file_size.saturating_add(size);
     }
 
+    pub(super) fn files(&self) -> usize {
+        self.files
+    }
+
     /// Counts an image, unless it has no bytes of its own: the placeholders of the host, and containers whose
     /// images are counted themselves.
     pub(super) fn add(&mut self, image: &ImageInfo) {

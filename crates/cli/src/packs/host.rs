@@ -1,5 +1,6 @@
 //! Libraries without their device code, which lies in kernel packs.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self, File};
 use std::io;
@@ -73,7 +74,7 @@ impl Host {
         search::patterns(self.marker.search_paths(), list.as_deref(), prefix.as_deref())
     }
 
-    /// Returns a path as the system knows it: it is relative to the library.
+    /// Returns a path as the system knows it: it is relative to the library. Below the current directory it is short.
     fn path(&self, path: &str) -> PathBuf {
         // The directory has no links: what leads up again can go.
         let mut joined = self.directory.clone();
@@ -84,7 +85,9 @@ impl Host {
                 part => joined.push(part),
             }
         }
-        joined
+        let current = env::current_dir().ok();
+        let short = current.and_then(|current| Some(joined.strip_prefix(current).ok()?.to_owned()));
+        short.unwrap_or(joined)
     }
 
     /// Returns the paths of packs at which a loader looks for a GPU with these targets, in its order.
@@ -129,50 +132,45 @@ impl Host {
             matching.sort();
             found.extend(matching);
         }
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         found.retain(|path| seen.insert(path.clone()));
         found
     }
 
-    /// Checks that the packs that are there can be read, and have code for each wrapper. Returns what is wrong, or what the library
-    /// is.
+    /// Checks that the packs that are there can be read. Returns what is wrong, or what the library is: which wrappers have code
+    /// depends on the targets of the packs that are there.
     pub(crate) fn check(&self) -> Result<String, Vec<String>> {
-        let (packs, wrappers) = (self.packs(), self.numbers.len());
-        let wrappers = match wrappers {
-            1 => "1 wrapper".to_owned(),
-            n => format!("{n} wrappers"),
-        };
-        if packs.is_empty() {
-            let patterns = self.patterns().join(", ");
-            return Ok(format!(
-                "{wrappers} without device code, whose kernel packs are not there: {patterns}"
-            ));
-        }
-        let (mut faults, mut left) = (Vec::new(), self.numbers.clone());
-        for path in &packs {
-            match OpenPack::open(path) {
+        let (name, count) = (self.marker.kernel_name(), self.numbers.len());
+        let (mut faults, mut left, mut packs) = (Vec::new(), self.numbers.clone(), 0_usize);
+        for path in self.packs() {
+            match OpenPack::open(&path) {
                 Ok(pack) => {
-                    let name = self.marker.kernel_name();
                     let entries = pack.toc.entries().iter();
                     let of_library = entries.filter(|entry| entry.kernel_name() == name);
-                    let known: Vec<u64> = of_library.filter_map(kpack::Entry::index).collect();
+                    let known: BTreeSet<u64> = of_library.filter_map(kpack::Entry::index).collect();
                     left.retain(|number| !known.contains(number));
+                    packs += usize::from(!known.is_empty());
                 }
                 Err(error) => faults.push(error),
             }
         }
-        for number in left {
-            let key = search::key(self.marker.kernel_name(), number);
-            faults.push(format!("no kernel pack has code for a wrapper: {key}"));
+        if !faults.is_empty() {
+            return Err(faults);
         }
-        let packs = match packs.len() {
-            1 => "1 kernel pack".to_owned(),
-            n => format!("{n} kernel packs"),
+        let wrappers = match (count, left.len()) {
+            (1, _) => "1 wrapper".to_owned(),
+            (all, 0) => format!("{all} wrappers"),
+            (all, left) if left == all => format!("{all} wrappers"),
+            (all, left) => format!("{} of {all} wrappers", all - left),
         };
-        match faults.is_empty() {
-            true => Ok(format!("{wrappers} with device code in {packs}")),
-            false => Err(faults),
-        }
+        Ok(match packs {
+            0 => {
+                let patterns = self.patterns().join(", ");
+                format!("{wrappers} without device code, which no kernel pack has: {patterns}")
+            }
+            1 => format!("{wrappers} with device code in 1 kernel pack"),
+            n => format!("{wrappers} with device code in {n} kernel packs"),
+        })
     }
 
     /// Returns what the library is, in words.

@@ -16,7 +16,7 @@ use super::host::{Host, OpenPack};
 use super::split::hash;
 use crate::failure::Failure;
 use crate::help::More;
-use crate::opened::open_regular;
+use crate::opened::{MaxInput, Opened};
 use crate::output::{How, Outputs};
 use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
@@ -42,12 +42,12 @@ pub(crate) const MORE: More = More {
     ],
     notes: &[
         "If the packs note how the library was laid out, and the library is the one that `offload split` wrote, the result is the \
-         file that was split, byte for byte. Otherwise its bundles are made anew, and lie where they were: with more or larger code \
-         objects they need --compress or --grow.",
+         file that was split, byte for byte. Otherwise it gets new bundles in the place of the old ones: with more or larger code objects they need \
+         --compress or --grow.",
     ],
 };
 
-/// Move device code from kernel packs into the library that it was split from
+/// Move device code from kernel packs into their library
 ///
 /// The result is a library that needs no packs. Libraries that AMD's tools have split are not joined.
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     /// Write the result to OUT; - is standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Compress bundles that are made anew
+    /// Compress new bundles
     #[arg(long)]
     compress: bool,
     /// Allow the file to grow; move device code that no longer fits to its end
@@ -71,6 +71,8 @@ pub(crate) struct Args {
     /// Allow editing a signed file; remove its signature
     #[arg(long)]
     drop_signature: bool,
+    #[command(flatten)]
+    max_input: MaxInput,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
@@ -90,7 +92,8 @@ type Place = (usize, usize);
 type Codes = BTreeMap<(u64, String), Place>;
 
 fn join(args: &Args) -> Result<(), Failure> {
-    let file = open_regular(&args.host)?;
+    let opened = Opened::new(&args.host, args.max_input)?;
+    let (new, file) = (opened.permissions(), opened.file);
     let stamp = Stamp::of(&file)?;
     let host = Host::read(Positioned::new(&file), &args.host)?
         .ok_or_else(|| "its device code is not in kernel packs".to_owned())?;
@@ -111,16 +114,16 @@ fn join(args: &Args) -> Result<(), Failure> {
     }
     if let Some((expected, recipe)) = recipe(&host, &packs, stamp.size()) {
         if let Some(plan) = by_recipe(&recipe, &packs, &codes)?
-            && write(args, &file, stamp, &plan, Some(expected))?
+            && write(args, (&file, new), stamp, &plan, Some(expected))?
         {
             return Ok(());
         }
         report::note(
-            &"it is not the library that was split, or packs are missing: its bundles are made anew",
+            &"it is not the library that was split, or packs are missing: it gets new bundles",
         );
     }
     let plan = anew(args, &file, &host, &packs, &codes)?;
-    write(args, &file, stamp, &plan, None)?;
+    write(args, (&file, new), stamp, &plan, None)?;
     Ok(())
 }
 
@@ -202,7 +205,7 @@ fn by_recipe(
     Ok(recipe.plan(place, vec![NewImage::new(spool.file)]))
 }
 
-/// Plans the library with bundles that are made anew.
+/// Plans the library with new bundles.
 fn anew(
     args: &Args,
     file: &File,
@@ -301,12 +304,11 @@ fn host_id(file: &File) -> io::Result<String> {
 /// Writes the file; `false`, and nothing, if its hash is another one than expected.
 fn write(
     args: &Args,
-    file: &File,
+    (file, new): (&File, NewPermissions),
     stamp: Stamp,
     plan: &EditPlan,
     expected: Option<u64>,
 ) -> Result<bool, Failure> {
-    let new = NewPermissions::of_input(&file.metadata()?);
     let mut made = tempfile::tempfile()?;
     plan.write(Positioned::new(file), &mut made).map_err(|error| error.to_string())?;
     stamp.check(file)?;

@@ -18,7 +18,7 @@ use super::RECIPE;
 use super::frames::Frames;
 use crate::failure::Failure;
 use crate::help::More;
-use crate::opened::open_regular;
+use crate::opened::Opened;
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
@@ -36,7 +36,7 @@ pub(crate) const MORE: More = More {
             "write out/libfoo.so and out/.kpack/foo_gfx1100.kpack and others",
         ),
         (
-            "offload split lib/libfoo.so lib/libbar.so --group bar -o out --level 19",
+            "offload split lib/libfoo.so lib/libbar.so --group foo -o out --level 19",
             "split two libraries of a tree into one pack for each target",
         ),
         (
@@ -55,7 +55,7 @@ pub(crate) const MORE: More = More {
     ],
 };
 
-/// Move device code of HIP from libraries to kernel packs beside them
+/// Move device code of HIP from libraries to kernel packs
 ///
 /// Libraries are ELF or PE files with wrappers in .hipFatBinSegment. The result is a directory with the libraries without
 /// device code, and a kernel pack (.kpack) for each target with the code objects of all of them.
@@ -188,6 +188,9 @@ fn plain(path: &Path) -> Option<String> {
 impl Library {
     /// Plans the library without its device code.
     fn plan(args: &Args, path: &Path, kpack_dir: &str) -> Result<Self, Failure> {
+        let opened = Opened::new(path, args.limits.max_input)?;
+        let (permissions, file) = (opened.permissions(), opened.file);
+        let stamp = Stamp::of(&file)?;
         let below = match (path.strip_prefix(&args.prefix), args.prefix.as_os_str() == ".") {
             (Ok(below), _) => below,
             (Err(_), true) => path,
@@ -201,9 +204,6 @@ impl Library {
         let up = "../".repeat(name.matches('/').count());
         let pattern = format!("{up}{kpack_dir}/{}_{}.kpack", args.group, search::PLACEHOLDER);
         let marker = Marker::new(&name, [pattern]).to_vec();
-        let file = open_regular(path)?;
-        let stamp = Stamp::of(&file)?;
-        let permissions = NewPermissions::of_input(&file.metadata()?);
         let input = Positioned::new(&file);
         let contents = survey(input, &args.limits.options()).map_err(|e| e.to_string())?;
         if let Some(finding) = contents.findings().first() {
@@ -417,7 +417,7 @@ fn print(args: &Args, done: &Done) -> io::Result<()> {
     for (library, _) in done.libraries.iter().filter(|(library, _)| library.recipe.is_none()) {
         let name = &library.name;
         report::note(&format_args!(
-            "{name}: packs do not note how it was laid out, as its bundles are compressed: `offload join` will make them anew"
+            "{name}: packs do not note how it was laid out, as its bundles are compressed: `offload join` will write new ones"
         ));
     }
     out.flush()

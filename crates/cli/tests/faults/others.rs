@@ -17,10 +17,11 @@ const BINARY: &str = "llvm-offload-binary";
 const OLD: &[u8] = b"what was there before";
 
 /// Everything that makes names up.
-const GENERATORS: [(&str, &str); 4] = [
+const GENERATORS: [(&str, &str); 5] = [
     ("offload", "extract four"),
     ("offload", "extract four.ccob -o images"),
     ("offload", "man --out pages"),
+    ("offload", "split hip.so --group g -o out"),
     ("llvm-offload-binary", "packages.offload --image=arch=gfx90a"),
 ];
 

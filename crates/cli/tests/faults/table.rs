@@ -32,7 +32,7 @@ pub fn some_writers() -> impl Iterator<Item = &'static Writer> {
     WRITERS.iter().step_by(if faulty::is_thorough() { 1 } else { 3 })
 }
 
-pub static WRITERS: [Writer; 28] = [
+pub static WRITERS: [Writer; 29] = [
     writer(OFFLOAD, "bundle -o OUT HOST=/dev/null HIP-gfx1100=new", "new"),
     writer(OFFLOAD, "bundle --compress -o OUT HOST=/dev/null HIP-gfx1100=new", "new"),
     writer(OFFLOAD, "bundle -o OUT HOST=host.o HIP-gfx1100=new", "host.o"),
@@ -51,6 +51,7 @@ pub static WRITERS: [Writer; 28] = [
     writer(OFFLOAD, "remove four -o OUT --id HIP-gfx1100", "four"),
     writer(OFFLOAD, "replace four -o OUT HIP-gfx1100=new", "four"),
     writer(OFFLOAD, "add four -o OUT --any-image HIP-gfx1201=new", "four"),
+    writer(OFFLOAD, "join lib.so g.kpack -o OUT", "lib.so"),
     writer(
         OFFLOAD,
         "wrap --kind hip --triple x86_64-unknown-linux-gnu --emit ll -o OUT four",
@@ -180,11 +181,17 @@ impl Inputs {
                 fs::copy(inputs.path("images").join(&name), inputs.path("new")).unwrap();
             }
         }
-        for args in [&*bundle, "compress four -o four.ccob"] {
+        for name in ["lib.so", "hip.so"] {
+            fs::copy(data("hip-two-units.so"), inputs.path(name)).unwrap();
+        }
+        let split = "split lib.so --group g -o .";
+        for args in [&*bundle, "compress four -o four.ccob", split] {
             let done = inputs.run(&words(OFFLOAD, args, ["", ""]));
             assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         }
         fs::remove_dir_all(inputs.path("images")).unwrap();
+        fs::rename(inputs.path(".kpack/g_gfx1100.kpack"), inputs.path("g.kpack")).unwrap();
+        fs::remove_dir(inputs.path(".kpack")).unwrap();
         inputs
     }
 

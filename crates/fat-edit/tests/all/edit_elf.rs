@@ -552,7 +552,8 @@ fn a_wrapper_to_no_bundle_is_refused() {
 fn device_code_outside_the_file_is_not_edited() {
     let file = sample();
     let wrappers = Loaded::new(&file).section(".hipFatBinSegment");
-    let error = refused(&file, |file| file[wrappers.offset as usize] = b'K');
+    let at = wrappers.offset as usize;
+    let error = refused(&file, |file| file[at..at + 4].copy_from_slice(b"HIPK"));
     assert!(error.to_string().contains("device code was moved out of this file"), "{error}");
 }
 

@@ -41,6 +41,7 @@ mod edit_registered_pe;
 mod edit_restore;
 mod embed;
 mod faults;
+mod moved_out;
 mod object_form;
 mod object_form_macho;
 mod object_form_wasm;

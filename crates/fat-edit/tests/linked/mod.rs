@@ -600,7 +600,9 @@ impl Loaded {
                 let addend = self.read_long(entry + 16);
                 match info >> 32 {
                     0 => addend,
-                    symbol => addend + self.read_long(self.tag(6).unwrap() + 24 * symbol + 8),
+                    symbol => {
+                        addend.wrapping_add(self.read_long(self.tag(6).unwrap() + 24 * symbol + 8))
+                    }
                 }
             })
             .collect()

@@ -229,7 +229,6 @@ fn keys_that_are_there_twice_are_found() {
     let faults = |toc: &[u8]| -> Vec<String> {
         let bytes = empty(b"\x91\xa1a", toc);
         let pack = Kpack::parse(&bytes).unwrap();
-        // Of all faults those that are about keys.
         let faults = pack.check().into_iter().filter(|fault| fault.to_string().contains("twice"));
         faults.map(|fault| format!("{:?} {fault}", fault.kind())).collect()
     };

@@ -163,7 +163,7 @@ fn markers_are_those_of_the_splitter() {
         b"\x82\xb2kpack_search_paths\x91\xbb../.kpack/t_@GFXARCH@.kpack\xabkernel_name\xadlib/libtwo.so";
     assert_eq!(marker.to_vec(), expected);
     assert_eq!(expected.len(), 75);
-    // Whatever follows, and in any order.
+    // Other bytes may follow.
     let mut longer = expected.to_vec();
     longer.extend([0xc1; 9]);
     assert_eq!(Marker::parse(&longer).unwrap(), (marker, 75));

@@ -283,7 +283,7 @@ fn renamed(file: &File, old: &Output, (from, to): (&str, &str), size: Option<u64
     let mut strings_bytes = old.slice(table.clone());
     strings_bytes.push_bytes(to.as_bytes());
     strings_bytes.push_bytes(&[0]);
-    // What lies at the end of the file is written again; what does not, stays unused.
+    // Bytes at the end of the file are written again; others stay unused.
     let mut end = file.len();
     for old in [&headers, &table] {
         let is_last = |other: &SectionHeader| {

@@ -1,6 +1,6 @@
 //! Bytes without any order are judged, too.
 
-use oracles::{bare, hcf, sycl};
+use oracles::{bare, hcf, kpacks, sycl};
 
 /// Returns bytes without any order, the same for the same state.
 fn noise(state: &mut u64, len: usize) -> Vec<u8> {
@@ -31,4 +31,10 @@ fn noise_as_hcf_files_is_checked_without_panic() {
         hcf::check(&noise);
         hcf::check(&[&[1], &noise[..]].concat());
     }
+}
+
+#[test]
+fn noise_as_kernel_packs_is_checked_without_panic() {
+    let mut state = 1;
+    (0..1200).for_each(|len| kpacks::check(&noise(&mut state, len)));
 }

@@ -41,7 +41,7 @@ const BY_HAND: &str = r#"
 set -e
 unpack=$1 python=$2 offload=$3 wheel=$4 keep=$5 out=$6
 shift 6
-mkdir "$0"
+mkdir -p "$0/unpacked"
 case $unpack in
     wheel) "$python" -m wheel unpack -d "$0/unpacked" "$wheel" ;;
     unzip) unzip -q "$wheel" -d "$0/unpacked/wheel" ;;
@@ -254,7 +254,7 @@ fn pip(command: &str) -> Vec<OsString> {
     words.map(Into::into).to_vec()
 }
 
-/// What a program prints.
+/// Returns the output of a program.
 fn output(program: &Path, args: &[&[OsString]]) -> Result<String, Box<dyn Error>> {
     let output = Process::new(program).args(args.concat()).output()?;
     match output.status.success() {

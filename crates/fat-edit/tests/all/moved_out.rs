@@ -1,0 +1,285 @@
+//! Device code of HIP that moves out of linked files, and in again.
+
+use std::io::Cursor;
+
+use fat_edit::{EditOptions, EditPlan, Error, ErrorKind, NewImage, Recipe, move_in, survey};
+use fat_object::ImageInfo;
+use object_edit::{Input, Output};
+
+use crate::editing::{GFX90A, GFX906, GFX1100, HOST, bundle, code, images, remove, surveyed};
+use crate::linked::{AARCH64, EXEC, Linked, Loaded, Pointers, Style};
+use crate::linked_pe;
+
+const MARKER: &[u8] = b"a marker, whatever is in it";
+const FAT: u32 = 0x4849_5046;
+const SPLIT: u32 = 0x4b50_4948;
+
+/// A code object for a GPU of AMD's.
+fn code_object(seed: u32, size: u32) -> Vec<u8> {
+    let mut bytes = code(seed, size);
+    let header = b"\x7fELF\x02\x01\x01\x40\x04\0\0\0\0\0\0\0\x03\0\xe0\0\x01\0\0\0";
+    bytes[..header.len()].copy_from_slice(header);
+    // For any processor.
+    bytes[0x30..0x34].fill(0);
+    bytes
+}
+
+/// A bundle as clang makes it.
+fn unit(seed: u32, ids: &[&str]) -> Vec<u8> {
+    let codes: Vec<Vec<u8>> =
+        (0..).zip(ids).map(|(n, _)| code_object(seed * 5 + n, 7000 + 3000 * n + seed)).collect();
+    let mut entries: Vec<(&str, &[u8])> = vec![(HOST, b"")];
+    entries.extend(ids.iter().zip(&codes).map(|(id, code)| (*id, &code[..])));
+    bundle(&entries, 4096)
+}
+
+/// Three units, of which the second has fewer targets.
+fn units() -> Vec<Vec<u8>> {
+    vec![unit(1, &[GFX906, GFX1100]), unit(2, &[GFX1100]), unit(3, &[GFX906, GFX90A, GFX1100])]
+}
+
+fn layouts() -> Vec<Linked> {
+    let mut all = Vec::new();
+    for style in [Style::First, Style::Third] {
+        for units in [units(), vec![unit(4, &[GFX1100])]] {
+            let plain = Linked::new(style, units);
+            all.push(Linked { after: false, ..plain.clone() });
+            all.push(Linked { pointers: Pointers::Relr, hash: 6000, ..plain.clone() });
+            all.push(Linked { pointers: Pointers::Symbols, symbols: false, ..plain.clone() });
+            all.push(Linked { e_type: EXEC, pointers: Pointers::Plain, ..plain.clone() });
+            all.push(Linked { machine: AARCH64, page: 0x10000, ..plain.clone() });
+            all.push(Linked { tail: 5000, ..plain.clone() });
+            all.push(plain);
+        }
+    }
+    all
+}
+
+fn move_out(file: &[u8]) -> Result<(EditPlan, Vec<u8>), Error> {
+    let plan = surveyed(file).move_out(Cursor::new(file), MARKER, &EditOptions::default())?;
+    let out = written(&plan, file);
+    Ok((plan, out))
+}
+
+fn written(plan: &EditPlan, file: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    plan.write(Cursor::new(file), &mut out).unwrap();
+    out
+}
+
+/// The wrappers of an ELF file: the magic, what it leads to in memory, and the last word.
+fn wrappers(file: &[u8]) -> Vec<(u32, Vec<u8>, u64)> {
+    let loaded = Loaded::new(file);
+    let bytes = loaded.contents(&loaded.section(".hipFatBinSegment")).to_vec();
+    let read = |(wrapper, address): (&[u8], u64)| {
+        let magic = u32::from_le_bytes(wrapper[..4].try_into().unwrap());
+        let last = u64::from_le_bytes(wrapper[16..].try_into().unwrap());
+        (magic, loaded.read(address, 4096).unwrap(), last)
+    };
+    bytes.chunks_exact(24).zip(loaded.registered()).map(read).collect()
+}
+
+/// Fails unless all else is in its place, in the file of sections and in memory.
+fn check_others(old: &[u8], new: &[u8]) {
+    let (old, new) = (Loaded::new(old), Loaded::new(new));
+    // The device code, wrappers and their relocations, symbols of the section, its name.
+    let changed = [
+        ".hip_fatbin",
+        ".hipFatBinSegment",
+        ".rela.dyn",
+        ".symtab",
+        ".shstrtab",
+        ".dynamic",
+        ".dynsym",
+    ];
+    let (before, after) = (old.sections(), new.sections());
+    assert_eq!(before.len(), after.len());
+    for (before, after) in before.iter().zip(&after) {
+        if before.name == ".hip_fatbin" {
+            let ours = (&*after.name, after.address, after.size);
+            assert_eq!(ours, (".rocm_kpack_ref", before.address, MARKER.len() as u64));
+            continue;
+        }
+        assert_eq!(before.name, after.name);
+        // Program headers may need room.
+        let moves =
+            [".interp", ".note.gnu.build-id", ".gnu.hash", ".dynsym", ".dynstr", ".relr.dyn"];
+        let may_move = moves.contains(&&*before.name) || before.name == ".rela.dyn";
+        assert!(may_move || before.address == after.address, "{} moves", before.name);
+        if before.kind != 8 && !changed.contains(&&*before.name) {
+            assert!(old.contents(before) == new.contents(after), "{}", before.name);
+        }
+        if after.flags & 2 != 0 && after.kind != 8 && after.size > 0 {
+            let memory = new.read(after.address, after.size).unwrap();
+            assert!(memory == new.contents(after), "{} lies elsewhere in memory", after.name);
+        }
+    }
+}
+
+/// Makes the file again by a recipe that was stored, with images that lie one after the other.
+fn by_recipe(file: &[u8], host: &[u8], plan: &EditPlan) -> Vec<u8> {
+    let contents = surveyed(file);
+    let recipe = Recipe::of(&contents, plan, Cursor::new(file)).unwrap().unwrap();
+    assert_eq!(recipe.host_size(), host.len() as u64);
+    let stored = recipe.to_vec();
+    assert!(stored.len() < 4000, "{} bytes", stored.len());
+    let parsed = Recipe::parse(&stored).unwrap();
+    assert_eq!(parsed, recipe);
+    let wrappers = contents.hip_wrappers(Cursor::new(file)).unwrap();
+    let (mut spool, mut places) = (b"before".to_vec(), Vec::new());
+    for (wrapper, target, size) in parsed.images() {
+        let container = wrappers[wrapper as usize];
+        let packable = contents.packable(container).unwrap();
+        let is_it = |image: &&&ImageInfo| image.target().id() == target;
+        let id = packable.iter().find(is_it).unwrap().index();
+        let at = contents.images().iter().position(|image| image.index() == id).unwrap();
+        let bytes = &images(file)[at].1;
+        assert_eq!(bytes.len() as u64, size);
+        places.push((wrapper, target.to_owned(), spool.len() as u64));
+        spool.extend(bytes);
+    }
+    let place = |wrapper, target: &str| {
+        let found = places.iter().find(|(n, name, _)| *n == wrapper && name == target);
+        found.map(|(_, _, at)| (0, *at))
+    };
+    let plan = parsed.plan(place, vec![NewImage::new(Cursor::new(spool.clone()))]).unwrap();
+    assert!(parsed.plan(|_, _| None, Vec::new()).is_none());
+    written(&plan, host)
+}
+
+#[test]
+fn device_code_leaves_files_of_every_layout_and_comes_back() {
+    for linked in layouts() {
+        let file = linked.build();
+        let (plan, host) = move_out(&file).unwrap();
+        let saved: usize = linked.bundles.iter().map(Vec::len).sum();
+        let pages = 3 * usize::try_from(linked.page).unwrap();
+        assert!(host.len() + saved <= file.len() + pages, "{linked:?}: {} bytes", host.len());
+        check_others(&file, &host);
+        for (n, (magic, memory, last)) in (0..).zip(wrappers(&host)) {
+            assert_eq!((magic, last), (SPLIT, n), "{linked:?}");
+            assert!(memory.starts_with(MARKER), "{linked:?}");
+        }
+        assert_eq!(by_recipe(&file, &host, &plan), file, "{linked:?}");
+        // There is nothing to edit.
+        let again = survey(Cursor::new(&host), &fat_object::Options::default());
+        assert_eq!(again.unwrap_err().kind(), ErrorKind::Host);
+    }
+}
+
+#[test]
+fn bundles_that_are_made_anew_lie_where_they_were() {
+    for linked in layouts() {
+        let file = linked.build();
+        let (_, host) = move_out(&file).unwrap();
+        let (mut contents, mut offsets, mut bundles) = (Output::new(), Vec::new(), Vec::new());
+        for bundle in &linked.bundles {
+            contents.pad_to(contents.size().next_multiple_of(4096));
+            offsets.push(contents.size());
+            let (table, codes) = bundle.split_at(4096);
+            contents.push_bytes(table);
+            let start = bundles.len() as u64;
+            bundles.extend(codes);
+            contents.push_input(Input::New(0), start..bundles.len() as u64);
+        }
+        let codes = vec![NewImage::new(Cursor::new(bundles))];
+        let options = EditOptions::default();
+        let plan = move_in(Cursor::new(&host), contents, &offsets, codes, &options).unwrap();
+        let joined = written(&plan, &host);
+        for ((magic, memory, last), bundle) in wrappers(&joined).iter().zip(&linked.bundles) {
+            assert_eq!((*magic, *last), (FAT, 0), "{linked:?}");
+            assert!(memory.starts_with(&bundle[..100]), "{linked:?}");
+        }
+        assert_eq!(images(&joined), images(&file), "{linked:?}");
+    }
+}
+
+#[test]
+fn bundles_without_a_wrapper_are_refused() {
+    let linked = Linked::new(Style::Third, vec![unit(1, &[GFX1100]), unit(2, &[GFX906])]);
+    let mut file = linked.build();
+    // The second wrapper leads to the first bundle.
+    let entries = Loaded::new(&file).section(".rela.dyn").offset as usize;
+    let addend = file[entries + 16..entries + 24].to_vec();
+    file[entries + 40..entries + 48].copy_from_slice(&addend);
+    let error = move_out(&file).unwrap_err();
+    assert!(error.to_string().contains("no wrapper leads to it"), "{error}");
+}
+
+#[test]
+fn code_that_no_loader_finds_in_packs_is_refused() {
+    let refused = |units: Vec<Vec<u8>>, why: &str| {
+        let file = Linked::new(Style::Third, units).build();
+        let contents = surveyed(&file);
+        let wrappers = contents.hip_wrappers(Cursor::new(&file)).unwrap();
+        let faults = wrappers.iter().filter_map(|container| contents.packable(*container).err());
+        let faults: Vec<Error> = faults.collect();
+        assert_eq!(faults.len(), 1);
+        assert_eq!(faults[0].kind(), ErrorKind::Refused);
+        assert!(faults[0].to_string().contains(why), "{}", faults[0]);
+    };
+    let with = |id: &str, bytes: &[u8]| {
+        let code = code_object(1, 5000);
+        bundle(&[(HOST, b""), (GFX906, &code), (id, bytes)], 4096)
+    };
+    let spirv = [b"\x03\x02\x23\x07\0\x05\x01\0".as_slice(), &[0; 32]].concat();
+    let spirv_id = "hipv4-spirv64-amd-amdhsa--amdgcnspirv";
+    refused(vec![unit(1, &[GFX906]), with(spirv_id, &spirv)], "SPIR-V");
+    refused(vec![with(GFX1100, b"BC\xc0\xde and more that is bitcode")], "bitcode");
+    refused(vec![with(GFX1100, b"something else")], "code object");
+}
+
+#[test]
+fn files_that_are_not_linked_and_files_that_refer_to_bundles_are_refused() {
+    for file in [&b"text"[..], &unit(1, &[GFX906])] {
+        assert_eq!(move_out(file).unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+    let linked = Linked { reference: Some(1), ..Linked::new(Style::Third, units()) };
+    assert_eq!(move_out(&linked.build()).unwrap_err().kind(), ErrorKind::Host);
+    let marker = [b'm'; 5000];
+    let file = Linked::new(Style::Third, units()).build();
+    let plan = surveyed(&file).move_out(Cursor::new(&file), &marker, &EditOptions::default());
+    assert!(plan.is_err(), "a marker of more than a page");
+}
+
+#[test]
+fn dlls_lose_their_code_and_get_it_back() {
+    let file = linked_pe::build(&units());
+    let (plan, host) = move_out(&file).unwrap();
+    assert!(host.len() + 40_000 < file.len(), "{} of {}", host.len(), file.len());
+    assert_eq!(by_recipe(&file, &host, &plan), file);
+    assert!(surveyed(&host).images().is_empty());
+    // Thinned before, it comes back thinned.
+    let thinned = remove(&file, &[GFX906]).unwrap();
+    let (plan, host) = move_out(&thinned).unwrap();
+    assert_eq!(by_recipe(&thinned, &host, &plan), thinned);
+}
+
+#[test]
+fn stored_recipes_with_faults_are_none() {
+    let file = Linked::new(Style::Third, units()).build();
+    let (plan, _) = move_out(&file).unwrap();
+    let recipe = Recipe::of(&surveyed(&file), &plan, Cursor::new(&file)).unwrap().unwrap();
+    let stored = recipe.to_vec();
+    assert!(Recipe::parse(&[]).is_none());
+    for len in 1..stored.len() {
+        // A cut between two steps is another recipe, that makes another file.
+        assert!(Recipe::parse(&stored[..len]).as_ref() != Some(&recipe));
+    }
+    for at in 0..stored.len() {
+        for bit in 0..8 {
+            let mut damaged = stored.clone();
+            damaged[at] ^= 1 << bit;
+            if let Some(parsed) = Recipe::parse(&damaged) {
+                assert!(parsed != recipe || parsed.to_vec() == stored);
+                // A plan of it neither panics nor needs memory.
+                parsed.plan(|_, _| Some((0, u64::MAX)), Vec::new());
+            }
+        }
+    }
+    // Numbers of more than 64 bits, a range beyond the file, an unknown step, text that is not UTF-8.
+    assert!(Recipe::parse(&[0xff; 11]).is_none());
+    assert!(Recipe::parse(&[5, 0, 1, 5]).is_none());
+    assert!(Recipe::parse(&[5, 9]).is_none());
+    assert!(Recipe::parse(&[5, 3, 0, 1, 1, 0xff]).is_none());
+}
