@@ -42,7 +42,7 @@ pub(crate) const MORE: More = More {
     ],
 };
 
-/// Link the device code of objects and archives, and register it in one object
+/// Link device code of objects, and register it in one object
 ///
 /// Inputs are objects that clang made for OpenMP, HIP and CUDA (-fgpu-rdc, --offload-new-driver), archives of them, and
 /// offload binaries. The output is linked with the objects by any linker.
@@ -54,11 +54,11 @@ pub(crate) struct Args {
     /// Write the object to FILE
     #[arg(short, long, value_name = "FILE", required_unless_present = "print_plan")]
     output: Option<PathBuf>,
-    /// Print the images to link, their inputs and the code that is in none; link nothing
+    /// Print the images to link, their inputs, and code that is in none; link nothing
     #[arg(long, conflicts_with = "output")]
     print_plan: bool,
     /// Print the plan as JSON
-    #[arg(long, requires = "print_plan")]
+    #[arg(long, requires = "print_plan", conflicts_with = "output")]
     json: bool,
     /// Take in members of archives for TARGET even if no object has code for it
     #[arg(long, value_name = "TARGET")]

@@ -68,7 +68,7 @@ enum Command {
     Split(packs::split::Args),
     /// Move device code from kernel packs into their library
     Join(packs::join::Args),
-    /// Link the device code of objects and archives, and register it in one object
+    /// Link device code of objects, and register it in one object
     Link(link::Args),
     /// Wrap device images in a module that registers them at run time
     Wrap(wrap::Args),

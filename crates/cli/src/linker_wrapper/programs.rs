@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::report;
+use crate::report::{self, reason};
+use crate::style;
 
 /// Runs programs, or shows them only.
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +30,13 @@ impl Call {
 
     /// Runs the program to its end.
     pub(crate) fn run(&self) -> io::Result<()> {
-        let status = Command::new(&self.program).args(&self.arguments).status();
-        if status.is_ok_and(|status| status.success()) {
-            return Ok(());
-        }
+        let why = match Command::new(&self.program).args(&self.arguments).status() {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(_) => String::new(),
+            Err(error) => format!(": {}", reason(&error)),
+        };
         let name = self.program.file_name().unwrap_or(self.program.as_os_str());
-        Err(io::Error::other(format!("'{}' failed", name.display())))
+        Err(io::Error::other(format!("'{}' failed{why}", name.display())))
     }
 }
 
@@ -49,7 +51,7 @@ impl Programs {
             text.push(' ');
             text.push_str(&argument.to_string_lossy());
         }
-        report::say(&text);
+        report::say(&style::printable(&text));
     }
 
     /// Shows and runs a call.
