@@ -238,7 +238,7 @@ fn bundle(images: &[&LinkedImage], options: &RegisterOptions) -> Result<Vec<u8>,
 
 /// Returns a fatbinary with the entries that NVIDIA's tool makes: cubins as they are.
 fn fatbinary(images: &[&LinkedImage], options: &RegisterOptions) -> Result<Vec<u8>, Error> {
-    // What is a fatbinary already needs no other one.
+    // The device linker may have made a fatbinary.
     if let [image] = images
         && image.bytes.starts_with(&nv_fatbin::MAGIC)
     {

@@ -339,7 +339,7 @@ fn linked_alike(place: &Place, commands: &[String]) -> String {
         }
         let program = place.at("program");
         let said = place.run(&program, "");
-        // Of compressed bundles, what they hold is compared: libraries for zstd differ.
+        // Compressed bundles are compared by what they hold: libraries for zstd differ.
         let is_packed = commands.iter().any(|command| command.contains("-compress"));
         let is_hash = |line: &&str| is_packed && line.starts_with("__hip 4849");
         let said = said.lines().filter(|line| !is_hash(line)).map(|line| format!("{line}\n"));

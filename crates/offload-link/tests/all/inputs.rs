@@ -1,4 +1,4 @@
-//! Where device code is found in inputs.
+//! The places of device code in inputs.
 
 use std::io::{Cursor, ErrorKind as IoKind};
 

@@ -1,4 +1,4 @@
-//! Which images are linked, and of which code.
+//! Images to link, and the code that goes into them.
 
 use offload_binary::OffloadKind;
 use offload_link::{ErrorKind, Fit, Inputs, Plan, PlanOptions};
