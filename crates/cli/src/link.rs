@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             .map_err(|error| io::Error::other(format!("{name}: {}", report::reason(&error))))?;
         inputs.read(&name, file, |member| input::open_thin_member(path, member))?;
     }
-    let options = PlanOptions::default().should_extract(args.extract.iter().cloned());
+    let options = PlanOptions::default().with_should_extract(args.extract.iter().cloned());
     let plan = Plan::new(&inputs, &options)?;
     let Some(output) = &args.output else {
         print(args.json, &plan)?;
@@ -114,7 +114,7 @@ fn link(args: &Args, plan: &Plan<'_>, output: &Path) -> io::Result<()> {
         return Err(io::Error::other("no object has device code: expected one that clang made"));
     }
     let argument = |text: &String| ClangOptions::argument(text);
-    let mut files = Files::new(false, false)?;
+    let mut files = Files::new(false, false);
     let mut clang = Clang {
         options: ClangOptions {
             compiler_arguments: args.device_compiler.iter().map(argument).collect(),
@@ -129,7 +129,8 @@ fn link(args: &Args, plan: &Plan<'_>, output: &Path) -> io::Result<()> {
     };
     let images = plan.link(&mut clang)?;
     let host = args.host_triple.clone().unwrap_or_else(wrapper::host_triple);
-    let options = RegisterOptions::new(host).compression(bundler::compression(args.compress, None));
+    let options =
+        RegisterOptions::new(host).with_compression(bundler::compression(args.compress, None));
     let object = images.object(&options)?;
     let object = object.ok_or_else(|| {
         io::Error::other("no image has a programming model: expected openmp, hip or cuda")

@@ -17,7 +17,7 @@ pub trait DeviceLinker {
     /// The linker's own.
     fn link(&mut self, group: &Group<'_>) -> Result<Vec<u8>, Self::Error>;
 
-    /// Links all images; by default one after the other. The results are in the order of the groups.
+    /// Links all images; by default one after the other. There is one result for each group, in their order.
     ///
     /// # Errors
     ///

@@ -47,7 +47,7 @@
 //! - Device code lies in sections whose names start with `.llvm.offloading` (ELF, COFF), in the globals of bitcode that
 //!   become them, or in a file that is an offload binary. Shared libraries are passed over.
 //! - Objects demand an image for each target, a triple and a target ID. Members of archives demand images only for
-//!   the targets of [`PlanOptions::should_extract`]; other members complete the images that exist. All members for a
+//!   the targets of [`PlanOptions::with_should_extract`]; other members complete the images that exist. All members for a
 //!   target are linked, whether or not their symbols are needed, as LLVM 22 does.
 //! - Code for different programming models and one target is linked together. The image is registered with the runtime
 //!   of each.

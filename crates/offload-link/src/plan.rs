@@ -12,7 +12,7 @@ use crate::target::{Fit, LinkTarget};
 ///
 /// Objects demand an image for each target that they have code for. An image takes in the code of all inputs that
 /// runs on all devices of its target, whatever the programming models: a runtime registers the whole image. Members
-/// of archives demand images only for the targets of [`PlanOptions::should_extract`].
+/// of archives demand images only for the targets of [`PlanOptions::with_should_extract`].
 #[derive(Debug)]
 pub struct Plan<'i> {
     groups: Vec<Group<'i>>,
@@ -62,7 +62,10 @@ pub enum Reason {
 impl PlanOptions {
     /// Sets the processors or target IDs for which members of archives demand images.
     #[must_use]
-    pub fn should_extract<S: Into<String>>(mut self, archs: impl IntoIterator<Item = S>) -> Self {
+    pub fn with_should_extract<S: Into<String>>(
+        mut self,
+        archs: impl IntoIterator<Item = S>,
+    ) -> Self {
         self.should_extract = archs.into_iter().map(Into::into).collect();
         self
     }

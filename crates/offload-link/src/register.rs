@@ -41,21 +41,21 @@ impl RegisterOptions {
 
     /// Sets the release of the compiler that made the host objects.
     #[must_use]
-    pub fn abi(mut self, abi: Abi) -> Self {
+    pub fn with_abi(mut self, abi: Abi) -> Self {
         self.abi = abi;
         self
     }
 
     /// Compresses the bundles of HIP.
     #[must_use]
-    pub fn compression(mut self, compression: Option<WriteOptions>) -> Self {
+    pub fn with_compression(mut self, compression: Option<WriteOptions>) -> Self {
         self.compression = compression;
         self
     }
 
     /// Makes code for an object that is linked again: its images are not linked for the device once more.
     #[must_use]
-    pub fn relocatable(mut self, relocatable: bool) -> Self {
+    pub fn with_relocatable(mut self, relocatable: bool) -> Self {
         self.relocatable = relocatable;
         self
     }

@@ -22,23 +22,20 @@ pub(crate) struct Files {
 
 #[derive(Debug)]
 enum Place {
-    Temporary(PathBuf, Arc<Directory>),
+    /// The directory is opened for the first file.
+    Temporary(PathBuf, Option<Arc<Directory>>),
     /// Names that are in use.
     Here(BTreeSet<OsString>),
 }
 
 impl Files {
     /// In a dry run, files have names only.
-    pub(crate) fn new(save: bool, is_dry: bool) -> io::Result<Self> {
+    pub(crate) fn new(save: bool, is_dry: bool) -> Self {
         let place = match save {
             true => Place::Here(BTreeSet::new()),
-            false => {
-                let path = std::env::temp_dir();
-                let directory = Directory::open(&path).map_err(|error| at(&path, &error))?;
-                Place::Temporary(path, Arc::new(directory))
-            }
+            false => Place::Temporary(std::env::temp_dir(), None),
         };
-        Ok(Files { place, is_dry, temporaries: Vec::new() })
+        Files { place, is_dry, temporaries: Vec::new() }
     }
 
     /// Makes a file whose name starts and ends like this, with these contents.
@@ -77,6 +74,11 @@ impl Files {
                 Ok(path.join(name))
             }
             Place::Temporary(path, directory) => {
+                let directory = match directory {
+                    Some(directory) => directory,
+                    none => none
+                        .insert(Arc::new(Directory::open(path).map_err(|error| at(path, &error))?)),
+                };
                 // Nobody else reads code of the user's.
                 let made = Temporary::named_file(directory, &start, end, 0o600);
                 let (temporary, _) = made.map_err(|error| at(path, &error))?;

@@ -96,7 +96,7 @@ fn run(line: &Line) -> io::Result<()> {
     let mut run = Run {
         line,
         programs: Programs { is_dry, is_verbose: line.has("wrapper-verbose") },
-        files: Files::new(line.has("save-temps"), is_dry)?,
+        files: Files::new(line.has("save-temps"), is_dry),
         host_triple: line.text("host-triple").unwrap_or_else(wrapper::host_triple),
         output: line.output(),
         is_relocatable: line.all(Meaning::Relocatable).next().is_some(),
@@ -138,7 +138,7 @@ impl Run<'_> {
         let wanted: Vec<_> = wanted
             .flat_map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>())
             .collect();
-        let plan = Plan::new(&inputs, &PlanOptions::default().should_extract(wanted))?;
+        let plan = Plan::new(&inputs, &PlanOptions::default().with_should_extract(wanted))?;
         let mut clang = Clang {
             options: clang_options(line),
             programs: self.programs,
@@ -248,8 +248,8 @@ impl Run<'_> {
     fn register_options(&self) -> RegisterOptions {
         let level = self.line.text("compression-level").and_then(|level| level.parse().ok());
         RegisterOptions::new(&self.host_triple)
-            .compression(bundler::compression(self.line.has("compress"), level))
-            .relocatable(self.is_relocatable)
+            .with_compression(bundler::compression(self.line.has("compress"), level))
+            .with_relocatable(self.is_relocatable)
     }
 
     /// Writes the container alone.

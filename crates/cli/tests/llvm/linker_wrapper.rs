@@ -498,6 +498,45 @@ fn objects_of_hip_are_the_same() {
     assert!(packed[0].1 == packed[1].1 && packed[0].1.len() == 3);
 }
 
+/// COFF: a DLL of `lld-link`, of which only the images count.
+#[test]
+fn libraries_for_windows_have_the_same_images() {
+    let place = Place::new();
+    for name in ["main", "other"] {
+        // An entry: without any, LLVM's registration code does not link.
+        let entry = "__attribute__((section(\"llvm_offload_entries$OE\"), used)) static const long long entry[7] = {1}";
+        place.put(
+            &format!("{name}.c"),
+            &format!("int {name}(void) {{ return 1; }}\n#ifdef _WIN32\n{entry};\n#endif\n"),
+        );
+        place.clang(&format!("--target={AMD} -nogpulib -emit-llvm -c {name}.c -o {name}.bc"));
+        let images = ["hip:gfx90a", "hip:gfx1030"];
+        place.package(&format!("{name}.pack"), &format!("{name}.bc"), &images);
+        place.clang(&format!(
+            "-cc1 {name}.c -triple x86_64-pc-windows-msvc -emit-obj -o {name}.obj \
+             -fembed-offload-object={name}.pack"
+        ));
+    }
+    place.run(llvm("llvm-lib"), "-out:other.lib other.obj");
+    let linker = llvm("lld-link");
+    for line in ["main.obj other.obj -out:x.dll", "-out:x.dll main.obj -libpath:. other.lib"] {
+        let images = ["theirs", "ours"].map(|tool| {
+            place.run(
+                place.at(tool).join("clang-linker-wrapper"),
+                &format!(
+                    "--host-triple=x86_64-pc-windows-msvc --linker-path={} -dll -noentry -nodefaultlib \
+                     -force:unresolved {line}",
+                    linker.display()
+                ),
+            );
+            let images = images(&place.at("x.dll"));
+            fs::remove_file(place.at("x.dll")).unwrap();
+            images
+        });
+        assert!(images[0] == images[1] && images[1].len() == 3, "{line}");
+    }
+}
+
 /// CUDA with stand-ins for the compiler and for the host linker: the fatbinary is made here, that of LLVM's tool by our
 /// `fatbinary`.
 #[test]

@@ -60,7 +60,7 @@ pub(crate) fn planned(files: &[(&str, &[u8])], extract: &[&str]) -> (Vec<String>
     for (name, bytes) in files {
         inputs.add(name, bytes).unwrap();
     }
-    let options = PlanOptions::default().should_extract(extract.iter().copied());
+    let options = PlanOptions::default().with_should_extract(extract.iter().copied());
     let plan = Plan::new(&inputs, &options).unwrap();
     let left = plan
         .left_out()

@@ -8,7 +8,7 @@ use crate::common::{Join, archive, hip, object};
 fn link(bytes: &[u8]) -> Result<usize, offload_link::Error> {
     let mut inputs = Inputs::new();
     let count = inputs.add("file", bytes)?;
-    let plan = Plan::new(&inputs, &PlanOptions::default().should_extract(["gfx90a"]))?;
+    let plan = Plan::new(&inputs, &PlanOptions::default().with_should_extract(["gfx90a"]))?;
     let Ok(images) = plan.link(&mut Join);
     images.object(&RegisterOptions::new("x86_64-unknown-linux-gnu"))?;
     Ok(count)

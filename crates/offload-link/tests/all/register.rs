@@ -55,7 +55,7 @@ fn openmp_has_an_offload_binary_for_each_image() {
 #[test]
 fn bundles_are_compressed_on_request() {
     let images = images(&[&hip(&["gfx90a"])]);
-    let options = options().compression(Some(WriteOptions::default()));
+    let options = options().with_compression(Some(WriteOptions::default()));
     let [registration] = &images.register(&options).unwrap()[..] else { panic!() };
     assert!(registration.containers()[0].starts_with(b"CCOB"));
     assert_eq!(registration.kind(), OffloadKind::HIP);
