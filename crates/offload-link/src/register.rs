@@ -200,8 +200,8 @@ fn entry(kind: OffloadKind, image: &LinkedImage) -> ImageEntry<'_> {
     ImageEntry::new(u64::try_from(image.bytes.len()).unwrap_or(u64::MAX))
         .image_kind(image.image_kind)
         .offload_kind(kind)
-        .string("arch", image.target.processor())
         .string("triple", image.target.triple())
+        .string("arch", image.target.processor())
 }
 
 /// Returns the entry IDs of the bundle for HIP, as LLVM's tool names them to the bundler: an empty entry for the host, then those of the images.

@@ -577,6 +577,30 @@ fn fatbinaries_of_cuda_are_the_same() {
     assert_eq!(wrappers[1].1.len(), 2);
 }
 
+/// The offload binaries of OpenMP, byte for byte: those of machine code and of bitcode.
+#[test]
+fn offload_binaries_of_openmp_are_the_same() {
+    let place = Place::new();
+    place.put("a.c", "int a(void) { return 1; }\n");
+    place.clang(&format!("--target={AMD} -nogpulib -emit-llvm -c a.c -o a.bc"));
+    place.package("a.pack", "a.bc", &["openmp:gfx90a", "openmp:gfx1030", "openmp:gfx942:xnack+"]);
+    for option in ["", "--embed-bitcode"] {
+        let sections = ["theirs", "ours"].map(|tool| {
+            place.run(
+                place.at(tool).join("clang-linker-wrapper"),
+                &format!(
+                    "--linker-path=/bin/true --host-triple={HOST} --save-temps {option} a.pack -o out"
+                ),
+            );
+            let object = "out.openmp.image.wrapper.o";
+            let dump = format!("--dump-section .llvm.offloading=section {object} copy.o");
+            place.run(llvm("llvm-objcopy"), &dump);
+            fs::read(place.at("section")).unwrap()
+        });
+        assert!(sections[0] == sections[1], "{option}");
+    }
+}
+
 #[test]
 fn saved_files_have_the_names_of_llvm() {
     let place = Place::new();
