@@ -81,10 +81,19 @@ struct Run<'l> {
     trace: Trace,
 }
 
-/// Linked images, and the files that they are in.
+/// Linked images, and the files that they are in, in the same order.
 struct Linked {
     images: Images,
-    files: Vec<(LinkedImage, PathBuf)>,
+    files: Vec<PathBuf>,
+}
+
+impl Linked {
+    /// Returns the file of an image.
+    fn path_of(&self, image: &LinkedImage) -> &OsStr {
+        let mut both = self.images.iter().zip(&self.files);
+        let found = both.find(|(other, _)| std::ptr::eq(*other, image));
+        found.map_or(OsStr::new(""), |(_, path)| path.as_os_str())
+    }
 }
 
 fn run(line: &Line) -> io::Result<()> {
@@ -152,22 +161,22 @@ impl Run<'_> {
         if line.has("embed-bitcode") {
             images = images.with_kind(ImageKind::BITCODE);
         }
-        let files = images.iter().cloned().zip(paths).collect();
-        Ok(Linked { images, files })
+        Ok(Linked { images, files: paths })
     }
 
     /// Takes the images of `--override-image` instead.
     fn overridden(&self) -> io::Result<Linked> {
         let values = self.line.values("override-image");
         let files = values.map(|value| override_image::read(value, &self.host_triple));
-        let files = files.collect::<io::Result<Vec<_>>>()?;
-        Ok(Linked { images: files.iter().map(|(image, _)| image.clone()).collect(), files })
+        let (images, files): (Vec<_>, Vec<_>) =
+            files.collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
+        Ok(Linked { images: images.into_iter().collect(), files })
     }
 
     /// Returns what the runtime of a kind registers, and where the runtime wants one file of all, that file.
     fn containers(&mut self, kind: OffloadKind, linked: &Linked) -> io::Result<Vec<Vec<u8>>> {
         let images = linked.images.of(kind);
-        let files = self.show_packing(kind, &images, linked)?;
+        let file = self.show_packing(kind, &images, linked)?;
         let is_file = matches!(kind, OffloadKind::HIP | OffloadKind::CUDA);
         let containers = match self.programs.is_dry && is_file {
             true => vec![Vec::new()],
@@ -177,7 +186,9 @@ impl Run<'_> {
                 self.trace.step(name, || container(kind, &images, &options))?
             }
         };
-        if let (Some(path), [bytes]) = (files, &containers[..])
+        // Others read it only where it is to stay.
+        if let (Some(path), [bytes]) = (file, &containers[..])
+            && self.line.has("save-temps")
             && !self.programs.is_dry
         {
             std::fs::write(path, bytes)?;
@@ -192,13 +203,6 @@ impl Run<'_> {
         images: &[&LinkedImage],
         linked: &Linked,
     ) -> io::Result<Option<PathBuf>> {
-        let path_of = |image: &LinkedImage| {
-            let same = linked
-                .files
-                .iter()
-                .find(|(other, _)| other.target == image.target && other.kinds == image.kinds);
-            same.map_or(OsStr::new(""), |(_, path)| path.as_os_str())
-        };
         let start = file_name(&self.output);
         let mut words: Vec<OsString> = Vec::new();
         let program = match kind {
@@ -212,7 +216,7 @@ impl Run<'_> {
                 }
                 words.push(format!("-targets={}", bundle_ids(images).join(",")).into());
                 words.push("-input=/dev/null".into());
-                words.extend(images.iter().map(|image| joined("-input=", path_of(image))));
+                words.extend(images.iter().map(|image| joined("-input=", linked.path_of(image))));
                 "clang-offload-bundler"
             }
             OffloadKind::CUDA => {
@@ -232,7 +236,10 @@ impl Run<'_> {
             for image in images {
                 let arch = image.target.arch();
                 let number = arch.strip_prefix("sm_").unwrap_or(arch);
-                words.push(joined(&format!("--image3=kind=elf,sm={number},file="), path_of(image)));
+                words.push(joined(
+                    &format!("--image3=kind=elf,sm={number},file="),
+                    linked.path_of(image),
+                ));
             }
         }
         let mut directories = Vec::new();
