@@ -60,7 +60,8 @@ impl Programs {
         if self.is_dry { Ok(()) } else { call.run() }
     }
 
-    /// Finds a program: in these directories, beside this one, or in those of `PATH`. In a dry run its name will do.
+    /// Finds a program: in these directories, beside this one, beside the compiler that runs this one, or in those of
+    /// `PATH`. In a dry run its name will do.
     pub(crate) fn find(self, name: &str, directories: &[PathBuf]) -> io::Result<PathBuf> {
         find(name, directories)
             .or_else(|| self.is_dry.then(|| PathBuf::from(name)))
@@ -74,8 +75,25 @@ pub(crate) fn find(name: &str, directories: &[PathBuf]) -> Option<PathBuf> {
     let beside = env::current_exe().ok();
     let beside = beside.as_deref().and_then(Path::parent).map(Path::to_owned);
     let path = env::var_os("PATH").unwrap_or_default();
-    let directories = directories.iter().cloned().chain(beside).chain(env::split_paths(&path));
+    let directories = directories.iter().cloned().chain(beside).chain(compiler());
+    let directories = directories.chain(env::split_paths(&path));
     directories.map(|directory| directory.join(&file)).find(|path| is_program(path))
+}
+
+/// Returns the directory of the compiler that runs this program: its `clang` is of the release that compiled the
+/// objects, and the one in `PATH` may be another or missing.
+#[cfg(target_os = "linux")]
+fn compiler() -> Option<PathBuf> {
+    let parent = std::os::unix::process::parent_id();
+    let program = std::fs::read_link(format!("/proc/{parent}/exe")).ok()?;
+    let name = program.file_name()?.to_str()?;
+    let is_compiler = name.starts_with("clang") || name.starts_with("flang");
+    is_compiler.then(|| program.parent().map(Path::to_owned)).flatten()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn compiler() -> Option<PathBuf> {
+    None
 }
 
 #[cfg(unix)]

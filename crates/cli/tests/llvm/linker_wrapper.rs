@@ -632,6 +632,24 @@ fn saved_files_have_the_names_of_llvm() {
     }
 }
 
+/// Without clang in `PATH`: it is found beside the one that runs the tool.
+#[test]
+fn the_compiler_that_calls_links_device_code() {
+    let place = Place::new();
+    compile(&place);
+    fs::create_dir(place.at("empty")).unwrap();
+    let output = Command::new(llvm("clang"))
+        .arg(format!("-B{}", place.at("ours").display()))
+        .args(LINK_HIP.split(' '))
+        .args(["-fuse-ld=lld", "-shared", "main.o", "other.o", "-o", "lib.so"])
+        .current_dir(&place.0)
+        .env("PATH", place.at("empty"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(images(&place.at("lib.so")).len(), 3);
+}
+
 #[test]
 fn no_temporary_file_stays() {
     let place = Place::new();
