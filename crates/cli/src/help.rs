@@ -41,7 +41,7 @@ pub(crate) const START: More = More {
          manual page. Output files appear complete or not at all, even if a command fails or is interrupted.",
         "The drop-in replacements for LLVM's, AMD's and NVIDIA's tools have their own --help: clang-offload-bundler, \
          llvm-offload-binary (also called clang-offload-packager), llvm-offload-wrapper, clang-offload-wrapper, \
-         roc-obj-ls, roc-obj-extract and fatbinary.",
+         clang-linker-wrapper, roc-obj-ls, roc-obj-extract and fatbinary.",
     ],
 };
 

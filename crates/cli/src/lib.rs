@@ -27,6 +27,8 @@ mod inputs;
 mod json;
 mod keep;
 mod kernels;
+mod link;
+pub mod linker_wrapper;
 mod llvm_cl;
 mod ls;
 mod manual;

@@ -9,8 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::help::Group;
 use crate::{
     Outcome, add, bundle, completions, compress, decompress, doctor, extract, fatbin, gpus, help,
-    kernels, ls, manual, match_gpu, native, pack, packs, remove, replace, report, style, thin,
-    unbundle, verify, wrap,
+    kernels, link, ls, manual, match_gpu, native, pack, packs, remove, replace, report, style,
+    thin, unbundle, verify, wrap,
 };
 
 /// See, extract, edit and verify the GPU code in any file
@@ -68,6 +68,8 @@ enum Command {
     Split(packs::split::Args),
     /// Move device code from kernel packs into their library
     Join(packs::join::Args),
+    /// Link device code of objects, and register it in one object
+    Link(link::Args),
     /// Wrap device images in a module that registers them at run time
     Wrap(wrap::Args),
     /// Print a shell completion script
@@ -105,7 +107,7 @@ const GROUPS: [Group; 6] = [
             ("join", &packs::join::MORE),
         ],
     ),
-    ("Link", &[("wrap", &wrap::MORE)]),
+    ("Link", &[("link", &link::MORE), ("wrap", &wrap::MORE)]),
     ("Set up", &[("completions", &completions::MORE), ("man", &manual::MORE)]),
 ];
 
@@ -168,6 +170,7 @@ pub fn main() -> ExitCode {
         Command::Add(args) => add::run(&args),
         Command::Split(args) => packs::split::run(&args),
         Command::Join(args) => packs::join::run(&args),
+        Command::Link(args) => link::run(&args),
         Command::Wrap(args) => wrap::run(&args),
         Command::Completions(args) => {
             completions::run(&args, definition(), &manual::names(&GROUPS))

@@ -56,6 +56,27 @@ impl Temporary {
         Temporary::with_free_name(directory, |name| directory.create(name, mode))
     }
 
+    /// Makes a file with a free name, which starts and ends like this: for other programs, which are told its name.
+    pub(crate) fn named_file(
+        directory: &Arc<Directory>,
+        start: &OsStr,
+        end: &str,
+        mode: u32,
+    ) -> io::Result<(Self, File)> {
+        const SIX_DIGITS: u64 = 0xff_ffff;
+        let name = |random: u64| {
+            let mut name = start.to_owned();
+            name.push(format!("-{:06x}{end}", random & SIX_DIGITS));
+            name
+        };
+        Temporary::with_name(directory, name, |name| directory.create(name, mode))
+    }
+
+    /// Returns its name in the directory.
+    pub(crate) fn name(&self) -> &OsStr {
+        &self.name
+    }
+
     /// Gives a file without a name one that is free.
     pub(crate) fn link(directory: &Arc<Directory>, file: &File) -> io::Result<Self> {
         let made = Temporary::with_free_name(directory, |name| directory.link(file, name));
@@ -72,11 +93,20 @@ impl Temporary {
         directory: &Arc<Directory>,
         make: impl Fn(&OsStr) -> io::Result<T>,
     ) -> io::Result<(Self, T)> {
+        let name = |random| OsString::from(format!(".offload-{random:016x}"));
+        Temporary::with_name(directory, name, make)
+    }
+
+    /// Makes a file with the first free name of those that random numbers have.
+    fn with_name<T>(
+        directory: &Arc<Directory>,
+        name: impl Fn(u64) -> OsString,
+        make: impl Fn(&OsStr) -> io::Result<T>,
+    ) -> io::Result<(Self, T)> {
         const TRIES: u32 = 100;
         let mut made = Err(io::ErrorKind::AlreadyExists.into());
         for _ in 0..TRIES {
-            let random = RandomState::new().hash_one(0);
-            let name = OsString::from(format!(".offload-{random:016x}"));
+            let name = name(RandomState::new().hash_one(0));
             made = Temporary::make(directory, name, false, &make);
             if made.as_ref().err().map(io::Error::kind) != Some(io::ErrorKind::AlreadyExists) {
                 break;

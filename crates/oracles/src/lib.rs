@@ -31,6 +31,7 @@ pub mod ids;
 pub mod kernels;
 pub mod kpacks;
 pub mod linked;
+pub mod links;
 pub mod load;
 pub mod model;
 pub mod objects;

@@ -57,6 +57,7 @@ impl Error {
             Problem::Unsupported { .. }
             | Problem::TargetIdUnsupported { .. }
             | Problem::PrivateEntriesUnsupported { .. }
+            | Problem::DifferentModules { .. }
             | Problem::EntriesUnsupported { .. }
             | Problem::UnregisteredEntry { .. } => ErrorKind::Unsupported,
             Problem::NoObjectWriter { .. } | Problem::NotNative { .. } => ErrorKind::NotNative,
@@ -256,6 +257,9 @@ pub(crate) enum Problem {
     /// A private entries section was asked for where the linker does not define its bounds.
     PrivateEntriesUnsupported { format: ObjectFormat },
 
+    /// Two modules for different hosts, or of different generations, cannot become one.
+    DifferentModules { what: &'static str, first: Box<str>, second: Box<str> },
+
     /// The kind registers no entries.
     EntriesUnsupported { kind: OffloadKind },
 
@@ -387,6 +391,9 @@ impl fmt::Display for Problem {
                 "entries suffix \"{}\" is not made of letters, digits and underscores",
                 suffix.escape_debug()
             ),
+            Self::DifferentModules { what, first, second } => {
+                write!(f, "modules to join have different {what}: expected {first}, found {second}")
+            }
             Self::PrivateEntriesUnsupported { format } => {
                 write!(f, "private entries need elf objects, the target has {format}")
             }

@@ -191,6 +191,7 @@ mod error;
 mod escape;
 mod image;
 mod ir;
+mod join;
 mod layout;
 mod link;
 mod object;

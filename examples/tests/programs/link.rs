@@ -9,6 +9,7 @@ use crate::common::{Arg, data, fails, images, names, run, start};
 
 const COMPILER: &str = env!("CARGO_BIN_EXE_compiler");
 const ENTRIES: &str = env!("CARGO_BIN_EXE_entries");
+const LINK_STEP: &str = env!("CARGO_BIN_EXE_link_step");
 const LINKER: &str = env!("CARGO_BIN_EXE_linker");
 const GFX90A: &str = "hip-amdgcn-amd-amdhsa--gfx90a";
 
@@ -100,6 +101,58 @@ fn a_program_finds_its_device_code() {
         )
     );
     assert!(!place.join("two").exists());
+}
+
+/// A linker in its own process: code for several programming models and targets, one object.
+#[test]
+fn one_object_registers_the_code_of_all_inputs() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let triple = format!("{ARCH}-unknown-linux-gnu");
+    let device = format!("openmp-{triple}-");
+    compile(place, OsStr::new("host.o"), &[(&device, &"device.img")]);
+    let gpu = data("hip-embedded.bc");
+    let newer = GFX90A.replace("gfx90a", "gfx1100");
+    fs::write(place.join("empty.c"), "").unwrap();
+    fs::write(
+        place.join("hip.c"),
+        "#include <stdio.h>\n\
+         struct wrapper { int magic, version; const char *bundle; };\n\
+         static int handle;\n\
+         void *__hipRegisterFatBinary(const struct wrapper *wrapper) {\n\
+           printf(\"hip %.24s\\n\", wrapper->bundle);\n\
+           return &handle;\n\
+         }\n\
+         void __hipUnregisterFatBinary(void *it) { puts(it == &handle ? \"hip ends\" : \"?\"); }\n\
+         void __hipRegisterFunction(void) {}\n\
+         void __hipRegisterVar(void) {}\n\
+         void __hipRegisterManagedVar(void) {}\n\
+         void __hipRegisterSurface(void) {}\n\
+         void __hipRegisterTexture(void) {}\n",
+    )
+    .unwrap();
+    run(place, COMPILER, &[&"a.o", &"empty.c", &GFX90A, &gpu]);
+    run(place, COMPILER, &[&"b.o", &"empty.c", &newer, &gpu]);
+    run(place, "ar", &[&"rcs", &"libc.a", &"b.o"]);
+    let inputs: [Arg<'_>; 3] = [&"host.o", &"a.o", &"b.o"];
+    assert_eq!(run(place, LINK_STEP, &[&[&"all.o" as Arg<'_>, &triple], &inputs[..]].concat()), "");
+    let found: Vec<_> = images(&place.join("all.o")).into_iter().map(|(id, _)| id).collect();
+    let host = "host-x86_64-unknown-linux-gnu-";
+    assert_eq!(found, [&device, host, GFX90A, &newer]);
+    let program: [Arg<'_>; 5] = [&"host.o", &"a.o", &"b.o", &"all.o", &"runtime.o"];
+    run(place, "cc", &[&program[..], &[&"hip.c", &"-o", &"program", &"-ldl"]].concat());
+    let said = run(place, "./program", &[]);
+    for line in
+        ["loaded\n", "hip __CLANG_OFFLOAD_BUNDLE__\n", "launching scale\n2 4 6\n", "hip ends\n"]
+    {
+        assert!(said.contains(line), "{said}");
+    }
+    // Members of archives demand no images; the same object twice needs a device linker.
+    let said = fails(place, LINK_STEP, &[&"none.o", &triple, &"libc.a"]);
+    assert_eq!(said, "link_step: no device code in the inputs\n");
+    let said = fails(place, LINK_STEP, &[&"none.o", &triple, &"a.o", &"a.o"]);
+    assert_eq!(said, "link_step: 2 inputs for amdgcn-amd-amdhsa gfx90a\n");
+    assert!(!place.join("none.o").exists());
 }
 
 /// The compiler of the host leaves entries to us.

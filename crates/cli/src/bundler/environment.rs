@@ -1,5 +1,7 @@
 //! The environment variables of the bundler.
 
+use crate::parallel::Threads;
+
 /// Settings from the environment, which options override.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Environment {
@@ -12,6 +14,25 @@ pub(super) struct Environment {
 }
 
 impl Environment {
+    /// Reads the variables of this process.
+    pub(super) fn of_process() -> Self {
+        Environment::read(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()))
+    }
+
+    /// Returns how bundles are compressed; options come before variables.
+    pub(super) fn compression(
+        &self,
+        compress: Option<bool>,
+        level: Option<i32>,
+    ) -> Option<ccob::WriteOptions> {
+        compress.unwrap_or(self.compress).then(|| {
+            ccob::WriteOptions::default()
+                .with_level(level.or(self.compression_level))
+                .with_version(self.version.unwrap_or(ccob::Version::V3))
+                .with_threads(Threads::default().number())
+        })
+    }
+
     /// Reads the variables through `get`.
     pub(super) fn read(get: impl Fn(&str) -> Option<String>) -> Self {
         let is_on = |name| get(name).as_deref() == Some("1");

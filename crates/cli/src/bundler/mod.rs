@@ -22,7 +22,6 @@ use crate::failure::Failure;
 use crate::llvm_cl;
 use crate::opened::MaxInput;
 use crate::output::Outputs;
-use crate::parallel::Threads;
 use crate::{drop_in, report, style};
 pub(crate) use bundle::bundle;
 use bundle_format::EntryId;
@@ -44,8 +43,7 @@ pub fn main() -> ExitCode {
         let help = llvm_cl::help_list(&TOOL, &invocation.program, false);
         return report::print(&invocation.typed, &help);
     }
-    let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
-    let environment = Environment::read(variable);
+    let environment = Environment::of_process();
     for warning in &environment.warnings {
         report::say(&style::printable(warning));
     }
@@ -57,6 +55,11 @@ pub fn main() -> ExitCode {
             Err(error) => report::end(tool.name, &error),
         },
     }
+}
+
+/// Returns how the bundler compresses bundles with these options, in the environment of this process.
+pub(crate) fn compression(compress: bool, level: Option<i32>) -> Option<ccob::WriteOptions> {
+    Environment::of_process().compression(compress.then_some(true), level)
 }
 
 struct Tool<'a> {
@@ -120,13 +123,7 @@ impl Tool<'_> {
 
     fn bundle(&self, file_type: FileType, ids: &[EntryId<'_>]) -> Result<(), Failure> {
         let Tool { options, environment, .. } = self;
-        let compress = options.compress.unwrap_or(environment.compress);
-        let mut how = ccob::WriteOptions::default()
-            .with_level(options.compression_level.or(environment.compression_level))
-            .with_version(environment.version.unwrap_or(ccob::Version::V3));
-        if compress {
-            how = how.with_threads(Threads::default().number());
-        }
+        let compression = environment.compression(options.compress, options.compression_level);
         let job = BundleJob {
             file_type,
             entries: ids
@@ -135,7 +132,7 @@ impl Tool<'_> {
                 .zip(options.inputs.files.iter().cloned())
                 .collect(),
             align: options.bundle_align,
-            compression: compress.then_some(how),
+            compression,
             max_input: MaxInput::default(),
             output: options.outputs.files.first().cloned().unwrap_or_default(),
             dry_run: options.dry_run,

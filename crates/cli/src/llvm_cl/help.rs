@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::table::{GENERIC, Kind, Opt, Tool, Visibility, dashes};
 
 /// Returns the text of `--help` and `--help-hidden`: options under headings.
-pub(super) fn help(tool: &Tool, program: &str, hidden: bool) -> String {
+pub(crate) fn help(tool: &Tool, program: &str, hidden: bool) -> String {
     let mut text = head(tool, program);
     // LLVM shows the way to the other list only where there are headings.
     let shown = |option: &&Opt| option.is_in(hidden) || option.name == "help-list";

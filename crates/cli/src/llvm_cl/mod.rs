@@ -6,7 +6,7 @@
 
 mod help;
 mod number;
-mod response;
+pub(crate) mod response;
 mod suggest;
 mod table;
 
@@ -15,7 +15,7 @@ use std::path::Path;
 
 use table::{dashes, split_at_equals};
 
-pub(crate) use help::help_list;
+pub(crate) use help::{help, help_list};
 pub(crate) use table::{Kind, Opt, Print, Tool, Visibility};
 
 /// The name and the arguments of this process.
@@ -269,7 +269,7 @@ impl Parser<'_> {
         let stdout = match what {
             Print::Version => self.tool.version.to_owned(),
             Print::Help { list: false, hidden } => {
-                help::help(self.tool, &self.invocation.program, hidden)
+                help(self.tool, &self.invocation.program, hidden)
             }
             Print::Help { list: true, hidden } => {
                 help_list(self.tool, &self.invocation.program, hidden)

@@ -20,7 +20,7 @@ const OPENING: usize = 1 << 10;
 
 /// Replaces each `@file` by the words of the file, and in those again. Unreadable files stay arguments: they may be
 /// names of files. Names are relative to the current directory, as in LLVM's tools.
-pub(super) fn expand(args: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
+pub(crate) fn expand(args: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
     let mut expansion = Expansion { out: Vec::new(), open: Vec::new(), bytes_left: MAX_BYTES };
     expansion.words(args)?;
     Ok(expansion.out)

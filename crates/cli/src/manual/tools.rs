@@ -1,10 +1,11 @@
 //! The tools that stand in for LLVM's, AMD's and NVIDIA's.
 
 use crate::llvm_cl::Tool;
-use crate::{bundler, fatbinary, packager, roc_obj, wrapper};
+use crate::{bundler, fatbinary, linker_wrapper, packager, roc_obj, wrapper};
 
 /// The tools with options of their own.
-pub(super) const TOOLS: [(&str, &Tool); 8] = [
+pub(super) const TOOLS: [(&str, &Tool); 9] = [
+    ("clang-linker-wrapper", &linker_wrapper::TOOL),
     ("clang-offload-bundler", &bundler::TOOL),
     ("clang-offload-packager", &packager::TOOL_24),
     ("clang-offload-wrapper", &wrapper::clang::TOOL),

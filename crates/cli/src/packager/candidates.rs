@@ -54,7 +54,7 @@ pub(super) struct Fault {
 const INVALID: &str = "Invalid data was encountered while parsing the file";
 
 /// Returns the words of this release of LLVM for an error.
-fn llvm_words(error: &Error, release: Release) -> Option<&'static str> {
+pub(crate) fn llvm_words(error: &Error, release: Release) -> Option<&'static str> {
     use offload_binary::ErrorKind as Package;
 
     // LLVM reads nothing of fewer bytes: 24 wants the header of version 3, others that of version 1 and an entry.

@@ -14,6 +14,7 @@ use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::{drop_in, input, report, standard};
 pub(crate) use bundle::Package;
+pub(crate) use candidates::llvm_words;
 pub(crate) use options::ImageSpec;
 use options::Options;
 pub(crate) use options::{TOOL, TOOL_24};

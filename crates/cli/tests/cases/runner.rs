@@ -290,6 +290,7 @@ fn ours(name: &str) -> Result<PathBuf, String> {
         "clang-offload-bundler" => env!("CARGO_BIN_EXE_clang-offload-bundler"),
         "clang-offload-packager" => env!("CARGO_BIN_EXE_clang-offload-packager"),
         "clang-offload-wrapper" => env!("CARGO_BIN_EXE_clang-offload-wrapper"),
+        "clang-linker-wrapper" => env!("CARGO_BIN_EXE_clang-linker-wrapper"),
         "fatbinary" => env!("CARGO_BIN_EXE_fatbinary"),
         "llvm-offload-binary" => env!("CARGO_BIN_EXE_llvm-offload-binary"),
         "llvm-offload-wrapper" => env!("CARGO_BIN_EXE_llvm-offload-wrapper"),

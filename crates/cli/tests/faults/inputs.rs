@@ -13,7 +13,7 @@ use super::{as_nobody, is_unchanged, refuses, snapshot};
 use crate::common::stderr;
 
 /// All commands that read a file `OUT`.
-pub(crate) const READERS: [(&str, &str); 24] = [
+pub(crate) const READERS: [(&str, &str); 25] = [
     ("offload", "ls OUT"),
     ("offload", "verify OUT"),
     ("offload", "kernels OUT"),
@@ -31,6 +31,7 @@ pub(crate) const READERS: [(&str, &str); 24] = [
     ("offload", "replace four -o out HIP-gfx1100=OUT"),
     ("offload", "split OUT --group g -o out"),
     ("offload", "join OUT -o out"),
+    ("offload", "link --print-plan OUT"),
     ("offload", "wrap --kind hip --triple x86_64-unknown-linux-gnu -o out OUT"),
     ("clang-offload-bundler", "-list -type=bc -input=OUT"),
     ("clang-offload-bundler", "-type=bc -unbundle -targets=HIP-gfx1100 -input=OUT -output=out"),
@@ -139,8 +140,8 @@ fn standard_input_that_ends_early_is_an_error() {
     let packed = fs::read(inputs.path("four.ccob")).unwrap();
     let archive = fs::read(inputs.path("libbundles.a")).unwrap();
     for (tool, args) in READERS {
-        // These commands copy the input without reading its contents: any length is right.
-        if ["bundle -o", "pack", "-o out --image", "replace"]
+        // These commands copy the input without reading its contents, or pass it over: any length is right.
+        if ["link", "bundle -o", "pack", "-o out --image", "replace"]
             .iter()
             .any(|start| args.starts_with(start))
         {

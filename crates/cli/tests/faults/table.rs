@@ -120,6 +120,7 @@ fn binary(tool: &str) -> &'static str {
         "clang-offload-packager" => env!("CARGO_BIN_EXE_clang-offload-packager"),
         "llvm-offload-wrapper" => env!("CARGO_BIN_EXE_llvm-offload-wrapper"),
         "clang-offload-wrapper" => env!("CARGO_BIN_EXE_clang-offload-wrapper"),
+        "clang-linker-wrapper" => env!("CARGO_BIN_EXE_clang-linker-wrapper"),
         "fatbinary" => env!("CARGO_BIN_EXE_fatbinary"),
         "roc-obj-ls" => env!("CARGO_BIN_EXE_roc-obj-ls"),
         "roc-obj-extract" => env!("CARGO_BIN_EXE_roc-obj-extract"),

@@ -728,7 +728,10 @@ fn files_that_cannot_be_edited_are_refused() {
     refuse(broken.add(at, 0x1000).finish(), &thin, "where no bundle starts");
     let broken = so();
     let at = broken.section(".hipFatBinSegment");
-    refuse(broken.put(at, b"KPIH").finish(), &thin, "HIPK");
+    refuse(broken.put(at, b"HIPK").finish(), &thin, "HIPK");
+    let broken = so();
+    let at = broken.section(".hipFatBinSegment");
+    refuse(broken.put(at, b"KPIH").finish(), &thin, "expected 0x48495046");
     let broken = so();
     let at = broken.program_header(1, ".text");
     refuse(broken.add(at + 8, 0x10).finish(), &thin, "inconsistent program headers");

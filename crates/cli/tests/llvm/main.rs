@@ -43,6 +43,8 @@ mod entries;
 mod hda;
 mod hostile_files;
 mod kernels;
+#[cfg(unix)]
+mod linker_wrapper;
 mod r#match;
 mod messages;
 mod object_form;

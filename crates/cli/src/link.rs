@@ -1,0 +1,238 @@
+//! `offload link`: links the device code of inputs, and registers it in one object.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use offload_link::{
+    ClangOptions, DeviceCode, Fit, Group, Inputs, LeftOut, Linked, Plan, PlanOptions,
+    RegisterOptions,
+};
+use serde_json::{Value, json};
+
+use crate::help::More;
+use crate::linker_wrapper::clang::Clang;
+use crate::linker_wrapper::files::Files;
+use crate::linker_wrapper::programs::Programs;
+use crate::opened::MaxInput;
+use crate::output::Outputs;
+use crate::parallel::Threads;
+use crate::style::{HEADING, TARGET, printable};
+use crate::{Outcome, bundler, input, json, report, style, wrapper};
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload link --print-plan host.o packages.offload libfoo.a",
+            "show the images to link, their inputs, and the code that is in none",
+        ),
+        (
+            "offload link --print-plan --json packages.offload | jq -r '.images[].arch'",
+            "print the targets of these images",
+        ),
+        (
+            "offload link --print-plan --extract gfx90a --extract gfx1100 packages.offload libfoo.a",
+            "take in members of archives for these targets even if no object has code for them",
+        ),
+    ],
+    notes: &[
+        "Images are linked by clang, the one beside offload or in PATH. Without --print-plan, the output is an object \
+         that registers all images: offload link -o r.o a.o libb.a; cc a.o r.o libb.a -lamdhip64.",
+        "Objects demand an image for each target. Members of archives complete these images, for the same target or a \
+         more general one, and demand none. The drop-in clang-linker-wrapper has the same rules.",
+    ],
+};
+
+/// Link device code of objects, and register it in one object
+///
+/// Inputs are objects that clang made for OpenMP, HIP and CUDA (-fgpu-rdc, --offload-new-driver), archives of them, and
+/// offload binaries. The output is linked with the objects by any linker.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "offload link [OPTIONS] --output <FILE> <INPUT>...
+       offload link [OPTIONS] --print-plan <INPUT>...")]
+#[command(after_long_help = MORE.text())]
+pub(crate) struct Args {
+    /// Write the object to FILE
+    #[arg(short, long, value_name = "FILE", required_unless_present = "print_plan")]
+    output: Option<PathBuf>,
+    /// Print the images to link, their inputs, and code that is in none; link nothing
+    #[arg(long, conflicts_with = "output")]
+    print_plan: bool,
+    /// Print the plan as JSON
+    #[arg(long, requires = "print_plan", conflicts_with = "output")]
+    json: bool,
+    /// Take in members of archives for TARGET even if no object has code for it
+    #[arg(long, value_name = "TARGET")]
+    extract: Vec<String>,
+    /// Treat members of archives as objects
+    #[arg(long)]
+    whole_archive: bool,
+    /// Set the target triple of the host [default: this machine's]
+    #[arg(long, value_name = "TRIPLE")]
+    host_triple: Option<String>,
+    /// Pass an argument to clang in device links, for all targets or one TRIPLE
+    #[arg(long, value_name = "[TRIPLE=]ARG", allow_hyphen_values = true)]
+    device_compiler: Vec<String>,
+    /// Pass an argument to the linker in device links, for all targets or one TRIPLE
+    #[arg(long, value_name = "[TRIPLE=]ARG", allow_hyphen_values = true)]
+    device_linker: Vec<String>,
+    /// Compress the bundle of HIP
+    #[arg(long)]
+    compress: bool,
+    /// Show the commands of device links
+    #[arg(short, long)]
+    verbose: bool,
+    #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
+    max_input: MaxInput,
+    /// Objects, archives and offload binaries
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let mut inputs = Inputs::new();
+    inputs.whole_archive(args.whole_archive);
+    for path in &args.inputs {
+        let name = input::display(path);
+        let file = input::open_sized(path, args.max_input)
+            .map_err(|error| io::Error::other(format!("{name}: {}", report::reason(&error))))?;
+        inputs.read(&name, file, |member| input::open_thin_member(path, member))?;
+    }
+    let options = PlanOptions::default().with_should_extract(args.extract.iter().cloned());
+    let plan = Plan::new(&inputs, &options)?;
+    let Some(output) = &args.output else {
+        print(args.json, &plan)?;
+        return Ok(Outcome::Clean);
+    };
+    link(args, &plan, output)?;
+    Ok(Outcome::Clean)
+}
+
+fn link(args: &Args, plan: &Plan<'_>, output: &Path) -> io::Result<()> {
+    if plan.groups().is_empty() {
+        return Err(io::Error::other("no object has device code: expected one that clang made"));
+    }
+    let argument = |text: &String| ClangOptions::argument(text);
+    let mut files = Files::new(false, false);
+    let mut clang = Clang {
+        options: ClangOptions {
+            compiler_arguments: args.device_compiler.iter().map(argument).collect(),
+            linker_arguments: args.device_linker.iter().map(argument).collect(),
+            ..ClangOptions::default()
+        },
+        programs: Programs { is_dry: false, is_verbose: args.verbose },
+        files: &mut files,
+        output: output.as_os_str().to_owned(),
+        jobs: args.threads.count(),
+        images: Vec::new(),
+    };
+    let images = plan.link(&mut clang)?;
+    let host = args.host_triple.clone().unwrap_or_else(wrapper::host_triple);
+    let options =
+        RegisterOptions::new(host).with_compression(bundler::compression(args.compress, None));
+    let object = images.object(&options)?;
+    let object = object.ok_or_else(|| {
+        io::Error::other("no image has a programming model: expected openmp, hip or cuda")
+    })?;
+    let mut outputs = Outputs::default();
+    outputs.write_or_print(output, |file| file.write_all(&object))?;
+    outputs.commit()
+}
+
+fn print(as_json: bool, plan: &Plan<'_>) -> io::Result<()> {
+    let mut out = style::stdout();
+    match as_json {
+        true => json::write_pretty(&mut out, &to_json(plan))?,
+        false => {
+            for group in plan.groups() {
+                print_group(&mut out, group)?;
+            }
+            print_left_out(&mut out, plan.left_out())?;
+            if plan.groups().is_empty() {
+                writeln!(out, "no images: no object has device code")?;
+            }
+        }
+    }
+    out.flush()
+}
+
+fn print_group(out: &mut dyn Write, group: &Group<'_>) -> io::Result<()> {
+    let target = group.target().to_string();
+    writeln!(
+        out,
+        "{HEADING}image{HEADING:#} {TARGET}{}{TARGET:#} for {}",
+        printable(&target),
+        kinds(group).join(", ")
+    )?;
+    for input in group.inputs() {
+        let name = input.code().to_string();
+        writeln!(out, "  {}: {}", printable(&name), printable(&why(input)))?;
+    }
+    Ok(())
+}
+
+fn print_left_out(out: &mut dyn Write, left_out: &[LeftOut<'_>]) -> io::Result<()> {
+    if !left_out.is_empty() {
+        writeln!(out, "{HEADING}in no image{HEADING:#}")?;
+    }
+    for left in left_out {
+        let (code, reason) = (left.code(), left.reason());
+        let text = format!("{code}: {}: {reason}", code.target());
+        writeln!(out, "  {}", printable(&text))?;
+    }
+    Ok(())
+}
+
+fn kinds(group: &Group<'_>) -> Vec<String> {
+    group.kinds().iter().map(ToString::to_string).collect()
+}
+
+/// Returns the reason why an input is in its image.
+fn why(input: &Linked<'_>) -> String {
+    let code = input.code();
+    let origin = match (code.member(), code.is_lazy()) {
+        (None, _) => "object",
+        (Some(_), true) => "member",
+        (Some(_), false) => "member, as an object",
+    };
+    match input.fit() {
+        Fit::Generic => format!("{origin}, code for {}", code.target().arch()),
+        Fit::Features => format!("{origin}, code for {} runs there as well", code.target().arch()),
+        _ => origin.to_owned(),
+    }
+}
+
+fn to_json(plan: &Plan<'_>) -> Value {
+    let code = |code: &DeviceCode<'_>| {
+        json!({
+            "file": code.file(),
+            "member": code.member(),
+            "kind": code.offload_kind().to_string(),
+            "triple": code.target().triple(),
+            "arch": code.target().arch(),
+            "size": code.bytes().len(),
+        })
+    };
+    let with_reason = |mut value: Value, reason: String| {
+        if let Value::Object(fields) = &mut value {
+            fields.insert("why".to_owned(), reason.into());
+        }
+        value
+    };
+    let image = |group: &Group<'_>| {
+        let inputs = group.inputs().iter().map(|input| with_reason(code(input.code()), why(input)));
+        json!({
+            "triple": group.target().triple(),
+            "arch": group.target().arch(),
+            "kinds": kinds(group),
+            "inputs": inputs.collect::<Vec<_>>(),
+        })
+    };
+    let left = plan.left_out().iter();
+    let left = left.map(|left| with_reason(code(left.code()), left.reason().to_string()));
+    json!({
+        "images": plan.groups().iter().map(image).collect::<Vec<_>>(),
+        "left_out": left.collect::<Vec<_>>(),
+    })
+}

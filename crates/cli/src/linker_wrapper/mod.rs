@@ -1,0 +1,392 @@
+//! `clang-linker-wrapper`: device code is taken out of the inputs of a link, linked for each target, and goes into the
+//! program with code that registers it. The library `offload-link` decides; files and programs are here.
+
+pub(crate) mod clang;
+pub(crate) mod files;
+mod help;
+mod libraries;
+mod options;
+mod override_image;
+pub(crate) mod programs;
+mod relocatable;
+mod trace;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use offload_binary::llvm::Release;
+use offload_binary::{ImageKind, OffloadKind};
+use offload_link::{
+    ClangOptions, Error, ErrorKind, Images, LinkedImage, Plan, PlanOptions, RegisterOptions,
+    Registration, bundle_ids, container,
+};
+
+use clang::Clang;
+use files::Files;
+use options::{Line, Meaning};
+use programs::{Call, Programs, file_name};
+use trace::Trace;
+
+pub(crate) use help::TOOL;
+
+use crate::llvm_cl::response;
+use crate::output::Outputs;
+use crate::{bundler, input, packager, report, style, wrapper};
+
+const NAME: &str = "clang-linker-wrapper";
+
+/// Runs `clang-linker-wrapper` with the arguments of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut args = std::env::args_os().map(input::bytes);
+    let typed = args.next().unwrap_or_else(|| NAME.as_bytes().to_vec());
+    let typed = String::from_utf8_lossy(&typed).into_owned();
+    let line = response::expand(args.collect()).and_then(Line::parse);
+    let line = match line {
+        Ok(line) => line,
+        Err(error) => return fail(&typed, &io::Error::other(error)),
+    };
+    if let Some(text) = help::requested(&line, NAME) {
+        return report::print(&typed, &text);
+    }
+    match run(&line) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&typed, &error),
+    }
+}
+
+fn fail(typed: &str, error: &io::Error) -> ExitCode {
+    let ours = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
+    let words = ours
+        .and_then(Error::finding)
+        .and_then(|finding| packager::llvm_words(finding.error(), Release::Llvm22));
+    match words {
+        Some(words) => report::error_of(typed, &format_args!("{words}: {error}")),
+        None => report::error_of(typed, &error),
+    }
+    ExitCode::FAILURE
+}
+
+/// The state of a run.
+struct Run<'l> {
+    line: &'l Line,
+    programs: Programs,
+    files: Files,
+    host_triple: String,
+    output: OsString,
+    is_relocatable: bool,
+    trace: Trace,
+}
+
+/// Linked images, and the files that they are in, in the same order.
+struct Linked {
+    images: Images,
+    files: Vec<PathBuf>,
+}
+
+impl Linked {
+    /// Returns the file of an image.
+    fn path_of(&self, image: &LinkedImage) -> &OsStr {
+        let mut both = self.images.iter().zip(&self.files);
+        let found = both.find(|(other, _)| std::ptr::eq(*other, image));
+        found.map_or(OsStr::new(""), |(_, path)| path.as_os_str())
+    }
+}
+
+fn run(line: &Line) -> io::Result<()> {
+    let emits_container = line.has("emit-fatbin-only");
+    if line.value("linker-path").is_none() && !emits_container {
+        return Err(io::Error::other("linker path missing, must pass 'linker-path'"));
+    }
+    let is_dry = line.has("dry-run");
+    let mut run = Run {
+        line,
+        programs: Programs { is_dry, is_verbose: line.has("wrapper-verbose") },
+        files: Files::new(line.has("save-temps"), is_dry),
+        host_triple: line.text("host-triple").unwrap_or_else(wrapper::host_triple),
+        output: line.output(),
+        is_relocatable: line.all(Meaning::Relocatable).next().is_some(),
+        trace: Trace::new(line),
+    };
+    let jobs = jobs(line)?;
+    let linked = match line.values("override-image").next() {
+        Some(_) => run.overridden()?,
+        None => run.link_devices(jobs)?,
+    };
+    match emits_container {
+        true => run.emit_container(&linked)?,
+        false => run.link_host(&linked)?,
+    }
+    run.trace.write()
+}
+
+/// Returns the number of device links at one time.
+fn jobs(line: &Line) -> io::Result<NonZeroUsize> {
+    let every_core = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    match line.text("wrapper-jobs").as_deref() {
+        None => Ok(every_core()),
+        // The server is not asked: one job is always ours.
+        Some("jobserver") => Ok(NonZeroUsize::MIN),
+        Some(text) => text.parse().map_err(|_| {
+            io::Error::other(format!(
+                "--wrapper-jobs={text}: expected a positive integer or 'jobserver', got '{text}'"
+            ))
+        }),
+    }
+}
+
+impl Run<'_> {
+    /// Links the device code of all inputs.
+    fn link_devices(&mut self, jobs: NonZeroUsize) -> io::Result<Linked> {
+        let line = self.line;
+        let inputs = self.trace.step("ExtractDeviceCode", || libraries::read(line))?;
+        let wanted = line.values("should-extract").map(|value| value.to_string_lossy());
+        let wanted: Vec<_> = wanted
+            .flat_map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        let plan = Plan::new(&inputs, &PlanOptions::default().with_should_extract(wanted))?;
+        let mut clang = Clang {
+            options: clang_options(line),
+            programs: self.programs,
+            files: &mut self.files,
+            output: self.output.clone(),
+            jobs,
+            images: Vec::new(),
+        };
+        let mut images = self.trace.step("Link device input", || plan.link(&mut clang))?;
+        let paths = clang.images;
+        if line.has("embed-bitcode") {
+            images = images.with_kind(ImageKind::BITCODE);
+        }
+        Ok(Linked { images, files: paths })
+    }
+
+    /// Takes the images of `--override-image` instead.
+    fn overridden(&self) -> io::Result<Linked> {
+        let values = self.line.values("override-image");
+        let files = values.map(|value| override_image::read(value, &self.host_triple));
+        let (images, files): (Vec<_>, Vec<_>) =
+            files.collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
+        Ok(Linked { images: images.into_iter().collect(), files })
+    }
+
+    /// Returns what the runtime of a kind registers, and where the runtime wants one file of all, that file.
+    fn containers(&mut self, kind: OffloadKind, linked: &Linked) -> io::Result<Vec<Vec<u8>>> {
+        let images = linked.images.of(kind);
+        let file = self.show_packing(kind, &images, linked)?;
+        let is_file = matches!(kind, OffloadKind::HIP | OffloadKind::CUDA);
+        let containers = match self.programs.is_dry && is_file {
+            true => vec![Vec::new()],
+            false => {
+                let options = self.register_options();
+                let name = if kind == OffloadKind::HIP { "AMDGPU Fatbinary" } else { "Bundle" };
+                self.trace.step(name, || container(kind, &images, &options))?
+            }
+        };
+        // Others read it only where it is to stay.
+        if let (Some(path), [bytes]) = (file, &containers[..])
+            && self.line.has("save-temps")
+            && !self.programs.is_dry
+        {
+            std::fs::write(path, bytes)?;
+        }
+        Ok(containers)
+    }
+
+    /// Shows the program that LLVM's tool packs images of a kind with, and returns the path of its output.
+    fn show_packing(
+        &mut self,
+        kind: OffloadKind,
+        images: &[&LinkedImage],
+        linked: &Linked,
+    ) -> io::Result<Option<PathBuf>> {
+        let start = file_name(&self.output);
+        let mut words: Vec<OsString> = Vec::new();
+        let program = match kind {
+            OffloadKind::HIP => {
+                words.extend(["-type=o", "-bundle-align=4096"].map(OsString::from));
+                if self.line.has("compress") {
+                    words.push("-compress".into());
+                }
+                if let Some(level) = self.line.value("compression-level") {
+                    words.push(joined("-compression-level=", level));
+                }
+                words.push(format!("-targets={}", bundle_ids(images).join(",")).into());
+                words.push("-input=/dev/null".into());
+                words.extend(images.iter().map(|image| joined("-input=", linked.path_of(image))));
+                "clang-offload-bundler"
+            }
+            OffloadKind::CUDA => {
+                let host = wrapper_ir::Target::new(&self.host_triple);
+                let bits = host.map_or(64, |target| target.pointer_bits());
+                words.extend([format!("-{bits}").into(), OsString::from("--create")]);
+                "fatbinary"
+            }
+            _ => return Ok(None),
+        };
+        let end = if kind == OffloadKind::HIP { ".hipfb" } else { ".fatbin" };
+        let path = self.files.name(&start, end)?;
+        if kind == OffloadKind::HIP {
+            words.push(joined("-output=", &path));
+        } else {
+            words.push(path.clone().into_os_string());
+            for image in images {
+                let arch = image.target.arch();
+                let number = arch.strip_prefix("sm_").unwrap_or(arch);
+                words.push(joined(
+                    &format!("--image3=kind=elf,sm={number},file="),
+                    linked.path_of(image),
+                ));
+            }
+        }
+        let mut directories = Vec::new();
+        if let (OffloadKind::CUDA, Some(cuda)) = (kind, self.line.value("cuda-path")) {
+            directories.push(Path::new(cuda).join("bin"));
+        }
+        // Packed here: the program need not exist.
+        let found = programs::find(program, &directories).unwrap_or_else(|| program.into());
+        self.programs.show(&Call::new(found, words));
+        Ok(Some(path))
+    }
+
+    fn register_options(&self) -> RegisterOptions {
+        let level = self.line.text("compression-level").and_then(|level| level.parse().ok());
+        RegisterOptions::new(&self.host_triple)
+            .with_compression(bundler::compression(self.line.has("compress"), level))
+            .with_relocatable(self.is_relocatable)
+    }
+
+    /// Writes the container alone.
+    fn emit_container(&mut self, linked: &Linked) -> io::Result<()> {
+        let mut written = None;
+        for kind in linked.images.kinds() {
+            let containers = self.containers(kind, linked)?;
+            let (None, [bytes]) = (&written, &containers[..]) else {
+                let text = "Expected a single bundled image for direct fat binary output";
+                return Err(io::Error::other(text));
+            };
+            written = Some(bytes.clone());
+        }
+        let Some(bytes) = written else { return Ok(()) };
+        let mut outputs = Outputs::default();
+        outputs
+            .write_or_print(Path::new(&self.output), |file| io::Write::write_all(file, &bytes))?;
+        outputs.commit()
+    }
+
+    /// Registers the images in objects, and links these with the host's.
+    fn link_host(&mut self, linked: &Linked) -> io::Result<()> {
+        let mut objects = Vec::new();
+        for kind in linked.images.kinds() {
+            let containers = self.containers(kind, linked)?;
+            objects.push(self.register(kind, containers)?);
+        }
+        let arguments = host_arguments(self.line, &objects);
+        let linker = self.line.value("linker-path").cloned().unwrap_or_default();
+        let call = Call::new(linker.into(), arguments);
+        let programs = self.programs;
+        self.trace.step("Execute host linker", || programs.run(&call))?;
+        match self.is_relocatable {
+            true => relocatable::make_private(Path::new(&self.output), &self.host_triple, programs),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes the object that registers the images of one kind.
+    fn register(&mut self, kind: OffloadKind, containers: Vec<Vec<u8>>) -> io::Result<OsString> {
+        let options = self.register_options();
+        let registration = Registration::new(kind, containers, &options);
+        let registration = registration.map_err(|error| of_host(error, &self.host_triple))?;
+        let module = registration.module();
+        let containers: Vec<_> = registration.containers().iter().map(|it| &it[..]).collect();
+        if self.line.has("print-wrapped-module") {
+            let text = module.ir_to_string(&containers).map_err(io::Error::other)?;
+            report::say(&style::printable_lines(text.trim_end()));
+        }
+        let mut start = file_name(&self.output);
+        start.push(format!(".{kind}.image.wrapper"));
+        if self.line.has("save-temps") {
+            let mut bitcode = Vec::new();
+            let layout = module.bitcode().map_err(io::Error::other)?;
+            layout.write_to(&mut bitcode, containers.iter().copied())?;
+            self.files.write(&start, ".bc", &bitcode)?;
+        }
+        let object = self.trace.step("Compile module", || registration.object())?;
+        let end = if cfg!(windows) { ".obj" } else { ".o" };
+        self.files.write(&start, end, &object)
+    }
+}
+
+/// Returns the arguments of the host linker, the objects right after the last output.
+fn host_arguments(line: &Line, objects: &[OsString]) -> Vec<OsString> {
+    let is_output = |argument: &options::Argument| argument.meaning == Meaning::Output;
+    let last = line.host.iter().rposition(is_output);
+    let mut words = Vec::new();
+    for (index, argument) in line.host.iter().enumerate() {
+        words.extend(argument.words.iter().cloned());
+        if Some(index) == last {
+            words.extend(objects.iter().cloned());
+        }
+    }
+    if last.is_none() {
+        words.extend(objects.iter().cloned());
+    }
+    words
+}
+
+fn clang_options(line: &Line) -> ClangOptions {
+    let arguments = |name| {
+        let values = line.values(name).map(|value| match value.to_str() {
+            Some(text) => ClangOptions::argument(text),
+            None => (None, value.clone()),
+        });
+        values.collect()
+    };
+    let linker = line.value("linker-path").map(|path| file_name(path)).unwrap_or_default();
+    let linker = linker.to_string_lossy();
+    ClangOptions {
+        plugin_options: line.plugin_options(),
+        mllvm_options: line.values("mllvm").cloned().collect(),
+        linker_arguments: arguments("device-linker"),
+        compiler_arguments: arguments("device-compiler"),
+        host_arguments: cpu_arguments(line),
+        save_temps: line.has("save-temps"),
+        save_temps_on_cpu: linker.ends_with("lld"),
+        emit_bitcode: line.has("embed-bitcode"),
+    }
+}
+
+/// Returns the arguments of the host link that device links for a CPU get as well.
+fn cpu_arguments(line: &Line) -> Vec<OsString> {
+    let words = line.host.iter().flat_map(|argument| match argument.meaning {
+        Meaning::Library | Meaning::LibraryPath | Meaning::Rpath => argument.words.clone(),
+        Meaning::WholeArchive => vec!["-Wl,--whole-archive".into()],
+        Meaning::NoWholeArchive => vec!["-Wl,--no-whole-archive".into()],
+        Meaning::Input if libraries::is_library(Path::new(&argument.value)) => {
+            argument.words.clone()
+        }
+        _ => Vec::new(),
+    });
+    words.collect()
+}
+
+/// Returns the error with LLVM's words for a host that there is no code for.
+fn of_host(error: Error, triple: &str) -> io::Error {
+    let is_unknown =
+        error.kind() == ErrorKind::Registration && wrapper_ir::Target::new(triple).is_err();
+    match is_unknown {
+        true => io::Error::other(format!(
+            "No available targets are compatible with triple \"{triple}\": {error}"
+        )),
+        false => error.into(),
+    }
+}
+
+fn joined(start: &str, end: impl AsRef<OsStr>) -> OsString {
+    let mut joined = OsString::from(start);
+    joined.push(end);
+    joined
+}

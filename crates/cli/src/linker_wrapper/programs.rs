@@ -1,0 +1,113 @@
+//! Programs that are run: where they are found, how they are shown, and what their end means.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::report::{self, reason};
+use crate::style;
+
+/// Runs programs, or shows them only.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Programs {
+    pub(crate) is_dry: bool,
+    pub(crate) is_verbose: bool,
+}
+
+/// A program and its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl Call {
+    pub(crate) fn new(program: PathBuf, arguments: Vec<OsString>) -> Self {
+        Call { program, arguments }
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self) -> io::Result<()> {
+        let why = match Command::new(&self.program).args(&self.arguments).status() {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(_) => String::new(),
+            Err(error) => format!(": {}", reason(&error)),
+        };
+        let name = self.program.file_name().unwrap_or(self.program.as_os_str());
+        Err(io::Error::other(format!("'{}' failed{why}", name.display())))
+    }
+}
+
+impl Programs {
+    /// Shows a call where this is wanted.
+    pub(crate) fn show(self, call: &Call) {
+        if !self.is_dry && !self.is_verbose {
+            return;
+        }
+        let mut text = format!(" \"{}\"", call.program.display());
+        for argument in &call.arguments {
+            text.push(' ');
+            text.push_str(&argument.to_string_lossy());
+        }
+        report::say(&style::printable(&text));
+    }
+
+    /// Shows and runs a call.
+    pub(crate) fn run(self, call: &Call) -> io::Result<()> {
+        self.show(call);
+        if self.is_dry { Ok(()) } else { call.run() }
+    }
+
+    /// Finds a program: in these directories, beside this one, beside the compiler that runs this one, or in those of
+    /// `PATH`. In a dry run its name will do.
+    pub(crate) fn find(self, name: &str, directories: &[PathBuf]) -> io::Result<PathBuf> {
+        find(name, directories)
+            .or_else(|| self.is_dry.then(|| PathBuf::from(name)))
+            .ok_or_else(|| io::Error::other(format!("Unable to find '{name}' in path")))
+    }
+}
+
+/// Returns the path of a program.
+pub(crate) fn find(name: &str, directories: &[PathBuf]) -> Option<PathBuf> {
+    let file = format!("{name}{}", env::consts::EXE_SUFFIX);
+    let beside = env::current_exe().ok();
+    let beside = beside.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let directories = directories.iter().cloned().chain(beside).chain(compiler());
+    let directories = directories.chain(env::split_paths(&path));
+    directories.map(|directory| directory.join(&file)).find(|path| is_program(path))
+}
+
+/// Returns the directory of the compiler that runs this program: its `clang` is of the release that compiled the
+/// objects, and the one in `PATH` may be another or missing.
+#[cfg(target_os = "linux")]
+fn compiler() -> Option<PathBuf> {
+    let parent = std::os::unix::process::parent_id();
+    let program = std::fs::read_link(format!("/proc/{parent}/exe")).ok()?;
+    let name = program.file_name()?.to_str()?;
+    let is_compiler = name.starts_with("clang") || name.starts_with("flang");
+    is_compiler.then(|| program.parent().map(Path::to_owned)).flatten()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn compiler() -> Option<PathBuf> {
+    None
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// Returns the name of a file for the names of others.
+pub(crate) fn file_name(path: &OsStr) -> OsString {
+    Path::new(path).file_name().unwrap_or(path).to_owned()
+}

@@ -1,0 +1,325 @@
+//! The device code of the inputs of a link.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use fat_object::{Container, ContainerKind, Enter, FileFormat, Image, Options, ReadSeek, Visitor};
+use offload_binary::{ImageKind, OffloadKind};
+
+use crate::error::{Error, ErrorKind};
+use crate::target::LinkTarget;
+
+/// Inputs of a link in the order of the command line, and the device code that they hold.
+#[derive(Debug, Default)]
+pub struct Inputs<'d> {
+    codes: Vec<DeviceCode<'d>>,
+    whole_archive: bool,
+    /// The number of inputs.
+    count: usize,
+}
+
+/// Device code for one target that a compiler stored in an object.
+#[derive(Clone, Debug)]
+pub struct DeviceCode<'d> {
+    input: usize,
+    file: Arc<str>,
+    member: Option<String>,
+    is_lazy: bool,
+    target: LinkTarget,
+    offload_kind: OffloadKind,
+    image_kind: ImageKind,
+    bytes: Cow<'d, [u8]>,
+}
+
+/// The sections that compilers store device code in start with this.
+const SECTION: &str = ".llvm.offloading";
+/// Images that are linked already lie in this one.
+const LINKED_SECTION: &str = ".llvm.offloading.relocatable";
+
+/// Bytes that tell whether a file is searched: up to `e_type` of an ELF header.
+const HEAD: usize = 64;
+
+impl<'d> Inputs<'d> {
+    /// Creates an empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        Inputs::default()
+    }
+
+    /// Sets whether members of the archives that follow are objects of the link as well, as `--whole-archive` does.
+    ///
+    /// Otherwise, members complete images that objects demand, and demand none.
+    pub fn whole_archive(&mut self, whole: bool) {
+        self.whole_archive = whole;
+    }
+
+    /// Adds an object, archive or offload binary in memory. Returns the number of device images in it.
+    ///
+    /// Objects are ELF or COFF files and LLVM bitcode. Shared libraries and other files are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Input`] for a malformed archive, object or offload binary, and for a thin archive, whose members
+    /// [`read`](Self::read) opens.
+    pub fn add(&mut self, name: &str, bytes: &'d [u8]) -> Result<usize, Error> {
+        if !is_searched(bytes.get(..HEAD).unwrap_or(bytes)) {
+            return Ok(0);
+        }
+        let mut open = no_thin_members;
+        let mut collector = self.collector(name, Some(bytes), &mut open);
+        let walked = fat_object::walk_slice(bytes, &options(), &mut collector);
+        let codes = collector.codes;
+        self.take(name, walked.map(|_| codes))
+    }
+
+    /// Adds an object, archive or offload binary that is read from a stream. Returns the number of device images in it.
+    ///
+    /// `open` opens the file that a thin archive names; the name is relative to the archive's directory.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Input`] for a stream that cannot be read, and as [`add`](Self::add).
+    pub fn read(
+        &mut self,
+        name: &str,
+        mut input: impl Read + Seek,
+        mut open: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
+    ) -> Result<usize, Error> {
+        let mut head = Vec::new();
+        let len = u64::try_from(HEAD).unwrap_or(u64::MAX);
+        let start = input.rewind().and_then(|()| input.by_ref().take(len).read_to_end(&mut head));
+        start
+            .and_then(|_| input.seek(SeekFrom::Start(0)))
+            .map_err(|error| Error::of(ErrorKind::Input, name, error))?;
+        if !is_searched(&head) {
+            return Ok(0);
+        }
+        let mut collector = self.collector(name, None, &mut open);
+        let walked = fat_object::walk(input, &options(), &mut collector);
+        let codes = collector.codes;
+        self.take(name, walked.map(|_| codes))
+    }
+
+    /// Returns the device code of all inputs, in their order.
+    #[must_use]
+    pub fn codes(&self) -> &[DeviceCode<'d>] {
+        &self.codes
+    }
+
+    fn collector<'c>(
+        &self,
+        name: &str,
+        bytes: Option<&'d [u8]>,
+        open: &'c mut Open<'c>,
+    ) -> Collector<'c, 'd> {
+        let is_lazy = !self.whole_archive;
+        Collector { input: self.count, file: name.into(), bytes, is_lazy, open, codes: Vec::new() }
+    }
+
+    fn take(&mut self, name: &str, found: io::Result<Vec<DeviceCode<'d>>>) -> Result<usize, Error> {
+        let found = found.map_err(|error| Error::of(ErrorKind::Input, name, error))?;
+        let count = found.len();
+        self.count += 1;
+        self.codes.extend(found);
+        Ok(count)
+    }
+}
+
+impl DeviceCode<'_> {
+    /// Returns the name of the input.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Returns the name of the member, if the input is an archive: that of the innermost one.
+    #[must_use]
+    pub fn member(&self) -> Option<&str> {
+        self.member.as_deref()
+    }
+
+    /// Returns the last part of the name of the object without its extension.
+    #[must_use]
+    pub fn stem(&self) -> &str {
+        let name = self.member.as_deref().unwrap_or(&self.file);
+        let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+        match name.rsplit_once('.') {
+            Some((stem, _)) if !stem.is_empty() => stem,
+            _ => name,
+        }
+    }
+
+    /// Returns whether it is a member of an archive that demands no image.
+    #[must_use]
+    pub fn is_lazy(&self) -> bool {
+        self.is_lazy
+    }
+
+    /// Returns its target.
+    #[must_use]
+    pub fn target(&self) -> &LinkTarget {
+        &self.target
+    }
+
+    /// Returns the programming model.
+    #[must_use]
+    pub fn offload_kind(&self) -> OffloadKind {
+        self.offload_kind
+    }
+
+    /// Returns the kind of the image: an object or bitcode.
+    #[must_use]
+    pub fn image_kind(&self) -> ImageKind {
+        self.image_kind
+    }
+
+    /// Returns the code.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns whether the other code is the same member of an archive that is named twice, or of a copy of it.
+    pub(crate) fn is_same_member(&self, other: &DeviceCode<'_>) -> bool {
+        self.input != other.input
+            && self.member.is_some()
+            && self.member == other.member
+            && self.target == other.target
+            && self.offload_kind == other.offload_kind
+            && self.bytes == other.bytes
+    }
+}
+
+/// `a.o`, or `libb.a(x.o)` for a member.
+impl fmt::Display for DeviceCode<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.member {
+            Some(member) => write!(f, "{}({member})", self.file),
+            None => f.write_str(&self.file),
+        }
+    }
+}
+
+/// Returns whether a file with these first 64 bytes is a library: an archive or a shared ELF file.
+///
+/// Device links for a CPU are given the libraries of the host link.
+#[must_use]
+pub fn is_library(head: &[u8]) -> bool {
+    is_shared(head) || FileFormat::sniff(head) == FileFormat::Archive
+}
+
+fn is_shared(head: &[u8]) -> bool {
+    /// `e_type` of a shared library.
+    const ET_DYN: u16 = 3;
+    let is_big = head.get(5) == Some(&2);
+    let read = if is_big { u16::from_be_bytes } else { u16::from_le_bytes };
+    let kind = head.get(16..).and_then(|rest| rest.first_chunk()).map(|bytes| read(*bytes));
+    head.starts_with(b"\x7fELF") && kind == Some(ET_DYN)
+}
+
+/// Returns whether a file with these first bytes is searched for device code.
+fn is_searched(head: &[u8]) -> bool {
+    match FileFormat::sniff(head) {
+        FileFormat::Elf { .. } => !is_shared(head),
+        FileFormat::Coff => !head.starts_with(b"MZ"),
+        FileFormat::Bitcode | FileFormat::Archive | FileFormat::OffloadBinary => true,
+        _ => false,
+    }
+}
+
+/// An image is linked as a whole, whatever is in it.
+fn options() -> Options {
+    Options::default().with_enter_images(false).with_scan(false)
+}
+
+fn no_thin_members(_: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+    let reason = "a member of a thin archive is a file of its own: expected a complete archive";
+    Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+}
+
+type Open<'c> = dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>> + 'c;
+
+/// Takes the images out of the sections that compilers put offload binaries into.
+struct Collector<'c, 'd> {
+    input: usize,
+    file: Arc<str>,
+    bytes: Option<&'d [u8]>,
+    is_lazy: bool,
+    open: &'c mut Open<'c>,
+    codes: Vec<DeviceCode<'d>>,
+}
+
+impl Visitor for Collector<'_, '_> {
+    fn opens(&mut self, container: &Container) -> Enter {
+        let name = container.path().last().map_or("", |step| step.name());
+        let opens = match container.kind() {
+            ContainerKind::Member | ContainerKind::OffloadBinary => true,
+            ContainerKind::Section => name.starts_with(SECTION) && name != LINKED_SECTION,
+            _ => false,
+        };
+        if opens { Enter::Open } else { Enter::Skip }
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let info = image.info();
+        let Some(entry) = info.offload_binary_entry() else { return Ok(()) };
+        let text = |key| String::from_utf8_lossy(entry.get(key).unwrap_or_default()).into_owned();
+        let mut steps = info.path().iter().rev();
+        let member = steps.find(|step| step.kind() == ContainerKind::Member);
+        let member = member.map(|step| step.name().to_owned());
+        let bytes = match self.bytes.and_then(|bytes| info.bytes_in(bytes)) {
+            Some(bytes) => Cow::Borrowed(bytes),
+            None => {
+                let mut bytes = Vec::new();
+                image.reader().read_to_end(&mut bytes)?;
+                Cow::Owned(bytes)
+            }
+        };
+        self.codes.push(DeviceCode {
+            input: self.input,
+            file: Arc::clone(&self.file),
+            is_lazy: self.is_lazy && member.is_some(),
+            member,
+            target: LinkTarget::new(text("triple"), text("arch")),
+            offload_kind: entry.offload_kind().current(),
+            image_kind: entry.image_kind(),
+            bytes,
+        });
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        (self.open)(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_libraries_and_other_files_are_passed_over() {
+        let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
+        elf.resize(HEAD, 0);
+        for (kind, expected) in [(1, true), (2, true), (3, false)] {
+            elf[16] = kind;
+            elf[18] = 62;
+            assert_eq!(is_searched(&elf), expected, "{kind}");
+        }
+        (elf[5], elf[16], elf[17], elf[18], elf[19]) = (2, 0, 3, 0, 22);
+        assert!(!is_searched(&elf));
+        for (head, expected) in [
+            (&b"BC\xc0\xde"[..], true),
+            (b"!<arch>\n", true),
+            (b"!<thin>\n", true),
+            (b"\x10\xff\x10\xad", true),
+            (b"MZ", false),
+            (b"INPUT(libc.so.6)", false),
+            (b"", false),
+        ] {
+            assert_eq!(is_searched(head), expected, "{head:?}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The plan: which images are linked, for which targets, from which inputs; and the code that is in none.
+
+use std::fmt;
+
+use offload_binary::OffloadKind;
+
+use crate::error::{Error, ErrorKind};
+use crate::input::{DeviceCode, Inputs};
+use crate::target::{Fit, LinkTarget};
+
+/// Images to link, in the order of the inputs that demand them.
+///
+/// Objects demand an image for each target that they have code for. An image takes in the code of all inputs that
+/// runs on all devices of its target, whatever the programming models: a runtime registers the whole image. Members
+/// of archives demand images only for the targets of [`PlanOptions::with_should_extract`].
+#[derive(Debug)]
+pub struct Plan<'i> {
+    groups: Vec<Group<'i>>,
+    left_out: Vec<LeftOut<'i>>,
+}
+
+/// Options of a [`Plan`].
+#[derive(Clone, Debug, Default)]
+pub struct PlanOptions {
+    should_extract: Vec<String>,
+}
+
+/// One image to link, and its inputs.
+#[derive(Debug)]
+pub struct Group<'i> {
+    target: LinkTarget,
+    kinds: Vec<OffloadKind>,
+    inputs: Vec<Linked<'i>>,
+}
+
+/// An input of an image.
+#[derive(Clone, Copy, Debug)]
+pub struct Linked<'i> {
+    code: &'i DeviceCode<'i>,
+    fit: Fit,
+}
+
+/// Device code that no image takes in.
+#[derive(Debug)]
+pub struct LeftOut<'i> {
+    code: &'i DeviceCode<'i>,
+    reason: Reason,
+}
+
+/// The reason why no image takes in some device code.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// No object has code for the target of the archive's member.
+    NoImage,
+    /// The code needs target features that the image for its processor does not promise.
+    Features(LinkTarget),
+    /// The same member was taken before: its archive is named twice.
+    Duplicate,
+}
+
+impl PlanOptions {
+    /// Sets the processors or target IDs for which members of archives demand images.
+    #[must_use]
+    pub fn with_should_extract<S: Into<String>>(
+        mut self,
+        archs: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.should_extract = archs.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+impl<'i> Plan<'i> {
+    /// Plans the images of inputs.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Kinds`] where SYCL code meets that of another kind, [`ErrorKind::Architecture`] for targets without
+    /// a device linker.
+    pub fn new(inputs: &'i Inputs<'i>, options: &PlanOptions) -> Result<Self, Error> {
+        let (lazy, direct): (Vec<_>, Vec<_>) =
+            inputs.codes().iter().partition(|code| code.is_lazy());
+        let mut plan = Plan { groups: demanded(&direct), left_out: Vec::new() };
+        for code in direct {
+            plan.link_object(code);
+        }
+        for code in lazy {
+            plan.link_member(code, options);
+        }
+        for group in &mut plan.groups {
+            group.finish()?;
+        }
+        Ok(plan)
+    }
+
+    /// Returns the images to link.
+    #[must_use]
+    pub fn groups(&self) -> &[Group<'i>] {
+        &self.groups
+    }
+
+    /// Returns the code that is in no image, and why.
+    #[must_use]
+    pub fn left_out(&self) -> &[LeftOut<'i>] {
+        &self.left_out
+    }
+
+    fn link_object(&mut self, code: &'i DeviceCode<'i>) {
+        for group in &mut self.groups {
+            match code.target().fits(&group.target) {
+                // Code for one processor is not code for all.
+                Some(Fit::Generic) if !code.target().is_generic() => {}
+                Some(fit) => group.inputs.push(Linked { code, fit }),
+                None => {}
+            }
+        }
+    }
+
+    fn link_member(&mut self, code: &'i DeviceCode<'i>, options: &PlanOptions) {
+        let target = code.target();
+        let is_new = !self.groups.iter().any(|group| group.target == *target);
+        if is_new && options.should_extract.iter().any(|arch| arch == target.arch()) {
+            self.groups.push(Group::new(target.clone()));
+        }
+        let (mut fits, mut is_taken) = (false, false);
+        for group in &mut self.groups {
+            let Some(fit) = target.fits(&group.target) else { continue };
+            fits = true;
+            if !group.inputs.iter().any(|other| other.code.is_same_member(code)) {
+                group.inputs.push(Linked { code, fit });
+                is_taken = true;
+            }
+        }
+        if is_taken {
+            return;
+        }
+        let near = self.groups.iter().find(|group| target.has_processor_of(&group.target));
+        let reason = match near {
+            _ if fits => Reason::Duplicate,
+            Some(group) => Reason::Features(group.target.clone()),
+            None => Reason::NoImage,
+        };
+        self.left_out.push(LeftOut { code, reason });
+    }
+}
+
+/// Returns the images that objects demand.
+///
+/// Code for a plain processor is in the images for this processor with target features, if there are any: it
+/// demands one of its own only without them.
+fn demanded<'i>(objects: &[&'i DeviceCode<'i>]) -> Vec<Group<'i>> {
+    let mut targets: Vec<(usize, &LinkTarget)> = Vec::new();
+    let mut sorted: Vec<_> = objects.iter().map(|code| code.target()).enumerate().collect();
+    sorted.sort_by_key(|(_, target)| std::cmp::Reverse(target.features()));
+    for (index, target) in sorted {
+        let is_in =
+            |image: &LinkTarget| matches!(target.fits(image), Some(Fit::Same | Fit::Features));
+        if !targets.iter().any(|(_, image)| is_in(image)) {
+            targets.push((index, target));
+        }
+    }
+    targets.sort_by_key(|(index, _)| *index);
+    targets.into_iter().map(|(_, target)| Group::new(target.clone())).collect()
+}
+
+impl<'i> Group<'i> {
+    fn new(target: LinkTarget) -> Self {
+        Group { target, kinds: Vec::new(), inputs: Vec::new() }
+    }
+
+    /// Derives the kinds from the inputs.
+    fn finish(&mut self) -> Result<(), Error> {
+        self.kinds = self.inputs.iter().map(|input| input.code.offload_kind()).collect();
+        self.kinds.sort_unstable();
+        self.kinds.dedup();
+        if self.kinds.contains(&OffloadKind::SYCL) && self.kinds.len() > 1 {
+            let text = "Linking images of SYCL offload kind with images of any other kind is not supported";
+            return Err(Error::new(ErrorKind::Kinds, format!("{text}: {}", self.target)));
+        }
+        if !self.target.is_linkable() {
+            let architecture = self.target.architecture();
+            let first = self.inputs.first().map(|input| input.code.to_string());
+            let text = format!("{architecture} linking is not supported");
+            return Err(Error::new(
+                ErrorKind::Architecture,
+                format!("{text}: {}", first.unwrap_or_default()),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the target.
+    #[must_use]
+    pub fn target(&self) -> &LinkTarget {
+        &self.target
+    }
+
+    /// Returns the programming models whose runtimes register the image, in ascending order of their numbers.
+    #[must_use]
+    pub fn kinds(&self) -> &[OffloadKind] {
+        &self.kinds
+    }
+
+    /// Returns the code to link, objects before members of archives.
+    #[must_use]
+    pub fn inputs(&self) -> &[Linked<'i>] {
+        &self.inputs
+    }
+}
+
+impl<'i> Linked<'i> {
+    /// Returns the code.
+    #[must_use]
+    pub fn code(&self) -> &'i DeviceCode<'i> {
+        self.code
+    }
+
+    /// Returns how the code fits the target of the image.
+    #[must_use]
+    pub fn fit(&self) -> Fit {
+        self.fit
+    }
+}
+
+impl<'i> LeftOut<'i> {
+    /// Returns the code.
+    #[must_use]
+    pub fn code(&self) -> &'i DeviceCode<'i> {
+        self.code
+    }
+
+    /// Returns the reason.
+    #[must_use]
+    pub fn reason(&self) -> &Reason {
+        &self.reason
+    }
+}
+
+/// The reason, with the code as its subject.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::NoImage => f.write_str("no object has code for this target"),
+            Reason::Features(image) => {
+                write!(f, "needs other target features than the image for {image} has")
+            }
+            Reason::Duplicate => f.write_str("the same member was taken before"),
+        }
+    }
+}

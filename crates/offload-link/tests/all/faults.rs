@@ -1,0 +1,23 @@
+//! Streams that fail while inputs are read.
+
+use std::io;
+
+use faulty::{Fault, Rig, at_each_call};
+use offload_link::Inputs;
+
+use crate::common::{archive, hip};
+
+#[test]
+fn every_error_of_reading_is_reported() {
+    let library = archive(&[("x.o", &hip(&["gfx90a"])), ("y.o", &hip(&["gfx1030"]))]);
+    let read = |rig: &Rig| {
+        let mut inputs = Inputs::new();
+        inputs.read("lib.a", rig.stream(&library), |_| Err(io::ErrorKind::NotFound.into()))
+    };
+    for kind in faulty::KINDS {
+        at_each_call(&Fault::Error(kind), read, |call, result| {
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), offload_link::ErrorKind::Input, "call {call}");
+        });
+    }
+}

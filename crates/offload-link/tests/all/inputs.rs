@@ -1,0 +1,82 @@
+//! The places of device code in inputs.
+
+use std::io::{Cursor, ErrorKind as IoKind};
+
+use offload_link::{ErrorKind, Inputs, is_library};
+
+use crate::common::{archive, hip, object};
+
+#[test]
+fn code_is_borrowed_from_objects_in_memory() {
+    let object = object(&hip(&["gfx90a", "gfx1030"]));
+    let mut inputs = Inputs::new();
+    assert_eq!(inputs.add("dir.d/a.b.o", &object).unwrap(), 2);
+    let code = &inputs.codes()[1];
+    assert_eq!((code.bytes(), code.stem(), code.file()), (&b"gfx1030"[..], "a.b", "dir.d/a.b.o"));
+    assert!(object.as_ptr_range().contains(&code.bytes().as_ptr()));
+}
+
+#[test]
+fn streams_and_memory_give_the_same() {
+    let object = object(&hip(&["gfx90a"]));
+    let library = archive(&[("x.o", &object), ("y.o", &object)]);
+    let nested = archive(&[("inner.a", &library)]);
+    for bytes in [&object, &library, &nested] {
+        let (mut lent, mut read) = (Inputs::new(), Inputs::new());
+        lent.add("f", bytes).unwrap();
+        read.read("f", Cursor::new(bytes), |_| Err(IoKind::NotFound.into())).unwrap();
+        let facts = |inputs: &Inputs<'_>| {
+            let codes = inputs.codes().iter();
+            codes.map(|code| (code.to_string(), code.bytes().to_vec())).collect::<Vec<_>>()
+        };
+        assert_eq!(facts(&lent), facts(&read));
+        assert!(!lent.codes().is_empty());
+    }
+}
+
+#[test]
+fn thin_archives_name_files() {
+    let package = hip(&["gfx90a"]);
+    let header = format!("{:<16}{:<32}{:<10}`\n", "x.o/", "", package.len());
+    let thin = [b"!<thin>\n", header.as_bytes()].concat();
+    let mut inputs = Inputs::new();
+    let mut opened = Vec::new();
+    let found = inputs.read("t.a", Cursor::new(&thin), |name| {
+        opened.push(name.to_vec());
+        Ok(Box::new(Cursor::new(package.clone())))
+    });
+    assert_eq!((found.unwrap(), &opened[..]), (1, &[b"x.o".to_vec()][..]));
+    assert_eq!(inputs.codes()[0].to_string(), "t.a(x.o)");
+    let error = Inputs::new().add("t.a", &thin).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Input);
+    assert!(error.to_string().contains("expected a complete archive"), "{error}");
+}
+
+/// Finished programs and other files have no code for this link.
+#[test]
+fn other_files_are_passed_over() {
+    for name in ["hip-two-units.so", "hip.dll", "hip-macos.o", "hip.hipfb", "hip.o", "host.o"] {
+        let bytes = std::fs::read(format!("../../examples/data/{name}")).unwrap();
+        assert_eq!(Inputs::new().add(name, &bytes).unwrap(), 0, "{name}");
+    }
+    for (name, count) in [
+        ("hip-packager.o", 1),
+        ("openmp-packager.o", 2),
+        ("hip-embedded.bc", 1),
+        ("packages.offload", 5),
+    ] {
+        let bytes = std::fs::read(format!("../../examples/data/{name}")).unwrap();
+        assert_eq!(Inputs::new().add(name, &bytes).unwrap(), count, "{name}");
+    }
+}
+
+#[test]
+fn libraries_are_archives_and_shared_elf_files() {
+    for (name, expected) in
+        [("hip-two-units.so", true), ("libhip.a", true), ("hip.o", false), ("hip.dll", false)]
+    {
+        let bytes = std::fs::read(format!("../../examples/data/{name}")).unwrap();
+        assert_eq!(is_library(&bytes[..64]), expected, "{name}");
+    }
+    assert!(!is_library(b""));
+}

@@ -1,0 +1,129 @@
+//! Containers and registration objects.
+
+use bundle_format::Bundle;
+use ccob::WriteOptions;
+use offload_binary::{ImageKind, OffloadBinary, OffloadKind};
+use offload_link::{
+    ErrorKind, Images, Inputs, LinkTarget, LinkedImage, Plan, PlanOptions, RegisterOptions,
+    container,
+};
+
+use crate::common::{AMD, HOST, Join, hip, package};
+
+fn images(files: &[&[u8]]) -> Images {
+    let mut inputs = Inputs::new();
+    for bytes in files {
+        inputs.add("file", bytes).unwrap();
+    }
+    let plan = Plan::new(&inputs, &PlanOptions::default()).unwrap();
+    plan.link(&mut Join).unwrap()
+}
+
+fn options() -> RegisterOptions {
+    RegisterOptions::new(HOST)
+}
+
+#[test]
+fn images_for_particular_targets_come_first() {
+    let images = images(&[&hip(&["gfx1030", "gfx90a", "gfx90a:xnack+", "gfx942"])]);
+    let archs: Vec<_> =
+        images.of(OffloadKind::HIP).iter().map(|image| image.target.arch().to_owned()).collect();
+    assert_eq!(archs, ["gfx942", "gfx90a:xnack+", "gfx1030"]);
+    let images = images.of(OffloadKind::HIP);
+    let [bundle] = &container(OffloadKind::HIP, &images, &options()).unwrap()[..] else { panic!() };
+    let bundle = Bundle::parse(bundle).unwrap();
+    let ids: Vec<_> = bundle.entries().map(|entry| entry.id_str().unwrap().to_owned()).collect();
+    let host = "host-x86_64-unknown-linux-gnu-".to_owned();
+    let hip = archs.iter().map(|arch| format!("hip-{AMD}--{arch}"));
+    assert!([host].into_iter().chain(hip).eq(ids));
+    assert!(bundle.entries().skip(1).all(|entry| entry.offset() % 4096 == 0));
+}
+
+#[test]
+fn openmp_has_an_offload_binary_for_each_image() {
+    let images = images(&[&package(OffloadKind::OPENMP, HOST, &["generic"])]);
+    let images = images.with_kind(ImageKind::BITCODE);
+    let containers = container(OffloadKind::OPENMP, &images.of(OffloadKind::OPENMP), &options());
+    let containers = containers.unwrap();
+    let binary = OffloadBinary::parse(&containers[0]).unwrap();
+    let entry = binary.entries().next().unwrap();
+    assert_eq!((entry.triple(), entry.arch()), (Some(HOST), Some("")));
+    assert_eq!(entry.image_kind(), ImageKind::BITCODE);
+    assert_eq!(entry.image(), Some(&b"generic"[..]));
+}
+
+#[test]
+fn bundles_are_compressed_on_request() {
+    let images = images(&[&hip(&["gfx90a"])]);
+    let options = options().with_compression(Some(WriteOptions::default()));
+    let [registration] = &images.register(&options).unwrap()[..] else { panic!() };
+    assert!(registration.containers()[0].starts_with(b"CCOB"));
+    assert_eq!(registration.kind(), OffloadKind::HIP);
+    assert!(registration.object().unwrap().starts_with(b"\x7fELF"));
+}
+
+#[test]
+fn one_object_registers_all_kinds() {
+    let openmp = package(OffloadKind::OPENMP, AMD, &["gfx90a"]);
+    let images = images(&[&hip(&["gfx90a"]), &openmp, &hip(&["gfx1030"])]);
+    assert_eq!(images.kinds(), [OffloadKind::OPENMP, OffloadKind::HIP]);
+    for (host, magic) in [(HOST, &b"\x7fELF"[..]), ("x86_64-pc-windows-msvc", b"\x64\x86")] {
+        let object = images.object(&RegisterOptions::new(host)).unwrap().unwrap();
+        assert!(object.starts_with(magic), "{host}");
+        for name in ["__tgt_register_lib", "__hipRegisterFatBinary"] {
+            let found = object.windows(name.len()).any(|window| window == name.as_bytes());
+            assert!(found, "{name} for {host}");
+        }
+    }
+    assert!(Images::default().object(&options()).unwrap().is_none());
+    // Code without a programming model is linked, and registered nowhere.
+    let none = self::images(&[&package(OffloadKind::NONE, AMD, &["gfx90a"])]);
+    assert!(none.object(&options()).unwrap().is_none());
+}
+
+fn cuda(arch: &str, bytes: &[u8]) -> LinkedImage {
+    LinkedImage {
+        target: LinkTarget::new("nvptx64-nvidia-cuda", arch),
+        kinds: vec![OffloadKind::CUDA],
+        image_kind: ImageKind::OBJECT,
+        bytes: bytes.to_vec(),
+    }
+}
+
+fn cubin(sm: u8) -> Vec<u8> {
+    let mut cubin = b"\x7fELF\x02\x01\x01\x33\x07".to_vec();
+    cubin.resize(64, 0);
+    (cubin[18], cubin[48]) = (190, sm);
+    cubin
+}
+
+#[test]
+fn cuda_has_a_fatbinary() {
+    let images: Images =
+        [cuda("sm_80", &cubin(80)), cuda("sm_90a", &cubin(90))].into_iter().collect();
+    let [registration] = &images.register(&options()).unwrap()[..] else { panic!() };
+    let fatbinary = nv_fatbin::Fatbin::parse(&registration.containers()[0]).unwrap();
+    let entries = fatbinary.entries().map(|entry| entry.unwrap().architecture().to_string());
+    assert_eq!(entries.collect::<Vec<_>>(), ["sm_90a", "sm_80"]);
+    // One that is linked already is taken as it is.
+    let again = cuda("sm_80", &registration.containers()[0]);
+    let again: Images = [again].into_iter().collect();
+    let copy = again.register(&options()).unwrap();
+    assert_eq!(copy[0].containers(), registration.containers());
+}
+
+#[test]
+fn images_that_do_not_fit_are_errors() {
+    let error = |images: Images, host| images.object(&RegisterOptions::new(host)).unwrap_err();
+    let wrong = error([cuda("gfx90a", &cubin(80))].into_iter().collect(), HOST);
+    assert_eq!(wrong.kind(), ErrorKind::Container);
+    let expected = "gfx90a is not an architecture of CUDA: expected one such as sm_90";
+    assert_eq!(wrong.to_string(), expected);
+    let text = error([cuda("sm_80", b"text")].into_iter().collect(), HOST);
+    assert_eq!(text.kind(), ErrorKind::Container);
+    assert!(text.to_string().starts_with("nvptx64-nvidia-cuda sm_80: "), "{text}");
+    let host = error(images(&[&hip(&["gfx90a"])]), "foo-bar");
+    assert_eq!(host.kind(), ErrorKind::Registration);
+    let mach_o = error(images(&[&package(OffloadKind::OPENMP, HOST, &[""])]), "arm64-apple-macos");
+    assert_eq!(mach_o.kind(), ErrorKind::Registration);
+}
