@@ -4,8 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use offload_link::{
-    ClangOptions, DeviceCode, Fit, Group, Inputs, LeftOut, Linked, Plan, PlanOptions,
-    RegisterOptions,
+    ClangOptions, DeviceCode, Fit, Group, LeftOut, Linked, Plan, PlanOptions, RegisterOptions,
 };
 use serde_json::{Value, json};
 
@@ -13,9 +12,11 @@ use crate::help::More;
 use crate::linker_wrapper::clang::Clang;
 use crate::linker_wrapper::files::Files;
 use crate::linker_wrapper::programs::Programs;
-use crate::opened::MaxInput;
+use crate::linker_wrapper::sources::{Input, Sources};
+use crate::opened::{MaxInput, Opened};
 use crate::output::Outputs;
 use crate::parallel::Threads;
+use crate::payload::Payload;
 use crate::style::{HEADING, TARGET, printable};
 use crate::{Outcome, bundler, input, json, report, style, wrapper};
 
@@ -91,30 +92,31 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let mut inputs = Inputs::new();
-    inputs.whole_archive(args.whole_archive);
-    for path in &args.inputs {
-        let name = input::display(path);
-        let file = input::open_sized(path, args.max_input)
-            .map_err(|error| io::Error::other(format!("{name}: {}", report::reason(&error))))?;
-        inputs.read(&name, file, |member| input::open_thin_member(path, member))?;
-    }
+    let input = |path: &PathBuf| Input { path: path.clone(), is_whole: args.whole_archive };
+    let inputs: Vec<_> = args.inputs.iter().map(input).collect();
+    let open = |path: &Path| {
+        Opened::new(path, args.max_input).map(Some).map_err(|error| {
+            io::Error::other(format!("{}: {}", input::display(path), report::reason(&error)))
+        })
+    };
+    let sources = Sources::read(args.threads.count(), &inputs, open)?;
+    let Sources { inputs, files: sources } = sources;
     let options = PlanOptions::default().with_should_extract(args.extract.iter().cloned());
     let plan = Plan::new(&inputs, &options)?;
     let Some(output) = &args.output else {
         print(args.json, &plan)?;
         return Ok(Outcome::Clean);
     };
-    link(args, &plan, output)?;
+    link(args, &plan, &sources, output)?;
     Ok(Outcome::Clean)
 }
 
-fn link(args: &Args, plan: &Plan<'_>, output: &Path) -> io::Result<()> {
+fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io::Result<()> {
     if plan.groups().is_empty() {
         return Err(io::Error::other("no object has device code: expected one that clang made"));
     }
     let argument = |text: &String| ClangOptions::argument(text);
-    let mut files = Files::new(false, false);
+    let files = Files::new(false, false);
     let mut clang = Clang {
         options: ClangOptions {
             compiler_arguments: args.device_compiler.iter().map(argument).collect(),
@@ -122,7 +124,8 @@ fn link(args: &Args, plan: &Plan<'_>, output: &Path) -> io::Result<()> {
             ..ClangOptions::default()
         },
         programs: Programs { is_dry: false, is_verbose: args.verbose },
-        files: &mut files,
+        files: &files,
+        sources,
         output: output.as_os_str().to_owned(),
         jobs: args.threads.count(),
         images: Vec::new(),
@@ -211,7 +214,7 @@ fn to_json(plan: &Plan<'_>) -> Value {
             "kind": code.offload_kind().to_string(),
             "triple": code.target().triple(),
             "arch": code.target().arch(),
-            "size": code.bytes().len(),
+            "size": code.size(),
         })
     };
     let with_reason = |mut value: Value, reason: String| {

@@ -47,6 +47,13 @@ impl Payload {
         open().map_err(|error| at(path, &error))
     }
 
+    /// Returns an opened file, and closes it if its path leads there again.
+    pub(crate) fn of_opened(path: &Path, opened: Opened) -> io::Result<Self> {
+        let stamp = Stamp::of(&opened.file).map_err(|error| at(path, &error))?;
+        let held = (!opened.has_path()).then_some(opened.file);
+        Ok(Payload { path: path.to_owned(), stamp, held, small: None })
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -71,34 +78,38 @@ impl Payload {
 
     /// Copies a part of the file; from a file to a file, the kernel does it.
     pub(crate) fn copy_to<W: Write + ?Sized>(
-        &mut self,
+        &self,
         part: Range<u64>,
         out: &mut W,
     ) -> io::Result<()> {
-        let named = |error: io::Error| at(&self.path, &error);
         if let Some(bytes) = &self.small {
-            self.stamp.check_at(&self.path).map_err(named)?;
+            self.stamp.check_at(&self.path).map_err(|error| at(&self.path, &error))?;
             copy_range(&mut Cursor::new(bytes), &part, out)?;
             return Ok(());
         }
+        self.read_parts(|file| file.copy_to(part, out))
+    }
+
+    /// Opens the file for several copies.
+    pub(crate) fn read_parts<T>(
+        &self,
+        read: impl FnOnce(&mut OpenPayload<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
         let reopened;
-        let mut file = match &self.held {
+        let file = match &self.held {
             Some(file) => file,
             None => {
                 reopened = self.reopen()?;
                 &reopened
             }
         };
-        let copied = copy_range(&mut file, &part, out)?;
-        self.stamp.check(file).map_err(named)?;
-        match copied == part.end - part.start {
-            true => Ok(()),
-            false => Err(named(ErrorKind::UnexpectedEof.into())),
-        }
+        let result = read(&mut OpenPayload { path: &self.path, file })?;
+        self.stamp.check(file).map_err(|error| at(&self.path, &error))?;
+        Ok(result)
     }
 
     /// Returns the whole file in memory.
-    pub(crate) fn read(&mut self) -> io::Result<Vec<u8>> {
+    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let size = usize::try_from(self.size()).map_err(|_| ErrorKind::OutOfMemory);
         let reserved =
@@ -130,6 +141,27 @@ impl Payload {
         let file = File::open(&self.path).map_err(|error| at(&self.path, &error))?;
         self.stamp.check(&file).map_err(|error| at(&self.path, &error))?;
         Ok(file)
+    }
+}
+
+/// A [`Payload`] that is open.
+pub(crate) struct OpenPayload<'p> {
+    path: &'p Path,
+    file: &'p File,
+}
+
+impl OpenPayload<'_> {
+    /// Copies a part of the file; from a file to a file, the kernel does it.
+    pub(crate) fn copy_to<W: Write + ?Sized>(
+        &mut self,
+        part: Range<u64>,
+        out: &mut W,
+    ) -> io::Result<()> {
+        let copied = copy_range(&mut self.file, &part, out)?;
+        match copied == part.end - part.start {
+            true => Ok(()),
+            false => Err(at(self.path, &ErrorKind::UnexpectedEof.into())),
+        }
     }
 }
 

@@ -56,20 +56,28 @@ impl Temporary {
         Temporary::with_free_name(directory, |name| directory.create(name, mode))
     }
 
-    /// Makes a file with a free name, which starts and ends like this: for other programs, which are told its name.
+    /// Makes a file for this user alone, whose name starts and ends like this: for other programs, which are told its
+    /// name.
     pub(crate) fn named_file(
         directory: &Arc<Directory>,
         start: &OsStr,
         end: &str,
-        mode: u32,
     ) -> io::Result<(Self, File)> {
-        const SIX_DIGITS: u64 = 0xff_ffff;
-        let name = |random: u64| {
-            let mut name = start.to_owned();
-            name.push(format!("-{:06x}{end}", random & SIX_DIGITS));
-            name
+        let name = |random| with_digits(start, random, end);
+        Temporary::with_name(directory, name, false, |name| directory.create(name, 0o600))
+    }
+
+    /// Makes a directory for this user alone, whose name starts like this.
+    pub(crate) fn named_directory(
+        directory: &Arc<Directory>,
+        start: &OsStr,
+    ) -> io::Result<(Self, Directory)> {
+        let name = |random| with_digits(start, random, "");
+        let make = |name: &OsStr| {
+            directory.make(name, 0o700)?;
+            directory.enter(name)
         };
-        Temporary::with_name(directory, name, |name| directory.create(name, mode))
+        Temporary::with_name(directory, name, true, make)
     }
 
     /// Returns its name in the directory.
@@ -85,7 +93,7 @@ impl Temporary {
 
     /// Makes a directory.
     pub(crate) fn directory(directory: &Arc<Directory>, name: &OsStr) -> io::Result<Self> {
-        let make = |name: &OsStr| directory.make(name);
+        let make = |name: &OsStr| directory.make(name, 0o777);
         Temporary::make(directory, name.to_owned(), true, make).map(|(temporary, ())| temporary)
     }
 
@@ -94,20 +102,21 @@ impl Temporary {
         make: impl Fn(&OsStr) -> io::Result<T>,
     ) -> io::Result<(Self, T)> {
         let name = |random| OsString::from(format!(".offload-{random:016x}"));
-        Temporary::with_name(directory, name, make)
+        Temporary::with_name(directory, name, false, make)
     }
 
-    /// Makes a file with the first free name of those that random numbers have.
+    /// Makes a file or directory with the first free name of those that random numbers have.
     fn with_name<T>(
         directory: &Arc<Directory>,
         name: impl Fn(u64) -> OsString,
+        is_directory: bool,
         make: impl Fn(&OsStr) -> io::Result<T>,
     ) -> io::Result<(Self, T)> {
         const TRIES: u32 = 100;
         let mut made = Err(io::ErrorKind::AlreadyExists.into());
         for _ in 0..TRIES {
             let name = name(RandomState::new().hash_one(0));
-            made = Temporary::make(directory, name, false, &make);
+            made = Temporary::make(directory, name, is_directory, &make);
             if made.as_ref().err().map(io::Error::kind) != Some(io::ErrorKind::AlreadyExists) {
                 break;
             }
@@ -148,6 +157,13 @@ impl Temporary {
     pub(crate) fn keep(self) {
         lock().names.remove(&self.number);
     }
+}
+
+/// Returns a name with six digits of a random number, as LLVM's tools name temporary files.
+pub(crate) fn with_digits(start: &OsStr, random: u64, end: &str) -> OsString {
+    let mut name = start.to_owned();
+    name.push(format!("-{:06x}{end}", random & 0xff_ffff));
+    name
 }
 
 impl Drop for Temporary {

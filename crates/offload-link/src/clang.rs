@@ -61,8 +61,7 @@ impl ClangOptions {
         let target = group.target();
         let triple = Triple::parse(target.triple());
         let (is_amdgpu, is_nvptx) = (triple.is_amdgpu(), triple.is_nvptx());
-        let is_spirv = triple.is_spirv();
-        let is_cpu = !(is_amdgpu || is_nvptx || is_spirv);
+        let is_cpu = target.is_cpu();
         let processor = target.processor();
         let mut words = Words(Vec::new());
         words.add(["--no-default-config", "-o"]);
@@ -81,7 +80,7 @@ impl ClangOptions {
         for option in &self.plugin_options {
             words.for_linker(&joined("--plugin-opt=", option));
         }
-        if !is_nvptx && !is_spirv {
+        if is_amdgpu || is_cpu {
             words.add(["-Wl,--no-undefined"]);
         }
         words.add(files.inputs);

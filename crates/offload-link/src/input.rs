@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::sync::Arc;
 
-use fat_object::{Container, ContainerKind, Enter, FileFormat, Image, Options, ReadSeek, Visitor};
+use fat_object::{
+    Container, ContainerKind, Enter, FileFormat, Image, ImageInfo, Location, Options, ReadSeek,
+    Visitor,
+};
 use offload_binary::{ImageKind, OffloadKind};
 
 use crate::error::{Error, ErrorKind};
@@ -16,13 +20,14 @@ use crate::target::LinkTarget;
 pub struct Inputs<'d> {
     codes: Vec<DeviceCode<'d>>,
     whole_archive: bool,
-    /// The number of inputs.
+    /// The number of inputs, searched or passed over.
     count: usize,
 }
 
 /// Device code for one target that a compiler stored in an object.
 #[derive(Clone, Debug)]
 pub struct DeviceCode<'d> {
+    index: usize,
     input: usize,
     file: Arc<str>,
     member: Option<String>,
@@ -30,7 +35,15 @@ pub struct DeviceCode<'d> {
     target: LinkTarget,
     offload_kind: OffloadKind,
     image_kind: ImageKind,
-    bytes: Cow<'d, [u8]>,
+    place: Place<'d>,
+}
+
+/// The place of device code.
+#[derive(Clone, Debug, PartialEq)]
+enum Place<'d> {
+    Memory(Cow<'d, [u8]>),
+    /// A range of the input's file.
+    File(Range<u64>),
 }
 
 /// The sections that compilers store device code in start with this.
@@ -64,6 +77,7 @@ impl<'d> Inputs<'d> {
     /// [`ErrorKind::Input`] for a malformed archive, object or offload binary, and for a thin archive, whose members
     /// [`read`](Self::read) opens.
     pub fn add(&mut self, name: &str, bytes: &'d [u8]) -> Result<usize, Error> {
+        self.count += 1;
         if !is_searched(bytes.get(..HEAD).unwrap_or(bytes)) {
             return Ok(0);
         }
@@ -74,19 +88,20 @@ impl<'d> Inputs<'d> {
         self.take(name, walked.map(|_| codes))
     }
 
-    /// Adds an object, archive or offload binary that is read from a stream. Returns the number of device images in it.
+    /// Adds an object, archive or offload binary that is read from a file. Returns the number of device images in it.
     ///
-    /// `open` opens the file that a thin archive names; the name is relative to the archive's directory.
+    /// Code is not copied where it lies in the file as it is: [`DeviceCode::range`] tells where. `open` opens the file that a thin archive names; the name is relative to the archive's directory.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Input`] for a stream that cannot be read, and as [`add`](Self::add).
+    /// [`ErrorKind::Input`] for a file that cannot be read, and as [`add`](Self::add).
     pub fn read(
         &mut self,
         name: &str,
         mut input: impl Read + Seek,
         mut open: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
     ) -> Result<usize, Error> {
+        self.count += 1;
         let mut head = Vec::new();
         let len = u64::try_from(HEAD).unwrap_or(u64::MAX);
         let start = input.rewind().and_then(|()| input.by_ref().take(len).read_to_end(&mut head));
@@ -102,6 +117,19 @@ impl<'d> Inputs<'d> {
         self.take(name, walked.map(|_| codes))
     }
 
+    /// Adds the inputs of another list after those of this one: lists can be made on several threads.
+    pub fn append(&mut self, other: Inputs<'d>) {
+        let before = self.count;
+        self.count += other.count;
+        self.push(
+            other
+                .codes
+                .into_iter()
+                .map(|code| DeviceCode { input: before + code.input, ..code })
+                .collect(),
+        );
+    }
+
     /// Returns the device code of all inputs, in their order.
     #[must_use]
     pub fn codes(&self) -> &[DeviceCode<'d>] {
@@ -115,15 +143,28 @@ impl<'d> Inputs<'d> {
         open: &'c mut Open<'c>,
     ) -> Collector<'c, 'd> {
         let is_lazy = !self.whole_archive;
-        Collector { input: self.count, file: name.into(), bytes, is_lazy, open, codes: Vec::new() }
+        Collector {
+            input: self.count - 1,
+            file: name.into(),
+            bytes,
+            is_lazy,
+            open,
+            codes: Vec::new(),
+        }
     }
 
     fn take(&mut self, name: &str, found: io::Result<Vec<DeviceCode<'d>>>) -> Result<usize, Error> {
         let found = found.map_err(|error| Error::of(ErrorKind::Input, name, error))?;
         let count = found.len();
-        self.count += 1;
-        self.codes.extend(found);
+        self.push(found);
         Ok(count)
+    }
+
+    fn push(&mut self, found: Vec<DeviceCode<'d>>) {
+        for mut code in found {
+            code.index = self.codes.len();
+            self.codes.push(code);
+        }
     }
 }
 
@@ -175,20 +216,57 @@ impl DeviceCode<'_> {
         self.image_kind
     }
 
-    /// Returns the code.
+    /// Returns the position of its input among all that were added and read.
     #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    pub fn input(&self) -> usize {
+        self.input
     }
 
-    /// Returns whether the other code is the same member of an archive that is named twice, or of a copy of it.
+    /// Returns its position among the code of all inputs.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Returns the code; `None` where it has a [`range`](Self::range).
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match &self.place {
+            Place::Memory(bytes) => Some(bytes),
+            Place::File(_) => None,
+        }
+    }
+
+    /// Returns the range of bytes of the input's [`file`](Self::file) that the code is, if the input was
+    /// [`read`](Inputs::read). `None` for code that is in memory: that of bitcode, of compressed offload binaries and of
+    /// the files that thin archives name as well.
+    #[must_use]
+    pub fn range(&self) -> Option<Range<u64>> {
+        match &self.place {
+            Place::Memory(_) => None,
+            Place::File(range) => Some(range.clone()),
+        }
+    }
+
+    /// Returns the number of bytes of the code.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match &self.place {
+            Place::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            Place::File(range) => range.end - range.start,
+        }
+    }
+
+    /// Returns whether the other code is the same member of an archive that is named twice; of archives in memory, also
+    /// whether it is that of a copy.
     pub(crate) fn is_same_member(&self, other: &DeviceCode<'_>) -> bool {
         self.input != other.input
             && self.member.is_some()
             && self.member == other.member
             && self.target == other.target
             && self.offload_kind == other.offload_kind
-            && self.bytes == other.bytes
+            && self.place == other.place
+            && (self.file == other.file || self.range().is_none())
     }
 }
 
@@ -239,6 +317,13 @@ fn no_thin_members(_: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
     Err(io::Error::new(io::ErrorKind::Unsupported, reason))
 }
 
+/// Returns the range of the walked file that an image is.
+fn stored_range(info: &ImageInfo) -> Option<Range<u64>> {
+    let Location::File(start) = info.location() else { return None };
+    let size = info.stored_size().filter(|_| info.compression().is_none())?;
+    Some(start..start.checked_add(size)?)
+}
+
 type Open<'c> = dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>> + 'c;
 
 /// Takes the images out of the sections that compilers put offload binaries into.
@@ -269,15 +354,20 @@ impl Visitor for Collector<'_, '_> {
         let mut steps = info.path().iter().rev();
         let member = steps.find(|step| step.kind() == ContainerKind::Member);
         let member = member.map(|step| step.name().to_owned());
-        let bytes = match self.bytes.and_then(|bytes| info.bytes_in(bytes)) {
-            Some(bytes) => Cow::Borrowed(bytes),
+        let place = match self.bytes {
+            Some(bytes) => info.bytes_in(bytes).map(|bytes| Place::Memory(Cow::Borrowed(bytes))),
+            None => stored_range(info).map(Place::File),
+        };
+        let place = match place {
+            Some(place) => place,
             None => {
                 let mut bytes = Vec::new();
                 image.reader().read_to_end(&mut bytes)?;
-                Cow::Owned(bytes)
+                Place::Memory(Cow::Owned(bytes))
             }
         };
         self.codes.push(DeviceCode {
+            index: 0,
             input: self.input,
             file: Arc::clone(&self.file),
             is_lazy: self.is_lazy && member.is_some(),
@@ -285,7 +375,7 @@ impl Visitor for Collector<'_, '_> {
             target: LinkTarget::new(text("triple"), text("arch")),
             offload_kind: entry.offload_kind().current(),
             image_kind: entry.image_kind(),
-            bytes,
+            place,
         });
         Ok(())
     }

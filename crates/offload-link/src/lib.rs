@@ -23,7 +23,7 @@
 //!     type Error = Infallible;
 //!
 //!     fn link(&mut self, group: &Group<'_>) -> Result<Vec<u8>, Infallible> {
-//!         Ok(group.inputs().first().map_or(Vec::new(), |input| input.code().bytes().to_vec()))
+//!         Ok(group.inputs().first().map_or(Vec::new(), |input| input.code().bytes().unwrap_or_default().to_vec()))
 //!     }
 //! }
 //!

@@ -57,6 +57,13 @@ impl LinkTarget {
         self.triple.split('-').next().unwrap_or_default()
     }
 
+    /// Returns whether devices of this target are CPUs: their images are shared libraries, linked with those of the host.
+    #[must_use]
+    pub fn is_cpu(&self) -> bool {
+        let triple = Triple::parse(&self.triple);
+        !(triple.is_amdgpu() || triple.is_nvptx() || triple.is_spirv())
+    }
+
     pub(crate) fn is_generic(&self) -> bool {
         self.arch == GENERIC
     }

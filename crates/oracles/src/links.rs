@@ -53,12 +53,14 @@ fn planned(files: &[File], extract: Option<&&'static str>) -> Found {
     let plan = Plan::new(&inputs, &options).expect("kinds that can be linked together");
     let in_groups = |code: &[u8]| {
         let groups = plan.groups().iter();
-        groups.filter(|group| group.inputs().iter().any(|it| it.code().bytes() == code)).count()
+        groups
+            .filter(|group| group.inputs().iter().any(|it| it.code().bytes() == Some(code)))
+            .count()
     };
     for code in inputs.codes() {
         let left =
             plan.left_out().iter().filter(|left| left.code().bytes() == code.bytes()).count();
-        let taken = in_groups(code.bytes());
+        let taken = in_groups(code.bytes().expect("code in memory"));
         assert!(left == usize::from(taken == 0), "{code}: {taken} images, {left} times left out");
         assert!(left == 0 || code.is_lazy(), "{code} is an object");
     }
@@ -75,7 +77,10 @@ fn planned(files: &[File], extract: Option<&&'static str>) -> Found {
     }
     register(&plan);
     let found = plan.groups().iter().map(|group| {
-        let inputs = group.inputs().iter().map(|input| input.code().bytes().to_vec());
+        let inputs = group
+            .inputs()
+            .iter()
+            .map(|input| input.code().bytes().expect("code in memory").to_vec());
         (group.target().to_string(), inputs.collect())
     });
     found.collect()
@@ -87,7 +92,13 @@ impl DeviceLinker for Join {
     type Error = Infallible;
 
     fn link(&mut self, group: &Group<'_>) -> std::result::Result<Vec<u8>, Infallible> {
-        Ok(group.inputs().iter().flat_map(|input| input.code().bytes()).copied().collect())
+        Ok(group
+            .inputs()
+            .iter()
+            .filter_map(|input| input.code().bytes())
+            .flatten()
+            .copied()
+            .collect())
     }
 }
 

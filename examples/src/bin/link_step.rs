@@ -40,6 +40,6 @@ impl DeviceLinker for Linked {
         let [input] = group.inputs() else {
             return Err(format!("{} inputs for {}", group.inputs().len(), group.target()).into());
         };
-        Ok(input.code().bytes().to_vec())
+        Ok(input.code().bytes().unwrap_or_default().to_vec())
     }
 }

@@ -39,6 +39,7 @@ impl Bench {
     pub(crate) fn new(options: Options) -> Result<Self, Box<dyn Error>> {
         let tools = build(&[
             "offload",
+            "clang-linker-wrapper",
             "clang-offload-bundler",
             "llvm-offload-binary",
             "llvm-offload-wrapper",

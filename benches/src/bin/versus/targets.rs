@@ -114,6 +114,8 @@ pub(crate) fn targets() -> Vec<Target> {
         target("hip object llvm", "wrap 150 MB, HIP, object", AtLeast(30.0), LLVM),
         target("hip object cp", "the same", AtMost(1.3), CP),
         target("hip object memory", "the same: memory", AtMost(32.0), MIB),
+        target("link llvm", "link 200 objects for four GPUs", AtLeast(5.0), LLVM),
+        target("link memory", "the same: memory", AtMost(0.1), " x LLVM's"),
         target(
             "thin time",
             "thin a library of 150 MB to one of ten GPUs",

@@ -46,7 +46,7 @@ impl Directory {
     }
 
     /// Makes a directory in this one.
-    pub(crate) fn make(&self, name: &OsStr) -> io::Result<()> {
+    pub(crate) fn make(&self, name: &OsStr, _mode: u32) -> io::Result<()> {
         fs::create_dir(self.path.join(name))
     }
 

@@ -56,9 +56,9 @@ impl Directory {
         Directory::new(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?)
     }
 
-    /// Makes a directory in this one.
-    pub(crate) fn make(&self, name: &OsStr) -> io::Result<()> {
-        Ok(rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(0o777))?)
+    /// Makes a directory in this one, with the permissions in `mode`.
+    pub(crate) fn make(&self, name: &OsStr, mode: u32) -> io::Result<()> {
+        Ok(rustix::fs::mkdirat(&self.handle, name, raw(mode))?)
     }
 
     /// Returns the entry of this name; `None` if there is none.

@@ -2,60 +2,116 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::directory::Directory;
 use crate::report::reason;
-use crate::temporary::Temporary;
+use crate::temporary::{Temporary, with_digits};
 
-/// Makes files for the steps. Temporary ones are removed when this is dropped.
+/// Makes files for the steps, on any thread. Temporary ones are removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Files {
+    // Removed before their directory.
+    temporaries: Mutex<Vec<Temporary>>,
     place: Place,
     is_dry: bool,
-    temporaries: Vec<Temporary>,
 }
 
 #[derive(Debug)]
 enum Place {
-    /// The directory is opened for the first file.
-    Temporary(PathBuf, Option<Arc<Directory>>),
+    /// Made for the first file.
+    Temporary(Mutex<Option<Arc<Private>>>),
     /// Names that are in use.
-    Here(BTreeSet<OsString>),
+    Here(Mutex<BTreeSet<OsString>>),
+}
+
+/// A temporary directory of this run: files get names fast there, however many others leave theirs in the system's.
+#[derive(Debug)]
+struct Private {
+    directory: Arc<Directory>,
+    path: PathBuf,
+    /// Removes it.
+    _made: Temporary,
+}
+
+impl Private {
+    fn new() -> io::Result<Self> {
+        let parent = std::env::temp_dir();
+        let make = || {
+            let outer = Arc::new(Directory::open(&parent)?);
+            Temporary::named_directory(&outer, OsStr::new(super::NAME))
+        };
+        let (made, directory) = make().map_err(|error| at(&parent, &error))?;
+        let path = parent.join(made.name());
+        Ok(Private { directory: Arc::new(directory), path, _made: made })
+    }
 }
 
 impl Files {
     /// In a dry run, files have names only.
     pub(crate) fn new(save: bool, is_dry: bool) -> Self {
         let place = match save {
-            true => Place::Here(BTreeSet::new()),
-            false => Place::Temporary(std::env::temp_dir(), None),
+            true => Place::Here(Mutex::default()),
+            false => Place::Temporary(Mutex::default()),
         };
-        Files { place, is_dry, temporaries: Vec::new() }
+        Files { temporaries: Mutex::default(), place, is_dry }
     }
 
-    /// Makes a file whose name starts and ends like this, with these contents.
-    pub(crate) fn write(&mut self, start: &OsStr, end: &str, bytes: &[u8]) -> io::Result<OsString> {
-        let path = self.name(start, end)?;
-        if !self.is_dry {
-            fs::write(&path, bytes).map_err(|error| at(&path, &error))?;
+    /// Returns how many threads may make files: files that are saved get their names in order.
+    pub(crate) fn threads(&self, wanted: NonZeroUsize) -> NonZeroUsize {
+        match self.place {
+            Place::Temporary(_) => wanted,
+            Place::Here(_) => NonZeroUsize::MIN,
         }
+    }
+
+    /// Makes a file whose name starts and ends like this, and has `fill` write it.
+    pub(crate) fn write(
+        &self,
+        start: &OsStr,
+        end: &str,
+        fill: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<OsString> {
+        let (path, file) = self.make(start, end)?;
+        let file = match file {
+            None if !self.is_dry => File::create(&path).map(Some),
+            made => Ok(made),
+        };
+        let written = file.and_then(|file| file.map_or(Ok(()), |mut file| fill(&mut file)));
+        written.map_err(|error| at(&path, &error))?;
         Ok(path.into_os_string())
     }
 
+    /// Makes a file with these contents.
+    pub(crate) fn write_bytes(
+        &self,
+        start: &OsStr,
+        end: &str,
+        bytes: &[u8],
+    ) -> io::Result<OsString> {
+        self.write(start, end, |file| file.write_all(bytes))
+    }
+
     /// Returns the path of a new file whose name starts and ends like this, for another program to write.
-    pub(crate) fn name(&mut self, start: &OsStr, end: &str) -> io::Result<PathBuf> {
+    pub(crate) fn name(&self, start: &OsStr, end: &str) -> io::Result<PathBuf> {
+        Ok(self.make(start, end)?.0)
+    }
+
+    /// Returns a new path, and the file if it is a temporary one.
+    fn make(&self, start: &OsStr, end: &str) -> io::Result<(PathBuf, Option<File>)> {
         // The colon of target IDs is not in names of Windows.
         let start = match cfg!(windows) {
             true => start.to_string_lossy().replace(':', "@").into(),
             false => start.to_owned(),
         };
-        match &mut self.place {
+        match &self.place {
             Place::Here(used) => {
+                let mut used = lock(used);
                 let names = (0_u32..).map(|number| {
                     let mut name = start.clone();
                     if number > 0 {
@@ -65,29 +121,32 @@ impl Files {
                     name
                 });
                 let free = names.into_iter().find(|name| used.insert(name.clone()));
-                Ok(free.unwrap_or_default().into())
+                Ok((free.unwrap_or_default().into(), None))
             }
-            Place::Temporary(path, _) if self.is_dry => {
-                let random = RandomState::new().hash_one(0) & 0xff_ffff;
-                let mut name = start;
-                name.push(format!("-{random:06x}{end}"));
-                Ok(path.join(name))
+            Place::Temporary(_) if self.is_dry => {
+                let name = with_digits(&start, RandomState::new().hash_one(0), end);
+                Ok((std::env::temp_dir().join(name), None))
             }
-            Place::Temporary(path, directory) => {
-                let directory = match directory {
-                    Some(directory) => directory,
-                    none => none
-                        .insert(Arc::new(Directory::open(path).map_err(|error| at(path, &error))?)),
+            Place::Temporary(private) => {
+                let private = {
+                    let mut made = lock(private);
+                    match &*made {
+                        Some(private) => Arc::clone(private),
+                        None => Arc::clone(made.insert(Arc::new(Private::new()?))),
+                    }
                 };
-                // Nobody else reads code of the user's.
-                let made = Temporary::named_file(directory, &start, end, 0o600);
-                let (temporary, _) = made.map_err(|error| at(path, &error))?;
-                let path = path.join(temporary.name());
-                self.temporaries.push(temporary);
-                Ok(path)
+                let made = Temporary::named_file(&private.directory, &start, end);
+                let (temporary, file) = made.map_err(|error| at(&private.path, &error))?;
+                let path = private.path.join(temporary.name());
+                lock(&self.temporaries).push(temporary);
+                Ok((path, Some(file)))
             }
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn at(path: &Path, error: &io::Error) -> io::Error {

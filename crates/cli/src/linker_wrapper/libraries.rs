@@ -3,26 +3,28 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use offload_link::Inputs;
-
 use super::options::{Line, Meaning};
+use super::sources::{Input, Sources};
 use crate::input;
+use crate::opened::Opened;
+use crate::payload::at;
 
 /// Reads the device code of all inputs and libraries, in their order.
-pub(super) fn read(line: &Line) -> Result<Inputs<'static>, io::Error> {
+pub(super) fn read(line: &Line, threads: NonZeroUsize) -> io::Result<Sources> {
     let directories = directories(line);
-    let mut inputs = Inputs::new();
-    inputs.whole_archive(line.all(Meaning::AlwaysWholeArchive).next().is_some());
+    let mut inputs = Vec::new();
+    let mut is_whole = line.all(Meaning::AlwaysWholeArchive).next().is_some();
     for argument in &line.host {
         let path = match argument.meaning {
             Meaning::WholeArchive => {
-                inputs.whole_archive(true);
+                is_whole = true;
                 continue;
             }
             Meaning::NoWholeArchive => {
-                inputs.whole_archive(false);
+                is_whole = false;
                 continue;
             }
             Meaning::Library => find(&argument.value, &directories).ok_or_else(|| {
@@ -32,22 +34,19 @@ pub(super) fn read(line: &Line) -> Result<Inputs<'static>, io::Error> {
             Meaning::Input => PathBuf::from(&argument.value),
             _ => continue,
         };
-        read_file(&mut inputs, &path)?;
+        inputs.push(Input { path, is_whole });
     }
-    Ok(inputs)
+    Sources::read(threads, &inputs, open)
 }
 
-/// Reads the device code of a file; missing files and directories are the host linker's business.
-fn read_file(inputs: &mut Inputs<'static>, path: &Path) -> io::Result<()> {
-    let is_file = path.metadata().is_ok_and(|found| found.is_file());
-    if !is_file {
-        return Ok(());
+/// Opens an input. Missing files and directories are the host linker's business.
+fn open(path: &Path) -> io::Result<Option<Opened>> {
+    match path.metadata() {
+        Ok(found) if found.is_file() => {
+            Opened::regular(path).map(Some).map_err(|error| at(path, &error))
+        }
+        _ => Ok(None),
     }
-    let name = path.display().to_string();
-    let file = File::open(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("'{name}': {error}")))?;
-    inputs.read(&name, file, |member| input::open_thin_member(path, member))?;
-    Ok(())
 }
 
 /// Returns whether a file is an archive or a shared library.

@@ -9,6 +9,7 @@ mod options;
 mod override_image;
 pub(crate) mod programs;
 mod relocatable;
+pub(crate) mod sources;
 mod trace;
 
 use std::ffi::{OsStr, OsString};
@@ -28,6 +29,7 @@ use clang::Clang;
 use files::Files;
 use options::{Line, Meaning};
 use programs::{Call, Programs, file_name};
+use sources::Sources;
 use trace::Trace;
 
 pub(crate) use help::TOOL;
@@ -142,16 +144,18 @@ impl Run<'_> {
     /// Links the device code of all inputs.
     fn link_devices(&mut self, jobs: NonZeroUsize) -> io::Result<Linked> {
         let line = self.line;
-        let inputs = self.trace.step("ExtractDeviceCode", || libraries::read(line))?;
+        let Sources { inputs, files: sources } =
+            self.trace.step("ExtractDeviceCode", || libraries::read(line, jobs))?;
         let wanted = line.values("should-extract").map(|value| value.to_string_lossy());
         let wanted: Vec<_> = wanted
             .flat_map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>())
             .collect();
         let plan = Plan::new(&inputs, &PlanOptions::default().with_should_extract(wanted))?;
         let mut clang = Clang {
-            options: clang_options(line),
+            options: clang_options(line, &plan),
             programs: self.programs,
-            files: &mut self.files,
+            files: &self.files,
+            sources: &sources,
             output: self.output.clone(),
             jobs,
             images: Vec::new(),
@@ -312,11 +316,11 @@ impl Run<'_> {
             let mut bitcode = Vec::new();
             let layout = module.bitcode().map_err(io::Error::other)?;
             layout.write_to(&mut bitcode, containers.iter().copied())?;
-            self.files.write(&start, ".bc", &bitcode)?;
+            self.files.write_bytes(&start, ".bc", &bitcode)?;
         }
         let object = self.trace.step("Compile module", || registration.object())?;
         let end = if cfg!(windows) { ".obj" } else { ".o" };
-        self.files.write(&start, end, &object)
+        self.files.write_bytes(&start, end, &object)
     }
 }
 
@@ -337,7 +341,8 @@ fn host_arguments(line: &Line, objects: &[OsString]) -> Vec<OsString> {
     words
 }
 
-fn clang_options(line: &Line) -> ClangOptions {
+fn clang_options(line: &Line, plan: &Plan<'_>) -> ClangOptions {
+    let is_for_cpu = plan.groups().iter().any(|group| group.target().is_cpu());
     let arguments = |name| {
         let values = line.values(name).map(|value| match value.to_str() {
             Some(text) => ClangOptions::argument(text),
@@ -352,7 +357,7 @@ fn clang_options(line: &Line) -> ClangOptions {
         mllvm_options: line.values("mllvm").cloned().collect(),
         linker_arguments: arguments("device-linker"),
         compiler_arguments: arguments("device-compiler"),
-        host_arguments: cpu_arguments(line),
+        host_arguments: if is_for_cpu { cpu_arguments(line) } else { Vec::new() },
         save_temps: line.has("save-temps"),
         save_temps_on_cpu: linker.ends_with("lld"),
         emit_bitcode: line.has("embed-bitcode"),

@@ -303,7 +303,7 @@ impl Builder {
         U::links().iter().map(file).collect()
     }
 
-    fn link_step<U: Units>(&self, link: &Link<U>) -> Step {
+    pub fn link_step<U: Units>(&self, link: &Link<U>) -> Step {
         let clang = llvm("clang++").to_str().unwrap().to_owned();
         let linker = match link.linker {
             Linker::Bfd => "/usr/bin/ld.bfd".to_owned(),

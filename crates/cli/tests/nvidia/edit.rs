@@ -22,7 +22,7 @@ use crate::edit_rig::zoo::{Linked, Shape, Units as _, World};
 use crate::edit_rig::{Complaints, command, each, memory, must, said, settle, tool};
 
 /// The files, and what they are like before edits.
-static RIG: LazyLock<Rig<Fatbinary>> = LazyLock::new(Rig::new);
+pub(crate) static RIG: LazyLock<Rig<Fatbinary>> = LazyLock::new(Rig::new);
 
 /// The units of a file.
 fn units(file: &Linked) -> Units {

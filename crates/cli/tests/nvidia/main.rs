@@ -16,3 +16,4 @@ mod common;
 mod edit_rig;
 
 mod edit;
+mod link;

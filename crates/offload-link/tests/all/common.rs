@@ -76,7 +76,7 @@ impl DeviceLinker for Join {
     type Error = Infallible;
 
     fn link(&mut self, group: &Group<'_>) -> Result<Vec<u8>, Infallible> {
-        let inputs = group.inputs().iter().map(|input| input.code().bytes());
+        let inputs = group.inputs().iter().map(|input| input.code().bytes().unwrap());
         Ok(inputs.collect::<Vec<_>>().join(&b'+'))
     }
 }

@@ -7,6 +7,7 @@ mod cuda;
 mod inputs;
 mod kernels;
 mod libraries;
+mod link;
 mod packages;
 mod packs;
 mod start;
@@ -64,6 +65,8 @@ const ARCHIVE: u64 = archives::MEMBER;
 const COPIED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, 128 * MIB, GIB, 2 * GIB];
 const COMPRESSED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, TEN_GPUS, 2 * GIB];
 const WRAPPED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, LIBRARY, GIB, 2 * GIB];
+/// 11 KiB and 64 KiB of code for each of four GPUs in 200 objects.
+const LINKED: &[u64] = &[800 * 11 * KIB, 800 * 64 * KIB];
 const EDITED: &[u64] = &[64 * KIB, MIB, 16 * MIB, LIBRARY, GIB];
 const CUDA: &[u64] = &[MIB, 16 * MIB, LIBRARY, CUDA_LIBRARY];
 
@@ -180,6 +183,14 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         space: 4,
         llvm_memory: 12,
         run: wrapping::object,
+    },
+    Operation {
+        name: "link",
+        about: "200 objects with code for four GPUs linked, all but the work of compiler and linker (clang-linker-wrapper)",
+        sizes: LINKED,
+        space: 3,
+        llvm_memory: 3,
+        run: link::link,
     },
     Operation {
         name: "thin",
