@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::directory::Directory;
@@ -37,15 +38,25 @@ struct Names {
 struct Name {
     directory: Arc<Directory>,
     name: OsString,
-    is_directory: bool,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    File,
+    /// Removed if it is empty: others may have put something into it.
+    Directory,
+    /// The path of a directory that nobody else puts anything into.
+    Tree(PathBuf),
 }
 
 impl Name {
     fn remove(&self) {
-        // Somebody else may have removed it, or put something into the directory.
-        let _ = match self.is_directory {
-            true => self.directory.remove_directory(&self.name),
-            false => self.directory.remove(&self.name),
+        // Somebody else may have removed it.
+        let _ = match &self.kind {
+            Kind::File => self.directory.remove(&self.name),
+            Kind::Directory => self.directory.remove_directory(&self.name),
+            Kind::Tree(path) => fs::remove_dir_all(path),
         };
     }
 }
@@ -56,33 +67,19 @@ impl Temporary {
         Temporary::with_free_name(directory, |name| directory.create(name, mode))
     }
 
-    /// Makes a file for this user alone, whose name starts and ends like this: for other programs, which are told its
-    /// name.
-    pub(crate) fn named_file(
-        directory: &Arc<Directory>,
-        start: &OsStr,
-        end: &str,
-    ) -> io::Result<(Self, File)> {
-        let name = |random| with_digits(start, random, end);
-        Temporary::with_name(directory, name, false, |name| directory.create(name, 0o600))
-    }
-
-    /// Makes a directory for this user alone, whose name starts like this.
-    pub(crate) fn named_directory(
-        directory: &Arc<Directory>,
-        start: &OsStr,
-    ) -> io::Result<(Self, Directory)> {
+    /// Makes a directory for this user alone in another, with a name that starts like this. It is removed with all that is
+    /// in it.
+    pub(crate) fn tree(parent: &Path, start: &OsStr) -> io::Result<(Self, PathBuf, Directory)> {
+        let outer = Arc::new(Directory::open(parent)?);
         let name = |random| with_digits(start, random, "");
+        let kind = |name: &OsStr| Kind::Tree(parent.join(name));
         let make = |name: &OsStr| {
-            directory.make(name, 0o700)?;
-            directory.enter(name)
+            outer.make(name, 0o700)?;
+            outer.enter(name)
         };
-        Temporary::with_name(directory, name, true, make)
-    }
-
-    /// Returns its name in the directory.
-    pub(crate) fn name(&self) -> &OsStr {
-        &self.name
+        let (made, directory) = Temporary::with_name(&outer, name, kind, make)?;
+        let path = parent.join(&made.name);
+        Ok((made, path, directory))
     }
 
     /// Gives a file without a name one that is free.
@@ -94,7 +91,8 @@ impl Temporary {
     /// Makes a directory.
     pub(crate) fn directory(directory: &Arc<Directory>, name: &OsStr) -> io::Result<Self> {
         let make = |name: &OsStr| directory.make(name, 0o777);
-        Temporary::make(directory, name.to_owned(), true, make).map(|(temporary, ())| temporary)
+        Temporary::make(directory, name.to_owned(), Kind::Directory, make)
+            .map(|(temporary, ())| temporary)
     }
 
     fn with_free_name<T>(
@@ -102,21 +100,22 @@ impl Temporary {
         make: impl Fn(&OsStr) -> io::Result<T>,
     ) -> io::Result<(Self, T)> {
         let name = |random| OsString::from(format!(".offload-{random:016x}"));
-        Temporary::with_name(directory, name, false, make)
+        Temporary::with_name(directory, name, |_| Kind::File, make)
     }
 
     /// Makes a file or directory with the first free name of those that random numbers have.
     fn with_name<T>(
         directory: &Arc<Directory>,
         name: impl Fn(u64) -> OsString,
-        is_directory: bool,
+        kind: impl Fn(&OsStr) -> Kind,
         make: impl Fn(&OsStr) -> io::Result<T>,
     ) -> io::Result<(Self, T)> {
         const TRIES: u32 = 100;
         let mut made = Err(io::ErrorKind::AlreadyExists.into());
         for _ in 0..TRIES {
             let name = name(RandomState::new().hash_one(0));
-            made = Temporary::make(directory, name, is_directory, &make);
+            let kind = kind(&name);
+            made = Temporary::make(directory, name, kind, &make);
             if made.as_ref().err().map(io::Error::kind) != Some(io::ErrorKind::AlreadyExists) {
                 break;
             }
@@ -127,7 +126,7 @@ impl Temporary {
     fn make<T>(
         directory: &Arc<Directory>,
         name: OsString,
-        is_directory: bool,
+        kind: Kind,
         make: impl FnOnce(&OsStr) -> io::Result<T>,
     ) -> io::Result<(Self, T)> {
         #[cfg(unix)]
@@ -137,7 +136,7 @@ impl Temporary {
         let number = names.next;
         names.next += 1;
         let directory = Arc::clone(directory);
-        let entry = Name { directory: Arc::clone(&directory), name: name.clone(), is_directory };
+        let entry = Name { directory: Arc::clone(&directory), name: name.clone(), kind };
         names.names.insert(number, entry);
         Ok((Temporary { number, directory, name }, made))
     }

@@ -11,6 +11,7 @@ use fat_object::{
     Visitor,
 };
 use offload_binary::{ImageKind, OffloadKind};
+use twox_hash::XxHash3_128;
 
 use crate::error::{Error, ErrorKind};
 use crate::target::LinkTarget;
@@ -39,11 +40,11 @@ pub struct DeviceCode<'d> {
 }
 
 /// The place of device code.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum Place<'d> {
     Memory(Cow<'d, [u8]>),
-    /// A range of the input's file.
-    File(Range<u64>),
+    /// A range of the input's file, and a hash of the code if it is that of a member.
+    File(Range<u64>, Option<u128>),
 }
 
 /// The sections that compilers store device code in start with this.
@@ -233,7 +234,7 @@ impl DeviceCode<'_> {
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.place {
             Place::Memory(bytes) => Some(bytes),
-            Place::File(_) => None,
+            Place::File(..) => None,
         }
     }
 
@@ -244,7 +245,7 @@ impl DeviceCode<'_> {
     pub fn range(&self) -> Option<Range<u64>> {
         match &self.place {
             Place::Memory(_) => None,
-            Place::File(range) => Some(range.clone()),
+            Place::File(range, _) => Some(range.clone()),
         }
     }
 
@@ -253,20 +254,24 @@ impl DeviceCode<'_> {
     pub fn size(&self) -> u64 {
         match &self.place {
             Place::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-            Place::File(range) => range.end - range.start,
+            Place::File(range, _) => range.end - range.start,
         }
     }
 
-    /// Returns whether the other code is the same member of an archive that is named twice; of archives in memory, also
-    /// whether it is that of a copy.
+    /// Returns whether the other code is the same member of an archive that is named twice, or of a copy of it.
     pub(crate) fn is_same_member(&self, other: &DeviceCode<'_>) -> bool {
         self.input != other.input
             && self.member.is_some()
             && self.member == other.member
             && self.target == other.target
             && self.offload_kind == other.offload_kind
-            && self.place == other.place
-            && (self.file == other.file || self.range().is_none())
+            && match (&self.place, &other.place) {
+                (Place::Memory(a), Place::Memory(b)) => a == b,
+                (Place::File(a, Some(hash)), Place::File(b, Some(other))) => {
+                    hash == other && a.end - a.start == b.end - b.start
+                }
+                _ => false,
+            }
     }
 }
 
@@ -324,6 +329,17 @@ fn stored_range(info: &ImageInfo) -> Option<Range<u64>> {
     Some(start..start.checked_add(size)?)
 }
 
+fn hash(mut reader: impl Read) -> io::Result<u128> {
+    let mut hash = XxHash3_128::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match reader.read(&mut buffer)? {
+            0 => return Ok(hash.finish_128()),
+            read => hash.write(buffer.get(..read).unwrap_or_default()),
+        }
+    }
+}
+
 type Open<'c> = dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>> + 'c;
 
 /// Takes the images out of the sections that compilers put offload binaries into.
@@ -351,16 +367,20 @@ impl Visitor for Collector<'_, '_> {
         let info = image.info();
         let Some(entry) = info.offload_binary_entry() else { return Ok(()) };
         let text = |key| String::from_utf8_lossy(entry.get(key).unwrap_or_default()).into_owned();
+        let target = LinkTarget::new(text("triple"), text("arch"));
+        let (offload_kind, image_kind) = (entry.offload_kind().current(), entry.image_kind());
         let mut steps = info.path().iter().rev();
         let member = steps.find(|step| step.kind() == ContainerKind::Member);
         let member = member.map(|step| step.name().to_owned());
-        let place = match self.bytes {
-            Some(bytes) => info.bytes_in(bytes).map(|bytes| Place::Memory(Cow::Borrowed(bytes))),
-            None => stored_range(info).map(Place::File),
-        };
-        let place = match place {
-            Some(place) => place,
-            None => {
+        let lent = self.bytes.and_then(|bytes| info.bytes_in(bytes));
+        let range = stored_range(info).filter(|_| self.bytes.is_none());
+        let place = match (lent, range) {
+            (Some(bytes), _) => Place::Memory(Cow::Borrowed(bytes)),
+            (None, Some(range)) => {
+                let hash = member.as_ref().map(|_| hash(image.reader())).transpose()?;
+                Place::File(range, hash)
+            }
+            (None, None) => {
                 let mut bytes = Vec::new();
                 image.reader().read_to_end(&mut bytes)?;
                 Place::Memory(Cow::Owned(bytes))
@@ -372,9 +392,9 @@ impl Visitor for Collector<'_, '_> {
             file: Arc::clone(&self.file),
             is_lazy: self.is_lazy && member.is_some(),
             member,
-            target: LinkTarget::new(text("triple"), text("arch")),
-            offload_kind: entry.offload_kind().current(),
-            image_kind: entry.image_kind(),
+            target,
+            offload_kind,
+            image_kind,
             place,
         });
         Ok(())

@@ -1,6 +1,7 @@
 //! Files between the steps: temporary ones, or in the working directory with `--save-temps`.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -8,16 +9,16 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use crate::directory::Directory;
+use crate::parallel;
 use crate::report::reason;
 use crate::temporary::{Temporary, with_digits};
 
 /// Makes files for the steps, on any thread. Temporary ones are removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Files {
-    // Removed before their directory.
-    temporaries: Mutex<Vec<Temporary>>,
     place: Place,
     is_dry: bool,
 }
@@ -33,24 +34,55 @@ enum Place {
 /// A temporary directory of this run: files get names fast there, however many others leave theirs in the system's.
 #[derive(Debug)]
 struct Private {
-    directory: Arc<Directory>,
     path: PathBuf,
-    /// Removes it.
+    directory: Directory,
+    names: Mutex<Vec<OsString>>,
+    /// Removes it, and what other programs left there.
     _made: Temporary,
 }
 
 impl Private {
     fn new() -> io::Result<Self> {
         let parent = std::env::temp_dir();
-        let make = || {
-            let outer = Arc::new(Directory::open(&parent)?);
-            Temporary::named_directory(&outer, OsStr::new(super::NAME))
+        let made = Temporary::tree(&parent, OsStr::new(super::NAME));
+        let (made, path, directory) = made.map_err(|error| at(&parent, &error))?;
+        Ok(Private { path, directory, names: Mutex::default(), _made: made })
+    }
+
+    /// Makes a file whose name starts and ends like this.
+    fn make(&self, start: &OsStr, end: &str) -> io::Result<(PathBuf, File)> {
+        let name = {
+            let mut names = lock(&self.names);
+            let number = u64::try_from(names.len()).unwrap_or(u64::MAX);
+            let name = with_digits(start, number, end);
+            names.push(name.clone());
+            name
         };
-        let (made, directory) = make().map_err(|error| at(&parent, &error))?;
-        let path = parent.join(made.name());
-        Ok(Private { directory: Arc::new(directory), path, _made: made })
+        let path = self.path.join(&name);
+        match self.directory.create(&name, 0o600) {
+            Ok(file) => Ok((path, file)),
+            Err(error) => Err(at(&path, &error)),
+        }
     }
 }
+
+impl Drop for Private {
+    /// Removes many files faster than one after the other.
+    fn drop(&mut self) {
+        let names = std::mem::take(&mut *lock(&self.names));
+        let some: Vec<_> = names.chunks(MANY).collect();
+        if let [_, _, ..] = some[..] {
+            let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+            let remove = |names: &&[OsString]| {
+                names.iter().for_each(|name| drop(self.directory.remove(name)));
+            };
+            let _ = parallel::in_order(threads, &some, remove, |_, ()| Ok::<_, Infallible>(()));
+        }
+    }
+}
+
+/// Files that take longer to remove than it takes to start a thread.
+const MANY: usize = 50;
 
 impl Files {
     /// In a dry run, files have names only.
@@ -59,7 +91,7 @@ impl Files {
             true => Place::Here(Mutex::default()),
             false => Place::Temporary(Mutex::default()),
         };
-        Files { temporaries: Mutex::default(), place, is_dry }
+        Files { place, is_dry }
     }
 
     /// Returns how many threads may make files: files that are saved get their names in order.
@@ -135,10 +167,7 @@ impl Files {
                         None => Arc::clone(made.insert(Arc::new(Private::new()?))),
                     }
                 };
-                let made = Temporary::named_file(&private.directory, &start, end);
-                let (temporary, file) = made.map_err(|error| at(&private.path, &error))?;
-                let path = private.path.join(temporary.name());
-                lock(&self.temporaries).push(temporary);
+                let (path, file) = private.make(&start, end)?;
                 Ok((path, Some(file)))
             }
         }

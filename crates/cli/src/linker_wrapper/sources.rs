@@ -2,7 +2,7 @@
 
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use offload_link::Inputs;
 
@@ -57,9 +57,7 @@ impl Sources {
 
     fn search(&mut self, input: &Input, opened: Opened) -> io::Result<()> {
         let path = &input.path;
-        // An archive that is named twice has one name.
-        let is_step = |component: &Component<'_>| *component != Component::CurDir;
-        let name = input::display(&path.components().filter(is_step).collect::<PathBuf>());
+        let name = input::display(path);
         let open = |member: &[u8]| input::open_thin_member(path, member);
         self.inputs.whole_archive(input.is_whole);
         match Positioned::shares() {

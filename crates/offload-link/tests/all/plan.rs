@@ -1,9 +1,11 @@
 //! Images to link, and the code that goes into them.
 
+use std::io::{self, Cursor};
+
 use offload_binary::OffloadKind;
 use offload_link::{ErrorKind, Fit, Inputs, Plan, PlanOptions};
 
-use crate::common::{AMD, HOST, archive, hip, package, planned};
+use crate::common::{self, AMD, HOST, archive, hip, package, planned};
 
 #[test]
 fn objects_demand_images_in_their_order() {
@@ -61,6 +63,23 @@ fn a_member_is_linked_once() {
     assert_eq!(left, ["l(x.o) gfx90a: the same member was taken before"; 2]);
     // Objects are the linker's business.
     assert_eq!(planned(&[("a", &object), ("a", &object)], &[]).0, ["gfx90a: a a"]);
+    // A copy of a library that is a file, and one with other code in a member of the same name.
+    let mut other = x.clone();
+    let at = other.windows(6).rposition(|bytes| bytes == b"gfx90a").unwrap();
+    other[at] ^= 1;
+    let mut inputs = Inputs::new();
+    for (name, bytes) in [
+        ("a", &object),
+        ("l", &library),
+        ("copy", &library),
+        ("other", &archive(&[("x.o", &other)])),
+    ] {
+        inputs.read(name, Cursor::new(bytes), |_| Err(io::ErrorKind::NotFound.into())).unwrap();
+    }
+    let plan = Plan::new(&inputs, &PlanOptions::default()).unwrap();
+    assert_eq!(common::images(&plan), ["gfx90a: a l(x.o) l(x.o) other(x.o)"]);
+    let left: Vec<_> = plan.left_out().iter().map(|left| left.code().to_string()).collect();
+    assert_eq!(left, ["copy(x.o)", "copy(x.o)"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The offload link step with stand-ins for the compiler and the host linker: what is measured is the work of the tool.
+//! The offload link step without the work of the compiler and the host linker, which do nothing.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use object_edit::NewSections;
-use offload_benches::llvm;
+use offload_benches::{llvm, run};
 use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
 
 use super::Operation;
@@ -19,10 +19,11 @@ const TOOL: &str = "clang-linker-wrapper";
 const GPUS: [&str; 4] = ["gfx906", "gfx90a", "gfx942", "gfx1100"];
 const OBJECTS: u64 = 200;
 
-/// `clang --no-default-config -o IMAGE ...`
-const CLANG: &str = "#!/bin/sh\nprintf image >\"$3\"\n";
-/// `ld -o PROGRAM REGISTRATION ...`
+/// Links `clang --no-default-config -o IMAGE ... INPUT...`: the image is what the inputs are.
+const CLANG: &str = "#!/bin/sh\nimage=$3\nfor word; do case $word in *.o) cat \"$word\" >>\"$image\";; esac; done\n";
+/// Links `ld -o PROGRAM REGISTRATION ...`: the program is the object that registers the images.
 const LINKER: &str = "#!/bin/sh\nexec cp \"$3\" \"$2\"\n";
+const NOTHING: &str = "/bin/true";
 
 /// Objects with code for four GPUs each, linked.
 pub(super) fn link(
@@ -30,32 +31,41 @@ pub(super) fn link(
     operation: &Operation,
     size: u64,
 ) -> Result<(), Box<dyn Error>> {
-    let linker = bench.path("linker");
-    script(&linker, LINKER)?;
+    let object = object(bench, size / OBJECTS / GPUS.len() as u64)?;
     let mut args: Vec<OsString> =
         vec!["--host-triple=x86_64-unknown-linux-gnu".into(), "-o".into()];
     args.push(bench.path("out").into());
-    let mut path = OsString::from("--linker-path=");
-    path.push(&linker);
-    args.push(path);
-    let object = object(bench, size / OBJECTS / GPUS.len() as u64)?;
+    let mut linker = OsString::from("--linker-path=");
+    linker.push(bench.path("linker"));
+    args.push(linker);
     for number in 0..OBJECTS {
         let path = bench.path(&format!("unit{number}.o"));
         fs::write(&path, &object)?;
         args.push(path.into());
     }
+    script(&bench.path("linker"), LINKER)?;
     let tools = [(Who::Ours, TOOL, Some(bench.ours(TOOL))), (Who::Llvm, "LLVM 22's", llvm(TOOL))];
-    let mut commands = Vec::new();
+    let (mut commands, mut bundles) = (Vec::new(), Vec::new());
     for (who, name, tool) in tools {
         let program = match tool {
-            Some(tool) => beside_clang(&bench.path(&format!("{who:?}")), &tool)?,
+            Some(tool) => {
+                let place = bench.path(&format!("{who:?}"));
+                let program = beside_clang(&place, &tool)?;
+                run(&program, &args)?;
+                bundles.extend(bundle(&bench.path("out"), &bench.path("bundle"))?);
+                nothing(&program.with_file_name("clang"))?;
+                program
+            }
             None => PathBuf::new(),
         };
         commands.push(Command { who, name: name.to_owned(), program, args: args.clone() });
     }
-    let result = bench.compare(operation, "", size, commands, |bench, _| {
-        bundle(&bench.path("out"), &bench.path("bundle"))
-    })?;
+    bundles.dedup();
+    if bundles.len() > 1 {
+        return Err("the programs register other images".into());
+    }
+    nothing(&bench.path("linker"))?;
+    let result = bench.compare(operation, "", size, commands, |_, _| Ok(None))?;
     let llvm = result.of(Who::Llvm).map(Figures::memory);
     let ours = result.ours().map(Figures::memory);
     let (time, memory) = (result.faster_than(Who::Llvm), ours.zip(llvm).map(|(a, b)| a / b));
@@ -106,6 +116,12 @@ fn beside_clang(place: &Path, tool: &Path) -> Result<PathBuf, Box<dyn Error>> {
 fn script(path: &Path, text: &str) -> Result<(), Box<dyn Error>> {
     fs::write(path, text)?;
     Ok(fs::set_permissions(path, Permissions::from_mode(0o755))?)
+}
+
+/// Has a program do nothing.
+fn nothing(program: &Path) -> Result<(), Box<dyn Error>> {
+    fs::remove_file(program)?;
+    Ok(symlink(NOTHING, program)?)
 }
 
 /// A hash of the bundle that the program registers.
