@@ -70,6 +70,15 @@ impl<I> Default for Parts<I> {
     }
 }
 
+impl<I> From<Vec<u8>> for Parts<I> {
+    /// Returns an output that is these bytes.
+    fn from(bytes: Vec<u8>) -> Self {
+        let mut parts = Self::new();
+        parts.push_vec(bytes);
+        parts
+    }
+}
+
 impl<I: PartialEq> PartialEq for Parts<I> {
     fn eq(&self, other: &Self) -> bool {
         self.ends == other.ends && self.iter().eq(other.iter())

@@ -18,7 +18,7 @@ use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::payload::Payload;
 use crate::style::{HEADING, TARGET, printable};
-use crate::{Outcome, bundler, input, json, report, style, wrapper};
+use crate::{Outcome, bundler, input, json, linker_wrapper, report, style, wrapper};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -128,18 +128,19 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
         sources,
         output: output.as_os_str().to_owned(),
         jobs: args.threads.count(),
+        compresses: args.compress,
         images: Vec::new(),
     };
     let images = plan.link(&mut clang)?;
     let host = args.host_triple.clone().unwrap_or_else(wrapper::host_triple);
     let options =
         RegisterOptions::new(host).with_compression(bundler::compression(args.compress, None));
-    let object = images.object(&options)?;
+    let object = images.object_parts(&options)?;
     let object = object.ok_or_else(|| {
         io::Error::other("no image has a programming model: expected openmp, hip or cuda")
     })?;
     let mut outputs = Outputs::default();
-    outputs.write_or_print(output, |file| file.write_all(&object))?;
+    outputs.write_or_print(output, |file| linker_wrapper::write(&object, &clang.images, file))?;
     outputs.commit()
 }
 

@@ -1,7 +1,9 @@
 //! Linked images.
 
+use byte_parts::{Part, Parts};
 use offload_binary::{ImageKind, OffloadKind};
 
+use crate::error::{Error, ErrorKind};
 use crate::plan::{Group, Plan};
 use crate::target::LinkTarget;
 
@@ -10,19 +12,20 @@ pub trait DeviceLinker {
     /// The error of a link.
     type Error;
 
-    /// Links the inputs of one image.
+    /// Links the inputs of one image. The image is bytes in memory, `bytes.into()`, or a range of something that the caller
+    /// numbers, such as a file: [`Parts::from_input`].
     ///
     /// # Errors
     ///
     /// The linker's own.
-    fn link(&mut self, group: &Group<'_>) -> Result<Vec<u8>, Self::Error>;
+    fn link(&mut self, group: &Group<'_>) -> Result<Parts, Self::Error>;
 
     /// Links all images; by default one after the other. There is one result for each group, in their order.
     ///
     /// # Errors
     ///
     /// The first error of a link.
-    fn link_all(&mut self, groups: &[Group<'_>]) -> Result<Vec<Vec<u8>>, Self::Error> {
+    fn link_all(&mut self, groups: &[Group<'_>]) -> Result<Vec<Parts>, Self::Error> {
         groups.iter().map(|group| self.link(group)).collect()
     }
 }
@@ -42,8 +45,17 @@ pub struct LinkedImage {
     pub kinds: Vec<OffloadKind>,
     /// Kind of the image: an object, or bitcode that the runtime compiles.
     pub image_kind: ImageKind,
-    /// The image.
-    pub bytes: Vec<u8>,
+    /// The image: bytes, and ranges of what the caller numbers.
+    pub parts: Parts,
+}
+
+/// Returns the bytes of something that has to be in memory.
+pub(crate) fn in_memory(parts: &Parts, what: &str) -> Result<Vec<u8>, Error> {
+    if parts.iter().any(|part| matches!(part, Part::Input(..))) {
+        let text = format!("{what}: expected in memory as a whole");
+        return Err(Error::new(ErrorKind::Container, text));
+    }
+    parts.to_vec(|_| &[]).map_err(|error| Error::of(ErrorKind::Container, what, error))
 }
 
 impl Plan<'_> {
@@ -54,11 +66,11 @@ impl Plan<'_> {
     /// The linker's own.
     pub fn link<L: DeviceLinker>(&self, linker: &mut L) -> Result<Images, L::Error> {
         let linked = linker.link_all(self.groups())?;
-        let images = self.groups().iter().zip(linked).map(|(group, bytes)| LinkedImage {
+        let images = self.groups().iter().zip(linked).map(|(group, parts)| LinkedImage {
             target: group.target().clone(),
             kinds: group.kinds().to_vec(),
             image_kind: ImageKind::OBJECT,
-            bytes,
+            parts,
         });
         Ok(images.collect())
     }

@@ -14,7 +14,7 @@
 //! ```
 //! use std::convert::Infallible;
 //!
-//! use offload_link::{DeviceLinker, Group, Inputs, Plan, PlanOptions, RegisterOptions};
+//! use offload_link::{DeviceLinker, Group, Inputs, Parts, Plan, PlanOptions, RegisterOptions};
 //!
 //! /// Takes the only input of an image for the image. A real one calls a linker.
 //! struct First;
@@ -22,8 +22,9 @@
 //! impl DeviceLinker for First {
 //!     type Error = Infallible;
 //!
-//!     fn link(&mut self, group: &Group<'_>) -> Result<Vec<u8>, Infallible> {
-//!         Ok(group.inputs().first().map_or(Vec::new(), |input| input.code().bytes().unwrap_or_default().to_vec()))
+//!     fn link(&mut self, group: &Group<'_>) -> Result<Parts, Infallible> {
+//!         let code = group.inputs().first().and_then(|input| input.code().bytes());
+//!         Ok(code.unwrap_or_default().to_vec().into())
 //!     }
 //! }
 //!
@@ -61,8 +62,9 @@
 //! # Bounds
 //!
 //! Inputs are walked by [`fat_object`], which checks every bound. Code of inputs in memory is borrowed; code from
-//! streams, from thin archives, bitcode and compressed offload binaries is copied. Linked images and their containers
-//! are in memory.
+//! files stays there, as long as it is stored as it is; that of thin archives, bitcode and compressed offload binaries is
+//! copied. A linked image is a list of parts, bytes or ranges of files of yours, and so are bundles, offload binaries and
+//! objects made of them: nothing but tables is in memory. Compressed bundles, fatbinaries and images of SYCL are.
 //!
 //! # Errors
 //!
@@ -70,7 +72,7 @@
 //!
 //! # Other crates in this API
 //!
-//! Kinds are those of [`offload_binary`], registration code is that of [`wrapper_ir`], compression that of [`ccob`],
+//! Lists of parts are those of [`byte_parts`], kinds those of [`offload_binary`], registration code is that of [`wrapper_ir`], compression that of [`ccob`],
 //! readers of thin members are [`fat_object::ReadSeek`]. Add these crates to your dependencies to name their types.
 //!
 //! # Features and stability
@@ -94,6 +96,7 @@ mod plan;
 mod register;
 mod target;
 
+pub use byte_parts::Parts;
 pub use clang::{ClangOptions, LinkFiles};
 pub use error::{Error, ErrorKind};
 pub use images::{DeviceLinker, Images, LinkedImage};

@@ -1,6 +1,7 @@
 //! From linked images to objects that register them: each runtime wants its images in a container of its own.
 
 use bundle_format::{EntryId, HIP_ALIGN};
+use byte_parts::{Layout, Part, Parts};
 use ccob::WriteOptions;
 use nv_fatbin::{Architecture, Flags, NewEntry, NewFatbin};
 use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
@@ -8,7 +9,7 @@ use target_id::Triple;
 use wrapper_ir::{Abi, Image, Module, Target, Wrapper};
 
 use crate::error::{Error, ErrorKind};
-use crate::images::{Images, LinkedImage};
+use crate::images::{Images, LinkedImage, in_memory};
 
 /// Options of registration code.
 #[derive(Clone, Debug)]
@@ -23,7 +24,7 @@ pub struct RegisterOptions {
 #[derive(Debug)]
 pub struct Registration {
     kind: OffloadKind,
-    containers: Vec<Vec<u8>>,
+    containers: Vec<Parts>,
     module: Module,
 }
 
@@ -75,12 +76,23 @@ impl Images {
         self.kinds().into_iter().map(register).collect()
     }
 
-    /// Returns one object that registers the images of all programming models; `None` without images.
+    /// Returns one object that registers the images of all programming models; `None` without images. It is in memory,
+    /// as the images must be: others have [`object_parts`](Self::object_parts).
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Container`] and [`ErrorKind::Registration`].
     pub fn object(&self, options: &RegisterOptions) -> Result<Option<Vec<u8>>, Error> {
+        let parts = self.object_parts(options)?;
+        parts.map(|parts| in_memory(&parts, "images")).transpose()
+    }
+
+    /// Returns the same object as a list of parts, for images that are not in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`object`](Self::object); compressed bundles, fatbinaries and the images of SYCL are made in memory.
+    pub fn object_parts(&self, options: &RegisterOptions) -> Result<Option<Parts>, Error> {
         let mut registrations = self.register(options)?.into_iter();
         let Some(mut all) = registrations.next() else { return Ok(None) };
         for other in registrations {
@@ -103,16 +115,25 @@ impl Registration {
     /// [`ErrorKind::Registration`] where there is no such code for the kind, the number of containers or the host.
     pub fn new(
         kind: OffloadKind,
-        containers: Vec<Vec<u8>>,
+        containers: Vec<Parts>,
         options: &RegisterOptions,
     ) -> Result<Self, Error> {
         let failed = |error| Error::of(ErrorKind::Registration, "registration code", error);
         let host = Target::new(&options.host_triple).map_err(failed)?;
-        let module = Wrapper::new(kind, options.abi, host)
-            .images(containers.iter().map(|bytes| Image::from_bytes(bytes)))
-            .relocatable(options.relocatable)
-            .module()
-            .map_err(failed)?;
+        let mut heads: Vec<_> = containers.iter().map(|parts| head(parts, HEAD)).collect();
+        let module = loop {
+            let images = containers.iter().zip(&heads);
+            let images = images.map(|(parts, head)| Image::new(parts.size(), &head[..]));
+            let module = Wrapper::new(kind, options.abi, host.clone())
+                .images(images)
+                .relocatable(options.relocatable)
+                .module();
+            match module {
+                Ok(module) => break module,
+                Err(error) if read_more(&error, &containers, &mut heads) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        };
         Ok(Registration { kind, containers, module })
     }
 
@@ -122,9 +143,9 @@ impl Registration {
         self.kind
     }
 
-    /// Returns the containers.
+    /// Returns the containers. Their inputs are those of the images.
     #[must_use]
-    pub fn containers(&self) -> &[Vec<u8>] {
+    pub fn containers(&self) -> &[Parts] {
         &self.containers
     }
 
@@ -134,34 +155,83 @@ impl Registration {
         &self.module
     }
 
-    /// Returns an object with the code and the containers.
+    /// Returns the code and the containers as LLVM bitcode. Its inputs are those of the images.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Registration`] where containers are too large for bitcode.
+    pub fn bitcode(&self) -> Result<Parts, Error> {
+        let layout = self
+            .module
+            .bitcode()
+            .map_err(|error| Error::of(ErrorKind::Registration, "registration code", error))?;
+        Ok(filled(&layout, &self.containers))
+    }
+
+    /// Returns an object with the code and the containers. Its inputs are those of the images.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Registration`] where containers are too large for an object.
-    pub fn object(&self) -> Result<Vec<u8>, Error> {
-        object(&self.module, &self.containers)
+    pub fn object(&self) -> Result<Parts, Error> {
+        let layout = self
+            .module
+            .object()
+            .map_err(|error| Error::of(ErrorKind::Registration, "registration object", error))?;
+        Ok(filled(&layout, &self.containers))
     }
 }
 
-fn object(module: &Module, containers: &[Vec<u8>]) -> Result<Vec<u8>, Error> {
-    let bytes: Vec<_> = containers.iter().map(|bytes| &bytes[..]).collect();
-    let layout = module.object();
-    layout
-        .and_then(|layout| Ok(layout.to_vec(&bytes)?))
-        .map_err(|error| Error::of(ErrorKind::Registration, "registration object", error))
+/// The first bytes of a container, which tell what it is. The tables of an offload binary may be longer.
+const HEAD: u64 = 4096;
+
+/// Returns the first bytes that are in memory, at most `len`.
+fn head(parts: &Parts, len: u64) -> Vec<u8> {
+    let mut head = Parts::new();
+    for part in parts.slice(0..len).iter().take_while(|part| !matches!(part, Part::Input(..))) {
+        head.push_part(part);
+    }
+    head.to_vec(|_| &[]).unwrap_or_default()
 }
 
-/// Returns what the runtime of a programming model registers.
+/// Takes as much of a container as the error demands; returns `false` if that is not the cause.
+fn read_more(error: &wrapper_ir::Error, containers: &[Parts], heads: &mut [Vec<u8>]) -> bool {
+    let (Some(image), Some(needed)) = (error.image(), error.head_needed()) else { return false };
+    let (Some(parts), Some(had)) = (containers.get(image), heads.get_mut(image)) else {
+        return false;
+    };
+    let head = head(parts, needed);
+    let is_more = head.len() > had.len();
+    *had = head;
+    is_more
+}
+
+/// Returns a layout whose inputs are lists of parts themselves.
+fn filled(layout: &Layout, inputs: &[Parts]) -> Parts {
+    let mut filled = Parts::new();
+    for part in layout.parts.iter() {
+        match part {
+            Part::Input(&input, range) => {
+                let parts = inputs.get(input);
+                parts.into_iter().for_each(|parts| filled.append_range(parts, range.clone()));
+            }
+            part => filled.push_part(part),
+        }
+    }
+    filled
+}
+
+/// Returns what the runtime of a programming model registers. Its inputs are those of the images.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Container`] for images that the container has no place for.
+/// [`ErrorKind::Container`] for images that the container has no place for, and for those that are not in memory where
+/// their bytes are needed: by compression, fatbinaries, SYCL.
 pub fn container(
     kind: OffloadKind,
     images: &[&LinkedImage],
     options: &RegisterOptions,
-) -> Result<Vec<Vec<u8>>, Error> {
+) -> Result<Vec<Parts>, Error> {
     match kind {
         // Each in an offload binary of its own, which tells the runtime its target.
         OffloadKind::OPENMP => {
@@ -171,8 +241,8 @@ pub fn container(
         OffloadKind::CUDA => Ok(vec![fatbinary(images, options)?]),
         // SYCL's device linker makes an offload binary.
         OffloadKind::SYCL => match images {
-            [image] if image.bytes.starts_with(&offload_binary::MAGIC) => {
-                Ok(vec![image.bytes.clone()])
+            [image] if head(&image.parts, HEAD).starts_with(&offload_binary::MAGIC) => {
+                Ok(vec![image.parts.clone()])
             }
             _ => Ok(vec![offload_binary(FormatVersion::V2, kind, images)?]),
         },
@@ -187,17 +257,17 @@ fn offload_binary(
     version: FormatVersion,
     kind: OffloadKind,
     images: &[&LinkedImage],
-) -> Result<Vec<u8>, Error> {
+) -> Result<Parts, Error> {
     let entries: Vec<_> = images.iter().map(|image| entry(kind, image)).collect();
-    let bytes: Vec<_> = images.iter().map(|image| &image.bytes[..]).collect();
-    let layout = offload_binary::layout(version, &entries);
-    let written = layout.and_then(|layout| Ok(layout.to_vec(&bytes)?));
-    written.map_err(|error| Error::of(ErrorKind::Container, "offload binary", error))
+    let layout = offload_binary::layout(version, &entries)
+        .map_err(|error| Error::of(ErrorKind::Container, "offload binary", error))?;
+    let contents: Vec<_> = images.iter().map(|image| image.parts.clone()).collect();
+    Ok(filled(&layout, &contents))
 }
 
 /// Describes an image, with its strings in LLVM's order.
 fn entry(kind: OffloadKind, image: &LinkedImage) -> ImageEntry<'_> {
-    ImageEntry::new(u64::try_from(image.bytes.len()).unwrap_or(u64::MAX))
+    ImageEntry::new(image.parts.size())
         .image_kind(image.image_kind)
         .offload_kind(kind)
         .string("triple", image.target.triple())
@@ -219,31 +289,35 @@ pub fn bundle_ids(images: &[&LinkedImage]) -> Vec<String> {
     [host].into_iter().chain(images.iter().map(id)).collect()
 }
 
-fn bundle(images: &[&LinkedImage], options: &RegisterOptions) -> Result<Vec<u8>, Error> {
-    let failed = |error| Error::of(ErrorKind::Container, "bundle for HIP", error);
+fn bundle(images: &[&LinkedImage], options: &RegisterOptions) -> Result<Parts, Error> {
+    const WHAT: &str = "bundle for HIP";
+    let failed = |error| Error::of(ErrorKind::Container, WHAT, error);
     let contents: Vec<_> =
-        [&[][..]].into_iter().chain(images.iter().map(|image| &image.bytes[..])).collect();
-    let sizes = contents.iter().map(|bytes| u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        [Parts::new()].into_iter().chain(images.iter().map(|image| image.parts.clone())).collect();
     let ids = bundle_ids(images);
     let ids = ids.iter().map(|id| Ok(EntryId::parse(id)?.canonical()));
     let ids = ids.collect::<Result<Vec<_>, bundle_format::Error>>().map_err(failed)?;
-    let layout = bundle_format::layout(ids.iter().zip(sizes), HIP_ALIGN);
-    let bundle = layout.and_then(|layout| Ok(layout.to_vec(&contents)?)).map_err(failed)?;
+    let sizes = contents.iter().map(Parts::size);
+    let layout = bundle_format::layout(ids.iter().zip(sizes), HIP_ALIGN).map_err(failed)?;
+    let bundle = filled(&layout, &contents);
     match &options.compression {
-        Some(compression) => ccob::compress(&bundle, compression)
-            .map_err(|error| Error::of(ErrorKind::Container, "bundle for HIP", error)),
+        Some(compression) => ccob::compress(&in_memory(&bundle, WHAT)?, compression)
+            .map(Parts::from)
+            .map_err(|error| Error::of(ErrorKind::Container, WHAT, error)),
         None => Ok(bundle),
     }
 }
 
 /// Returns a fatbinary with the entries that NVIDIA's tool makes: cubins as they are.
-fn fatbinary(images: &[&LinkedImage], options: &RegisterOptions) -> Result<Vec<u8>, Error> {
+fn fatbinary(images: &[&LinkedImage], options: &RegisterOptions) -> Result<Parts, Error> {
     // The device linker may have made a fatbinary.
     if let [image] = images
-        && image.bytes.starts_with(&nv_fatbin::MAGIC)
+        && head(&image.parts, HEAD).starts_with(&nv_fatbin::MAGIC)
     {
-        return Ok(image.bytes.clone());
+        return Ok(image.parts.clone());
     }
+    let bytes = images.iter().map(|image| in_memory(&image.parts, &image.target.to_string()));
+    let bytes = bytes.collect::<Result<Vec<_>, _>>()?;
     let host = Triple::parse(&options.host_triple);
     let system = match host.os() {
         os if os.starts_with("linux") => Flags::LINUX,
@@ -252,21 +326,24 @@ fn fatbinary(images: &[&LinkedImage], options: &RegisterOptions) -> Result<Vec<u
         _ => Flags::empty(),
     };
     let mut fatbinary = NewFatbin::new();
-    for image in images {
+    for (image, bytes) in images.iter().zip(&bytes) {
         let failed = |error| Error::of(ErrorKind::Container, &image.target.to_string(), error);
         let arch = image.target.arch();
         let architecture = Architecture::from_name(arch).ok_or_else(|| {
             let text = format!("{arch} is not an architecture of CUDA: expected one such as sm_90");
             Error::new(ErrorKind::Container, text)
         })?;
-        let is_elf = image.bytes.starts_with(b"\x7fELF");
+        let is_elf = bytes.starts_with(b"\x7fELF");
         let entry = match is_elf {
-            true => NewEntry::cubin(architecture, &image.bytes),
-            false => NewEntry::ptx(architecture, &image.bytes),
+            true => NewEntry::cubin(architecture, bytes),
+            false => NewEntry::ptx(architecture, bytes),
         };
         let mut entry = entry.map_err(failed)?;
         entry.flags |= system;
         fatbinary.add(&entry).map_err(failed)?;
     }
-    fatbinary.to_vec().map_err(|error| Error::of(ErrorKind::Container, "fatbinary", error))
+    fatbinary
+        .to_vec()
+        .map(Parts::from)
+        .map_err(|error| Error::of(ErrorKind::Container, "fatbinary", error))
 }

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use arbitrary::{Result, Unstructured};
 use hda_archive::{Member, write_archive};
 use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
-use offload_link::{DeviceLinker, Fit, Group, Inputs, Plan, PlanOptions, RegisterOptions};
+use offload_link::{DeviceLinker, Fit, Group, Inputs, Parts, Plan, PlanOptions, RegisterOptions};
 
 const ARCHS: [&str; 7] = [
     "gfx90a",
@@ -91,14 +91,9 @@ struct Join;
 impl DeviceLinker for Join {
     type Error = Infallible;
 
-    fn link(&mut self, group: &Group<'_>) -> std::result::Result<Vec<u8>, Infallible> {
-        Ok(group
-            .inputs()
-            .iter()
-            .filter_map(|input| input.code().bytes())
-            .flatten()
-            .copied()
-            .collect())
+    fn link(&mut self, group: &Group<'_>) -> std::result::Result<Parts, Infallible> {
+        let codes = group.inputs().iter().filter_map(|input| input.code().bytes());
+        Ok(codes.collect::<Vec<_>>().concat().into())
     }
 }
 

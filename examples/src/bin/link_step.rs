@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use offload_examples::{Error, exit, read, write};
-use offload_link::{DeviceLinker, Group, Inputs, Plan, PlanOptions, RegisterOptions};
+use offload_link::{DeviceLinker, Group, Inputs, Parts, Plan, PlanOptions, RegisterOptions};
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
@@ -36,10 +36,10 @@ struct Linked;
 impl DeviceLinker for Linked {
     type Error = Error;
 
-    fn link(&mut self, group: &Group<'_>) -> Result<Vec<u8>, Error> {
+    fn link(&mut self, group: &Group<'_>) -> Result<Parts, Error> {
         let [input] = group.inputs() else {
             return Err(format!("{} inputs for {}", group.inputs().len(), group.target()).into());
         };
-        Ok(input.code().bytes().unwrap_or_default().to_vec())
+        Ok(input.code().bytes().unwrap_or_default().to_vec().into())
     }
 }

@@ -5,8 +5,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use byte_parts::Parts;
+use offload_binary::OffloadKind;
 use offload_link::{ClangOptions, DeviceCode, DeviceLinker, Group, LinkFiles};
 
 use super::files::Files;
@@ -26,7 +28,9 @@ pub(crate) struct Clang<'f> {
     /// The name of the program that is linked.
     pub(crate) output: OsString,
     pub(crate) jobs: NonZeroUsize,
-    /// The files of the images, in the order of the plan.
+    /// Whether bundles are compressed, which needs them in memory.
+    pub(crate) compresses: bool,
+    /// The files of the images, in the order of the plan. Images that are not in memory are inputs with these numbers.
     pub(crate) images: Vec<PathBuf>,
 }
 
@@ -96,17 +100,33 @@ impl Clang<'_> {
     }
 }
 
+impl Clang<'_> {
+    /// Returns a linked image. It stays in its file, unless its bytes are needed for the container of a kind.
+    fn image(&self, number: usize, group: &Group<'_>, path: &Path) -> io::Result<Parts> {
+        let is_needed = |kind: &OffloadKind| match *kind {
+            OffloadKind::HIP => self.compresses,
+            OffloadKind::OPENMP => false,
+            _ => true,
+        };
+        match group.kinds().iter().any(is_needed) {
+            true => fs::read(path).map(Parts::from),
+            false => Ok(Parts::from_input(number, 0..path.metadata()?.len())),
+        }
+    }
+}
+
 impl DeviceLinker for Clang<'_> {
     type Error = io::Error;
 
-    fn link(&mut self, group: &Group<'_>) -> io::Result<Vec<u8>> {
+    fn link(&mut self, group: &Group<'_>) -> io::Result<Parts> {
         let groups = std::slice::from_ref(group);
         Ok(self.link_all(groups)?.pop().unwrap_or_default())
     }
 
     /// Links several images at the same time. The commands are shown in the order of the plan.
-    fn link_all(&mut self, groups: &[Group<'_>]) -> io::Result<Vec<Vec<u8>>> {
+    fn link_all(&mut self, groups: &[Group<'_>]) -> io::Result<Vec<Parts>> {
         let written = self.write_inputs(groups)?;
+        let first = self.images.len();
         let mut calls = Vec::new();
         for group in groups {
             let (call, image) = self.prepare(group, &written)?;
@@ -115,14 +135,10 @@ impl DeviceLinker for Clang<'_> {
             calls.push((call, image));
         }
         if self.programs.is_dry {
-            return Ok(vec![Vec::new(); groups.len()]);
+            return Ok(vec![Parts::new(); groups.len()]);
         }
-        let mut images = Vec::new();
-        let link = |(call, image): &(Call, PathBuf)| call.run().and_then(|()| fs::read(image));
-        parallel::in_order(self.jobs, &calls, link, |_, image| {
-            images.push(image?);
-            Ok::<_, io::Error>(())
-        })?;
-        Ok(images)
+        parallel::in_order(self.jobs, &calls, |(call, _)| call.run(), |_, done| done)?;
+        let images = groups.iter().zip(&calls).enumerate();
+        images.map(|(number, (group, (_, path)))| self.image(first + number, group, path)).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -117,16 +117,6 @@ impl Files {
         let written = file.and_then(|file| file.map_or(Ok(()), |mut file| fill(&mut file)));
         written.map_err(|error| at(&path, &error))?;
         Ok(path.into_os_string())
-    }
-
-    /// Makes a file with these contents.
-    pub(crate) fn write_bytes(
-        &self,
-        start: &OsStr,
-        end: &str,
-        bytes: &[u8],
-    ) -> io::Result<OsString> {
-        self.write(start, end, |file| file.write_all(bytes))
     }
 
     /// Returns the path of a new file whose name starts and ends like this, for another program to write.

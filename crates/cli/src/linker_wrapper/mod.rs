@@ -13,11 +13,13 @@ pub(crate) mod sources;
 mod trace;
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use byte_parts::{Part, Parts};
 use offload_binary::llvm::Release;
 use offload_binary::{ImageKind, OffloadKind};
 use offload_link::{
@@ -35,7 +37,9 @@ use trace::Trace;
 pub(crate) use help::TOOL;
 
 use crate::llvm_cl::response;
+use crate::opened::MaxInput;
 use crate::output::Outputs;
+use crate::payload::{Payload, Payloads};
 use crate::{bundler, input, packager, report, style, wrapper};
 
 const NAME: &str = "clang-linker-wrapper";
@@ -98,6 +102,22 @@ impl Linked {
     }
 }
 
+/// Writes something that is made of images: its inputs are these files.
+pub(crate) fn write<W: Write + ?Sized>(
+    parts: &Parts,
+    files: &[PathBuf],
+    out: &mut W,
+) -> io::Result<()> {
+    let mut inputs = Vec::new();
+    // In a dry run there are none.
+    if parts.iter().any(|part| matches!(part, Part::Input(..))) {
+        for path in files {
+            inputs.push(Payload::open(path, MaxInput::default(), 0)?.0);
+        }
+    }
+    parts.write_to(&mut Payloads(inputs.iter_mut().collect()), out)
+}
+
 fn run(line: &Line) -> io::Result<()> {
     let emits_container = line.has("emit-fatbin-only");
     if line.value("linker-path").is_none() && !emits_container {
@@ -158,6 +178,7 @@ impl Run<'_> {
             sources: &sources,
             output: self.output.clone(),
             jobs,
+            compresses: line.has("compress"),
             images: Vec::new(),
         };
         let mut images = self.trace.step("Link device input", || plan.link(&mut clang))?;
@@ -178,12 +199,12 @@ impl Run<'_> {
     }
 
     /// Returns what the runtime of a kind registers, and where the runtime wants one file of all, that file.
-    fn containers(&mut self, kind: OffloadKind, linked: &Linked) -> io::Result<Vec<Vec<u8>>> {
+    fn containers(&mut self, kind: OffloadKind, linked: &Linked) -> io::Result<Vec<Parts>> {
         let images = linked.images.of(kind);
         let file = self.show_packing(kind, &images, linked)?;
         let is_file = matches!(kind, OffloadKind::HIP | OffloadKind::CUDA);
         let containers = match self.programs.is_dry && is_file {
-            true => vec![Vec::new()],
+            true => vec![Parts::new()],
             false => {
                 let options = self.register_options();
                 let name = if kind == OffloadKind::HIP { "AMDGPU Fatbinary" } else { "Bundle" };
@@ -191,11 +212,11 @@ impl Run<'_> {
             }
         };
         // Others read it only where it is to stay.
-        if let (Some(path), [bytes]) = (file, &containers[..])
+        if let (Some(path), [container]) = (file, &containers[..])
             && self.line.has("save-temps")
             && !self.programs.is_dry
         {
-            std::fs::write(path, bytes)?;
+            write(container, &linked.files, &mut File::create(path)?)?;
         }
         Ok(containers)
     }
@@ -268,16 +289,17 @@ impl Run<'_> {
         let mut written = None;
         for kind in linked.images.kinds() {
             let containers = self.containers(kind, linked)?;
-            let (None, [bytes]) = (&written, &containers[..]) else {
+            let (None, [container]) = (&written, &containers[..]) else {
                 let text = "Expected a single bundled image for direct fat binary output";
                 return Err(io::Error::other(text));
             };
-            written = Some(bytes.clone());
+            written = Some(container.clone());
         }
-        let Some(bytes) = written else { return Ok(()) };
+        let Some(container) = written else { return Ok(()) };
         let mut outputs = Outputs::default();
-        outputs
-            .write_or_print(Path::new(&self.output), |file| io::Write::write_all(file, &bytes))?;
+        outputs.write_or_print(Path::new(&self.output), |file| {
+            write(&container, &linked.files, file)
+        })?;
         outputs.commit()
     }
 
@@ -286,7 +308,7 @@ impl Run<'_> {
         let mut objects = Vec::new();
         for kind in linked.images.kinds() {
             let containers = self.containers(kind, linked)?;
-            objects.push(self.register(kind, containers)?);
+            objects.push(self.register(kind, containers, linked)?);
         }
         let arguments = host_arguments(self.line, &objects);
         let linker = self.line.value("linker-path").cloned().unwrap_or_default();
@@ -300,27 +322,35 @@ impl Run<'_> {
     }
 
     /// Makes the object that registers the images of one kind.
-    fn register(&mut self, kind: OffloadKind, containers: Vec<Vec<u8>>) -> io::Result<OsString> {
+    fn register(
+        &mut self,
+        kind: OffloadKind,
+        containers: Vec<Parts>,
+        linked: &Linked,
+    ) -> io::Result<OsString> {
         let options = self.register_options();
         let registration = Registration::new(kind, containers, &options);
         let registration = registration.map_err(|error| of_host(error, &self.host_triple))?;
-        let module = registration.module();
-        let containers: Vec<_> = registration.containers().iter().map(|it| &it[..]).collect();
         if self.line.has("print-wrapped-module") {
-            let text = module.ir_to_string(&containers).map_err(io::Error::other)?;
+            let mut contents = Vec::new();
+            for container in registration.containers() {
+                let mut bytes = Vec::new();
+                write(container, &linked.files, &mut bytes)?;
+                contents.push(bytes);
+            }
+            let contents: Vec<_> = contents.iter().map(|bytes| &bytes[..]).collect();
+            let text = registration.module().ir_to_string(&contents).map_err(io::Error::other)?;
             report::say(&style::printable_lines(text.trim_end()));
         }
         let mut start = file_name(&self.output);
         start.push(format!(".{kind}.image.wrapper"));
         if self.line.has("save-temps") {
-            let mut bitcode = Vec::new();
-            let layout = module.bitcode().map_err(io::Error::other)?;
-            layout.write_to(&mut bitcode, containers.iter().copied())?;
-            self.files.write_bytes(&start, ".bc", &bitcode)?;
+            let bitcode = registration.bitcode()?;
+            self.files.write(&start, ".bc", |file| write(&bitcode, &linked.files, file))?;
         }
         let object = self.trace.step("Compile module", || registration.object())?;
         let end = if cfg!(windows) { ".obj" } else { ".o" };
-        self.files.write_bytes(&start, end, &object)
+        self.files.write(&start, end, |file| write(&object, &linked.files, file))
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn read(value: &OsStr, host_triple: &str) -> io::Result<(LinkedImage,
         target: target.unwrap_or_else(|| LinkTarget::new(host_triple, "")),
         kinds: vec![kind],
         image_kind: ImageKind::OBJECT,
-        bytes: image,
+        parts: image.into(),
     };
     Ok((image, path))
 }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use hda_archive::{Member, write_archive};
 use object_edit::NewSections;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
-use offload_link::{DeviceLinker, Group, Inputs, Plan, PlanOptions};
+use offload_link::{DeviceLinker, Group, Inputs, Parts, Plan, PlanOptions};
 
 pub(crate) const AMD: &str = "amdgcn-amd-amdhsa";
 pub(crate) const HOST: &str = "x86_64-unknown-linux-gnu";
@@ -75,8 +75,8 @@ pub(crate) struct Join;
 impl DeviceLinker for Join {
     type Error = Infallible;
 
-    fn link(&mut self, group: &Group<'_>) -> Result<Vec<u8>, Infallible> {
+    fn link(&mut self, group: &Group<'_>) -> Result<Parts, Infallible> {
         let inputs = group.inputs().iter().map(|input| input.code().bytes().unwrap());
-        Ok(inputs.collect::<Vec<_>>().join(&b'+'))
+        Ok(inputs.collect::<Vec<_>>().join(&b'+').into())
     }
 }

@@ -4,7 +4,7 @@ use bundle_format::Bundle;
 use ccob::WriteOptions;
 use offload_binary::{ImageKind, OffloadBinary, OffloadKind};
 use offload_link::{
-    ErrorKind, Images, Inputs, LinkTarget, LinkedImage, Plan, PlanOptions, RegisterOptions,
+    ErrorKind, Images, Inputs, LinkTarget, LinkedImage, Parts, Plan, PlanOptions, RegisterOptions,
     container,
 };
 
@@ -19,6 +19,11 @@ fn images(files: &[&[u8]]) -> Images {
     plan.link(&mut Join).unwrap()
 }
 
+/// Returns what is in memory as a whole.
+fn bytes(parts: &Parts) -> Vec<u8> {
+    parts.to_vec(|_| &[]).unwrap()
+}
+
 fn options() -> RegisterOptions {
     RegisterOptions::new(HOST)
 }
@@ -31,7 +36,8 @@ fn images_for_particular_targets_come_first() {
     assert_eq!(archs, ["gfx942", "gfx90a:xnack+", "gfx1030"]);
     let images = images.of(OffloadKind::HIP);
     let [bundle] = &container(OffloadKind::HIP, &images, &options()).unwrap()[..] else { panic!() };
-    let bundle = Bundle::parse(bundle).unwrap();
+    let bundle = bytes(bundle);
+    let bundle = Bundle::parse(&bundle).unwrap();
     let ids: Vec<_> = bundle.entries().map(|entry| entry.id_str().unwrap().to_owned()).collect();
     let host = "host-x86_64-unknown-linux-gnu-".to_owned();
     let hip = archs.iter().map(|arch| format!("hip-{AMD}--{arch}"));
@@ -45,7 +51,8 @@ fn openmp_has_an_offload_binary_for_each_image() {
     let images = images.with_kind(ImageKind::BITCODE);
     let containers = container(OffloadKind::OPENMP, &images.of(OffloadKind::OPENMP), &options());
     let containers = containers.unwrap();
-    let binary = OffloadBinary::parse(&containers[0]).unwrap();
+    let container = bytes(&containers[0]);
+    let binary = OffloadBinary::parse(&container).unwrap();
     let entry = binary.entries().next().unwrap();
     assert_eq!((entry.triple(), entry.arch()), (Some(HOST), Some("")));
     assert_eq!(entry.image_kind(), ImageKind::BITCODE);
@@ -57,9 +64,9 @@ fn bundles_are_compressed_on_request() {
     let images = images(&[&hip(&["gfx90a"])]);
     let options = options().with_compression(Some(WriteOptions::default()));
     let [registration] = &images.register(&options).unwrap()[..] else { panic!() };
-    assert!(registration.containers()[0].starts_with(b"CCOB"));
+    assert!(bytes(&registration.containers()[0]).starts_with(b"CCOB"));
     assert_eq!(registration.kind(), OffloadKind::HIP);
-    assert!(registration.object().unwrap().starts_with(b"\x7fELF"));
+    assert!(bytes(&registration.object().unwrap()).starts_with(b"\x7fELF"));
 }
 
 #[test]
@@ -86,7 +93,7 @@ fn cuda(arch: &str, bytes: &[u8]) -> LinkedImage {
         target: LinkTarget::new("nvptx64-nvidia-cuda", arch),
         kinds: vec![OffloadKind::CUDA],
         image_kind: ImageKind::OBJECT,
-        bytes: bytes.to_vec(),
+        parts: bytes.to_vec().into(),
     }
 }
 
@@ -102,11 +109,12 @@ fn cuda_has_a_fatbinary() {
     let images: Images =
         [cuda("sm_80", &cubin(80)), cuda("sm_90a", &cubin(90))].into_iter().collect();
     let [registration] = &images.register(&options()).unwrap()[..] else { panic!() };
-    let fatbinary = nv_fatbin::Fatbin::parse(&registration.containers()[0]).unwrap();
+    let container = bytes(&registration.containers()[0]);
+    let fatbinary = nv_fatbin::Fatbin::parse(&container).unwrap();
     let entries = fatbinary.entries().map(|entry| entry.unwrap().architecture().to_string());
     assert_eq!(entries.collect::<Vec<_>>(), ["sm_90a", "sm_80"]);
     // One that is linked already is taken as it is.
-    let again = cuda("sm_80", &registration.containers()[0]);
+    let again = cuda("sm_80", &container);
     let again: Images = [again].into_iter().collect();
     let copy = again.register(&options()).unwrap();
     assert_eq!(copy[0].containers(), registration.containers());
@@ -126,4 +134,64 @@ fn images_that_do_not_fit_are_errors() {
     assert_eq!(host.kind(), ErrorKind::Registration);
     let mach_o = error(images(&[&package(OffloadKind::OPENMP, HOST, &[""])]), "arm64-apple-macos");
     assert_eq!(mach_o.kind(), ErrorKind::Registration);
+}
+
+/// Images that stay in files make the same objects as those in memory.
+#[test]
+fn images_need_not_be_in_memory() {
+    let kinds = [OffloadKind::OPENMP, OffloadKind::HIP];
+    let contents = [vec![1; 5000], vec![2; 3]];
+    let images = |in_memory: bool| -> Images {
+        let image = |(number, arch): (usize, &&str)| {
+            let content = &contents[number];
+            let parts = match in_memory {
+                true => content.clone().into(),
+                false => Parts::from_input(number, 0..content.len() as u64),
+            };
+            let (target, image_kind) = (LinkTarget::new(AMD, *arch), ImageKind::OBJECT);
+            LinkedImage { target, kinds: kinds.to_vec(), image_kind, parts }
+        };
+        ["gfx90a", "gfx1030"].iter().enumerate().map(image).collect()
+    };
+    let object = images(true).object(&options()).unwrap().unwrap();
+    let parts = images(false).object_parts(&options()).unwrap().unwrap();
+    assert!(parts.to_vec(|&number| &contents[number]).unwrap() == object);
+    for (registration, in_memory) in images(false)
+        .register(&options())
+        .unwrap()
+        .iter()
+        .zip(images(true).register(&options()).unwrap())
+    {
+        let bitcode = registration.bitcode().unwrap();
+        let bitcode = bitcode.to_vec(|&number| &contents[number]).unwrap();
+        assert!(bitcode == bytes(&in_memory.bitcode().unwrap()));
+    }
+    let error = images(false).object(&options()).unwrap_err();
+    let text = "images: expected in memory as a whole";
+    assert_eq!((error.kind(), &error.to_string()[..]), (ErrorKind::Container, text));
+    let compressed = options().with_compression(Some(WriteOptions::default()));
+    let error = images(false).object_parts(&compressed).unwrap_err();
+    assert_eq!(error.to_string(), "bundle for HIP: expected in memory as a whole");
+}
+
+/// The tables of an offload binary may be longer than what is read of it first.
+#[test]
+fn offload_binaries_with_long_tables_are_registered() {
+    let arch = "x".repeat(10_000);
+    let image = package(OffloadKind::SYCL, "spirv64", &[&arch]);
+    let images: Images = [LinkedImage {
+        target: LinkTarget::new("spirv64", ""),
+        kinds: vec![OffloadKind::SYCL],
+        image_kind: ImageKind::OBJECT,
+        parts: image.clone().into(),
+    }]
+    .into_iter()
+    .collect();
+    let object = images.object(&options()).unwrap().unwrap();
+    assert!(object.windows(image.len()).any(|window| window == image));
+    let cut: Images = images
+        .iter()
+        .map(|image| LinkedImage { parts: image.parts.slice(0..8000), ..image.clone() })
+        .collect();
+    assert_eq!(cut.object(&options()).unwrap_err().kind(), ErrorKind::Registration);
 }
