@@ -92,6 +92,7 @@ mod clang;
 mod error;
 mod images;
 mod input;
+mod intel;
 mod plan;
 mod register;
 mod target;

@@ -10,6 +10,7 @@ use wrapper_ir::{Abi, Image, Module, Target, Wrapper};
 
 use crate::error::{Error, ErrorKind};
 use crate::images::{Images, LinkedImage, in_memory};
+use crate::intel;
 
 /// Options of registration code.
 #[derive(Clone, Debug)]
@@ -235,7 +236,15 @@ pub fn container(
     match kind {
         // Each in an offload binary of its own, which tells the runtime its target.
         OffloadKind::OPENMP => {
-            images.iter().map(|image| offload_binary(FormatVersion::V1, kind, &[image])).collect()
+            let binary = |image: &&LinkedImage| match intel::wants_file(image.target.triple()) {
+                true => {
+                    let image =
+                        LinkedImage { parts: intel::file(&image.parts), ..(*image).clone() };
+                    offload_binary(FormatVersion::V1, kind, &[&image])
+                }
+                false => offload_binary(FormatVersion::V1, kind, &[image]),
+            };
+            images.iter().map(binary).collect()
         }
         OffloadKind::HIP => Ok(vec![bundle(images, options)?]),
         OffloadKind::CUDA => Ok(vec![fatbinary(images, options)?]),

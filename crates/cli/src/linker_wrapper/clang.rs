@@ -137,7 +137,7 @@ impl DeviceLinker for Clang<'_> {
         if self.programs.is_dry {
             return Ok(vec![Parts::new(); groups.len()]);
         }
-        parallel::in_order(self.jobs, &calls, |(call, _)| call.run(), |_, done| done)?;
+        parallel::in_order(self.jobs, &calls, |(call, _)| call.run(self.files), |_, done| done)?;
         let images = groups.iter().zip(&calls).enumerate();
         images.map(|(number, (group, (_, path)))| self.image(first + number, group, path)).collect()
     }

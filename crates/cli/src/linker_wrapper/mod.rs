@@ -314,9 +314,14 @@ impl Run<'_> {
         let linker = self.line.value("linker-path").cloned().unwrap_or_default();
         let call = Call::new(linker.into(), arguments);
         let programs = self.programs;
-        self.trace.step("Execute host linker", || programs.run(&call))?;
+        self.trace.step("Execute host linker", || programs.run(&call, &self.files))?;
         match self.is_relocatable {
-            true => relocatable::make_private(Path::new(&self.output), &self.host_triple, programs),
+            true => relocatable::make_private(
+                Path::new(&self.output),
+                &self.host_triple,
+                programs,
+                &self.files,
+            ),
             false => Ok(()),
         }
     }

@@ -2,12 +2,16 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::files::Files;
 use crate::report::{self, reason};
-use crate::style;
+use crate::{input, style};
+
+/// Length up to which arguments are passed as they are.
+const MAX_LEN: usize = if cfg!(windows) { 30_000 } else { 120_000 };
 
 /// Runs programs, or shows them only.
 #[derive(Clone, Copy, Debug)]
@@ -28,15 +32,45 @@ impl Call {
         Call { program, arguments }
     }
 
-    /// Runs the program to its end.
-    pub(crate) fn run(&self) -> io::Result<()> {
-        let why = match Command::new(&self.program).args(&self.arguments).status() {
+    /// Runs the program to its end. Arguments that are longer than the system allows go into a file, which compilers and
+    /// linkers read.
+    pub(crate) fn run(&self, files: &Files) -> io::Result<()> {
+        let mut command = Command::new(&self.program);
+        let len = self.arguments.iter().map(|word| word.len() + 1).sum::<usize>();
+        match len > MAX_LEN {
+            true => command.arg(self.response_file(files)?),
+            false => command.args(&self.arguments),
+        };
+        let why = match command.status() {
             Ok(status) if status.success() => return Ok(()),
             Ok(_) => String::new(),
             Err(error) => format!(": {}", reason(&error)),
         };
         let name = self.program.file_name().unwrap_or(self.program.as_os_str());
         Err(io::Error::other(format!("'{}' failed{why}", name.display())))
+    }
+}
+
+impl Call {
+    /// Writes the arguments to a file, and returns the argument that names it.
+    fn response_file(&self, files: &Files) -> io::Result<OsString> {
+        let mut words = Vec::new();
+        for word in &self.arguments {
+            words.push(b'"');
+            for byte in input::bytes(word.clone()) {
+                // In files of Windows, backslashes are plain but before quotes.
+                if byte == b'"' || byte == b'\\' && !cfg!(windows) {
+                    words.push(b'\\');
+                }
+                words.push(byte);
+            }
+            words.extend(b"\"\n");
+        }
+        let name = file_name(self.program.as_os_str());
+        let path = files.write(&name, ".rsp", |file| file.write_all(&words))?;
+        let mut argument = OsString::from("@");
+        argument.push(path);
+        Ok(argument)
     }
 }
 
@@ -55,9 +89,9 @@ impl Programs {
     }
 
     /// Shows and runs a call.
-    pub(crate) fn run(self, call: &Call) -> io::Result<()> {
+    pub(crate) fn run(self, call: &Call, files: &Files) -> io::Result<()> {
         self.show(call);
-        if self.is_dry { Ok(()) } else { call.run() }
+        if self.is_dry { Ok(()) } else { call.run(files) }
     }
 
     /// Finds a program: in these directories, beside this one, beside the compiler that runs this one, or in those of

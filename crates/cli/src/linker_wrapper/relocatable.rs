@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use target_id::Triple;
 
+use super::files::Files;
 use super::programs::{Call, Programs};
 use crate::report::reason;
 
@@ -14,7 +15,12 @@ const NAMES: [&str; 3] =
     ["llvm_offload_entries", "__start_llvm_offload_entries", "__stop_llvm_offload_entries"];
 
 /// Renames the section and the symbols by `llvm-objcopy`, with a part of the object's hash.
-pub(super) fn make_private(object: &Path, host_triple: &str, programs: Programs) -> io::Result<()> {
+pub(super) fn make_private(
+    object: &Path,
+    host_triple: &str,
+    programs: Programs,
+    files: &Files,
+) -> io::Result<()> {
     if Triple::parse(host_triple).os().starts_with("windows") {
         return Err(io::Error::other("Relocatable linking is not supported on COFF targets"));
     }
@@ -34,5 +40,5 @@ pub(super) fn make_private(object: &Path, host_triple: &str, programs: Programs)
         words.extend(["--redefine-sym".into(), renamed(bound).into()]);
     }
     let objcopy = programs.find("llvm-objcopy", &[])?;
-    programs.run(&Call::new(objcopy, words))
+    programs.run(&Call::new(objcopy, words), files)
 }

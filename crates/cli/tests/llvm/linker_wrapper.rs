@@ -7,6 +7,7 @@
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points, with `libomp-22-dev` and `liboffload-22-dev`; fails
 //! without them.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -40,19 +41,24 @@ impl Place {
         self.0.path().join(name)
     }
 
+    /// Returns `PATH` with another directory first.
+    fn path_with(&self, directory: impl AsRef<Path>) -> OsString {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let first = self.0.path().join(directory);
+        let path = [first].into_iter().chain(std::env::split_paths(&path));
+        std::env::join_paths(path).unwrap()
+    }
+
     fn put(&self, name: &str, text: &str) {
         fs::write(self.at(name), text).unwrap();
     }
 
     /// Runs a program whose words have no spaces.
     fn output(&self, program: &Path, words: &str) -> Output {
-        let tools = llvm("clang").parent().unwrap().to_owned();
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = [tools].into_iter().chain(std::env::split_paths(&path));
         Command::new(program)
             .args(words.split_whitespace())
             .current_dir(&self.0)
-            .env("PATH", std::env::join_paths(path).unwrap())
+            .env("PATH", self.path_with(llvm("clang").parent().unwrap()))
             // Otherwise the host runs what the device does not.
             .env("OMP_TARGET_OFFLOAD", "MANDATORY")
             .output()
@@ -601,6 +607,44 @@ fn offload_binaries_of_openmp_are_the_same() {
     }
 }
 
+/// SPIR-V for Intel lies in an ELF file. Stand-ins for the compiler and for the host linker.
+#[test]
+fn openmp_images_for_intel_are_the_same() {
+    let place = Place::new();
+    fs::create_dir(place.at("bin")).unwrap();
+    place.put(
+        "bin/clang",
+        "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\nfor last; do :; done\nexec cp \"$last\" \"$2\"\n",
+    );
+    fs::set_permissions(place.at("bin/clang"), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::copy(llvm("clang-linker-wrapper"), place.at("bin/theirs")).unwrap();
+    fs::copy(OURS, place.at("bin/ours")).unwrap();
+    let library = llvm("clang").parent().unwrap().with_file_name("lib");
+    for size in [4, 101, 5000] {
+        let module: Vec<u8> =
+            b"\x03\x02\x23\x07".iter().copied().chain((4..size).map(|at| at as u8)).collect();
+        fs::write(place.at("module.spv"), &module).unwrap();
+        let image = "--image=file=module.spv,kind=openmp,triple=spirv64-intel,arch=";
+        place.run(PACKAGER, &format!("-o a.pack {image}"));
+        let sections = ["theirs", "ours"].map(|tool| {
+            let output = Command::new(place.at("bin").join(tool))
+                .arg(format!("--host-triple={HOST}"))
+                .args(["--linker-path=/bin/true", "--save-temps", "-o", "out", "a.pack"])
+                .current_dir(&place.0)
+                .env("LD_LIBRARY_PATH", &library)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{tool}: {}", stderr(&output));
+            let object = "out.openmp.image.wrapper.o";
+            let dump = format!("--dump-section .llvm.offloading=section {object} copy.o");
+            place.run(llvm("llvm-objcopy"), &dump);
+            fs::read(place.at("section")).unwrap()
+        });
+        assert!(sections[0] == sections[1], "{size}");
+        assert!(sections[1].windows(module.len()).any(|window| window == module), "{size}");
+    }
+}
+
 #[test]
 fn saved_files_have_the_names_of_llvm() {
     let place = Place::new();
@@ -648,6 +692,44 @@ fn the_compiler_that_calls_links_device_code() {
         .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(images(&place.at("lib.so")).len(), 3);
+}
+
+/// Arguments that are too long for a process go to the programs in files.
+#[test]
+fn long_command_lines_are_passed_in_files() {
+    let place = Place::new();
+    place.object("a", &["hip:gfx90a"]);
+    fs::create_dir(place.at("bin")).unwrap();
+    // Splits files as compilers and linkers do, and counts the inputs that there are.
+    let script = "#!/usr/bin/env python3\n\
+        import os, shlex, sys\n\
+        assert len(sys.argv) == 2 and sys.argv[1][0] == '@'\n\
+        words = shlex.split(open(sys.argv[1][1:]).read())\n\
+        found = sum(os.path.getsize(word) > 0 for word in words if word.endswith('.o'))\n\
+        open(words[words.index('-o') + 1], 'w').write(f'{found} inputs')\n";
+    for name in ["clang", "ld"] {
+        place.put(&format!("bin/{name}"), script);
+        fs::set_permissions(place.at("bin").join(name), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let inputs: Vec<_> = (0..700)
+        .map(|number| place.at(&format!("un\"it' \\{}{number}.o", "x".repeat(180))))
+        .collect();
+    for input in &inputs {
+        fs::copy(place.at("a.o"), input).unwrap();
+    }
+    let output = Command::new(OURS)
+        .arg(format!("--host-triple={HOST}"))
+        .arg(format!("--linker-path={}", place.at("bin/ld").display()))
+        .args(["--save-temps", "-o", "program"])
+        .args(&inputs)
+        .current_dir(&place.0)
+        .env("PATH", place.path_with("bin"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let read = |name: &str| fs::read_to_string(place.at(name)).unwrap();
+    assert_eq!(read("program.amdgcn.gfx90a.img"), "700 inputs");
+    assert_eq!(read("program"), "701 inputs");
 }
 
 #[test]

@@ -59,6 +59,24 @@ fn openmp_has_an_offload_binary_for_each_image() {
     assert_eq!(entry.image(), Some(&b"generic"[..]));
 }
 
+/// LLVM's tool makes a file of this size, of which a test beside LLVM compares each byte.
+#[test]
+fn openmp_for_intel_has_elf_files() {
+    let module = [7; 104];
+    let image = LinkedImage {
+        target: LinkTarget::new("spirv64-intel", ""),
+        kinds: vec![OffloadKind::OPENMP],
+        image_kind: ImageKind::OBJECT,
+        parts: module.to_vec().into(),
+    };
+    let containers = container(OffloadKind::OPENMP, &[&image], &options()).unwrap();
+    let container = bytes(&containers[0]);
+    let binary = OffloadBinary::parse(&container).unwrap();
+    let file = binary.entries().next().unwrap().image().unwrap();
+    assert_eq!((file.len(), &file[..4]), (672, &b"\x7fELF"[..]));
+    assert_eq!(file[0xb0..][..104], module);
+}
+
 #[test]
 fn bundles_are_compressed_on_request() {
     let images = images(&[&hip(&["gfx90a"])]);
