@@ -28,7 +28,7 @@ pub(crate) struct Clang<'f> {
     /// The name of the program that is linked.
     pub(crate) output: OsString,
     pub(crate) jobs: NonZeroUsize,
-    /// Whether bundles are compressed, which needs them in memory.
+    /// `true` if bundles are compressed, which needs them in memory.
     pub(crate) compresses: bool,
     /// The files of the images, in the order of the plan. Images that are not in memory are inputs with these numbers.
     pub(crate) images: Vec<PathBuf>,

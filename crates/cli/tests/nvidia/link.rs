@@ -9,7 +9,7 @@ use crate::edit_rig::observe::{Seen, observe};
 use crate::edit_rig::settle;
 use crate::edit_rig::zoo::{Builder, Units as _};
 
-/// What a program says and registers, without its build ID and without addresses of its host code.
+/// Returns what a program says and registers, without its build ID and without addresses of its host code.
 fn facts(seen: &Seen) -> String {
     let text = format!("{}{}", seen.answers, seen.log);
     let lines = text.lines().filter(|line| !line.starts_with("build ID "));
