@@ -15,7 +15,7 @@ use super::files::Files;
 use super::programs::{Call, Programs, file_name};
 use super::sources::AT_ONCE;
 use crate::parallel;
-use crate::payload::{OpenPayload, Payload};
+use crate::payload::{OpenPayload, Payload, at};
 
 /// The linker of device code that runs `clang`.
 #[derive(Debug)]
@@ -98,9 +98,7 @@ impl Clang<'_> {
         let clang = self.programs.find("clang", &[])?;
         Ok((Call::new(clang, arguments), image))
     }
-}
 
-impl Clang<'_> {
     /// Returns a linked image. It stays in its file, unless its bytes are needed for the container of a kind.
     fn image(&self, number: usize, group: &Group<'_>, path: &Path) -> io::Result<Parts> {
         let is_needed = |kind: &OffloadKind| match *kind {
@@ -108,10 +106,11 @@ impl Clang<'_> {
             OffloadKind::OPENMP => false,
             _ => true,
         };
-        match group.kinds().iter().any(is_needed) {
+        let image = match group.kinds().iter().any(is_needed) {
             true => fs::read(path).map(Parts::from),
-            false => Ok(Parts::from_input(number, 0..path.metadata()?.len())),
-        }
+            false => path.metadata().map(|found| Parts::from_input(number, 0..found.len())),
+        };
+        image.map_err(|error| at(path, &error))
     }
 }
 
