@@ -14,6 +14,7 @@
 //! ```
 //!
 //! - [`symbols`] returns the names that LLVM enters into the index of an archive.
+//! - [`symbol_table`] returns what linkers read: the references as well, weak and common symbols.
 //! - [`functions`] returns the functions that are defined, with their calling conventions.
 //! - [`Reader`] goes through the modules of a file: their target triples, the processor of their functions, and the
 //!   objects that they embed. Only the parts that are asked for are read, window by window, from any [`ReadAt`].
@@ -59,7 +60,8 @@ pub use functions::{Function, functions};
 pub use module::EmbeddedObject;
 pub use reader::{Module, Reader};
 pub use source::{ReadAt, Unreadable};
-pub use symbols::symbols;
+pub use symbols::{symbol_table, symbols};
+pub use symtab::{LinkerSymbol, SymbolTable};
 pub use write::{BlobAbbreviation, Writer, signed};
 
 /// The first four bytes of raw bitcode.

@@ -12,7 +12,8 @@ use crate::abbreviation::Abbreviations;
 use crate::cursor::{Cursor, Extent, Head, Item};
 use crate::error::{Error, Problem};
 use crate::reader::extent;
-use crate::{MAGIC, WRAPPER_MAGIC, globals, module, symtab, to_u64};
+use crate::symtab::SymbolTable;
+use crate::{MAGIC, WRAPPER_MAGIC, globals, module, to_u64};
 
 const STRTAB_BLOCK: u64 = 23;
 const SYMTAB_BLOCK: u64 = 25;
@@ -95,11 +96,8 @@ pub fn symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
     if file.modules.is_empty() {
         return Err(Problem::NoModule { offset: cursor.offset() }.into());
     }
-    let strings = file.symtab_strings.unwrap_or_default();
-    if let Some(names) = file
-        .symtab
-        .and_then(|table| symtab::read(table, strings, file.modules.len(), Names::new(data.len())))
-    {
+    let table = file.symbol_table();
+    if let Some(names) = table.and_then(|table| table.definitions(Names::new(data.len()))) {
         return Ok(Some(names.list));
     }
     let mut names = Names::new(data.len());
@@ -110,6 +108,37 @@ pub fn symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
         globals.names(strings.unwrap_or_default(), &mut unnamed, &mut names)?;
     }
     Ok(Some(names.list))
+}
+
+/// Returns the symbol table that LLVM writes for linkers: definitions, references, and what is known of each. `None` if
+/// the data is not bitcode, or has no sound `SYMTAB` block of version 3.
+///
+/// Without the block, [`symbols`] still has the definitions; nothing tells the references of inline assembly then.
+/// Nothing is copied.
+///
+/// # Errors
+///
+/// Malformed bitcode, and a file without a module. The contents of modules are not checked.
+///
+/// ```
+/// let file = std::fs::read("../../examples/data/hip-embedded.bc").unwrap();
+/// let table = llvm_bitcode::symbol_table(&file)?.unwrap();
+/// let undefined: Vec<_> = table.iter().filter(|symbol| symbol.is_undefined()).collect();
+/// assert!(undefined.iter().any(|symbol| symbol.name() == b"hipLaunchKernel"));
+/// # Ok::<(), llvm_bitcode::Error>(())
+/// ```
+pub fn symbol_table(data: &[u8]) -> Result<Option<SymbolTable<'_>>, Error> {
+    if !data.starts_with(&MAGIC) && !data.starts_with(&WRAPPER_MAGIC) {
+        return Ok(None);
+    }
+    let mut source = data;
+    let stream = extent(&mut source, &(0..to_u64(data.len())))?;
+    let mut cursor = Cursor::new(&mut source, stream);
+    let file = File::read(&mut cursor, bytes_of(data, stream))?;
+    match file.modules.is_empty() {
+        true => Err(Problem::NoModule { offset: cursor.offset() }.into()),
+        false => Ok(file.symbol_table()),
+    }
 }
 
 /// Returns the bytes of the stream, from which positions in it count.
@@ -133,6 +162,10 @@ pub(crate) struct File<'d> {
 }
 
 impl<'d> File<'d> {
+    fn symbol_table(&self) -> Option<SymbolTable<'d>> {
+        SymbolTable::read(self.symtab?, self.symtab_strings.unwrap_or_default(), self.modules.len())
+    }
+
     pub(crate) fn read(cursor: &mut Cursor<'_>, bytes: &'d [u8]) -> Result<Self, Error> {
         let mut file = File::default();
         cursor.magic()?;

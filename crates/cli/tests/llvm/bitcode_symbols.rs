@@ -64,7 +64,34 @@ impl Place {
         let ours = names(&bytes);
         assert_eq!(ours, self.index(file), "{}", file.display());
         assert!(ours.len() >= at_least, "{}: {ours:?}", file.display());
+        if let Some(table) = llvm_bitcode::symbol_table(&bytes).unwrap() {
+            assert_eq!(linker_symbols(&table), self.listed(file), "{}", file.display());
+        }
         ours
+    }
+
+    /// The symbols that `llvm-nm` lists: those that other objects see, with `U`, `w`, `C`, `W` or `D` for the rest.
+    fn listed(&self, file: &Path) -> Vec<String> {
+        let output = llvm("llvm-nm").args(["-P", "--quiet"]).arg(file).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines = text.lines().filter_map(|line| {
+            let words: Vec<_> = line.split(' ').collect();
+            // The name may have spaces; an address and a size may follow the letter.
+            let at = words
+                .iter()
+                .rposition(|word| word.len() == 1 && word.as_bytes()[0].is_ascii_alphabetic())?;
+            let letter = match words[at] {
+                "U" | "C" => words[at],
+                "w" | "v" => "w",
+                "W" | "V" => "W",
+                letter if letter.as_bytes()[0].is_ascii_uppercase() => "D",
+                _ => return None,
+            };
+            Some(format!("{letter} {}", words[..at].join(" ")))
+        });
+        let mut lines: Vec<_> = lines.collect();
+        lines.sort();
+        lines
     }
 
     /// Compares with and without the symbol table that LLVM writes for linkers.
@@ -73,6 +100,24 @@ impl Place {
         assert_eq!(self::names(&without_symtab(file)), names, "{} without", file.display());
         names
     }
+}
+
+/// The same of the table that linkers read.
+fn linker_symbols(table: &llvm_bitcode::SymbolTable<'_>) -> Vec<String> {
+    let seen = table.iter().filter(|symbol| symbol.is_global() && !symbol.is_format_specific());
+    let line = |symbol: llvm_bitcode::LinkerSymbol<'_>| {
+        let letter = match (symbol.is_undefined(), symbol.is_weak()) {
+            (true, true) => "w",
+            (true, false) => "U",
+            (false, _) if symbol.is_common() => "C",
+            (false, true) => "W",
+            (false, false) => "D",
+        };
+        format!("{letter} {}", String::from_utf8_lossy(symbol.name()))
+    };
+    let mut lines: Vec<_> = seen.map(line).collect();
+    lines.sort();
+    lines
 }
 
 fn names(bytes: &[u8]) -> Vec<String> {

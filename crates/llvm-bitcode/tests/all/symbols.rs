@@ -6,7 +6,7 @@ mod bits;
 
 use std::path::Path;
 
-use llvm_bitcode::{Error, ErrorKind, symbols};
+use llvm_bitcode::{Error, ErrorKind, symbol_table, symbols};
 
 use bits::{BLOCKINFO, Bits, MODULE, module, wide};
 
@@ -72,6 +72,87 @@ fn other_data_has_no_symbols() {
 fn names_are_read_from_the_symbol_table() {
     assert_eq!(names(&data("symbols.bc")), SYMBOLS);
     assert_eq!(names(&data("assembly.bc")), ASSEMBLY);
+}
+
+/// Returns the symbols of the table that linkers read, each with a letter as `llvm-nm` has it for global ones.
+fn linker_symbols(bytes: &[u8]) -> Vec<String> {
+    let table = symbol_table(bytes).unwrap().unwrap();
+    let line = |symbol: llvm_bitcode::LinkerSymbol<'_>| {
+        let letter = match () {
+            () if symbol.is_format_specific() => '-',
+            () if !symbol.is_global() => 'l',
+            () if symbol.is_undefined() && symbol.is_weak() => 'w',
+            () if symbol.is_undefined() => 'U',
+            () if symbol.is_common() => 'C',
+            () if symbol.is_weak() => 'W',
+            () => 'D',
+        };
+        format!("{letter} {}", str::from_utf8(symbol.name()).unwrap())
+    };
+    let mut lines: Vec<_> = table.iter().map(line).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn linkers_see_references_and_kinds_of_definitions() {
+    let bytes = data("symbols.bc");
+    assert_eq!(
+        linker_symbols(&bytes),
+        [
+            "- L_private",
+            "- _in_metadata",
+            "- _llvm.mine",
+            "C _common",
+            "D ?question",
+            "D @fastcall@12",
+            "D _alias",
+            "D _appending",
+            "D _external",
+            "D _ifunc",
+            "D _stdcall@12",
+            "D exact",
+            "U _copied_function",
+            "U _copy",
+            "U _declared",
+            "U _declared_function",
+            "W _linkonce",
+            "W _weak",
+            "l _internal",
+            "l _internal_alias",
+            "l _resolve",
+            "w _maybe"
+        ]
+    );
+    let table = symbol_table(&bytes).unwrap().unwrap();
+    assert_eq!(table.triple(), b"i686-pc-windows-msvc");
+    assert_eq!(table.linker_options(), b"");
+    let bytes = data("assembly.bc");
+    assert_eq!(
+        linker_symbols(&bytes),
+        ["D in_assembly", "D in_c", "W weak_in_assembly", "l local"]
+    );
+    assert!(symbol_table(&bytes).unwrap().unwrap().iter().all(|symbol| !symbol.is_used()));
+}
+
+#[test]
+fn references_are_in_a_sound_table_only() {
+    assert!(symbol_table(b"\x7fELF").unwrap().is_none());
+    assert!(symbol_table(&data("version-1.bc")).unwrap().is_none());
+    assert_eq!(symbol_table(b"BC\xc0\xde").unwrap_err().kind(), ErrorKind::NotBitcode);
+    let table = data("symbols.bc");
+    for (word, value) in [(0, 2), (4, 2), (7, 0xffff_fff0), (8, u32::MAX), (22, 0xffff)] {
+        let damaged = with_word(table.clone(), word, value);
+        assert!(symbol_table(&damaged).unwrap().is_none(), "{word} {value}");
+    }
+    // The flags of the first symbol: `llvm.used` and undefined.
+    let first = 76 / 4 + 3;
+    let changed = with_word(table.clone(), first + 5, 1 << 3 | 1 << 7);
+    let symbol = symbol_table(&changed).unwrap().unwrap().iter().next().unwrap();
+    assert!(symbol.is_used() && symbol.is_undefined() && !symbol.is_global());
+    for len in 4..table.len() {
+        let _ = symbol_table(&table[..len]);
+    }
 }
 
 #[test]
