@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
 
+use byte_parts::Source;
 use fat_object::{
     Container, ContainerKind, Enter, FileFormat, Image, ImageInfo, Location, Options, ReadSeek,
     Visitor,
@@ -14,6 +15,7 @@ use offload_binary::{ImageKind, OffloadKind};
 use twox_hash::XxHash3_128;
 
 use crate::error::{Error, ErrorKind};
+use crate::symbols::{Known, Names, Symbols};
 use crate::target::LinkTarget;
 
 /// Inputs of a link in the order of the command line, and the device code that they hold.
@@ -23,6 +25,21 @@ pub struct Inputs<'d> {
     whole_archive: bool,
     /// The number of inputs, searched or passed over.
     count: usize,
+    has_symbols: bool,
+    /// The first input whose symbols were not read.
+    unread: Option<String>,
+    /// Inputs and members, if their symbols are read.
+    hosts: Vec<Host>,
+    names: Names,
+}
+
+/// An input, or a member of an archive, as the host linker sees it.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// `a.o`, or `libb.a(x.o)`.
+    pub(crate) name: String,
+    pub(crate) is_lazy: bool,
+    pub(crate) symbols: Symbols,
 }
 
 /// Device code for one target that a compiler stored in an object.
@@ -37,6 +54,9 @@ pub struct DeviceCode<'d> {
     offload_kind: OffloadKind,
     image_kind: ImageKind,
     place: Place<'d>,
+    /// The number of its host object.
+    host: Option<usize>,
+    symbols: Option<Known>,
 }
 
 /// The place of device code.
@@ -62,6 +82,16 @@ impl<'d> Inputs<'d> {
         Inputs::default()
     }
 
+    /// Reads the symbols of the inputs that follow: of host objects, of device code, and of shared libraries what they refer
+    /// to. [`Members::Needed`](crate::Members::Needed) decides by these.
+    ///
+    /// All inputs of the host link count, also those without device code.
+    #[must_use]
+    pub fn with_symbols(mut self) -> Self {
+        self.has_symbols = true;
+        self
+    }
+
     /// Sets whether members of the archives that follow are objects of the link as well, as `--whole-archive` does.
     ///
     /// Otherwise, members complete images that objects demand, and demand none.
@@ -79,14 +109,21 @@ impl<'d> Inputs<'d> {
     /// [`read`](Self::read) opens.
     pub fn add(&mut self, name: &str, bytes: &'d [u8]) -> Result<usize, Error> {
         self.count += 1;
-        if !is_searched(bytes.get(..HEAD).unwrap_or(bytes)) {
+        let is_searched = is_searched(bytes.get(..HEAD).unwrap_or(bytes));
+        if !self.has_symbols {
+            self.unread.get_or_insert_with(|| name.to_owned());
+        }
+        if !is_searched && !self.has_symbols {
             return Ok(0);
         }
         let mut open = no_thin_members;
         let mut collector = self.collector(name, Some(bytes), &mut open);
-        let walked = fat_object::walk_slice(bytes, &options(), &mut collector);
-        let codes = collector.codes;
-        self.take(name, walked.map(|_| codes))
+        let walked = match is_searched {
+            true => fat_object::walk_slice(bytes, &options(), &mut collector).map(drop),
+            false => Ok(()),
+        };
+        let found = walked.and_then(|()| collector.finish(Source::of_bytes(bytes)));
+        self.take(name, found)
     }
 
     /// Adds an object, archive or offload binary that is read from a file. Returns the number of device images in it.
@@ -109,32 +146,56 @@ impl<'d> Inputs<'d> {
         start
             .and_then(|_| input.seek(SeekFrom::Start(0)))
             .map_err(|error| Error::of(ErrorKind::Input, name, error))?;
-        if !is_searched(&head) {
+        let is_searched = is_searched(&head);
+        if !self.has_symbols {
+            self.unread.get_or_insert_with(|| name.to_owned());
+        }
+        if !is_searched && !self.has_symbols {
             return Ok(0);
         }
         let mut collector = self.collector(name, None, &mut open);
-        let walked = fat_object::walk(input, &options(), &mut collector);
-        let codes = collector.codes;
-        self.take(name, walked.map(|_| codes))
+        let walked = match is_searched {
+            true => fat_object::walk(&mut input, &options(), &mut collector).map(drop),
+            false => Ok(()),
+        };
+        let found = walked.and_then(|()| collector.finish(Source::new(input)?));
+        self.take(name, found)
     }
 
     /// Adds the inputs of another list after those of this one: lists can be made on several threads.
     pub fn append(&mut self, other: Inputs<'d>) {
         let before = self.count;
         self.count += other.count;
-        self.push(
-            other
-                .codes
-                .into_iter()
-                .map(|code| DeviceCode { input: before + code.input, ..code })
-                .collect(),
-        );
+        self.unread = self.unread.take().or(other.unread);
+        let codes = other.codes.into_iter();
+        let codes = codes.map(|code| DeviceCode { input: before + code.input, ..code }).collect();
+        self.push(Found { codes, hosts: other.hosts, names: other.names });
     }
 
     /// Returns the device code of all inputs, in their order.
     #[must_use]
     pub fn codes(&self) -> &[DeviceCode<'d>] {
         &self.codes
+    }
+
+    /// Returns the name of an input whose symbols were not read.
+    pub(crate) fn unread(&self) -> Option<&str> {
+        self.unread.as_deref()
+    }
+
+    /// Returns the host objects, in the order of the inputs.
+    pub(crate) fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Returns the name of the input or member that some code is from.
+    pub(crate) fn name_of<'i>(&'i self, code: &'i DeviceCode<'_>) -> &'i str {
+        let host = code.host.and_then(|number| self.hosts.get(number));
+        host.map_or(&code.file, |host| &host.name)
     }
 
     fn collector<'c>(
@@ -150,21 +211,37 @@ impl<'d> Inputs<'d> {
             bytes,
             is_lazy,
             open,
-            codes: Vec::new(),
+            has_symbols: self.has_symbols,
+            thin: None,
+            inside: Vec::new(),
+            members: Vec::new(),
+            found: Found::default(),
         }
     }
 
-    fn take(&mut self, name: &str, found: io::Result<Vec<DeviceCode<'d>>>) -> Result<usize, Error> {
+    fn take(&mut self, name: &str, found: io::Result<Found<'d>>) -> Result<usize, Error> {
         let found = found.map_err(|error| Error::of(ErrorKind::Input, name, error))?;
-        let count = found.len();
+        let count = found.codes.len();
         self.push(found);
         Ok(count)
     }
 
-    fn push(&mut self, found: Vec<DeviceCode<'d>>) {
-        for mut code in found {
+    fn push(&mut self, found: Found<'d>) {
+        let numbers = self.names.join(&found.names);
+        let before = self.hosts.len();
+        for mut code in found.codes {
             code.index = self.codes.len();
+            code.host = code.host.map(|host| before + host);
+            if let Some(known) = &mut code.symbols {
+                known.renumber(&numbers);
+            }
             self.codes.push(code);
+        }
+        for mut host in found.hosts {
+            if let Symbols::Known(known) = &mut host.symbols {
+                known.renumber(&numbers);
+            }
+            self.hosts.push(host);
         }
     }
 }
@@ -258,6 +335,16 @@ impl DeviceCode<'_> {
         }
     }
 
+    /// Returns the number of its host object, if symbols were read.
+    pub(crate) fn host(&self) -> Option<usize> {
+        self.host
+    }
+
+    /// Returns its symbols, if they can be told.
+    pub(crate) fn symbols(&self) -> Option<&Known> {
+        self.symbols.as_ref()
+    }
+
     /// Returns whether the other code is the same member of an archive that is named twice, or of a copy of it.
     pub(crate) fn is_same_member(&self, other: &DeviceCode<'_>) -> bool {
         self.input != other.input
@@ -342,6 +429,14 @@ fn hash(mut reader: impl Read) -> io::Result<u128> {
 
 type Open<'c> = dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>> + 'c;
 
+/// The device code and the host objects of an input.
+#[derive(Default)]
+struct Found<'d> {
+    codes: Vec<DeviceCode<'d>>,
+    hosts: Vec<Host>,
+    names: Names,
+}
+
 /// Takes the images out of the sections that compilers put offload binaries into.
 struct Collector<'c, 'd> {
     input: usize,
@@ -349,7 +444,52 @@ struct Collector<'c, 'd> {
     bytes: Option<&'d [u8]>,
     is_lazy: bool,
     open: &'c mut Open<'c>,
-    codes: Vec<DeviceCode<'d>>,
+    has_symbols: bool,
+    /// The file of a thin archive that was opened last.
+    thin: Option<Source<'static>>,
+    /// The members that the walk is in, by their numbers; none for other containers.
+    inside: Vec<Option<usize>>,
+    /// The places of members in the input; those in other files are read at once.
+    members: Vec<Option<Range<u64>>>,
+    found: Found<'d>,
+}
+
+impl<'d> Collector<'_, 'd> {
+    /// Reads the symbols of what was found.
+    fn finish(mut self, mut source: Source<'_>) -> io::Result<Found<'d>> {
+        if !self.has_symbols {
+            return Ok(self.found);
+        }
+        let Found { codes, hosts, names } = &mut self.found;
+        for (host, place) in hosts.iter_mut().zip(&self.members) {
+            if let Some(place) = place {
+                host.symbols = Symbols::read(&mut source, place, names)?;
+            }
+        }
+        for code in codes.iter_mut() {
+            let read = match &code.place {
+                Place::Memory(bytes) => {
+                    let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                    Symbols::read(&mut Source::of_bytes(bytes), &(0..len), names)?
+                }
+                Place::File(range, _) => Symbols::read(&mut source, range, names)?,
+            };
+            if let Symbols::Known(known) = read {
+                code.symbols = Some(known);
+            }
+        }
+        // The input itself, after its members.
+        let whole = 0..source.len();
+        let symbols = match Symbols::read(&mut source, &whole, names)? {
+            Symbols::NoObject if Symbols::stands_for_others(&mut source)? => Symbols::Unknown,
+            symbols => symbols,
+        };
+        for code in codes.iter_mut() {
+            code.host.get_or_insert(hosts.len());
+        }
+        hosts.push(Host { name: self.file.to_string(), is_lazy: false, symbols });
+        Ok(self.found)
+    }
 }
 
 impl Visitor for Collector<'_, '_> {
@@ -361,6 +501,33 @@ impl Visitor for Collector<'_, '_> {
             _ => false,
         };
         if opens { Enter::Open } else { Enter::Skip }
+    }
+
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        let is_member = container.kind() == ContainerKind::Member && self.has_symbols;
+        self.inside.push(is_member.then_some(self.found.hosts.len()));
+        if !is_member {
+            return Ok(());
+        }
+        let start = container.location().offset();
+        let place = start..start.saturating_add(container.size());
+        let (place, symbols) = match (container.location(), &mut self.thin) {
+            (Location::File(_), _) => (Some(place), Symbols::Unknown),
+            (Location::ThinMember(_), Some(file)) => {
+                (None, Symbols::read(file, &place, &mut self.found.names)?)
+            }
+            _ => (None, Symbols::Unknown),
+        };
+        self.members.push(place);
+        let member = container.path().last().map_or("", |step| step.name());
+        let name = format!("{}({member})", self.file);
+        self.found.hosts.push(Host { name, is_lazy: self.is_lazy, symbols });
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.inside.pop();
+        Ok(())
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
@@ -386,7 +553,7 @@ impl Visitor for Collector<'_, '_> {
                 Place::Memory(Cow::Owned(bytes))
             }
         };
-        self.codes.push(DeviceCode {
+        self.found.codes.push(DeviceCode {
             index: 0,
             input: self.input,
             file: Arc::clone(&self.file),
@@ -396,11 +563,16 @@ impl Visitor for Collector<'_, '_> {
             offload_kind,
             image_kind,
             place,
+            host: self.inside.iter().rev().flatten().next().copied(),
+            symbols: None,
         });
         Ok(())
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        if self.has_symbols {
+            self.thin = Some(Source::new((self.open)(name)?)?);
+        }
         (self.open)(name)
     }
 }

@@ -48,8 +48,8 @@
 //! - Device code lies in sections whose names start with `.llvm.offloading` (ELF, COFF), in the globals of bitcode that
 //!   become them, or in a file that is an offload binary. Shared libraries are passed over.
 //! - Objects demand an image for each target, a triple and a target ID. Members of archives demand images only for
-//!   the targets of [`PlanOptions::with_should_extract`]; other members complete the images that exist. All members for a
-//!   target are linked, whether or not their symbols are needed, as LLVM 22 does.
+//!   the targets of [`PlanOptions::with_should_extract`]; other members complete the images that exist.
+//! - All members for a target are linked, as LLVM 22 does, or those that are [needed](#needed-members).
 //! - Code for different programming models and one target is linked together. The image is registered with the runtime
 //!   of each.
 //! - `generic` code goes into every image of its triple.
@@ -59,12 +59,36 @@
 //!
 //! The last two are not those of LLVM 22, where the order of the inputs decides, and where such links fail.
 //!
+//! # Needed members
+//!
+//! With [`Members::Needed`], a member of an archive is linked
+//!
+//! - into all images that it fits, if the host linker takes it: objects, shared libraries, other such members or
+//!   [`PlanOptions::with_roots`] refer to a symbol that it defines. `main` and other entries count as references;
+//! - into one image, if its device code defines a symbol that code in this image refers to, and no code in it defines.
+//!
+//! A weak reference does not count in ELF files and their bitcode. A common symbol is a definition and a reference. If
+//! several members define a symbol on the host, all of them are linked: the order of inputs does not matter. Functions
+//! that registration code calls are needed, and if the host link generates code, so are those of runtime libraries
+//! (`memcpy`, `__divti3`).
+//!
+//! Symbols are those of ELF, COFF and Mach-O files, and of the `SYMTAB` block of bitcode. An object without known
+//! references makes all members needed: bitcode without this block, other formats, GCC's objects for link-time
+//! optimisation, linker scripts, an offload binary in place of its object. [`Need`] tells the reason for each member.
+//!
+//! Two things are not seen: libraries that the host linker finds on its own, and options other than those that the
+//! caller turns into roots.
+//!
 //! # Bounds
 //!
 //! Inputs are walked by [`fat_object`], which checks every bound. Code of inputs in memory is borrowed; code from
 //! files stays there, as long as it is stored as it is; that of thin archives, bitcode and compressed offload binaries is
 //! copied. A linked image is a list of parts, bytes or ranges of files of yours, and so are bundles, offload binaries and
 //! objects made of them: nothing but tables is in memory. Compressed bundles, fatbinaries and images of SYCL are.
+//!
+//! To read symbols, a COFF or Mach-O object or bitcode is held in memory, one at a time and up to 256 MiB; of an ELF file,
+//! only its tables. The names of an object have at most 16 bytes for each of its bytes. Past these limits, its symbols
+//! are unknown.
 //!
 //! # Errors
 //!
@@ -93,8 +117,11 @@ mod error;
 mod images;
 mod input;
 mod intel;
+mod needed;
 mod plan;
 mod register;
+mod runtime;
+mod symbols;
 mod target;
 
 pub use byte_parts::Parts;
@@ -102,6 +129,7 @@ pub use clang::{ClangOptions, LinkFiles};
 pub use error::{Error, ErrorKind};
 pub use images::{DeviceLinker, Images, LinkedImage};
 pub use input::{DeviceCode, Inputs, is_library};
+pub use needed::{Members, Need};
 pub use plan::{Group, LeftOut, Linked, Plan, PlanOptions, Reason};
 pub use register::{RegisterOptions, Registration, bundle_ids, container};
 pub use target::{Fit, LinkTarget};

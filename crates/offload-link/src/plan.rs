@@ -6,6 +6,7 @@ use offload_binary::OffloadKind;
 
 use crate::error::{Error, ErrorKind};
 use crate::input::{DeviceCode, Inputs};
+use crate::needed::{self, Members, Need};
 use crate::target::{Fit, LinkTarget};
 
 /// Images to link, in the order of the inputs that demand them.
@@ -23,6 +24,8 @@ pub struct Plan<'i> {
 #[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
     should_extract: Vec<String>,
+    members: Members,
+    roots: Vec<Vec<u8>>,
 }
 
 /// One image to link, and its inputs.
@@ -38,6 +41,7 @@ pub struct Group<'i> {
 pub struct Linked<'i> {
     code: &'i DeviceCode<'i>,
     fit: Fit,
+    need: Option<Need<'i>>,
 }
 
 /// Device code that no image takes in.
@@ -57,6 +61,8 @@ pub enum Reason {
     Features(LinkTarget),
     /// The same member was taken before: its archive is named twice.
     Duplicate,
+    /// With [`Members::Needed`]: the host linker does not take the member, and no device code refers to its symbols.
+    NotNeeded,
 }
 
 impl PlanOptions {
@@ -67,6 +73,21 @@ impl PlanOptions {
         archs: impl IntoIterator<Item = S>,
     ) -> Self {
         self.should_extract = archs.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets which members of archives are linked.
+    #[must_use]
+    pub fn with_members(mut self, members: Members) -> Self {
+        self.members = members;
+        self
+    }
+
+    /// Sets symbols that the host linker is told to look for, as its options `-u` and `-e` do. [`Members::Needed`] counts
+    /// them as references, with those of inputs and with `main`.
+    #[must_use]
+    pub fn with_roots<S: Into<Vec<u8>>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.roots = names.into_iter().map(Into::into).collect();
         self
     }
 }
@@ -85,8 +106,9 @@ impl<'i> Plan<'i> {
         for code in direct {
             plan.link_object(code);
         }
-        for code in lazy {
-            plan.link_member(code, options);
+        match options.members {
+            Members::All => lazy.iter().for_each(|code| plan.link_member(code, None, options)),
+            Members::Needed => plan.link_needed(inputs, lazy, options),
         }
         for group in &mut plan.groups {
             group.finish()?;
@@ -111,13 +133,67 @@ impl<'i> Plan<'i> {
             match code.target().fits(&group.target) {
                 // Code for one processor is not code for all.
                 Some(Fit::Generic) if !code.target().is_generic() => {}
-                Some(fit) => group.inputs.push(Linked { code, fit }),
+                Some(fit) => group.inputs.push(Linked { code, fit, need: None }),
                 None => {}
             }
         }
     }
 
-    fn link_member(&mut self, code: &'i DeviceCode<'i>, options: &PlanOptions) {
+    /// Links the members that the host linker takes, then for each image those that its code refers to.
+    fn link_needed(
+        &mut self,
+        inputs: &'i Inputs<'i>,
+        lazy: Vec<&'i DeviceCode<'i>>,
+        options: &PlanOptions,
+    ) {
+        let needs = needed::by_host(inputs, &options.roots);
+        let need_of = |code: &DeviceCode<'_>| match code.host() {
+            Some(host) => needs.get(host).copied().flatten(),
+            None => Some(Need::Symbols),
+        };
+        let mut rest = Vec::new();
+        for code in lazy {
+            match need_of(code) {
+                Some(need) => self.link_member(code, Some(need), options),
+                None => rest.push(code),
+            }
+        }
+        for group in &mut self.groups {
+            let fits =
+                rest.iter().copied().filter(|code| code.target().fits(&group.target).is_some());
+            let fits: Vec<_> = fits.collect();
+            let image: Vec<_> = group.inputs.iter().map(Linked::code).collect();
+            let mut taken = needed::by_devices(inputs, &image, &fits);
+            taken.sort_by_key(|(code, _)| code.index());
+            for (code, need) in taken {
+                group.add(code, Some(need));
+            }
+            group.inputs.sort_by_key(|input| (input.code.is_lazy(), input.code.index()));
+        }
+        let is_in = |group: &Group<'_>, code: &DeviceCode<'_>| {
+            group.inputs.iter().any(|input| input.code.index() == code.index())
+        };
+        for code in rest {
+            if self.groups.iter().any(|group| is_in(group, code)) {
+                continue;
+            }
+            let fits = self.groups.iter().any(|group| code.target().fits(&group.target).is_some());
+            let extracts = options.should_extract.iter().any(|it| it == code.target().arch());
+            let reason = match self.groups.iter().any(|group| group.has_copy_of(code)) {
+                true => Some(Reason::Duplicate),
+                false => (fits || extracts).then_some(Reason::NotNeeded),
+            };
+            self.leave_out(code, reason);
+        }
+        self.left_out.sort_by_key(|left| left.code.index());
+    }
+
+    fn link_member(
+        &mut self,
+        code: &'i DeviceCode<'i>,
+        need: Option<Need<'i>>,
+        options: &PlanOptions,
+    ) {
         let target = code.target();
         let is_new = !self.groups.iter().any(|group| group.target == *target);
         if is_new && options.should_extract.iter().any(|arch| arch == target.arch()) {
@@ -125,21 +201,22 @@ impl<'i> Plan<'i> {
         }
         let (mut fits, mut is_taken) = (false, false);
         for group in &mut self.groups {
-            let Some(fit) = target.fits(&group.target) else { continue };
-            fits = true;
-            if !group.inputs.iter().any(|other| other.code.is_same_member(code)) {
-                group.inputs.push(Linked { code, fit });
-                is_taken = true;
-            }
+            fits |= target.fits(&group.target).is_some();
+            is_taken |= group.add(code, need);
         }
-        if is_taken {
-            return;
+        if !is_taken {
+            self.leave_out(code, fits.then_some(Reason::Duplicate));
         }
-        let near = self.groups.iter().find(|group| target.has_processor_of(&group.target));
-        let reason = match near {
-            _ if fits => Reason::Duplicate,
-            Some(group) => Reason::Features(group.target.clone()),
-            None => Reason::NoImage,
+    }
+
+    /// Leaves code out, for this reason or because it fits no image.
+    fn leave_out(&mut self, code: &'i DeviceCode<'i>, reason: Option<Reason>) {
+        let mut groups = self.groups.iter();
+        let near = groups.find(|group| code.target().has_processor_of(&group.target));
+        let reason = match (reason, near) {
+            (Some(reason), _) => reason,
+            (None, Some(group)) => Reason::Features(group.target.clone()),
+            (None, None) => Reason::NoImage,
         };
         self.left_out.push(LeftOut { code, reason });
     }
@@ -167,6 +244,20 @@ fn demanded<'i>(objects: &[&'i DeviceCode<'i>]) -> Vec<Group<'i>> {
 impl<'i> Group<'i> {
     fn new(target: LinkTarget) -> Self {
         Group { target, kinds: Vec::new(), inputs: Vec::new() }
+    }
+
+    /// Adds a member that fits and is not there yet. Returns whether it did.
+    fn add(&mut self, code: &'i DeviceCode<'i>, need: Option<Need<'i>>) -> bool {
+        let Some(fit) = code.target().fits(&self.target) else { return false };
+        let is_new = !self.has_copy_of(code);
+        if is_new {
+            self.inputs.push(Linked { code, fit, need });
+        }
+        is_new
+    }
+
+    fn has_copy_of(&self, code: &DeviceCode<'_>) -> bool {
+        self.inputs.iter().any(|other| other.code.is_same_member(code))
     }
 
     /// Derives the kinds from the inputs.
@@ -221,6 +312,12 @@ impl<'i> Linked<'i> {
     pub fn fit(&self) -> Fit {
         self.fit
     }
+
+    /// Returns the reason why a member of an archive is linked, with [`Members::Needed`]. `None` for objects.
+    #[must_use]
+    pub fn need(&self) -> Option<Need<'i>> {
+        self.need
+    }
 }
 
 impl<'i> LeftOut<'i> {
@@ -246,6 +343,7 @@ impl fmt::Display for Reason {
                 write!(f, "needs other target features than the image for {image} has")
             }
             Reason::Duplicate => f.write_str("the same member was taken before"),
+            Reason::NotNeeded => f.write_str("nothing refers to its symbols"),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::{Debug, Display};
 
 use offload_link::{
     ClangOptions, DeviceCode, Error, ErrorKind, Fit, Group, Images, Inputs, LeftOut, LinkTarget,
-    Linked, LinkedImage, Plan, PlanOptions, Reason, RegisterOptions, Registration,
+    Linked, LinkedImage, Members, Need, Plan, PlanOptions, Reason, RegisterOptions, Registration,
 };
 
 /// Sent to and shared by threads, printed for debugging.
@@ -32,9 +32,12 @@ fn public_types_keep_their_promises() {
     value::<ErrorKind>();
     value::<Fit>();
     value::<LinkTarget>();
+    value::<Members>();
+    value::<Need<'static>>();
     value::<Reason>();
     displayed::<DeviceCode<'_>>();
     displayed::<LinkTarget>();
+    displayed::<Need<'_>>();
     displayed::<Reason>();
     error::<Error>();
 }

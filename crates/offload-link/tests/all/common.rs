@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+pub(crate) use crate::elf::{SymbolList, elf};
 use hda_archive::{Member, write_archive};
 use object_edit::NewSections;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
@@ -42,6 +43,29 @@ pub(crate) fn object(package: &[u8]) -> Vec<u8> {
     let embedding = NewSections::offloading(&host, package.len() as u64).unwrap();
     let mut object = Vec::new();
     embedding.write_to(&mut object, [package]).unwrap();
+    object
+}
+
+/// Returns an object with code for `gfx90a`, both with these symbols.
+pub(crate) fn offloading(host: SymbolList<'_>, device: SymbolList<'_>) -> Vec<u8> {
+    with_code(host, &[("gfx90a", &elf(false, device))])
+}
+
+/// Returns an object with these symbols and code for these targets.
+pub(crate) fn with_code(host: SymbolList<'_>, codes: &[(&str, &[u8])]) -> Vec<u8> {
+    let package = codes.iter().flat_map(|(arch, code)| {
+        let entry = ImageEntry::new(code.len() as u64)
+            .offload_kind(OffloadKind::HIP)
+            .string("arch", *arch)
+            .string("triple", AMD);
+        let layout = offload_binary::layout(FormatVersion::V1, &[entry]).unwrap();
+        layout.to_vec(&[*code]).unwrap()
+    });
+    let package: Vec<u8> = package.collect();
+    let host = elf(false, host);
+    let embedding = NewSections::offloading(&host, package.len() as u64).unwrap();
+    let mut object = Vec::new();
+    embedding.write_to(&mut object, [&package[..]]).unwrap();
     object
 }
 

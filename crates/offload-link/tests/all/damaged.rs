@@ -1,8 +1,8 @@
 //! Damaged inputs: an error or fewer images, never a panic.
 
-use offload_link::{ErrorKind, Inputs, Plan, PlanOptions, RegisterOptions};
+use offload_link::{ErrorKind, Inputs, Members, Plan, PlanOptions, RegisterOptions};
 
-use crate::common::{Join, archive, hip, object};
+use crate::common::{Join, archive, hip, object, offloading};
 
 /// Goes as far as possible.
 fn link(bytes: &[u8]) -> Result<usize, offload_link::Error> {
@@ -28,6 +28,36 @@ fn every_damage_is_survived() {
                 let mut damaged = sample.clone();
                 damaged[at] = value;
                 let _ = link(&damaged);
+            }
+        }
+    }
+}
+
+/// The symbols of damaged inputs are others, or unknown.
+#[test]
+fn every_damage_of_symbols_is_survived() {
+    let object = offloading(&["main", "-more"], &["kernel", "-other"]);
+    let library = archive(&[("x.o", &offloading(&["more", "=c"], &["other", "?w"]))]);
+    let bitcode = std::fs::read("../../examples/data/hip-embedded.bc").unwrap();
+    let coff = std::fs::read("../../examples/data/hip.obj").unwrap();
+    let plan = |damaged: &[u8], library: &[u8]| {
+        let mut inputs = Inputs::new().with_symbols();
+        let added = inputs.add("a.o", damaged).and_then(|_| inputs.add("l.a", library));
+        if added.is_ok() {
+            let options = PlanOptions::default().with_members(Members::Needed);
+            let _ = Plan::new(&inputs, &options);
+        }
+    };
+    for sample in [&object, &library, &bitcode, &coff] {
+        for end in faulty_places(sample.len()) {
+            plan(&sample[..end], &library);
+        }
+        for at in faulty_places(sample.len()) {
+            for value in [0, 0xff, sample[at] ^ 1] {
+                let mut damaged = sample.clone();
+                damaged[at] = value;
+                plan(&damaged, &library);
+                plan(&object, &damaged);
             }
         }
     }

@@ -8,11 +8,15 @@
     reason = "a test fails by panicking, and says where"
 )]
 
+#[path = "../elf/mod.rs"]
+mod elf;
+
 mod common;
 
 mod api;
 mod damaged;
 mod faults;
 mod inputs;
+mod needed;
 mod plan;
 mod register;

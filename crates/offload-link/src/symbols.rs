@@ -1,0 +1,491 @@
+//! The symbols of objects: definitions, and references to other objects.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::sync::Arc;
+
+use byte_parts::Source;
+use object::elf;
+use object::endian::Endianness;
+use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::read::{FileKind, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef};
+
+/// Facts about the symbols of an object.
+#[derive(Clone, Debug)]
+pub(crate) enum Symbols {
+    Known(Known),
+    /// Not an object, so that it refers to nothing: an archive, an offload binary, text.
+    NoObject,
+    /// An object of another format, a damaged one, or one that does not tell.
+    Unknown,
+}
+
+/// Symbols by their numbers in [`Names`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    defined: Vec<usize>,
+    /// Definitions that give way to others, so that linkers look for these.
+    common: Vec<usize>,
+    referred: Vec<usize>,
+    is_bitcode: bool,
+}
+
+/// The names of symbols, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    numbers: HashMap<Arc<[u8]>, usize>,
+    list: Vec<Arc<[u8]>>,
+}
+
+/// Largest object that is read into memory at once: ELF files are not.
+const MAX_IN_MEMORY: u64 = 256 << 20;
+/// Bytes of names that are read for each byte of a file. Names can share bytes: more is a fault of the file.
+const NAME_BYTES: u64 = 16;
+
+/// Sections of an object for link-time optimisation, by LLVM beside machine code, and by GCC.
+const LLVM_LTO: &[u8] = b".llvm.lto";
+const GCC_LTO: &[u8] = b".gnu.lto_";
+/// A section with names of further libraries to link.
+const SHT_LLVM_DEPENDENT_LIBRARIES: u32 = 0x6fff_4c04;
+/// The directives of a COFF object.
+const DIRECTIVES: &str = ".drectve";
+
+impl Names {
+    fn number(&mut self, name: &[u8]) -> usize {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let name: Arc<[u8]> = name.into();
+        self.list.push(Arc::clone(&name));
+        self.numbers.insert(name, self.list.len() - 1);
+        self.list.len() - 1
+    }
+
+    /// Returns the number of a name, if an object has it.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
+        self.numbers.get(name).copied()
+    }
+
+    pub(crate) fn name(&self, number: usize) -> &[u8] {
+        self.list.get(number).map(|name| &**name).unwrap_or_default()
+    }
+
+    /// Adds the names of another list, and returns the numbers that they have here.
+    pub(crate) fn join(&mut self, other: &Names) -> Vec<usize> {
+        other.list.iter().map(|name| self.number(name)).collect()
+    }
+}
+
+impl Symbols {
+    /// Reads the symbols of the object in the window.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading. A damaged object has unknown symbols.
+    pub(crate) fn read(
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        names: &mut Names,
+    ) -> io::Result<Self> {
+        let head = source.peek(window, 64)?;
+        let len = window.end.saturating_sub(window.start);
+        let mut found = Found { bytes_left: len.saturating_mul(NAME_BYTES), ..Found::new(names) };
+        // A program or library for Windows refers to nothing of this link.
+        if head.starts_with(b"MZ") {
+            return Ok(Self::NoObject);
+        }
+        let read = match FileKind::parse(&head[..]) {
+            Ok(FileKind::Elf32) => elf(source, window, &mut found, false)?,
+            Ok(FileKind::Elf64) => elf(source, window, &mut found, true)?,
+            Ok(FileKind::Coff | FileKind::CoffBig | FileKind::MachO32 | FileKind::MachO64) => {
+                let Some(bytes) = in_memory(source, window)? else { return Ok(Self::Unknown) };
+                found.other(&bytes)
+            }
+            // The latter stands for a symbol of a library.
+            Ok(FileKind::Archive | FileKind::CoffImport) => return Ok(Self::NoObject),
+            _ if is_bitcode(&head) => {
+                let Some(bytes) = in_memory(source, window)? else { return Ok(Self::Unknown) };
+                found.bitcode(&bytes)
+            }
+            _ if head.starts_with(&offload_binary::MAGIC) || is_text(&head) => {
+                return Ok(Self::NoObject);
+            }
+            _ => None,
+        };
+        Ok(match read {
+            Some(()) => Self::Known(found.symbols),
+            None => Self::Unknown,
+        })
+    }
+
+    /// Returns whether a file without symbols stands for other files: a linker script, or an offload binary, which is
+    /// the device code of an object.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading.
+    pub(crate) fn stands_for_others(source: &mut Source<'_>) -> io::Result<bool> {
+        let head = source.peek(&(0..source.len()), 64)?;
+        let is_script = !head.is_empty() && !head.starts_with(b"!<") && is_text(&head);
+        Ok(is_script || head.starts_with(&offload_binary::MAGIC))
+    }
+}
+
+impl Known {
+    /// Replaces the numbers of names.
+    pub(crate) fn renumber(&mut self, numbers: &[usize]) {
+        let all = self.defined.iter_mut().chain(&mut self.common).chain(&mut self.referred);
+        for number in all {
+            *number = numbers.get(*number).copied().unwrap_or(usize::MAX);
+        }
+    }
+
+    /// Returns the symbols that satisfy a reference.
+    pub(crate) fn provided(&self) -> impl Iterator<Item = usize> {
+        self.defined.iter().chain(&self.common).copied()
+    }
+
+    /// Returns the symbols that need no other definition.
+    pub(crate) fn defined(&self) -> impl Iterator<Item = usize> {
+        self.defined.iter().copied()
+    }
+
+    /// Returns the symbols that a linker looks for.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = usize> {
+        self.referred.iter().chain(&self.common).copied()
+    }
+
+    /// Returns whether code for it is generated in the link, which may refer to more.
+    pub(crate) fn is_bitcode(&self) -> bool {
+        self.is_bitcode
+    }
+}
+
+/// Symbols of an object that is being read. Its functions return `None` if these are not all.
+struct Found<'n> {
+    names: &'n mut Names,
+    bytes_left: u64,
+    symbols: Known,
+}
+
+impl<'n> Found<'n> {
+    fn new(names: &'n mut Names) -> Self {
+        Found { names, bytes_left: 0, symbols: Known::default() }
+    }
+
+    fn number(&mut self, name: &[u8]) -> Option<usize> {
+        self.bytes_left = self.bytes_left.checked_sub(u64::try_from(name.len()).ok()?)?;
+        Some(self.names.number(name))
+    }
+
+    /// Returns the text at this offset, which ends with a zero.
+    fn text<'s>(&mut self, strings: &'s [u8], start: u32) -> Option<&'s [u8]> {
+        let rest = strings.get(usize::try_from(start).ok()?..)?;
+        let text = rest.get(..rest.iter().position(|&byte| byte == 0)?)?;
+        self.bytes_left = self.bytes_left.checked_sub(u64::try_from(text.len()).ok()?)?;
+        Some(text)
+    }
+
+    fn define(&mut self, name: &[u8]) -> Option<()> {
+        let number = self.number(name)?;
+        self.symbols.defined.push(number);
+        Some(())
+    }
+
+    fn define_common(&mut self, name: &[u8]) -> Option<()> {
+        let number = self.number(name)?;
+        self.symbols.common.push(number);
+        Some(())
+    }
+
+    fn refer(&mut self, name: &[u8]) -> Option<()> {
+        let number = self.number(name)?;
+        self.symbols.referred.push(number);
+        Some(())
+    }
+
+    fn elf_of_class<'d>(&mut self, data: impl ReadRef<'d>, is_64: bool) -> Option<()> {
+        match is_64 {
+            true => self.elf::<elf::FileHeader64<Endianness>>(data),
+            false => self.elf::<elf::FileHeader32<Endianness>>(data),
+        }
+    }
+
+    /// Reads the symbol table of an object, or the dynamic one of a shared library.
+    fn elf<'d, Elf: FileHeader<Endian = Endianness>>(
+        &mut self,
+        data: impl ReadRef<'d>,
+    ) -> Option<()> {
+        let header = Elf::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let table = header.sections(endian, data).ok()?;
+        let is_shared = header.e_type(endian) == elf::ET_DYN;
+        if is_shared && table.is_empty() {
+            return None;
+        }
+        let wanted = if is_shared { elf::SHT_DYNSYM } else { elf::SHT_SYMTAB };
+        // All at once: one by one, names are a read each.
+        let names = table.section(header.section_strings_index(endian, data).ok()?).ok()?;
+        let names = names.data(endian, data).ok()?;
+        for section in table.iter() {
+            let name = self.text(names, section.sh_name(endian))?;
+            let kind = section.sh_type(endian);
+            if !is_shared && (name.starts_with(GCC_LTO) || kind.0 == SHT_LLVM_DEPENDENT_LIBRARIES) {
+                return None;
+            }
+            if !is_shared && name == LLVM_LTO {
+                self.bitcode(section.data(endian, data).ok()?)?;
+            }
+            if kind != wanted {
+                continue;
+            }
+            let symbols: &[Elf::Sym] = section.data_as_array(endian, data).ok()?;
+            let strings = table.section(section.link(endian)).ok()?;
+            let strings = strings.data(endian, data).ok()?;
+            for symbol in symbols {
+                self.elf_symbol::<Elf>(symbol, endian, strings)?;
+            }
+        }
+        Some(())
+    }
+
+    fn elf_symbol<Elf: FileHeader<Endian = Endianness>>(
+        &mut self,
+        symbol: &Elf::Sym,
+        endian: Endianness,
+        strings: &[u8],
+    ) -> Option<()> {
+        let binding = symbol.st_bind();
+        if binding == elf::STB_LOCAL {
+            return Some(());
+        }
+        let name = without_version(self.text(strings, symbol.st_name(endian))?);
+        if symbol.is_undefined(endian) {
+            // Linkers take no member for a weak reference.
+            return if binding == elf::STB_WEAK { Some(()) } else { self.refer(name) };
+        }
+        match symbol.is_common(endian) {
+            true => self.define_common(name),
+            false => self.define(name),
+        }
+    }
+
+    /// Reads the symbols of a COFF or Mach-O object, whose weak references count.
+    fn other(&mut self, bytes: &[u8]) -> Option<()> {
+        let file = object::File::parse(bytes).ok()?;
+        for symbol in file.symbols().filter(ObjectSymbol::is_global) {
+            let name = symbol.name_bytes().ok()?;
+            if symbol.is_common() {
+                self.define_common(name)?;
+            } else if symbol.is_undefined() {
+                self.refer(name)?;
+                // Linkers make the pointer to a symbol that is linked in.
+                if let Some(pointed) = name.strip_prefix(b"__imp_") {
+                    self.refer(pointed)?;
+                }
+            } else {
+                self.define(name)?;
+                // A weak reference of COFF, which has a definition of its own.
+                if symbol.is_weak() && symbol.section_index().is_none() {
+                    self.refer(name)?;
+                }
+            }
+        }
+        if let Some(section) = file.section_by_name(DIRECTIVES) {
+            self.directives(section.data().ok()?)?;
+        }
+        Some(())
+    }
+
+    /// Reads options for a COFF linker that name symbols.
+    fn directives(&mut self, text: &[u8]) -> Option<()> {
+        let is_end = |byte: &u8| byte.is_ascii_whitespace() || [b'"', b'\0'].contains(byte);
+        for word in text.split(is_end) {
+            let [b'/' | b'-', word @ ..] = word else { continue };
+            let at = word.iter().position(|&byte| byte == b':');
+            let Some((option, value)) = at.and_then(|at| word.split_at_checked(at)) else {
+                continue;
+            };
+            let value = value.get(1..).unwrap_or_default();
+            if option.eq_ignore_ascii_case(b"include") {
+                self.refer(value)?;
+            } else if option.eq_ignore_ascii_case(b"alternatename") {
+                let at = value.iter().position(|&byte| byte == b'=')?;
+                self.refer(value.get(at + 1..)?)?;
+            }
+        }
+        Some(())
+    }
+
+    fn bitcode(&mut self, bytes: &[u8]) -> Option<()> {
+        let table = llvm_bitcode::symbol_table(bytes).ok()??;
+        self.symbols.is_bitcode = true;
+        let is_elf = is_elf(table.triple());
+        for symbol in table.iter() {
+            if !symbol.is_global() || symbol.is_format_specific() {
+                continue;
+            }
+            let name = if is_elf { without_version(symbol.name()) } else { symbol.name() };
+            if symbol.is_common() {
+                self.define_common(name)?;
+            } else if !symbol.is_undefined() {
+                self.define(name)?;
+            } else if !(symbol.is_weak() && is_elf) {
+                self.refer(name)?;
+            }
+        }
+        self.directives(table.linker_options())
+    }
+}
+
+/// Returns the name without the version of `name@VERSION` or `name@@VERSION`.
+fn without_version(name: &[u8]) -> &[u8] {
+    match name.iter().position(|&byte| byte == b'@') {
+        Some(at) if at > 0 => name.get(..at).unwrap_or(name),
+        _ => name,
+    }
+}
+
+/// Returns whether objects for this triple are ELF files.
+fn is_elf(triple: &[u8]) -> bool {
+    let others = ["windows", "apple", "darwin", "macos", "ios", "cygwin", "mingw", "uefi", "win32"];
+    let triple = String::from_utf8_lossy(triple);
+    !triple.is_empty() && !others.iter().any(|other| triple.contains(other))
+}
+
+fn is_bitcode(head: &[u8]) -> bool {
+    head.starts_with(&llvm_bitcode::MAGIC) || head.starts_with(&llvm_bitcode::WRAPPER_MAGIC)
+}
+
+/// Returns whether a file with these first bytes is text, or empty.
+fn is_text(head: &[u8]) -> bool {
+    !head.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
+}
+
+/// Returns the bytes of the window; `None` if they are too many to hold.
+fn in_memory<'s>(
+    source: &'s mut Source<'_>,
+    window: &Range<u64>,
+) -> io::Result<Option<Cow<'s, [u8]>>> {
+    if source.bytes(window).is_some() {
+        return Ok(source.bytes(window).map(Cow::Borrowed));
+    }
+    match window.end.saturating_sub(window.start) <= MAX_IN_MEMORY {
+        true => source.read_range(window).map(|bytes| Some(Cow::Owned(bytes))),
+        false => Ok(None),
+    }
+}
+
+/// Reads the ELF file in the window. Errors of reading come out as such.
+fn elf(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    found: &mut Found<'_>,
+    is_64: bool,
+) -> io::Result<Option<()>> {
+    if let Some(bytes) = source.bytes(window) {
+        return Ok(found.elf_of_class(bytes, is_64));
+    }
+    let cache = ReadCache::new(Watched { source, position: 0, failed: None });
+    let len = window.end.saturating_sub(window.start);
+    let read = found.elf_of_class(cache.range(window.start, len), is_64);
+    match cache.into_inner().failed {
+        Some(error) => Err(error),
+        None => Ok(read),
+    }
+}
+
+/// Reads of a source for `object`. It keeps the first error of the source, which would pass for a malformed file.
+struct Watched<'a, 'r> {
+    source: &'a mut Source<'r>,
+    position: u64,
+    failed: Option<io::Error>,
+}
+
+impl Read for Watched<'_, '_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let ends_early = self.position < self.source.len() && !buf.is_empty();
+        let error = match self.source.read_at(self.position, buf) {
+            Ok(0) if ends_early => io::ErrorKind::UnexpectedEof.into(),
+            Ok(n) => {
+                self.position = self.position.saturating_add(n as u64);
+                return Ok(n);
+            }
+            Err(error) => error,
+        };
+        let kind = error.kind();
+        self.failed.get_or_insert(error);
+        Err(kind.into())
+    }
+}
+
+impl Seek for Watched<'_, '_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.source.len().checked_add_signed(by),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+        }
+        .ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the definitions and what is wanted, as text.
+    fn texts(read: impl FnOnce(&mut Found<'_>)) -> (String, String) {
+        let mut names = Names::default();
+        let mut found = Found { bytes_left: 1 << 20, ..Found::new(&mut names) };
+        read(&mut found);
+        let symbols = found.symbols;
+        let text = |numbers: Vec<usize>| {
+            let names = numbers.iter().map(|number| String::from_utf8_lossy(names.name(*number)));
+            names.collect::<Vec<_>>().join(" ")
+        };
+        (text(symbols.provided().collect()), text(symbols.wanted().collect()))
+    }
+
+    fn data(name: &str) -> Vec<u8> {
+        std::fs::read(format!("../../examples/data/{name}")).unwrap()
+    }
+
+    #[test]
+    fn mach_o_and_coff() {
+        let (defined, wanted) = texts(|found| found.other(&data("hip-macos.o")).unwrap());
+        assert_eq!((&*defined, &*wanted), ("___hip_fatbin", ""));
+        let (defined, wanted) = texts(|found| found.other(&data("hip.obj")).unwrap());
+        assert!(defined.contains("scale") && !defined.contains("hipLaunchKernel"), "{defined}");
+        assert!(wanted.contains("hipLaunchKernel"), "{wanted}");
+    }
+
+    #[test]
+    fn directives_name_symbols() {
+        let text = b" /DEFAULTLIB:x -include:a \"/INCLUDE:?b@@3HA\" /alternatename:c=d /export:e\0";
+        let (defined, wanted) = texts(|found| found.directives(text).unwrap());
+        assert_eq!((&*defined, &*wanted), ("", "a ?b@@3HA d"));
+    }
+
+    #[test]
+    fn versions_are_no_part_of_names() {
+        for (name, expected) in [("a", "a"), ("a@V", "a"), ("a@@V", "a"), ("@a", "@a"), ("", "")] {
+            assert_eq!(without_version(name.as_bytes()), expected.as_bytes());
+        }
+        assert!(is_elf(b"x86_64-unknown-linux-gnu") && is_elf(b"amdgcn-amd-amdhsa"));
+        assert!(!is_elf(b"x86_64-pc-windows-msvc") && !is_elf(b"arm64-apple-macosx14"));
+    }
+
+    /// Names that share bytes could be far longer than the file.
+    #[test]
+    fn the_length_of_names_is_bounded() {
+        let mut names = Names::default();
+        let mut found = Found { bytes_left: 10, ..Found::new(&mut names) };
+        assert_eq!(found.define(b"12345"), Some(()));
+        assert_eq!(found.refer(b"12345"), Some(()));
+        assert_eq!(found.refer(b"1"), None);
+    }
+}
