@@ -5,8 +5,16 @@ use std::convert::Infallible;
 
 use arbitrary::{Result, Unstructured};
 use hda_archive::{Member, write_archive};
+use object_edit::NewSections;
 use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
-use offload_link::{DeviceLinker, Fit, Group, Inputs, Parts, Plan, PlanOptions, RegisterOptions};
+use offload_link::{
+    DeviceLinker, Fit, Group, Inputs, Members, Parts, Plan, PlanOptions, Reason, RegisterOptions,
+};
+
+#[path = "../../offload-link/tests/elf/mod.rs"]
+mod elf;
+
+use elf::elf;
 
 const ARCHS: [&str; 7] = [
     "gfx90a",
@@ -29,6 +37,7 @@ struct File {
 /// Links made inputs and checks the plan; links any bytes.
 pub fn check(data: &[u8]) {
     any_bytes(data);
+    let _ = symbols(&mut Unstructured::new(data));
     let mut u = Unstructured::new(data);
     let Ok(files) = made(&mut u) else { return };
     let extract = u.choose(&ARCHS).ok().filter(|_| u.ratio(1, 3).unwrap_or_default());
@@ -107,15 +116,199 @@ fn register(plan: &Plan<'_>) {
 }
 
 fn any_bytes(data: &[u8]) {
-    let mut inputs = Inputs::new();
-    match inputs.add("file", data) {
-        Ok(_) => {}
-        Err(error) => return is_line(&error),
+    for members in [Members::All, Members::Needed] {
+        let mut inputs = Inputs::new().with_symbols();
+        match inputs.add("file", data) {
+            Ok(_) => {}
+            Err(error) => return is_line(&error),
+        }
+        let options = PlanOptions::default().with_should_extract(ARCHS).with_members(members);
+        match Plan::new(&inputs, &options) {
+            Ok(plan) => register(&plan),
+            Err(error) => is_line(&error),
+        }
     }
-    match Plan::new(&inputs, &PlanOptions::default().with_should_extract(ARCHS)) {
-        Ok(plan) => register(&plan),
-        Err(error) => is_line(&error),
+}
+
+/// An object with symbols, or a member of an archive: what it defines and refers to, each as [`elf`] takes it.
+#[derive(Clone, Debug)]
+struct Made {
+    /// The number of its archive; none for an object.
+    archive: Option<usize>,
+    host: Vec<String>,
+    /// Device code for each target.
+    codes: Vec<(&'static str, Vec<String>)>,
+}
+
+/// Checks [`Members::Needed`] against the plain definition: repeated until nothing is added.
+fn symbols(u: &mut Unstructured<'_>) -> Result<()> {
+    let mut made = Vec::new();
+    for _ in 0..u.int_in_range(0..=7)? {
+        let archive = u.arbitrary::<Option<bool>>()?.map(usize::from);
+        let host = names(u)?;
+        let mut codes = Vec::new();
+        for arch in ["gfx90a", "gfx1030"] {
+            if u.arbitrary()? {
+                codes.push((arch, names(u)?));
+            }
+        }
+        made.push(Made { archive, host, codes });
     }
+    let root = u.arbitrary::<bool>()?.then_some("a");
+    let [all, found] = [Members::All, Members::Needed].map(|which| taken(&made, which, root));
+    assert!(found.is_subset(&all), "{found:?} {all:?}");
+    assert_eq!(found, expected(&made, root), "{made:?}");
+    // The order of inputs changes nothing.
+    let reversed: Vec<_> = made.iter().rev().cloned().collect();
+    let renumbered = taken(&reversed, Members::Needed, root).into_iter();
+    let last = made.len().saturating_sub(1);
+    let renumbered: Taken = renumbered.map(|(arch, number)| (arch, last - number)).collect();
+    assert_eq!(renumbered, found, "{made:?}");
+    Ok(())
+}
+
+/// Returns up to four symbols of five, with a mark for the kind of each.
+fn names(u: &mut Unstructured<'_>) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for _ in 0..u.int_in_range(0..=4)? {
+        let mark = u.choose(&["", "-", "-", "?", "~", "="])?;
+        names.push(format!("{mark}{}", u.choose(&["a", "b", "c", "d", "e"])?));
+    }
+    Ok(names)
+}
+
+/// Objects by number, in the images that they are in.
+type Taken = BTreeSet<(String, usize)>;
+
+fn taken(made: &[Made], members: Members, root: Option<&str>) -> Taken {
+    let files: Vec<_> = made.iter().enumerate().map(|(number, it)| object(number, it)).collect();
+    let mut archives = Vec::new();
+    for archive in 0..2 {
+        let inside = made.iter().enumerate().filter(|(_, it)| it.archive == Some(archive));
+        let inside = inside.map(|(number, _)| (format!("{number}.o"), &files[number][..]));
+        let inside: Vec<_> = inside.collect();
+        let mut bytes = Vec::new();
+        let members = inside.iter().map(|(name, bytes)| Member::new(name.as_str(), *bytes));
+        write_archive(&mut bytes, members).expect("memory does not fail");
+        archives.push(bytes);
+    }
+    let mut inputs = Inputs::new().with_symbols();
+    for (number, file) in files.iter().enumerate().filter(|(at, _)| made[*at].archive.is_none()) {
+        inputs.add(&format!("{number}.o"), file).expect("a well-formed object");
+    }
+    for archive in &archives {
+        inputs.add("lib.a", archive).expect("a well-formed archive");
+    }
+    let options = PlanOptions::default().with_members(members).with_roots(root);
+    let plan = Plan::new(&inputs, &options).expect("one kind");
+    let mut found = Taken::new();
+    for group in plan.groups() {
+        for input in group.inputs() {
+            assert_eq!(input.need().is_some(), input.code().is_lazy() && members != Members::All);
+            let number = input.code().stem().parse().expect("a number");
+            assert!(found.insert((group.target().arch().to_owned(), number)));
+        }
+    }
+    // Each code is in its image or left out.
+    for code in inputs.codes() {
+        let left = plan.left_out().iter().filter(|left| left.code().index() == code.index());
+        let key = (code.target().arch().to_owned(), code.stem().parse().expect("a number"));
+        assert_eq!(left.count(), usize::from(!found.contains(&key)), "{key:?}");
+    }
+    let not_needed = plan.left_out().iter().any(|left| *left.reason() == Reason::NotNeeded);
+    assert!(!not_needed || members == Members::Needed);
+    found
+}
+
+/// Returns an object with the device code of its host.
+fn object(number: usize, made: &Made) -> Vec<u8> {
+    let file = |names: &[String]| elf(false, &names.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut package = Vec::new();
+    for (arch, names) in &made.codes {
+        // All different: equal members are linked once.
+        let mut code = file(names);
+        code.extend(number.to_le_bytes());
+        let entry = ImageEntry::new(code.len() as u64)
+            .offload_kind(OffloadKind::HIP)
+            .string("triple", TRIPLES[0])
+            .string("arch", *arch);
+        let layout = offload_binary::layout(FormatVersion::V1, &[entry]).expect("a small one");
+        package.extend(layout.to_vec(&[&code]).expect("memory does not fail"));
+    }
+    let host = file(&made.host);
+    if package.is_empty() {
+        return host;
+    }
+    let sections = NewSections::offloading(&host, package.len() as u64).expect("an object");
+    let mut object = Vec::new();
+    sections.write_to(&mut object, [&package[..]]).expect("memory does not fail");
+    object
+}
+
+/// Returns the names with one of these marks; `""` is that of a strong definition.
+fn marked<'n>(names: &'n [String], marks: &[&str]) -> BTreeSet<&'n str> {
+    let split = |name: &'n String| match name.len() {
+        1 => ("", name.as_str()),
+        _ => name.split_at(1),
+    };
+    let names = names.iter().map(split).filter(|(mark, _)| marks.contains(mark));
+    names.map(|(_, name)| name).collect()
+}
+
+const PROVIDED: [&str; 3] = ["", "~", "="];
+const WANTED: [&str; 2] = ["-", "="];
+
+/// The definition of [`Members::Needed`], without a thought about time.
+fn expected(made: &[Made], root: Option<&str>) -> Taken {
+    let mut by_host: Vec<bool> = made.iter().map(|it| it.archive.is_none()).collect();
+    loop {
+        let linked = made.iter().zip(&by_host).filter(|(_, taken)| **taken);
+        let mut wanted: BTreeSet<_> =
+            linked.flat_map(|(it, _)| marked(&it.host, &WANTED)).collect();
+        wanted.extend(root);
+        let next: Vec<bool> = made
+            .iter()
+            .zip(&by_host)
+            .map(|(it, taken)| *taken || !marked(&it.host, &PROVIDED).is_disjoint(&wanted))
+            .collect();
+        if next == by_host {
+            break;
+        }
+        by_host = next;
+    }
+    let mut found = Taken::new();
+    for arch in ["gfx90a", "gfx1030"] {
+        let code = |it: &'_ Made| it.codes.iter().find(|(other, _)| *other == arch).cloned();
+        let codes: Vec<_> = made.iter().map(|it| code(it).map(|(_, names)| names)).collect();
+        let demands = |(it, code): (&Made, &Option<_>)| it.archive.is_none() && code.is_some();
+        if !made.iter().zip(&codes).any(demands) {
+            continue;
+        }
+        let mut image = by_host.clone();
+        loop {
+            let linked = codes.iter().zip(&image).filter(|(_, taken)| **taken);
+            let linked: Vec<_> = linked.filter_map(|(code, _)| code.as_deref()).collect();
+            let defined: BTreeSet<_> =
+                linked.iter().flat_map(|names| marked(names, &["", "~"])).collect();
+            let wanted: BTreeSet<_> =
+                linked.iter().flat_map(|names| marked(names, &WANTED)).collect();
+            let missing: BTreeSet<_> = wanted.difference(&defined).copied().collect();
+            let provides = |names: &Vec<String>| !marked(names, &PROVIDED).is_disjoint(&missing);
+            let next: Vec<bool> = codes
+                .iter()
+                .zip(&image)
+                .map(|(code, taken)| *taken || code.as_ref().is_some_and(provides))
+                .collect();
+            if next == image {
+                break;
+            }
+            image = next;
+        }
+        let inside = codes.iter().zip(&image).enumerate();
+        let inside = inside.filter(|(_, (code, taken))| code.is_some() && **taken);
+        found.extend(inside.map(|(number, _)| (arch.to_owned(), number)));
+    }
+    found
 }
 
 fn is_line(error: &offload_link::Error) {
