@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use offload_link::{
-    ClangOptions, DeviceCode, Fit, Group, LeftOut, Linked, Plan, PlanOptions, RegisterOptions,
+    ClangOptions, DeviceCode, Fit, Group, LeftOut, Linked, Members, Need, Plan, PlanOptions,
+    RegisterOptions,
 };
 use serde_json::{Value, json};
 
@@ -39,7 +40,12 @@ pub(crate) const MORE: More = More {
         "Images are linked by clang, the one beside offload or in PATH. Without --print-plan, the output is an object \
          that registers all images: offload link -o r.o a.o libb.a; cc a.o r.o libb.a -lamdhip64.",
         "Objects demand an image for each target. Members of archives complete these images, for the same target or a \
-         more general one, and demand none. The drop-in clang-linker-wrapper has the same rules.",
+         more general one, and demand none. The drop-in clang-linker-wrapper has the same rules; it links all members \
+         unless --archive-members=needed is given.",
+        "--members needed links a member if the host linker takes it: if an input refers to a symbol that it defines. \
+         Name all objects of the program, also those without device code, or use --root or --members all. A member \
+         is also linked if device code of the image refers to its device code. Inputs whose symbols are unknown \
+         count as needing all members.",
     ],
 };
 
@@ -67,6 +73,12 @@ pub(crate) struct Args {
     /// Treat members of archives as objects
     #[arg(long)]
     whole_archive: bool,
+    /// Link members of archives that something needs, or all for the targets
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Which::Needed)]
+    members: Which,
+    /// Take the member that defines SYMBOL on the host, as the linker's -u does
+    #[arg(long, value_name = "SYMBOL")]
+    root: Vec<String>,
     /// Set the target triple of the host [default: this machine's]
     #[arg(long, value_name = "TRIPLE")]
     host_triple: Option<String>,
@@ -91,6 +103,15 @@ pub(crate) struct Args {
     inputs: Vec<PathBuf>,
 }
 
+/// Members of archives.
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
+enum Which {
+    /// Those that the host linker takes, or that device code refers to
+    Needed,
+    /// All for a target, as LLVM 22 does
+    All,
+}
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let input = |path: &PathBuf| Input { path: path.clone(), is_whole: args.whole_archive };
     let inputs: Vec<_> = args.inputs.iter().map(input).collect();
@@ -99,9 +120,17 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             io::Error::other(format!("{}: {}", input::display(path), report::reason(&error)))
         })
     };
-    let sources = Sources::read(args.threads.count(), &inputs, open)?;
+    let members = match args.members {
+        Which::Needed => Members::Needed,
+        Which::All => Members::All,
+    };
+    let reads_symbols = members == Members::Needed;
+    let sources = Sources::read(args.threads.count(), &inputs, reads_symbols, open)?;
     let Sources { inputs, files: sources } = sources;
-    let options = PlanOptions::default().with_should_extract(args.extract.iter().cloned());
+    let options = PlanOptions::default()
+        .with_should_extract(args.extract.iter().cloned())
+        .with_members(members)
+        .with_roots(args.root.iter().cloned());
     let plan = Plan::new(&inputs, &options)?;
     let Some(output) = &args.output else {
         print(args.json, &plan)?;
@@ -200,11 +229,13 @@ fn why(input: &Linked<'_>) -> String {
         (Some(_), true) => "member",
         (Some(_), false) => "member, as an object",
     };
-    match input.fit() {
-        Fit::Generic => format!("{origin}, code for {}", code.target().arch()),
-        Fit::Features => format!("{origin}, code for {} runs there as well", code.target().arch()),
-        _ => origin.to_owned(),
-    }
+    let fit = match input.fit() {
+        Fit::Generic => format!(", code for {}", code.target().arch()),
+        Fit::Features => format!(", code for {} runs there as well", code.target().arch()),
+        _ => String::new(),
+    };
+    let need = input.need().map(|need| format!(", {need}")).unwrap_or_default();
+    format!("{origin}{need}{fit}")
 }
 
 fn to_json(plan: &Plan<'_>) -> Value {
@@ -218,14 +249,26 @@ fn to_json(plan: &Plan<'_>) -> Value {
             "size": code.size(),
         })
     };
-    let with_reason = |mut value: Value, reason: String| {
+    let with = |mut value: Value, name: &str, fact: Value| {
         if let Value::Object(fields) = &mut value {
-            fields.insert("why".to_owned(), reason.into());
+            fields.insert(name.to_owned(), fact);
         }
         value
     };
+    let with_reason = |value: Value, reason: String| with(value, "why", reason.into());
+    let linked = |input: &Linked<'_>| {
+        let (needed_by, symbol) = match input.need() {
+            None => (Value::Null, None),
+            Some(Need::Host(symbol)) => ("host".into(), Some(symbol)),
+            Some(Need::Device(symbol)) => ("device".into(), Some(symbol)),
+            Some(_) => ("unknown".into(), None),
+        };
+        let symbol = symbol.map(String::from_utf8_lossy);
+        let value = with_reason(code(input.code()), why(input));
+        with(with(value, "needed_by", needed_by), "symbol", symbol.into())
+    };
     let image = |group: &Group<'_>| {
-        let inputs = group.inputs().iter().map(|input| with_reason(code(input.code()), why(input)));
+        let inputs = group.inputs().iter().map(linked);
         json!({
             "triple": group.target().triple(),
             "arch": group.target().arch(),

@@ -12,6 +12,12 @@ pub(crate) static TOOL: Tool = Tool {
     max_positionals: usize::MAX,
     heading: "clang-linker-wrapper options:",
     options: &[
+        Opt::new(
+            "archive-members",
+            Kind::Value,
+            "needed|all",
+            "Link all members of archives, or those that something refers to (not in LLVM; default: all)",
+        ),
         Opt::new("compress", Kind::Bool, "", "Compress the bundles of HIP"),
         Opt::new("compression-level", Kind::Signed, "int", "Set the level of compression"),
         Opt::new("cuda-path", Kind::Value, "dir", "Look for fatbinary in bin of this directory"),

@@ -5,6 +5,7 @@ pub(crate) mod clang;
 pub(crate) mod files;
 mod help;
 mod libraries;
+mod needed;
 mod options;
 mod override_image;
 pub(crate) mod programs;
@@ -164,13 +165,19 @@ impl Run<'_> {
     /// Links the device code of all inputs.
     fn link_devices(&mut self, jobs: NonZeroUsize) -> io::Result<Linked> {
         let line = self.line;
-        let Sources { inputs, files: sources } =
-            self.trace.step("ExtractDeviceCode", || libraries::read(line, jobs))?;
+        let members = needed::members(line)?;
+        let found =
+            self.trace.step("ExtractDeviceCode", || libraries::read(line, jobs, members))?;
+        let Sources { inputs, files: sources } = found.sources;
         let wanted = line.values("should-extract").map(|value| value.to_string_lossy());
         let wanted: Vec<_> = wanted
             .flat_map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>())
             .collect();
-        let plan = Plan::new(&inputs, &PlanOptions::default().with_should_extract(wanted))?;
+        let options = PlanOptions::default()
+            .with_should_extract(wanted)
+            .with_members(members)
+            .with_roots(needed::roots(line).into_iter().chain(found.names));
+        let plan = Plan::new(&inputs, &options)?;
         let mut clang = Clang {
             options: clang_options(line, &plan),
             programs: self.programs,

@@ -57,7 +57,8 @@ const FLAGS: [&str; 9] = [
 ];
 
 /// The options of the tool whose value follows an equals sign.
-const VALUES: [&str; 12] = [
+const VALUES: [&str; 13] = [
+    "archive-members",
     "linker-path",
     "host-triple",
     "cuda-path",

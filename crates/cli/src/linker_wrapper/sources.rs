@@ -33,11 +33,15 @@ impl Sources {
     pub(crate) fn read(
         threads: NonZeroUsize,
         inputs: &[Input],
+        reads_symbols: bool,
         open: impl Fn(&Path) -> io::Result<Option<Opened>> + Sync,
     ) -> io::Result<Sources> {
         let mut sources = Sources::default();
         let search = |inputs: &&[Input]| {
             let mut some = Sources::default();
+            if reads_symbols {
+                some.inputs = some.inputs.with_symbols();
+            }
             for input in *inputs {
                 if let Some(opened) = open(&input.path)? {
                     some.search(input, opened)?;

@@ -21,6 +21,7 @@ use crate::common::{Random, llvm, stderr, stdout};
 const OURS: &str = env!("CARGO_BIN_EXE_clang-linker-wrapper");
 const PACKAGER: &str = env!("CARGO_BIN_EXE_llvm-offload-binary");
 const FATBINARY: &str = env!("CARGO_BIN_EXE_fatbinary");
+const OFFLOAD: &str = env!("CARGO_BIN_EXE_offload");
 const HOST: &str = "x86_64-unknown-linux-gnu";
 const AMD: &str = "amdgcn-amd-amdhsa";
 
@@ -436,6 +437,18 @@ fn programs_for_openmp_run() {
         let said = linked_alike(&place, &[format!("{OPENMP} {line} {end}")]);
         assert_eq!(said, "on the device: 30\n", "{line}");
     }
+    // A member of a library, which the program calls.
+    place.put("calls.c", "int on_device(void);\nint main(void) {\n#pragma omp target\n  ;\n  return on_device();\n}\n");
+    for (name, options) in
+        [("calls", ""), ("openmp", "-Dmain=on_device"), ("unused", "-Dmain=unused")]
+    {
+        let source = if name == "calls" { "calls.c" } else { "openmp.c" };
+        place.clang(&format!("{OPENMP} {options} -c {source} -o of-{name}.o"));
+    }
+    place.run(llvm("llvm-ar"), "rcs libdevice.a of-openmp.o of-unused.o");
+    let ours = place.at("ours");
+    place.clang(&format!("-B{} {OPENMP} {NEEDED} of-calls.o libdevice.a {end}", ours.display()));
+    assert_eq!(place.run(place.at("program"), ""), "on the device: 30\n");
     // Device code of both programming models in one program.
     let libraries = format!("-L{} -lomptarget -lomp", rpath.display());
     let said = linked_alike(
@@ -751,4 +764,244 @@ fn no_temporary_file_stays() {
         assert!(works || stderr(&output).ends_with("error: 'clang' failed\n"), "{line}");
         assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "{line}");
     }
+}
+
+const NEEDED: &str = "-Wl,--archive-members=needed";
+
+/// Compiles further members for HIP: each has a host function and a kernel of its own.
+fn compile_members(place: &Place, options: &str) {
+    let start = "#define __global__ __attribute__((global))\n\
+                 #define __device__ __attribute__((device))\n\
+                 struct dim3 { unsigned x, y, z; };\n\
+                 extern \"C\" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);\n\
+                 extern \"C\" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void **);\n";
+    for (name, code) in [
+        (
+            "lost",
+            "extern \"C\" __device__ int missing(int);\n\
+             extern \"C\" __global__ void lost_kernel(int *p) { *p = missing(*p); }\n\
+             extern \"C\" void lost(void) {}\n",
+        ),
+        (
+            "extra",
+            "extern \"C\" void deep(void);\n\
+             extern \"C\" __global__ void extra_kernel(int *p) { *p = 1; }\n\
+             extern \"C\" void extra(void) { deep(); }\n",
+        ),
+        (
+            "deep",
+            "extern \"C\" __global__ void deep_kernel(int *p) { *p = 2; }\n\
+             extern \"C\" void deep(void) {}\n",
+        ),
+        (
+            "device",
+            "extern \"C\" __device__ int other(int x) { return x + 2; }\n\
+             extern \"C\" __global__ void device_kernel(int *p) { *p = other(3); }\n\
+             extern \"C\" void nobody(void) {}\n",
+        ),
+        (
+            "alone",
+            "extern \"C\" __device__ int other(int);\n\
+             extern \"C\" __global__ void alone_kernel(int *p) { *p = other(*p); }\n\
+             int main() { return 0; }\n",
+        ),
+        ("calls", "extern \"C\" void extra(void);\nextern \"C\" void more(void) { extra(); }\n"),
+    ] {
+        place.put(&format!("{name}.hip"), &format!("{start}{code}"));
+        place.clang(&format!("{HIP} -fgpu-rdc {options} -c {name}.hip -o {name}.o"));
+        place.run(llvm("llvm-ar"), &format!("rcs lib{name}.a {name}.o"));
+    }
+    place.run(llvm("llvm-ar"), "rcs liball.a other.o lost.o extra.o deep.o");
+}
+
+/// Links with our tool, and returns what the program registers, and the kernels that its images have.
+fn linked_with_needed(place: &Place, line: &str) -> (String, Vec<String>) {
+    let ours = place.at("ours");
+    let line = format!("{LINK_HIP} -B{} {NEEDED} {line} registered.o -o program", ours.display());
+    place.clang(&line);
+    let said = place.run(place.at("program"), "");
+    let images = images(&place.at("program"));
+    let has = |name: &str| {
+        let name = format!("{name}.kd\0");
+        images.iter().any(|(_, bytes)| bytes.windows(name.len()).any(|it| it == name.as_bytes()))
+    };
+    let kernels = ["kernel", "second", "lost_kernel", "extra_kernel", "deep_kernel"];
+    let kernels = kernels.iter().chain(&["device_kernel", "alone_kernel"]);
+    let kernels = kernels.filter(|name| has(&format!("\0{name}"))).map(|name| (*name).to_owned());
+    (said, kernels.collect())
+}
+
+/// A member that nobody needs, with an undefined symbol in its device code: LLVM's tool fails.
+#[test]
+fn members_that_nobody_needs_do_no_harm() {
+    let place = Place::new();
+    compile(&place);
+    compile_members(&place, "");
+    let theirs = format!(
+        "{LINK_HIP} -B{} main.o liball.a registered.o -o program",
+        place.at("theirs").display()
+    );
+    let output = place.output(&llvm("clang"), &theirs);
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("symbol: missing"), "{}", stderr(&output));
+    // So does ours, by default.
+    let ours = theirs.replace("theirs", "ours");
+    assert!(!place.output(&llvm("clang"), &ours).status.success());
+    let (said, kernels) = linked_with_needed(&place, "main.o liball.a");
+    assert_eq!(kernels, ["kernel", "second"]);
+    assert!(said.contains("second") && said.contains("variable"), "{said}");
+    assert!(!said.contains("lost") && !said.contains("extra"), "{said}");
+    // The same as with the needed objects alone.
+    let ours = place.at("ours");
+    place.clang(&format!("{LINK_HIP} -B{} main.o other.o registered.o -o program", ours.display()));
+    assert_eq!(place.run(place.at("program"), ""), said);
+}
+
+/// Images have the kernels that the program registers: those of the members that the host linker takes.
+#[test]
+fn images_have_the_kernels_of_linked_members() {
+    let place = Place::new();
+    compile(&place);
+    compile_members(&place, "");
+    for (line, expected) in [
+        ("main.o liball.a", &["kernel", "second"][..]),
+        ("main.o liball.a -Wl,-u,extra", &["kernel", "second", "extra_kernel", "deep_kernel"]),
+        ("main.o liball.a -Wl,--undefined=deep", &["kernel", "second", "deep_kernel"]),
+        ("main.o -L. -lall -Wl,--require-defined=deep", &["kernel", "second", "deep_kernel"]),
+        // Through a member without device code of its own, and libraries in any order.
+        (
+            "-fuse-ld=lld libdeep.a libextra.a liblost.a libcalls.a libdevice.a main.o",
+            &["kernel", "extra_kernel", "deep_kernel", "device_kernel"],
+        ),
+        (
+            "main.o other.o -Wl,--whole-archive libdeep.a -Wl,--no-whole-archive liblost.a",
+            &["kernel", "second", "deep_kernel"],
+        ),
+        (
+            "main.o other.o -Wl,--push-state,--whole-archive libdeep.a -Wl,--push-state,--no-whole-archive \
+             liblost.a -Wl,--pop-state libextra.a -Wl,--pop-state liblost.a",
+            &["kernel", "second", "extra_kernel", "deep_kernel"],
+        ),
+        // Needed by device code only: the program registers no kernel of it.
+        ("alone.o libdevice.a liblost.a", &["device_kernel", "alone_kernel"]),
+        // Members of the C library are looked at, and its linker scripts are not used.
+        ("-static main.o -L. -lall", &["kernel", "second"]),
+        // A shared library needs it.
+        (
+            "main.o other.o libshared.so -L. -ldeep -Wl,-rpath,.",
+            &["kernel", "second", "deep_kernel"],
+        ),
+        // A linker script names the library.
+        ("main.o other.o -L. -lscript", &["kernel", "second", "extra_kernel", "deep_kernel"]),
+    ] {
+        // The program runs in this directory.
+        place.put("shared.c", "void deep(void); void shared(void) { deep(); }\n");
+        place.clang("-shared -fPIC shared.c -o libshared.so");
+        place.put(
+            "libscript.so",
+            "/* GNU ld script */ GROUP ( -lextra libdeep.a ) EXTERN ( extra )\n",
+        );
+        let (said, kernels) = linked_with_needed(&place, line);
+        assert_eq!(kernels, expected, "{line}");
+        for kernel in
+            expected.iter().filter(|name| line.starts_with("main") || **name != "device_kernel")
+        {
+            assert!(said.contains(kernel), "{line}: {kernel}: {said}");
+        }
+        assert!(!said.contains("lost"), "{line}: {said}");
+    }
+    let (said, _) = linked_with_needed(&place, "alone.o libdevice.a");
+    assert!(said.contains("alone_kernel") && !said.contains("device_kernel"), "{said}");
+}
+
+/// Link-time optimisation of the host: objects and members are bitcode.
+#[test]
+fn members_of_bitcode_are_chosen() {
+    let place = Place::new();
+    compile(&place);
+    compile_members(&place, "-flto");
+    for name in ["main", "other"] {
+        place.clang(&format!("{HIP} -fgpu-rdc -flto -c {name}.hip -o {name}.o"));
+        assert!(fs::read(place.at(&format!("{name}.o"))).unwrap().starts_with(b"BC"), "{name}");
+    }
+    fs::remove_file(place.at("liball.a")).unwrap();
+    place.run(llvm("llvm-ar"), "rcs liball.a other.o lost.o extra.o deep.o");
+    let (said, kernels) = linked_with_needed(&place, "-flto -fuse-ld=lld main.o liball.a");
+    assert_eq!(kernels, ["kernel", "second"]);
+    assert!(said.contains("second"), "{said}");
+    let line = "-flto -fuse-ld=lld liball.a main.o -Wl,-u,extra";
+    let (said, kernels) = linked_with_needed(&place, line);
+    assert_eq!(kernels, ["kernel", "second", "extra_kernel", "deep_kernel"]);
+    assert!(said.contains("deep_kernel"), "{said}");
+}
+
+/// The host linkers as oracles: each member that one of them takes, with any order of inputs, is linked.
+#[test]
+fn no_member_that_a_host_linker_takes_is_left_out() {
+    let place = Place::new();
+    let mut random = Random::new(3);
+    let linkers = ["ld", "ld.lld"].map(|name| match name {
+        "ld" => PathBuf::from("/usr/bin/ld"),
+        _ => llvm(name),
+    });
+    let mut taken_by_linkers = 0;
+    let mut left_out = 0;
+    for round in 0..12 {
+        let is_bitcode = round % 4 == 3;
+        let names: Vec<_> = (0..9).map(|number| format!("o{number}")).collect();
+        for name in &names {
+            let mut code = String::new();
+            for symbol in 0..12 {
+                let extra = match random.below(16) {
+                    0 | 1 => format!("int s{symbol} = 1;\n"),
+                    2 => format!("__attribute__((weak)) int s{symbol} = 2;\n"),
+                    3 => format!("int s{symbol};\n"),
+                    4 | 5 => format!("extern int s{symbol}; int *p{symbol}_{name} = &s{symbol};\n"),
+                    6 => format!(
+                        "extern __attribute__((weak)) int s{symbol}; int *p{symbol}_{name} = &s{symbol};\n"
+                    ),
+                    _ => String::new(),
+                };
+                code.push_str(&extra);
+            }
+            place.put(&format!("{name}.c"), &code);
+            place.put(&format!("{name}.img"), &format!("device code of {name}"));
+            place.package(&format!("{name}.pack"), &format!("{name}.img"), &["hip:gfx90a"]);
+            let emits = if is_bitcode { "-emit-llvm-bc" } else { "-emit-obj" };
+            place.clang(&format!(
+                "-cc1 {name}.c -triple {HOST} -fcommon {emits} -o {name}.o -fembed-offload-object={name}.pack"
+            ));
+        }
+        let libraries = ["l0.a", "l1.a", "l2.a"];
+        for (library, members) in libraries.iter().zip(names[2..].chunks(3)) {
+            let _ = fs::remove_file(place.at(library));
+            let members: Vec<_> = members.iter().map(|name| format!("{name}.o")).collect();
+            place.run(llvm("llvm-ar"), &format!("rcs {library} {}", members.join(" ")));
+        }
+        let mut line = vec!["o0.o", "o1.o", "l0.a", "l1.a", "l2.a"];
+        for _ in 0..4 {
+            random.shuffle(&mut line);
+            let line = line.join(" ");
+            let plan = place.run(OFFLOAD, &format!("link --print-plan --json {line}"));
+            let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+            let inputs = plan["images"][0]["inputs"].as_array().unwrap();
+            // Device code of an unknown format: only the host decides.
+            let by_host = |input: &&serde_json::Value| input["needed_by"] != "unknown";
+            let ours: Vec<_> = inputs.iter().filter(by_host).collect();
+            left_out += 9 - ours.len();
+            for linker in &linkers {
+                if is_bitcode && linker.ends_with("ld") {
+                    continue;
+                }
+                let options = "-shared -z muldefs --unresolved-symbols=ignore-all --trace -o out";
+                let traced = place.run(linker, &format!("{options} {line}"));
+                for name in names[2..].iter().filter(|name| traced.contains(&format!("{name}.o"))) {
+                    taken_by_linkers += 1;
+                    let is_taken = ours.iter().any(|input| input["member"] == format!("{name}.o"));
+                    assert!(is_taken, "{line} {name}: {traced} {ours:?}");
+                }
+            }
+        }
+    }
+    assert!(taken_by_linkers > 100 && left_out > 20, "{taken_by_linkers} {left_out}");
 }
