@@ -49,11 +49,8 @@ impl<R: Read + Seek> Inputs<usize> for [R] {
     }
 }
 
-/// Size up to which reading and writing is faster than having the kernel copy.
-const AT_ONCE: u64 = 64 << 10;
-
-/// Copies a range of bytes of a file, and returns how many there were. From file to file the kernel copies what is
-/// large, where the platform can ([`io::copy`]).
+/// Copies a range of bytes of a file, and returns how many there were. From file to file the kernel copies, where the
+/// platform can ([`io::copy`]).
 ///
 /// # Errors
 ///
@@ -65,12 +62,6 @@ pub fn copy_range<R: Read + Seek + ?Sized, W: Write + ?Sized>(
 ) -> Result<u64, WriteError> {
     from.seek(SeekFrom::Start(range.start)).map_err(WriteError::Read)?;
     let size = range.end.saturating_sub(range.start);
-    if size <= AT_ONCE {
-        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-        from.take(size).read_to_end(&mut bytes).map_err(WriteError::Read)?;
-        out.write_all(&bytes).map_err(WriteError::Write)?;
-        return Ok(to_u64(bytes.len()));
-    }
     // An error of copying does not tell which of the two failed: reading on does.
     io::copy(&mut from.take(size), out).map_err(|error| match from.read(&mut [0]) {
         Ok(_) => WriteError::Write(error),

@@ -1,13 +1,14 @@
 //! Input files that become parts of a container.
 
 use std::fs::File;
-use std::io::{self, Cursor, ErrorKind, Read, Seek, Take, Write};
+use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom, Take, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use byte_parts::copy_range;
 
 use crate::opened::{MaxInput, Opened};
+use crate::positioned::Positioned;
 use crate::report::reason;
 use crate::stamp::Stamp;
 
@@ -103,7 +104,7 @@ impl Payload {
                 &reopened
             }
         };
-        let result = read(&mut OpenPayload { path: &self.path, file })?;
+        let result = read(&mut OpenPayload { path: &self.path, file, buffer: Vec::new() })?;
         self.stamp.check(file).map_err(|error| at(&self.path, &error))?;
         Ok(result)
     }
@@ -148,15 +149,30 @@ impl Payload {
 pub(crate) struct OpenPayload<'p> {
     path: &'p Path,
     file: &'p File,
+    buffer: Vec<u8>,
 }
 
+/// Size up to which reading and writing is faster than having the kernel copy.
+const AT_ONCE: usize = 64 << 10;
+
 impl OpenPayload<'_> {
-    /// Copies a part of the file; from a file to a file, the kernel does it.
+    /// Copies a part of the file; from a file to a file, the kernel does it for large ones.
     pub(crate) fn copy_to<W: Write + ?Sized>(
         &mut self,
         part: Range<u64>,
         out: &mut W,
     ) -> io::Result<()> {
+        let size = usize::try_from(part.end.saturating_sub(part.start));
+        if let Ok(size) = size
+            && size <= AT_ONCE
+        {
+            self.buffer.resize(self.buffer.len().max(size), 0);
+            let bytes = self.buffer.get_mut(..size).unwrap_or_default();
+            let mut file = Positioned::new(self.file);
+            let read = file.seek(SeekFrom::Start(part.start)).and_then(|_| file.read_exact(bytes));
+            read.map_err(|error| at(self.path, &error))?;
+            return out.write_all(bytes);
+        }
         let copied = copy_range(&mut self.file, &part, out)?;
         match copied == part.end - part.start {
             true => Ok(()),

@@ -130,11 +130,10 @@ impl Search<'_> {
 
 /// Opens an input. Missing files and directories are the host linker's business.
 fn open(path: &Path) -> io::Result<Option<Opened>> {
-    match path.metadata() {
-        Ok(found) if found.is_file() => {
-            Opened::regular(path).map(Some).map_err(|error| at(path, &error))
-        }
-        _ => Ok(None),
+    match Opened::regular(path) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(error) if path.is_file() => Err(at(path, &error)),
+        Err(_) => Ok(None),
     }
 }
 
