@@ -36,6 +36,8 @@ mod pipeline;
 #[cfg(feature = "std")]
 mod source;
 #[cfg(feature = "std")]
+mod watched;
+#[cfg(feature = "std")]
 mod write;
 
 pub use budget::Budget;
@@ -48,6 +50,8 @@ pub use parts::{Part, Parts};
 pub use pipeline::{Bounds, in_order};
 #[cfg(feature = "std")]
 pub use source::{ReadSeek, Source};
+#[cfg(feature = "std")]
+pub use watched::Watched;
 #[cfg(feature = "std")]
 pub use write::{Inputs, Streams, copy_range};
 

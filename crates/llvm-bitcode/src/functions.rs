@@ -3,12 +3,10 @@
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
-use crate::cursor::Cursor;
 use crate::error::{Error, Problem};
 use crate::module::{self, MODULE_FUNCTION, Part};
-use crate::reader::extent;
-use crate::symbols::{File, bytes_of, slice};
-use crate::{MAGIC, WRAPPER_MAGIC, to_u64};
+use crate::symbols::{File, slice};
+use crate::to_u64;
 
 /// A function that a module defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,16 +35,8 @@ pub struct Function<'d> {
 /// # Ok::<(), llvm_bitcode::Error>(())
 /// ```
 pub fn functions(data: &[u8]) -> Result<Option<Vec<Function<'_>>>, Error> {
-    if !data.starts_with(&MAGIC) && !data.starts_with(&WRAPPER_MAGIC) {
-        return Ok(None);
-    }
     let mut source = data;
-    let stream = extent(&mut source, &(0..to_u64(data.len())))?;
-    let mut cursor = Cursor::new(&mut source, stream);
-    let file = File::read(&mut cursor, bytes_of(data, stream))?;
-    if file.modules.is_empty() {
-        return Err(Problem::NoModule { offset: cursor.offset() }.into());
-    }
+    let Some((mut cursor, file)) = File::open(data, &mut source)? else { return Ok(None) };
     let mut found = Vec::new();
     // Each function takes some bytes of a real file.
     let limit = data.len() / 4;

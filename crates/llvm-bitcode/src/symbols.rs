@@ -86,16 +86,8 @@ impl Names {
 /// assert!(llvm_bitcode::symbols(b"BC\xc0\xde").is_err());
 /// ```
 pub fn symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
-    if !data.starts_with(&MAGIC) && !data.starts_with(&WRAPPER_MAGIC) {
-        return Ok(None);
-    }
     let mut source = data;
-    let stream = extent(&mut source, &(0..to_u64(data.len())))?;
-    let mut cursor = Cursor::new(&mut source, stream);
-    let file = File::read(&mut cursor, bytes_of(data, stream))?;
-    if file.modules.is_empty() {
-        return Err(Problem::NoModule { offset: cursor.offset() }.into());
-    }
+    let Some((mut cursor, file)) = File::open(data, &mut source)? else { return Ok(None) };
     let table = file.symbol_table();
     if let Some(names) = table.and_then(|table| table.definitions(Names::new(data.len()))) {
         return Ok(Some(names.list));
@@ -128,21 +120,12 @@ pub fn symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
 /// # Ok::<(), llvm_bitcode::Error>(())
 /// ```
 pub fn symbol_table(data: &[u8]) -> Result<Option<SymbolTable<'_>>, Error> {
-    if !data.starts_with(&MAGIC) && !data.starts_with(&WRAPPER_MAGIC) {
-        return Ok(None);
-    }
     let mut source = data;
-    let stream = extent(&mut source, &(0..to_u64(data.len())))?;
-    let mut cursor = Cursor::new(&mut source, stream);
-    let file = File::read(&mut cursor, bytes_of(data, stream))?;
-    match file.modules.is_empty() {
-        true => Err(Problem::NoModule { offset: cursor.offset() }.into()),
-        false => Ok(file.symbol_table()),
-    }
+    Ok(File::open(data, &mut source)?.and_then(|(_, file)| file.symbol_table()))
 }
 
 /// Returns the bytes of the stream, from which positions in it count.
-pub(crate) fn bytes_of(data: &[u8], stream: Extent) -> &[u8] {
+fn bytes_of(data: &[u8], stream: Extent) -> &[u8] {
     slice(data, stream.start, stream.len).unwrap_or_default()
 }
 
@@ -162,6 +145,24 @@ pub(crate) struct File<'d> {
 }
 
 impl<'d> File<'d> {
+    /// Reads the facts about bitcode in memory, and returns them with a cursor in it; `None` if the data is not bitcode.
+    /// `source` is the data.
+    pub(crate) fn open<'s>(
+        data: &'d [u8],
+        source: &'s mut &'d [u8],
+    ) -> Result<Option<(Cursor<'s>, Self)>, Error> {
+        if !data.starts_with(&MAGIC) && !data.starts_with(&WRAPPER_MAGIC) {
+            return Ok(None);
+        }
+        let stream = extent(source, &(0..to_u64(data.len())))?;
+        let mut cursor = Cursor::new(source, stream);
+        let file = File::read(&mut cursor, bytes_of(data, stream))?;
+        match file.modules.is_empty() {
+            true => Err(Problem::NoModule { offset: cursor.offset() }.into()),
+            false => Ok(Some((cursor, file))),
+        }
+    }
+
     fn symbol_table(&self) -> Option<SymbolTable<'d>> {
         SymbolTable::read(self.symtab?, self.symtab_strings.unwrap_or_default(), self.modules.len())
     }

@@ -1,10 +1,10 @@
 //! Sections that no linked file loads.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::ops::Range;
 
-use byte_parts::Source;
+use byte_parts::{Source, Watched};
 use object::read::coff::CoffHeader;
 use object::read::elf::{FileHeader, SectionHeader};
 use object::read::{FileKind, ReadCache, ReadRef};
@@ -22,7 +22,7 @@ pub fn sections_never_loaded(
     window: &Range<u64>,
 ) -> io::Result<BTreeSet<u64>> {
     let len = window.end.saturating_sub(window.start);
-    let cache = ReadCache::new(Watched { source, position: 0, failed: None });
+    let cache = ReadCache::new(Watched::new(source));
     let data = cache.range(window.start, len);
     let starts = match FileKind::parse(data) {
         Ok(FileKind::Elf32) => of_elf::<elf::FileHeader32<Endianness>>(data),
@@ -32,47 +32,8 @@ pub fn sections_never_loaded(
         _ => Ok(Vec::new()),
     };
     let starts = starts.unwrap_or_default().into_iter();
-    if let Some(error) = cache.into_inner().failed {
-        return Err(error);
-    }
+    cache.into_inner().finish()?;
     Ok(starts.map(|start| window.start.saturating_add(start)).collect())
-}
-
-/// Reads of a source for `object`. It keeps the first error of the source, which would pass for a malformed file; a source
-/// that ends early is one.
-struct Watched<'a, 'r> {
-    source: &'a mut Source<'r>,
-    position: u64,
-    failed: Option<io::Error>,
-}
-
-impl Read for Watched<'_, '_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let ends_early = self.position < self.source.len() && !buf.is_empty();
-        let error = match self.source.read_at(self.position, buf) {
-            Ok(0) if ends_early => io::ErrorKind::UnexpectedEof.into(),
-            Ok(n) => {
-                self.position += n as u64;
-                return Ok(n);
-            }
-            Err(error) => error,
-        };
-        let kind = error.kind();
-        self.failed.get_or_insert(error);
-        Err(kind.into())
-    }
-}
-
-impl Seek for Watched<'_, '_> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.position = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.source.len().checked_add_signed(by),
-            SeekFrom::Current(by) => self.position.checked_add_signed(by),
-        }
-        .ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.position)
-    }
 }
 
 fn of_elf<'d, Elf: FileHeader<Endian = Endianness>>(

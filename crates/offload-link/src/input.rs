@@ -128,7 +128,8 @@ impl<'d> Inputs<'d> {
 
     /// Adds an object, archive or offload binary that is read from a file. Returns the number of device images in it.
     ///
-    /// Code is not copied where it lies in the file as it is: [`DeviceCode::range`] tells where. `open` opens the file that a thin archive names; the name is relative to the archive's directory.
+    /// Code is not copied where it lies in the file as it is: [`DeviceCode::range`] tells where. `open` opens the file
+    /// that a thin archive names; the name is relative to the archive's directory.
     ///
     /// # Errors
     ///

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use byte_parts::Source;
+use byte_parts::{Source, Watched};
 use object::elf;
 use object::endian::Endianness;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
@@ -388,49 +388,11 @@ fn elf(
     if let Some(bytes) = source.bytes(window) {
         return Ok(found.elf_of_class(bytes, is_64));
     }
-    let cache = ReadCache::new(Watched { source, position: 0, failed: None });
+    let cache = ReadCache::new(Watched::new(source));
     let len = window.end.saturating_sub(window.start);
     let read = found.elf_of_class(cache.range(window.start, len), is_64);
-    match cache.into_inner().failed {
-        Some(error) => Err(error),
-        None => Ok(read),
-    }
-}
-
-/// Reads of a source for `object`. It keeps the first error of the source, which would pass for a malformed file.
-struct Watched<'a, 'r> {
-    source: &'a mut Source<'r>,
-    position: u64,
-    failed: Option<io::Error>,
-}
-
-impl Read for Watched<'_, '_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let ends_early = self.position < self.source.len() && !buf.is_empty();
-        let error = match self.source.read_at(self.position, buf) {
-            Ok(0) if ends_early => io::ErrorKind::UnexpectedEof.into(),
-            Ok(n) => {
-                self.position = self.position.saturating_add(n as u64);
-                return Ok(n);
-            }
-            Err(error) => error,
-        };
-        let kind = error.kind();
-        self.failed.get_or_insert(error);
-        Err(kind.into())
-    }
-}
-
-impl Seek for Watched<'_, '_> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.position = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.source.len().checked_add_signed(by),
-            SeekFrom::Current(by) => self.position.checked_add_signed(by),
-        }
-        .ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.position)
-    }
+    cache.into_inner().finish()?;
+    Ok(read)
 }
 
 #[cfg(test)]

@@ -250,7 +250,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "ls-wheel",
-        about: "the images in all members of a published wheel listed",
+        about: "the list of the images in all members of a published wheel",
         sizes: packages::SIZES,
         space: 1,
         llvm_memory: 0,
