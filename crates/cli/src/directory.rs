@@ -1,5 +1,7 @@
 //! Directories that are held open: nothing that becomes of their names leads elsewhere.
 
+#[allow(dead_code, reason = "commands move to it one by one")]
+mod held;
 #[cfg(not(unix))]
 mod other;
 #[cfg(unix)]
@@ -12,6 +14,8 @@ use unix as system;
 
 use crate::permissions::Permissions;
 use crate::stamp::Stamp;
+#[allow(unused_imports, reason = "commands move to it one by one")]
+pub(crate) use held::Held;
 #[cfg(target_os = "linux")]
 pub(crate) use system::in_proc;
 pub(crate) use system::{Directory, Id};

@@ -120,16 +120,20 @@ fn spool(from: &mut impl Read, MaxInput { max_input }: MaxInput) -> io::Result<F
 
 /// Opens a regular file. A pipe is not waited for, nor a device opened: an archive must not make us do that.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let is_regular = |metadata: &Metadata| match metadata.file_type() {
+    require_regular(&fs::metadata(path)?)?;
+    let file = open_at_once(path)?;
+    // Something else may have come in its place.
+    require_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Fails for anything but a regular file.
+pub(crate) fn require_regular(metadata: &Metadata) -> io::Result<()> {
+    match metadata.file_type() {
         kind if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         kind if !kind.is_file() => Err(io::Error::other("not a regular file")),
         _ => Ok(()),
-    };
-    is_regular(&fs::metadata(path)?)?;
-    let file = open_at_once(path)?;
-    // Something else may have come in its place.
-    is_regular(&file.metadata()?)?;
-    Ok(file)
+    }
 }
 
 /// Opens a file without waiting for somebody to write to it.

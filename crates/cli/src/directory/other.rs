@@ -1,8 +1,8 @@
 //! Directories of systems that know them by path only. Their paths have no symbolic links, which is the best that
 //! these systems allow.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -57,12 +57,7 @@ impl Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let kind = match metadata.file_type() {
-            kind if kind.is_file() => Kind::File,
-            kind if kind.is_dir() => Kind::Directory,
-            kind if kind.is_symlink() => Kind::Link,
-            _ => Kind::Other,
-        };
+        let kind = kind(metadata.file_type());
         let (stamp, permissions) = (Stamp::new(&metadata), Permissions::of(&metadata));
         Ok(Some(Entry { kind, stamp, permissions }))
     }
@@ -70,6 +65,26 @@ impl Directory {
     /// Returns the target of a symbolic link.
     pub(crate) fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
         fs::read_link(self.path.join(name))
+    }
+
+    #[allow(dead_code, reason = "Held calls it")]
+    /// Opens a file in this one, to read it; a symbolic link is refused.
+    pub(crate) fn file(&self, name: &OsStr) -> io::Result<File> {
+        match self.look(name)? {
+            Some(entry) if entry.kind == Kind::File => File::open(self.path.join(name)),
+            Some(_) => Err(io::Error::other("not a regular file")),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    #[allow(dead_code, reason = "Held calls it")]
+    /// Returns the names and kinds of what is in this directory, in no order.
+    pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, Kind)>> {
+        let entries = fs::read_dir(&self.path)?.map(|entry| {
+            let entry = entry?;
+            Ok((entry.file_name(), kind(entry.file_type()?)))
+        });
+        entries.collect()
     }
 
     /// Makes a file, to write and read it. The name must be free.
@@ -99,5 +114,14 @@ impl Directory {
     /// Removes a directory, which must be empty.
     pub(crate) fn remove_directory(&self, name: &OsStr) -> io::Result<()> {
         fs::remove_dir(self.path.join(name))
+    }
+}
+
+fn kind(file_type: FileType) -> Kind {
+    match file_type {
+        kind if kind.is_file() => Kind::File,
+        kind if kind.is_dir() => Kind::Directory,
+        kind if kind.is_symlink() => Kind::Link,
+        _ => Kind::Other,
     }
 }

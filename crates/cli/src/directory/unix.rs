@@ -1,10 +1,10 @@
 //! Directories of Unix, by a descriptor.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
@@ -73,7 +73,40 @@ impl Directory {
     /// Returns the target of a symbolic link.
     pub(crate) fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
         let target = rustix::fs::readlinkat(&self.handle, name, Vec::new())?;
-        Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
+        Ok(OsString::from_vec(target.into_bytes()).into())
+    }
+
+    #[allow(dead_code, reason = "Held calls it")]
+    /// Opens a file in this one, to read it, without waiting for somebody to write to it. A symbolic link is refused.
+    pub(crate) fn file(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let flags = flags | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?.into())
+    }
+
+    #[allow(dead_code, reason = "Held calls it")]
+    /// Returns the names and kinds of what is in this directory, in no order.
+    pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, Kind)>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let readable = rustix::fs::openat(&self.handle, ".", flags, Mode::empty())?;
+        let mut entries = Vec::new();
+        for found in rustix::fs::Dir::new(readable)? {
+            let found = found?;
+            let name = OsStr::from_bytes(found.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match found.file_type() {
+                // Not every file system says it here; an entry that is gone is left out.
+                FileType::Unknown => match self.look(name)? {
+                    Some(entry) => entry.kind,
+                    None => continue,
+                },
+                known => kind(known),
+            };
+            entries.push((name.to_owned(), kind));
+        }
+        Ok(entries)
     }
 
     /// Makes a file, to write and read it. The name must be free; the mode is less the umask.
@@ -136,13 +169,17 @@ fn as_wide<T: TryInto<U>, U: Default>(number: T) -> U {
     number.try_into().unwrap_or_default()
 }
 
-fn entry(stat: &Stat) -> Entry {
-    let kind = match FileType::from_raw_mode(stat.st_mode) {
+fn kind(file_type: FileType) -> Kind {
+    match file_type {
         FileType::RegularFile => Kind::File,
         FileType::Directory => Kind::Directory,
         FileType::Symlink => Kind::Link,
         _ => Kind::Other,
-    };
+    }
+}
+
+fn entry(stat: &Stat) -> Entry {
+    let kind = kind(FileType::from_raw_mode(stat.st_mode));
     let stamp = Stamp::from_parts(
         stat.st_size,
         (stat.st_mtime, stat.st_mtime_nsec),
