@@ -108,7 +108,7 @@ pub use rewrite::{Original, Replacement, RewriteOptions, Rewritten, rewrite_deb,
 pub use tar::{TarKind, TarMember, TarReader};
 pub use verify::{Verified, verify};
 pub use walk::{Member, MemberKind, PackageKind, Visitor, Walker, sniff, walk};
-pub use wheel::{WheelEdit, dist_info, read_record, wheel_file_name};
+pub use wheel::{WheelEdit, check_wheel, dist_info, read_record, wheel_file_name};
 pub use zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMember, ZipMemberReader};
 
 /// The code of the README compiles and runs.

@@ -1,11 +1,11 @@
 //! `RECORD`, the list of the files of a wheel or an installed distribution.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::hash::{Algorithm, Hash};
-use crate::path::Shown;
+use crate::path::{MemberPath, Shown};
 
 /// A `RECORD`: CSV rows of path, hash and size.
 ///
@@ -78,6 +78,48 @@ impl Row {
         std::str::from_utf8(&self.size).ok()?.parse().ok()
     }
 
+    /// Returns the algorithm of the hash; SHA-256 if there is none, or one that cannot be read.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.hash().map_or(Algorithm::Sha256, |hash| hash.algorithm())
+    }
+
+    /// Returns how a file with this size and hash differs from the row, if it does. Without a hash only sizes are
+    /// compared.
+    ///
+    /// ```
+    /// use gpu_packages::Record;
+    ///
+    /// let record = Record::parse(b"pkg/a.so,,3\n")?;
+    /// let row = record.rows().next().ok_or("it has a row")?;
+    /// assert_eq!(row.fault(3, None), None);
+    /// assert_eq!(row.fault(4, None).as_deref(), Some("RECORD has the size 3, found 4"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn fault(&self, size: u64, hash: Option<&Hash>) -> Option<String> {
+        match self.size() {
+            Some(recorded) if recorded != size => {
+                return Some(format!("RECORD has the size {recorded}, found {size}"));
+            }
+            None if !self.lacks_size() => {
+                return Some("RECORD has a size that is not a number".into());
+            }
+            _ if self.hash.is_empty() => return None,
+            _ => {}
+        }
+        match (self.hash(), hash) {
+            (None, _) => {
+                let field = Shown(&self.hash);
+                Some(format!("RECORD has a hash that cannot be read: '{field}'"))
+            }
+            (Some(recorded), Some(hash)) if recorded != *hash => {
+                Some(format!("RECORD has the hash {recorded}, found {hash}"))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns whether the field of the size is empty.
     #[must_use]
     pub fn lacks_size(&self) -> bool {
@@ -138,6 +180,11 @@ impl Record {
     /// Returns the rows, as they were parsed.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &Row> {
         self.rows.iter()
+    }
+
+    /// Returns the rows of a path.
+    pub fn find(&mut self, path: &[u8]) -> impl Iterator<Item = &Row> {
+        self.rows_of(path).into_iter().filter_map(|index| self.rows.get(index))
     }
 
     /// Replaces size and hash in all rows of a path, and returns the number of such rows. The hash is asked for by the
@@ -231,6 +278,60 @@ impl Record {
         }
         out.extend_from_slice(self.text.get(at..).unwrap_or_default());
         out
+    }
+}
+
+/// Size and hash of the files of a wheel; no hash where it is not compared.
+pub(crate) type Files<'f> = BTreeMap<&'f [u8], (u64, Option<&'f Hash>)>;
+
+/// The result of [`compare_record`].
+#[derive(Default)]
+pub(crate) struct Compared {
+    pub(crate) findings: Vec<Finding>,
+    /// Number of files with the recorded hash.
+    pub(crate) recorded: u64,
+}
+
+/// Compares the files of a wheel with its `RECORD`. Nothing is said of files whose contents are damaged.
+pub(crate) fn compare_record(
+    record: &Record,
+    files: &Files<'_>,
+    is_damaged: impl Fn(&[u8]) -> bool,
+) -> Compared {
+    let mut compared = Compared::default();
+    let mut listed = HashSet::new();
+    for row in record.rows() {
+        let name = row.path();
+        if !listed.insert(name) {
+            compared.add(name, "RECORD lists it twice".into());
+        }
+        let Some((size, hash)) = files.get(name) else {
+            if !is_damaged(name) {
+                compared.add(name, "RECORD lists it, the wheel lacks it".into());
+            }
+            continue;
+        };
+        match row.fault(*size, *hash) {
+            Some(fault) => compared.add(name, fault),
+            None => compared.recorded += u64::from(!row.hash_field().is_empty()),
+        }
+    }
+    let unlisted = files.keys().filter(|&name| !listed.contains(name));
+    let is_exempt = |name: &[u8]| {
+        let ends = [&b".dist-info/RECORD"[..], b".dist-info/RECORD.jws", b".dist-info/RECORD.p7s"];
+        ends.iter().any(|end| name.ends_with(end))
+    };
+    for name in unlisted.filter(|name| !is_exempt(name)) {
+        compared.add(name, "RECORD does not list it".into());
+    }
+    compared
+}
+
+impl Compared {
+    fn add(&mut self, name: &[u8], text: String) {
+        let path = MemberPath::default().join(name);
+        let error = Error::new(ErrorKind::Mismatch, text);
+        self.findings.push(Finding { path, kind: FindingKind::Record, error });
     }
 }
 

@@ -11,9 +11,9 @@ use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::hash::{Algorithm, Hash, hash_reader};
 use crate::limits::Options;
 use crate::path::{MemberPath, without_dot};
-use crate::record::Record;
+use crate::record::{Record, compare_record};
 use crate::walk::{Member, MemberKind, PackageKind, Visitor, read_held, sniff, walk};
-use crate::wheel::{read_record, row_algorithm, row_fault};
+use crate::wheel::read_record;
 use crate::zip::Zip;
 
 /// The result of [`verify`].
@@ -67,7 +67,7 @@ fn verify_within(
         None => {}
     }
     if let Some(record) = &checker.record {
-        let rows = record.rows().map(|row| (row.path().to_vec(), row_algorithm(row)));
+        let rows = record.rows().map(|row| (row.path().to_vec(), row.algorithm()));
         checker.algorithms = rows.collect();
     }
     let kind = walk(&mut reader, options, &mut checker)?;
@@ -252,35 +252,11 @@ impl Checker {
 
     fn compare_record(&mut self) {
         let Some(record) = self.record.take() else { return };
-        let mut listed = HashSet::new();
-        for row in record.rows() {
-            let name = row.path();
-            if !listed.insert(name.to_vec()) {
-                self.mismatch(name, "RECORD lists it twice".into());
-            }
-            let Some((size, hash)) = self.files.get(name) else {
-                if self.damaged.contains(name) {
-                    continue;
-                }
-                self.mismatch(name, "RECORD lists it, the wheel lacks it".into());
-                continue;
-            };
-            match row_fault(row, *size, Some(hash)) {
-                Some(fault) => self.mismatch(name, fault),
-                None => self.recorded += u64::from(!row.hash_field().is_empty()),
-            }
-        }
-        let unlisted: Vec<_> =
-            self.files.keys().filter(|&name| !listed.contains(name)).cloned().collect();
-        for name in unlisted {
-            let is_exempt =
-                [&b".dist-info/RECORD"[..], b".dist-info/RECORD.jws", b".dist-info/RECORD.p7s"]
-                    .iter()
-                    .any(|end| name.ends_with(end));
-            if !is_exempt {
-                self.mismatch(&name, "RECORD does not list it".into());
-            }
-        }
+        let files = self.files.iter().map(|(name, (size, hash))| (&name[..], (*size, Some(hash))));
+        let compared =
+            compare_record(&record, &files.collect(), |name| self.damaged.contains(name));
+        self.recorded = self.recorded.saturating_add(compared.recorded);
+        self.findings.extend(compared.findings);
     }
 
     fn compare_md5sums(&mut self) {

@@ -6,11 +6,29 @@ use std::num::NonZeroUsize;
 
 use byte_parts::{ReadSeek, Source};
 
-use crate::error::{Error, ErrorKind};
-use crate::hash::{Algorithm, Hash};
+use crate::error::{Error, ErrorKind, Finding};
 use crate::path::Shown;
-use crate::record::Record;
+use crate::record::{Record, compare_record};
 use crate::zip::{NewContents, Rewrite, Zip, ZipEdit};
+
+/// Checks a wheel without reading the contents of its members: the findings of [`Zip::check`], and those about members
+/// that `RECORD` lacks, or has with another size. `record` is the one of the wheel.
+///
+/// # Errors
+///
+/// [`Io`](ErrorKind::Io) and [`Truncated`](ErrorKind::Truncated) if the file cannot be read.
+pub fn check_wheel(
+    zip: &Zip,
+    record: &Record,
+    reader: impl ReadSeek,
+) -> Result<Vec<Finding>, Error> {
+    let mut findings = zip.check(reader)?;
+    let files = zip.members().iter().filter(|member| !member.is_directory());
+    let files = files.map(|member| (member.name(), (member.size(), None))).collect();
+    let compared = compare_record(record, &files, |_| false);
+    findings.extend(compared.findings);
+    Ok(findings)
+}
 
 /// The most bytes that a `RECORD` or `WHEEL` may have.
 const MAX_RECORD: u64 = 256 << 20;
@@ -300,38 +318,6 @@ fn set_build(text: &[u8], build: &str) -> Vec<u8> {
     let rest = at + usize::from(old.is_some());
     out.extend(lines.get(rest..).unwrap_or_default().concat());
     out
-}
-
-/// Returns how a file differs from its row in a `RECORD`, if it does.
-pub(crate) fn row_fault(
-    row: &crate::record::Row,
-    size: u64,
-    hash: Option<&Hash>,
-) -> Option<String> {
-    if row.size().is_some_and(|recorded| recorded != size) {
-        let recorded = row.size().unwrap_or(0);
-        return Some(format!("RECORD has the size {recorded}, found {size}"));
-    }
-    if row.size().is_none() && !row.lacks_size() {
-        return Some("RECORD has a size that is not a number".into());
-    }
-    if row.hash_field().is_empty() {
-        return None;
-    }
-    match (row.hash(), hash) {
-        (None, _) => {
-            Some(format!("RECORD has a hash that cannot be read: '{}'", Shown(row.hash_field())))
-        }
-        (Some(recorded), Some(hash)) if recorded != *hash => {
-            Some(format!("RECORD has the hash {recorded}, found {hash}"))
-        }
-        _ => None,
-    }
-}
-
-/// Returns the algorithm that a row asks for.
-pub(crate) fn row_algorithm(row: &crate::record::Row) -> Algorithm {
-    row.hash().map_or(Algorithm::Sha256, |hash| hash.algorithm())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use fat_object::ContainerKind;
 use gpu_packages::wheel_file_name;
 
 use super::attributes;
+use super::findings::Findings;
 use super::new_images::NewImages;
 use super::options::Options;
 use super::package::no_wheel;
@@ -351,26 +352,13 @@ impl Editor<'_> {
             _ => {}
         }
         let contents = contents.map_err(|error| explain(&error, &self.images))?;
-        let findings = contents.findings();
-        match findings {
-            [] => {}
-            _ if allow_findings => {
-                const MOST: usize = 5;
-                warnings.extend(findings.iter().take(MOST).map(ToString::to_string));
-                if let Some(more) = findings.len().checked_sub(MOST).filter(|&n| n > 0) {
-                    warnings.push(format!("{more} more findings of `offload verify`"));
-                }
-            }
-            [finding] => {
-                return Err(format!("{finding} (allow editing with --allow-findings)").into());
-            }
-            [first, ..] => {
-                let n = findings.len();
-                let text = format!("{first} ({n} findings; allow editing with --allow-findings)");
-                return Err(text.into());
-            }
-        }
+        warnings.extend(self.findings().allow(contents.findings())?);
         Ok((contents, warnings))
+    }
+
+    /// Returns what becomes of files with findings.
+    pub(super) fn findings(&self) -> Findings {
+        if self.options.host.allow_findings { Findings::Allowed } else { Findings::Refused }
     }
 
     /// Returns whether compressed bundles are opened before they are edited. Their result as a whole is checked

@@ -3,6 +3,7 @@
 mod attributes;
 mod closest;
 mod editor;
+mod findings;
 mod incoming;
 mod new_bytes;
 mod new_images;

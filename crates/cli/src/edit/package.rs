@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use fat_edit::EditPlan;
 use gpu_packages::{
-    Codec, Error, ErrorKind, NewContents, Original, PackageKind, Replacement, Rewrite,
-    RewriteOptions, WheelEdit, Zip, ZipEdit, ZipMember, rewrite_deb, rewrite_tar, sniff,
+    Codec, Error, ErrorKind, Finding, Hasher, NewContents, Original, PackageKind, Record,
+    Replacement, Rewrite, RewriteOptions, WheelEdit, Zip, ZipEdit, ZipMember, check_wheel,
+    read_record, rewrite_deb, rewrite_tar, sniff, verify,
 };
 
 use super::attributes;
 use super::editor::{Editor, Subject, explain};
+use super::findings::Findings;
 use super::new_bytes::{NewBytes, Status};
 use super::new_images::NewImages;
 use super::report::FileRow;
@@ -48,6 +50,10 @@ struct Edited<'a> {
     lists: Vec<String>,
     /// Changed files that the records of the package do not list.
     unlisted: Vec<String>,
+    /// The `RECORD` of a wheel.
+    record: Option<Record>,
+    /// Findings of the package that are allowed.
+    warnings: Vec<String>,
     has_other_changes: bool,
 }
 
@@ -82,6 +88,8 @@ impl Editor<'_> {
             compressed: Vec::new(),
             lists: Vec::new(),
             unlisted: Vec::new(),
+            record: None,
+            warnings: Vec::new(),
             has_other_changes: false,
         };
         let mut warnings = Vec::new();
@@ -119,6 +127,7 @@ impl Editor<'_> {
             }
         }
         let changed = edited.changes_some();
+        warnings.append(&mut edited.warnings);
         let mut notes = edited.notes();
         notes.extend(seal.filter(|_| changed));
         let mut whole = FileRow::package(named.name(), &target, (metadata.len(), size));
@@ -139,6 +148,16 @@ impl Editor<'_> {
         if zip.kind() == PackageKind::Conda {
             return Err(unwritten(zip.kind()));
         }
+        let reader = Positioned::new(&edited.package.file);
+        let findings = if zip.kind() == PackageKind::Wheel {
+            let record = read_record(zip, reader).map_err(of)?;
+            let findings = check_wheel(zip, &record, reader);
+            edited.record = Some(record);
+            findings
+        } else {
+            zip.check(reader)
+        };
+        edited.allow(self.findings(), &findings.map_err(of)?)?;
         let (mut new, mut removed) = (Vec::new(), Vec::new());
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
@@ -147,13 +166,12 @@ impl Editor<'_> {
                 edited.delete(&name, member.size());
                 continue;
             }
-            let contents = self.edit_zip_member(edited, zip, at, &name, decide);
+            let contents = self.edit_zip_member(edited, (zip, at), &name, decide);
             if let Some(contents) = edited.settle(&name, contents)? {
                 new.push((at, contents));
             }
         }
         edited.check()?;
-        let reader = Positioned::new(&edited.package.file);
         let tag = &self.options.output.build_tag;
         let rewrite = if zip.kind() == PackageKind::Wheel {
             edited.lists.clear();
@@ -190,8 +208,7 @@ impl Editor<'_> {
     fn edit_zip_member(
         &self,
         edited: &mut Edited<'_>,
-        zip: &Zip,
-        at: usize,
+        (zip, at): (&Zip, usize),
         name: &str,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Option<NewContents>, Failure> {
@@ -201,13 +218,16 @@ impl Editor<'_> {
         };
         let Some(member) = member.filter(is_file) else { return Ok(None) };
         for keep in [self.keep, Keep::All] {
-            let mut contents = zip.open(at, Positioned::new(&edited.package.file)).map_err(of)?;
+            let contents = zip.open(at, Positioned::new(&edited.package.file)).map_err(of)?;
+            let mut contents = edited.hashing(member.name(), contents);
             let mut head = Vec::new();
             contents.by_ref().take(HEAD).read_to_end(&mut head)?;
             if !edited.is_about(name, &head) {
                 return Ok(None);
             }
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
+            let faults = edited.faults(member, contents.hasher);
+            let warnings = self.findings().allow(&faults)?;
             let new = self.plan_member(edited, name, &store, decide).and_then(|(plan, row)| {
                 let new = match plan.is_unchanged() {
                     true => None,
@@ -216,7 +236,8 @@ impl Editor<'_> {
                 Ok((new, row))
             });
             if !store.was_too_small() {
-                let (new, row) = new?;
+                let (new, mut row) = new?;
+                row.warnings.extend(warnings);
                 edited.rows.push(row);
                 return Ok(new);
             }
@@ -301,6 +322,9 @@ impl Editor<'_> {
         if self.options.output.build_tag.is_some() {
             return Err(no_wheel());
         }
+        let old = BufReader::with_capacity(1 << 16, Positioned::new(&edited.package.file));
+        let verified = verify(old, &gpu_packages::Options::default()).map_err(of)?;
+        edited.allow(self.findings(), &verified.findings)?;
         if !self.edit_stream_once(edited, kind, out, self.keep, goes, decide)? {
             out.restart()?;
             edited.restart();
@@ -396,7 +420,55 @@ impl Editor<'_> {
     }
 }
 
+/// A reader that hashes what is read from it.
+struct Hashing<R> {
+    reader: R,
+    hasher: Option<Hasher>,
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buf)?;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(buf.get(..read).unwrap_or_default());
+        }
+        Ok(read)
+    }
+}
+
 impl Edited<'_> {
+    /// Fails if the package has findings that are not allowed, and remembers the others.
+    fn allow(&mut self, rule: Findings, findings: &[Finding]) -> Result<(), Failure> {
+        let warnings = rule.allow(findings).map_err(|failure| match failure {
+            // Members are named by the package and their path.
+            Failure::Complaints(texts)
+                if findings.first().is_some_and(|one| !one.path.is_empty()) =>
+            {
+                texts.into_iter().map(|text| format!(":{text}")).collect::<Vec<_>>().into()
+            }
+            failure => failure,
+        })?;
+        self.warnings.extend(warnings);
+        Ok(())
+    }
+
+    /// Returns a reader of a member that hashes it, if `RECORD` has a hash of it.
+    fn hashing<R>(&mut self, member: &[u8], reader: R) -> Hashing<R> {
+        let row = self.record.as_mut().and_then(|record| record.find(member).next());
+        Hashing { reader, hasher: row.map(|row| Hasher::new(row.algorithm())) }
+    }
+
+    /// Returns how the contents of a member, which were read, differ from `RECORD`.
+    fn faults(&mut self, member: &ZipMember, hasher: Option<Hasher>) -> Vec<String> {
+        let (Some(record), Some(hash)) = (&mut self.record, hasher.map(Hasher::finish)) else {
+            return Vec::new();
+        };
+        let rows = record.find(member.name());
+        rows.filter(|row| row.algorithm() == hash.algorithm())
+            .filter_map(|row| row.fault(member.size(), Some(&hash)))
+            .collect()
+    }
+
     /// Returns whether a member that starts like this is edited. Remembers packages, which are not.
     fn is_about(&mut self, name: &str, head: &[u8]) -> bool {
         if name.ends_with(".dist-info/RECORD") && !self.lists.iter().any(|known| known == name) {

@@ -246,6 +246,28 @@ fn thinned_debs_have_right_records() {
 }
 
 #[test]
+fn debs_that_differ_from_their_record_are_refused() {
+    let hip = hip();
+    let files: [(&str, &[u8]); 2] = [("usr/lib/hip.o", &hip), ("usr/share/text", b"text")];
+    let deb = make::deb(&files, "", <[u8]>::to_vec);
+    let thin = ["thin", "--keep", "gfx1100", "foo.deb", "-o", "small.deb"];
+    let place = Place::with("foo.deb", &deb);
+    place.succeeds(&thin);
+    for (name, bytes) in files {
+        fs::remove_file(place.path("small.deb")).unwrap();
+        let sum = gpu_packages::Hash::of(gpu_packages::Algorithm::Md5, bytes).to_hex();
+        let at = deb.windows(sum.len()).position(|found| found == sum.as_bytes()).unwrap();
+        let mut wrong = deb.clone();
+        wrong[at..at + sum.len()].fill(b'0');
+        fs::write(place.path("foo.deb"), wrong).unwrap();
+        place.fails(&thin, &format!("foo.deb:{name}: md5sums has the hash 0"));
+        place.fails(&thin, "(allow editing with --allow-findings)");
+        assert!(!place.path("small.deb").exists());
+        place.succeeds(&[&thin[..], &["--allow-findings"]].concat());
+    }
+}
+
+#[test]
 fn thinned_tar_files_have_all_other_members() {
     let hip = hip();
     let tar = make::tar(&[("./a/", b""), ("./a/hip.o", &hip), ("./a/note", b"text")]);

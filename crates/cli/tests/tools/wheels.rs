@@ -259,3 +259,56 @@ fn damaged_wheels_are_errors_and_nothing_is_written() {
         "foo.whl:foo/hip.o: --keep gfx1201: no such image",
     );
 }
+
+/// An edit must not give files that were tampered with a record that says that they are right.
+#[test]
+fn wheels_that_differ_from_their_record_are_refused() {
+    let whole = wheel(&[]);
+    let tampered = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (member, mut bytes) in members(&whole) {
+            if member == name {
+                change(&mut bytes);
+            }
+            out.start_file(member, SimpleFileOptions::default()).unwrap();
+            out.write_all(&bytes).unwrap();
+        }
+        out.finish().unwrap().into_inner()
+    };
+    let longer = |bytes: &mut Vec<u8>| bytes.extend(b"more");
+    // The header of an object that is not loaded has bytes that nothing reads.
+    let other = |bytes: &mut Vec<u8>| bytes[12] ^= 1;
+    let size = |name: &str, by: usize| {
+        let old = members(&whole).iter().find(|(member, _)| member == name).unwrap().1.len();
+        format!("foo.whl:{name}: RECORD has the size {old}, found {}", old + by)
+    };
+    for (bytes, words) in [
+        (tampered("foo/hip.o", &longer), size("foo/hip.o", 4)),
+        (
+            tampered("foo/hip.o", &other),
+            "foo.whl:foo/hip.o: RECORD has the hash sha256=".to_owned(),
+        ),
+        (tampered("foo/__init__.py", &longer), size("foo/__init__.py", 4)),
+    ] {
+        let place = Place::new(&bytes);
+        place.fails(&["verify", "foo.whl"], &words);
+        let thin = ["thin", "--keep", "gfx1100", "foo.whl"];
+        for output in [&["-o", "small.whl"][..], &["--in-place"], &["--dry-run"]] {
+            let advice = "(allow editing with --allow-findings)";
+            let output = place.offload(&[&thin, output].concat());
+            assert_eq!(output.status.code(), Some(1));
+            let said = stderr(&output);
+            assert!(said.contains(&words) && said.contains(advice), "{said}");
+            assert!(!place.path("small.whl").exists());
+            assert!(read(place.path("foo.whl")) == bytes);
+        }
+        let allowed = [&thin[..], &["-o", "small.whl", "--allow-findings"]].concat();
+        let said = stderr(&place.offload(&allowed));
+        assert!(said.contains("warning: foo.whl:") && said.contains("RECORD has the "), "{said}");
+        let changed = [RECORD, "foo/hip.o"];
+        let (before, after) = (members(&bytes), members(&read(place.path("small.whl"))));
+        for (old, new) in before.iter().zip(&after) {
+            assert_eq!(old == new, !changed.contains(&&*old.0), "{}", old.0);
+        }
+    }
+}
