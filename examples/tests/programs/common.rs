@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
+pub(crate) use crate::machine::new_command;
 use fat_object::{Finding, Image, Options, Visitor};
 
 /// An argument of a command: text or a path.
@@ -17,7 +18,7 @@ pub(crate) fn data(name: &str) -> PathBuf {
 }
 
 pub(crate) fn start(directory: &Path, program: &str, args: &[Arg<'_>]) -> Output {
-    let output = Command::new(program).args(args).current_dir(directory).output();
+    let output = new_command(program).args(args).current_dir(directory).output();
     output.unwrap_or_else(|error| panic!("{program}: {error}"))
 }
 

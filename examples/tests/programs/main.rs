@@ -16,6 +16,8 @@ mod instrument;
 mod link;
 #[cfg(feature = "llvm-peer")]
 mod llvm;
+#[path = "../../../crates/cli/tests/common/machine.rs"]
+mod machine;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod readme;
 mod small;

@@ -3,9 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
-use crate::common::data;
+use crate::common::{data, new_command};
 use crate::wheels::wheel;
 
 #[test]
@@ -28,7 +27,7 @@ fn sessions_in_the_readme_are_current() {
         let (session, _) = session.split_once("```").unwrap();
         for step in session.strip_prefix("$ ").unwrap().split("\n$ ") {
             let (command, expected) = step.split_once('\n').unwrap_or((step, ""));
-            let mut shell = Command::new("sh");
+            let mut shell = new_command("sh");
             shell.args(["-c", &format!("{{ {command}; }} 2>&1")]);
             let output = shell.current_dir(place).env("PATH", &path).output().unwrap();
             let printed = String::from_utf8(output.stdout).unwrap();

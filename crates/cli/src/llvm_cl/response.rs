@@ -209,7 +209,7 @@ mod tests {
             format!("@{}", path.display())
         };
         let inner = file("inner", b"\xef\xbb\xbfb 'c d'");
-        let outer = file("outer", format!("a {inner} e").as_bytes());
+        let outer = file("outer", format!("a \"{inner}\" e").as_bytes());
         let wide = file("wide", b"\xff\xfew\0 \0x\0\xe4\0");
         let args = [&outer[..], "f", "@/no/such/file", &wide, "@"];
         let args = args.iter().map(|arg| arg.as_bytes().to_vec()).collect();
@@ -223,16 +223,17 @@ mod tests {
     fn loops_and_too_many_words_are_errors() {
         let place = tempfile::tempdir().unwrap();
         let name = |n: usize| format!("@{}", place.path().join(n.to_string()).display());
-        fs::write(place.path().join("0"), name(0)).unwrap();
+        let quoted = |n: usize| format!("\"{}\"", name(n));
+        fs::write(place.path().join("0"), quoted(0)).unwrap();
         let error = expand(vec![name(0).into_bytes()]).unwrap_err();
         assert!(error.starts_with("recursive expansion of: '"), "{error}");
         for n in 1..40 {
-            fs::write(place.path().join(n.to_string()), name(n + 1)).unwrap();
+            fs::write(place.path().join(n.to_string()), quoted(n + 1)).unwrap();
         }
         let error = expand(vec![name(1).into_bytes()]).unwrap_err();
         assert!(error.contains("nested more than 32 deep"), "{error}");
         for n in 50..60 {
-            let twice = format!("{} {0}", name(n + 1));
+            let twice = format!("{} {0}", quoted(n + 1));
             fs::write(place.path().join(n.to_string()), twice).unwrap();
         }
         let hold = |text: &str| {
@@ -247,7 +248,7 @@ mod tests {
         let error = hold(&"a".repeat(1 << 17));
         assert!(error.contains("more than 67108864 bytes"), "{error}");
         for n in 60..70 {
-            let twice = format!("{} {0}", name(n + 1));
+            let twice = format!("{} {0}", quoted(n + 1));
             fs::write(place.path().join(n.to_string()), twice).unwrap();
         }
         fs::write(place.path().join("70"), "").unwrap();

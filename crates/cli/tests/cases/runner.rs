@@ -5,12 +5,12 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use crate::common::{data, llvm};
+use crate::common::{data, llvm, new_command};
 
 /// The owner of the tool that runs the commands marked `= llvm`.
 #[derive(Clone, Copy, PartialEq)]
@@ -232,7 +232,7 @@ fn run_words(place: &Path, words: Vec<String>, theirs: Option<&String>) -> Resul
     }
     let name = words.next().ok_or("expected a tool")?;
     let tool = if theirs.is_some() { llvm(&name) } else { ours(&name)? };
-    let mut command = Command::new(&tool);
+    let mut command = new_command(&tool);
     command.env_clear().envs(variables).current_dir(place).stdin(Stdio::null());
     let mut to = None;
     while let Some(word) = words.next() {

@@ -7,11 +7,14 @@
     reason = "included by tests; a panic fails the test"
 )]
 
+pub mod machine;
 pub mod place;
+
+pub use machine::new_command;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use serde::Deserialize;
 
@@ -80,7 +83,7 @@ pub fn nvidia(tool: &str) -> PathBuf {
 /// The library that LLVM's tools load: much real machine code. A tool itself where they are linked without one.
 pub fn llvm_library() -> PathBuf {
     let tool = llvm("clang");
-    let output = Command::new("ldd").arg(&tool).output().unwrap();
+    let output = new_command("ldd").arg(&tool).output().unwrap();
     let output = String::from_utf8(output.stdout).unwrap();
     let mut fields = output.lines().map(str::split_whitespace);
     let path = fields.find_map(|mut fields| {
@@ -91,7 +94,7 @@ pub fn llvm_library() -> PathBuf {
 
 /// Runs a tool in a directory, with something on standard input.
 pub fn run_with(tool: &str, place: &Path, args: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(tool)
+    let mut child = new_command(tool)
         .args(args)
         .current_dir(place)
         .stdin(Stdio::piped())
@@ -127,7 +130,7 @@ pub fn all_data() -> Vec<PathBuf> {
 }
 
 pub fn offload<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_offload")).args(args).output().unwrap()
+    new_command(env!("CARGO_BIN_EXE_offload")).args(args).output().unwrap()
 }
 
 pub fn stdout(output: &Output) -> String {
@@ -173,7 +176,7 @@ pub fn is_object_form(bytes: &[u8]) -> bool {
 pub fn object_facts(readobj: &Path, bytes: &[u8]) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
-    let output = Command::new(readobj)
+    let output = new_command(readobj)
         .args(["--sections", "--section-data", "--symbols", "--relocs"])
         .arg(file.path())
         .output()

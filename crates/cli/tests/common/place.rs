@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use tempfile::TempDir;
 use wrapper_ir::OffloadKind;
 
-use super::llvm;
+use super::{llvm, new_command};
 
 /// A temporary directory for one test.
 pub struct Place(TempDir);
@@ -28,7 +28,7 @@ impl Place {
 
     pub fn try_run(&self, tool: impl AsRef<Path>, arguments: &[&str]) -> Output {
         let tool = tool.as_ref();
-        let output = Command::new(tool).args(arguments).current_dir(self.0.path()).output();
+        let output = new_command(tool).args(arguments).current_dir(self.0.path()).output();
         assert!(output.is_ok(), "{}: {output:?}", tool.display());
         output.unwrap()
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use super::loader::Headers;
-use crate::common::{llvm, stderr};
+use crate::common::{llvm, new_command, stderr};
 
 pub const TARGETS: [&str; 3] = ["gfx1030", "gfx1100", "gfx90a"];
 const UNITS: [&str; 3] = ["one", "two", "three"];
@@ -89,7 +89,7 @@ pub fn quiet(command: &mut Command) {
 
 /// A tool of GNU's binutils for Windows: Debian's package `binutils-mingw-w64-x86-64`.
 pub fn mingw(tool: &str) -> Command {
-    Command::new(format!("x86_64-w64-mingw32-{tool}"))
+    new_command(format!("x86_64-w64-mingw32-{tool}"))
 }
 
 impl Dlls {
@@ -142,7 +142,7 @@ impl Dlls {
     }
 
     fn compile(&self, triple: &str, source: &str, object: &str, more: &[&str]) {
-        let mut clang = Command::new(llvm("clang"));
+        let mut clang = new_command(llvm("clang"));
         clang.current_dir(&self.directory).args(more);
         clang.args([&format!("--target={triple}"), "-c", source, "-o", object]);
         if !source.ends_with(".s") {
@@ -163,7 +163,7 @@ impl Dlls {
     }
 
     fn lld(&self, name: &str, prefix: &str, units: [&str; 3], more: &[&str]) {
-        let mut lld = Command::new(llvm("lld-link"));
+        let mut lld = new_command(llvm("lld-link"));
         lld.current_dir(&self.directory).arg(format!("/out:{name}"));
         lld.args(["/nodefaultlib", "/export:host_one"]).args(more);
         lld.args(units.map(|unit| format!("{prefix}-{unit}.obj")));
@@ -227,8 +227,8 @@ pub fn accepted(file: &Path) {
         "--unwind",
         "--symbols",
     ];
-    quiet(Command::new(llvm("llvm-readobj")).args(tables).arg(file));
-    quiet(Command::new(llvm("llvm-objdump")).args(["-p", "-h", "-s"]).arg(file));
+    quiet(new_command(llvm("llvm-readobj")).args(tables).arg(file));
+    quiet(new_command(llvm("llvm-objdump")).args(["-p", "-h", "-s"]).arg(file));
     // Debian's binutils for Windows know x86 alone.
     if Headers::of(&fs::read(file).unwrap()).machine == 0x8664 {
         quiet(mingw("objdump").args(["-x", "-s"]).arg(file));

@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::dlls::quiet;
-use crate::common::{llvm, stderr, stdout};
+use crate::common::{llvm, new_command, stderr, stdout};
 
 /// Prints the wrappers' bundles, each image as a hash, and what the host function gives.
 const PROGRAM: &str = r#"
@@ -72,7 +71,7 @@ impl Wine {
         fs::write(place.join("show.c"), PROGRAM).unwrap();
         fs::write(place.join("kernel32.def"), IMPORTS).unwrap();
         let run = |tool: &str, args: &[&str]| {
-            quiet(Command::new(llvm(tool)).args(args).current_dir(place));
+            quiet(new_command(llvm(tool)).args(args).current_dir(place));
         };
         run("llvm-dlltool", &["-m", "i386:x86-64", "-d", "kernel32.def", "-l", "kernel32.lib"]);
         let compile = ["--target=x86_64-pc-windows-msvc", "-O1", "-fno-builtin", "-c", "show.c"];
@@ -89,7 +88,7 @@ impl Wine {
         let place = self.0.path();
         fs::copy(file, place.join("it.dll")).unwrap();
         let wine = std::env::var_os("WINE").map_or("/usr/lib/wine/wine64".into(), PathBuf::from);
-        let output = Command::new(wine)
+        let output = new_command(wine)
             .args(["show.exe", "it.dll"])
             .current_dir(place)
             .env("WINEPREFIX", place.join("prefix"))

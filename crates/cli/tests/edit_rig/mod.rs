@@ -11,6 +11,7 @@ pub mod packs;
 pub mod survive;
 pub mod zoo;
 
+use crate::common::new_command;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,10 +35,8 @@ pub fn run<A: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = 
 
 /// A command that is to be run by [`run`]'s rules.
 pub fn command(program: &Path) -> Command {
-    let mut command = Command::new("timeout");
+    let mut command = new_command("timeout");
     command.args(["--kill-after=5", "60"]).arg(program);
-    // Messages are compared.
-    command.env("LC_ALL", "C").env_remove("DEBUGINFOD_URLS");
     command
 }
 

@@ -7,6 +7,8 @@ use std::process::Output;
 use tempfile::TempDir;
 
 use super::zoo::{Linked, Shape, World};
+use crate::common::machine::wait_for;
+
 use super::{Complaints, command, said, tool};
 
 /// Behaviour of a file.
@@ -63,14 +65,11 @@ fn start(like: &Linked, path: &Path, out: &TempDir) -> Output {
         let setting = format!("LD_LIBRARY_PATH={}", libraries.1.unwrap().to_str().unwrap());
         command.env("QEMU_SET_ENV", setting).env_remove("LD_LIBRARY_PATH");
     }
-    loop {
+    wait_for("the file can be run", || {
         let output = command.output().unwrap();
         // Another thread may have started a process while this one wrote the file, which is open there until it runs.
-        if !String::from_utf8_lossy(&output.stderr).contains("Text file busy") {
-            return output;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+        (!String::from_utf8_lossy(&output.stderr).contains("Text file busy")).then_some(output)
+    })
 }
 
 /// Returns the complaints about the host side of an edited file.

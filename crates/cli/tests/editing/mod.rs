@@ -11,10 +11,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::SystemTime;
 
-use crate::common::{data, extract, ls, stderr};
+use crate::common::{data, extract, ls, new_command, stderr};
 
 /// A directory with code objects in `images/`, each named after its target.
 pub struct Place {
@@ -48,7 +48,7 @@ impl Place {
 
     /// Runs `offload` there.
     pub fn run(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_offload"))
+        new_command(env!("CARGO_BIN_EXE_offload"))
             .args(args)
             .current_dir(self.root())
             .output()

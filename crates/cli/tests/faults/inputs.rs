@@ -3,14 +3,14 @@
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::os::unix::net::UnixListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use super::table::{Inputs, WRITERS, large_bundle, words};
-use super::{as_nobody, is_unchanged, refuses, snapshot};
-use crate::common::stderr;
+use super::{is_unchanged, refuses, snapshot};
+use crate::common::machine::{as_nobody, not_tested};
+use crate::common::{new_command, stderr};
 
 /// All commands that read a file `OUT`.
 pub(crate) const READERS: [(&str, &str); 25] = [
@@ -50,7 +50,7 @@ fn unreadable_inputs_are_errors() {
     fs::write(inputs.path("secret"), "x").unwrap();
     fs::set_permissions(inputs.path("secret"), Permissions::from_mode(0o000)).unwrap();
     fs::set_permissions(inputs.root(), Permissions::from_mode(0o777)).unwrap();
-    let _socket = UnixListener::bind(inputs.path("socket")).unwrap();
+    let _socket = inputs.make_socket();
     let long = "n".repeat(300);
     for (name, shown, reason) in [
         ("none", "none", "No such file or directory"),
@@ -90,11 +90,11 @@ fn names_need_not_be_text() {
         let inputs = Inputs::new();
         let given = if args.contains("type=a") { "libbundles.a" } else { "four" };
         if fs::copy(inputs.path(given), inputs.root().join(name)).is_err() {
-            eprintln!("NOT TESTED: names must be text here");
+            not_tested("names must be text here");
             return;
         }
         let run = |name: &OsStr| {
-            let mut command = Command::new(&words(tool, "", ["", ""])[0]);
+            let mut command = new_command(&words(tool, "", ["", ""])[0]);
             for word in words(tool, args, ["OUT", ""]).iter().skip(1) {
                 let parts: Vec<&[u8]> = match word.split_once("OUT") {
                     Some((start, end)) => vec![start.as_bytes(), name.as_bytes(), end.as_bytes()],

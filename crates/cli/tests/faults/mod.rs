@@ -12,7 +12,6 @@ mod table;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -60,28 +59,4 @@ fn refuses(output: &Output, words: &[&str], what: &str) {
         line.contains("error: ") || line.contains("warning: ") || line.contains("note: ")
     };
     assert!(text.lines().all(is_plain), "{what}: {text}");
-}
-
-/// Returns whether this process has the administrator's permissions.
-fn is_root() -> bool {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    fs::metadata(file.path()).unwrap().uid() == 0
-}
-
-/// The command line, run by somebody without rights; `None` where that cannot be.
-fn as_nobody(words: &[String]) -> Option<Vec<String>> {
-    if !is_root() {
-        return Some(words.to_vec());
-    }
-    let mut nobody: Vec<String> =
-        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"].map(String::from).into();
-    nobody.push(words[0].clone());
-    // The tool may lie where others must not look.
-    let can = std::process::Command::new(&nobody[0]).args(&nobody[1..]).arg("--help").output();
-    if !can.is_ok_and(|output| output.status.success()) {
-        eprintln!("NOT TESTED: nobody can run {}", words[0]);
-        return None;
-    }
-    nobody.extend_from_slice(&words[1..]);
-    Some(nobody)
 }

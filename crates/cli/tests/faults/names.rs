@@ -5,10 +5,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use super::table::{Inputs, WRITERS, Writer, thin_archive, words};
-use crate::common::{Row, stderr, stdout};
+use crate::common::{Row, new_command, stderr, stdout};
 
 const DIRECTORY: &[u8] = b"d\xff\n\x1b[7m";
 
@@ -49,7 +49,7 @@ fn with_odd_names(inputs: &Inputs, words: &[String]) -> Vec<OsString> {
 }
 
 fn run(place: &Path, words: &[OsString]) -> Output {
-    Command::new(&words[0])
+    new_command(&words[0])
         .args(&words[1..])
         .current_dir(place)
         .stdin(Stdio::null())

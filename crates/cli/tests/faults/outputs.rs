@@ -2,14 +2,14 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
-use std::os::unix::net::UnixListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::table::{Inputs, some_writers, words};
-use super::{as_nobody, is_unchanged, refuses, snapshot};
-use crate::common::stderr;
+use super::{is_unchanged, refuses, snapshot};
+use crate::common::machine::{as_nobody, give, is_root, not_tested, runnable_directory, wait_for};
+use crate::common::{new_command, stderr};
 
 const OLD: &[u8] = b"what was there before";
 
@@ -77,11 +77,11 @@ fn a_full_disk_is_an_error() {
             ["unshare", "-rm", "sh", "-c", SCRIPT].map(String::from).into();
         script.extend(writer.words(["small/old", "small/old2"]));
         let Ok(output) = inputs.command(&script).output() else {
-            eprintln!("NOT TESTED: no unshare here");
+            not_tested("no unshare here");
             return;
         };
         if output.status.code() == Some(99) || stderr(&output).starts_with("unshare: ") {
-            eprintln!("NOT TESTED: nothing can be mounted here: {}", stderr(&output));
+            not_tested(&format!("nothing can be mounted here: {}", stderr(&output)));
             return;
         }
         let what = format!("{writer:?}");
@@ -97,7 +97,7 @@ fn places_where_no_file_can_be_are_errors() {
     let inputs = Inputs::new();
     fs::create_dir(inputs.path("directory")).unwrap();
     symlink("loop", inputs.path("loop")).unwrap();
-    let _socket = UnixListener::bind(inputs.path("socket")).unwrap();
+    let _socket = inputs.make_socket();
     fs::write(inputs.path("old"), OLD).unwrap();
     let before = snapshot(inputs.root());
     let long = "n".repeat(300);
@@ -157,8 +157,8 @@ fn a_file_that_cannot_be_replaced_is_an_error() {
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
     fs::set_permissions(inputs.root(), Permissions::from_mode(0o755)).unwrap();
-    if !super::is_root() {
-        eprintln!("NOT TESTED: there is no file of somebody else's without being root");
+    if !is_root() {
+        not_tested("there is no file of somebody else's without being root");
         return;
     }
     for writer in some_writers() {
@@ -180,7 +180,9 @@ fn a_file_that_cannot_be_replaced_is_an_error() {
         is_unchanged(inputs.root(), &before, &what);
         // One of their own is whole, the old one or the new one.
         fs::write(shared.join("own"), OLD).unwrap();
-        chown(shared.join("own"), Some(65534), Some(65534)).unwrap();
+        if !give(&shared.join("own"), Some(65534), Some(65534)) {
+            return;
+        }
         let words = as_nobody(&writer.words(["shared/own", "shared/old"])).unwrap();
         refuses(&inputs.run(&words), &[reason], &what);
         let own = fs::read(shared.join("own")).unwrap();
@@ -276,19 +278,19 @@ fn devices_and_pipes_are_written_to() {
 
 #[test]
 fn a_program_that_runs_can_be_replaced() {
+    let program = ["/bin/cat", "/usr/bin/cat"].into_iter().find(|path| Path::new(path).exists());
     for writer in some_writers() {
-        let inputs = Inputs::new();
+        let inputs = Inputs::in_directory(runnable_directory());
         let right = inputs.right(writer);
-        let sleep =
-            ["/bin/sleep", "/usr/bin/sleep"].into_iter().find(|sleep| Path::new(sleep).exists());
-        fs::copy(sleep.unwrap(), inputs.path("program")).unwrap();
+        fs::copy(program.unwrap(), inputs.path("program")).unwrap();
         // A program that another test starts at the same time holds the copy open for writing until it is running.
-        let mut child = loop {
-            match Command::new(inputs.path("program")).arg("60").spawn() {
-                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {}
-                child => break child.unwrap(),
+        let mut child = wait_for("the copy can be run", || {
+            // It waits until its input ends.
+            match new_command(inputs.path("program")).stdin(Stdio::piped()).spawn() {
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => None,
+                child => Some(child.unwrap()),
             }
-        };
+        });
         let output = inputs.run(&writer.words(["program", "second"]));
         child.kill().unwrap();
         child.wait().unwrap();

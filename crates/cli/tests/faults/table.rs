@@ -2,13 +2,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::common::data;
+use crate::common::machine::{stops_while_writing, wait_for};
+use crate::common::{data, new_command};
 
 /// A way to have files written.
 #[derive(Clone, Copy, Debug)]
@@ -210,31 +211,58 @@ impl Inputs {
     }
 
     pub fn command(&self, words: &[String]) -> Command {
-        let mut command = Command::new(&words[0]);
+        let mut command = new_command(&words[0]);
         command.args(&words[1..]).current_dir(self.root()).stdin(Stdio::null());
         command
     }
 
     pub fn make_fifo(&self) {
-        assert!(Command::new("mkfifo").arg(self.path("fifo")).status().unwrap().success());
+        assert!(new_command("mkfifo").arg(self.path("fifo")).status().unwrap().success());
+    }
+
+    /// Makes a socket. Its path is given by a short one: the name of a socket has at most 107 bytes.
+    pub fn make_socket(&self) -> UnixListener {
+        let root = File::open(self.root()).unwrap();
+        UnixListener::bind(format!("/proc/self/fd/{}/socket", root.as_raw_fd())).unwrap()
+    }
+
+    /// Opens the fifo for writing as soon as a tool has opened it: the tool waits there for bytes or the end.
+    pub fn open_fifo(&self, tool: &mut Child) -> File {
+        const O_NONBLOCK: i32 = 0o4000;
+        wait_for("the tool reads the pipe", || {
+            let end = tool.try_wait().unwrap();
+            assert!(end.is_none(), "the tool did not read the pipe: {end:?}");
+            // Fails as long as nobody reads.
+            let mut options = OpenOptions::new();
+            options.write(true).custom_flags(O_NONBLOCK).open(self.path("fifo")).ok()
+        })
     }
 
     /// Has `write` write to the fifo as soon as the tool has opened it, and closes it.
     pub fn feed(&self, tool: &mut Child, write: impl FnOnce(&mut File)) {
-        const O_NONBLOCK: i32 = 0o4000;
-        let start = Instant::now();
-        while tool.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(20) {
-            let mut options = OpenOptions::new();
-            // Fails as long as nobody reads.
-            options.write(true).custom_flags(O_NONBLOCK);
-            match options.open(self.path("fifo")) {
-                // All bytes fit into a pipe.
-                Ok(mut fifo) => return write(&mut fifo),
-                Err(_) => thread::sleep(Duration::from_millis(1)),
+        // All bytes fit into a pipe.
+        write(&mut self.open_fifo(tool));
+    }
+
+    /// Starts a tool and stops it while it has an output open. `prepare` makes the files for each run.
+    ///
+    /// An output is open until it has a name, and the tool looks again at what the output replaces after that. A tool
+    /// that ends before its output was seen proves nothing, and runs once more.
+    pub fn stopped_while_writing(
+        &self,
+        words: &[String],
+        stderr: fn() -> Stdio,
+        prepare: impl Fn(),
+    ) -> Child {
+        for _ in 0..1000 {
+            prepare();
+            let mut command = self.command(words);
+            let mut tool = command.stdout(Stdio::null()).stderr(stderr()).spawn().unwrap();
+            if stops_while_writing(&mut tool, self.root()) {
+                return tool;
             }
         }
-        tool.kill().unwrap();
-        panic!("the tool does not read the pipe");
+        panic!("{words:?}: its output was never seen while it was open");
     }
 
     /// Returns the outputs of a writer in an ordinary place.

@@ -2,11 +2,12 @@
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic fails the test")]
 
+use crate::common::new_command;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Limits of a run.
@@ -22,8 +23,8 @@ pub struct Limits {
 
 pub const LIMITS: Limits = Limits { seconds: 10, memory: 4096, file: 64 };
 
-/// Time for which it may do nothing, on a machine with other work.
-const WALL: Duration = Duration::from_secs(60);
+/// Time after which a tool is one that waits for ever, on a machine with other work.
+const WALL: Duration = Duration::from_secs(600);
 
 const SIGKILL: i32 = 9;
 const SIGXCPU: i32 = 24;
@@ -62,7 +63,7 @@ pub fn run(program: &Path, args: &[String], inputs: &[(&str, &[u8])], limits: Li
         limits.seconds,
         limits.file << 11,
     );
-    let mut child = Command::new("/bin/sh")
+    let mut child = new_command("/bin/sh")
         .args(["-c", &ulimits, "sh"])
         .arg(program)
         .args(args)

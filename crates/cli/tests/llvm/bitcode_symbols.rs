@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common;
+use crate::common::new_command;
 
 fn llvm(tool: &str) -> Command {
-    Command::new(common::llvm(tool))
+    new_command(common::llvm(tool))
 }
 
 /// Runs a tool that must succeed.

@@ -3,15 +3,15 @@
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use fat_object::image_target;
 
 use crate::common;
+use crate::common::new_command;
 
 /// Runs a tool of LLVM's that must succeed, and returns what it prints.
 fn run(tool: &str, args: &[&str], files: &[&Path]) -> String {
-    let output = Command::new(common::llvm(tool)).args(args).args(files).output().unwrap();
+    let output = new_command(common::llvm(tool)).args(args).args(files).output().unwrap();
     assert!(output.status.success(), "{tool}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

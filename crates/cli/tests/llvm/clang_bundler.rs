@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::common::{data, extract, llvm, ls, object_facts};
+use crate::common::{data, extract, llvm, ls, new_command, object_facts};
 
 fn theirs() -> PathBuf {
     llvm("clang-offload-bundler")
@@ -215,7 +215,7 @@ fn expand(step: &str) -> Vec<String> {
 fn step(step: &str, tools: &Path, at: &Path, dry: bool) -> Output {
     let words = expand(step);
     let is_clang = words[0] == "clang";
-    let mut command = Command::new(llvm(if is_clang { "clang" } else { "llvm-ar" }));
+    let mut command = new_command(llvm(if is_clang { "clang" } else { "llvm-ar" }));
     if is_clang {
         command.arg("-B").arg(tools);
         if dry {

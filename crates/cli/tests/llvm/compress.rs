@@ -6,9 +6,8 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::common::{llvm, llvm_library, offload, stderr};
+use crate::common::{llvm, llvm_library, new_command, offload, stderr};
 
 const IDS: [&str; 3] = [
     "host-x86_64-unknown-linux-gnu-",
@@ -17,11 +16,7 @@ const IDS: [&str; 3] = [
 ];
 
 fn bundler(args: &[String]) {
-    let mut command = Command::new(llvm("clang-offload-bundler"));
-    for name in ["OFFLOAD_BUNDLER_COMPRESS", "COMPRESSED_BUNDLE_FORMAT_VERSION"] {
-        command.env_remove(name);
-    }
-    let output = command.args(args).output().unwrap();
+    let output = new_command(llvm("clang-offload-bundler")).args(args).output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
-use crate::common::{self, data, extract, llvm, ls, stderr};
+use crate::common::{self, data, extract, llvm, ls, new_command, stderr};
 
 const ARCHS: [&str; 2] = ["--offload-arch=gfx906", "--offload-arch=gfx1100"];
 const UNITS: [&str; 2] = ["scale", "shift"];
@@ -79,7 +79,7 @@ impl Place {
     }
 
     fn run(&self, tool: &Path, args: &[&str]) -> Output {
-        let output = Command::new(tool).args(args).current_dir(self.0.path()).output();
+        let output = new_command(tool).args(args).current_dir(self.0.path()).output();
         let output = output.unwrap_or_else(|error| panic!("{}: {error}", tool.display()));
         assert!(output.status.success(), "{} {args:?}: {}", tool.display(), stderr(&output));
         output
@@ -103,7 +103,7 @@ impl Place {
 
     /// Runs `offload`, which must work.
     fn offload(&self, args: &[&str]) {
-        let output = Command::new(env!("CARGO_BIN_EXE_offload"))
+        let output = new_command(env!("CARGO_BIN_EXE_offload"))
             .args(args)
             .current_dir(self.0.path())
             .output()
@@ -163,7 +163,7 @@ impl Place {
         let mut complaints = BTreeSet::new();
         let llvm_readelf = llvm("llvm-readelf");
         for tool in [Path::new("readelf"), &llvm_readelf] {
-            let output = Command::new(tool).arg("-aW").arg(self.path(name)).output().unwrap();
+            let output = new_command(tool).arg("-aW").arg(self.path(name)).output().unwrap();
             let text = stderr(&output).replace(self.path(name).to_str().unwrap(), "FILE");
             complaints.extend(text.lines().map(str::to_owned));
         }
@@ -276,7 +276,7 @@ fn every_kind_of_archive_is_as_other_tools_write_it() {
     ] {
         let archive = format!("{format}-{symbols}.a");
         let make = |tool: &Path, args: &[&str], env: Option<&str>| {
-            let mut command = Command::new(tool);
+            let mut command = new_command(tool);
             command.current_dir(place.0.path()).args(args);
             if let Some(threshold) = env {
                 // The offset from which on LLVM writes an index of 64 bits, as a power of two.
@@ -404,7 +404,7 @@ fn linked_programs_with_a_bundle_run_on() {
         assert!(place.images("replaced") == [(ids[1].to_owned(), vec![1; 500])]);
         for file in ["thin", "replaced"] {
             assert_eq!(place.complaints(file), place.complaints("five"), "{flags:?} {file}");
-            assert_eq!(Command::new(place.path(file)).status().unwrap().code(), Some(5));
+            assert_eq!(new_command(place.path(file)).status().unwrap().code(), Some(5));
         }
     }
 }
@@ -424,7 +424,7 @@ fn relocatable_device_code_is_linked_for_what_is_left() {
         let more = [&arch, "--target=x86_64-pc-linux-gnu", "-nostdlib++", "-no-hip-rt"];
         let files = [objects[0], objects[1], "main.o", "runtime.o", "-o", "program"];
         let args = [&args[..], &more, &files].concat();
-        Command::new(llvm("clang")).args(args).current_dir(place.0.path()).output().unwrap()
+        new_command(llvm("clang")).args(args).current_dir(place.0.path()).output().unwrap()
     };
     let registered = || {
         place.run(&place.path("program"), &[]);

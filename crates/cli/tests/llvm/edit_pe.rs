@@ -10,9 +10,10 @@ mod rig;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
+use std::process::Output;
 
-use crate::common::{self, llvm, offload, stderr};
+use crate::common::{self, llvm, new_command, offload, stderr};
 use rig::dlls::{Dlls, PACKED, PLAIN, SIGNED, TARGETS, accepted, mingw, quiet};
 use rig::loader::{Headers, load, registered};
 use rig::wine::Wine;
@@ -247,9 +248,9 @@ fn edited_files_survive_other_tools() {
         let expected = registered(&fs::read(&thin).unwrap());
         let is_gnu = name.starts_with("gnu");
         let tools: [(Command, &[&str], bool); 6] = [
-            (Command::new(llvm("llvm-strip")), &["-o"], true),
-            (Command::new(llvm("llvm-strip")), &["--strip-debug", "-o"], true),
-            (Command::new(llvm("llvm-objcopy")), &[], true),
+            (new_command(llvm("llvm-strip")), &["-o"], true),
+            (new_command(llvm("llvm-strip")), &["--strip-debug", "-o"], true),
+            (new_command(llvm("llvm-objcopy")), &[], true),
             // GNU's tools take sections without contents out of their order, in the linkers' own files, too.
             (mingw("strip"), &["-o"], is_gnu),
             (mingw("strip"), &["-g", "-o"], is_gnu),

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common;
+use crate::common::new_command;
 
 fn llvm(tool: &str) -> Command {
-    Command::new(common::llvm(tool))
+    new_command(common::llvm(tool))
 }
 
 /// Runs a tool that must succeed, and returns what it prints.
@@ -297,7 +298,7 @@ fn linkers_take_embedded_elf() {
         }
         for linker in linkers {
             let joined = o.place.path().join("joined.o");
-            run(Command::new(&linker).arg("-r").args([&o.ours, &twice]).arg("-o").arg(&joined));
+            run(new_command(&linker).arg("-r").args([&o.ours, &twice]).arg("-o").arg(&joined));
             assert_eq!(section_fields(&joined, ".llvm.offloading").len(), 1, "{target}");
             assert_eq!(count_images(&joined), 15, "{target}");
             assert!(extracted(&joined) == extracted(&package()), "{target}");
@@ -308,7 +309,7 @@ fn linkers_take_embedded_elf() {
     for linker in [common::llvm("ld.lld"), "ld".into()] {
         let linked = |object: &Path| {
             let output = o.place.path().join("linked");
-            run(Command::new(&linker).args(["-e", "main", "-o"]).arg(&output).arg(object));
+            run(new_command(&linker).args(["-e", "main", "-o"]).arg(&output).arg(object));
             std::fs::read(&output).unwrap()
         };
         // The section is gone, and nothing else is different.
@@ -371,7 +372,7 @@ fn binutils_and_objcopy_take_embedded_objects() {
         (&llvm_objcopy, &["--remove-section=.llvm.offloading"], false),
     ] {
         let changed = o.place.path().join("changed.o");
-        let mut command = Command::new(tool);
+        let mut command = new_command(tool);
         command.args(args).arg(&o.ours);
         if tool.ends_with("strip") || tool.ends_with("llvm-strip") {
             command.arg("-o");
@@ -382,27 +383,27 @@ fn binutils_and_objcopy_take_embedded_objects() {
     let dumped = o.place.path().join("dumped");
     let mut option = std::ffi::OsString::from("--dump-section=.llvm.offloading=");
     option.push(&dumped);
-    run(Command::new("objcopy").arg(option).arg(&o.ours).arg(o.place.path().join("copy.o")));
+    run(new_command("objcopy").arg(option).arg(&o.ours).arg(o.place.path().join("copy.o")));
     assert!(std::fs::read(&dumped).unwrap() == contents);
-    run(Command::new("readelf").arg("-aW").arg(&o.ours));
+    run(new_command("readelf").arg("-aW").arg(&o.ours));
 
     // COFF, of both headers.
     let o = objects("x86_64-pc-windows-msvc", &[]);
     let [big, ours, copy] = ["big.obj", "ours.obj", "copy.obj"].map(|n| o.place.path().join(n));
-    run(Command::new("objcopy").args(["-O", "pe-bigobj-x86-64"]).arg(&o.plain).arg(&big));
+    run(new_command("objcopy").args(["-O", "pe-bigobj-x86-64"]).arg(&o.plain).arg(&big));
     assert!(std::fs::read(&big).unwrap().starts_with(b"\0\0\xff\xff"));
     embed(&big, &ours);
     compare_coff(&big, &ours, "bigobj by GNU objcopy");
-    run(Command::new("objcopy").arg(&ours).arg(&copy));
+    run(new_command("objcopy").arg(&ours).arg(&copy));
     assert_eq!(count_images(&copy), 5);
     for target in ["x86_64-pc-windows-msvc", "i686-pc-windows-msvc"] {
         let o = objects(target, &[]);
         let changed = o.place.path().join("changed.obj");
         for tool in [Path::new("objcopy"), &llvm_objcopy] {
-            run(Command::new(tool).arg(&o.ours).arg(&changed));
+            run(new_command(tool).arg(&o.ours).arg(&changed));
             assert_eq!(count_images(&changed), 5, "{target}");
         }
-        let dump = |file: &Path| run(Command::new("objdump").args(["-dr", "-t"]).arg(file));
+        let dump = |file: &Path| run(new_command("objdump").args(["-dr", "-t"]).arg(file));
         let (gone, _) = differences(&dump(&o.plain), &dump(&o.ours));
         assert!(gone.iter().all(|line| line.contains("file format")), "{gone:?}");
     }

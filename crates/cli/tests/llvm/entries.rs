@@ -6,9 +6,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::common::llvm;
+use crate::common::{llvm, new_command};
 use tempfile::TempDir;
 use wrapper_ir::{
     Abi, Entries, EntryFlags, Image, Module, OffloadEntry, OffloadKind, Target, Wrapper,
@@ -35,7 +34,7 @@ impl Place {
     /// Runs a tool that must succeed, and returns what it prints.
     fn run(&self, tool: impl AsRef<Path>, arguments: &[&str]) -> String {
         let tool = tool.as_ref();
-        let output = Command::new(tool)
+        let output = new_command(tool)
             .args(arguments)
             .current_dir(self.0.path())
             // Otherwise the host runs what the device does not.

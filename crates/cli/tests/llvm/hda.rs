@@ -6,9 +6,9 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
-use crate::common::{Random, llvm};
+use crate::common::{Random, llvm, new_command};
 use bundle_format::{EntryId, Request};
 use byte_parts::ReadSeek;
 use hda_archive::{Error, Member, Options, Unbundling, conflicts, create, write_archive};
@@ -64,7 +64,7 @@ impl Place {
     }
 
     fn run(&self, tool: &str, args: &[&str]) -> Output {
-        Command::new(llvm(tool)).args(args).current_dir(&self.0).output().unwrap()
+        new_command(llvm(tool)).args(args).current_dir(&self.0).output().unwrap()
     }
 
     fn ok(&self, tool: &str, args: &[&str]) -> Vec<u8> {
@@ -106,7 +106,7 @@ impl Place {
         flags: &[&str],
     ) -> Result<Vec<Vec<u8>>, String> {
         let outputs: Vec<_> = (0..targets.len()).map(|index| format!("out{index}.a")).collect();
-        let output = Command::new(tool)
+        let output = new_command(tool)
             .args(["-type=a", "-unbundle"])
             .arg(format!("-targets={}", targets.join(",")))
             .arg(format!("-input={library}"))
@@ -373,7 +373,7 @@ fn verbose_prints_how_members_are_stored() {
         library(&place, format, "library.a");
         place.ok("llvm-ar", &["q", "library.a", "tiny", "small"]);
         let lines = |tool: &Path, flags: &[&str], verbose: &str| {
-            let output = Command::new(tool)
+            let output = new_command(tool)
                 .args(["-type=a", "-unbundle", "-input=library.a", "-output=out.a"])
                 .arg(format!("-targets={GFX906}"))
                 .args(flags)
@@ -474,7 +474,7 @@ fn linkers_find_members_by_their_symbols() {
     }
     place.ok("clang", &["--target=x86_64-unknown-linux-gnu", "-c", "main.c", "-o", "main.o"]);
     // Members of Windows are none of this linker's.
-    let linked = Command::new("ld.bfd")
+    let linked = new_command("ld.bfd")
         .args(["-e", "start", "main.o", "libhost.a", "-o", "linked"])
         .current_dir(&place.0)
         .output();

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::common;
+use crate::common::new_command;
 
 const PROCESSORS: [&str; 15] = [
     "gfx803",
@@ -35,7 +35,7 @@ kernel void nothing() {}
 ";
 
 fn run(program: impl AsRef<std::ffi::OsStr>, args: &[&str], directory: &Path) -> String {
-    let output = Command::new(program).args(args).current_dir(directory).output().unwrap();
+    let output = new_command(program).args(args).current_dir(directory).output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

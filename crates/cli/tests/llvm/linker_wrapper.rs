@@ -12,11 +12,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use fat_object::{Image, Visitor};
 
-use crate::common::{Random, llvm, stderr, stdout};
+use crate::common::{Random, llvm, new_command, stderr, stdout};
 
 const OURS: &str = env!("CARGO_BIN_EXE_clang-linker-wrapper");
 const PACKAGER: &str = env!("CARGO_BIN_EXE_llvm-offload-binary");
@@ -56,7 +56,7 @@ impl Place {
 
     /// Runs a program whose words have no spaces.
     fn output(&self, program: &Path, words: &str) -> Output {
-        Command::new(program)
+        new_command(program)
             .args(words.split_whitespace())
             .current_dir(&self.0)
             .env("PATH", self.path_with(llvm("clang").parent().unwrap()))
@@ -578,7 +578,7 @@ fn fatbinaries_of_cuda_are_the_same() {
     fs::copy(OURS, place.at("tools/bin/ours")).unwrap();
     let library = llvm("clang").parent().unwrap().with_file_name("lib");
     let wrappers = ["theirs", "ours"].map(|tool| {
-        let mut command = Command::new(place.at("tools/bin").join(tool));
+        let mut command = new_command(place.at("tools/bin").join(tool));
         command.args(["--linker-path=/bin/true", "--save-temps", "-o", "out", "a.o"]);
         command.arg(format!("--host-triple={HOST}"));
         // Only theirs gets the program.
@@ -640,7 +640,7 @@ fn openmp_images_for_intel_are_the_same() {
         let image = "--image=file=module.spv,kind=openmp,triple=spirv64-intel,arch=";
         place.run(PACKAGER, &format!("-o a.pack {image}"));
         let sections = ["theirs", "ours"].map(|tool| {
-            let output = Command::new(place.at("bin").join(tool))
+            let output = new_command(place.at("bin").join(tool))
                 .arg(format!("--host-triple={HOST}"))
                 .args(["--linker-path=/bin/true", "--save-temps", "-o", "out", "a.pack"])
                 .current_dir(&place.0)
@@ -665,7 +665,7 @@ fn saved_files_have_the_names_of_llvm() {
     let names = ["theirs", "ours"].map(|tool| {
         let directory = place.at(&format!("saved-{tool}"));
         fs::create_dir(&directory).unwrap();
-        let output = Command::new(place.at(tool).join("clang-linker-wrapper"))
+        let output = new_command(place.at(tool).join("clang-linker-wrapper"))
             .args(["--linker-path=/bin/true", "--save-temps", "-o", "dir/out"])
             .arg(format!("--host-triple={HOST}"))
             .args(["../main.o", "../libother.a"])
@@ -695,7 +695,7 @@ fn the_compiler_that_calls_links_device_code() {
     let place = Place::new();
     compile(&place);
     fs::create_dir(place.at("empty")).unwrap();
-    let output = Command::new(llvm("clang"))
+    let output = new_command(llvm("clang"))
         .arg(format!("-B{}", place.at("ours").display()))
         .args(LINK_HIP.split(' '))
         .args(["-fuse-ld=lld", "-shared", "main.o", "other.o", "-o", "lib.so"])
@@ -730,7 +730,7 @@ fn long_command_lines_are_passed_in_files() {
     for input in &inputs {
         fs::copy(place.at("a.o"), input).unwrap();
     }
-    let output = Command::new(OURS)
+    let output = new_command(OURS)
         .arg(format!("--host-triple={HOST}"))
         .arg(format!("--linker-path={}", place.at("bin/ld").display()))
         .args(["--save-temps", "-o", "program"])
@@ -752,7 +752,7 @@ fn no_temporary_file_stays() {
     let temporary = place.at("temporary");
     fs::create_dir(&temporary).unwrap();
     for (line, works) in [("main.o other.o", true), ("main.o", false)] {
-        let output = Command::new(OURS)
+        let output = new_command(OURS)
             .args(["--linker-path=/bin/true", "-o", "out"])
             .args(line.split(' '))
             .current_dir(&place.0)

@@ -4,9 +4,8 @@
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 
 use std::path::Path;
-use std::process::Command;
 
-use crate::common::{data, extract, llvm, offload, stderr};
+use crate::common::{data, extract, llvm, new_command, offload, stderr};
 
 /// The image that `offload match` says the GPU gets, and why.
 fn ours(file: &Path, gpu: &str) -> Option<(usize, String)> {
@@ -25,7 +24,7 @@ fn ours(file: &Path, gpu: &str) -> Option<(usize, String)> {
 fn theirs(file: &Path, kind: &str, gpu: &str) -> Option<Vec<u8>> {
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("out");
-    let output = Command::new(llvm("clang-offload-bundler"))
+    let output = new_command(llvm("clang-offload-bundler"))
         .args(["-type=bc", "-unbundle"])
         .arg(format!("-targets={kind}-amdgcn-amd-amdhsa--{gpu}"))
         .arg(format!("-input={}", file.display()))

@@ -5,9 +5,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use crate::common::{self, data, extract, ls};
+use crate::common::{self, data, extract, ls, new_command};
 use fat_edit::{HOST_PLACEHOLDER, object_bundle, remove_bundle_sections};
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
@@ -21,7 +20,7 @@ fn run(tool: &str, directory: &Path, args: &[&str]) {
 /// Returns the output of the tool.
 fn output(tool: &str, directory: &Path, args: &[&str]) -> String {
     let output =
-        Command::new(common::llvm(tool)).args(args).current_dir(directory).output().unwrap();
+        new_command(common::llvm(tool)).args(args).current_dir(directory).output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -127,7 +126,7 @@ fn linked_elf_files_run_with_their_bundle() {
         if flags != ["-shared", "-fPIC"] {
             fs::set_permissions(at("ours"), fs::metadata(at("host")).unwrap().permissions())
                 .unwrap();
-            assert_eq!(Command::new(at("ours")).status().unwrap().code(), Some(5), "{flags:?}");
+            assert_eq!(new_command(at("ours")).status().unwrap().code(), Some(5), "{flags:?}");
         }
         // LLVM's bundler reads ours, and we restore what LLVM's makes as it does.
         let targets = format!("--targets={HOST},{},{}", DEVICES[0], DEVICES[1]);

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-use crate::common::{Random, all_data, data, llvm, stderr};
+use crate::common::{Random, all_data, data, llvm, new_command, stderr};
 
 fn theirs() -> PathBuf {
     llvm("llvm-offload-binary")
@@ -19,7 +19,7 @@ fn ours() -> PathBuf {
 }
 
 fn run(tool: &Path, directory: &Path, args: &[String]) -> Output {
-    Command::new(tool).args(args).current_dir(directory).stdin(Stdio::null()).output().unwrap()
+    new_command(tool).args(args).current_dir(directory).stdin(Stdio::null()).output().unwrap()
 }
 
 /// Runs ours as LLVM 22.
@@ -197,7 +197,7 @@ fn images_found_in_host_files_are_those_of_llvm() {
     let place = tempfile::tempdir().unwrap();
     let archive = place.path().join("libpackages.a");
     let members = ["hip-packager.o", "openmp-packager.o", "packages.offload", "merged-packager.o"];
-    let status = Command::new(llvm("llvm-ar"))
+    let status = new_command(llvm("llvm-ar"))
         .arg("rc")
         .arg(&archive)
         .args(members.map(data))

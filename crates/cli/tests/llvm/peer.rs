@@ -7,12 +7,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{self, Row, data, extract, ls};
+use crate::common::{self, Row, data, extract, ls, new_command};
 
 fn llvm(tool: &str) -> Command {
-    let mut command = Command::new(common::llvm(tool));
-    command.env_remove("COMPRESSED_BUNDLE_FORMAT_VERSION");
-    command
+    new_command(common::llvm(tool))
 }
 
 /// Runs a tool that must succeed, and returns what it prints.

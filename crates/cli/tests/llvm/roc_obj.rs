@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::common;
+use crate::common::new_command;
 
 /// Runs a program that must succeed, and returns what it prints.
 fn run(program: impl AsRef<std::ffi::OsStr>, args: &[&str], directory: &Path) -> String {
-    let output = Command::new(program).args(args).current_dir(directory).output().unwrap();
+    let output = new_command(program).args(args).current_dir(directory).output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -38,7 +39,7 @@ fn uris_and_files_are_those_of_llvm() {
         assert_eq!(row[1..], uri[..], "{printed}");
     }
 
-    let mut child = Command::new(env!("CARGO_BIN_EXE_roc-obj-extract"));
+    let mut child = new_command(env!("CARGO_BIN_EXE_roc-obj-extract"));
     fs::write(place.join("uris"), &listed).unwrap();
     let uris = fs::File::open(place.join("uris")).unwrap();
     let status = child.current_dir(place).stdin(Stdio::from(uris)).status().unwrap();

@@ -9,6 +9,7 @@ use target_id::Triple;
 use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
 
 use crate::common;
+use crate::common::new_command;
 
 /// Returns the output of a tool.
 fn printed(command: &mut Command) -> String {
@@ -18,7 +19,7 @@ fn printed(command: &mut Command) -> String {
 }
 
 fn rustc() -> Command {
-    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    let mut rustc = new_command(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     // The descriptions of targets are for nightly compilers otherwise.
     rustc.env("RUSTC_BOOTSTRAP", "1");
     rustc
@@ -78,7 +79,7 @@ fn data_layouts_are_those_of_clang() {
         {
             continue;
         }
-        let mut clang = Command::new(common::llvm("clang"));
+        let mut clang = new_command(common::llvm("clang"));
         clang.arg(format!("--target={target}")).args(["-S", "-emit-llvm", "-o", "-"]);
         let module = printed(clang.arg(&source));
         let line = module.lines().find(|line| line.starts_with("target datalayout")).unwrap();

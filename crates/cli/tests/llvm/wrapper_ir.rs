@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::slice;
 
+use crate::common::new_command;
 use modules::{CUDA, CUDA_MANAGED, HIP, LOADS, plain, with, with_data_layout};
 use tempfile::TempDir;
 use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
@@ -21,7 +22,7 @@ const WINDOWS: &str = "x86_64-pc-windows-msvc";
 const IMAGE: &[u8] = b"ABC\"\\\n\x00\xff\x7f~ hello";
 
 fn llvm(tool: &str) -> Command {
-    Command::new(common::llvm(tool))
+    new_command(common::llvm(tool))
 }
 
 /// Runs a tool that must succeed, and returns what it prints.

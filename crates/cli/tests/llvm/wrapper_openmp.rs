@@ -5,9 +5,9 @@
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points, with `libomp-22-dev` and `liboffload-22-dev`; fails
 //! without them.
 
+use crate::common::new_command;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const DEVICE: &str = "x86_64-pc-linux-gnu";
 const HOST: &str = "x86_64-unknown-linux-gnu";
@@ -28,7 +28,7 @@ fn llvm(place: &str) -> PathBuf {
 /// Runs a tool that must succeed, and returns what it says on both outputs.
 fn run(directory: &Path, tool: impl AsRef<Path>, arguments: &[&str]) -> String {
     let tool = tool.as_ref();
-    let output = Command::new(tool)
+    let output = new_command(tool)
         .args(arguments)
         .current_dir(directory)
         // Otherwise the host runs what the device does not.

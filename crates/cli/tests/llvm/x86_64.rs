@@ -10,9 +10,9 @@ mod decoder;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::common::{llvm, llvm_library};
+use crate::common::{llvm, llvm_library, new_command};
 use decoder::decode;
 
 /// Forms of instructions, for each place that bytes of an instruction come from. `M` is an operand in memory.
@@ -100,12 +100,12 @@ fn lengths_of_all_forms_are_those_of_the_assembler() {
     }
     source += ".fill 16, 1, 0x90\n.data\ntarget: .quad 0\n";
     fs::write(place.path().join("forms.s"), source).unwrap();
-    let status = Command::new(llvm("clang"))
+    let status = new_command(llvm("clang"))
         .args(["--target=x86_64-unknown-linux-gnu", "-c", "forms.s", "-o", "forms.o"])
         .current_dir(place.path())
         .status();
     assert!(status.unwrap().success());
-    let status = Command::new(llvm("ld.lld"))
+    let status = new_command(llvm("ld.lld"))
         .args(["-shared", "-Bsymbolic", "forms.o", "-o", "forms.so"])
         .current_dir(place.path())
         .status();
@@ -132,7 +132,7 @@ fn lengths_in_a_published_library_are_those_of_llvm() {
 
 /// Address and size of the code.
 fn text(library: &Path) -> (u64, u64) {
-    let output = Command::new(llvm("llvm-readelf")).arg("-SW").arg(library).output().unwrap();
+    let output = new_command(llvm("llvm-readelf")).arg("-SW").arg(library).output().unwrap();
     let output = String::from_utf8(output.stdout).unwrap();
     let line = output.lines().find(|line| line.contains(" .text ")).unwrap();
     let fields: Vec<_> = line.split(" .text ").nth(1).unwrap().split_whitespace().collect();
@@ -148,7 +148,7 @@ struct Seen {
 
 /// Decodes every instruction that LLVM's disassembler finds.
 fn compare(file: &Path, range: &[&str]) -> Seen {
-    let mut child = Command::new(llvm("llvm-objdump"))
+    let mut child = new_command(llvm("llvm-objdump"))
         .args(["-d"])
         .args(range)
         .arg(file)

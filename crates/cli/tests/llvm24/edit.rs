@@ -5,9 +5,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::common::{data, llvm, llvm24, offload, stderr};
+use crate::common::{data, llvm, llvm24, new_command, offload, stderr};
 
 const ARCHS: [&str; 3] = ["gfx906", "gfx90a", "gfx1100"];
 
@@ -34,7 +33,7 @@ impl Place {
 
     /// Runs a tool here, which must succeed.
     fn run(&self, tool: &Path, args: &[String]) {
-        let output = Command::new(tool).current_dir(self.0.path()).args(args).output().unwrap();
+        let output = new_command(tool).current_dir(self.0.path()).args(args).output().unwrap();
         assert!(output.status.success(), "{} {args:?}: {}", tool.display(), stderr(&output));
     }
 
@@ -60,7 +59,7 @@ impl Place {
     /// The images that LLVM 24 finds in a file, by processor.
     fn found(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
         let place = tempfile::tempdir().unwrap();
-        let mut tool = Command::new(llvm24("llvm-offload-binary"));
+        let mut tool = new_command(llvm24("llvm-offload-binary"));
         let output = tool.current_dir(place.path()).arg(self.path(name)).output().unwrap();
         assert!(output.status.success(), "{name}: {}", stderr(&output));
         let files = fs::read_dir(place.path()).unwrap().map(|entry| {

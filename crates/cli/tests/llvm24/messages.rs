@@ -8,7 +8,7 @@ mod compared;
 use std::fs;
 use std::path::Path;
 
-use crate::common::llvm24;
+use crate::common::{llvm24, new_command};
 use compared::{
     ACCEPTED, CRASHES, Llvm, Ours, PACKAGER, PACKAGES, WRAPPER, Words, bundler_cases, cases,
     compare_with, except, extractions,
@@ -76,7 +76,7 @@ fn write_files(place: &Path) {
     const FAR: u64 = 1 << 50;
     let put = |name: &str, bytes: &[u8]| fs::write(place.join(name), bytes).unwrap();
     let pack = |more: &[&str]| {
-        let mut tool = std::process::Command::new(llvm24("llvm-offload-binary"));
+        let mut tool = new_command(llvm24("llvm-offload-binary"));
         tool.args(["-o", "made", "--image=file=a.o,triple=t,arch=x,kind=hip"]).args(more);
         assert!(tool.current_dir(place).status().unwrap().success());
         fs::read(place.join("made")).unwrap()

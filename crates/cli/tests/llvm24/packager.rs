@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-use crate::common::{Random, llvm24, stderr};
+use crate::common::{Random, llvm24, new_command, stderr};
 
 fn theirs() -> PathBuf {
     llvm24("llvm-offload-binary")
@@ -19,7 +19,7 @@ fn ours() -> PathBuf {
 }
 
 fn run(tool: &Path, directory: &Path, args: &[String]) -> Output {
-    let mut command = Command::new(tool);
+    let mut command = new_command(tool);
     if tool == ours() {
         command.arg("--release=24");
     }

@@ -7,9 +7,8 @@ mod asked;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use crate::common::{llvm, llvm24};
+use crate::common::{llvm, llvm24, new_command};
 use target_id::{Target, Triple, provides};
 
 #[test]
@@ -61,7 +60,7 @@ struct Linker {
 
 impl Linker {
     fn run(&self, tool: &Path, args: &[&str]) -> String {
-        let output = Command::new(tool).args(args).current_dir(&self.place).output().unwrap();
+        let output = new_command(tool).args(args).current_dir(&self.place).output().unwrap();
         let printed = [output.stdout, output.stderr].concat();
         let printed = String::from_utf8(printed).unwrap();
         assert!(output.status.success(), "{} {args:?}: {printed}", tool.display());

@@ -8,7 +8,7 @@ mod modules;
 use std::fs;
 use std::process::Command;
 
-use crate::common::llvm24;
+use crate::common::{llvm24, new_command};
 use modules::{CUDA, CUDA_MANAGED, HIP, LOADS, plain, with, with_data_layout};
 use tempfile::{TempDir, tempdir};
 use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
@@ -29,16 +29,16 @@ fn run(command: &mut Command) -> String {
 /// The text of the module that a tool makes of files.
 fn wrap(place: &TempDir, wrapper: &mut Command, args: &[&str]) -> String {
     run(wrapper.args(["-o", "out.bc"]).args(args).current_dir(place));
-    let text = run(Command::new(llvm24("llvm-dis")).args(["out.bc", "-o", "-"]).current_dir(place));
+    let text = run(new_command(llvm24("llvm-dis")).args(["out.bc", "-o", "-"]).current_dir(place));
     plain(&text)
 }
 
 fn theirs(place: &TempDir, args: &[&str]) -> String {
-    wrap(place, &mut Command::new(llvm24("llvm-offload-wrapper")), args)
+    wrap(place, &mut new_command(llvm24("llvm-offload-wrapper")), args)
 }
 
 fn ours(place: &TempDir, args: &[&str]) -> String {
-    let mut tool = Command::new(env!("CARGO_BIN_EXE_llvm-offload-wrapper"));
+    let mut tool = new_command(env!("CARGO_BIN_EXE_llvm-offload-wrapper"));
     wrap(place, tool.arg("--release=24"), args)
 }
 
@@ -118,7 +118,7 @@ fn plain_packages_are_described_as_by_llvm() {
     let triple = format!("--triple={LINUX}");
     fs::write(place.path().join("image"), [7; 5000]).unwrap();
     let pack = |name: &str, args: &[&str]| {
-        let mut packager = Command::new(llvm24("llvm-offload-binary"));
+        let mut packager = new_command(llvm24("llvm-offload-binary"));
         run(packager.args(["-o", name]).args(args).current_dir(&place));
     };
     let one = "--image=file=image,kind=openmp,triple=amdgcn-amd-amdhsa,arch=gfx906";

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::OnceLock;
 
 use super::harness::{Case, VARIABLES, llvm, run, theirs};
-use crate::common::Random;
+use crate::common::{Random, new_command};
 
 /// The directory of the files that all runs share: contents of all kinds, made once.
 pub fn inputs() -> &'static Path {
@@ -23,7 +22,7 @@ pub fn compile(target: &str, arguments: &[&str], output: &Path) {
         "int a = 5; int f(int x) { return x + a; } static int b; int *g(void) { return &b; }",
     )
     .unwrap();
-    let status = Command::new(llvm("clang"))
+    let status = new_command(llvm("clang"))
         .arg(format!("--target={target}"))
         .args(["-nogpulib", "-nogpuinc", "-c"])
         .args(arguments)
@@ -134,7 +133,7 @@ pub fn make_archive(place: &Path) -> Vec<u8> {
     ] {
         fs::write(place.join(name), bytes).unwrap();
     }
-    let status = Command::new(llvm("llvm-ar"))
+    let status = new_command(llvm("llvm-ar"))
         .args([
             "rcs",
             "made.a",

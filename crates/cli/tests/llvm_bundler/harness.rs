@@ -6,13 +6,13 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::files::inputs;
-pub use crate::common::llvm;
 use crate::common::{is_object_form, object_facts};
+pub use crate::common::{llvm, new_command};
 
 pub fn theirs() -> PathBuf {
     llvm("clang-offload-bundler")
@@ -162,7 +162,7 @@ pub fn run_in(tool: &Path, case: &Case, at: &Path) -> Outcome {
     for (name, bytes) in &case.files {
         fs::write(at.join(name), bytes).unwrap();
     }
-    let mut command = Command::new(tool);
+    let mut command = new_command(tool);
     for variable in VARIABLES {
         command.env_remove(variable);
     }

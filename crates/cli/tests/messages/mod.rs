@@ -3,7 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+
+use crate::common::new_command;
 
 /// Relation of our error to LLVM's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -156,7 +158,7 @@ fn write_files(place: &Path, llvm: Peer) {
     let put = |name: &str, bytes: &[u8]| fs::write(place.join(name), bytes).unwrap();
     let run = |tool: &str, args: &str| {
         let args = args.replace('T', TARGETS);
-        let mut command = Command::new(llvm(tool));
+        let mut command = new_command(llvm(tool));
         let status = command.args(args.split(' ')).current_dir(place).status().unwrap();
         assert!(status.success(), "{tool} {args}");
     };
@@ -201,7 +203,7 @@ fn write_files(place: &Path, llvm: Peer) {
 /// The first line of an error, after the name of the tool; none if all went well.
 fn error(tool: &Path, place: &Path, args: &str) -> Option<String> {
     let args = args.replace('T', TARGETS);
-    let output = Command::new(tool)
+    let output = new_command(tool)
         .args(args.split(' ').filter(|arg| !arg.is_empty()))
         .current_dir(place)
         .stdin(Stdio::null())

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
 
+use crate::common::new_command;
 use target_id::{Feature, Processor, TargetId, Triple, is_known_processor};
 
 /// Returns the processors that clang lists for a target.
 fn listed(clang: &Path, target: &str) -> BTreeSet<String> {
-    let mut command = Command::new(clang);
+    let mut command = new_command(clang);
     command.args([&format!("--target={target}"), "--print-supported-cpus"]);
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {output:?}");
@@ -41,7 +41,7 @@ pub(crate) fn flags_are_those_of_the_tables(clang: &Path, llc: &Path) {
     let mut compared = 0;
     for name in listed(clang, "amdgcn-amd-amdhsa") {
         let Some(processor) = Processor::amdgpu(&name) else { continue };
-        let mut command = Command::new(llc);
+        let mut command = new_command(llc);
         command.args(["-mtriple=amdgcn-amd-amdhsa", "-filetype=obj", &format!("-mcpu={name}")]);
         command.arg("-o").args([&object, &source]);
         let output = command.output().unwrap();
@@ -71,7 +71,7 @@ pub(crate) fn target_texts_are_read(llc: &Path, ids: &[(&str, &str)]) {
     let source = place.path().join("kernel.ll");
     std::fs::write(&source, "define amdgpu_kernel void @k() { ret void }\n").unwrap();
     for (triple, processor) in ids {
-        let mut command = Command::new(llc);
+        let mut command = new_command(llc);
         command.args([&format!("-mtriple={triple}"), &format!("-mcpu={processor}"), "-o", "-"]);
         let output = command.arg(&source).output().unwrap();
         assert!(output.status.success(), "{command:?}: {output:?}");

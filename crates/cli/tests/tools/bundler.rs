@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::{stderr, stdout};
+use crate::common::{new_command, stderr, stdout};
 use tempfile::{TempDir, tempdir};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_clang-offload-bundler");
@@ -13,17 +13,8 @@ const HIP: &str = "hip-amdgcn-amd-amdhsa--gfx906";
 const OPENMP: &str = "openmp-amdgcn-amd-amdhsa--gfx90a:xnack+";
 
 fn command(place: &TempDir, args: &[&str]) -> Command {
-    let mut command = Command::new(TOOL);
+    let mut command = new_command(TOOL);
     command.args(args).current_dir(place);
-    for variable in [
-        "OFFLOAD_BUNDLER_IGNORE_ENV_VAR",
-        "OFFLOAD_BUNDLER_VERBOSE",
-        "OFFLOAD_BUNDLER_COMPRESS",
-        "OFFLOAD_BUNDLER_COMPRESSION_LEVEL",
-        "COMPRESSED_BUNDLE_FORMAT_VERSION",
-    ] {
-        command.env_remove(variable);
-    }
     command
 }
 

@@ -3,9 +3,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::common::{Row, all_data, data, offload, stderr, stdout};
+use crate::common::{Row, all_data, data, new_command, offload, stderr, stdout};
 
 fn write(place: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = place.path().join(name);
@@ -51,7 +51,7 @@ fn verify_counts_each_container_once() {
 
 #[test]
 fn a_closed_pipe_ends_ls_without_a_message() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_offload"))
+    let mut child = new_command(env!("CARGO_BIN_EXE_offload"))
         .arg("ls")
         .args(std::iter::repeat_n(data("hip.o"), 200))
         .stdout(Stdio::piped())

@@ -5,6 +5,7 @@
 //! `PATH`; their output follows them, errors included. A line `...` stands for any number of lines. A command
 //! that fails has to be followed by `$ echo $?`.
 
+use crate::common::new_command;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -272,11 +273,10 @@ fn sessions_show_what_tools_print() {
                 wrong.push(format!("{at}\nthe command before it failed"));
             }
             let script = format!("exec 2>&1; (exit {status}); {}", step.command);
-            let output = std::process::Command::new("sh")
+            let output = new_command("sh")
                 .args(["-c", &script])
                 .current_dir(&place)
                 .env("PATH", &path)
-                .env("LC_ALL", "C")
                 .output()
                 .unwrap();
             status = output.status.code().unwrap();

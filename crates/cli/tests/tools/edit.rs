@@ -3,9 +3,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::common::{self, data, extract, ls, offload, stderr};
+use crate::common::{self, data, extract, ls, new_command, offload, stderr};
 use crate::editing::Place;
 use serde_json::Value;
 
@@ -91,7 +91,7 @@ fn thin_reads_and_writes_pipes() {
     let place = Place::new();
     let file = place.bundle("four");
     place.run(&["thin", "four", "--keep", "gfx1100", "-o", "out"]);
-    let mut child = Command::new(env!("CARGO_BIN_EXE_offload"))
+    let mut child = new_command(env!("CARGO_BIN_EXE_offload"))
         .args(["thin", "-", "-o", "-", "--keep", "gfx1100"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

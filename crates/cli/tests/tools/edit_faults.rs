@@ -2,21 +2,15 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Output, Stdio};
 
-use crate::common::{stderr, stdout};
-use crate::editing::{Place, Snapshot, ids, names_in};
+use crate::common::machine::{as_nobody, give, not_tested, wait_for, written_in};
+use crate::common::{new_command, stderr, stdout};
+use crate::editing::{Place, Snapshot, ids};
 
 const THIN: [&str; 5] = ["thin", "four", "--in-place", "--keep", "gfx1100"];
-
-/// Returns true for a process of the administrator.
-fn is_root() -> bool {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    fs::metadata(file.path()).unwrap().uid() == 0
-}
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
@@ -49,12 +43,11 @@ fn the_mode_stays() {
 
 #[test]
 fn the_owner_stays_where_that_is_permitted() {
-    if !is_root() {
-        return;
-    }
     let place = Place::new();
     let file = place.bundle("four");
-    chown(&file, Some(1234), Some(4321)).unwrap();
+    if !give(&file, Some(1234), Some(4321)) {
+        return;
+    }
     fs::set_permissions(&file, Permissions::from_mode(0o4755)).unwrap();
     let output = place.ok(&THIN);
     assert_eq!(stderr(&output), "");
@@ -63,10 +56,10 @@ fn the_owner_stays_where_that_is_permitted() {
 
     // Another user may write to the directory, but not change owners.
     let file = place.bundle("four");
-    chown(&file, Some(1234), Some(4321)).unwrap();
+    assert!(give(&file, Some(1234), Some(4321)));
     fs::set_permissions(&file, Permissions::from_mode(0o4755)).unwrap();
     fs::set_permissions(place.root(), Permissions::from_mode(0o777)).unwrap();
-    let Some(output) = as_nobody(&place, &THIN) else { return };
+    let Some(output) = run_as_nobody(&place, &THIN) else { return };
     assert!(output.status.success(), "{}", stderr(&output));
     let warnings = stderr(&output);
     assert!(warnings.contains("four: its owner 1234:4321 could not be kept: "), "{warnings}");
@@ -77,17 +70,11 @@ fn the_owner_stays_where_that_is_permitted() {
 
 const NOBODY: u32 = 65534;
 
-/// Runs the tool as a user without rights; `None` where that cannot be done.
-fn as_nobody(place: &Place, args: &[&str]) -> Option<Output> {
-    let run = |args: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-        command.arg(env!("CARGO_BIN_EXE_offload")).args(args).current_dir(place.root());
-        command.output().ok()
-    };
-    // Other users may not be permitted to read the tool.
-    run(&["--version"]).filter(|output| output.status.success())?;
-    run(args)
+/// Runs the tool as a user without rights; `None` where there is none.
+fn run_as_nobody(place: &Place, args: &[&str]) -> Option<Output> {
+    let words = [&[env!("CARGO_BIN_EXE_offload")], args].concat();
+    let words = as_nobody(&words.into_iter().map(String::from).collect::<Vec<_>>())?;
+    Some(new_command(&words[0]).args(&words[1..]).current_dir(place.root()).output().unwrap())
 }
 
 #[test]
@@ -97,11 +84,7 @@ fn a_directory_that_cannot_be_written_to_is_an_error() {
     fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
     fs::set_permissions(place.root(), Permissions::from_mode(0o555)).unwrap();
     let before = Snapshot::of(&place);
-    let output = match is_root() {
-        true => as_nobody(&place, &THIN),
-        false => Some(place.run(&THIN)),
-    };
-    if let Some(output) = output {
+    if let Some(output) = run_as_nobody(&place, &THIN) {
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).contains("'four': Permission denied"), "{}", stderr(&output));
         before.is_unchanged();
@@ -151,8 +134,8 @@ fn input_and_output_may_be_one_file() {
 fn attributes_stay() {
     let place = Place::new();
     let file = place.bundle("four");
-    // Some file systems have no attributes.
     if xattr::set(&file, "user.origin", b"here").is_err() {
+        not_tested("this file system has no attributes");
         return;
     }
     place.ok(&THIN);
@@ -163,8 +146,8 @@ fn attributes_stay() {
 fn a_signed_file_is_refused() {
     let place = Place::new();
     let file = place.bundle("four");
-    // Only the administrator may set this, and not in every container.
     if xattr::set(&file, "security.ima", b"\x03\x02").is_err() {
+        not_tested("signatures can be set only by root, and not in every container");
         return;
     }
     let before = Snapshot::of(&place);
@@ -195,7 +178,7 @@ fn a_full_disk_is_an_error() {
     // A limit of 4 KiB for files makes writing fail as a full disk does.
     for target in ["--in-place", "-oout"] {
         let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
-        let output = Command::new("sh")
+        let output = new_command("sh")
             .args(["-c", script, env!("CARGO_BIN_EXE_offload")])
             .args(["thin", "four", target, "--drop", "gfx1100"])
             .current_dir(place.root())
@@ -227,6 +210,7 @@ fn large_bundle(path: &Path, size: u64) {
     file.write_all(b"end").unwrap();
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_kill_leaves_the_file_whole() {
     const SIZE: u64 = 400 << 20;
@@ -234,28 +218,18 @@ fn a_kill_leaves_the_file_whole() {
     let file = place.path("large");
     large_bundle(&file, SIZE);
     let before = fs::metadata(&file).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_offload"))
+    let mut child = new_command(env!("CARGO_BIN_EXE_offload"))
         .args(["thin", "large", "--in-place", "--drop", "gfx906"])
         .current_dir(place.root())
         .stderr(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // As soon as something is written. Files without names are found among the open files of the process.
-    let start = Instant::now();
-    let open = format!("/proc/{}/fd", child.id());
-    let is_written = || {
-        let named = names_in(place.root()).into_iter().filter(|name| name.starts_with(".offload-"));
-        let unnamed = fs::read_dir(&open).into_iter().flatten().flatten().filter(|entry| {
-            fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().ends_with("(deleted)"))
-        });
-        named.map(|name| place.path(&name)).chain(unnamed.map(|entry| entry.path())).any(|path| {
-            fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
-        })
-    };
-    while !is_written() && child.try_wait().unwrap().is_none() {
-        assert!(start.elapsed() < Duration::from_secs(60));
-    }
+    wait_for("the tool writes or ends", || {
+        let is_over = child.try_wait().unwrap().is_some();
+        let is_written = written_in(&child, place.root()).is_some_and(|bytes| bytes > 0);
+        (is_over || is_written).then_some(())
+    });
     child.kill().unwrap();
     let status = child.wait().unwrap();
     let after = fs::metadata(&file).unwrap();
@@ -283,7 +257,7 @@ fn a_tool_that_a_file_limit_kills_leaves_the_old_file() {
     let file = place.bundle("four");
     let old = fs::read(&file).unwrap();
     // The limit ends the process: the signal is not ignored.
-    let status = Command::new("sh")
+    let status = new_command("sh")
         .args(["-c", "ulimit -f 8; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_offload")])
         .args(["thin", "four", "--in-place", "--drop", "gfx1100"])
         .current_dir(place.root())

@@ -5,9 +5,8 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
 
-use crate::common::{all_data, data, stderr, stdout};
+use crate::common::{all_data, data, new_command, stderr, stdout};
 
 fn golden(name: &str, printed: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
@@ -22,7 +21,7 @@ fn golden(name: &str, printed: &str) {
 
 /// Returns the output about files, and the exit status.
 fn run(args: &[&str]) -> (String, i32) {
-    let output = Command::new(env!("CARGO_BIN_EXE_offload"))
+    let output = new_command(env!("CARGO_BIN_EXE_offload"))
         .args(args)
         // Run in the directory of the files, so that the outputs have plain names.
         .current_dir(data("hip.o").parent().unwrap())

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::common::{offload, stderr, stdout};
+use crate::common::{new_command, offload, stderr, stdout};
 
 /// All commands, in the order of `offload --help`.
 fn commands() -> Vec<String> {
@@ -25,7 +25,7 @@ fn help(command: &str, option: &str) -> String {
 }
 
 fn narrow_help(command: &str) -> String {
-    let mut offload = std::process::Command::new(env!("CARGO_BIN_EXE_offload"));
+    let mut offload = new_command(env!("CARGO_BIN_EXE_offload"));
     let args: &[&str] = if command == "offload" { &["--help"] } else { &[command, "--help"] };
     stdout(&offload.args(args).env("COLUMNS", "80").output().unwrap())
 }
@@ -131,7 +131,7 @@ fn drop_in_tools_have_help_and_a_manual_page() {
         env!("CARGO_BIN_EXE_roc-obj-extract"),
         env!("CARGO_BIN_EXE_roc-obj-ls"),
     ] {
-        let output = std::process::Command::new(tool).arg("--help").output().unwrap();
+        let output = new_command(tool).arg("--help").output().unwrap();
         assert!(output.status.success() && stdout(&output).starts_with("OVERVIEW: "), "{tool}");
         let name = Path::new(tool).file_stem().unwrap().to_str().unwrap();
         assert!(stdout(&offload(["man", name])).contains(".SH \"OPTIONS\""), "{tool}");
@@ -144,10 +144,10 @@ mod runs {
     use std::io::{Cursor, Write};
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
-    use std::process::Command;
 
     use super::{commands, examples, help};
-    use crate::common::{data, stderr, stdout};
+    use crate::common::machine::runnable_directory;
+    use crate::common::{data, new_command, stderr, stdout};
 
     const BINARY: &str = env!("CARGO_BIN_EXE_offload");
 
@@ -168,7 +168,7 @@ mod runs {
 
     impl Place {
         fn new() -> Self {
-            let place = Place { directory: tempfile::tempdir().unwrap() };
+            let place = Place { directory: runnable_directory() };
             let at = |name: &str| place.directory.path().join(name);
             for (name, original) in [
                 ("libfoo.so", "hip-two-units-ccob.so"),
@@ -238,7 +238,7 @@ mod runs {
         }
 
         fn offload(&self, args: &[&str]) {
-            let output = Command::new(BINARY).args(args).current_dir(&self.directory).output();
+            let output = new_command(BINARY).args(args).current_dir(&self.directory).output();
             let output = output.unwrap();
             assert!(output.status.success(), "{args:?}: {}", stderr(&output));
         }
@@ -280,13 +280,13 @@ mod runs {
             for example in examples(&help(&command, "--help")) {
                 let line = &example.line;
                 let place = tempfile::tempdir().unwrap();
-                let mut copy = Command::new("cp");
+                let mut copy = new_command("cp");
                 let from = template.directory.path().join(".");
                 let copied = copy.arg("-R").arg(from).arg(place.path()).status();
                 assert!(copied.unwrap().success());
                 // A machine without this shell needs no completions for it.
                 let shell = if line.starts_with("eval") { "bash" } else { "sh" };
-                let Ok(output) = Command::new(shell)
+                let Ok(output) = new_command(shell)
                     .args(["-c", line])
                     .current_dir(&place)
                     .env("PATH", template.path())

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
+use crate::common::new_command;
 use fat_object::{OffloadBinaryEntry, Options, PathStep};
 use offload_benches::hostile;
 
@@ -23,7 +24,7 @@ const PRINTED: usize = 40;
 fn limited(place: &Path, tool: &str, args: &[&str]) -> Output {
     // Blocks of 512 bytes.
     let script = format!("ulimit -v {MEMORY} -t {TIME} -f 65536; exec \"$@\"");
-    let output = Command::new("/bin/sh")
+    let output = new_command("/bin/sh")
         .args(["-c", &script, "sh", tool])
         .args(args)
         .current_dir(place)

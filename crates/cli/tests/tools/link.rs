@@ -4,10 +4,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use crate::common::{stderr, stdout};
-use tempfile::{TempDir, tempdir};
+use crate::common::machine::runnable_directory;
+use crate::common::{new_command, stderr, stdout};
+use tempfile::TempDir;
 use wrapper_ir::{Abi, Entries, Image, OffloadEntry, OffloadKind, Target, Wrapper};
 
 /// An image of the length that the stub prints.
@@ -20,7 +21,7 @@ const MODELS: [(&str, u32, &str); 3] = [
 ];
 
 fn run(place: &Path, tool: &str, arguments: &[&str]) -> Output {
-    Command::new(tool).args(arguments).current_dir(place).output().unwrap()
+    new_command(tool).args(arguments).current_dir(place).output().unwrap()
 }
 
 fn good(place: &Path, tool: &str, arguments: &[&str]) -> String {
@@ -31,7 +32,7 @@ fn good(place: &Path, tool: &str, arguments: &[&str]) -> String {
 
 /// A directory with the runtime, the entries that `cc` compiles with `options`, and a program in Rust.
 fn place(options: &[&str]) -> TempDir {
-    let place = tempdir().unwrap();
+    let place = runnable_directory();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrapper");
     for name in ["entries", "runtime"] {
         let (source, object) = (sources.join(format!("{name}.c")), format!("{name}.o"));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{offload, stderr, stdout};
+use crate::common::{new_command, offload, stderr, stdout};
 
 /// The macros and requests that all formatters of pages know.
 const REQUESTS: [&str; 12] =
@@ -82,7 +82,6 @@ fn each_shell_has_a_script() {
 /// Returns the words that bash offers for the last of some words, in a directory with one file.
 #[cfg(unix)]
 fn completed(words: &[&str]) -> Option<Vec<String>> {
-    use std::process::Command;
     const ASK: &str = r#"
         eval "$("$0" completions bash)" || exit 1
         compopt() { :; }
@@ -93,7 +92,7 @@ fn completed(words: &[&str]) -> Option<Vec<String>> {
     "#;
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("libfoo.so"), "").unwrap();
-    let mut bash = Command::new("bash");
+    let mut bash = new_command("bash");
     bash.args(["--norc", "-c", ASK, env!("CARGO_BIN_EXE_offload")]).args(words);
     // A machine without bash needs no test.
     let output = bash.current_dir(place).output().ok()?;

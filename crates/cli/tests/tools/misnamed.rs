@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Output;
 
-use crate::common::{stderr, stdout};
+use crate::common::{new_command, stderr, stdout};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ impl Place {
 
     fn run(&self, args: &[&str]) -> Output {
         let offload = env!("CARGO_BIN_EXE_offload");
-        std::process::Command::new(offload).args(args).current_dir(self.0.path()).output().unwrap()
+        new_command(offload).args(args).current_dir(self.0.path()).output().unwrap()
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use crate::common::{self, stderr};
+use crate::common::{self, new_command, stderr};
 use tempfile::{TempDir, tempdir};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_llvm-offload-binary");
@@ -91,7 +91,7 @@ fn a_name_need_not_be_utf_8() {
     let odd = place.path().join(name(b"\xff.o"));
     fs::rename(place.path().join("a.o"), &odd).unwrap();
     let image = name(b"--image=file=\xff.o,triple=nvptx64-nvidia-cuda,arch=sm_70,kind=cuda");
-    let status = Command::new(TOOL)
+    let status = new_command(TOOL)
         .args([name(b"-o"), name(b"\xfe"), image])
         .current_dir(&place)
         .status()

@@ -4,15 +4,17 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-use crate::common::{data, offload, stderr};
+#[cfg(target_os = "linux")]
+use crate::common::machine::wait_for;
+use crate::common::{data, new_command, offload, stderr};
 
 const LS: &str = env!("CARGO_BIN_EXE_roc-obj-ls");
 const EXTRACT: &str = env!("CARGO_BIN_EXE_roc-obj-extract");
 
 fn run(tool: &str, args: &[&str], directory: &Path, input: &[u8]) -> Output {
-    let mut command = Command::new(tool);
+    let mut command = new_command(tool);
     command.args(args).current_dir(directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -75,20 +77,21 @@ fn every_listed_code_object_can_be_extracted() {
 #[test]
 fn the_memory_of_a_process_is_extracted() {
     let place = tempfile::tempdir().unwrap();
-    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
-    let pid = sleeper.id();
-    // The program's first page, unless the process is not there yet.
-    let start = (0..100).find_map(|_| {
+    // It waits until its input ends.
+    let mut waiting = new_command("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let pid = waiting.id();
+    // The program's first page, as soon as the new process runs it.
+    let start = wait_for("the process runs its program", || {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-        let line = maps.lines().find(|line| line.ends_with("/sleep") || line.contains("coreutils"));
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        line.and_then(|line| line.split('-').next().map(str::to_owned))
+        let line =
+            maps.lines().find(|line| line.ends_with("/cat") || line.contains("coreutils"))?;
+        line.split('-').next().map(str::to_owned)
     });
-    let uri = format!("memory://{pid}#offset=0x{}&size=4", start.unwrap());
+    let uri = format!("memory://{pid}#offset=0x{start}&size=4");
     let output = run(EXTRACT, &["-o-", &uri], place.path(), b"");
     let nothing = run(EXTRACT, &[&format!("memory://{pid}#offset=0&size=4")], place.path(), b"");
-    sleeper.kill().unwrap();
-    sleeper.wait().unwrap();
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(output.stdout, b"\x7fELF");
     assert_eq!(nothing.status.code(), Some(1));

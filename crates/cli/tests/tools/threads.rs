@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use crate::common::{all_data, data};
+use crate::common::{all_data, data, new_command};
 
 fn offload(place: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_offload")).args(args).current_dir(place).output().unwrap()
+    new_command(env!("CARGO_BIN_EXE_offload")).args(args).current_dir(place).output().unwrap()
 }
 
 /// Files of a directory, by name.
@@ -76,7 +76,7 @@ fn many_files_are_listed_in_order() {
 fn the_first_of_two_dashes_reads_the_pipe() {
     let place = tempfile::tempdir().unwrap();
     let script = "cat \"$1\" | \"$0\" ls - - -j 4";
-    let output = Command::new("sh")
+    let output = new_command("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_offload")])
         .arg(data("hip.hipfb"))
         .current_dir(place.path())

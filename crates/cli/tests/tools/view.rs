@@ -1,9 +1,8 @@
 //! Output of `ls` and `match` on a terminal. The rest is in `cases/view`.
 
 use std::fs;
-use std::process::Command;
 
-use crate::common::{data, stdout};
+use crate::common::{data, new_command, stdout};
 
 /// A bundle with an empty image for the host and eight for GPUs.
 fn bundle() -> Vec<u8> {
@@ -18,9 +17,12 @@ fn bundle() -> Vec<u8> {
 
 /// Returns the output on a terminal of this size.
 fn on_terminal(lines: u32, cells: u32, args: &[&str]) -> String {
-    let offload = env!("CARGO_BIN_EXE_offload");
-    let command = format!("stty rows {lines} cols {cells}; {offload} {}", args.join(" "));
-    let mut script = Command::new("script");
+    // Quoted for a shell.
+    let words = [&[env!("CARGO_BIN_EXE_offload")], args].concat();
+    let words = words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''")));
+    let command =
+        words.fold(format!("stty rows {lines} cols {cells};"), |all, word| all + " " + &word);
+    let mut script = new_command("script");
     let output = script.args(["-qec", &command, "/dev/null"]).env("NO_COLOR", "1").output();
     stdout(&output.unwrap()).replace("\r\n", "\n")
 }

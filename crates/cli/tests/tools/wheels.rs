@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use gpu_packages::{Algorithm, Hash, Record};
 use zip::write::SimpleFileOptions;
 
-use crate::common::{data, stderr, stdout};
+use crate::common::{data, new_command, stderr, stdout};
 
 const RECORD: &str = "foo-1.0.dist-info/RECORD";
 
@@ -89,7 +89,7 @@ impl Place {
     }
 
     pub(crate) fn offload(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_offload"));
+        let mut command = new_command(env!("CARGO_BIN_EXE_offload"));
         command.args(args).current_dir(&self.0).output().unwrap()
     }
 
