@@ -9,9 +9,8 @@ use fat_object::FileFormat;
 
 use crate::Outcome;
 use crate::compression::Compression;
-use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
+use crate::edit::{Editor, Options, Uneditable, Wishes, Work};
 use crate::help::More;
-use crate::store::Keep;
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -69,13 +68,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let editor = Editor {
-        files: &args.files,
-        options: &args.options,
-        images: NewImages::default(),
-        work: Work::Compress,
-        keep: Keep::All,
-    };
+    let editor = Editor::new(&args.files, &args.options, Work::Compress);
     let write = args.how.options(args.options.threads());
     editor.run(|subject, _| {
         let contents = subject.contents;

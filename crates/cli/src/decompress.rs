@@ -4,9 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::Outcome;
-use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
+use crate::edit::{Editor, Options, Uneditable, Wishes, Work};
 use crate::help::More;
-use crate::store::Keep;
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -43,13 +42,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let editor = Editor {
-        files: &args.files,
-        options: &args.options,
-        images: NewImages::default(),
-        work: Work::Decompress,
-        keep: Keep::All,
-    };
+    let editor = Editor::new(&args.files, &args.options, Work::Decompress);
     editor.run(|_, _| {
         let edit = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
         let mut wishes = Wishes::new(edit);

@@ -6,12 +6,9 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 
 use crate::Outcome;
-use crate::edit::{
-    Editor, NewImages, Numbered, Options, Subject, Uneditable, Wishes, Within, Work,
-};
+use crate::edit::{Editor, Numbered, Options, Subject, Uneditable, Wishes, Within, Work};
 use crate::failure::Failure;
 use crate::help::More;
-use crate::store::Keep;
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -71,13 +68,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let editor = Editor {
-        files: std::slice::from_ref(&args.file),
-        options: &args.options,
-        images: NewImages::default(),
-        work: Work::Edit,
-        keep: Keep::All,
-    };
+    let editor = Editor::new(std::slice::from_ref(&args.file), &args.options, Work::Edit);
     editor.run(|subject, _| decide(args, subject))
 }
 

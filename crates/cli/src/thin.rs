@@ -11,9 +11,7 @@ use fat_object::{ContainerKind, FileFormat, ImageInfo};
 use target_id::Target;
 
 use crate::Outcome;
-use crate::edit::{
-    Editor, NewImages, Options, Subject, Uneditable, Wishes, Work, closest, names, place,
-};
+use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Work, closest, names, place};
 use crate::failure::Failure;
 use crate::help::More;
 use crate::packs::host::OpenPack;
@@ -127,11 +125,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         id.is_none_or(|id| id.is_host() || rule.keeps(&id.target()))
     };
     let editor = Editor {
-        files: &args.files,
-        options: &args.options,
-        images: NewImages::default(),
-        work: Work::Edit,
         keep: Keep::Images(&is_kept),
+        ..Editor::new(&args.files, &args.options, Work::Edit)
     };
     let goes = |path: &Path| {
         let target = args.databases.then(|| database_target(&path.to_string_lossy())).flatten();

@@ -43,7 +43,7 @@ pub(super) fn other_names(_metadata: &Metadata) -> Option<String> {
 /// Gives a file that is being written the owner and the extended attributes of the one it replaces. Returns the ones
 /// that were not permitted. Its mode is set when it is complete.
 #[cfg(unix)]
-pub(super) fn hand_over(
+pub(crate) fn hand_over(
     old: &File,
     metadata: &Metadata,
     new: &File,
@@ -67,7 +67,7 @@ pub(super) fn hand_over(
 }
 
 #[cfg(not(unix))]
-pub(super) fn hand_over(
+pub(crate) fn hand_over(
     _old: &File,
     _metadata: &Metadata,
     _new: &File,

@@ -24,9 +24,10 @@ use crate::output::{How, Outputs, is_same};
 use crate::package::Package;
 use crate::positioned::Positioned;
 use crate::progress::Progress;
+use crate::records::Lists;
 use crate::stamp::Stamp;
 use crate::store::Keep;
-use crate::{Outcome, input, records, report as messages, style};
+use crate::{Outcome, input, report as messages, style};
 
 /// A file to be edited, for who decides how.
 pub(crate) struct Subject<'a> {
@@ -45,9 +46,22 @@ pub(crate) struct Editor<'a> {
     pub(crate) work: Work,
     /// The images that are needed of members of packages.
     pub(crate) keep: Keep<'a>,
+    /// The lists of installed packages that the files are in.
+    pub(crate) lists: Lists,
 }
 
-impl Editor<'_> {
+impl<'a> Editor<'a> {
+    pub(crate) fn new(files: &'a [PathBuf], options: &'a Options, work: Work) -> Self {
+        Editor {
+            files,
+            options,
+            images: NewImages::default(),
+            work,
+            keep: Keep::All,
+            lists: Lists::dropping_signatures(options.host.drop_signature),
+        }
+    }
+
     /// Edits each file by itself, with the wishes that `decide` returns.
     pub(crate) fn run(
         self,
@@ -77,6 +91,10 @@ impl Editor<'_> {
         // Files with code for other GPUs than those of the command.
         let mut left = Vec::new();
         let mut edited_files = Vec::new();
+        let is_written = self.options.output.in_place && !self.options.output.dry_run;
+        if is_written {
+            self.lists.find_journals(inputs.files().iter().map(Input::path));
+        }
         let (going, staying): (Vec<&Input>, Vec<&Input>) =
             inputs.files().iter().partition(|file| !file.is_named() && goes(file.path()));
         let staying = staying.into_iter().map(|file| (file, false));
@@ -97,7 +115,8 @@ impl Editor<'_> {
             drop(progress);
             match edited {
                 Ok(edited) => {
-                    for row in edited {
+                    for mut row in edited {
+                        self.compare_unchanged(path, &mut row);
                         row.messages(self.work, file.is_named() && !row.is_of_package());
                         edited_files.push(path);
                         rows.push(row);
@@ -128,26 +147,8 @@ impl Editor<'_> {
                 }
             }
         }
-        let records = match self.options.output.in_place {
-            true => records::find(edited_files.iter().copied()),
-            false => Vec::new(),
-        };
-        if !self.options.output.dry_run {
-            let changed = edited_files.iter().zip(&rows).filter(|(_, row)| row.is_written());
-            let changed = records::real_paths(changed.map(|(path, _)| *path));
-            for record in &records {
-                match record.correct(&changed) {
-                    Ok(0) => {}
-                    Ok(count) => messages::note(&format_args!(
-                        "{record}: sizes and hashes of {} corrected",
-                        style::files(count)
-                    )),
-                    Err(error) => {
-                        messages::error(&format_args!("{record}: {}", messages::reason(&error)));
-                        outcome = Outcome::Faults;
-                    }
-                }
-            }
+        if is_written && !self.lists.finish() {
+            outcome = Outcome::Faults;
         }
         if !left.is_empty() {
             let files = messages::few(&left);
@@ -169,12 +170,14 @@ impl Editor<'_> {
             // The new file is there.
         } else if inputs.have_directory() || rows.iter().any(FileRow::is_of_package) {
             report::print_files(&rows)?;
-            let packages = records.iter().map(|record| {
-                let files = edited_files.iter().zip(&rows);
-                let files = files.filter(|(path, _)| record.lists(path)).map(|(_, row)| row);
-                (&*record.name, files.collect())
-            });
-            report::print_packages(packages)?;
+            let distributions = match self.options.output.in_place {
+                true => self.lists.distributions(&edited_files),
+                false => Vec::new(),
+            };
+            report::print_packages(distributions.iter().map(|(name, files)| {
+                let files = files.iter().filter_map(|&at| rows.get(at));
+                (&**name, files.collect())
+            }))?;
         } else {
             report::print(&rows, self.work)?;
         }
@@ -202,10 +205,13 @@ impl Editor<'_> {
         }
     }
 
-    fn delete(&self, file: &Input) -> Result<FileRow, Failure> {
+    fn delete(&mut self, file: &Input) -> Result<FileRow, Failure> {
         let size = fs::metadata(file.path())?.len();
+        self.lists.check_signatures(file.path())?;
         if !self.options.output.dry_run {
+            self.lists.note(file.path(), None)?;
             fs::remove_file(file.path())?;
+            self.lists.is_written();
         }
         Ok(FileRow::deleted(file.name(), size).written(self.options.output.dry_run, true))
     }
@@ -235,19 +241,43 @@ impl Editor<'_> {
         let changes = !plan.is_unchanged();
         if changes && replaces {
             self.unseal(&input)?.into_iter().for_each(|note| wishes.note(note));
+            wishes.warnings.extend(self.compare(path, &input)?);
         }
         if !self.options.output.dry_run && (changes || !replaces) {
             // The stamp detects another file that took the name.
             let how = How { new, replaces: replaces.then_some(stamp) };
-            let (outputs, lost) = self.write(&plan, (&mut input, stamp), &metadata, target, how)?;
+            let opened = (path, &mut input, stamp);
+            let (outputs, lost) = self.write(&plan, opened, &metadata, target, how)?;
             // Not every system replaces a file that is open.
             drop(input);
             outputs.commit()?;
+            if replaces {
+                self.lists.is_written();
+            }
             wishes.warnings.extend(lost);
             wishes.warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
         }
         let row = FileRow::new(named.name(), target, &contents, &plan, &wishes);
         Ok(row.written(self.options.output.dry_run, replaces))
+    }
+
+    /// Returns warnings about a file that is about to be replaced, and differs from the lists that it is in.
+    ///
+    /// # Errors
+    ///
+    /// Such a file is refused unless findings are allowed.
+    pub(super) fn compare(&mut self, path: &Path, file: &File) -> Result<Vec<String>, Failure> {
+        let faults = self.lists.compare(path, file)?;
+        self.findings().allow(&faults)
+    }
+
+    /// Warns of a file that stays, and has another size than the lists that it is in say.
+    fn compare_unchanged(&mut self, path: &Path, row: &mut FileRow) {
+        if self.options.output.in_place && !row.changed && !row.is_of_package() {
+            let faults = self.lists.unchanged(path, row.size_before());
+            let faults = faults.iter().map(|fault| format!("{fault}; its row is left as it is"));
+            row.warnings.extend(faults);
+        }
     }
 
     /// Returns the path of the new file.
@@ -376,7 +406,7 @@ impl Editor<'_> {
     fn write(
         &mut self,
         plan: &EditPlan,
-        (input, stamp): (&mut File, Stamp),
+        (path, input, stamp): (&Path, &mut File, Stamp),
         metadata: &Metadata,
         target: &Path,
         how: How,
@@ -394,7 +424,8 @@ impl Editor<'_> {
             if how.replaces.is_none() {
                 return Ok(Ok(Vec::new()));
             }
-            Ok(Ok(attributes::hand_over(input, metadata, out)?))
+            let lost = attributes::hand_over(input, metadata, out)?;
+            Ok(self.lists.note(path, Some(out)).map_err(Failure::from).map(|()| lost))
         });
         Ok((outputs, filled??))
     }

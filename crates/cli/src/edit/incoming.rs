@@ -11,7 +11,6 @@ use super::place::{Numbered, Within};
 use super::report::Work;
 use super::wishes::Wishes;
 use crate::failure::Failure;
-use crate::store::Keep;
 use crate::{Outcome, report};
 
 /// The options of commands that put new images into a file.
@@ -42,8 +41,7 @@ impl Incoming {
             }
         };
         let files = std::slice::from_ref(file);
-        let editor =
-            Editor { files, options: &self.options, images, work: Work::Edit, keep: Keep::All };
+        let editor = Editor { images, ..Editor::new(files, &self.options, Work::Edit) };
         editor.run(|subject: &Subject<'_>, images| {
             let numbered = Numbered::new(subject, &self.within)?;
             let options = self.options.edit().with_any_image(self.any_image);

@@ -13,6 +13,7 @@ mod place;
 mod report;
 mod wishes;
 
+pub(crate) use attributes::hand_over;
 pub(crate) use closest::closest;
 pub(crate) use editor::{Editor, Subject, describe_host};
 pub(crate) use incoming::Incoming;

@@ -99,6 +99,9 @@ impl Editor<'_> {
             Form::Stream(_) => None,
         };
         let seal = if replaces { self.unseal(&package.file)? } else { None };
+        if replaces && edited.changes_some() {
+            warnings.extend(self.compare(path, &package.file)?);
+        }
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
         let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
         if dry_run && rewrite.is_none() {
@@ -119,10 +122,21 @@ impl Editor<'_> {
                 if replaces {
                     warnings.extend(attributes::hand_over(&package.file, &metadata, out)?);
                 }
-                Ok(Ok(()))
+                if !replaces || !edited.changes_some() {
+                    return Ok(Ok(()));
+                }
+                let noted = match rewrite {
+                    Some(_) => Ok(Vec::new()),
+                    None => self.compare(path, &package.file),
+                };
+                Ok(noted.and_then(|faults| {
+                    warnings.extend(faults);
+                    Ok(self.lists.note(path, Some(out))?)
+                }))
             })??;
             if edited.changes_some() || !replaces {
                 outputs.commit()?;
+                self.lists.is_written();
                 warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
             }
         }

@@ -181,6 +181,10 @@ impl FileRow {
         &self.file
     }
 
+    pub(super) fn size_before(&self) -> u64 {
+        self.size_before
+    }
+
     /// Says that the file is a member of a package.
     pub(super) fn of_package(self, dry_run: bool) -> Self {
         FileRow { dry_run, of_package: Some(InPackage::Member), ..self }
@@ -195,11 +199,6 @@ impl FileRow {
     pub(super) fn written(mut self, dry_run: bool, in_place: bool) -> Self {
         (self.dry_run, self.in_place) = (dry_run, in_place);
         self
-    }
-
-    /// Returns whether a new file was written.
-    pub(super) fn is_written(&self) -> bool {
-        self.changed && !self.dry_run
     }
 
     /// Prints notes and warnings to standard error.

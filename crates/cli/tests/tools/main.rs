@@ -48,6 +48,7 @@ mod r#match;
 mod misnamed;
 mod packager;
 mod packages;
+mod records;
 mod roc_obj;
 mod suggest;
 mod sycl;
