@@ -20,7 +20,7 @@ use crate::permissions::NewPermissions;
 use crate::select::{Passed, Selection};
 use crate::stamp::Stamp;
 use crate::store::Keep;
-use crate::{Outcome, input, report, standard, style};
+use crate::{Outcome, input, report, scratch, standard, style};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -240,7 +240,7 @@ enum Sink {
 impl Sink {
     fn new(args: &Args) -> io::Result<Self> {
         Ok(match args.stdout {
-            true => Sink::Stdout(tempfile::tempfile()?),
+            true => Sink::Stdout(scratch::file("images for standard output")?),
             false => {
                 let mut outputs = Outputs::default();
                 let directory = outputs.make_directory(&args.output)?;

@@ -11,6 +11,7 @@ use object_edit::{ErrorKind, HostObject};
 use crate::output::{self, How, Name, Outputs};
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
+use crate::scratch;
 
 /// The place of the bytes of a selected image.
 #[derive(Clone, Debug)]
@@ -100,7 +101,7 @@ impl<'o> Keeper<'o> {
         }
         let copies = match &mut self.copies {
             Some(copies) => copies,
-            none => none.insert(tempfile::tempfile()?),
+            none => none.insert(scratch::file("images from compressed containers")?),
         };
         let offset = copies.stream_position()?;
         write(copies)?;

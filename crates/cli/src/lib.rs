@@ -52,6 +52,7 @@ mod remove;
 mod replace;
 mod report;
 pub mod roc_obj;
+mod scratch;
 mod select;
 mod special;
 mod stamp;

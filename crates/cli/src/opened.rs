@@ -1,12 +1,12 @@
 //! Inputs as they are opened: files, and bounded copies of what can be read only once.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, IsTerminal, Read, Seek};
+use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::path::Path;
 
 use crate::permissions::NewPermissions;
 use crate::special::{is_device, is_null, is_null_device};
-use crate::{standard, style};
+use crate::{scratch, standard, style};
 
 /// An input that has a size and can be read from any place.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Opened {
             return stdin(max);
         }
         if cfg!(windows) && is_null(path) {
-            return Ok(Opened::copy(tempfile::tempfile()?));
+            return Ok(Opened::copy(scratch::in_memory(COPY)?));
         }
         let metadata = fs::metadata(path)?;
         if metadata.is_dir() {
@@ -104,9 +104,22 @@ fn device() -> io::Error {
     io::Error::other("is a device: expected a file or a pipe")
 }
 
+/// The contents of temporary files here.
+const COPY: &str = "a copy of the input";
+
+/// The largest input that is copied to memory.
+const SMALL: u64 = 64 << 10;
+
 fn spool(from: &mut impl Read, MaxInput { max_input }: MaxInput) -> io::Result<File> {
-    let mut file = tempfile::tempfile()?;
-    let copied = io::copy(&mut from.take(max_input.saturating_add(1)), &mut file)?;
+    let mut first = Vec::new();
+    let mut from = from.take(max_input.saturating_add(1));
+    (&mut from).take(SMALL + 1).read_to_end(&mut first)?;
+    let mut file = match first.len() as u64 {
+        0..=SMALL => scratch::in_memory(COPY)?,
+        _ => scratch::file(COPY)?,
+    };
+    let copied = file.write_all(&first).and_then(|()| io::copy(&mut from, &mut file));
+    let copied = copied.map_err(|error| scratch::copying(COPY, error))? + first.len() as u64;
     if copied > max_input {
         let limit = style::size(max_input);
         return Err(io::Error::new(

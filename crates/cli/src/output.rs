@@ -24,7 +24,7 @@ use crate::positioned::reopen;
 use crate::report::reason;
 use crate::stamp::Stamp;
 use crate::temporary::{self, Temporary};
-use crate::{special, standard};
+use crate::{scratch, special, standard};
 
 /// Number of complete files that stay open under the usual limit: there can be more outputs than that.
 const MOST_OPEN: usize = 256;
@@ -255,7 +255,7 @@ impl Outputs {
                 return fill(&mut standard::output()?);
             }
             if cfg!(windows) && special::is_null(path) {
-                return fill(&mut tempfile::tempfile()?);
+                return fill(&mut scratch::in_memory("what nobody reads")?);
             }
             if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
                 let device = File::options().write(true).open(path);

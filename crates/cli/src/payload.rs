@@ -10,6 +10,7 @@ use byte_parts::copy_range;
 use crate::opened::{MaxInput, Opened};
 use crate::positioned::Positioned;
 use crate::report::reason;
+use crate::scratch;
 use crate::stamp::Stamp;
 
 /// A file whose size was looked at, and whose bytes are needed later. Errors name it.
@@ -71,8 +72,9 @@ impl Payload {
 
     /// Returns an input with these contents, which errors call by this name.
     pub(crate) fn of_bytes(path: &Path, contents: &[u8]) -> io::Result<Self> {
-        let mut file = tempfile::tempfile()?;
-        file.write_all(contents)?;
+        const CHANGED: &str = "the changed contents of an input";
+        let mut file = scratch::file(CHANGED)?;
+        file.write_all(contents).map_err(|error| scratch::copying(CHANGED, error))?;
         let stamp = Stamp::of(&file)?;
         Ok(Payload { path: path.to_owned(), stamp, held: Some(file), small: None })
     }

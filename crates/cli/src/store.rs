@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bundle_format::Bundle;
 
 use crate::positioned::Positioned;
+use crate::scratch;
 
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
@@ -23,6 +24,8 @@ const HEAD: u64 = PAGE as u64;
 const TAIL: u64 = 4 * HEAD;
 /// Smaller images are not worth a hole.
 const LEAST: u64 = 64 << 10;
+/// The contents of temporary files here.
+const MEMBER: &str = "a member of a package";
 /// The most bytes that are held in memory; more go to a temporary file.
 const MOST_IN_MEMORY: u64 = 1 << 30;
 
@@ -99,7 +102,7 @@ impl Store {
         keep: Keep<'_>,
         max: u64,
     ) -> io::Result<Self> {
-        let mut kept = Kept { file: nameless()?, is_in_memory: true, len: 0, max };
+        let mut kept = Kept { file: scratch::in_memory(MEMBER)?, is_in_memory: true, len: 0, max };
         let mut holes: Vec<Range<u64>> = Vec::new();
         let mut contents = head.chain(contents);
         let mut at = 0_u64;
@@ -282,30 +285,14 @@ impl Kept {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
         if self.is_in_memory && self.len > MOST_IN_MEMORY {
-            let mut file = tempfile::tempfile()?;
+            let mut file = scratch::file(MEMBER)?;
             self.file.rewind()?;
-            io::copy(&mut self.file, &mut file)?;
+            io::copy(&mut self.file, &mut file).map_err(|error| scratch::copying(MEMBER, error))?;
             (self.file, self.is_in_memory) = (file, false);
         }
         self.file.seek(SeekFrom::Start(at))?;
-        self.file.write_all(bytes)
+        self.file.write_all(bytes).map_err(|error| scratch::copying(MEMBER, error))
     }
-}
-
-/// Creates a file that has no name.
-#[cfg(target_os = "linux")]
-fn nameless() -> io::Result<File> {
-    use rustix::fs::{MemfdFlags, memfd_create};
-    match memfd_create("offload", MemfdFlags::CLOEXEC) {
-        Ok(file) => Ok(file.into()),
-        Err(_) => tempfile::tempfile(),
-    }
-}
-
-/// Creates a file that has no name.
-#[cfg(not(target_os = "linux"))]
-fn nameless() -> io::Result<File> {
-    tempfile::tempfile()
 }
 
 #[cfg(test)]

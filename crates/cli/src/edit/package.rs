@@ -26,6 +26,7 @@ use crate::package::{Form, HEAD, Package, may_hold_code};
 use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
 use crate::report as messages;
+use crate::scratch;
 use crate::stamp::Stamp;
 use crate::store::{Keep, Store, StoreReader};
 
@@ -313,7 +314,7 @@ impl Editor<'_> {
         if edited.target.as_os_str() != "-" {
             return self.edit_stream(edited, &mut Out::File(out), goes, decide);
         }
-        let mut file = tempfile::tempfile()?;
+        let mut file = scratch::file("the new package")?;
         let size = self.edit_stream(edited, &mut Out::File(&mut file), goes, decide)?;
         file.rewind()?;
         io::copy(&mut file, out)?;

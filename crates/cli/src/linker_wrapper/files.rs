@@ -14,6 +14,7 @@ use std::thread;
 use crate::directory::Directory;
 use crate::parallel;
 use crate::report::reason;
+use crate::scratch;
 use crate::temporary::{Temporary, with_digits};
 
 /// Makes files for the steps, on any thread. Temporary ones are removed when this is dropped.
@@ -45,7 +46,8 @@ impl Private {
     fn new() -> io::Result<Self> {
         let parent = std::env::temp_dir();
         let made = Temporary::tree(&parent, OsStr::new(super::NAME));
-        let (made, path, directory) = made.map_err(|error| at(&parent, &error))?;
+        let (made, path, directory) =
+            made.map_err(|error| scratch::no_place("the linker", &parent, &error))?;
         Ok(Private { path, directory, names: Mutex::default(), _made: made })
     }
 

@@ -14,7 +14,10 @@ use offload_binary::llvm::Release;
 
 use crate::output::copy_part;
 use crate::permissions::NewPermissions;
-use crate::{input, opened};
+use crate::{input, opened, scratch};
+
+/// The contents of the temporary file.
+const COPIES: &str = "images from compressed containers";
 
 /// An image of an offload binary.
 #[derive(Debug)]
@@ -215,10 +218,11 @@ impl Visitor for Collector<'_> {
             (Location::Bitcode(_) | Location::Decompressed(_), _) => {
                 let copies = match &mut self.copies {
                     Some(copies) => copies,
-                    none => none.insert(tempfile::tempfile()?),
+                    none => none.insert(scratch::file(COPIES)?),
                 };
                 let offset = copies.stream_position()?;
-                io::copy(&mut image.reader(), copies)?;
+                io::copy(&mut image.reader(), copies)
+                    .map_err(|error| scratch::copying(COPIES, error))?;
                 Place::Copy(offset)
             }
             _ => return Ok(()),

@@ -7,6 +7,10 @@ use std::ops::Range;
 use byte_parts::{Inputs, WriteError, copy_range};
 
 use crate::positioned::Positioned;
+use crate::scratch;
+
+/// The contents of the temporary file.
+const CODES: &str = "code objects";
 
 /// Code objects one after the other in a temporary file.
 #[derive(Debug)]
@@ -18,14 +22,14 @@ pub(super) struct Frames {
 
 impl Frames {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Frames { file: tempfile::tempfile()?, sizes: Vec::new(), ends: Vec::new() })
+        Ok(Frames { file: scratch::file(CODES)?, sizes: Vec::new(), ends: Vec::new() })
     }
 
     /// Adds a code object.
     pub(super) fn push(&mut self, stored: &[u8]) -> io::Result<()> {
         let start = self.size();
         self.file.seek(io::SeekFrom::Start(start))?;
-        self.file.write_all(stored)?;
+        self.file.write_all(stored).map_err(|error| scratch::copying(CODES, error))?;
         self.sizes.push(stored.len() as u64);
         self.ends.push(start.saturating_add(stored.len() as u64));
         Ok(())

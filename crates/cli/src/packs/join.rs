@@ -23,7 +23,7 @@ use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::stamp::Stamp;
 use crate::style::{self, HEADING};
-use crate::{Outcome, input, report};
+use crate::{Outcome, input, report, scratch};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -157,6 +157,9 @@ fn recipe(host: &Host, packs: &[OpenPack], size: u64) -> Option<(u64, Recipe)> {
     Some((u64::from_le_bytes(*hash), recipe))
 }
 
+/// The contents of the temporary file.
+const CODES: &str = "code objects";
+
 /// Code objects in a temporary file, one after the other.
 struct Spool {
     file: File,
@@ -166,7 +169,7 @@ struct Spool {
 
 impl Spool {
     fn new() -> io::Result<Self> {
-        Ok(Spool { file: tempfile::tempfile()?, end: 0, starts: BTreeMap::new() })
+        Ok(Spool { file: scratch::file(CODES)?, end: 0, starts: BTreeMap::new() })
     }
 
     /// Adds a code object, if it is not there; returns its start and its size.
@@ -184,7 +187,7 @@ impl Spool {
         }
         let code = open.code(entry)?;
         let start = self.end;
-        self.file.write_all(&code)?;
+        self.file.write_all(&code).map_err(|error| scratch::copying(CODES, error))?;
         self.end = self.end.saturating_add(code.len() as u64);
         self.starts.insert(place, (start, code.len() as u64));
         Ok((start, code.len() as u64))

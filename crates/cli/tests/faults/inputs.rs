@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::{Child, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -167,6 +167,54 @@ fn standard_input_that_ends_early_is_an_error() {
         }
         assert_eq!(output.status.code(), Some(1), "{what}");
         is_unchanged(inputs.root(), &before, &what);
+    }
+}
+
+/// Only what is large needs a temporary directory, and one that cannot be used is named, not the input.
+#[test]
+fn an_unusable_temporary_directory_is_named() {
+    let inputs = Inputs::new();
+    large_bundle(&inputs, 1 << 20);
+    fs::write(inputs.path("archive"), fs::read(inputs.path("libbundles.a")).unwrap().repeat(9))
+        .unwrap();
+    fs::write(inputs.path("nothing"), "").unwrap();
+    let run = |words: &[String], name: &str, temporary: &str| {
+        let mut child = inputs
+            .command(words)
+            .env("TMPDIR", temporary)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A tool without a place for its input does not read it.
+        let _ = child.stdin.take().unwrap().write_all(&fs::read(inputs.path(name)).unwrap());
+        let output = child.wait_with_output().unwrap();
+        let _ = fs::remove_file(inputs.path("out"));
+        let _ = fs::remove_dir_all(inputs.path("images"));
+        output
+    };
+    let usable = std::env::temp_dir();
+    for (tool, args) in READERS {
+        let words = words(tool, args, ["-", ""]);
+        let large = if args.contains("type=a") { "archive" } else { "large" };
+        let output = run(&words, large, "/nonexistent");
+        let text = "no temporary file for a copy of the input: '/nonexistent': No such file";
+        refuses(&output, &[text], &format!("{tool} {args}"));
+        let small = if args.contains("type=a") { "libbundles.a" } else { "four" };
+        for small in [small, "nothing"] {
+            let [with, without] = [usable.to_str().unwrap(), "/nonexistent"]
+                .map(|temporary| run(&words, small, temporary));
+            let facts = |output: &Output| (output.status.code(), stderr(output));
+            assert_eq!(facts(&with), facts(&without), "{tool} {args}: {small}");
+        }
+    }
+    for writer in &WRITERS {
+        let mut command = inputs.command(&writer.words(["out", "out2"]));
+        let output = command.env("TMPDIR", "/nonexistent").output().unwrap();
+        if !output.status.success() {
+            refuses(&output, &["no temporary file for ", "'/nonexistent'"], writer.args);
+        }
     }
 }
 

@@ -258,7 +258,10 @@ mod runs {
         for (name, bytes) in [
             ("foo/libfoo.so", &library[..]),
             ("foo-1.0.dist-info/WHEEL", b"Wheel-Version: 1.0\nTag: py3-none-any\n"),
-            ("foo-1.0.dist-info/RECORD", b"foo/libfoo.so,,\nfoo-1.0.dist-info/RECORD,,\n"),
+            (
+                "foo-1.0.dist-info/RECORD",
+                b"foo/libfoo.so,,\nfoo-1.0.dist-info/WHEEL,,\nfoo-1.0.dist-info/RECORD,,\n",
+            ),
         ] {
             out.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
             out.write_all(bytes).unwrap();

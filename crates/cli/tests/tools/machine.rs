@@ -20,6 +20,21 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Errors of temporary files name the directory.
+#[test]
+fn tools_make_temporary_files_in_one_place() {
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    let makes = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        // Unit tests may.
+        text.replace("tempfile::tempfile().unwrap()", "").contains("tempfile::tempfile()")
+    };
+    files.retain(makes);
+    let names: Vec<_> = files.iter().map(|path| path.file_name().unwrap()).collect();
+    assert_eq!(names, ["scratch.rs"]);
+}
+
 #[test]
 fn tests_use_the_one_maker_of_commands() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
