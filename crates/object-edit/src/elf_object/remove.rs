@@ -1,7 +1,8 @@
 //! ELF: removing sections, and laying out what is left as `llvm-objcopy` 22 does.
 //!
 //! The remaining sections move together in their order, string tables are rebuilt, and section indices change
-//! everywhere. In a linked file what belongs to a segment stays where it is.
+//! everywhere. In a linked file what belongs to a segment stays where it is. Bytes that no header accounts for stay,
+//! too: they may hold device code. Padding between sections, which is zero, is computed again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,6 +27,9 @@ use crate::output::{self, Input, Output};
 use crate::relayout::Patches;
 use crate::strings::{Limit, Strings, Table, string_at};
 use crate::tables::{absolute, for_each, in_source};
+
+/// The largest alignment that bytes outside sections keep: HIP's runtime maps bundles by the page.
+const PAGE_BITS: u32 = 12;
 
 /// A section with what it will hold.
 struct Part {
@@ -221,24 +225,34 @@ pub(super) fn remove<H: ElfHeader>(
     renumber(source, &mut parts, &numbers, &object)?;
     rebuild_tables(source, &mut parts, &object)?;
 
+    let mut laid = outside(source, &object, &loaded)?;
+    let after_table = laid.split_off(laid.partition_point(|(at, _)| *at < object.table.start));
+    let movable = parts.iter().enumerate().filter(|(_, part)| part.index != 0 && !part.fixed);
+    laid.extend(movable.map(|(at, part)| (part.fields.offset, Laid::Part(at))));
     // In their old order, after all segments; those without bytes in the file take no place.
+    laid.sort_by_key(|(at, _)| *at);
     let header_len = size_of::<H>() as u64;
-    let mut order =
-        parts.iter_mut().filter(|part| part.index != 0 && !part.fixed).collect::<Vec<_>>();
-    order.sort_by_key(|part| part.fields.offset);
-    let mut end = header_len.max(loaded.end);
-    for part in &mut order {
-        let align = part.fields.align.max(1);
-        end = end.checked_next_multiple_of(align).ok_or_else(|| too_large(u64::MAX))?;
-        part.fields.offset = end;
-        end = end.saturating_add(part.len());
-        if end > limit {
-            return Err(too_large(end).into());
-        }
+    let mut room = Room { end: header_len.max(loaded.end), limit };
+    let mut laid_out = Vec::with_capacity(laid.len());
+    for (old, laid) in laid {
+        laid_out.push(match laid {
+            Laid::Part(at) => {
+                let Some(part) = parts.get_mut(at) else { continue };
+                part.fields.offset = room.take(part.fields.align.max(1), part.len())?;
+                (part.fields.offset, Laid::Part(at))
+            }
+            Laid::Outside(range) => room.take_outside(old, range)?,
+        });
     }
     let word = if H::is_type_64_sized() { 8 } else { 4 };
-    let table_at = end.next_multiple_of(word);
-    let order = order.into_iter().map(|part| part.index).collect::<Vec<_>>();
+    let entry_len = size_of::<H::SectionHeader>() as u64;
+    let table_at = room.take(word, entry_len.saturating_mul(parts.len() as u64))?;
+    let mut after = Vec::with_capacity(after_table.len());
+    for (old, laid) in after_table {
+        if let Laid::Outside(range) = laid {
+            after.push(room.take_outside(old, range)?);
+        }
+    }
 
     let header = new_header(&object, &mut parts, &numbers, table_at)?;
     let mut table = Vec::with_capacity(parts.len());
@@ -260,19 +274,96 @@ pub(super) fn remove<H: ElfHeader>(
     let loaded = patches.apply(splices).ok_or(Problem::SharedBytes { start, end })?;
     let mut splices = output::of_bytes(bytes_of(&header));
     splices.append(&loaded);
-    for index in order {
-        // Sorted by index, as the table was.
-        let Ok(at) = parts.binary_search_by_key(&index, |part| part.index) else { continue };
-        let Some(part) = parts.get(at).filter(|part| part.len() > 0) else { continue };
-        splices.pad_to(part.fields.offset);
-        match &part.contents {
+    push(&mut splices, laid_out, &parts);
+    splices.pad_to(table_at);
+    splices.push_bytes(bytes_of_slice(&table));
+    push(&mut splices, after, &parts);
+    Ok(Some(splices))
+}
+
+/// Something of which the place may change.
+enum Laid {
+    /// A section, by its position among the parts.
+    Part(usize),
+    /// A range of the walked file that no header accounts for.
+    Outside(Range<u64>),
+}
+
+/// The rest of the new file.
+struct Room {
+    end: u64,
+    limit: u64,
+}
+
+impl Room {
+    /// Returns the next place for so many bytes.
+    fn take(&mut self, align: u64, len: u64) -> Result<u64, ObjectProblem> {
+        let too_large = |value| ObjectProblem::TooLarge { format: FORMAT, value, limit: self.limit };
+        let start = self.end.checked_next_multiple_of(align).ok_or_else(|| too_large(u64::MAX))?;
+        let end = start.checked_add(len).ok_or_else(|| too_large(u64::MAX))?;
+        if end > self.limit {
+            return Err(too_large(end));
+        }
+        self.end = end;
+        Ok(start)
+    }
+
+    /// Returns the next place for bytes outside sections, which keep the alignment that they had, up to a page.
+    fn take_outside(
+        &mut self,
+        old: u64,
+        range: Range<u64>,
+    ) -> Result<(u64, Laid), ObjectProblem> {
+        let align = 1 << old.trailing_zeros().min(PAGE_BITS);
+        Ok((self.take(align, range.end - range.start)?, Laid::Outside(range)))
+    }
+}
+
+/// Returns the bytes that neither headers nor sections nor segments account for, from the first one that is not
+/// zero to the next part, each with its offset in the object.
+fn outside<H: ElfHeader>(
+    source: &mut Source<'_>,
+    object: &Object<H>,
+    loaded: &Loaded,
+) -> Result<Vec<(u64, Laid)>, Problem> {
+    let Range { start: base, end: file_end } = object.window;
+    let mut known: Vec<Range<u64>> = object.sections.iter().map(place).collect();
+    known.push(object.table.clone());
+    known.retain(|range| !range.is_empty());
+    known.sort_by_key(|range| range.start);
+    // The end, after which nothing is known.
+    known.push(file_end - base..file_end - base);
+    let mut at = loaded.end.max(size_of::<H>() as u64);
+    let mut outside = Vec::new();
+    for range in known {
+        if at < range.start {
+            let gap = absolute(base, &(at..range.start));
+            let first = source.skip_zeros(&gap)?;
+            if first < gap.end {
+                outside.push((first - base, Laid::Outside(first..gap.end)));
+            }
+        }
+        at = at.max(range.end);
+    }
+    Ok(outside)
+}
+
+/// Adds what was laid out, each in its new place.
+fn push(splices: &mut Output, laid_out: Vec<(u64, Laid)>, parts: &[Part]) {
+    for (start, laid) in laid_out {
+        let contents = match &laid {
+            Laid::Outside(range) => &Contents::Kept(range.clone()),
+            Laid::Part(at) => match parts.get(*at).filter(|part| part.len() > 0) {
+                Some(part) => &part.contents,
+                None => continue,
+            },
+        };
+        splices.pad_to(start);
+        match contents {
             Contents::Kept(range) => splices.push_input(Input::File, range.clone()),
             Contents::New(bytes) => splices.push_bytes(bytes),
         }
     }
-    splices.pad_to(table_at);
-    splices.push_bytes(bytes_of_slice(&table));
-    Ok(Some(splices))
 }
 
 /// Returns the file header. Numbers that do not fit are stored in the null section's header.
