@@ -95,6 +95,24 @@ impl Decompress {
         Ok(data)
     }
 
+    /// Decompresses the first bytes, without verifying them; none unless it is a bundle.
+    pub(crate) fn prefix(&self, input: &mut dyn ReadSeek) -> io::Result<Vec<u8>> {
+        /// Most bundles have their tables in less.
+        const LEN: usize = 64 << 10;
+        /// Zstandard and zlib hardly ever make data longer.
+        const STORED: u64 = 256 << 10;
+        if self.form != Stored::Bundle {
+            return Ok(Vec::new());
+        }
+        input.seek(SeekFrom::Start(self.stored.start))?;
+        let mut stored = Vec::new();
+        let len = STORED.min(self.stored.end - self.stored.start);
+        input.take(len).read_to_end(&mut stored)?;
+        let prefix = ccob::decompress_prefix(&stored, LEN, self.size);
+        let damaged = |error: ccob::Error| self.damaged(error.into());
+        prefix.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, damaged(error)))
+    }
+
     fn damaged(&self, error: Error) -> Problem {
         let location = Location::File(self.stored.start);
         Problem::Damaged { path: self.around(), location, error: Box::new(error) }

@@ -38,7 +38,8 @@ pub enum ErrorKind {
     /// The edit would leave no image in a container, or removes the host's entry of a bundle, which
     /// [`EditOptions::with_allow_empty`](crate::EditOptions::with_allow_empty) and
     /// [`EditOptions::with_remove_host`](crate::EditOptions::with_remove_host) allow; or an entry cannot be added, or a new image
-    /// is for another target than its entry ([`Error::mismatch`]), or the compressed file could not be decompressed again.
+    /// is for another target than its entry ([`Error::mismatch`]), or the compressed file could not be decompressed again,
+    /// or the new file would not hold exactly the expected images.
     Refused,
 }
 
@@ -82,7 +83,7 @@ impl Error {
             | Problem::EntryId { .. }
             | Problem::EmptyEntryId { .. } => ErrorKind::Refused,
             Problem::Image { .. } => ErrorKind::Refused,
-            Problem::NoWayBack { .. } => ErrorKind::Refused,
+            Problem::NoWayBack { .. } | Problem::NotAsExpected { .. } => ErrorKind::Refused,
         }
     }
 
@@ -102,6 +103,7 @@ impl Error {
             | Problem::ThinArchive { path }
             | Problem::CannotAdd { path }
             | Problem::CannotMoveOut { path, .. }
+            | Problem::NotAsExpected { path, .. }
             | Problem::Within { path, .. } => path,
             _ => &[],
         }
@@ -187,6 +189,13 @@ pub(crate) enum Problem {
     },
     NoWayBack {
         why: Box<Problem>,
+    },
+    /// The new file, read before it is written, lacks an image, or has one too many.
+    NotAsExpected {
+        path: Vec<PathStep>,
+        /// Of the image, without control characters.
+        name: String,
+        what: &'static str,
     },
     NoSuchImage {
         index: usize,
@@ -310,6 +319,9 @@ impl fmt::Display for Problem {
             Self::NothingLeft { path } => write!(f, "{}no image would be left", Prefix(path)),
             Self::NoWayBack { why } => {
                 write!(f, "the compressed file could not be decompressed: {why}")
+            }
+            Self::NotAsExpected { path, name, what } => {
+                write!(f, "{}self-check failed: image {name} {what}", Prefix(path))
             }
             Self::NoSuchImage { index, available } => {
                 write!(f, "no image {index}: the file has {available}")

@@ -32,12 +32,48 @@ pub(crate) struct Sources<'a> {
     derived: &'a [Decompress],
     /// The contents that were decompressed last.
     last: Option<(usize, Vec<u8>)>,
+    /// `true` if no more than the first bytes are decompressed where these are enough. They are not verified.
+    takes_prefixes: bool,
+    /// The first of those bytes that were decompressed last.
+    prefix: Option<(usize, Vec<u8>)>,
 }
 
 impl<'a> Sources<'a> {
     pub(crate) fn new(images: &'a [NewImage], derived: &'a [Decompress]) -> Self {
-        Sources { images, derived, last: None }
+        Sources { images, derived, last: None, takes_prefixes: false, prefix: None }
     }
+
+    /// Decompresses no more than the first bytes where these are enough.
+    pub(crate) fn with_prefixes(self) -> Self {
+        Sources { takes_prefixes: true, ..self }
+    }
+
+    /// Returns the first bytes of what a compressed bundle holds, if that is what is asked for.
+    fn prefix(
+        &mut self,
+        file: &mut dyn ReadSeek,
+        number: usize,
+        end: u64,
+    ) -> io::Result<Option<&[u8]>> {
+        let bundle = self.derived.get(number).filter(|_| self.takes_prefixes);
+        let Some(bundle) = bundle else { return Ok(None) };
+        if self.prefix.as_ref().is_none_or(|(last, _)| *last != number) {
+            self.prefix = Some((number, bundle.prefix(file)?));
+        }
+        let prefix = self.prefix.as_ref().map_or(&[][..], |(_, prefix)| prefix);
+        Ok((prefix.len() as u64 >= end.min(bundle.size)).then_some(prefix))
+    }
+}
+
+/// Copies the bytes from `offset` on, and returns their number.
+fn copy_from(data: &[u8], offset: u64, buf: &mut [u8]) -> usize {
+    let from = usize::try_from(offset).ok().and_then(|from| data.get(from..));
+    let from = from.unwrap_or_default();
+    let n = from.len().min(buf.len());
+    if let (Some(to), Some(from)) = (buf.get_mut(..n), from.get(..n)) {
+        to.copy_from_slice(from);
+    }
+    n
 }
 
 impl NewInputs for Sources<'_> {
@@ -59,6 +95,10 @@ impl NewInputs for Sources<'_> {
                 image.read(buf)
             }
             Input::Derived(number) => {
+                let end = offset.saturating_add(buf.len() as u64);
+                if let Some(prefix) = self.prefix(file, number, end)? {
+                    return Ok(copy_from(prefix, offset, buf));
+                }
                 // Only one is held at a time.
                 let last = self.last.take().filter(|(last, _)| *last == number);
                 let data = match last {
@@ -66,13 +106,7 @@ impl NewInputs for Sources<'_> {
                     None => self.derived.get(number).ok_or(io::ErrorKind::NotFound)?.read(file)?,
                 };
                 let (_, data) = self.last.insert((number, data));
-                let from = usize::try_from(offset).ok().and_then(|from| data.get(from..));
-                let from = from.unwrap_or_default();
-                let n = from.len().min(buf.len());
-                if let (Some(to), Some(from)) = (buf.get_mut(..n), from.get(..n)) {
-                    to.copy_from_slice(from);
-                }
-                Ok(n)
+                Ok(copy_from(data, offset, buf))
             }
         }
     }

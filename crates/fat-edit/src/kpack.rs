@@ -5,13 +5,16 @@ use std::ops::Range;
 
 use ::kpack::{Blobs, Entry, NewKpack, Toc, toc_range};
 use byte_parts::{Part, Source};
+use fat_object::ImageInfo;
 use object_edit::{Output, copy_of};
 use target_id::Target;
 
+use crate::check::{self, Expected};
 use crate::edit::{BundleEdit, Edit, ImageEdit};
 use crate::error::Problem;
 use crate::plan::{Change, ContainerChange, EditPlan, ImageChange};
 use crate::survey::EditableFile;
+use crate::wishes::Wish;
 
 /// Plans the edit of a kernel pack.
 pub(super) fn plan(
@@ -47,7 +50,7 @@ pub(super) fn plan(
         true => copy_of(&(0..contents.size)),
         false => lay_out(&new, &numbers, &blobs)?,
     };
-    Ok(EditPlan {
+    let plan = EditPlan {
         parts,
         derived: Vec::new(),
         new_images: Vec::new(),
@@ -55,7 +58,10 @@ pub(super) fn plan(
         containers: containers(contents, &is_gone),
         images: images(contents, &is_gone),
         notes: Vec::new(),
-    })
+    };
+    let wish = |image: &ImageInfo| if is_gone(image.index()) { Wish::Remove } else { Wish::Keep };
+    check::check(contents, source, &plan, Expected::new(contents, wish))?;
+    Ok(plan)
 }
 
 fn tables(source: &mut Source<'_>) -> Result<(Toc, Blobs), Problem> {

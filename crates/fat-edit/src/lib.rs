@@ -78,6 +78,10 @@
 //! [`EditableContainer::uneditable`] tells so before an edit; with [`EditOptions::with_allow_uneditable`] they are
 //! skipped, [`EditNote::Uneditable`] lists them, and the rest is edited.
 //!
+//! Every plan is checked: the new file, read before it is written, holds the images that are to be in it and no others.
+//! They are compared by hash where they are not copied from the old file. Otherwise the plan fails
+//! ([`ErrorKind::Refused`]).
+//!
 //! Damage that a walk finds is a [`fat_object::Error`] in the [`Error`], and a limit of a host file an
 //! [`object_edit::Error`].
 //!
@@ -94,6 +98,7 @@ struct Readme;
 
 mod binary;
 mod bundle;
+mod check;
 mod compress;
 mod compressed_binary;
 mod container;

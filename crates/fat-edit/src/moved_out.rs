@@ -1,17 +1,20 @@
 //! Device code of HIP that moves out of a linked file, to archives beside it, and in again.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 
 use byte_parts::{ReadSeek, Source};
-use fat_object::{ContainerKind, FileFormat, ImageInfo, Location, PathStep};
+use fat_object::{ContainerKind, FileFormat, ImageInfo, Location, Options, PathStep};
 use object_edit::{Edited, Format, Output};
 
+use crate::check::{self, Expected};
 use crate::dispatch::Host;
 use crate::edit::{EditOptions, NewImage};
 use crate::error::{Error, Problem};
 use crate::inputs::Sources;
 use crate::plan::{EditNote, EditPlan};
-use crate::survey::{EditableContainer, EditableFile};
+use crate::survey::{EditableContainer, EditableFile, survey_any};
+use crate::wishes::Wish;
 
 /// The sections of HIP's device code in linked files.
 const SECTIONS: [&str; 2] = [".hip_fatbin", ".hip_fat"];
@@ -111,12 +114,18 @@ impl EditableFile {
         marker: &[u8],
         options: &EditOptions,
     ) -> Result<EditPlan, Error> {
-        self.wrappers(&mut input)?;
+        let wrappers: BTreeSet<usize> = self.wrappers(&mut input)?.into_iter().collect();
         let mut source = Source::new(&mut input).map_err(Problem::from)?;
         let (format, window) = (linked(&mut source)?, 0..source.len());
         let edited =
             object_edit::move_out(&mut source, &window, format, marker, host_options(options));
-        Ok(planned(edited.map_err(Problem::from)?, window.end, Vec::new()))
+        let plan = planned(edited.map_err(Problem::from)?, window.end, Vec::new());
+        let wish = |image: &ImageInfo| match self.containers_of.get(image.index()) {
+            Some(container) if wrappers.contains(container) => Wish::Remove,
+            _ => Wish::Keep,
+        };
+        check::check(self, &mut source, &plan, Expected::new(self, wish))?;
+        Ok(plan)
     }
 }
 
@@ -138,6 +147,9 @@ pub fn move_in<R: Read + Seek>(
 ) -> Result<EditPlan, Error> {
     let mut source = Source::new(&mut input).map_err(Problem::from)?;
     let (format, window) = (linked(&mut source)?, 0..source.len());
+    let old = survey_any(source.reader(), &Options::default(), true)?;
+    let mut expected = Expected::new(&old, |_| Wish::Keep);
+    expected.add_contents(&contents, &images, &mut source)?;
     let mut sources = Sources::new(&images, &[]);
     let options = host_options(options);
     let edited = object_edit::move_in(
@@ -149,7 +161,9 @@ pub fn move_in<R: Read + Seek>(
         options,
         &mut sources,
     );
-    Ok(planned(edited.map_err(Problem::from)?, window.end, images))
+    let plan = planned(edited.map_err(Problem::from)?, window.end, images);
+    check::check(&old, &mut source, &plan, expected)?;
+    Ok(plan)
 }
 
 /// Returns whether a container lies in a section of device code that a loader finds by wrappers.

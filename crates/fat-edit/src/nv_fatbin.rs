@@ -1,5 +1,6 @@
 //! NVIDIA fatbinaries, laid out again from the entries they keep and get.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bundle_format::EntryId;
@@ -11,6 +12,7 @@ use nv_fatbin::{
 };
 use object_edit::{Input, Output, copy_of};
 
+use crate::SNIFF_LEN;
 use crate::compress::CompressOptions;
 use crate::rebuild::{RebuildError, malformed};
 use crate::wishes::{NewImages, Wish, Wishes};
@@ -340,6 +342,14 @@ fn new_entry(
         }
         _ => NewEntry::new(kind, architecture, code),
     })
+}
+
+/// Returns new code as a fatbinary stores it, without padding.
+pub(super) fn as_stored(code: &[u8]) -> Cow<'_, [u8]> {
+    let format = FileFormat::sniff(code.get(..SNIFF_LEN).unwrap_or(code));
+    let any = Architecture::of_ptx(code).filter(|_| format == FileFormat::Ptx);
+    let entry = any.and_then(|any| NewEntry::ptx(any, code).ok());
+    entry.map_or(Cow::Borrowed(code), |entry| entry.code)
 }
 
 /// Returns the bytes of an entry.

@@ -12,6 +12,7 @@ use fat_object::{
 use object_edit::Output;
 use target_id::Target;
 
+use crate::check::Expected;
 use crate::container::Step;
 use crate::decompress::Decompress;
 use crate::edit::{BundleEdit, Edit, ImageEdit};
@@ -20,7 +21,7 @@ use crate::plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
 use crate::readers::Treatment;
 use crate::survey::{EditableContainer, EditableFile, Node};
 use crate::wishes::{Incoming, NewImages, Wish, Wishes};
-use crate::{compress, dispatch, kpack, restore};
+use crate::{check, compress, dispatch, kpack, restore};
 
 pub(super) fn plan(
     contents: &EditableFile,
@@ -54,8 +55,9 @@ pub(super) fn plan(
     planner.check_done()?;
     planner.note_offload_binaries();
     let images = planner.image_changes();
+    let expected = planner.expected();
     let Planner { changes, notes, derived, .. } = planner;
-    Ok(EditPlan {
+    let plan = EditPlan {
         parts: splices,
         derived,
         new_images: edit.new_images.clone(),
@@ -63,7 +65,12 @@ pub(super) fn plan(
         containers: changes,
         images,
         notes,
-    })
+    };
+    // The way back from a compressed file is compared with what is expected of it.
+    if !edit.unlimited {
+        check::check(contents, &mut source, &plan, expected)?;
+    }
+    Ok(plan)
 }
 
 impl EditableFile {
@@ -457,24 +464,41 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Returns the images that the new file has to hold.
+    fn expected(&self) -> Expected {
+        let mut expected = Expected::new(self.contents, |image| self.wish(image));
+        for (&index, wishes) in &self.wishes {
+            let Some(container) = self.contents.containers.get(index) else { continue };
+            for (_, new) in &wishes.added {
+                expected.add(container.kind, new.number, new.size);
+            }
+        }
+        expected
+    }
+
+    /// Returns the wish for an image.
+    fn wish(&self, image: &ImageInfo) -> Wish {
+        let container = self.contents.container_of(image.index());
+        let wish = container.and_then(|container| {
+            let place = image.index().checked_sub(container.images.start)?;
+            self.wishes.get(&container.index)?.entries.get(place)
+        });
+        wish.copied().unwrap_or(Wish::Keep)
+    }
+
     /// Returns the change of each image; added ones are last.
     fn image_changes(&self) -> Vec<ImageChange> {
         let old = self.contents.images.iter().zip(&self.contents.containers_of);
-        let old = old.map(|(image, &container)| {
-            let first = self.contents.containers.get(container).map_or(0, |c| c.images.start);
-            let wishes = self.wishes.get(&container);
-            let wish = wishes.and_then(|w| w.entries.get(image.index().saturating_sub(first)));
-            ImageChange {
-                index: Some(image.index()),
-                container,
-                target: image.target().clone(),
-                size_before: image.size(),
-                size_after: match wish {
-                    None | Some(Wish::Keep) => Some(image.size()),
-                    Some(Wish::Remove) => None,
-                    Some(Wish::Replace(new)) => Some(new.size),
-                },
-            }
+        let old = old.map(|(image, &container)| ImageChange {
+            index: Some(image.index()),
+            container,
+            target: image.target().clone(),
+            size_before: image.size(),
+            size_after: match self.wish(image) {
+                Wish::Keep => Some(image.size()),
+                Wish::Remove => None,
+                Wish::Replace(new) => Some(new.size),
+            },
         });
         let added = self.wishes.iter().flat_map(|(&container, wishes)| {
             wishes.added.iter().map(move |(id, new)| ImageChange {

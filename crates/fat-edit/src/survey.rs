@@ -1,13 +1,16 @@
 //! The editable contents of a file: one walk, kept as a tree.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Seek};
 use std::ops::Range;
 
+use byte_parts::ReadSeek;
 use fat_object::{
     Compression, Container, ContainerKind, Enter, ErrorKind, FileFormat, Finding, Image, ImageInfo,
     Location, Options, PathStep, Severity, Visitor, walk,
 };
 
+use crate::check;
 use crate::compress::CompressOptions;
 use crate::error::{Error, Problem};
 use crate::readers::{OffloadBinaryForm, Treatment};
@@ -31,6 +34,12 @@ pub struct EditableFile {
     pub(crate) max_decompressed: u64,
     /// `true` if containers were looked for in any byte of host files.
     pub(crate) scanned: bool,
+    /// `true` if compressed bundles were opened.
+    pub(crate) is_open: bool,
+    /// Hashes of the images that lie in the file in another form, by index.
+    pub(crate) hashes: BTreeMap<usize, u64>,
+    /// The options of the survey.
+    pub(crate) options: Options,
 }
 
 impl EditableFile {
@@ -73,6 +82,14 @@ impl EditableFile {
     #[must_use]
     pub fn container_of(&self, image: usize) -> Option<&EditableContainer> {
         self.containers.get(*self.containers_of.get(image)?)
+    }
+
+    /// Returns whether only a scan of the whole file has found some of the containers.
+    pub(crate) fn has_scanned(&self) -> bool {
+        fn is_scanned(node: &Node) -> bool {
+            node.segment.is_found_by_scan() || node.children.iter().any(is_scanned)
+        }
+        self.root.iter().any(is_scanned)
     }
 }
 
@@ -196,9 +213,9 @@ impl Node {
 /// ```
 ///
 /// It costs a [walk](fat_object::walk()), and memory as a [listing](fat_object::list()) does, and for each
-/// container. Returns whether images are [entered](Options::with_enter_images) is not asked: they are edited as a
-/// whole, and entered to see what is wrong in them; nor whether [tables only](Options::with_tables_only) are to be
-/// read.
+/// container. The options [`with_enter_images`](Options::with_enter_images) and
+/// [`with_tables_only`](Options::with_tables_only) have no effect: images are always entered to find faults in them, and
+/// edited as a whole.
 ///
 /// # Errors
 ///
@@ -226,16 +243,26 @@ pub(crate) fn survey_with<R: Read + Seek>(
     options: &Options,
     is_closed: bool,
 ) -> Result<EditableFile, Problem> {
+    let contents = survey_any(&mut input, options, is_closed)?;
+    if contents.containers.is_empty() && matches!(contents.format, FileFormat::Elf { .. }) {
+        object_edit::explain_nothing(&mut input)?;
+    }
+    Ok(contents)
+}
+
+/// Surveys a file that may hold nothing.
+pub(crate) fn survey_any(
+    input: &mut dyn ReadSeek,
+    options: &Options,
+    is_closed: bool,
+) -> Result<EditableFile, Problem> {
     let mut surveyor = Surveyor { is_closed, ..Surveyor::default() };
     let walked = options.clone().with_enter_images(true).with_whole_sections(true);
-    let summary = walk(&mut input, &walked.with_tables_only(is_closed), &mut surveyor);
+    let summary = walk(&mut *input, &walked.with_tables_only(is_closed), &mut surveyor);
     if let Some(damage) = surveyor.damage {
         return Err(damage);
     }
     let summary = summary?;
-    if surveyor.containers.is_empty() && matches!(summary.format, FileFormat::Elf { .. }) {
-        object_edit::explain_nothing(&mut input)?;
-    }
     let mut contents = EditableFile {
         size: summary.size,
         format: summary.format,
@@ -247,9 +274,12 @@ pub(crate) fn survey_with<R: Read + Seek>(
         verified: !is_closed && options.verify_hash(),
         max_decompressed: options.max_decompressed(),
         scanned: options.scan(),
+        is_open: !is_closed,
+        hashes: surveyor.hashes,
+        options: options.clone(),
     };
     pad(&mut contents.root, contents.size);
-    contents.find_uneditable(&mut input)?;
+    contents.find_uneditable(input)?;
     Ok(contents)
 }
 
@@ -277,6 +307,7 @@ struct Surveyor {
     images: Vec<ImageInfo>,
     containers: Vec<EditableContainer>,
     containers_of: Vec<usize>,
+    hashes: BTreeMap<usize, u64>,
     root: Vec<Node>,
     /// The nodes entered and not left, and what is known of them as containers of images.
     open: Vec<(Node, EditableContainer)>,
@@ -423,6 +454,9 @@ impl Visitor for Surveyor {
             if container.kind == ContainerKind::File {
                 container.size = image.size();
             }
+        }
+        if !self.is_closed && !matches!(image.location(), Location::File(_)) {
+            self.hashes.insert(index, check::hash(image)?);
         }
         self.images.push(image.info().clone().with_index(index));
         self.containers_of.push(container);

@@ -298,7 +298,8 @@ struct Room {
 impl Room {
     /// Returns the next place for so many bytes.
     fn take(&mut self, align: u64, len: u64) -> Result<u64, ObjectProblem> {
-        let too_large = |value| ObjectProblem::TooLarge { format: FORMAT, value, limit: self.limit };
+        let too_large =
+            |value| ObjectProblem::TooLarge { format: FORMAT, value, limit: self.limit };
         let start = self.end.checked_next_multiple_of(align).ok_or_else(|| too_large(u64::MAX))?;
         let end = start.checked_add(len).ok_or_else(|| too_large(u64::MAX))?;
         if end > self.limit {
@@ -309,11 +310,7 @@ impl Room {
     }
 
     /// Returns the next place for bytes outside sections, which keep the alignment that they had, up to a page.
-    fn take_outside(
-        &mut self,
-        old: u64,
-        range: Range<u64>,
-    ) -> Result<(u64, Laid), ObjectProblem> {
+    fn take_outside(&mut self, old: u64, range: Range<u64>) -> Result<(u64, Laid), ObjectProblem> {
         let align = 1 << old.trailing_zeros().min(PAGE_BITS);
         Ok((self.take(align, range.end - range.start)?, Laid::Outside(range)))
     }

@@ -1,0 +1,506 @@
+//! The check of every edit: the new file, read before it is written, holds the images that are to be in it, and no
+//! others.
+//!
+//! A container or an image that is a copied range of the edited file is known by that range, and a new image by its
+//! number: their bytes are not read. All others are compared by hash.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher as _;
+use std::io::{self, Read as _, SeekFrom};
+use std::ops::Range;
+
+use byte_parts::{Part, Source};
+use fat_object::{
+    Container, ContainerKind, Enter, Finding, Image, ImageInfo, Location, Options, PathStep,
+    Visitor, walk,
+};
+use object_edit::{Input, Output, copy_of, reader};
+use twox_hash::XxHash3_64;
+
+use crate::decompress::{Decompress, Stored};
+use crate::edit::NewImage;
+use crate::error::Problem;
+use crate::inputs::Sources;
+use crate::nv_fatbin;
+use crate::plan::EditPlan;
+use crate::survey::EditableFile;
+use crate::wishes::Wish;
+use crate::write::refused;
+
+/// The range of a container in the edited file: its start and its end.
+type Place = (u64, u64);
+
+/// The bytes of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Content {
+    /// This range of the edited file.
+    Old(u64, u64),
+    /// This range of the new image with this number.
+    New(usize, u64, u64),
+    /// Bytes with this hash.
+    Hash(u64),
+}
+
+/// An image that is not empty.
+#[derive(Clone, Debug)]
+struct Known {
+    path: Vec<PathStep>,
+    /// Bundle entry ID, or target.
+    name: String,
+    /// Bytes; 0 in a fatbinary, which pads its images.
+    size: u64,
+    content: Content,
+}
+
+impl Known {
+    fn of(image: &ImageInfo, content: Content) -> Self {
+        let name = image.id().map_or_else(|| image.target().to_string(), str::to_owned);
+        Known { path: image.path().to_vec(), name, size: size(image), content }
+    }
+
+    fn key(&self) -> (String, u64, Content) {
+        (self.name.clone(), self.size, self.content)
+    }
+
+    /// Returns the key of a new image, whose container may name its target in another way.
+    fn nameless_key(&self) -> (u64, Content) {
+        (self.size, self.content)
+    }
+}
+
+fn size(image: &ImageInfo) -> u64 {
+    if is_padded(image.container()) { 0 } else { image.size() }
+}
+
+fn is_padded(container: ContainerKind) -> bool {
+    matches!(container, ContainerKind::NvFatbin | ContainerKind::Concatenated)
+}
+
+/// A container of the edited file, as it is expected in the new one.
+struct Old {
+    place: Place,
+    /// `true` if nothing in it changes.
+    stays: bool,
+    /// `true` if the survey did not open it.
+    is_closed: bool,
+    /// Images that stay.
+    images: Vec<Known>,
+}
+
+/// The images that a new file has to hold.
+pub(crate) struct Expected {
+    old: Vec<Old>,
+    new: Vec<Known>,
+}
+
+impl Expected {
+    /// Expects all images of a surveyed file with these wishes.
+    pub(crate) fn new(contents: &EditableFile, wish: impl Fn(&ImageInfo) -> Wish) -> Self {
+        let mut expected = Expected { old: Vec::new(), new: Vec::new() };
+        let whole = copy_of(&(0..contents.size));
+        for container in &contents.containers {
+            let start = container.location.offset();
+            let mut old = Old {
+                place: (start, start.saturating_add(container.size)),
+                stays: matches!(container.location, Location::File(_)),
+                is_closed: container.compression.is_some() && !contents.is_open,
+                images: Vec::new(),
+            };
+            for image in contents.images.get(container.images.clone()).unwrap_or_default() {
+                let wish = wish(image);
+                old.stays &= wish == Wish::Keep;
+                match wish {
+                    Wish::Remove => {}
+                    Wish::Keep if image.size() == 0 || old.is_closed => {}
+                    Wish::Keep => {
+                        let hash = contents.hashes.get(&image.index()).copied();
+                        let content = copied(&whole, image).or(hash.map(Content::Hash));
+                        old.images.extend(content.map(|content| Known::of(image, content)));
+                    }
+                    Wish::Replace(new) => expected.add(container.kind, new.number, new.size),
+                }
+            }
+            expected.old.push(old);
+        }
+        expected
+    }
+
+    /// Expects a new image in a container of this kind.
+    pub(crate) fn add(&mut self, container: ContainerKind, number: usize, size: u64) {
+        if size > 0 {
+            self.new.push(Known {
+                path: Vec::new(),
+                name: format!("new image {number}"),
+                size: if is_padded(container) { 0 } else { size },
+                content: Content::New(number, 0, size),
+            });
+        }
+    }
+
+    /// Expects the images of these bytes, made of new images.
+    pub(crate) fn add_contents(
+        &mut self,
+        contents: &Output,
+        images: &[NewImage],
+        source: &mut Source<'_>,
+    ) -> Result<(), Problem> {
+        let file = File { parts: contents, derived: &[], images };
+        self.new
+            .extend(file.find(source, Gather::new(&file), &options(&Options::default()))?.images);
+        Ok(())
+    }
+}
+
+/// Checks that a planned file holds the expected images, and no others.
+pub(crate) fn check(
+    contents: &EditableFile,
+    source: &mut Source<'_>,
+    plan: &EditPlan,
+    expected: Expected,
+) -> Result<(), Problem> {
+    if plan.is_unchanged() {
+        return Ok(());
+    }
+    let checked = check_changed(contents, source, plan, expected);
+    let is_damaged = |bundle: &Decompress| bundle.read(source.reader()).is_err();
+    if checked.is_err() && plan.derived.iter().any(is_damaged) {
+        // It is decompressed only when the new file is written, which fails and says why.
+        return Ok(());
+    }
+    checked
+}
+
+fn check_changed(
+    contents: &EditableFile,
+    source: &mut Source<'_>,
+    plan: &EditPlan,
+    expected: Expected,
+) -> Result<(), Problem> {
+    // What no scan found before is not there afterwards: a scan reads the whole file.
+    let options = options(&contents.options).with_scan(contents.has_scanned());
+    let file = File { parts: &plan.parts, derived: &plan.derived, images: &plan.new_images };
+    let whole: BTreeSet<Place> =
+        expected.old.iter().filter(|old| old.stays).map(|old| old.place).collect();
+    let found = file.find(source, Gather { whole: &whole, ..Gather::new(&file) }, &options)?;
+    let mut kept: BTreeMap<Place, usize> = BTreeMap::new();
+    found.whole.iter().for_each(|place| *kept.entry(*place).or_default() += 1);
+    let (mut missing, mut closed) = (Vec::new(), BTreeSet::new());
+    for old in expected.old {
+        match kept.get_mut(&old.place).filter(|left| old.stays && **left > 0) {
+            Some(left) => *left -= 1,
+            None if old.is_closed => {
+                closed.insert(old.place);
+            }
+            None => missing.extend(old.images),
+        }
+    }
+    let mut surplus = found.images;
+    cancel(&mut missing, &mut surplus, Known::key);
+    let mut missing_new = expected.new;
+    cancel(&mut missing_new, &mut surplus, Known::nameless_key);
+
+    if !(missing.is_empty() && missing_new.is_empty() && surplus.is_empty() && closed.is_empty()) {
+        hash_old(contents, source, &mut missing, &closed)?;
+        missing_new.iter_mut().try_for_each(|image| hash_new(image, &plan.new_images))?;
+        let wanted = copies(&surplus);
+        if !wanted.is_empty() {
+            let gather = Gather { whole: &whole, hashed: &wanted, ..Gather::new(&file) };
+            hashed(&mut surplus, &file.find(source, gather, &options)?.hashes);
+        }
+        cancel(&mut missing, &mut surplus, Known::key);
+        cancel(&mut missing_new, &mut surplus, Known::nameless_key);
+    }
+    let lost = missing.into_iter().chain(missing_new).next();
+    match (lost, surplus.into_iter().next()) {
+        (Some(image), _) => Err(image.wrong("would be lost")),
+        (None, Some(image)) => Err(image.wrong("would be there, which is not expected")),
+        (None, None) => Ok(()),
+    }
+}
+
+impl Known {
+    fn wrong(self, what: &'static str) -> Problem {
+        let (path, name) = (self.path, self.name.escape_debug().to_string());
+        Problem::NotAsExpected { path, name, what }
+    }
+}
+
+/// Removes pairs with the same key.
+fn cancel<K: Ord>(missing: &mut Vec<Known>, surplus: &mut Vec<Known>, key: impl Fn(&Known) -> K) {
+    let mut there: BTreeMap<K, usize> = BTreeMap::new();
+    surplus.iter().for_each(|image| *there.entry(key(image)).or_default() += 1);
+    let mut paired: BTreeMap<K, usize> = BTreeMap::new();
+    let take = |from: &mut BTreeMap<K, usize>, image: &Known| {
+        from.get_mut(&key(image)).filter(|left| **left > 0).map(|left| *left -= 1).is_some()
+    };
+    missing.retain(|image| {
+        let is_there = take(&mut there, image);
+        if is_there {
+            *paired.entry(key(image)).or_default() += 1;
+        }
+        !is_there
+    });
+    surplus.retain(|image| !take(&mut paired, image));
+}
+
+/// Returns the contents that have no hash yet.
+fn copies(images: &[Known]) -> BTreeSet<Content> {
+    let contents = images.iter().map(|image| image.content);
+    contents.filter(|content| !matches!(content, Content::Hash(_))).collect()
+}
+
+/// Puts hashes in the place of copied ranges.
+fn hashed(images: &mut [Known], hashes: &BTreeMap<Content, u64>) {
+    for image in images {
+        image.content =
+            hashes.get(&image.content).map_or(image.content, |hash| Content::Hash(*hash));
+    }
+}
+
+/// Hashes images of the edited file, and adds those of containers that the survey did not open.
+fn hash_old(
+    contents: &EditableFile,
+    source: &mut Source<'_>,
+    missing: &mut Vec<Known>,
+    closed: &BTreeSet<Place>,
+) -> Result<(), Problem> {
+    let wanted = copies(missing);
+    if wanted.is_empty() && closed.is_empty() {
+        return Ok(());
+    }
+    let parts = copy_of(&(0..contents.size));
+    let file = File { parts: &parts, derived: &[], images: &[] };
+    let gather = Gather { hashed: &wanted, opened: Some(closed), ..Gather::new(&file) };
+    let options = options(&contents.options).with_scan(contents.has_scanned());
+    let found = file.find(source, gather, &options)?;
+    hashed(missing, &found.hashes);
+    // Only what was opened is not a copy of the file.
+    missing
+        .extend(found.images.into_iter().filter(|image| matches!(image.content, Content::Hash(_))));
+    Ok(())
+}
+
+fn hash_new(image: &mut Known, images: &[NewImage]) -> Result<(), Problem> {
+    let Content::New(number, start, end) = image.content else { return Ok(()) };
+    let available = images.len();
+    let new = images.get(number).ok_or(Problem::NoSuchNewImage { number, available })?;
+    let mut new = new.reader();
+    new.seek(SeekFrom::Start(start))?;
+    let (mut left, mut hash) = ((&mut *new).take(end - start), Hash::default());
+    if image.size == 0 {
+        let mut code = Vec::new();
+        left.read_to_end(&mut code)?;
+        hash.add(&nv_fatbin::as_stored(&code));
+    } else {
+        io::copy(&mut left, &mut hash)?;
+    }
+    image.content = Content::Hash(hash.hasher.finish());
+    Ok(())
+}
+
+/// Returns the options of walks over files of which the survey has seen the contents, within its limits.
+fn options(of_survey: &Options) -> Options {
+    let options = of_survey.clone().with_enter_images(false).with_whole_sections(true);
+    options.with_max_decompressed(u64::MAX).with_max_expansion(u64::MAX).with_verify_hash(false)
+}
+
+/// A file that is not written yet.
+struct File<'a> {
+    parts: &'a Output,
+    derived: &'a [Decompress],
+    images: &'a [NewImage],
+}
+
+impl File<'_> {
+    fn find(
+        &self,
+        source: &mut Source<'_>,
+        mut gather: Gather<'_>,
+        options: &Options,
+    ) -> Result<Found, Problem> {
+        let mut inputs = Sources::new(self.images, self.derived).with_prefixes();
+        walk(reader(self.parts, source.reader(), &mut inputs), options, &mut gather)
+            .map_err(refused)?;
+        Ok(gather.found)
+    }
+
+    /// Returns the one of these places of the edited file that the container is a copy of, or is decompressed from.
+    fn origin(&self, container: &Container, places: &BTreeSet<Place>) -> Option<Place> {
+        let Location::File(start) = container.location() else { return None };
+        match origin(self.parts, start..start.saturating_add(container.size()))? {
+            (Input::File, range) => places.get(&(range.start, range.end)).copied(),
+            (Input::Derived(number), range) => {
+                let derived = self.derived.get(number)?;
+                let is_whole = derived.form != Stored::FatbinEntry && range == (0..derived.size);
+                // With or without the padding after it.
+                let Range { start, end } = derived.stored;
+                places.range((start, 0)..=(start, end)).next_back().copied().filter(|_| is_whole)
+            }
+            (Input::New(_), _) => None,
+        }
+    }
+}
+
+/// Returns the range of an input that these bytes of the file are a copy of.
+fn origin(parts: &Output, range: Range<u64>) -> Option<(Input, Range<u64>)> {
+    let (start, part) = parts.at(range.start)?;
+    let Part::Input(&input, whole) = part else { return None };
+    let from = whole.start + (range.start - start);
+    let to = from.checked_add(range.end - range.start)?;
+    (to <= whole.end).then_some((input, from..to))
+}
+
+/// Returns the contents of an image that is a copied range.
+fn copied(parts: &Output, image: &ImageInfo) -> Option<Content> {
+    let Location::File(start) = image.location() else { return None };
+    match origin(parts, start..start.checked_add(image.stored_size()?)?)? {
+        (Input::File, range) => Some(Content::Old(range.start, range.end)),
+        (Input::New(number), range) => Some(Content::New(number, range.start, range.end)),
+        (Input::Derived(_), _) => None,
+    }
+}
+
+/// Result of a walk.
+#[derive(Default)]
+struct Found {
+    /// Containers that are copied as a whole, by their places in the edited file.
+    whole: Vec<Place>,
+    /// All other images.
+    images: Vec<Known>,
+    /// Hashes of copied images that were asked for.
+    hashes: BTreeMap<Content, u64>,
+}
+
+/// Finds images.
+struct Gather<'a> {
+    file: &'a File<'a>,
+    /// Containers of the edited file that are not looked into where they are copied.
+    whole: &'a BTreeSet<Place>,
+    /// The compressed containers to be opened, if not all are.
+    opened: Option<&'a BTreeSet<Place>>,
+    /// Images that are hashed although they are copied.
+    hashed: &'a BTreeSet<Content>,
+    /// Containers entered and not left, from one that is copied as a whole inwards.
+    inside: usize,
+    found: Found,
+}
+
+impl<'a> Gather<'a> {
+    /// Opens all containers, and hashes images only where it must.
+    fn new(file: &'a File<'a>) -> Self {
+        const NONE: &BTreeSet<Place> = &BTreeSet::new();
+        const NOTHING: &BTreeSet<Content> = &BTreeSet::new();
+        let found = Found::default();
+        Gather { file, whole: NONE, opened: None, hashed: NOTHING, inside: 0, found }
+    }
+
+    /// Returns the place of a container that is copied and need not be looked into.
+    fn whole(&self, container: &Container) -> Option<Place> {
+        self.file.origin(container, self.whole)
+    }
+}
+
+impl Visitor for Gather<'_> {
+    fn opens(&mut self, container: &Container) -> Enter {
+        let is_closed = |opened: &BTreeSet<Place>| {
+            let Location::File(start) = container.location() else { return false };
+            let known = opened.range((start, 0)..).next();
+            container.compression().is_some() && known.is_none_or(|known| known.0 != start)
+        };
+        match self.whole(container).is_some() || self.opened.is_some_and(is_closed) {
+            true => Enter::Skip,
+            false => Enter::Open,
+        }
+    }
+
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        if self.inside > 0 {
+            self.inside += 1;
+        } else if let Some(place) = self.whole(container) {
+            self.found.whole.push(place);
+            self.inside = 1;
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.inside = self.inside.saturating_sub(1);
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        if self.inside > 0 || image.size() == 0 {
+            return Ok(());
+        }
+        let copied = copied(self.file.parts, image);
+        let content = match copied {
+            Some(content) => {
+                if self.hashed.contains(&content) && !self.found.hashes.contains_key(&content) {
+                    self.found.hashes.insert(content, hash(image)?);
+                }
+                content
+            }
+            None => Content::Hash(hash(image)?),
+        };
+        self.found.images.push(Known::of(image, content));
+        Ok(())
+    }
+
+    /// Passes over faults: what they hide is missing then.
+    fn finding(&mut self, _: &Finding) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the hash of the bytes of an image, decompressed.
+pub(crate) fn hash(image: &mut Image<'_, '_>) -> io::Result<u64> {
+    let mut hash = Hash::default();
+    // Damaged code stays as it is stored.
+    let code = if is_padded(image.container()) { image.code().ok().flatten() } else { None };
+    match code {
+        Some(code) => hash.add(&code),
+        None => image.pieces(&mut |bytes| {
+            hash.add(bytes);
+            Ok(())
+        })?,
+    }
+    Ok(hash.hasher.finish())
+}
+
+/// A hash of bytes without the zeros at their end.
+struct Hash {
+    hasher: XxHash3_64,
+    zeros: usize,
+}
+
+impl Default for Hash {
+    fn default() -> Self {
+        Hash { hasher: XxHash3_64::with_seed(0), zeros: 0 }
+    }
+}
+
+impl Hash {
+    fn add(&mut self, bytes: &[u8]) {
+        const ZEROS: [u8; 256] = [0; 256];
+        let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        let (bytes, zeros) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
+        while !bytes.is_empty() && self.zeros > 0 {
+            let some = ZEROS.get(..self.zeros).unwrap_or(&ZEROS);
+            self.hasher.write(some);
+            self.zeros -= some.len();
+        }
+        self.hasher.write(bytes);
+        self.zeros += zeros.len();
+    }
+}
+
+impl io::Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.add(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
