@@ -151,6 +151,8 @@ impl Expected {
     }
 }
 
+const SURPLUS: &str = "would be there, which is not expected";
+
 /// Checks that a planned file holds the expected images, and no others.
 pub(crate) fn check(
     contents: &EditableFile,
@@ -183,7 +185,7 @@ fn check_changed(
         expected.old.iter().filter(|old| old.stays).map(|old| old.place).collect();
     let found = file.find(source, Gather { whole: &whole, ..Gather::new(&file) }, &options)?;
     let mut kept: BTreeMap<Place, usize> = BTreeMap::new();
-    found.whole.iter().for_each(|place| *kept.entry(*place).or_default() += 1);
+    found.whole.iter().for_each(|(place, _)| *kept.entry(*place).or_default() += 1);
     let (mut missing, mut closed) = (Vec::new(), BTreeSet::new());
     for old in expected.old {
         match kept.get_mut(&old.place).filter(|left| old.stays && **left > 0) {
@@ -193,6 +195,10 @@ fn check_changed(
             }
             None => missing.extend(old.images),
         }
+    }
+    let is_surplus = |place: &Place| kept.get(place).is_some_and(|left| *left > 0);
+    if let Some((_, path)) = found.whole.into_iter().rfind(|(place, _)| is_surplus(place)) {
+        return Err(Problem::NotAsExpected { path, name: None, what: SURPLUS });
     }
     let mut surplus = found.images;
     cancel(&mut missing, &mut surplus, Known::key);
@@ -213,15 +219,15 @@ fn check_changed(
     let lost = missing.into_iter().chain(missing_new).next();
     match (lost, surplus.into_iter().next()) {
         (Some(image), _) => Err(image.wrong("would be lost")),
-        (None, Some(image)) => Err(image.wrong("would be there, which is not expected")),
+        (None, Some(image)) => Err(image.wrong(SURPLUS)),
         (None, None) => Ok(()),
     }
 }
 
 impl Known {
     fn wrong(self, what: &'static str) -> Problem {
-        let (path, name) = (self.path, self.name.escape_debug().to_string());
-        Problem::NotAsExpected { path, name, what }
+        let name = self.name.escape_debug().to_string();
+        Problem::NotAsExpected { path: self.path, name: Some(name), what }
     }
 }
 
@@ -363,8 +369,8 @@ fn copied(parts: &Output, image: &ImageInfo) -> Option<Content> {
 /// Result of a walk.
 #[derive(Default)]
 struct Found {
-    /// Containers that are copied as a whole, by their places in the edited file.
-    whole: Vec<Place>,
+    /// Containers that are copied as a whole, by their places in the edited file, and where they are now.
+    whole: Vec<(Place, Vec<PathStep>)>,
     /// All other images.
     images: Vec<Known>,
     /// Hashes of copied images that were asked for.
@@ -417,7 +423,7 @@ impl Visitor for Gather<'_> {
         if self.inside > 0 {
             self.inside += 1;
         } else if let Some(place) = self.whole(container) {
-            self.found.whole.push(place);
+            self.found.whole.push((place, container.path().to_vec()));
             self.inside = 1;
         }
         Ok(())
@@ -502,5 +508,95 @@ impl io::Write for Hash {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use object_edit::of_bytes;
+
+    use super::*;
+    use crate::edit::{Edit, EditOptions};
+    use crate::survey::survey;
+
+    const ID: &str = "hipv4-amdgcn-amd-amdhsa--gfx90a";
+
+    fn bundle(code: &[u8]) -> Vec<u8> {
+        let layout = bundle_format::layout([(ID, code.len() as u64)], 1).unwrap();
+        layout.to_vec(&[code]).unwrap()
+    }
+
+    /// Checks an edit that removes the first image of these two bundles, of 9 and 11 bytes, but gives this output.
+    fn checked(edit: &Edit, output: impl Fn(Range<u64>, Range<u64>) -> Output) -> String {
+        let (first, second) = (bundle(b"BC\xc0\xdefirst"), bundle(b"BC\xc0\xdesecond!"));
+        let split = first.len() as u64;
+        let mut file = Cursor::new([first, second].concat());
+        let contents = survey(&mut file, &Options::default()).unwrap();
+        let size = contents.size();
+        let plan = contents.plan(&mut file, edit).unwrap();
+        let plan = EditPlan { parts: output(0..split, split..size), ..plan };
+        let mut source = Source::new(&mut file).unwrap();
+        let is_gone = |index| edit.images.contains_key(&index);
+        let wish =
+            |image: &ImageInfo| if is_gone(image.index()) { Wish::Remove } else { Wish::Keep };
+        match check(&contents, &mut source, &plan, Expected::new(&contents, wish)) {
+            Ok(()) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn another_file_than_expected_is_found() {
+        let kept = Edit::default();
+        let mut removed = Edit::new(EditOptions::default().with_allow_empty(true));
+        removed.remove(0);
+        let both = |first: Range<u64>, second: Range<u64>| copy_of(&(first.start..second.end));
+        let padded = |first: Range<u64>, second: Range<u64>| {
+            let mut parts = copy_of(&first);
+            parts.pad_to(4096);
+            parts.append(&copy_of(&second));
+            parts
+        };
+        let lost = format!("self-check failed: image {ID} would be lost");
+        let surplus =
+            format!("self-check failed: image {ID} would be there, which is not expected");
+        assert_eq!(checked(&removed, |_, second| copy_of(&second)), "");
+        assert_eq!(checked(&kept, padded), "");
+        assert_eq!(checked(&kept, |_, _| of_bytes(bundle(b"x"))), format!("bundle:0: {lost}"));
+        assert_eq!(checked(&kept, |first, _| copy_of(&first)), format!("bundle:1: {lost}"));
+        assert_eq!(checked(&removed, padded), format!("bundle:0: {surplus}"));
+        // The same bytes in another form are the same image; others of that size are not.
+        let anew = |code: &'static [u8]| {
+            move |first: Range<u64>, _: Range<u64>| {
+                let mut parts = copy_of(&first);
+                parts.push_vec(bundle(code));
+                parts
+            }
+        };
+        assert_eq!(checked(&kept, anew(b"BC\xc0\xdesecond!")), "");
+        assert_eq!(checked(&kept, anew(b"BC\xc0\xdesecond?")), format!("bundle:1: {lost}"));
+        let twice = |first: Range<u64>, second: Range<u64>| {
+            let mut parts = both(first, second.clone());
+            parts.append(&copy_of(&second));
+            parts
+        };
+        let all =
+            "bundle:2: self-check failed: the container would be there, which is not expected";
+        assert_eq!(checked(&kept, twice), all);
+    }
+
+    #[test]
+    fn zeros_at_the_end_do_not_count() {
+        let hash = |pieces: &[&[u8]]| {
+            let mut hash = Hash::default();
+            pieces.iter().for_each(|piece| hash.add(piece));
+            hash.hasher.finish()
+        };
+        let zeros = [0; 1000];
+        assert_eq!(hash(&[b"code"]), hash(&[b"co", b"de\0\0", b"", &zeros]));
+        assert_eq!(hash(&[&zeros, &zeros, b"x"]), hash(&[&[&zeros[..], &zeros, b"x\0"].concat()]));
+        assert_ne!(hash(&[&zeros, b"x"]), hash(&[b"x"]));
     }
 }

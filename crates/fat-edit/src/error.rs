@@ -193,8 +193,8 @@ pub(crate) enum Problem {
     /// The new file, read before it is written, lacks an image, or has one too many.
     NotAsExpected {
         path: Vec<PathStep>,
-        /// Of the image, without control characters.
-        name: String,
+        /// The name of the image, without control characters; `None` for a container.
+        name: Option<String>,
         what: &'static str,
     },
     NoSuchImage {
@@ -320,8 +320,11 @@ impl fmt::Display for Problem {
             Self::NoWayBack { why } => {
                 write!(f, "the compressed file could not be decompressed: {why}")
             }
-            Self::NotAsExpected { path, name, what } => {
+            Self::NotAsExpected { path, name: Some(name), what } => {
                 write!(f, "{}self-check failed: image {name} {what}", Prefix(path))
+            }
+            Self::NotAsExpected { path, name: None, what } => {
+                write!(f, "{}self-check failed: the container {what}", Prefix(path))
             }
             Self::NoSuchImage { index, available } => {
                 write!(f, "no image {index}: the file has {available}")

@@ -7,7 +7,7 @@ use fat_edit::{
     Change, CompressOptions, ContainerChange, Edit, EditNote, EditOptions, EditPlan, EditableFile,
     NewImage, survey, survey_closed,
 };
-use fat_object::{ContainerKind, Finding, Image, Options, Severity, Visitor, walk};
+use fat_object::{ContainerKind, FileFormat, Finding, Image, Options, Severity, Visitor, walk};
 
 use crate::{assert_message, model};
 
@@ -28,6 +28,24 @@ pub fn check(data: &[u8]) {
     for round in 0..3 {
         check_seeded(data, seed ^ round << 60, &|_| {});
     }
+    if let Some(file) = with_container_after(data) {
+        check_seeded(&file, seed, &|_| {});
+    }
+}
+
+/// Returns a host file with a bundle after its last byte, in no section and no member; `None` for other files.
+pub fn with_container_after(data: &[u8]) -> Option<Vec<u8>> {
+    let is_host = matches!(
+        FileFormat::sniff(data),
+        FileFormat::Elf { .. }
+            | FileFormat::Coff
+            | FileFormat::MachO
+            | FileFormat::Wasm
+            | FileFormat::Archive
+    );
+    let layout = bundle_format::layout(ADDED.map(|id| (id, 6)), 1).expect("is small");
+    let bundle = layout.to_vec(&[&b"BC\xc0\xde01"[..]; 3]).expect("as laid out");
+    is_host.then(|| [data, &bundle].concat())
 }
 
 /// Edits a file as the number has it. Calls `after` with every written file.

@@ -21,7 +21,7 @@ use crate::target::ObjectFormat;
 #[derive(Debug)]
 pub struct Error(pub(crate) Problem);
 
-/// OffloadKind of an [`Error`].
+/// Kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {

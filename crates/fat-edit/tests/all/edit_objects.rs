@@ -1,7 +1,7 @@
 //! Edits of relocatable objects: real ones, and ELF built by hand in every class and byte order.
 
 use crate::bundling::{self, data};
-use crate::editing::{self, bundle, code, hip_binary, images, plan_with, remove};
+use crate::editing::{self, bundle, code, hip_binary, images, plan_with, remove, surveyed};
 use crate::elf_objects::*;
 use byte_parts::Part;
 use fat_edit::HOST_PLACEHOLDER;
@@ -653,5 +653,41 @@ fn damaged_objects_cause_no_panic() {
     samples.push(bundling::add(&samples[0], &bundling::entries()));
     for sample in samples {
         judge(&sample, oracles::edits::check);
+    }
+}
+
+/// Bytes that no table lists, where an object loses sections: after everything, and before the section headers.
+#[test]
+fn device_code_outside_sections_stays() {
+    let bundle = bundle(&[(HOST, b""), (editing::GFX906, &code(3, 900))], 1);
+    for name in ["bundle.o", "hip-packager.o", "openmp-packager.o"] {
+        let object = data(name);
+        let table = u64::from_le_bytes(object[40..48].try_into().unwrap()) as usize;
+        let mut after = object.clone();
+        after.resize(after.len().next_multiple_of(4096), 0);
+        after.extend(&bundle);
+        let mut before = object[..table].to_vec();
+        before.resize(before.len().next_multiple_of(4096), 0);
+        before.extend(&bundle);
+        before.resize(before.len().next_multiple_of(8), 0);
+        let moved = before.len() as u64;
+        before[40..48].copy_from_slice(&moved.to_le_bytes());
+        before.extend(&object[table..]);
+        for file in [after, before] {
+            let expected = images(&file).split_off(images(&object).len());
+            assert_eq!(expected.len(), 2);
+            let options = EditOptions::default().with_allow_empty(true).with_remove_host(true);
+            let edit = |contents: &fat_edit::EditableFile, edit: &mut fat_edit::Edit| {
+                (0..contents.images().len() - 2).for_each(|index| edit.remove(index));
+            };
+            let (_, out) = plan_with(&file, options.clone(), &[], edit).unwrap();
+            assert_eq!(images(&out), expected, "{name}");
+            let at = surveyed(&out).containers()[0].location().offset();
+            assert!(at % 4096 == 0 && out.len() < file.len(), "{name}: {at:#x}");
+            let parsed = object::File::parse(&*out).unwrap();
+            assert!(Object::symbols(&parsed).count() > 0, "{name}");
+            // There is nothing more to do.
+            assert!(plan_with(&out, options, &[], edit).unwrap().0.is_unchanged());
+        }
     }
 }

@@ -68,6 +68,20 @@ fn edit_samples() {
     });
 }
 
+/// Bytes after the last section are no part of any table.
+#[test]
+fn edits_keep_containers_after_host_files() {
+    let mut hosts = 0;
+    for sample in &samples() {
+        let Some(file) = edits::with_container_after(sample) else { continue };
+        hosts += 1;
+        for n in 0..if faulty::is_thorough() { 100_u64 } else { 12 } {
+            edits::check_seeded(&file, n.wrapping_mul(0x9e37_79b9_7f4a_7c15), &|_| {});
+        }
+    }
+    assert!(hosts > 15, "only {hosts}");
+}
+
 #[test]
 fn object_samples() {
     over_samples(objects::check);
