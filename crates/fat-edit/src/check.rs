@@ -178,7 +178,7 @@ fn check_changed(
     plan: &EditPlan,
     expected: Expected,
 ) -> Result<(), Problem> {
-    // What no scan found before is not there afterwards: a scan reads the whole file.
+    // A scan reads the whole file: it is for files in which one has found something.
     let options = options(&contents.options).with_scan(contents.has_scanned());
     let file = File { parts: &plan.parts, derived: &plan.derived, images: &plan.new_images };
     let whole: BTreeSet<Place> =

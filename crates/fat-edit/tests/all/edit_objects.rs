@@ -683,7 +683,7 @@ fn device_code_outside_sections_stays() {
             let (_, out) = plan_with(&file, options.clone(), &[], edit).unwrap();
             assert_eq!(images(&out), expected, "{name}");
             let at = surveyed(&out).containers()[0].location().offset();
-            assert!(at % 4096 == 0 && out.len() < file.len(), "{name}: {at:#x}");
+            assert!(at.is_multiple_of(4096) && out.len() < file.len(), "{name}: {at:#x}");
             let parsed = object::File::parse(&*out).unwrap();
             assert!(Object::symbols(&parsed).count() > 0, "{name}");
             // There is nothing more to do.

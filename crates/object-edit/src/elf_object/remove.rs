@@ -296,7 +296,7 @@ struct Room {
 }
 
 impl Room {
-    /// Returns the next place for so many bytes.
+    /// Returns the next place for a part of this length.
     fn take(&mut self, align: u64, len: u64) -> Result<u64, ObjectProblem> {
         let too_large =
             |value| ObjectProblem::TooLarge { format: FORMAT, value, limit: self.limit };

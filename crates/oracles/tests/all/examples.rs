@@ -68,7 +68,7 @@ fn edit_samples() {
     });
 }
 
-/// Bytes after the last section are no part of any table.
+/// No table lists the bytes after the last section.
 #[test]
 fn edits_keep_containers_after_host_files() {
     let mut hosts = 0;
