@@ -100,7 +100,7 @@ struct Package {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let found = gpus(args).and_then(|gpus| Ok((gpus, packages(args)?)));
-    let (gpus, distributions) = match found {
+    let (gpus, (distributions, faults)) = match found {
         Ok(found) => found,
         Err(error) => {
             report::error(&error);
@@ -110,7 +110,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let question = Question { gpus, kinds: &[], check: false, limits: &args.limits };
     let progress = Progress::start("looking into packages");
     let mut rows = Vec::new();
-    let mut outcome = Outcome::Clean;
+    let mut outcome = if faults.is_empty() { Outcome::Clean } else { Outcome::Faults };
+    faults.iter().for_each(|fault| report::error(fault));
     let look = |one: &Distribution| look(&question, one);
     parallel::in_order(args.threads.count(), &distributions, look, |one, package| {
         for fault in &package.faults {
@@ -153,13 +154,13 @@ fn gpus(args: &Args) -> Result<Vec<Device>, String> {
     ids.iter().map(|id| match_gpu::gpu(id)).collect()
 }
 
-/// Returns the packages that are asked for.
-fn packages(args: &Args) -> Result<Vec<Distribution>, String> {
-    let path = match &args.prefix {
+/// Returns the packages that are asked for, and faults that may hide some.
+fn packages(args: &Args) -> Result<(Vec<Distribution>, Vec<String>), String> {
+    let sites = match &args.prefix {
         Some(prefix) => environment::search_path_of(prefix)?,
         None => environment::search_path()?,
     };
-    let mut found = environment::distributions(&path);
+    let (mut found, faults) = sites.distributions();
     let wanted: Vec<String> =
         args.packages.iter().map(|name| environment::normalized(name)).collect();
     if let Some((typed, _)) = (args.packages.iter().zip(&wanted))
@@ -170,13 +171,14 @@ fn packages(args: &Args) -> Result<Vec<Distribution>, String> {
     if !wanted.is_empty() {
         found.retain(|one| wanted.contains(&environment::normalized(&one.name)));
     }
-    Ok(found)
+    Ok((found, faults))
 }
 
 /// Looks into all files of a package.
 fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
     let nothing = (0, 0, None);
     let mut package = Package { of_gpus: vec![nothing; question.gpus.len()], ..Package::default() };
+    package.faults.clone_from(&distribution.faults);
     let files = match distribution.files() {
         Ok(files) => files,
         Err(error) => {
@@ -184,7 +186,8 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
             return package;
         }
     };
-    for path in files {
+    package.faults.extend(files.faults);
+    for path in files.paths {
         let input = Input::found(&path);
         let (file, complaints) = File::read(question, &input, Threads::one());
         if file.as_ref().is_none_or(File::is_damaged) {

@@ -27,6 +27,7 @@ mod bundler;
 mod cases;
 mod commands;
 mod docs;
+mod doctor;
 mod edit;
 #[cfg(unix)]
 mod edit_faults;

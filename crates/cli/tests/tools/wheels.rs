@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
 use gpu_packages::{Algorithm, Hash, Record};
 use zip::write::SimpleFileOptions;
@@ -88,9 +88,14 @@ impl Place {
         self.0.path().join(name)
     }
 
-    pub(crate) fn offload(&self, args: &[&str]) -> Output {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = new_command(env!("CARGO_BIN_EXE_offload"));
-        command.args(args).current_dir(&self.0).output().unwrap()
+        command.args(args).current_dir(&self.0);
+        command
+    }
+
+    pub(crate) fn offload(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
     }
 
     pub(crate) fn succeeds(&self, args: &[&str]) -> String {

@@ -1,0 +1,180 @@
+//! Packages of Python environments: what `doctor` looks into, and what it says of the rest.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::machine::not_tested;
+use crate::common::{data, new_command, stderr, stdout};
+use crate::wheels::Place;
+
+const SITE: &str = "env/lib/python3.11/site-packages";
+
+/// Makes an environment with the package `foo`, which has device code.
+fn environment() -> Place {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let place = Place::with("hip.o", &hip);
+    write(&place, "foo/hip.o", &hip);
+    write(&place, "foo-1.0.dist-info/METADATA", b"Name: foo\nVersion: 1.0\n");
+    write(&place, "foo-1.0.dist-info/RECORD", b"foo/hip.o,,\n");
+    place
+}
+
+fn write(place: &Place, name: &str, bytes: &[u8]) {
+    let path = place.path(SITE).join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// Returns standard output and standard error of the answers for all packages, and the exit status.
+fn ask(place: &Place) -> (String, String, Option<i32>) {
+    let output = place.offload(&["doctor", "--prefix", "env", "--gpu", "gfx1100", "--all"]);
+    (stdout(&output), stderr(&output), output.status.code())
+}
+
+const WELL: &str = "foo 1.0: has code for gfx1100 in 1 file\n";
+
+#[test]
+fn a_file_counts_once() {
+    let place = environment();
+    let rows = "foo/hip.o,,\n./foo/hip.o,,\nfoo/../foo/hip.o,,\n".repeat(1000);
+    write(&place, "foo-1.0.dist-info/RECORD", rows.as_bytes());
+    assert_eq!(ask(&place), (WELL.into(), String::new(), Some(0)));
+}
+
+#[test]
+fn files_outside_of_the_environment_are_not_opened() {
+    let place = environment();
+    let hip = place.path("hip.o");
+    let inside = place.path("env/bin/hip.o");
+    fs::create_dir(place.path("env/bin")).unwrap();
+    fs::copy(&hip, &inside).unwrap();
+    let rows = format!("../../../../hip.o,,\n{},,\n../../../bin/hip.o,,\n", hip.display());
+    write(&place, "foo-1.0.dist-info/RECORD", rows.as_bytes());
+    let (answers, said, status) = ask(&place);
+    assert_eq!((&*answers, status), (WELL, Some(1)));
+    let words =
+        "lists files outside of the environment, which are not opened: ../../../../hip.o, /";
+    assert!(said.contains(words), "{said}");
+}
+
+#[test]
+fn libraries_that_are_missing_are_told() {
+    let place = environment();
+    write(
+        &place,
+        "foo-1.0.dist-info/RECORD",
+        b"foo/libfoo.so,,\nfoo/text.txt,,\nfoo/libbar.so.1,,\n",
+    );
+    let (answers, said, status) = ask(&place);
+    assert_eq!((&*answers, status), ("foo 1.0: no device code\n", Some(1)));
+    let missing = format!("{0}/foo/libbar.so.1, {0}/foo/libfoo.so\n", &SITE[4..]);
+    assert!(said.contains(&format!("lists files that are missing: {missing}")), "{said}");
+}
+
+#[test]
+fn a_distribution_that_was_left_behind_hides_none() {
+    let place = environment();
+    write(&place, "Foo-0.9.dist-info/METADATA", b"Name: Foo\nVersion: 0.9\n");
+    write(&place, "Foo-0.9.dist-info/RECORD", b"");
+    let (answers, said, status) = ask(&place);
+    assert_eq!((answers, status), (format!("Foo 0.9: no device code\n{WELL}"), Some(1)));
+    assert!(said.contains("Foo-0.9.dist-info, foo-1.0.dist-info are of one package"), "{said}");
+}
+
+#[test]
+fn eggs_are_known() {
+    let place = environment();
+    let hip = fs::read(data("hip.o")).unwrap();
+    for name in ["listed", "named", "flat"] {
+        write(&place, &format!("{name}/hip.o"), &hip);
+    }
+    let text = |name: &str| format!("Name: {name}\nVersion: 2\n");
+    write(&place, "listed.egg-info/PKG-INFO", text("listed").as_bytes());
+    write(&place, "listed.egg-info/installed-files.txt", b"../listed/hip.o\nPKG-INFO\n");
+    write(&place, "other-2.egg-info/PKG-INFO", text("other").as_bytes());
+    write(&place, "other-2.egg-info/top_level.txt", b"named\n");
+    write(&place, "flat-2.egg-info", text("flat").as_bytes());
+    let (answers, said, status) = ask(&place);
+    let all = ["flat", "listed", "other"].map(|name| WELL.replace("foo 1.0", &format!("{name} 2")));
+    let [flat, listed, other] = all;
+    assert_eq!(
+        (answers, said, status),
+        ([&flat, WELL, &listed, &other].concat(), String::new(), Some(0))
+    );
+    // Nothing says where its files are.
+    write(&place, "gone-2.egg-info", text("gone").as_bytes());
+    let (answers, said, status) = ask(&place);
+    assert!(answers.contains("gone 2: no device code") && status == Some(1));
+    assert!(said.contains("gone-2.egg-info/RECORD: "), "{said}");
+}
+
+#[test]
+fn a_description_that_cannot_be_read_is_told() {
+    let place = environment();
+    write(&place, "bar-1.0.dist-info/RECORD", b"");
+    write(&place, "baz-1.0.dist-info/METADATA", b"Version: 3\n");
+    write(&place, "baz-1.0.dist-info/RECORD", b"");
+    let (answers, said, status) = ask(&place);
+    let others = "bar 1.0: no device code\nbaz 3: no device code\n";
+    assert_eq!((answers, status), (format!("{others}{WELL}"), Some(1)));
+    assert!(said.contains("bar-1.0.dist-info/METADATA: No such file"), "{said}");
+    assert!(said.contains("baz-1.0.dist-info/METADATA: expected Name and Version"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_devices_and_links_are_not_read() {
+    let names = ["foo-1.0.dist-info/METADATA", "foo-1.0.dist-info/RECORD", "foo/hip.o"];
+    for name in names {
+        for device in [None, Some("/dev/zero"), Some("../../../../../hip.o")] {
+            let place = environment();
+            let path = place.path(SITE).join(name);
+            fs::remove_file(&path).unwrap();
+            match device {
+                Some(device) => std::os::unix::fs::symlink(device, &path).unwrap(),
+                None => assert!(new_command("mkfifo").arg(&path).status().unwrap().success()),
+            }
+            let (_, said, status) = ask(&place);
+            assert_eq!(status, Some(1), "{name}, {device:?}: {said}");
+            let file = Path::new(name).file_name().unwrap().to_str().unwrap();
+            assert!(said.contains(file), "{name}, {device:?}: {said}");
+        }
+    }
+}
+
+/// Lines of `.pth` files name more directories; lines of code in them are not run, as Python would.
+#[cfg(unix)]
+#[test]
+fn code_of_an_environment_is_not_run() {
+    let place = environment();
+    let mark = place.path("mark");
+    let code = format!("import os; os.mkdir({:?})\nmore\n../../../../elsewhere\n", mark.display());
+    write(&place, "x.pth", code.as_bytes());
+    write(&place, "more/bar-2.dist-info/METADATA", b"Name: bar\nVersion: 2\n");
+    write(&place, "more/bar-2.dist-info/RECORD", b"");
+    fs::create_dir(place.path("elsewhere")).unwrap();
+    let (answers, said, status) = ask(&place);
+    assert_eq!((answers, status), (format!("bar 2: no device code\n{WELL}"), Some(1)));
+    assert!(said.contains("leads out of the environment"), "{said}");
+    // Where there is a Python: the same with an environment that it finds by itself.
+    let made = new_command("python3")
+        .args(["-m", "venv", "--without-pip", "venv"])
+        .current_dir(place.path("."))
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        return not_tested("packages of a virtual environment, as there is no python3 with venv");
+    }
+    let libraries = fs::read_dir(place.path("venv/lib")).unwrap();
+    let python = libraries.map(|entry| entry.unwrap().path()).next().unwrap();
+    let site = python.join("site-packages");
+    fs::remove_dir_all(&site).unwrap();
+    fs::rename(place.path(SITE), &site).unwrap();
+    let output = place
+        .command(&["doctor", "--gpu", "gfx1100", "foo", "bar"])
+        .env("PATH", place.path("venv/bin"))
+        .output()
+        .unwrap();
+    assert_eq!(stdout(&output), format!("bar 2: no device code\n{WELL}"), "{}", stderr(&output));
+    assert!(output.status.success());
+    assert!(!mark.exists());
+}
