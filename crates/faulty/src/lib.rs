@@ -23,6 +23,7 @@
 
 mod memory;
 mod stream;
+mod time;
 
 use std::fmt::Debug;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -31,6 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use memory::at_each_address;
 pub use stream::Stream;
+pub use time::within;
 
 /// Kinds of errors that have nothing to do with what a file holds, and that no library makes up.
 pub const KINDS: [ErrorKind; 3] =

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -157,15 +158,38 @@ fn panic_of(run: impl FnOnce()) -> String {
     text.unwrap_or_default()
 }
 
+/// A place where threads wait for another one.
+#[derive(Default)]
+struct Gate(Mutex<bool>, Condvar);
+
+impl Gate {
+    fn open(&self) {
+        *self.0.lock().unwrap() = true;
+        self.1.notify_all();
+    }
+
+    fn wait(&self) {
+        // Far longer than a thread needs to begin on any machine.
+        let end = Duration::from_secs(300);
+        let waited = self.1.wait_timeout_while(self.0.lock().unwrap(), end, |open| !*open);
+        assert!(!waited.unwrap().1.timed_out(), "the other thread does not begin");
+    }
+}
+
 #[test]
 fn panics_of_workers_are_passed_on() {
     let main = thread::current().id();
     // On another thread, and on the calling one.
     for on_main in [false, true] {
+        let begun = Gate::default();
         let text = panic_of(|| {
             run(bounds(3), (100, 0), |_| {
-                pause(500);
-                assert!((thread::current().id() == main) != on_main, "a worker");
+                if (thread::current().id() == main) != on_main {
+                    // There are more jobs than threads that wait here.
+                    return begun.wait();
+                }
+                begun.open();
+                panic!("a worker");
             });
         });
         assert_eq!(text, "a worker");
@@ -174,12 +198,11 @@ fn panics_of_workers_are_passed_on() {
 
 #[test]
 fn a_panic_is_not_lost_with_the_results() {
-    let (main, begun) = (thread::current().id(), AtomicUsize::new(0));
+    let (main, begun) = (thread::current().id(), Gate::default());
     let text = panic_of(|| {
         let work = |_| {
-            pause(100);
             if thread::current().id() != main {
-                begun.store(1, SeqCst);
+                begun.open();
                 panic!("a worker");
             }
         };
@@ -187,9 +210,7 @@ fn a_panic_is_not_lost_with_the_results() {
             let jobs = (0..100).map(|n: u32| (n, 0));
             let mut results = in_order(scope, bounds(2), jobs, || &work);
             results.next();
-            while begun.load(SeqCst) == 0 {
-                pause(10);
-            }
+            begun.wait();
         });
     });
     assert!(["a worker", "a scoped thread panicked"].contains(&&*text), "{text}");

@@ -642,9 +642,9 @@ fn literals_without_bits_are_read_in_bounded_time() {
         (0..records).for_each(|_| bits.fixed(4, 4).done());
     });
     assert!(bytes.len() < records);
-    let start = std::time::Instant::now();
-    assert_eq!(collect(&bytes).errors, [""; 0]);
-    assert_eq!(llvm_bitcode::symbols(&bytes).unwrap(), Some(vec![]));
     // Half a second without optimisation; half a minute if every record could have 30,000.
-    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    faulty::within(20, || {
+        assert_eq!(collect(&bytes).errors, [""; 0]);
+        assert_eq!(llvm_bitcode::symbols(&bytes).unwrap(), Some(vec![]));
+    });
 }
