@@ -135,11 +135,11 @@ mod unix {
 }
 
 #[cfg(target_os = "linux")]
-pub use linux::{is_ignored, stops_while_writing, written_in};
+pub use linux::{has_open, is_ignored, stops_while_writing, written_in};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::fs;
+    use std::fs::{self, Metadata};
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
     use std::process::Child;
@@ -147,6 +147,15 @@ mod linux {
     use rustix::process::Signal;
 
     use super::{send, wait_for};
+
+    /// Returns whether a tool has a file open now.
+    pub fn has_open(child: &Child, file: &Path) -> bool {
+        let place = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let file = place(fs::metadata(file).unwrap());
+        let open = fs::read_dir(format!("/proc/{}/fd", child.id()));
+        let mut open = open.into_iter().flatten().flatten();
+        open.any(|entry| fs::metadata(entry.path()).is_ok_and(|open| place(open) == file))
+    }
 
     /// Returns the bytes of the outputs below a directory that a tool has open now; `None` if there are none. Outputs have
     /// no name until they are complete, or one of ours.

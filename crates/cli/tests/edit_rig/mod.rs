@@ -36,7 +36,7 @@ pub fn run<A: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = 
 /// A command that is to be run by [`run`]'s rules.
 pub fn command(program: &Path) -> Command {
     let mut command = new_command("timeout");
-    command.args(["--kill-after=5", "60"]).arg(program);
+    command.args(["--kill-after=5", "300"]).arg(program);
     command
 }
 
