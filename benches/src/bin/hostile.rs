@@ -10,19 +10,11 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use offload_benches::{Sample, build, child, hostile, llvm};
+use offload_benches::{Outcome, PATIENCE, Sample, build, child, hostile, limited, llvm};
 
 /// Runs of each, of which the fastest counts.
 const RUNS: usize = 3;
-/// Seconds that a run may take.
-const PATIENCE: &str = "20";
-/// KiB of memory that it may have.
-const MEMORY: &str = "4194304";
-/// Blocks of 512 bytes that each of its outputs may have.
-const OUTPUT: &str = "524288";
-
 /// Time growing faster than this, for large inputs, is not linear.
 const LINEAR: f64 = 1.2;
 /// Seconds below which nothing can be said.
@@ -216,7 +208,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// A line of the table.
 fn row(case: &Case, place: &Path) -> Result<String, Box<dyn Error>> {
-    let (nothing, _) = sample(&ours("offload")?, &["--version".into()])?;
+    let (nothing, _) = limited(&ours("offload")?, &["--version".into()])?;
     let mut sizes = Vec::new();
     let mut samples: Vec<Sample> = Vec::new();
     let mut outcome = Outcome::Exit(0);
@@ -230,7 +222,7 @@ fn row(case: &Case, place: &Path) -> Result<String, Box<dyn Error>> {
         let tool = ours(tool)?;
         let mut best: Option<Sample> = None;
         for _ in 0..RUNS {
-            let (taken, how) = sample(&tool, &args)?;
+            let (taken, how) = limited(&tool, &args)?;
             outcome = how;
             best = Some(best.filter(|best| best.1 <= taken.1).unwrap_or(taken));
             // One run of what takes long is enough.
@@ -246,7 +238,7 @@ fn row(case: &Case, place: &Path) -> Result<String, Box<dyn Error>> {
     let theirs = match command(case.theirs, place) {
         Ok((tool, args)) => match llvm(tool) {
             Some(tool) => {
-                let (taken, how) = sample(&tool, &args)?;
+                let (taken, how) = limited(&tool, &args)?;
                 format!("{}{}", milliseconds(taken.1), how.text())
             }
             None => "not installed".to_owned(),
@@ -283,50 +275,6 @@ fn milliseconds(seconds: f64) -> String {
 
 fn mebibytes(bytes: f64) -> String {
     format!("{:.1} MiB", bytes / f64::from(1 << 20))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Exit(i32),
-    Timeout,
-    Signal(i32),
-}
-
-impl Outcome {
-    fn text(self) -> String {
-        match self {
-            Outcome::Exit(0 | 1) => String::new(),
-            Outcome::Exit(code) => format!(", exit status {code}"),
-            Outcome::Timeout => ", given up".to_owned(),
-            Outcome::Signal(signal) => format!(", **killed by signal {signal}**"),
-        }
-    }
-}
-
-/// Runs a command once: what it took, and how it ended.
-fn sample(tool: &Path, args: &[OsString]) -> Result<(Sample, Outcome), Box<dyn Error>> {
-    // A tool that grows without bound must not take the machine with it.
-    let limited = format!("ulimit -v {MEMORY} -f {OUTPUT}; exec timeout {PATIENCE} \"$@\"");
-    let output = Command::new(std::env::current_exe()?)
-        .args([
-            "/bin/sh".as_ref(),
-            "-c".as_ref(),
-            limited.as_ref(),
-            "sh".as_ref(),
-            tool.as_os_str(),
-        ])
-        .args(args)
-        .output()?;
-    let text = String::from_utf8(output.stdout)?;
-    let mut fields = text.split_whitespace().map(str::parse::<f64>);
-    let mut field = || fields.next().and_then(Result::ok).ok_or("a measurement failed");
-    let (time, cpu, memory) = (field()? / 1e9, field()? / 1e6, field()?);
-    let outcome = match text.split_whitespace().last().and_then(|code| code.parse().ok()) {
-        Some(124) => Outcome::Timeout,
-        Some(code) if code > 128 => Outcome::Signal(code - 128),
-        code => Outcome::Exit(code.unwrap_or(-1)),
-    };
-    Ok(((time, cpu, memory), outcome))
 }
 
 /// Returns the path of a tool of ours.

@@ -4,6 +4,7 @@
 mod bitcode;
 mod containers;
 mod objects;
+mod packages;
 
 pub use bitcode::{
     bitcode_abbreviations, bitcode_arrays, bitcode_globals, bitcode_modules, bitcode_nested_blocks,
@@ -18,9 +19,14 @@ pub use containers::{
     text_without_ends, thin_archive, zlib_bomb, zstd_bomb,
 };
 pub use objects::{
-    coff_of_sections, coff_with_bundles, elf_of_hosts, elf_of_packages, elf_with_bundles,
-    elf_with_long_symbols, macho_of_commands, macho_of_sections, pe_of_relocations,
-    universal_of_slices, wasm_of_sections,
+    code_of_kernels, coff_of_sections, coff_with_bundles, elf_of_hosts, elf_of_packages,
+    elf_of_symbol_tables, elf_with_bundles, elf_with_long_symbols, macho_of_commands,
+    macho_of_sections, pe_of_relocations, universal_of_slices, wasm_of_sections,
+};
+pub use packages::{
+    deb_of_empty_members, deb_of_rows, image_of_layers, tar_of_bundles, tar_of_extended_headers,
+    tar_of_one_name, tar_of_texts, wheel_of_rows, zip_of_bundles, zip_of_findings, zip_of_one_name,
+    zip_of_texts,
 };
 
 /// Function that makes an input of about this many bytes.
@@ -57,6 +63,8 @@ pub const ALL: &[(&str, Make)] = &[
     ("ELF with bundles", elf_with_bundles),
     ("ELF of hosts", elf_of_hosts),
     ("ELF with long symbols", elf_with_long_symbols),
+    ("ELF of symbol tables", elf_of_symbol_tables),
+    ("code of kernels", code_of_kernels),
     ("COFF of sections", coff_of_sections),
     ("COFF with bundles", coff_with_bundles),
     ("PE of relocations", pe_of_relocations),
@@ -69,6 +77,18 @@ pub const ALL: &[(&str, Make)] = &[
     ("bitcode abbreviations", bitcode_abbreviations),
     ("bitcode arrays", bitcode_arrays),
     ("bitcode nested blocks", bitcode_nested_blocks),
+    ("zip of texts", zip_of_texts),
+    ("zip of one name", zip_of_one_name),
+    ("zip of findings", zip_of_findings),
+    ("zip of bundles", zip_of_bundles),
+    ("wheel of rows", wheel_of_rows),
+    ("tar of texts", tar_of_texts),
+    ("tar of one name", tar_of_one_name),
+    ("tar of bundles", tar_of_bundles),
+    ("tar of extended headers", tar_of_extended_headers),
+    ("image of layers", image_of_layers),
+    ("deb of empty members", deb_of_empty_members),
+    ("deb of rows", deb_of_rows),
 ];
 
 /// Copies numbers into bytes.

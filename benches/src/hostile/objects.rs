@@ -7,8 +7,10 @@ const REL: usize = 1;
 const PROGBITS: usize = 1;
 const SYMTAB: usize = 2;
 const STRTAB: usize = 3;
+const NOTE: usize = 7;
 const LLVM_OFFLOADING: usize = 0x6fff_4c0b;
 
+#[derive(Clone, Copy)]
 struct Section {
     kind: usize,
     /// Offset of its name.
@@ -113,6 +115,47 @@ pub fn elf_with_long_symbols(n: usize) -> Vec<u8> {
     let object = elf(&body, b"\0", &sections);
     let bundle = bundle(["hip-amdgcn-amd-amdhsa--gfx906".to_owned()], &object);
     [b"!<arch>\n".to_vec(), member("a.o/", &bundle)].concat()
+}
+
+/// An ELF object of many symbol tables over the same symbols, which have no names.
+#[must_use]
+pub fn elf_of_symbol_tables(n: usize) -> Vec<u8> {
+    let size = n / 2 / 24 * 24;
+    let table = Section { kind: SYMTAB, name: 0, offset: 64, size, link: 1, entry: 24 };
+    let strings = Section { kind: STRTAB, name: 0, offset: 64, size: 1, link: 0, entry: 0 };
+    let tables = std::iter::repeat_n(table, n / 2 / 64);
+    elf(&vec![0; size], b"\0", &std::iter::once(strings).chain(tables).collect::<Vec<_>>())
+}
+
+/// A code object for gfx906 with many kernels in its metadata.
+#[must_use]
+pub fn code_of_kernels(n: usize) -> Vec<u8> {
+    /// A string of MessagePack, of less than 32 bytes.
+    fn text(text: &str) -> Vec<u8> {
+        let len = u8::try_from(text.len()).unwrap_or_default();
+        [&[0xa0 | len][..], text.as_bytes()].concat()
+    }
+    let count = n / 40;
+    let mut metadata = [&[0x83][..], &text("amdhsa.version"), &[0x92, 1, 2]].concat();
+    metadata.extend([text("amdhsa.target"), text("amdgcn-amd-amdhsa--gfx906")].concat());
+    metadata.extend(text("amdhsa.kernels"));
+    metadata.push(0xdd);
+    metadata.extend(u32::try_from(count).unwrap_or_default().to_be_bytes());
+    for i in 0..count {
+        let [name, symbol] = [format!("k{i:07}"), format!("k{i:07}.kd")].map(|name| text(&name));
+        metadata.extend([&[0x82][..], &text(".name"), &name, &text(".symbol"), &symbol].concat());
+    }
+    let mut note = [word(7), word(metadata.len()), word(32)].concat();
+    note.extend(b"AMDGPU\0\0");
+    note.extend(metadata);
+    note.resize(note.len().next_multiple_of(8), 0);
+    let section = Section { kind: NOTE, name: 0, offset: 64, size: note.len(), link: 0, entry: 0 };
+    let mut file = elf(&note, b"\0", &[section]);
+    // For AMD's GPUs: the system and its version, a shared object, the machine, its flags.
+    put(&mut file, 7, &[64, 3]);
+    put(&mut file, 16, &[half(3), half(224)].concat());
+    put(&mut file, 48, &word(0x2f));
+    file
 }
 
 fn coff_sections(count: usize, first: usize, contents: &[u8]) -> Vec<u8> {

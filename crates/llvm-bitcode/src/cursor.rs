@@ -24,6 +24,13 @@ pub(crate) struct Head {
     end: u64,
 }
 
+impl Head {
+    /// Returns whether a bit of the stream is in the block.
+    pub(crate) fn contains(&self, position: u64) -> bool {
+        (self.start..self.end).contains(&position)
+    }
+}
+
 /// A block that is being read.
 #[derive(Debug)]
 pub(crate) struct Block {

@@ -213,7 +213,10 @@ pub(crate) fn constants_starting_with(
     magics: &[[u8; 4]],
     found: &mut Vec<EmbeddedObject>,
 ) -> Result<(), Error> {
-    let mut known: BTreeSet<u64> = found.iter().map(|object| object.position).collect();
+    // Those of this module are the last.
+    let positions = found.iter().rev().map(|object| object.position);
+    let mut known: BTreeSet<u64> =
+        positions.take_while(|&position| module.contains(position)).collect();
     walk(cursor, module, Part::Values, &mut |cursor, entry, record| {
         if entry.is_global || ![CONSTANT_STRING, CONSTANT_CSTRING].contains(&record.code) {
             return Ok(ControlFlow::Continue(()));
