@@ -1,7 +1,7 @@
 //! `offload bundle`: writes a bundle of code objects.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use bundle_format::text::Leader;
@@ -17,6 +17,7 @@ use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::progress::Progress;
+use crate::style::show;
 use crate::suggest::did_you_mean;
 use crate::table::{Align, Table};
 use crate::{Outcome, input, json, report, special, style, suggest};
@@ -230,12 +231,11 @@ impl Report {
     }
 
     fn print(&self, as_json: bool) -> io::Result<Outcome> {
-        let mut out = style::stdout();
         if as_json {
-            json::write_pretty(&mut out, self)?;
-            out.flush()?;
+            json::print(self)?;
             return Ok(Outcome::Clean);
         }
+        let mut out = style::stdout();
         let mut table = Table::default()
             .column("ID", Align::Left, style::PLAIN)
             .column("OFFSET", Align::Right, style::PLAIN)
@@ -256,8 +256,8 @@ impl Report {
             (_, false) => "binary bundle",
             (_, true) => "compressed bundle",
         };
-        let (output, size) = (style::printable(&self.output), style::size(self.size));
-        writeln!(out, "{output}  {size}  {n} {entries}, {form}")?;
+        let (output, size) = (&self.output, style::size(self.size));
+        show!(out, "{output}  {size}  {n} {entries}, {form}")?;
         out.flush()?;
         Ok(Outcome::Clean)
     }

@@ -1,7 +1,7 @@
 //! `offload doctor`: whether the packages of a Python environment have code for the GPUs of a machine.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use device_select::{Device, Vendor};
@@ -15,7 +15,7 @@ use crate::match_gpu::{self, File, Question, view};
 use crate::native::Machine;
 use crate::parallel::{self, Threads};
 use crate::progress::Progress;
-use crate::style::{self, ERROR, HEADING, PLAIN, TARGET};
+use crate::style::{self, ERROR, HEADING, PLAIN, TARGET, show};
 use crate::{Outcome, input, report};
 
 pub(crate) const MORE: More = More {
@@ -131,9 +131,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     })?;
     drop(progress);
     if args.json {
-        let mut out = style::plain_stdout();
-        crate::json::write_pretty(&mut out, &rows)?;
-        out.flush()?;
+        crate::json::print(&rows)?;
         return Ok(outcome);
     }
     print(&rows, distributions.len())?;
@@ -273,9 +271,8 @@ fn print(rows: &[Row], packages: usize) -> io::Result<()> {
             Answer::DoesNotServe => ERROR,
             Answer::OtherVendors | Answer::NoDeviceCode => PLAIN,
         };
-        let [name, why] = [format!("{} {}", row.package, row.version), row.why.clone()];
-        let (name, why) = (style::printable(&name), style::printable(&why));
-        writeln!(out, "{HEADING}{name}{HEADING:#}: {style}{why}{style:#}")?;
+        let Row { package, version, why, .. } = row;
+        show!(out, "{HEADING}{package} {version}{HEADING:#}: {style}{why}{style:#}")?;
     }
     out.flush()
 }

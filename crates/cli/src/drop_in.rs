@@ -1,6 +1,5 @@
 //! Start of the drop-in tools: the process's arguments read as LLVM reads them.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use crate::llvm_cl::{self, Invocation, Matches, Tool};
@@ -28,8 +27,8 @@ pub(crate) fn start_with(
         }
         Err(stop) => {
             // If nobody hears it, the exit status tells.
-            let _ = anstream::stderr().write_all(style::printable_lines(&stop.stderr).as_bytes());
-            let printed = report::print(&invocation.typed, &stop.stdout);
+            report::say_lines(&stop.stderr);
+            let printed = report::print_help(&invocation.typed, &stop.stdout);
             Err(if stop.success { printed } else { ExitCode::FAILURE })
         }
     }

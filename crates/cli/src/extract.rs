@@ -20,6 +20,7 @@ use crate::permissions::NewPermissions;
 use crate::select::{Passed, Selection};
 use crate::stamp::Stamp;
 use crate::store::Keep;
+use crate::style::show;
 use crate::{Outcome, input, report, scratch, standard, style};
 
 pub(crate) const MORE: More = More {
@@ -122,13 +123,12 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     match sink {
         Sink::Files(outputs, _) => {
-            let mut out = style::plain_stdout();
+            let mut out = style::stdout();
             outputs.commit()?;
             for Written { name, size, what } in &written {
                 let path = args.output.join(name);
-                let (size, what) = (style::size(*size), style::printable(what));
-                let path = path.display().to_string();
-                writeln!(out, "{}  {size}  {what}", style::printable(&path))?;
+                let size = style::size(*size);
+                show!(out, "{}  {size}  {what}", path.display())?;
             }
             out.flush()?;
         }

@@ -10,6 +10,7 @@ use crate::fatbinary::{Image, Options, host, make};
 use crate::help::More;
 use crate::opened::MaxInput;
 use crate::output::Outputs;
+use crate::style::show;
 use crate::{Outcome, input, standard, style};
 
 pub(crate) const MORE: More = More {
@@ -152,17 +153,16 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut outputs = Outputs::default();
     outputs.write_with(&args.output, |file| file.write_all(&made.bytes))?;
     outputs.commit()?;
-    let mut out = style::plain_stdout();
+    let mut out = style::stdout();
     for (name, stored, size) in &made.entries {
         let (stored, size) = (style::size(*stored), style::size(*size));
         let of = if stored == size { String::new() } else { format!(" of {size}") };
-        writeln!(out, "{name}  {stored}{of}")?;
+        show!(out, "{name}  {stored}{of}")?;
     }
     let count = made.entries.len();
     let plural = if count == 1 { "entry" } else { "entries" };
-    let file = args.output.display().to_string();
     let size = style::size(u64::try_from(made.bytes.len()).unwrap_or(u64::MAX));
-    writeln!(out, "{}  {size}  {count} {plural}", style::printable(&file))?;
+    show!(out, "{}  {size}  {count} {plural}", args.output.display())?;
     out.flush()?;
     Ok(Outcome::Clean)
 }

@@ -1,6 +1,6 @@
 //! `offload gpus`: the names that stand for processors.
 
-use std::io::{self, Write};
+use std::io;
 
 use serde::Serialize;
 
@@ -104,16 +104,11 @@ fn print_native(gpus: &[Gpu]) -> io::Result<()> {
 }
 
 fn print_json(records: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
-    let mut out = style::plain_stdout();
-    write!(out, "[")?;
-    let mut first = true;
+    let mut rows = crate::json::Array::start()?;
     for record in records {
-        write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-        crate::json::write(&mut out, &record)?;
-        first = false;
+        rows.row(&record)?;
     }
-    writeln!(out, "{}]", if first { "" } else { "\n" })?;
-    out.flush()
+    rows.end()
 }
 
 fn print_table(records: impl Iterator<Item = Record>) -> io::Result<()> {

@@ -4,8 +4,6 @@ use std::fmt::Write;
 
 use clap::Command;
 
-use crate::style::HEADING;
-
 /// A command line, and what it does.
 pub(crate) type Example = (&'static str, &'static str);
 
@@ -103,7 +101,7 @@ fn examples(title: &str, examples: &[Example]) -> String {
 
 /// Returns a title in the style of clap.
 fn heading(title: &str) -> String {
-    let style = HEADING.underline();
+    let style = anstyle::Style::new().bold().underline();
     format!("{style}{title}:{style:#}")
 }
 

@@ -6,18 +6,47 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
-use crate::style::deceives;
+use crate::style::{self, deceives};
+
+/// An array on standard output, with each value on a line of its own, printed as it comes.
+pub(crate) struct Array {
+    out: Box<dyn Write>,
+    is_empty: bool,
+}
+
+impl Array {
+    pub(crate) fn start() -> io::Result<Self> {
+        let mut out = style::buffered_stdout();
+        write!(out, "[")?;
+        Ok(Array { out: Box::new(out), is_empty: true })
+    }
+
+    pub(crate) fn row(&mut self, value: &impl Serialize) -> io::Result<()> {
+        let before = if std::mem::take(&mut self.is_empty) { "\n  " } else { ",\n  " };
+        write!(self.out, "{before}")?;
+        write(&mut self.out, value)
+    }
+
+    pub(crate) fn end(mut self) -> io::Result<()> {
+        writeln!(self.out, "{}]", if self.is_empty { "" } else { "\n" })?;
+        self.out.flush()
+    }
+}
+
+/// Prints a value on standard output, on lines of their own.
+pub(crate) fn print(value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+    let mut out = style::buffered_stdout();
+    write_pretty(&mut out, value)?;
+    out.flush()
+}
 
 /// Writes a value on one line.
-pub(crate) fn write(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+fn write(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     Ok(value.serialize(&mut Serializer::with_formatter(out, Escaping(CompactFormatter)))?)
 }
 
 /// Writes a value on lines of their own, the last one ended.
-pub(crate) fn write_pretty(
-    out: &mut dyn Write,
-    value: &(impl Serialize + ?Sized),
-) -> io::Result<()> {
+fn write_pretty(out: &mut dyn Write, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
     let formatter = Escaping(PrettyFormatter::new());
     value.serialize(&mut Serializer::with_formatter(&mut *out, formatter))?;
     writeln!(out)

@@ -1,6 +1,6 @@
 //! `offload link`: links the device code of inputs, and registers it in one object.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use offload_link::{
@@ -18,7 +18,7 @@ use crate::opened::{MaxInput, Opened};
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::payload::Payload;
-use crate::style::{HEADING, TARGET, printable};
+use crate::style::{HEADING, Out, TARGET, show};
 use crate::{Outcome, bundler, input, json, linker_wrapper, report, style, wrapper};
 
 pub(crate) const MORE: More = More {
@@ -174,45 +174,40 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
 }
 
 fn print(as_json: bool, plan: &Plan<'_>) -> io::Result<()> {
+    if as_json {
+        return json::print(&to_json(plan));
+    }
     let mut out = style::stdout();
-    match as_json {
-        true => json::write_pretty(&mut out, &to_json(plan))?,
-        false => {
-            for group in plan.groups() {
-                print_group(&mut out, group)?;
-            }
-            print_left_out(&mut out, plan.left_out())?;
-            if plan.groups().is_empty() {
-                writeln!(out, "no images: no object has device code")?;
-            }
-        }
+    for group in plan.groups() {
+        print_group(&mut out, group)?;
+    }
+    print_left_out(&mut out, plan.left_out())?;
+    if plan.groups().is_empty() {
+        show!(out, "no images: no object has device code")?;
     }
     out.flush()
 }
 
-fn print_group(out: &mut dyn Write, group: &Group<'_>) -> io::Result<()> {
-    let target = group.target().to_string();
-    writeln!(
+fn print_group(out: &mut Out<'_>, group: &Group<'_>) -> io::Result<()> {
+    show!(
         out,
         "{HEADING}image{HEADING:#} {TARGET}{}{TARGET:#} for {}",
-        printable(&target),
+        group.target(),
         kinds(group).join(", ")
     )?;
     for input in group.inputs() {
-        let name = input.code().to_string();
-        writeln!(out, "  {}: {}", printable(&name), printable(&why(input)))?;
+        show!(out, "  {}: {}", input.code(), why(input))?;
     }
     Ok(())
 }
 
-fn print_left_out(out: &mut dyn Write, left_out: &[LeftOut<'_>]) -> io::Result<()> {
+fn print_left_out(out: &mut Out<'_>, left_out: &[LeftOut<'_>]) -> io::Result<()> {
     if !left_out.is_empty() {
-        writeln!(out, "{HEADING}in no image{HEADING:#}")?;
+        show!(out, "{HEADING}in no image{HEADING:#}")?;
     }
     for left in left_out {
         let (code, reason) = (left.code(), left.reason());
-        let text = format!("{code}: {}: {reason}", code.target());
-        writeln!(out, "  {}", printable(&text))?;
+        show!(out, "  {code}: {}: {reason}", code.target())?;
     }
     Ok(())
 }

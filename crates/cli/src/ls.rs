@@ -4,7 +4,7 @@ mod row;
 mod same;
 mod view;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use byte_parts::ReadSeek;
@@ -12,9 +12,11 @@ use fat_object::{Container, ContainerKind, Finding, Image, Location, Severity, S
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::json::Array;
 use crate::parallel::Threads;
 use crate::select::{Passed, Selection};
 use crate::store::Keep;
+use crate::style::show;
 use crate::{Outcome, input, report, style};
 use row::{Hashed, Key, Row};
 pub(crate) use view::heading;
@@ -150,7 +152,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                 return Ok(Seen::Nothing);
             }
             if !std::mem::take(&mut first) {
-                writeln!(out)?;
+                show!(out)?;
             }
             let images = listing.sorted(args.sort);
             let mut own = Totals::default();
@@ -189,7 +191,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     )?;
     totals.sort(args.sort);
     if inputs.are_many() && totals.files() > 1 && totals.images() > 0 {
-        writeln!(out)?;
+        show!(out)?;
         view::grand_total(&mut out, &totals)?;
     }
     out.flush()?;
@@ -197,9 +199,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
 }
 
 fn run_json(args: &Args) -> io::Result<Outcome> {
-    let mut out = style::plain_stdout();
-    let mut first = true;
-    write!(out, "[")?;
+    let mut rows = Array::start()?;
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
     let looked = inputs.look(
@@ -212,18 +212,13 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
                 return Ok(Seen::Nothing);
             }
             for Hashed { listed: image, hash, same } in listing.sorted(args.sort) {
-                write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-                crate::json::write(
-                    &mut out,
-                    &Row { file: file.name(), image, hash: hash.as_deref(), same: same.as_deref() },
-                )?;
-                first = false;
+                let (hash, same) = (hash.as_deref(), same.as_deref());
+                rows.row(&Row { file: file.name(), image, hash, same })?;
             }
             Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
         },
     )?;
-    writeln!(out, "{}]", if first { "" } else { "\n" })?;
-    out.flush()?;
+    rows.end()?;
     Ok(looked.outcome())
 }
 

@@ -5,7 +5,7 @@ mod package;
 pub(crate) mod view;
 mod walk;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -14,11 +14,12 @@ use fat_object::{FileFormat, Severity, Summary};
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::json::Array;
 use crate::packs::answer::{Answer as PackAnswer, SplitRecord};
 use crate::packs::host::Host;
 use crate::parallel::Threads;
 use crate::store::Keep;
-use crate::style::HEADING;
+use crate::style::{HEADING, show};
 use crate::{Outcome, input, ls, report, style, suggest};
 use json::Record;
 use package::Package;
@@ -172,8 +173,8 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                         return Ok(seen);
                     }
                     if input.is_named() {
-                        let name = style::printable(input.name());
-                        writeln!(out, "{HEADING}{name}{HEADING:#}  {}", host.describe())?;
+                        let name = input.name();
+                        show!(out, "{HEADING}{name}{HEADING:#}  {}", host.describe())?;
                         answers.iter().try_for_each(|answer| answer.print_tried(&mut out))?;
                     }
                     answers.iter().try_for_each(|answer| answer.print(&mut out, input.name()))?;
@@ -195,7 +196,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                 return Ok(seen);
             };
             if printed && input.is_named() {
-                writeln!(out)?;
+                show!(out)?;
             }
             printed = true;
             if input.is_named() {
@@ -236,9 +237,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
 }
 
 fn run_json(args: &Args) -> io::Result<Outcome> {
-    let mut out = style::plain_stdout();
-    let mut first = true;
-    write!(out, "[")?;
+    let mut rows = Array::start()?;
     let question = args.question();
     let read = |file: &Input, threads| Read::of(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
@@ -252,9 +251,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
                 Read::File(file, complaints) => (file, complaints),
                 Read::Split(_, answers) => {
                     for answer in &answers {
-                        write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-                        crate::json::write(&mut out, &SplitRecord::new(input.name(), answer))?;
-                        first = false;
+                        rows.row(&SplitRecord::new(input.name(), answer))?;
                     }
                     return Ok(Seen::faults(answers.iter().any(|answer| !answer.is_served())));
                 }
@@ -268,16 +265,13 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
             for (n, unit) in file.units.iter().enumerate() {
                 for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
                     let Some(answer) = answers.answers().get(n) else { continue };
-                    write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-                    crate::json::write(&mut out, &Record::new(input.name(), unit, gpu, answer))?;
-                    first = false;
+                    rows.row(&Record::new(input.name(), unit, gpu, answer))?;
                 }
             }
             Ok(seen)
         },
     )?;
-    writeln!(out, "{}]", if first { "" } else { "\n" })?;
-    out.flush()?;
+    rows.end()?;
     Ok(looked.needing_code())
 }
 

@@ -135,10 +135,10 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         // Help and versions are asked for, and are the output then.
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            return report::print(report::OFFLOAD, &error.render().ansi().to_string());
+            return report::print_help(report::OFFLOAD, &error.render().ansi().to_string());
         }
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            report::say(&error.render().ansi().to_string().trim_end());
+            let _ = error.print();
             return ExitCode::from(2);
         }
         Err(error) if !error.use_stderr() => {
@@ -189,7 +189,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     match style::printable_lines(&error.render().to_string()) {
         // With its colours.
         Cow::Borrowed(_) => error.exit(),
-        Cow::Owned(text) => report::say(&text.trim_end()),
+        Cow::Owned(text) => report::say_lines(&format!("{}\n", text.trim_end())),
     }
     ExitCode::from(2)
 }

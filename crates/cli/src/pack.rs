@@ -1,6 +1,6 @@
 //! `offload pack`: device images into an offload binary.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ccob::{Method, WriteOptions};
@@ -12,6 +12,7 @@ use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::packager::{ImageSpec, Package};
 use crate::parallel::Threads;
+use crate::style::show;
 use crate::suggest::{did_you_mean, nearest};
 use crate::{Outcome, input, report, standard, style, suggest};
 use device_select::may_be_processor;
@@ -127,17 +128,15 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut outputs = Outputs::default();
     outputs.write_with(&args.output, |file| package.write_to(file))?;
     outputs.commit()?;
-    let mut out = style::plain_stdout();
+    let mut out = style::stdout();
     for (file, size) in package.images() {
-        let file = input::display(file);
-        writeln!(out, "{}  {}", style::printable(&file), style::size(size))?;
+        show!(out, "{}  {}", input::display(file), style::size(size))?;
     }
     let images = package.images().len();
     let plural = if images == 1 { "" } else { "s" };
     let (file, size) = (args.output.display().to_string(), style::size(package.size()));
-    let file = style::printable(&file);
     let how = if args.compress { ", compressed" } else { "" };
-    writeln!(out, "{file}  {size}  {images} image{plural}, format version {version}{how}")?;
+    show!(out, "{file}  {size}  {images} image{plural}, format version {version}{how}")?;
     out.flush()?;
     Ok(Outcome::Clean)
 }

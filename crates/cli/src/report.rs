@@ -4,10 +4,9 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use anstyle::Style;
 use fat_object::{FileFormat, Finding, Severity, Summary};
 
-use crate::style::{ERROR, NOTE, WARNING, printable};
+use crate::style::{ERROR, NOTE, Style, Text, WARNING, printable_lines, text};
 
 pub(crate) const OFFLOAD: &str = "offload";
 
@@ -52,14 +51,17 @@ pub(crate) fn warning_of(tool: &str, message: &dyn Display) {
 
 /// Says that a tool has a new name.
 pub(crate) fn deprecated(name: &str, instead: &str) {
-    say(&format_args!(
-        "{WARNING}warning: {WARNING:#}'{name}' is deprecated. Use '{instead}' instead."
-    ));
+    say(&text!("{WARNING}warning: {WARNING:#}'{name}' is deprecated. Use '{instead}' instead."));
 }
 
 /// Prints a line on standard error. Errors of printing are ignored: the exit status remains.
-pub(crate) fn say(line: &dyn Display) {
-    let _ = writeln!(anstream::stderr(), "{line}");
+pub(crate) fn say(line: &Text) {
+    let _ = anstream::stderr().write_all([line.as_str(), "\n"].concat().as_bytes());
+}
+
+/// Prints lines on standard error, without colours.
+pub(crate) fn say_lines(lines: &str) {
+    let _ = anstream::stderr().write_all(printable_lines(lines).as_bytes());
 }
 
 /// Ends a tool with an error. If standard output was closed early, ends quietly with the status of SIGPIPE.
@@ -75,8 +77,8 @@ pub(crate) fn end(tool: &str, error: &io::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Prints text, and ends.
-pub(crate) fn print(tool: &str, text: &str) -> ExitCode {
+/// Prints a help text of the tool, and ends.
+pub(crate) fn print_help(tool: &str, text: &str) -> ExitCode {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -184,6 +186,5 @@ fn none(summary: &Summary) -> String {
 }
 
 fn line(tool: &str, style: Style, severity: &str, message: &dyn Display) {
-    let message = message.to_string();
-    say(&format_args!("{tool}: {style}{severity}{style:#}: {}", printable(&message)));
+    say(&text!("{tool}: {style}{severity}{style:#}: {message}"));
 }

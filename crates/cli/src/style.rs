@@ -1,19 +1,135 @@
-//! Colours, sizes and bars. `anstream` removes the colours if the output is not a terminal or `NO_COLOR` is set.
+//! Lines for terminals: escaped text, colours, sizes and bars.
+//!
+//! Texts from files reach a terminal through [`Out`] and [`Text`] only, which escape all that deceives, line breaks included.
+//! The codes of [`Style`] are the only escape sequences. `anstream` removes them if the output is not a terminal or
+//! `NO_COLOR` is set.
 
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, Write};
 
 use anstream::{AutoStream, ColorChoice, StripStream};
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
 
-pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
-pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-pub(crate) const NOTE: Style = AnsiColor::Cyan.on_default().bold();
-pub(crate) const HEADING: Style = Style::new().bold();
-pub(crate) const COLUMN: Style = Style::new().dimmed();
-pub(crate) const TARGET: Style = AnsiColor::Green.on_default();
-pub(crate) const BAR: Style = AnsiColor::Blue.on_default();
-pub(crate) const PLAIN: Style = Style::new();
+pub(crate) const ERROR: Style = Style(AnsiColor::Red.on_default().bold());
+pub(crate) const WARNING: Style = Style(AnsiColor::Yellow.on_default().bold());
+pub(crate) const NOTE: Style = Style(AnsiColor::Cyan.on_default().bold());
+pub(crate) const HEADING: Style = Style(anstyle::Style::new().bold());
+pub(crate) const COLUMN: Style = Style(anstyle::Style::new().dimmed());
+pub(crate) const TARGET: Style = Style(AnsiColor::Green.on_default());
+pub(crate) const BAR: Style = Style(AnsiColor::Blue.on_default());
+pub(crate) const PLAIN: Style = Style(anstyle::Style::new());
+
+thread_local! {
+    /// `true` while a [`Style`] or [`Ours`] writes.
+    static IS_OURS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A colour: `{HEADING}` starts it, `{HEADING:#}` ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style(anstyle::Style);
+
+impl fmt::Display for Style {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        as_ours(|| self.0.fmt(f))
+    }
+}
+
+/// A text of this program that is not escaped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ours(pub(crate) &'static str);
+
+impl fmt::Display for Ours {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        as_ours(|| f.write_str(self.0))
+    }
+}
+
+/// Runs a writer whose text is not escaped.
+fn as_ours(write: impl FnOnce() -> fmt::Result) -> fmt::Result {
+    IS_OURS.set(true);
+    let written = write();
+    IS_OURS.set(false);
+    written
+}
+
+/// Text that is safe to print: [`text!`] makes it, and escapes what it is made of, except for styles.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Text(String);
+
+impl Text {
+    pub(crate) fn of(text: fmt::Arguments<'_>) -> Self {
+        let mut made = Text::default();
+        made.add(text);
+        made
+    }
+
+    fn add(&mut self, text: fmt::Arguments<'_>) {
+        // Writing to a string succeeds; a failed `Display` leaves what it has written.
+        let _ = self.write_fmt(text);
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.push_str(&if IS_OURS.get() { Cow::Borrowed(text) } else { printable(text) });
+        Ok(())
+    }
+}
+
+/// Makes a [`Text`], as `format!` makes a string.
+macro_rules! text {
+    ($($text:tt)*) => { $crate::style::Text::of(format_args!($($text)*)) };
+}
+
+/// Prints a line to an [`Out`], as `writeln!` does; all that it is made of is escaped, except for styles.
+macro_rules! show {
+    ($out:expr) => { $out.end_line() };
+    ($out:expr, $($text:tt)*) => {{ $out.add(format_args!($($text)*)); $out.end_line() }};
+}
+
+/// Adds to the line that [`show!`] ends.
+macro_rules! part {
+    ($out:expr, $($text:tt)*) => { $out.add(format_args!($($text)*)) };
+}
+
+pub(crate) use {part, show, text};
+
+/// An output for lines of text, which [`show!`] prints.
+pub(crate) struct Out<'o> {
+    out: Box<dyn Write + 'o>,
+    /// The line that is not ended.
+    line: Text,
+}
+
+impl<'o> Out<'o> {
+    pub(crate) fn new(out: impl Write + 'o) -> Self {
+        Out { out: Box::new(out), line: Text::default() }
+    }
+
+    /// Adds to the current line.
+    pub(crate) fn add(&mut self, text: fmt::Arguments<'_>) {
+        self.line.add(text);
+    }
+
+    /// Ends the current line.
+    pub(crate) fn end_line(&mut self) -> io::Result<()> {
+        self.line.0.push('\n');
+        let written = self.out.write_all(self.line.0.as_bytes());
+        self.line.0.clear();
+        written
+    }
+
+    /// Writes all lines that have ended.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
 
 /// Has colours always or never, whatever the output is; `None` leaves it to `anstream`.
 pub(crate) fn choose_colors(choice: Option<bool>) {
@@ -24,21 +140,21 @@ pub(crate) fn choose_colors(choice: Option<bool>) {
     }
 }
 
-/// Returns standard output for text with colours, which are kept if it is a terminal. Writes in large pieces: flush it
-/// at the end, and before writing to standard error.
-pub(crate) fn stdout() -> Box<dyn Write> {
+/// Returns standard output for lines. Their colours are kept if it is a terminal. Writes in large pieces: flush it at the
+/// end, and before writing to standard error.
+pub(crate) fn stdout() -> Out<'static> {
     match AutoStream::choice(&io::stdout()) {
         // `anstream` writes what lies between colours piece by piece.
         ColorChoice::Never => {
-            let out: Box<dyn Write> = Box::new(plain_stdout());
-            Box::new(StripStream::new(out))
+            let out: Box<dyn Write> = Box::new(buffered_stdout());
+            Out::new(StripStream::new(out))
         }
-        _ => Box::new(BufWriter::new(anstream::stdout().lock())),
+        _ => Out::new(BufWriter::new(anstream::stdout().lock())),
     }
 }
 
-/// Returns standard output for text without colours, as [`stdout`].
-pub(crate) fn plain_stdout() -> impl Write {
+/// Returns standard output for bytes that need no escapes: JSON has its own, scripts are ours. Text goes to [`stdout`].
+pub(crate) fn buffered_stdout() -> impl Write {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
@@ -163,6 +279,24 @@ mod tests {
         assert_eq!(printable("gfx90a:xnack+ ä"), "gfx90a:xnack+ ä");
         assert_eq!(printable("a\n\x1b[31mb"), "a\\n\\u{1b}[31mb");
         assert_eq!(printable("\u{9b}\u{7f}\u{202e}\u{200b}"), "\\u{9b}\\u{7f}\\u{202e}\\u{200b}");
+    }
+
+    #[test]
+    fn only_styles_are_not_escaped() {
+        let name = "\u{1b}[31mred\u{9b}\nforged: ok\u{202e}";
+        let mut bytes = Vec::new();
+        let mut out = Out::new(&mut bytes);
+        part!(out, "{HEADING}{name}{HEADING:#}");
+        show!(out, "  {:>3}", "a\n").unwrap();
+        show!(out, "{ERROR}{}{ERROR:#}", format_args!("{HEADING}b\r")).unwrap();
+        drop(out);
+        let escaped = "\\u{1b}[31mred\\u{9b}\\nforged: ok\\u{202e}";
+        let expected = format!(
+            "\u{1b}[1m{escaped}\u{1b}[0m   a\\n\n\u{1b}[1m\u{1b}[31m\u{1b}[1mb\\r\u{1b}[0m\n"
+        );
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+        // A text that was made elsewhere loses its colours, not its escapes.
+        assert_eq!(text!("{}", format!("{NOTE}c")).as_str(), "\\u{1b}[1m\\u{1b}[36mc");
     }
 
     #[test]

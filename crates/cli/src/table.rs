@@ -2,11 +2,9 @@
 //! the others as long.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io;
 
-use anstyle::Style;
-
-use crate::style::{COLUMN, printable};
+use crate::style::{COLUMN, Out, Style, part, printable, show};
 
 /// Limit of the width of columns: one ID of a megabyte would make a megabyte of every line.
 const WIDEST: usize = 256;
@@ -100,7 +98,7 @@ impl Table {
 
     /// Prints titles and rows. Columns that are empty in all rows are left out, and optional ones until a line fits into
     /// `fit` cells.
-    pub(crate) fn print(&self, out: &mut dyn Write, indent: &str, fit: usize) -> io::Result<()> {
+    pub(crate) fn print(&self, out: &mut Out<'_>, indent: &str, fit: usize) -> io::Result<()> {
         let mut shown = self.widths();
         let line_width = |shown: &[Shown<'_>]| {
             indent.len() + shown.iter().map(|shown| shown.width + 2).sum::<usize>()
@@ -170,13 +168,13 @@ struct Shown<'t> {
 }
 
 fn line(
-    out: &mut dyn Write,
+    out: &mut Out<'_>,
     indent: &str,
     columns: &[Shown<'_>],
     cells: &[String],
     style: Option<Style>,
 ) -> io::Result<()> {
-    write!(out, "{indent}")?;
+    part!(out, "{indent}");
     for (nth, &Shown { index, column, width: widest }) in columns.iter().enumerate() {
         let cell = cells.get(index).map_or("", String::as_str);
         let cell = match column.shrinks {
@@ -188,12 +186,12 @@ fn line(
         let padding = " ".repeat(widest.saturating_sub(width(&cell)));
         let last = nth + 1 == columns.len();
         match column.align {
-            Align::Right => write!(out, "{gap}{padding}{style}{cell}{style:#}")?,
-            Align::Left if last => write!(out, "{gap}{style}{cell}{style:#}")?,
-            Align::Left => write!(out, "{gap}{style}{cell}{style:#}{padding}")?,
+            Align::Right => part!(out, "{gap}{padding}{style}{cell}{style:#}"),
+            Align::Left if last => part!(out, "{gap}{style}{cell}{style:#}"),
+            Align::Left => part!(out, "{gap}{style}{cell}{style:#}{padding}"),
         }
     }
-    writeln!(out)
+    show!(out)
 }
 
 /// Returns a cell without the start or the end that its column, which shrank, has no place for.
@@ -222,19 +220,19 @@ mod tests {
 
     #[test]
     fn one_long_cell_does_not_make_all_lines_long() {
-        let plain = Style::new();
+        let plain = crate::style::PLAIN;
         let mut table =
             Table::default().column("A", Align::Right, plain).column("B", Align::Left, plain);
         table.row(&["a".repeat(1 << 20), "b".into()]);
         (0..1000).for_each(|_| table.row(&["a".into(), "b".into()]));
         let mut out = Vec::new();
-        table.print(&mut out, "", 80).unwrap();
+        table.print(&mut Out::new(&mut out), "", 80).unwrap();
         assert!((1 << 20..(1 << 20) + 1000 * 300).contains(&out.len()), "{}", out.len());
     }
 
     #[test]
     fn narrow_tables_lose_columns_in_order_and_then_starts_of_cells() {
-        let plain = Style::new();
+        let plain = crate::style::PLAIN;
         let mut table = Table::default()
             .column("A", Align::Left, plain)
             .column("B", Align::Left, plain)
@@ -247,7 +245,7 @@ mod tests {
         table.row(&["aa".into(), "bb".into(), "cc".into(), place.into()]);
         let last = |fit| {
             let mut out = Vec::new();
-            table.print(&mut out, "", fit).unwrap();
+            table.print(&mut Out::new(&mut out), "", fit).unwrap();
             let text = String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap();
             text.lines().last().unwrap().to_owned()
         };
@@ -261,7 +259,7 @@ mod tests {
 
     #[test]
     fn cells_may_shrink_before_columns_are_left_out() {
-        let plain = Style::new();
+        let plain = crate::style::PLAIN;
         let mut table = Table::default()
             .column("A", Align::Left, plain)
             .column("B", Align::Left, plain)
@@ -272,7 +270,7 @@ mod tests {
         table.row(&["aa".into(), "bb".into(), "c".repeat(50)]);
         let last = |fit| {
             let mut out = Vec::new();
-            table.print(&mut out, "", fit).unwrap();
+            table.print(&mut Out::new(&mut out), "", fit).unwrap();
             let text = String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap();
             text.lines().last().unwrap().to_owned()
         };
@@ -283,7 +281,7 @@ mod tests {
 
     #[test]
     fn aligns_and_drops_empty_columns() {
-        let plain = Style::new();
+        let plain = crate::style::PLAIN;
         let mut table = Table::default()
             .column("ID", Align::Left, plain)
             .column("NOTHING", Align::Left, plain)
@@ -293,11 +291,11 @@ mod tests {
         table.row(&["gfx90a".into(), String::new(), "1".into(), "a".into()]);
         table.row(&["x".into(), String::new(), "12345".into(), "bc".into()]);
         let mut out = Vec::new();
-        table.print(&mut out, "  ", usize::MAX).unwrap();
+        table.print(&mut Out::new(&mut out), "  ", usize::MAX).unwrap();
         let text = anstream::adapter::strip_bytes(&out).into_vec();
         let narrow = |fit| {
             let mut out = Vec::new();
-            table.print(&mut out, "  ", fit).unwrap();
+            table.print(&mut Out::new(&mut out), "  ", fit).unwrap();
             let text = anstream::adapter::strip_bytes(&out).into_vec();
             String::from_utf8(text).unwrap().lines().next().unwrap().to_owned()
         };

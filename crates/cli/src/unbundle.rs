@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use bundle_format::{EntryId, Request};
@@ -309,20 +309,20 @@ impl Row {
 }
 
 fn print(rows: &[Row], as_json: bool) -> io::Result<Outcome> {
-    let mut out = style::stdout();
     if as_json {
-        json::write_pretty(&mut out, rows)?;
-    } else {
-        let mut table = Table::default()
-            .column("OUTPUT", Align::Left, style::PLAIN)
-            .column("SIZE", Align::Right, style::PLAIN)
-            .column("IMAGE", Align::Left, style::PLAIN);
-        for row in rows {
-            let found = row.found.as_deref().unwrap_or("missing");
-            table.row(&[row.output.clone(), style::size(row.size), found.to_owned()]);
-        }
-        table.print(&mut out, "", style::terminal_width())?;
+        json::print(rows)?;
+        return Ok(Outcome::Clean);
     }
+    let mut out = style::stdout();
+    let mut table = Table::default()
+        .column("OUTPUT", Align::Left, style::PLAIN)
+        .column("SIZE", Align::Right, style::PLAIN)
+        .column("IMAGE", Align::Left, style::PLAIN);
+    for row in rows {
+        let found = row.found.as_deref().unwrap_or("missing");
+        table.row(&[row.output.clone(), style::size(row.size), found.to_owned()]);
+    }
+    table.print(&mut out, "", style::terminal_width())?;
     out.flush()?;
     Ok(Outcome::Clean)
 }

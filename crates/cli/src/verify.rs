@@ -1,7 +1,7 @@
 //! `offload verify`: structure, bounds, hashes and composition rules.
 
 use std::fs;
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use byte_parts::ReadSeek;
@@ -19,6 +19,7 @@ use crate::packs::host::Host;
 use crate::parallel::Threads;
 use crate::positioned::Positioned;
 use crate::store::Keep;
+use crate::style::{Out, show};
 use crate::{Outcome, input, report, style};
 
 pub(crate) const MORE: More = More {
@@ -54,7 +55,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let mut out = style::plain_stdout();
+    let mut out = style::stdout();
     let check = |file: &Input, threads| {
         if file.is_package() {
             return Checked::Package(verify_package(file.path()));
@@ -78,15 +79,15 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             };
             let is_sound = result.as_ref().is_ok_and(|summary| summary.findings == 0);
             if let Some(host) = is_sound.then(|| file.split_host()).flatten() {
-                return report_split(&mut out, &style::printable(file.name()), &host);
+                return report_split(&mut out, file.name(), &host);
             }
             if file.is_passed_over(result.as_ref().is_ok_and(|summary| summary.images > 0), &result)
             {
                 return Ok(Seen::Nothing);
             }
-            let shown = style::printable(file.name());
+            let shown = file.name();
             for finding in &visitor.findings {
-                writeln!(out, "{shown}: {}", style::printable(finding))?;
+                show!(out, "{shown}: {finding}")?;
             }
             let verdict = match result {
                 Ok(summary) if summary.findings > 0 => {
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             };
             match verdict {
                 Ok(what) => {
-                    writeln!(out, "{shown}: ok, {what}")?;
+                    show!(out, "{shown}: ok, {what}")?;
                     Ok(Seen::Well)
                 }
                 Err(why) => {
@@ -113,15 +114,15 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 /// Prints a line for each fault of a library whose device code is in kernel packs, or one if there is none.
-fn report_split(out: &mut impl Write, name: &str, host: &Host) -> io::Result<Seen> {
+fn report_split(out: &mut Out<'_>, name: &str, host: &Host) -> io::Result<Seen> {
     match host.check() {
         Ok(text) => {
-            writeln!(out, "{name}: ok, {}", style::printable(&text))?;
+            show!(out, "{name}: ok, {text}")?;
             Ok(Seen::Well)
         }
         Err(faults) => {
             for fault in &faults {
-                writeln!(out, "{name}: {}", style::printable(fault))?;
+                show!(out, "{name}: {fault}")?;
             }
             Ok(Seen::Faults)
         }
@@ -143,11 +144,11 @@ fn verify_package(path: &Path) -> io::Result<Verified> {
 
 /// Prints a line for each finding of a package, or one if there is none.
 fn report_package(
-    out: &mut impl Write,
+    out: &mut Out<'_>,
     file: &Input,
     checked: io::Result<Verified>,
 ) -> io::Result<Seen> {
-    let name = style::printable(file.name());
+    let name = file.name();
     let verified = match checked {
         Ok(verified) => verified,
         Err(error) => {
@@ -159,7 +160,7 @@ fn report_package(
     for finding in &verified.findings {
         // A member is named by the package and its path.
         let colon = if finding.path.is_empty() { ": " } else { ":" };
-        writeln!(out, "{name}{colon}{}", style::printable(&finding.to_string()))?;
+        show!(out, "{name}{colon}{finding}")?;
     }
     if !verified.findings.is_empty() {
         return Ok(Seen::Faults);
@@ -170,7 +171,7 @@ fn report_package(
         0 => String::new(),
         n => format!(", {n} with the recorded hash"),
     };
-    writeln!(out, "{name}: ok, {}, {members}{recorded}", verified.kind)?;
+    show!(out, "{name}: ok, {}, {members}{recorded}", verified.kind)?;
     // Its members tell if it holds device code.
     Ok(Seen::Nothing)
 }

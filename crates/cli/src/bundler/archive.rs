@@ -11,6 +11,7 @@ use byte_parts::ReadSeek;
 use hda_archive::{ArchiveCopy, Error, ErrorKind, Unbundling};
 use target_id::llvm::debug_text;
 
+use super::job::debug_line;
 use super::job::{Notes, UnbundleJob};
 use super::members;
 use crate::failure::Failure;
@@ -22,7 +23,6 @@ use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
 use crate::report::reason;
 use crate::stamp::Stamp;
-use crate::style::printable;
 
 /// Takes the entries of all members out of an archive. Nothing is written unless all is well.
 pub(super) fn unbundle(
@@ -114,13 +114,9 @@ impl<'j> Archive<'j> {
                 return Ok(());
             };
             let (code_object, target) = (id.standardized(), id.target());
-            let code_object = printable(&code_object);
             for (request, _) in &job.targets {
                 let text = debug_text(&request.verdict(&target));
-                let wanted = printable(request.id());
-                notes
-                    .debug
-                    .push(format!("{text} \t[CodeObject: {code_object}]\t:\t[Target: {wanted}]"));
+                notes.debug.push(debug_line(text, &code_object, request.id()));
             }
             Ok(())
         })

@@ -8,6 +8,7 @@ use bundle_format::text::Leader;
 use crate::failure::Failure;
 use crate::opened::MaxInput;
 use crate::output;
+use crate::style::{Ours, Text, text};
 
 /// The form of a bundle, as the type of the files that it holds decides it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,8 +95,8 @@ pub(crate) struct Notes {
     pub(crate) warnings: Vec<String>,
     /// Statistics of the compression.
     pub(crate) verbose: Vec<String>,
-    /// For [`UnbundleJob::debug`]; without control characters but tabs.
-    pub(crate) debug: Vec<String>,
+    /// For [`UnbundleJob::debug`].
+    pub(crate) debug: Vec<Text>,
     /// The commands of `llvm-objcopy` that do the same to an object.
     pub(crate) commands: Vec<String>,
     /// The places of the entries of a new bundle.
@@ -108,4 +109,10 @@ pub(crate) struct Place {
     /// From the start of the bundle, as it is before compression; `None` in an object, where it is a section.
     pub(crate) offset: Option<u64>,
     pub(crate) size: u64,
+}
+
+/// Returns the line for [`UnbundleJob::debug`] that LLVM prints about a code object and a wanted target.
+pub(super) fn debug_line(verdict: &str, code_object: &str, wanted: &str) -> Text {
+    let tab = Ours("\t");
+    text!("{verdict} {tab}[CodeObject: {code_object}]{tab}:{tab}[Target: {wanted}]")
 }

@@ -15,13 +15,13 @@ mod options;
 mod unbundle;
 mod verbose;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use crate::failure::Failure;
 use crate::llvm_cl;
 use crate::opened::MaxInput;
 use crate::output::Outputs;
+use crate::style::{show, text};
 use crate::{drop_in, report, style};
 pub(crate) use bundle::bundle;
 use bundle_format::EntryId;
@@ -41,11 +41,11 @@ pub fn main() -> ExitCode {
     };
     if options.help {
         let help = llvm_cl::help_list(&TOOL, &invocation.program, false);
-        return report::print(&invocation.typed, &help);
+        return report::print_help(&invocation.typed, &help);
     }
     let environment = Environment::of_process();
     for warning in &environment.warnings {
-        report::say(&style::printable(warning));
+        report::say(&text!("{warning}"));
     }
     let tool = Tool { name: &invocation.typed, options: &options, environment: &environment };
     match tool.run() {
@@ -113,10 +113,8 @@ impl Tool<'_> {
         let done = list::list(path, file_type, tables_only, &mut lines, &mut notes);
         self.print(&notes);
         let mut out = style::stdout();
-        let printed = lines
-            .iter()
-            .try_for_each(|line| writeln!(out, "{}", style::printable(line)))
-            .and_then(|()| out.flush());
+        let printed =
+            lines.iter().try_for_each(|line| show!(out, "{line}")).and_then(|()| out.flush());
         done?;
         printed.map_err(|error| Failure::printing(&error))
     }
@@ -178,10 +176,9 @@ impl Tool<'_> {
 
     fn print(&self, notes: &Notes) {
         let verbose = notes.verbose.iter().filter(|_| self.verbose());
-        verbose.for_each(|line| report::say(&style::printable(line)));
-        // With tabs, hence made printable before.
-        notes.debug.iter().for_each(|line| report::say(line));
-        notes.commands.iter().for_each(|line| report::say(&style::printable(line)));
+        verbose.for_each(|line| report::say(&text!("{line}")));
+        notes.debug.iter().for_each(report::say);
+        notes.commands.iter().for_each(|line| report::say(&text!("{line}")));
         notes.warnings.iter().for_each(|warning| report::warning_of(self.name, warning));
     }
 }

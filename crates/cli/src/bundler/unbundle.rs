@@ -9,6 +9,7 @@ use target_id::llvm::debug_text;
 use target_id::{OffloadKind, Target};
 
 use super::entries::{self, Contents, Entry};
+use super::job::debug_line;
 use super::job::{FileType, Notes, UnbundleJob};
 use super::{archive, commands};
 use crate::failure::Failure;
@@ -18,7 +19,7 @@ use crate::opened::{MaxInput, Opened};
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::stamp::Stamp;
-use crate::style::printable;
+use crate::style::Text;
 
 /// Takes entries out of a file. Each target gets the best entry there is, and one entry may serve several. Nothing is
 /// written unless all is well.
@@ -105,7 +106,7 @@ struct Selection<'j, 'o> {
     /// For each target.
     best: Vec<Option<Best>>,
     keeper: Keeper<'o>,
-    debug: Vec<String>,
+    debug: Vec<Text>,
 }
 
 #[derive(Clone)]
@@ -133,9 +134,7 @@ impl<'j, 'o> Selection<'j, 'o> {
             if self.job.debug {
                 let text = debug_text(&verdict);
                 let code_object = id.standardized();
-                let [code_object, wanted] = [&*code_object, request.id()].map(printable);
-                self.debug
-                    .push(format!("{text} \t[CodeObject: {code_object}]\t:\t[Target: {wanted}]"));
+                self.debug.push(debug_line(text, &code_object, request.id()));
             }
             if !verdict.is_strict() {
                 continue;

@@ -1,7 +1,7 @@
 //! Reports of edits, as tables and as JSON.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use fat_edit::{EditNote, EditPlan, EditableContainer, EditableFile};
@@ -11,7 +11,7 @@ use target_id::OffloadKind;
 
 use super::wishes::Wishes;
 use crate::naming::group;
-use crate::style::{self, HEADING, PLAIN, TARGET};
+use crate::style::{self, HEADING, PLAIN, TARGET, show};
 use crate::table::{Align, Table};
 use crate::{input, report as messages};
 
@@ -309,9 +309,7 @@ fn targets(contents: &EditableFile, plan: &EditPlan) -> Vec<TargetRow> {
 
 /// Prints all files as one array.
 pub(super) fn json(rows: &[FileRow]) -> io::Result<()> {
-    let mut out = style::plain_stdout();
-    crate::json::write_pretty(&mut out, rows)?;
-    out.flush()
+    crate::json::print(rows)
 }
 
 /// Prints a heading and a table for each file that changes.
@@ -319,13 +317,13 @@ pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
     let mut out = style::stdout();
     for (nth, row) in rows.iter().filter(|row| row.changed).enumerate() {
         if nth > 0 {
-            writeln!(out)?;
+            show!(out)?;
         }
-        let file = style::printable(if row.dry_run { &row.file } else { &row.output });
+        let file = if row.dry_run { &row.file } else { &row.output };
         let [before, after] = [row.size_before, row.size_after].map(style::size);
         let part = style::percent(row.size_after, row.size_before);
         let dry = if row.dry_run { ", not written" } else { "" };
-        writeln!(out, "{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{dry}")?;
+        show!(out, "{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{dry}")?;
         let table = match work {
             Work::Edit => target_table(&row.targets),
             Work::Compress | Work::Decompress => container_table(&row.containers),
@@ -364,8 +362,8 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
             true => (&row.file, ", not written"),
             false => (&row.output, ""),
         };
-        let file = style::printable(file);
-        writeln!(out, "\n{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{dry}")?;
+        show!(out)?;
+        show!(out, "{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{dry}")?;
     }
     out.flush()
 }
@@ -382,7 +380,7 @@ pub(super) fn print_packages<'r>(
         add_sizes(&mut table, name, &files);
     }
     if !is_empty {
-        writeln!(out)?;
+        show!(out)?;
         table.print(&mut out, "", style::terminal_width())?;
     }
     out.flush()

@@ -1,7 +1,7 @@
 //! `offload diff`: images and kernels that came, went and changed.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::slice;
 
@@ -16,7 +16,7 @@ use crate::inputs::{Input, Inputs, Seen};
 use crate::parallel::Threads;
 use crate::select::Selection;
 use crate::store::Keep;
-use crate::style::{self, PLAIN, TARGET};
+use crate::style::{self, Out, PLAIN, TARGET, show};
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report};
 
@@ -145,13 +145,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let (old, new) = (&old.collected, &new.collected);
     let pairs = pairs(old, new);
     let sums = sums(old, new);
-    let mut out = if args.json { Box::new(style::plain_stdout()) } else { style::stdout() };
     if args.json {
-        crate::json::write_pretty(&mut out, &record(args, &pairs, &sums))?;
+        crate::json::print(&record(args, &pairs, &sums))?;
     } else {
+        let mut out = style::stdout();
         text(&mut out, args, &pairs, &sums)?;
+        out.flush()?;
     }
-    out.flush()?;
     let mut rules = Rules::new(&args.fail_on, args.mangled);
     rules.add(&input::display(&args.new), new);
     for (target, [old, new]) in &sums {
@@ -264,7 +264,7 @@ impl Pair<'_> {
 }
 
 fn text(
-    out: &mut dyn Write,
+    out: &mut Out<'_>,
     args: &Args,
     pairs: &[Pair<'_>],
     sums: &BTreeMap<&str, [Sum; 2]>,
@@ -289,9 +289,9 @@ fn text(
     if !shown.is_empty() {
         let hidden = changed.len() - shown.len();
         if hidden > 0 {
-            writeln!(out, "and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
+            show!(out, "and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
         }
-        writeln!(out)?;
+        show!(out)?;
     }
     let mut table = Table::default()
         .column("TOTAL FOR", Align::Left, TARGET)

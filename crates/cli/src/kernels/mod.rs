@@ -6,16 +6,18 @@ mod record;
 mod rules;
 mod view;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use device_code::{KernelRule, Measure};
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::json::Array;
 use crate::parallel::Threads;
 use crate::select::Selection;
 use crate::store::Keep;
+use crate::style::{Out, show};
 use crate::{Outcome, input, report, style};
 use collect::{Found, Wanted};
 use rules::Rules;
@@ -137,14 +139,18 @@ fn absolute(text: &str) -> Result<KernelRule, String> {
     }
 }
 
+/// The output of a listing.
+enum Printed {
+    Json(Array),
+    Text(Out<'static>),
+}
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
-    let mut out = if args.json { Box::new(style::plain_stdout()) } else { style::stdout() };
+    let mut printed =
+        if args.json { Printed::Json(Array::start()?) } else { Printed::Text(style::stdout()) };
     let mut rules = Rules::new(&args.fail_on, args.mangled);
     let mut is_first = true;
-    if args.json {
-        write!(out, "[")?;
-    }
     let wanted = Wanted {
         selection: &args.selection,
         glob: args.name.as_deref(),
@@ -164,22 +170,22 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             }
             let file = input.name();
             rules.add(file, &found.collected);
-            if args.json {
-                record::write(&mut out, file, &found.collected, &mut is_first)?;
-            } else {
-                if !std::mem::take(&mut is_first) {
-                    writeln!(out)?;
+            match &mut printed {
+                Printed::Json(rows) => record::write(rows, file, &found.collected)?,
+                Printed::Text(out) => {
+                    if !std::mem::take(&mut is_first) {
+                        show!(out)?;
+                    }
+                    view::text(out, args, file, &found)?;
+                    out.flush()?;
                 }
-                view::text(&mut out, args, file, &found)?;
             }
-            out.flush()?;
             Ok(Seen::faults(complain(&wanted, input, &found)))
         },
     )?;
-    if args.json {
-        writeln!(out, "{}]", if is_first { "" } else { "\n" })?;
+    if let Printed::Json(rows) = printed {
+        rows.end()?;
     }
-    out.flush()?;
     let outcome = looked.outcome();
     match rules.report() {
         true => Ok(Outcome::Faults),

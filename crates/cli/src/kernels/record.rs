@@ -1,24 +1,19 @@
 //! The JSON of kernels.
 
-use std::io::{self, Write};
+use std::io;
 
 use device_code::{KernelKind, Measure, Occupancy, Stored, Version};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use crate::json::Array;
+
 use super::collect::{Argument, Collected, ListedImage, Row};
 
 /// Writes the kernels of a file as members of an array.
-pub(super) fn write(
-    out: &mut dyn Write,
-    file: &str,
-    collected: &Collected,
-    is_first: &mut bool,
-) -> io::Result<()> {
+pub(super) fn write(rows: &mut Array, file: &str, collected: &Collected) -> io::Result<()> {
     for row in &collected.rows {
-        write!(out, "{}", if *is_first { "\n  " } else { ",\n  " })?;
         let (image, occupancy) = (collected.image(row), collected.occupancy(row));
-        crate::json::write(out, &Record { file, image, row, occupancy })?;
-        *is_first = false;
+        rows.row(&Record { file, image, row, occupancy })?;
     }
     Ok(())
 }

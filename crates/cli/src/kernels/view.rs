@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Write};
+use std::io;
 
 use device_code::{KernelKind, Measure, RegisterLimits, Stored};
 
 use super::collect::{Collected, Found, Row};
 use super::{Args, Key};
-use crate::style::{self, COLUMN, HEADING, PLAIN, TARGET};
+use crate::style::{self, COLUMN, HEADING, Out, PLAIN, TARGET, show};
 use crate::table::{Align, Table};
 
 /// The columns of a table of one GPU, with titles.
@@ -30,10 +30,10 @@ const COLUMNS: [(&str, Measure); 12] = [
 /// Characters of a kernel's name that a terminal shows at least, unless they are more.
 const NAME: usize = 36;
 
-pub(super) fn text(out: &mut dyn Write, args: &Args, file: &str, found: &Found) -> io::Result<()> {
+pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) -> io::Result<()> {
     if let Ok(summary) = &found.summary {
-        let (file, size) = (style::printable(file), style::size(summary.size));
-        writeln!(out, "{HEADING}{file}{HEADING:#}  {size}, {}", summary.format)?;
+        let size = style::size(summary.size);
+        show!(out, "{HEADING}{file}{HEADING:#}  {size}, {}", summary.format)?;
     }
     let collected = &found.collected;
     let key = args.sort.unwrap_or_default();
@@ -45,10 +45,10 @@ pub(super) fn text(out: &mut dyn Write, args: &Args, file: &str, found: &Found) 
             if rows.is_empty() {
                 continue;
             }
-            let name = style::printable(&image.target);
+            let name = &image.target;
             let mark = if image.is_relocatable { "  relocatable" } else { "" };
             let index = image.index;
-            writeln!(out, "  {COLUMN}#{index}{COLUMN:#} {TARGET}{name}{TARGET:#}{mark}")?;
+            show!(out, "  {COLUMN}#{index}{COLUMN:#} {TARGET}{name}{TARGET:#}{mark}")?;
             one_gpu(out, args, key, collected, rows)?;
         }
     } else if targets.len() > 1 {
@@ -61,7 +61,7 @@ pub(super) fn text(out: &mut dyn Write, args: &Args, file: &str, found: &Found) 
     }
     let copies = collected.rows.len() - rows.len();
     if copies > 0 && !args.images {
-        writeln!(
+        show!(
             out,
             "  {COLUMN}{copies} copies in relocatable images, of kernels that are linked here, are left out: --images shows them{COLUMN:#}"
         )?;
@@ -101,7 +101,7 @@ fn rank(stored: Stored) -> Reverse<(u8, u64)> {
 }
 
 fn one_gpu(
-    out: &mut dyn Write,
+    out: &mut Out<'_>,
     args: &Args,
     key: Key,
     collected: &Collected,
@@ -191,18 +191,18 @@ fn name(row: &Row, mangled: bool) -> String {
 }
 
 /// Prints how many kernels of a table are not shown, notes, and an empty line, unless no kernel was to be shown.
-fn more(out: &mut dyn Write, all: usize, shown: usize, notes: &[String]) -> io::Result<()> {
+fn more(out: &mut Out<'_>, all: usize, shown: usize, notes: &[String]) -> io::Result<()> {
     let hidden = all - shown;
     if shown == 0 {
         return Ok(());
     }
     if hidden > 0 {
-        writeln!(out, "  and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
+        show!(out, "  and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
     }
     for note in notes {
-        writeln!(out, "  {COLUMN}{note}{COLUMN:#}")?;
+        show!(out, "  {COLUMN}{note}{COLUMN:#}")?;
     }
-    writeln!(out)
+    show!(out)
 }
 
 /// A kernel on several GPUs.
@@ -220,7 +220,7 @@ impl Line<'_> {
 }
 
 fn several_gpus(
-    out: &mut dyn Write,
+    out: &mut Out<'_>,
     args: &Args,
     key: Key,
     collected: &Collected,
@@ -251,7 +251,7 @@ fn several_gpus(
     let unit = if measure.is_in_bytes() { ", in bytes" } else { "" };
     if !shown.is_empty() {
         let measured = measure.name().to_uppercase();
-        writeln!(out, "  {COLUMN}{measured} of each kernel by GPU{unit}{COLUMN:#}")?;
+        show!(out, "  {COLUMN}{measured} of each kernel by GPU{unit}{COLUMN:#}")?;
         let width = style::terminal_width();
         let table = by_gpu(shown, measure, targets);
         if table.fits_but_for_last("  ", width) {
@@ -334,7 +334,7 @@ impl Total {
 }
 
 fn totals(
-    out: &mut dyn Write,
+    out: &mut Out<'_>,
     collected: &Collected,
     rows: &[&Row],
     targets: &[&str],

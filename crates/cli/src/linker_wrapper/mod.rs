@@ -41,7 +41,7 @@ use crate::llvm_cl::response;
 use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::payload::{Payload, Payloads};
-use crate::{bundler, input, packager, report, style, wrapper};
+use crate::{bundler, input, packager, report, wrapper};
 
 const NAME: &str = "clang-linker-wrapper";
 
@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
         Err(error) => return fail(&typed, &io::Error::other(error)),
     };
     if let Some(text) = help::requested(&line, NAME) {
-        return report::print(&typed, &text);
+        return report::print_help(&typed, &text);
     }
     match run(&line) {
         Ok(()) => ExitCode::SUCCESS,
@@ -352,7 +352,7 @@ impl Run<'_> {
             }
             let contents: Vec<_> = contents.iter().map(|bytes| &bytes[..]).collect();
             let text = registration.module().ir_to_string(&contents).map_err(io::Error::other)?;
-            report::say(&style::printable_lines(text.trim_end()));
+            report::say_lines(&format!("{}\n", text.trim_end()));
         }
         let mut start = file_name(&self.output);
         start.push(format!(".{kind}.image.wrapper"));

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::files::Files;
+use crate::input;
 use crate::report::{self, reason};
-use crate::{input, style};
+use crate::style::text;
 
 /// Length up to which arguments are passed as they are.
 const MAX_LEN: usize = if cfg!(windows) { 30_000 } else { 120_000 };
@@ -85,7 +86,7 @@ impl Programs {
             text.push(' ');
             text.push_str(&argument.to_string_lossy());
         }
-        report::say(&style::printable(&text));
+        report::say(&text!("{text}"));
     }
 
     /// Shows and runs a call.

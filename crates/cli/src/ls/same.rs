@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
-use std::io::{self, Write};
+use std::io;
 
 use device_code::erase_target;
 use fat_object::{FileFormat, Image};
@@ -10,7 +10,7 @@ use target_id::{Processor, TargetId};
 use twox_hash::XxHash3_64;
 
 use super::row::{Hashed, group, stored};
-use crate::style::{self, PLAIN, TARGET};
+use crate::style::{self, Out, PLAIN, TARGET, show};
 use crate::table::{Align, Table};
 
 /// Hashes an image without the name of its target; `None` for formats in which it is not known where that is.
@@ -50,7 +50,7 @@ struct Copies<'i> {
 }
 
 /// Prints which images are the same code for several targets, and what that means.
-pub(super) fn print(out: &mut dyn Write, images: &[&Hashed]) -> io::Result<()> {
+pub(super) fn print(out: &mut Out<'_>, images: &[&Hashed]) -> io::Result<()> {
     let mut by_hash: BTreeMap<(&str, u64), Copies<'_>> = BTreeMap::new();
     let mut total = 0_u64;
     for image in images {
@@ -79,7 +79,7 @@ pub(super) fn print(out: &mut dyn Write, images: &[&Hashed]) -> io::Result<()> {
     let mut all: Vec<_> = by_hash.into_values().filter(|copies| copies.targets.len() > 1).collect();
     all.sort_by_key(|copies| std::cmp::Reverse(copies.more()));
     if all.is_empty() {
-        return writeln!(out, "  no two images are equal but for the name of their target");
+        return show!(out, "  no two images are equal but for the name of their target");
     }
     let mut table = Table::default()
         .column("SIZE", Align::Right, PLAIN)
@@ -97,11 +97,11 @@ pub(super) fn print(out: &mut dyn Write, images: &[&Hashed]) -> io::Result<()> {
     table.print(out, "  ", style::terminal_width())?;
     let more = all.iter().map(Copies::more).fold(0, u64::saturating_add);
     let (size, share) = (style::size(more), style::percent(more, total));
-    writeln!(out)?;
-    writeln!(out, "  {size} of device code ({share}) are further copies of such images.")?;
+    show!(out)?;
+    show!(out, "  {size} of device code ({share}) are further copies of such images.")?;
     if all.iter().any(|copies| copies.is_estimate) {
         let stored = all.iter().map(|copies| copies.stored).fold(0, u64::saturating_add);
-        writeln!(
+        show!(
             out,
             "  They take about {} of the file: an estimate, as images are compressed together.",
             style::size(stored)
@@ -109,15 +109,15 @@ pub(super) fn print(out: &mut dyn Write, images: &[&Hashed]) -> io::Result<()> {
     }
     let targets: Vec<_> = all.iter().filter_map(|copies| one_for_all(&copies.ids)).collect();
     if !targets.is_empty() {
-        writeln!(
+        show!(
             out,
             "  An image for the target in the last column would serve all GPUs of its line: --offload-arch of clang."
         )?;
     }
     if targets.iter().any(|target| target.ends_with("-generic")) {
-        writeln!(out, "  Code for a generic processor may be slower than code for one processor.")?;
+        show!(out, "  Code for a generic processor may be slower than code for one processor.")?;
     }
-    writeln!(out, "  `offload match --gpu ID` tells what a GPU loads that has no image of its own.")
+    show!(out, "  `offload match --gpu ID` tells what a GPU loads that has no image of its own.")
 }
 
 impl Copies<'_> {

@@ -2,14 +2,14 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
 
 use fat_object::{Container, FileFormat, ImageInfo, Summary};
 use target_id::{OffloadKind, Target};
 
 use super::row::{Hashed, Key, group, path, stored, stored_text};
 use crate::naming::{format_text, marked, triple_text};
-use crate::style::{self, BAR, COLUMN, HEADING, PLAIN, TARGET};
+use crate::style::{self, BAR, COLUMN, HEADING, Out, PLAIN, TARGET, part, show};
 use crate::table::{Align, Table};
 
 /// A line of the tree: a container, or an image at its depth.
@@ -56,21 +56,20 @@ impl Item {
 
 /// Prints a heading like `libfoo.so  1.2 MiB, ELF`; `thin` is the size of the files that a thin archive names.
 pub(crate) fn heading(
-    out: &mut dyn Write,
+    out: &mut Out<'_>,
     file: &str,
     summary: &Summary,
     thin: u64,
 ) -> io::Result<()> {
     let size = style::size(summary.size);
-    let file = style::printable(file);
-    write!(out, "{HEADING}{file}{HEADING:#}  {size}, {}", summary.format)?;
+    part!(out, "{HEADING}{file}{HEADING:#}  {size}, {}", summary.format);
     if thin > 0 {
-        write!(out, ", naming files of {}", style::size(thin))?;
+        part!(out, ", naming files of {}", style::size(thin));
     }
-    writeln!(out)
+    show!(out)
 }
 
-pub(super) fn flat(out: &mut dyn Write, images: &[&Hashed], file_size: u64) -> io::Result<()> {
+pub(super) fn flat(out: &mut Out<'_>, images: &[&Hashed], file_size: u64) -> io::Result<()> {
     let mut table = Table::default()
         .column("#", Align::Right, COLUMN)
         .column("KIND", Align::Left, PLAIN)
@@ -108,29 +107,27 @@ pub(super) fn flat(out: &mut dyn Write, images: &[&Hashed], file_size: u64) -> i
     table.print(out, "  ", style::terminal_width())
 }
 
-pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
+pub(super) fn tree(out: &mut Out<'_>, items: &[Item]) -> io::Result<()> {
     for item in items {
-        write!(out, "{:indent$}", "", indent = 2 + 2 * item.depth)?;
+        part!(out, "{:indent$}", "", indent = 2 + 2 * item.depth);
         match &item.what {
-            What::Container(text) => writeln!(out, "{}", style::printable(text))?,
+            What::Container(text) => show!(out, "{text}")?,
             What::Image(image) => {
                 let Hashed { listed: image, hash, .. } = &**image;
                 let target = image.target();
                 let parts = [target.kind().map(OffloadKind::as_str), triple_text(target)];
                 let what: String =
                     parts.into_iter().flatten().flat_map(|part| [part, " "]).collect();
-                let what = style::printable(&what);
                 let target = marked(target_id(target), image.disagreement());
-                let target = style::printable(&target);
                 let (index, size) = (image.index(), style::size(image.size()));
-                write!(out, "{COLUMN}#{index}{COLUMN:#} {what}{TARGET}{target}{TARGET:#}  ")?;
+                part!(out, "{COLUMN}#{index}{COLUMN:#} {what}{TARGET}{target}{TARGET:#}  ");
                 match image.format() {
-                    FileFormat::NotRead => write!(out, "{size}")?,
-                    format => write!(out, "{format}, {size}")?,
+                    FileFormat::NotRead => part!(out, "{size}"),
+                    format => part!(out, "{format}, {size}"),
                 }
                 match hash {
-                    Some(hash) => writeln!(out, ", {hash}")?,
-                    None => writeln!(out)?,
+                    Some(hash) => show!(out, ", {hash}")?,
+                    None => show!(out)?,
                 }
             }
         }
@@ -218,12 +215,12 @@ impl Totals {
 }
 
 /// Prints the totals of one file.
-pub(super) fn totals(out: &mut dyn Write, totals: &Totals, below_rows: bool) -> io::Result<()> {
+pub(super) fn totals(out: &mut Out<'_>, totals: &Totals, below_rows: bool) -> io::Result<()> {
     if totals.groups.is_empty() {
         return Ok(());
     }
     if below_rows {
-        writeln!(out)?;
+        show!(out)?;
     }
     let mut table = Table::default()
         .column("TOTAL FOR", Align::Left, TARGET)
@@ -251,13 +248,13 @@ pub(super) fn totals(out: &mut dyn Write, totals: &Totals, below_rows: bool) -> 
 }
 
 /// Prints the number of images and the option that shows them.
-pub(super) fn hint(out: &mut dyn Write, images: usize) -> io::Result<()> {
-    writeln!(out, "  {COLUMN}{images} images: --rows shows them{COLUMN:#}")
+pub(super) fn hint(out: &mut Out<'_>, images: usize) -> io::Result<()> {
+    show!(out, "  {COLUMN}{images} images: --rows shows them{COLUMN:#}")
 }
 
 /// Prints the totals of all files.
-pub(super) fn grand_total(out: &mut dyn Write, all: &Totals) -> io::Result<()> {
+pub(super) fn grand_total(out: &mut Out<'_>, all: &Totals) -> io::Result<()> {
     let size = style::size(all.file_size);
-    writeln!(out, "{HEADING}all {} files{HEADING:#}  {size}", all.files)?;
+    show!(out, "{HEADING}all {} files{HEADING:#}  {size}", all.files)?;
     totals(out, all, true)
 }

@@ -1,12 +1,12 @@
 //! The answer of a package: a line for each GPU, about all files in it.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io;
 
 use device_select::{Answer, Device, Selection, Unit};
 
 use crate::report;
-use crate::style::{self, ERROR, HEADING, TARGET, WARNING};
+use crate::style::{ERROR, HEADING, Out, TARGET, WARNING, show};
 
 /// The answers of the files of a package.
 pub(super) struct Package {
@@ -73,7 +73,7 @@ impl Package {
     }
 
     /// Prints a line for each GPU of whose vendor there is code.
-    pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn print(&self, out: &mut Out<'_>) -> io::Result<()> {
         for gpu in self.gpus.iter().filter(|gpu| gpu.files > 0) {
             let style = match (gpu.missing.len(), gpu.conditional) {
                 (0, 0) => TARGET,
@@ -81,8 +81,8 @@ impl Package {
                 _ => ERROR,
             };
             let words = gpu.words();
-            let (name, words) = (style::printable(&self.name), style::printable(&words));
-            writeln!(out, "{HEADING}{name}{HEADING:#}: {style}{words}{style:#}")?;
+            let name = &self.name;
+            show!(out, "{HEADING}{name}{HEADING:#}: {style}{words}{style:#}")?;
         }
         Ok(())
     }

@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Write};
+use std::io;
 
-use anstyle::Style;
 use device_select::{Answer, Candidate, Condition, Device, Given, Note, Selection, Unit};
 
 use crate::naming::format_text;
 use crate::report;
-use crate::style::{self, COLUMN, ERROR, HEADING, PLAIN, TARGET, WARNING};
+use crate::style::{self, COLUMN, ERROR, HEADING, Out, PLAIN, Style, TARGET, WARNING, part, show};
 use crate::table::{Align, Table};
 
 /// Groups units that look alike, in file order: libraries have one for each of their many source files.
@@ -37,7 +36,7 @@ fn places(units: &[Unit], group: &[usize]) -> String {
 
 /// Prints every image of every unit and its answer.
 pub(super) fn one_gpu(
-    out: &mut dyn Write,
+    out: &mut Out<'_>,
     units: &[Unit],
     gpu: &Device,
     answers: &[Answer],
@@ -66,10 +65,10 @@ pub(super) fn one_gpu(
     let note = |n: usize| answers.get(n).and_then(|answer| answer.note).map(Note::as_str);
     for group in groups(units, |n| (rows(n), note(n))) {
         let Some(&first) = group.first() else { continue };
-        write!(out, "  {HEADING}{}{HEADING:#}", style::printable(&places(units, &group)))?;
+        part!(out, "  {HEADING}{}{HEADING:#}", places(units, &group));
         match note(first) {
-            Some(note) => writeln!(out, " ({note})")?,
-            None => writeln!(out)?,
+            Some(note) => show!(out, " ({note})")?,
+            None => show!(out)?,
         }
         let mut table = Table::default()
             .column("", Align::Left, TARGET)
@@ -89,14 +88,14 @@ pub(super) fn one_gpu(
             table.row(&[mark, index, label, format, size, fate]);
         }
         table.print(out, "    ", style::terminal_width())?;
-        writeln!(out)?;
+        show!(out)?;
     }
     Ok(())
 }
 
 /// Prints a row for each unit, a column for each GPU.
 pub(super) fn several_gpus(
-    out: &mut dyn Write,
+    out: &mut Out<'_>,
     units: &[Unit],
     gpus: &[Device],
     answers: &[Selection],
@@ -119,19 +118,19 @@ pub(super) fn several_gpus(
     let width = style::terminal_width();
     if table.fits("  ", width) {
         table.print(out, "  ", width)?;
-        return writeln!(out);
+        return show!(out);
     }
     // A line for each GPU always fits.
     for row in rows {
         let Some((place, cells)) = row.split_first() else { continue };
-        writeln!(out, "  {HEADING}{}{HEADING:#}", style::printable(place))?;
+        show!(out, "  {HEADING}{place}{HEADING:#}")?;
         let mut table =
             Table::default().column("GPU", Align::Left, PLAIN).column("IMAGE", Align::Left, TARGET);
         for (gpu, cell) in gpus.iter().zip(cells) {
             table.row(&[gpu.name(), cell.clone()]);
         }
         table.print(out, "    ", width)?;
-        writeln!(out)?;
+        show!(out)?;
     }
     Ok(())
 }
@@ -159,15 +158,14 @@ fn cell(unit: &Unit, answer: &Answer) -> String {
 /// Prints a conclusion like `libfoo.so: 2 of 3 containers have code for gfx1100; section:.hip_fatbin/bundle:1 has none:
 /// built for gfx906`.
 pub(super) fn conclusion(
-    out: &mut dyn Write,
+    out: &mut Out<'_>,
     file: &str,
     units: &[Unit],
     gpu: &Device,
     answers: &[Answer],
 ) -> io::Result<()> {
     let (style, words) = conclude(units, gpu, answers);
-    let (file, words) = (style::printable(file), style::printable(&words));
-    writeln!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")
+    show!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")
 }
 
 /// Returns a conclusion in words, and how it is shown.

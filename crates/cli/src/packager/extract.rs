@@ -17,6 +17,7 @@ use crate::opened::{MaxInput, Opened};
 use crate::output::{Name, Outputs};
 use crate::report::{reason, reason_first};
 use crate::stamp::Stamp;
+use crate::style::show;
 use crate::{input, standard, style};
 
 /// The output of an extraction. Nothing was written if there are errors.
@@ -262,10 +263,10 @@ impl Plan {
 
     /// Says which names were made up.
     fn tell(&self, release: Release) -> io::Result<()> {
-        let mut out = style::plain_stdout();
+        let mut out = style::stdout();
         for name in &self.generated {
             if release != Release::Llvm22 {
-                writeln!(out, "Extracted: {}", style::printable(name))?;
+                show!(out, "Extracted: {name}")?;
             }
         }
         out.flush()
@@ -296,7 +297,6 @@ fn write_content<W: Write>(
 }
 
 fn clash(name: &str) -> String {
-    let name = style::printable(name);
     format!("different images would be written to '{name}': give them names with 'file'")
 }
 

@@ -35,7 +35,7 @@ pub fn main() -> ExitCode {
     }
     if options.help || (options.input.is_empty() && options.output.is_empty()) {
         let help = llvm_cl::help_list(tool, &invocation.program, false);
-        return report::print(&invocation.typed, &help);
+        return report::print_help(&invocation.typed, &help);
     }
     run(&invocation.typed, &options)
 }

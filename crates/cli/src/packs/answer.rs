@@ -1,7 +1,7 @@
 //! The kernel packs in which ROCm's loader finds the code of a split library for a GPU.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use device_select::Device;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::host::{Host, OpenPack};
 use crate::input;
 use crate::report;
-use crate::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING};
+use crate::style::{self, ERROR, HEADING, Out, PLAIN, TARGET, WARNING, show};
 use crate::table::{Align, Table};
 
 /// The answer for a GPU.
@@ -134,7 +134,7 @@ impl Answer {
     }
 
     /// Prints where the loader looks, in its order.
-    pub(crate) fn print_tried(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn print_tried(&self, out: &mut Out<'_>) -> io::Result<()> {
         let mut table = Table::default()
             .column(format!("KERNEL PACKS FOR {}", self.gpu), Align::Left, PLAIN)
             .column("RESULT", Align::Left, PLAIN);
@@ -142,22 +142,21 @@ impl Answer {
             table.row(&[input::display(path), result.clone()]);
         }
         table.print(out, "  ", style::terminal_width())?;
-        writeln!(out)
+        show!(out)
     }
 
     /// Prints the conclusion for a library.
-    pub(crate) fn print(&self, out: &mut dyn Write, file: &str) -> io::Result<()> {
+    pub(crate) fn print(&self, out: &mut Out<'_>, file: &str) -> io::Result<()> {
         let style = match (self.is_served(), self.conditions.is_empty()) {
             (true, true) => TARGET,
             (true, false) => WARNING,
             (false, _) => ERROR,
         };
         let words = self.words();
-        let (file, words) = (style::printable(file), style::printable(&words));
-        writeln!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")?;
+        show!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")?;
         if self.is_later {
             let text = "  ROCm's first loaders of kernel packs (before mid-2026) find less: a pack for a GPU with features hides others";
-            writeln!(out, "{WARNING}{text}{WARNING:#}")?;
+            show!(out, "{WARNING}{text}{WARNING:#}")?;
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::stamp::Stamp;
-use crate::style::{self, HEADING};
+use crate::style::{self, HEADING, show};
 use crate::{Outcome, input, report, scratch};
 
 pub(crate) const MORE: More = More {
@@ -341,10 +341,9 @@ fn write(
     if !is_printed {
         let mut out = style::stdout();
         let path = input::display(&args.output);
-        let path = style::printable(&path);
         let [before, after] = [stamp.size(), plan.size()].map(style::size);
         let same = if expected.is_some() { ", the file that was split" } else { "" };
-        writeln!(out, "{HEADING}{path}{HEADING:#}  {before} -> {after}{same}")?;
+        show!(out, "{HEADING}{path}{HEADING:#}  {before} -> {after}{same}")?;
         out.flush()?;
     }
     Ok(true)

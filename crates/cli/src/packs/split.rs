@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -24,7 +24,7 @@ use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::stamp::Stamp;
-use crate::style::{self, HEADING, PLAIN, TARGET};
+use crate::style::{self, HEADING, PLAIN, TARGET, show};
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report};
 
@@ -397,8 +397,7 @@ fn print(args: &Args, done: &Done) -> io::Result<()> {
         };
         let (path, part) = (input::display(&path), style::percent(*size, before));
         let [before, after] = [before, *size].map(style::size);
-        let path = style::printable(&path);
-        writeln!(out, "{HEADING}{path}{HEADING:#}  {before} -> {after}, {part}, {wrappers}")?;
+        show!(out, "{HEADING}{path}{HEADING:#}  {before} -> {after}, {part}, {wrappers}")?;
     }
     let mut table = Table::default()
         .column("PACK", Align::Left, TARGET)

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,6 +10,7 @@ use super::uri::{Place, Uri};
 use crate::llvm_cl::{Kind, Opt, Print, Tool};
 use crate::opened::Opened;
 use crate::output::{self, Outputs};
+use crate::style::{show, text};
 use crate::{drop_in, input, report, standard, style};
 
 pub(crate) static TOOL: Tool = Tool {
@@ -150,12 +151,12 @@ fn extract(uri: &Uri, output: &Path) -> io::Result<String> {
 
 /// Prints a message about the extracted data: on standard error, where the data goes to standard output.
 fn tell(what: &str, output: &Path) -> io::Result<()> {
-    let what = style::printable(what);
     if output.as_os_str() == "-" {
-        report::say(&what);
+        report::say(&text!("{what}"));
         return Ok(());
     }
-    writeln!(anstream::stdout(), "{what}").map_err(|error| {
+    let mut out = style::stdout();
+    show!(out, "{what}").and_then(|()| out.flush()).map_err(|error| {
         io::Error::new(error.kind(), format!("<stdout>: {}", report::reason(&error)))
     })
 }

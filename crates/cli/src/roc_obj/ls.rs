@@ -1,6 +1,5 @@
 //! `roc-obj-ls`: a line for each code object in the bundles of files, with its URI.
 
-use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,6 +13,7 @@ use super::uri;
 use crate::llvm_cl::{Kind, Opt, Print, Tool};
 use crate::opened::Opened;
 use crate::stamp::Stamp;
+use crate::style::{Out, show, text};
 use crate::{drop_in, input, report, style};
 
 pub(crate) static TOOL: Tool = Tool {
@@ -52,16 +52,15 @@ pub fn main() -> ExitCode {
         member: PathBuf::new(),
         entered: Vec::new(),
         bundles: 0,
-        rows: String::new(),
+        out: style::stdout(),
         unnamed: 0,
         errors: 0,
     };
     let mut end = ExitCode::SUCCESS;
     for path in &matches.positionals {
         let listed = lister.list(&input::path(path));
-        let printed = report::print(&invocation.typed, &lister.rows);
-        if printed != ExitCode::SUCCESS {
-            return printed;
+        if let Err(error) = lister.out.flush() {
+            return report::end(&invocation.typed, &error);
         }
         if let Err(why) = listed {
             lister.complain(&why);
@@ -85,7 +84,7 @@ struct Lister<'a> {
     /// Number of bundles, in all files.
     bundles: usize,
     /// Lines of the file.
-    rows: String,
+    out: Out<'static>,
     /// Number of code objects in the file that no URI can name.
     unnamed: usize,
     /// Number of errors in the file.
@@ -93,10 +92,9 @@ struct Lister<'a> {
 }
 
 impl Lister<'_> {
-    /// Lists a file in [`rows`](Self::rows); an error if these are not all of its code objects.
+    /// Lists a file; an error if these are not all of its code objects.
     fn list(&mut self, path: &Path) -> Result<(), String> {
         let before = self.bundles;
-        self.rows.clear();
         (self.unnamed, self.errors) = (0, 0);
         path.clone_into(&mut self.path);
         let summary = self.walk().map_err(|error| report::reason(&error))?;
@@ -130,11 +128,6 @@ impl Lister<'_> {
         self.errors += 1;
         report::error_of(self.tool, &format_args!("{}: {what}", self.path.display()));
     }
-
-    fn row(&mut self, row: std::fmt::Arguments<'_>) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.rows, "{row}");
-    }
 }
 
 impl Visitor for Lister<'_> {
@@ -147,17 +140,17 @@ impl Visitor for Lister<'_> {
         }
         self.bundles += 1;
         if self.is_debug {
-            report::say(&format_args!(
+            report::say(&text!(
                 "{}: {}: bundle {} at offset {}, {} bytes",
                 self.tool,
-                style::printable(&self.path.display().to_string()),
+                self.path.display(),
                 self.bundles,
                 container.location().offset(),
                 container.size()
             ));
         }
         if self.is_verbose {
-            self.row(format_args!("{:<8}{:<40}{:>35}", "Bundle#", "Entry ID:", "URI:"));
+            show!(self.out, "{:<8}{:<40}{:>35}", "Bundle#", "Entry ID:", "URI:")?;
         }
         Ok(())
     }
@@ -175,14 +168,14 @@ impl Visitor for Lister<'_> {
             }
         };
         let uri = uri::of_file(path, offset, image.size());
-        let (bundle, id) = (self.bundles, style::printable(image.id().unwrap_or_default()));
-        self.row(format_args!("{bundle:<8}{id:<40}{:>35}{uri}", "file://"));
+        let (bundle, id) = (self.bundles, image.id().unwrap_or_default());
+        show!(self.out, "{bundle:<8}{id:<40}{:>35}{uri}", "file://")?;
         Ok(())
     }
 
     fn leave(&mut self) -> io::Result<()> {
         if self.entered.pop() == Some(true) && self.is_verbose {
-            self.row(format_args!(""));
+            show!(self.out)?;
         }
         Ok(())
     }
