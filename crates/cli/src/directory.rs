@@ -14,7 +14,6 @@ use unix as system;
 
 use crate::permissions::Permissions;
 use crate::stamp::Stamp;
-#[allow(unused_imports, reason = "commands move to it one by one")]
 pub(crate) use held::Held;
 #[cfg(target_os = "linux")]
 pub(crate) use system::in_proc;

@@ -13,12 +13,10 @@ use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::naming::{marked, triple_text};
-use crate::opened::Opened;
 use crate::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
 use crate::select::{Passed, Selection};
-use crate::stamp::Stamp;
 use crate::store::Keep;
 use crate::style::show;
 use crate::{Outcome, input, report, scratch, standard, style};
@@ -83,8 +81,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
-    let inputs = Inputs::find(&args.files);
-    let is_one = !inputs.are_many() && !inputs.files().iter().any(Input::is_of_package_format);
+    let mut inputs = Inputs::find(&args.files);
+    let is_one = inputs.open_only(args.limits.max_input);
     let shared = Mutex::new(Extracted::new(args)?);
     let extract = |file: &Input, threads: Threads| {
         let mut extracted = shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,15 +153,9 @@ fn extract_from(
     extracted: &mut Extracted,
 ) -> Result<usize, Vec<String>> {
     let reason = |error: &io::Error| vec![report::reason(error)];
-    let opened;
-    let (input, new_permissions) = match file.as_member() {
-        Some(member) => (member, NewPermissions::PLAIN),
-        None => {
-            opened = Opened::new(file.path(), args.limits.max_input).map_err(|e| reason(&e))?;
-            (&opened.file, opened.permissions().of_part())
-        }
-    };
-    let stamp = Stamp::of(input).map_err(|error| reason(&error))?;
+    let opened = file.open(args.limits.max_input).map_err(|error| reason(&error))?;
+    let new_permissions = opened.permissions().of_part();
+    let input = file.as_member().unwrap_or(&opened.file);
     let before = extracted.written.len();
     let stem = extracted.stem(file.path());
     let mut extractor = Extractor {
@@ -176,7 +168,7 @@ fn extract_from(
         errors: 0,
         extracted,
     };
-    let walked = file.walk_open(input, &args.limits.options(), threads, &mut extractor);
+    let walked = file.walk(args.limits.max_input, &args.limits.options(), threads, &mut extractor);
     let Extractor { parts, errors, new_permissions, .. } = extractor;
     walked.map_err(|error| reason(&error))?;
     if errors > 0 {
@@ -184,7 +176,7 @@ fn extract_from(
     }
     if let Sink::Files(outputs, _) = &mut extracted.sink {
         let copied = outputs.write_parts(threads, input, new_permissions, &parts);
-        copied.and_then(|()| stamp.check(input)).map_err(|error| reason(&error))?;
+        copied.and_then(|()| opened.check()).map_err(|error| reason(&error))?;
     }
     Ok(extracted.written.len() - before)
 }

@@ -10,30 +10,17 @@ use fat_object::{Summary, Visitor};
 
 use crate::opened::{MaxInput, Opened, open_regular, parse_size};
 use crate::parallel::Threads;
-use crate::positioned::Positioned;
-use crate::stamp::Stamp;
 
-/// Walks the file at a path, or standard input for `-`; an error if it is another file at the end.
-pub(crate) fn walk(
-    path: &Path,
-    max: MaxInput,
-    options: &fat_object::Options,
-    threads: Threads,
-    visitor: &mut dyn Visitor,
-) -> io::Result<Summary> {
-    walk_open(&open_sized(path, max)?, options, threads, visitor)
-}
-
-/// Walks a file that the visitor may read as well, at any position.
+/// Walks a file that the visitor may read as well, at any position; an error if it was changed by the end.
 pub(crate) fn walk_open(
-    file: &File,
+    file: &Opened,
     options: &fat_object::Options,
     threads: Threads,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
-    let (stamp, file_at) = (Stamp::of(file)?, Positioned::new(file));
-    let summary = fat_object::walk_with_threads(&file_at, threads.for_walks(), options, visitor)?;
-    stamp.check(file)?;
+    let threads = threads.for_walks();
+    let summary = fat_object::walk_with_threads(&file.reader(), threads, options, visitor)?;
+    file.check()?;
     Ok(summary)
 }
 

@@ -1,47 +1,60 @@
 //! The files that a command looks into: those that are named, and those below directories.
 
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use byte_parts::ReadSeek;
 use fat_object::{Container, ContainerKind, Enter, Finding, Image, PathStep, Summary, Visitor};
 use gpu_packages::Member;
 
+use crate::directory::{Held, Kind};
 use crate::input::Limits;
-use crate::opened::{MaxInput, open_regular};
+use crate::opened::{MaxInput, Opened};
+use crate::output::Name;
 use crate::package::{self, Fault, Package};
 use crate::packs::host::Host;
 use crate::parallel::{self, Threads};
-use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::store::{Keep, Store};
 use crate::{Outcome, input, report, style};
 
 /// A file to look into.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Input {
     path: PathBuf,
     /// Its name in messages.
     name: String,
     /// The position of the argument that leads to it.
     root: usize,
+    /// The directory that leads to it and is held, and its path there. Without, the user named its path.
+    below: Option<(Arc<Root>, PathBuf)>,
+    /// The file, while all that a command asks of it is asked.
+    opened: Option<Result<Arc<Opened>, Arc<io::Error>>>,
+    /// What it says of kernel packs.
+    host: OnceLock<Option<Arc<Host>>>,
     /// The bytes of a member of a package.
-    store: Option<Store>,
+    store: Option<Arc<Store>>,
     /// `true` if the argument is the file itself. Nothing is said of others without device code.
     is_named: bool,
     /// `true` for a package as a whole.
     is_package: bool,
-    /// The directory that leads to it, without links.
-    directory: Option<Arc<Path>>,
     /// The name that a split library has in the kernel pack that this is: nothing else in it is looked into.
     kernel_name: Option<String>,
     /// The name of the package that a member was found in.
     package: Option<String>,
     /// The member or the directory of a package that alone is meant: `pkg/libfoo.so`.
     member: Option<String>,
+}
+
+/// A directory that the user named.
+#[derive(Debug)]
+struct Root {
+    held: Held,
+    /// Its path without links.
+    real: Option<PathBuf>,
 }
 
 impl Input {
@@ -51,10 +64,12 @@ impl Input {
             path: path.to_owned(),
             name: input::display(path),
             root: 0,
+            below: None,
+            opened: None,
+            host: OnceLock::new(),
             store: None,
             is_named: true,
             is_package: false,
-            directory: None,
             kernel_name: None,
             package: None,
             member: None,
@@ -93,6 +108,11 @@ impl Input {
         self.member.is_some()
     }
 
+    /// Returns whether it was found below a directory that the user named.
+    pub(crate) fn is_below(&self) -> bool {
+        self.below.is_some()
+    }
+
     /// Returns the name for messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
@@ -108,7 +128,41 @@ impl Input {
         self.is_named
     }
 
-    /// Walks the file; an error if it is another file at the end.
+    /// Opens the file, or returns the open one. Files below a directory are opened in it, without following links.
+    pub(crate) fn open(&self, max: MaxInput) -> io::Result<Arc<Opened>> {
+        match &self.opened {
+            Some(Ok(opened)) => return Ok(Arc::clone(opened)),
+            Some(Err(error)) => {
+                return Err(match error.raw_os_error() {
+                    Some(number) => io::Error::from_raw_os_error(number),
+                    None => io::Error::new(error.kind(), error.to_string()),
+                });
+            }
+            None => {}
+        }
+        let opened = match &self.below {
+            Some((root, relative)) => Opened::below(&root.held, relative),
+            None if self.kernel_name.is_some() => Opened::regular(&self.path),
+            None => Opened::new(&self.path, max),
+        };
+        opened.map(Arc::new)
+    }
+
+    /// Returns the same file, open until this is dropped.
+    pub(crate) fn opened(&self, max: MaxInput) -> Input {
+        let opened = Some(self.open(max).map_err(Arc::new));
+        Input { opened, ..self.clone() }
+    }
+
+    /// Returns the file as an output that replaces it: in its directory, whatever its path leads to by now.
+    pub(crate) fn output(&self) -> io::Result<Name> {
+        match &self.below {
+            Some((root, relative)) => Name::found(&root.held, relative),
+            None => Ok(Name::Typed(self.path.clone())),
+        }
+    }
+
+    /// Walks the file; an error if it was changed by the end.
     pub(crate) fn walk(
         &self,
         max: MaxInput,
@@ -116,35 +170,18 @@ impl Input {
         threads: Threads,
         visitor: &mut dyn Visitor,
     ) -> io::Result<Summary> {
-        if self.kernel_name.is_some() {
-            let file = input::open_sized(&self.path, max)?;
-            return self.walk_open(&file, options, threads, visitor);
+        if let Some(store) = &self.store {
+            let (reader, threads) = (store.reader(), threads.for_walks());
+            return fat_object::walk_with_threads(&reader, threads, options, visitor);
         }
-        match &self.store {
-            Some(store) => fat_object::walk_with_threads(
-                &store.reader(),
-                threads.for_walks(),
-                options,
-                visitor,
-            ),
-            None => input::walk(&self.path, max, options, threads, visitor),
-        }
-    }
-
-    /// Walks the file, which is open: of the kernel pack of a library, only what belongs to that.
-    pub(crate) fn walk_open(
-        &self,
-        file: &File,
-        options: &fat_object::Options,
-        threads: Threads,
-        visitor: &mut dyn Visitor,
-    ) -> io::Result<Summary> {
+        let opened = self.open(max)?;
         match &self.kernel_name {
+            // Of a kernel pack of a library, only what belongs to that.
             Some(name) => {
                 let mut visitor = OfLibrary { visitor, name };
-                input::walk_open(file, options, threads, &mut visitor)
+                input::walk_open(&opened, options, threads, &mut visitor)
             }
-            None => input::walk_open(file, options, threads, visitor),
+            None => input::walk_open(&opened, options, threads, visitor),
         }
     }
 
@@ -163,12 +200,12 @@ impl Input {
 
     /// Returns the bytes of a member of a package, all of which were kept.
     pub(crate) fn as_member(&self) -> Option<&File> {
-        self.store.as_ref().map(Store::file)
+        self.store.as_deref().map(Store::file)
     }
 
-    /// Returns whether a file that is named looks like a package.
-    pub(crate) fn is_of_package_format(&self) -> bool {
-        Package::open(&self.path).is_ok_and(|package| package.is_some())
+    /// Returns the package that the file is, if it is one.
+    pub(crate) fn as_package(&self, max: MaxInput) -> io::Result<Option<Package>> {
+        Package::of(&self.open(max)?)
     }
 
     /// Returns the name of the package that a member was found in, as the user named it.
@@ -262,7 +299,10 @@ impl Inputs {
         for (root, path) in arguments.iter().enumerate() {
             if path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|data| data.is_dir()) {
                 found.directories.push((root, input::display(path)));
-                found.add_all_below(root, path);
+                match Held::open(path) {
+                    Ok(held) => found.add_all_below(root, held),
+                    Err(error) => found.complain(path, &error),
+                }
             } else {
                 found.files.push(Input::of_argument(root, path));
             }
@@ -280,39 +320,55 @@ impl Inputs {
         Inputs { with_packages: true, ..self }
     }
 
-    fn add_all_below(&mut self, root: usize, directory: &Path) {
-        let real: Option<Arc<Path>> = fs::canonicalize(directory).ok().map(Arc::from);
-        let mut waiting = vec![directory.to_owned()];
-        while let Some(directory) = waiting.pop() {
-            let entries = fs::read_dir(&directory).and_then(Iterator::collect);
-            let mut entries: Vec<DirEntry> = match entries {
+    fn add_all_below(&mut self, root: usize, held: Held) {
+        let real = fs::canonicalize(held.path()).ok();
+        let directory = Arc::new(Root { held, real });
+        let held = &directory.held;
+        let mut waiting = vec![PathBuf::new()];
+        while let Some(relative) = waiting.pop() {
+            let entries = match held.entries(&relative) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    let (name, why) = (input::display(&directory), report::reason(&error));
-                    report::error(&format_args!("{name}: {why}"));
-                    self.has_faults = true;
+                    self.complain(&held.path_of(&relative), &error);
                     continue;
                 }
             };
-            entries.sort_by_cached_key(DirEntry::file_name);
             let first_below = waiting.len();
-            for entry in entries {
-                let path = entry.path();
-                match entry.file_type() {
-                    Ok(kind) if kind.is_dir() => waiting.push(path),
-                    Ok(kind) if kind.is_file() => {
+            for (name, kind) in entries {
+                let relative = relative.join(name);
+                match kind {
+                    Kind::Directory => waiting.push(relative),
+                    Kind::File => {
+                        let path = held.path_of(&relative);
                         let name = input::display(&path);
-                        let directory = real.clone();
-                        self.files.push(Input { path, name, directory, ..Input::below(root) });
+                        let below = Some((Arc::clone(&directory), relative));
+                        self.files.push(Input { path, name, below, ..Input::below(root) });
                     }
-                    // Links, pipes and devices.
-                    _ => {}
+                    Kind::Link | Kind::Other => {}
                 }
             }
             if let Some(below) = waiting.get_mut(first_below..) {
                 below.reverse();
             }
         }
+    }
+
+    /// Complains of a directory that cannot be read.
+    fn complain(&mut self, directory: &Path, error: &io::Error) {
+        let (name, why) = (input::display(directory), report::reason(error));
+        report::error(&format_args!("{name}: {why}"));
+        self.has_faults = true;
+    }
+
+    /// Opens the only file, for all that is asked of it; returns whether it is one, and not a package.
+    pub(crate) fn open_only(&mut self, max: MaxInput) -> bool {
+        if self.are_many() {
+            return false;
+        }
+        for file in &mut self.files {
+            *file = file.opened(max);
+        }
+        !self.files.iter().any(|file| file.as_package(max).is_ok_and(|package| package.is_some()))
     }
 
     /// Returns all files, in order.
@@ -411,7 +467,8 @@ impl Input {
         threads: Threads,
         work: &(impl Fn(&Input, Threads) -> R + Sync),
     ) -> Results<R> {
-        let package = match Package::open(&self.path) {
+        let file = self.opened(limits.max_input);
+        let package = match file.as_package(limits.max_input) {
             Ok(Some(package)) => package,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 let error = format!("{}: {}", self.name, report::reason(&error));
@@ -419,10 +476,13 @@ impl Input {
             }
             // The work itself complains of files that cannot be read.
             Ok(None) | Err(_) if self.member.is_none() => {
-                let mut results = vec![Ok((None, work(self, threads)))];
-                results.extend(self.packs().into_iter().map(|pack| {
+                let result = work(&file, threads);
+                let packs = file.packs();
+                let mut results = vec![Ok((Some(Input { opened: None, ..file }), result))];
+                results.extend(packs.into_iter().map(|pack| {
+                    let pack = pack.opened(limits.max_input);
                     let result = work(&pack, threads);
-                    Ok((Some(pack), result))
+                    Ok((Some(Input { opened: None, ..pack }), result))
                 }));
                 return Results { results, members: None };
             }
@@ -436,10 +496,10 @@ impl Input {
                 return Results { results: vec![Err(error)], members: None };
             }
         };
-        let found = self.members(&package, with_packages, (limits, keep), threads, work);
+        let found = file.members(&package, with_packages, (limits, keep), threads, work);
         // It asked for more than was kept.
         let mut found = found.unwrap_or_else(|| {
-            let found = self.members(&package, with_packages, (limits, Keep::All), threads, work);
+            let found = file.members(&package, with_packages, (limits, Keep::All), threads, work);
             found.unwrap_or(Results { results: Vec::new(), members: None })
         });
         if self.member.is_some() && found.results.is_empty() {
@@ -447,13 +507,9 @@ impl Input {
             found.results.push(Err(error));
         }
         if with_packages && self.member.is_none() {
-            let whole = Input {
-                path: self.path.clone(),
-                name: self.name.clone(),
-                ..Input::below(self.root)
-            };
-            let whole = Input { is_package: true, ..whole };
+            let whole = Input { is_package: true, is_named: false, ..file };
             let result = work(&whole, threads);
+            let whole = Input { opened: None, ..whole };
             found.results.insert(0, Ok((Some(whole), result)));
         }
         found
@@ -464,9 +520,8 @@ impl Input {
         let Some(host) = self.split_host() else { return Vec::new() };
         let name = host.marker.kernel_name();
         let is_input = |path: &PathBuf| {
-            let directory = self.directory.as_ref();
-            directory
-                .is_some_and(|own| fs::canonicalize(path).is_ok_and(|path| path.starts_with(own)))
+            let own = self.below.as_ref().and_then(|(root, _)| root.real.as_ref());
+            own.is_some_and(|own| fs::canonicalize(path).is_ok_and(|path| path.starts_with(own)))
         };
         let packs = host.packs().into_iter().filter(|path| !is_input(path)).map(|path| Input {
             name: format!("{} -> {}", self.name, input::display(&path)),
@@ -483,12 +538,16 @@ impl Input {
     }
 
     /// Returns what a library says whose device code is in kernel packs; `None` for another file.
-    pub(crate) fn split_host(&self) -> Option<Host> {
-        if self.store.is_some() || self.kernel_name.is_some() || !self.path.is_file() {
+    pub(crate) fn split_host(&self) -> Option<Arc<Host>> {
+        if self.store.is_some() || self.kernel_name.is_some() {
             return None;
         }
-        let file = open_regular(&self.path).ok()?;
-        Host::read(Positioned::new(&file), &self.path).ok()?
+        let read = || {
+            // Whoever opens it complains of what cannot be read.
+            let opened = self.open(MaxInput::default()).ok().filter(|opened| opened.has_path())?;
+            Host::read(opened.reader(), &self.path).ok()?.map(Arc::new)
+        };
+        self.host.get_or_init(read).clone()
     }
 
     /// Does something with each member; `None` if it needs more of them than was kept.
@@ -514,15 +573,18 @@ impl Input {
                 Err(error) => return Err(error),
             };
             let path = PathBuf::from(path);
-            let store = Some(store);
+            let store = Some(Arc::new(store));
+            let opened = self.opened.clone();
             let package = Some(self.name.clone()).filter(|_| !is_named);
-            let input = Input { path, name, store, is_named, package, ..Input::below(self.root) };
+            let member = Input { path, name, store, opened, ..Input::below(self.root) };
+            // Its path is not one of the system.
+            let input = Input { is_named, package, host: OnceLock::from(None), ..member };
             let result = work(&input, Threads::one());
-            if input.store.as_ref().is_some_and(Store::was_too_small) {
+            if input.store.as_ref().is_some_and(|store| store.was_too_small()) {
                 is_too_small.store(true, Ordering::Relaxed);
             }
             // Its bytes are not needed any more.
-            Ok(Some(Ok((Some(Input { store: None, ..input }), result))))
+            Ok(Some(Ok((Some(Input { store: None, opened: None, ..input }), result))))
         };
         let found = package.each(threads.count(), &look);
         let results = found.results.into_iter().filter_map(|result| match result {

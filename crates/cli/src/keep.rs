@@ -112,7 +112,7 @@ impl<'o> Keeper<'o> {
     pub(crate) fn write_all(
         &mut self,
         threads: Threads,
-        input: &mut File,
+        input: &File,
         all: Vec<(Option<Kept>, &Path)>,
     ) -> io::Result<()> {
         let (mut parts, mut others) = (Vec::new(), Vec::new());
@@ -131,20 +131,20 @@ impl<'o> Keeper<'o> {
     /// Writes the kept image to its output; without one, writes an empty file. `input` is the walked file.
     ///
     /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) is about the input.
-    fn write(&mut self, kept: Option<Kept>, input: &mut File, output: &Path) -> io::Result<()> {
+    fn write(&mut self, kept: Option<Kept>, input: &File, output: &Path) -> io::Result<()> {
         let (copies, how) = (&self.copies, How::from(self.new_permissions));
         let (from, offset, size) = match kept {
             Some(Kept::Written(_)) => return Ok(()),
             Some(Kept::Host(host)) => {
                 return self.outputs.write_new_or_print(output, how, |out| {
-                    host.write(input, out).map_err(|error| match error.kind() {
+                    host.write(&mut &*input, out).map_err(|error| match error.kind() {
                         // The file became shorter meanwhile.
                         ErrorKind::InputChanged => io::ErrorKind::UnexpectedEof.into(),
                         _ => error.into(),
                     })
                 });
             }
-            Some(Kept::Input(offset, size)) => (Some(&*input), offset, size),
+            Some(Kept::Input(offset, size)) => (Some(input), offset, size),
             Some(Kept::Copy(offset, size)) => (copies.as_ref(), offset, size),
             None => (None, 0, 0),
         };

@@ -7,6 +7,7 @@ mod walk;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use device_select::{Device, PtxJit, Runtime, Selection, Unit, Vendor};
@@ -279,7 +280,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
 enum Read {
     File(Option<File>, Vec<report::Complaint>),
     /// A library whose device code is in kernel packs, with an answer for each GPU of AMD's.
-    Split(Host, Vec<PackAnswer>),
+    Split(Arc<Host>, Vec<PackAnswer>),
     /// A kernel pack of such a library, which speaks for it.
     Passed,
 }

@@ -4,17 +4,26 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::path::Path;
 
+use crate::directory::Held;
 use crate::permissions::NewPermissions;
+use crate::positioned::Positioned;
 use crate::special::{is_device, is_null, is_null_device};
+use crate::stamp::Stamp;
 use crate::{scratch, standard, style};
 
-/// An input that has a size and can be read from any place.
+/// The first bytes of a file that are read at once: all of a small one.
+const HEAD: u64 = 32 << 10;
+
+/// An input that has a size and can be read from any place: a file that a command opens once.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) file: File,
+    metadata: Metadata,
     permissions: NewPermissions,
     /// `true` if its path leads to the file again.
     has_path: bool,
+    /// Its first bytes.
+    head: Vec<u8>,
 }
 
 /// Bound on what is copied of inputs that are not files.
@@ -41,7 +50,7 @@ impl Opened {
             return stdin(max);
         }
         if cfg!(windows) && is_null(path) {
-            return Ok(Opened::copy(scratch::in_memory(COPY)?));
+            return Opened::copy(scratch::in_memory(COPY)?);
         }
         let metadata = fs::metadata(path)?;
         if metadata.is_dir() {
@@ -53,8 +62,8 @@ impl Opened {
         }
         let mut file = File::open(path)?;
         match file.metadata()? {
-            metadata if metadata.is_file() => Ok(Opened::file(file, &metadata, true)),
-            _ => Ok(Opened::copy(spool(&mut file, max)?)),
+            metadata if metadata.is_file() => Opened::file(file, metadata, true),
+            _ => Opened::copy(spool(&mut file, max)?),
         }
     }
 
@@ -62,15 +71,56 @@ impl Opened {
     pub(crate) fn regular(path: &Path) -> io::Result<Self> {
         let file = open_regular(path)?;
         let metadata = file.metadata()?;
-        Ok(Opened::file(file, &metadata, true))
+        Opened::file(file, metadata, true)
     }
 
-    fn file(file: File, metadata: &Metadata, has_path: bool) -> Self {
-        Opened { file, permissions: NewPermissions::of_input(metadata), has_path }
+    /// Opens a regular file below a directory that is held.
+    pub(crate) fn below(directory: &Held, relative: &Path) -> io::Result<Self> {
+        let file = directory.file(relative)?;
+        let metadata = file.metadata()?;
+        Opened::file(file, metadata, true)
     }
 
-    fn copy(file: File) -> Self {
-        Opened { file, permissions: NewPermissions::PLAIN, has_path: false }
+    fn file(file: File, metadata: Metadata, has_path: bool) -> io::Result<Self> {
+        let permissions = NewPermissions::of_input(&metadata);
+        Opened::with_head(Opened { file, metadata, permissions, has_path, head: Vec::new() })
+    }
+
+    fn copy(file: File) -> io::Result<Self> {
+        let (metadata, permissions) = (file.metadata()?, NewPermissions::PLAIN);
+        Opened::with_head(Opened { file, metadata, permissions, has_path: false, head: Vec::new() })
+    }
+
+    fn with_head(mut self) -> io::Result<Self> {
+        let mut head = Vec::new();
+        Positioned::new(&self.file).take(HEAD.min(self.metadata.len())).read_to_end(&mut head)?;
+        self.head = head;
+        Ok(self)
+    }
+
+    /// Returns a reader of the file from its start. Its first bytes are read already.
+    pub(crate) fn reader(&self) -> Positioned<'_> {
+        Positioned::with_head(&self.file, &self.head, self.metadata.len())
+    }
+
+    /// Returns the first bytes of the file: all of a small one.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Returns the file's data from when it was opened.
+    pub(crate) fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Returns the file as it was when it was opened.
+    pub(crate) fn stamp(&self) -> Stamp {
+        Stamp::new(&self.metadata)
+    }
+
+    /// Fails if the file was written to since it was opened.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.stamp().check(&self.file)
     }
 
     /// Permissions of new files that are made of the input. A pipe has none to go by.
@@ -92,12 +142,12 @@ fn stdin(max: MaxInput) -> io::Result<Opened> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if metadata.is_file() && file.stream_position()? == 0 {
-        return Ok(Opened::file(file, &metadata, false));
+        return Opened::file(file, metadata, false);
     }
     if is_device(&metadata) && !is_null_device(&metadata) && !file.is_terminal() {
         return Err(device());
     }
-    Ok(Opened::copy(spool(&mut file, max)?))
+    Opened::copy(spool(&mut file, max)?)
 }
 
 fn device() -> io::Error {

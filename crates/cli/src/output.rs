@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::directory::{Directory, Entry, Id, Kind};
+use crate::directory::{Directory, Entry, Held, Id, Kind};
 use crate::parallel::{self, Threads};
 use crate::permissions::{NewPermissions, Permissions};
 use crate::positioned::reopen;
@@ -63,6 +63,8 @@ pub(crate) enum Name {
     Typed(PathBuf),
     /// Generated, in a directory: a symbolic link of this name is replaced.
     Generated(OutputDirectory, PathBuf),
+    /// A file that was found below a directory, and is replaced there: a symbolic link is refused.
+    Found(OutputDirectory, PathBuf),
 }
 
 /// A directory for generated names.
@@ -157,22 +159,43 @@ impl Place {
 }
 
 impl Name {
+    /// Returns the name of a file below a directory that is held. Its own directory is opened now.
+    pub(crate) fn found(held: &Held, relative: &Path) -> io::Result<Self> {
+        let (directory, name) = held.parent(relative)?;
+        let path = held.path_of(relative.parent().unwrap_or(Path::new("")));
+        Ok(Name::Found(OutputDirectory { directory, path }, name.into()))
+    }
+
     /// Returns the name for messages.
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         match self {
             Name::Typed(path) => path.clone(),
-            Name::Generated(directory, name) => directory.path.join(name),
+            Name::Generated(directory, name) | Name::Found(directory, name) => {
+                directory.path.join(name)
+            }
         }
+    }
+
+    /// Removes the file that has this name.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        let place = self.place()?;
+        place.directory.remove(&place.name)
     }
 
     fn place(&self) -> io::Result<Place> {
         match self {
             Name::Typed(path) => Place::find(path),
-            Name::Generated(OutputDirectory { directory, .. }, name) => {
+            Name::Generated(OutputDirectory { directory, .. }, name)
+            | Name::Found(OutputDirectory { directory, .. }, name) => {
                 let name = name.clone().into_os_string();
                 let existing = match directory.look(&name)? {
                     Some(Entry { kind: Kind::Directory, .. }) => {
                         return Err(io::ErrorKind::IsADirectory.into());
+                    }
+                    Some(Entry { kind: Kind::Link | Kind::Other, .. })
+                        if matches!(self, Name::Found(..)) =>
+                    {
+                        return Err(changed_meanwhile());
                     }
                     existing => existing,
                 };
@@ -183,8 +206,8 @@ impl Name {
 
     /// Returns the existing file, whose permissions are kept, if the user asked for it to be replaced.
     fn keeps(&self, place: &Place) -> Option<Entry> {
-        let is_typed = matches!(self, Name::Typed(_));
-        place.existing.filter(|existing| is_typed && existing.kind == Kind::File)
+        let keeps = matches!(self, Name::Typed(_) | Name::Found(..));
+        place.existing.filter(|existing| keeps && existing.kind == Kind::File)
     }
 }
 
@@ -379,10 +402,22 @@ impl Outputs {
         how: How,
         fill: impl FnOnce(&mut File) -> io::Result<T>,
     ) -> io::Result<T> {
-        if path.as_os_str() != "-" {
-            return self.write(&Name::Typed(path.to_owned()), how, fill);
+        self.write_named_or_print(&Name::Typed(path.to_owned()), how, fill)
+    }
+
+    /// Writes as [`write`](Self::write) does, or at once to standard output if a user typed `-`.
+    pub(crate) fn write_named_or_print<T>(
+        &mut self,
+        name: &Name,
+        how: How,
+        fill: impl FnOnce(&mut File) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match name {
+            Name::Typed(path) if path.as_os_str() == "-" => {
+                fill(&mut standard::output()?).map_err(|error| of_output(path, error))
+            }
+            name => self.write(name, how, fill),
         }
-        fill(&mut standard::output()?).map_err(|error| of_output(path, error))
     }
 
     /// Gives all files their names, one after the other, replacing older files. Signals that end the process wait, but

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::sync::Arc;
 
 use fat_object::FileFormat;
 use gpu_packages::{
@@ -11,9 +11,8 @@ use gpu_packages::{
     PackageKind, Visitor, Walker, Zip, sniff, walk,
 };
 
-use crate::opened::open_regular;
+use crate::opened::Opened;
 use crate::parallel;
-use crate::positioned::Positioned;
 use crate::store::{Keep, Store};
 
 /// The first bytes of a file tell whether it is a package, and those of a member whether a walk would read it.
@@ -22,7 +21,7 @@ pub(crate) const HEAD: u64 = 512;
 /// A package that is open.
 #[derive(Debug)]
 pub(crate) struct Package {
-    pub(crate) file: File,
+    pub(crate) opened: Arc<Opened>,
     pub(crate) form: Form,
 }
 
@@ -53,29 +52,33 @@ pub(crate) struct Fault {
 }
 
 impl Package {
-    /// Opens a file if it is a package; `None` if it is something else.
+    /// Returns the package that a file is; `None` if it is something else. Copies of pipes are not looked into.
     ///
     /// # Errors
     ///
-    /// Those of reading; `InvalidData` for a package that is damaged.
-    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
-        if path.as_os_str() == "-" || !path.is_file() {
+    /// An error of reading; `InvalidData` for a package that is damaged.
+    pub(crate) fn of(opened: &Arc<Opened>) -> io::Result<Option<Self>> {
+        if !opened.has_path() {
             return Ok(None);
         }
-        let file = open_regular(path)?;
-        let mut head = Vec::new();
-        Positioned::new(&file).take(HEAD).read_to_end(&mut head)?;
-        let form = match sniff(&head) {
-            Some(PackageKind::Zip) => Form::Zip(Zip::read(Positioned::new(&file))?),
+        let most = usize::try_from(HEAD).unwrap_or(usize::MAX);
+        let head = opened.head().get(..most).unwrap_or(opened.head());
+        let form = match sniff(head) {
+            Some(PackageKind::Zip) => Form::Zip(Zip::read(opened.reader())?),
             Some(kind) => Form::Stream(kind),
-            None if FileFormat::sniff(&head) == FileFormat::Tar => {
+            None if FileFormat::sniff(head) == FileFormat::Tar => {
                 let text = "tar archive whose first header has a wrong checksum";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-            None if is_compressed_tar(&head, &file) => Form::Stream(PackageKind::Tar),
+            None if is_compressed_tar(head, opened) => Form::Stream(PackageKind::Tar),
             None => return Ok(None),
         };
-        Ok(Some(Package { file, form }))
+        Ok(Some(Package { opened: Arc::clone(opened), form }))
+    }
+
+    /// Returns the file.
+    pub(crate) fn file(&self) -> &File {
+        &self.opened.file
     }
 
     /// Does something with each member that is a file, those of packages in the package among them, and returns the results
@@ -90,7 +93,7 @@ impl Package {
         match &self.form {
             Form::Stream(_) => {
                 let mut visitor = visitor();
-                let reader = BufReader::with_capacity(1 << 16, Positioned::new(&self.file));
+                let reader = BufReader::with_capacity(1 << 16, self.opened.reader());
                 let walked = walk(reader, &Options::default(), &mut visitor);
                 visitor.found.results.extend(walked.err().map(fault));
                 visitor.found
@@ -100,7 +103,7 @@ impl Package {
                 let mut all = Found { results: Vec::new(), members: 0 };
                 let indexes: Vec<usize> = (0..zip.members().len()).collect();
                 let read = |index: &usize| {
-                    let (mut visitor, reader) = (visitor(), Positioned::new(&self.file));
+                    let (mut visitor, reader) = (visitor(), self.opened.reader());
                     let walked = walker.zip_member(zip, *index, reader, &mut visitor);
                     visitor.found.results.extend(walked.err().map(fault));
                     visitor.found
@@ -118,7 +121,7 @@ impl Package {
 }
 
 /// Returns whether a file is a compressed tar file, or one that claims to be and is damaged.
-fn is_compressed_tar(head: &[u8], file: &File) -> bool {
+fn is_compressed_tar(head: &[u8], file: &Opened) -> bool {
     struct Nothing;
     impl Visitor for Nothing {
         fn member(&mut self, _: &Member, _: &mut dyn Read) -> Result<(), Error> {
@@ -128,7 +131,7 @@ fn is_compressed_tar(head: &[u8], file: &File) -> bool {
     if Codec::sniff(head) == Codec::None {
         return false;
     }
-    let reader = BufReader::new(Positioned::new(file));
+    let reader = BufReader::new(file.reader());
     match walk(reader, &Options::default(), &mut Nothing) {
         Ok(_) => true,
         Err(error) => matches!(error.kind(), ErrorKind::Refused | ErrorKind::Malformed),

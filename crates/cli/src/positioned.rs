@@ -11,13 +11,22 @@ pub(crate) struct Positioned<'f> {
     file: &'f File,
     /// The bytes that cannot be read.
     holes: Option<&'f Holes>,
+    /// The first bytes, which were read before.
+    head: &'f [u8],
+    /// The size of the file, if it is known.
+    len: Option<u64>,
     position: u64,
 }
 
 impl<'f> Positioned<'f> {
     /// Creates the start of a file.
     pub(crate) fn new(file: &'f File) -> Self {
-        Positioned { file, holes: None, position: 0 }
+        Positioned { file, holes: None, head: &[], len: None, position: 0 }
+    }
+
+    /// Creates the start of a file of `len` bytes, the first of which were read before.
+    pub(crate) fn with_head(file: &'f File, head: &'f [u8], len: u64) -> Self {
+        Positioned { head, len: Some(len), ..Positioned::new(file) }
     }
 
     /// Creates the start of a file in which some bytes are missing.
@@ -34,6 +43,20 @@ impl<'f> Positioned<'f> {
 
 impl Read for Positioned<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let start = usize::try_from(self.position).ok();
+        if let Some(known) =
+            start.and_then(|start| self.head.get(start..)).filter(|k| !k.is_empty())
+        {
+            let read = known.len().min(buf.len());
+            if let (Some(to), Some(from)) = (buf.get_mut(..read), known.get(..read)) {
+                to.copy_from_slice(from);
+            }
+            self.position += read as u64;
+            return Ok(read);
+        }
+        if self.len.is_some_and(|len| self.position >= len) {
+            return Ok(0);
+        }
         let mut len = buf.len();
         if let Some(holes) = self.holes {
             let readable = holes.readable(self.position, len as u64)?;
@@ -50,7 +73,11 @@ impl Seek for Positioned<'_> {
         let position = match to {
             SeekFrom::Start(at) => Some(at),
             SeekFrom::Current(by) => self.position.checked_add_signed(by),
-            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+            SeekFrom::End(by) => {
+                let len =
+                    self.len.map_or_else(|| Ok(self.file.metadata()?.len()), io::Result::Ok)?;
+                len.checked_add_signed(by)
+            }
         };
         self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
         Ok(self.position)

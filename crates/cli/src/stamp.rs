@@ -20,7 +20,7 @@ impl Stamp {
     }
 
     #[cfg(unix)]
-    fn new(metadata: &fs::Metadata) -> Self {
+    pub(crate) fn new(metadata: &fs::Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
         Stamp::from_parts(
             metadata.size(),

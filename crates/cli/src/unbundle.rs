@@ -19,7 +19,6 @@ use crate::opened::Opened;
 use crate::output::{self, Outputs};
 use crate::parallel::Threads;
 use crate::progress::Progress;
-use crate::stamp::Stamp;
 use crate::suggest::{did_you_mean, stored};
 use crate::table::{Align, Table};
 use crate::{Outcome, input, json, report, style, suggest};
@@ -116,7 +115,6 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
     let opened = opened.map_err(|error| in_file(&error))?;
     let mut outputs = Outputs::default();
     let keeper = Keeper::new(&mut outputs, opened.permissions().of_part());
-    let mut file = opened.file;
     let mut taker = Taker {
         path: &args.file,
         name,
@@ -127,8 +125,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
         known: HashSet::new(),
         errors: Vec::new(),
     };
-    let stamp = Stamp::of(&file).map_err(|error| in_file(&error))?;
-    input::walk_open(&file, &args.limits.options(), args.threads, &mut taker)
+    input::walk_open(&opened, &args.limits.options(), args.threads, &mut taker)
         .map_err(|error| in_file(&error))?;
     let Taker { wanted, mut keeper, images, seen, mut errors, .. } = taker;
     if images == 0 && errors.is_empty() {
@@ -160,11 +157,11 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
         .iter()
         .map(|one| (one.best.as_ref().map(|best| best.kept.clone()), &*one.output))
         .collect();
-    keeper.write_all(args.threads, &mut file, kept).map_err(|error| match error.kind() {
+    keeper.write_all(args.threads, &opened.file, kept).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => Failure::from(in_file(&error)),
         _ => Failure::from(&error),
     })?;
-    stamp.check(&file).map_err(|error| in_file(&error))?;
+    opened.check().map_err(|error| in_file(&error))?;
     outputs.commit()?;
     Ok(wanted.iter().map(Row::new).collect())
 }

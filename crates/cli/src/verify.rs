@@ -14,10 +14,8 @@ use gpu_packages::Verified;
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::naming::triple_text;
-use crate::opened::open_regular;
 use crate::packs::host::Host;
 use crate::parallel::Threads;
-use crate::positioned::Positioned;
 use crate::store::Keep;
 use crate::style::{Out, show};
 use crate::{Outcome, input, report, style};
@@ -58,7 +56,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
     let check = |file: &Input, threads| {
         if file.is_package() {
-            return Checked::Package(verify_package(file.path()));
+            return Checked::Package(verify_package(file, args));
         }
         let mut findings = Findings::default();
         let mut visitor = Checker { file, findings: &mut findings };
@@ -136,9 +134,9 @@ enum Checked {
 }
 
 /// Compares all members of a package with its checksums and records.
-fn verify_package(path: &Path) -> io::Result<Verified> {
-    let file = open_regular(path)?;
-    let reader = BufReader::with_capacity(1 << 16, Positioned::new(&file));
+fn verify_package(file: &Input, args: &Args) -> io::Result<Verified> {
+    let opened = file.open(args.limits.max_input)?;
+    let reader = BufReader::with_capacity(1 << 16, opened.reader());
     Ok(gpu_packages::verify(reader, &gpu_packages::Options::default())?)
 }
 

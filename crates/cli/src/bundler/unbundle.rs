@@ -78,7 +78,7 @@ pub(crate) fn unbundle(
         }
         kept.push((best.as_ref().map(|best| best.kept.clone()), &**output));
     }
-    keeper.write_all(Threads::default(), &mut file, kept).map_err(|error| match error.kind() {
+    keeper.write_all(Threads::default(), &file, kept).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => named(error),
         _ => error,
     })?;

@@ -1,8 +1,9 @@
 //! The way from a file to a new one.
 
-use std::fs::{self, File, Metadata};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fat_edit::{
     EditNote, EditPlan, EditableContainer, EditableFile, Error, ErrorKind, survey, survey_closed,
@@ -20,12 +21,11 @@ use super::wishes::Wishes;
 use crate::failure::Failure;
 use crate::inputs::{Input, Inputs};
 use crate::opened::Opened;
-use crate::output::{How, Outputs, is_same};
+use crate::output::{How, Name, Outputs, is_same};
 use crate::package::Package;
 use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::records::Lists;
-use crate::stamp::Stamp;
 use crate::store::Keep;
 use crate::{Outcome, input, report as messages, style};
 
@@ -191,7 +191,8 @@ impl<'a> Editor<'a> {
         goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Vec<FileRow>, Failure> {
-        match Package::open(file.path()) {
+        let opened = self.open(file)?;
+        match Package::of(&opened) {
             Ok(Some(package)) if self.images.files.is_empty() => {
                 self.edit_package(file, &package, goes, decide)
             }
@@ -201,16 +202,24 @@ impl<'a> Editor<'a> {
                     .into())
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.into()),
-            _ => self.edit(file, decide).map(|row| vec![row]),
+            _ => self.edit(file, opened, decide).map(|row| vec![row]),
         }
     }
 
+    /// Opens a file that is edited.
+    fn open(&self, file: &Input) -> io::Result<Arc<Opened>> {
+        if self.options.output.in_place && !file.is_below() {
+            return Opened::regular(file.path()).map(Arc::new);
+        }
+        file.open(self.options.limits.max_input)
+    }
+
     fn delete(&mut self, file: &Input) -> Result<FileRow, Failure> {
-        let size = fs::metadata(file.path())?.len();
+        let size = self.open(file)?.metadata().len();
         self.lists.check_signatures(file.path())?;
         if !self.options.output.dry_run {
             self.lists.note(file.path(), None)?;
-            fs::remove_file(file.path())?;
+            file.output()?.remove()?;
             self.lists.is_written();
         }
         Ok(FileRow::deleted(file.name(), size).written(self.options.output.dry_run, true))
@@ -219,37 +228,29 @@ impl<'a> Editor<'a> {
     fn edit(
         &mut self,
         named: &Input,
+        opened: Arc<Opened>,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<FileRow, Failure> {
-        let (path, is_named) = (named.path(), named.is_named());
+        let is_named = named.is_named();
         if self.options.output.build_tag.is_some() {
             return Err(no_wheel());
         }
-        let opened = match self.options.output.in_place {
-            true => Opened::regular(path),
-            false => Opened::new(path, self.options.limits.max_input),
-        };
-        let opened = opened?;
         let new = opened.permissions();
-        let mut input = opened.file;
-        let metadata = input.metadata()?;
-        let stamp = Stamp::of(&input)?;
-        let target = &*self.target(path)?;
-        let replaces = is_same(path, target);
+        let (metadata, stamp) = (opened.metadata().clone(), opened.stamp());
+        let (target, replaces) = self.output(named)?;
 
-        let (contents, mut wishes, plan) = self.plan(Positioned::new(&input), is_named, decide)?;
+        let (contents, mut wishes, plan) = self.plan(opened.reader(), is_named, decide)?;
         let changes = !plan.is_unchanged();
         if changes && replaces {
-            self.unseal(&input)?.into_iter().for_each(|note| wishes.note(note));
-            wishes.warnings.extend(self.compare(path, &input)?);
+            self.unseal(&opened.file)?.into_iter().for_each(|note| wishes.note(note));
+            wishes.warnings.extend(self.compare(named.path(), &opened.file)?);
         }
         if !self.options.output.dry_run && (changes || !replaces) {
             // The stamp detects another file that took the name.
             let how = How { new, replaces: replaces.then_some(stamp) };
-            let opened = (path, &mut input, stamp);
-            let (outputs, lost) = self.write(&plan, opened, &metadata, target, how)?;
+            let (outputs, lost) = self.write(&plan, (named.path(), &opened), &target, how)?;
             // Not every system replaces a file that is open.
-            drop(input);
+            drop(opened);
             outputs.commit()?;
             if replaces {
                 self.lists.is_written();
@@ -257,6 +258,7 @@ impl<'a> Editor<'a> {
             wishes.warnings.extend(lost);
             wishes.warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
         }
+        let target = &*target.path();
         let row = FileRow::new(named.name(), target, &contents, &plan, &wishes);
         Ok(row.written(self.options.output.dry_run, replaces))
     }
@@ -280,8 +282,16 @@ impl<'a> Editor<'a> {
         }
     }
 
+    /// Returns the new file, and whether it replaces the old one.
+    pub(super) fn output(&self, file: &Input) -> Result<(Name, bool), Failure> {
+        let target = self.target(file.path())?;
+        let replaces = is_same(file.path(), &target);
+        let name = if replaces && file.is_below() { file.output()? } else { Name::Typed(target) };
+        Ok((name, replaces))
+    }
+
     /// Returns the path of the new file.
-    pub(super) fn target(&self, path: &Path) -> Result<PathBuf, Failure> {
+    fn target(&self, path: &Path) -> Result<PathBuf, Failure> {
         let output = &self.options.output;
         Ok(match &output.output {
             Some(directory) if directory.is_dir() && path.as_os_str() != "-" => {
@@ -406,15 +416,14 @@ impl<'a> Editor<'a> {
     fn write(
         &mut self,
         plan: &EditPlan,
-        (path, input, stamp): (&Path, &mut File, Stamp),
-        metadata: &Metadata,
-        target: &Path,
+        (path, opened): (&Path, &Opened),
+        target: &Name,
         how: How,
     ) -> Result<(Outputs, Vec<String>), Failure> {
         let mut outputs = Outputs::default();
-        let filled = outputs.write_new_or_print(target, how, |out| {
-            match plan.write(&mut *input, &mut *out) {
-                Ok(()) if stamp.check(input).is_err() => {
+        let filled = outputs.write_named_or_print(target, how, |out| {
+            match plan.write(&opened.file, &mut *out) {
+                Ok(()) if opened.check().is_err() => {
                     return Ok(Err("the file was changed during the edit".to_owned().into()));
                 }
                 Ok(()) => {}
@@ -424,7 +433,7 @@ impl<'a> Editor<'a> {
             if how.replaces.is_none() {
                 return Ok(Ok(Vec::new()));
             }
-            let lost = attributes::hand_over(input, metadata, out)?;
+            let lost = attributes::hand_over(&opened.file, opened.metadata(), out)?;
             Ok(self.lists.note(path, Some(out)).map_err(Failure::from).map(|()| lost))
         });
         Ok((outputs, filled??))

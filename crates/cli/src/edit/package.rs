@@ -21,13 +21,10 @@ use super::report::FileRow;
 use super::wishes::Wishes;
 use crate::failure::Failure;
 use crate::inputs::Input;
-use crate::output::{How, Outputs, is_same};
+use crate::output::{How, Outputs};
 use crate::package::{Form, HEAD, Package, may_hold_code};
-use crate::permissions::NewPermissions;
-use crate::positioned::Positioned;
 use crate::report as messages;
 use crate::scratch;
-use crate::stamp::Stamp;
 use crate::store::{Keep, Store, StoreReader};
 
 /// The level of deflate that published wheels have.
@@ -71,11 +68,10 @@ impl Editor<'_> {
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Vec<FileRow>, Failure> {
         let dry_run = self.options.output.dry_run;
-        let path = named.path();
-        let target = self.target(path)?;
-        let replaces = is_same(path, &target);
-        let metadata = package.file.metadata()?;
-        let stamp = Stamp::of(&package.file)?;
+        let (output, replaces) = self.output(named)?;
+        let target = output.path();
+        let opened = &package.opened;
+        let (metadata, stamp) = (opened.metadata(), opened.stamp());
         let mut edited = Edited {
             name: named.name(),
             package,
@@ -99,46 +95,45 @@ impl Editor<'_> {
             Form::Zip(zip) => Some(self.edit_zip(&mut edited, zip, goes, decide)?),
             Form::Stream(_) => None,
         };
-        let seal = if replaces { self.unseal(&package.file)? } else { None };
+        let seal = if replaces { self.unseal(package.file())? } else { None };
         if replaces && edited.changes_some() {
-            warnings.extend(self.compare(path, &package.file)?);
+            warnings.extend(self.compare(named.path(), package.file())?);
         }
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
         let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
         if dry_run && rewrite.is_none() {
             size = self.edit_stream(&mut edited, &mut Out::Counted(0), goes, decide)?;
         } else if !dry_run && !is_for_nothing {
-            let new = NewPermissions::of_input(&metadata);
-            let how = How { new, replaces: replaces.then_some(stamp) };
+            let how = How { new: opened.permissions(), replaces: replaces.then_some(stamp) };
             let mut outputs = Outputs::default();
-            outputs.write_new_or_print(&target, how, |out| {
+            outputs.write_named_or_print(&output, how, |out| {
                 match &rewrite {
-                    Some(rewrite) => rewrite.write_to(&package.file, &mut *out)?,
+                    Some(rewrite) => rewrite.write_to(package.file(), &mut *out)?,
                     None => match self.print_or_edit_stream(&mut edited, out, goes, decide) {
                         Ok(new) => size = new,
                         Err(failure) => return Ok(Err(failure)),
                     },
                 }
-                stamp.check(&package.file)?;
+                opened.check()?;
                 if replaces {
-                    warnings.extend(attributes::hand_over(&package.file, &metadata, out)?);
+                    warnings.extend(attributes::hand_over(&opened.file, metadata, out)?);
                 }
                 if !replaces || !edited.changes_some() {
                     return Ok(Ok(()));
                 }
                 let noted = match rewrite {
                     Some(_) => Ok(Vec::new()),
-                    None => self.compare(path, &package.file),
+                    None => self.compare(named.path(), package.file()),
                 };
                 Ok(noted.and_then(|faults| {
                     warnings.extend(faults);
-                    Ok(self.lists.note(path, Some(out))?)
+                    Ok(self.lists.note(named.path(), Some(out))?)
                 }))
             })??;
             if edited.changes_some() || !replaces {
                 outputs.commit()?;
                 self.lists.is_written();
-                warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
+                warnings.extend(attributes::other_names(metadata).filter(|_| replaces));
             }
         }
         let changed = edited.changes_some();
@@ -163,7 +158,7 @@ impl Editor<'_> {
         if zip.kind() == PackageKind::Conda {
             return Err(unwritten(zip.kind()));
         }
-        let reader = Positioned::new(&edited.package.file);
+        let reader = edited.package.opened.reader();
         let findings = if zip.kind() == PackageKind::Wheel {
             let record = read_record(zip, reader).map_err(of)?;
             let findings = check_wheel(zip, &record, reader);
@@ -187,6 +182,7 @@ impl Editor<'_> {
             }
         }
         edited.check()?;
+        let reader = edited.package.opened.reader();
         let tag = &self.options.output.build_tag;
         let rewrite = if zip.kind() == PackageKind::Wheel {
             edited.lists.clear();
@@ -233,7 +229,7 @@ impl Editor<'_> {
         };
         let Some(member) = member.filter(is_file) else { return Ok(None) };
         for keep in [self.keep, Keep::All] {
-            let contents = zip.open(at, Positioned::new(&edited.package.file)).map_err(of)?;
+            let contents = zip.open(at, edited.package.opened.reader()).map_err(of)?;
             let mut contents = edited.hashing(member.name(), contents);
             let mut head = Vec::new();
             contents.by_ref().take(HEAD).read_to_end(&mut head)?;
@@ -337,7 +333,7 @@ impl Editor<'_> {
         if self.options.output.build_tag.is_some() {
             return Err(no_wheel());
         }
-        let old = BufReader::with_capacity(1 << 16, Positioned::new(&edited.package.file));
+        let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
         let verified = verify(old, &gpu_packages::Options::default()).map_err(of)?;
         edited.allow(self.findings(), &verified.findings)?;
         if !self.edit_stream_once(edited, kind, out, self.keep, goes, decide)? {
@@ -350,7 +346,7 @@ impl Editor<'_> {
         if !edited.changes_some() {
             // Compressed again, it could have other bytes.
             out.restart()?;
-            io::copy(&mut Positioned::new(&edited.package.file), out)?;
+            io::copy(&mut edited.package.opened.reader(), out)?;
         }
         out.size()
     }
@@ -365,7 +361,7 @@ impl Editor<'_> {
         goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<bool, Failure> {
-        let old = BufReader::with_capacity(1 << 16, Positioned::new(&edited.package.file));
+        let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
         let options =
             RewriteOptions::default().with_drop_signature(self.options.host.drop_signature);
         let (mut stopped, mut is_too_small, mut is_conda) = (None, false, false);

@@ -1,7 +1,6 @@
 //! `offload split`: device code of HIP moved from libraries to kernel packs.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc;
@@ -21,9 +20,7 @@ use crate::opened::Opened;
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
-use crate::positioned::Positioned;
 use crate::progress::Progress;
-use crate::stamp::Stamp;
 use crate::style::{self, HEADING, PLAIN, TARGET, show};
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report};
@@ -106,9 +103,7 @@ const RECIPE_LEVEL: i32 = 9;
 
 /// A library to be split.
 struct Library {
-    file: File,
-    stamp: Stamp,
-    permissions: NewPermissions,
+    opened: Opened,
     /// Below the prefix, with `/`.
     name: String,
     /// The number of its wrappers.
@@ -191,8 +186,6 @@ impl Library {
     /// Plans the library without its device code.
     fn plan(args: &Args, path: &Path, kpack_dir: &str) -> Result<Self, Failure> {
         let opened = Opened::new(path, args.limits.max_input)?;
-        let (permissions, file) = (opened.permissions(), opened.file);
-        let stamp = Stamp::of(&file)?;
         let below = match (path.strip_prefix(&args.prefix), args.prefix.as_os_str() == ".") {
             (Ok(below), _) => below,
             (Err(_), true) => path,
@@ -206,7 +199,7 @@ impl Library {
         let up = "../".repeat(name.matches('/').count());
         let pattern = format!("{up}{kpack_dir}/{}_{}.kpack", args.group, search::PLACEHOLDER);
         let marker = Marker::new(&name, [pattern]).to_vec();
-        let input = Positioned::new(&file);
+        let input = opened.reader();
         let contents = survey(input, &args.limits.options()).map_err(|e| e.to_string())?;
         if let Some(finding) = contents.findings().first() {
             return Err(finding.to_string().into());
@@ -220,7 +213,7 @@ impl Library {
         let recipe = match recipe {
             Some(recipe) => {
                 // The file that comes out must be this one.
-                let mut bytes = hash(&mut Positioned::new(&file))?.to_le_bytes().to_vec();
+                let mut bytes = hash(&mut opened.reader())?.to_le_bytes().to_vec();
                 let recipe = kpack::compress(&recipe.to_vec(), RECIPE_LEVEL);
                 bytes.extend(recipe.map_err(|error| error.to_string())?);
                 Some(bytes)
@@ -228,7 +221,7 @@ impl Library {
             None => None,
         };
         let wrappers = wrappers.len();
-        Ok(Library { file, stamp, permissions, name, wrappers, plan, images, recipe })
+        Ok(Library { opened, name, wrappers, plan, images, recipe })
     }
 
     /// Adds its code objects to the packs of their targets.
@@ -240,7 +233,7 @@ impl Library {
             let walk = scope.spawn(|| {
                 let mut sending = Sending { library: self, sender, finding: None };
                 let options = args.limits.options().with_enter_images(false);
-                let walked = input::walk_open(&self.file, &options, args.threads, &mut sending);
+                let walked = input::walk_open(&self.opened, &options, args.threads, &mut sending);
                 match (walked, sending.finding) {
                     (Err(error), _) => Err(Failure::from(error)),
                     (_, Some(finding)) => Err(finding.into()),
@@ -363,9 +356,9 @@ fn write(
         let below = path.parent().unwrap_or(Path::new(""));
         let directory = outputs.make_directory(&args.output.join(below))?;
         let name = directory.file(path.file_name().unwrap_or_default());
-        outputs.write(&name, library.permissions.into(), |out| {
-            library.plan.write(&library.file, &mut *out).map_err(io::Error::from)?;
-            library.stamp.check(&library.file)
+        outputs.write(&name, library.opened.permissions().into(), |out| {
+            library.plan.write(&library.opened.file, &mut *out).map_err(io::Error::from)?;
+            library.opened.check()
         })?;
         let size = library.plan.size();
         done.libraries.push((library, size));
@@ -390,7 +383,7 @@ fn print(args: &Args, done: &Done) -> io::Result<()> {
     let mut out = style::stdout();
     for (library, size) in &done.libraries {
         let path = args.output.join(&library.name);
-        let before = library.stamp.size();
+        let before = library.opened.metadata().len();
         let wrappers = match library.wrappers {
             1 => "1 wrapper".to_owned(),
             n => format!("{n} wrappers"),

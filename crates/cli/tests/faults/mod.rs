@@ -8,6 +8,7 @@ mod names;
 mod others;
 mod outputs;
 mod printing;
+mod swaps;
 mod table;
 
 use std::collections::BTreeMap;
