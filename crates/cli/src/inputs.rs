@@ -31,9 +31,9 @@ pub(crate) struct Input {
     root: usize,
     /// The directory that leads to it and is held, and its path there. Without, the user named its path.
     below: Option<(Arc<Root>, PathBuf)>,
-    /// The file, while all that a command asks of it is asked.
+    /// The file, while a command looks into it.
     opened: Option<Result<Arc<Opened>, Arc<io::Error>>>,
-    /// What it says of kernel packs.
+    /// Its wrappers and its marker, if its device code is in kernel packs.
     host: OnceLock<Option<Arc<Host>>>,
     /// The bytes of a member of a package.
     store: Option<Arc<Store>>,
@@ -176,7 +176,7 @@ impl Input {
         }
         let opened = self.open(max)?;
         match &self.kernel_name {
-            // Of a kernel pack of a library, only what belongs to that.
+            // A library has only some of the code objects in a kernel pack.
             Some(name) => {
                 let mut visitor = OfLibrary { visitor, name };
                 input::walk_open(&opened, options, threads, &mut visitor)
@@ -360,7 +360,7 @@ impl Inputs {
         self.has_faults = true;
     }
 
-    /// Opens the only file, for all that is asked of it; returns whether it is one, and not a package.
+    /// Opens the only file, and keeps it open; returns whether there is only one, and it is not a package.
     pub(crate) fn open_only(&mut self, max: MaxInput) -> bool {
         if self.are_many() {
             return false;
@@ -543,7 +543,7 @@ impl Input {
             return None;
         }
         let read = || {
-            // Whoever opens it complains of what cannot be read.
+            // The work itself complains of files that cannot be read.
             let opened = self.open(MaxInput::default()).ok().filter(|opened| opened.has_path())?;
             Host::read(opened.reader(), &self.path).ok()?.map(Arc::new)
         };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fat_object::FileFormat;
 use gpu_packages::{
     Codec, Error, ErrorKind, Finding, FindingKind, Member, MemberKind, MemberPath, Options,
-    PackageKind, Visitor, Walker, Zip, sniff, walk,
+    PackageKind, Visitor, Zip, ZipWalker, sniff, walk,
 };
 
 use crate::opened::Opened;
@@ -99,12 +99,12 @@ impl Package {
                 visitor.found
             }
             Form::Zip(zip) => {
-                let walker = Walker::new(&Options::default(), zip.file_len());
+                let walker = ZipWalker::new(&Options::default(), zip);
                 let mut all = Found { results: Vec::new(), members: 0 };
                 let indexes: Vec<usize> = (0..zip.members().len()).collect();
                 let read = |index: &usize| {
                     let (mut visitor, reader) = (visitor(), self.opened.reader());
-                    let walked = walker.zip_member(zip, *index, reader, &mut visitor);
+                    let walked = walker.member(*index, reader, &mut visitor);
                     visitor.found.results.extend(walked.err().map(fault));
                     visitor.found
                 };

@@ -36,7 +36,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! Members of a zip file are independent: [`Zip`] gives random access, and [`Walker::zip_member`] is the walk of one
+//! Members of a zip file are independent: [`Zip`] gives random access, and [`ZipWalker::member`] is the walk of one
 //! member, for threads.
 //!
 //! | package | layers that have no name | name of a member |
@@ -107,7 +107,7 @@ pub use record::{Record, Row};
 pub use rewrite::{Original, Replacement, RewriteOptions, Rewritten, rewrite_deb, rewrite_tar};
 pub use tar::{TarKind, TarMember, TarReader};
 pub use verify::{Verified, verify};
-pub use walk::{Member, MemberKind, PackageKind, Visitor, Walker, sniff, walk};
+pub use walk::{Member, MemberKind, PackageKind, Visitor, ZipWalker, sniff, walk};
 pub use wheel::{WheelEdit, check_wheel, dist_info, read_record, wheel_file_name};
 pub use zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMember, ZipMemberReader};
 

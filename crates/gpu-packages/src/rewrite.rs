@@ -1,7 +1,10 @@
 //! Tar files and Debian packages with other contents in some members.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+
+use byte_parts::Source;
 
 use crate::ar;
 use crate::codec::Codec;
@@ -442,25 +445,25 @@ struct Part {
 
 impl Part {
     fn read_all(old: &mut (impl Read + Seek)) -> Result<Vec<Part>, Error> {
-        let len = old.seek(SeekFrom::End(0))?;
-        old.seek(SeekFrom::Start(0))?;
-        let mut magic = [0; ar::DEB.len()];
-        if read_full(old, &mut magic)? < magic.len() || magic != *ar::DEB {
+        let mut source = Source::new(old)?;
+        let len = source.len();
+        if source.peek(&(0..len), ar::DEB.len())? != ar::DEB {
             let text = "expected a Debian package, !<arch> and debian-binary";
             return Err(Error::new(ErrorKind::NotAPackage, text));
         }
         let mut at = ar::MAGIC.len() as u64;
         let mut parts: Vec<Part> = Vec::new();
+        let mut names = HashSet::new();
         while at < len {
-            old.seek(SeekFrom::Start(at))?;
-            let Some(header) = ar::next_header(old, at)? else { break };
+            let header = source.peek(&(at..len), ar::HEADER)?;
+            let Some(header) = ar::next_header(&mut &header[..], at)? else { break };
             let start = at.saturating_add(ar::HEADER as u64);
             let end = start.saturating_add(header.size);
             if end > len {
                 let text = format!("deb: a member ends at {end:#x}, the file at {len:#x}");
                 return Err(Error::at(ErrorKind::Truncated, at, text));
             }
-            if parts.iter().any(|part| part.header.name == header.name) {
+            if !names.insert(header.name.clone()) {
                 let text = format!("deb: two members have the name {}", Shown(&header.name));
                 return Err(Error::at(ErrorKind::Malformed, at, text));
             }
@@ -482,10 +485,14 @@ impl Part {
         let read = read_full(&mut reader, &mut head)?;
         let head = head.get(..read).unwrap_or_default();
         let mut tar = TarReader::new(Codec::sniff(head).decoder(head.chain(reader))?);
-        let mut records = Vec::new();
+        let mut records: Vec<NamedText> = Vec::new();
         while let Some(member) = tar.next_member()? {
             let name = without_dot(member.name());
-            if matches!(name, b"control" | b"md5sums") && member.kind() == TarKind::File {
+            let is_known = records.iter().any(|(known, _)| known == name);
+            if matches!(name, b"control" | b"md5sums")
+                && member.kind() == TarKind::File
+                && !is_known
+            {
                 records.push((name.to_vec(), read_held(&mut tar, MAX_RECORD)?));
             }
         }

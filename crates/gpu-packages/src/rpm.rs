@@ -21,16 +21,49 @@ const MAX_HEADER: u64 = 256 << 20;
 /// Sizes and names of files, from the header: cpio files of packages with files of 4 GiB or more leave them out.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    sizes: Vec<u64>,
-    names: Vec<Vec<u8>>,
+    data: Vec<u8>,
+    sizes: Numbers,
+    /// The places of the names in the data.
+    bases: Vec<u32>,
+    directories: Vec<u32>,
+    /// For each name, the index of its directory.
+    indexes: Numbers,
+}
+
+/// Numbers of one width in the data of a header.
+#[derive(Debug, Default)]
+struct Numbers {
+    start: usize,
+    count: usize,
+    width: usize,
+}
+
+impl Numbers {
+    fn get(&self, data: &[u8], index: usize) -> Option<u64> {
+        let start = self.start.checked_add(index.checked_mul(self.width)?)?;
+        let bytes = data.get(start..start.checked_add(self.width)?);
+        let bytes = bytes.filter(|_| index < self.count)?;
+        Some(bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    }
 }
 
 impl Files {
     /// Returns the size and the name of a file.
     pub(crate) fn get(&self, index: u32) -> Option<(u64, Vec<u8>)> {
         let at = usize::try_from(index).ok()?;
-        let name = self.names.get(at).cloned();
-        Some((*self.sizes.get(at)?, name.unwrap_or_else(|| format!("file {index}").into_bytes())))
+        let size = self.sizes.get(&self.data, at)?;
+        Some((size, self.name(at).unwrap_or_else(|| format!("file {index}").into_bytes())))
+    }
+
+    fn name(&self, at: usize) -> Option<Vec<u8>> {
+        let directory = usize::try_from(self.indexes.get(&self.data, at)?).ok()?;
+        let directory = self.directories.get(directory).map_or(&[][..], |&at| self.text(at));
+        Some([directory, self.text(*self.bases.get(at)?)].concat())
+    }
+
+    fn text(&self, at: u32) -> &[u8] {
+        let rest = usize::try_from(at).ok().and_then(|at| self.data.get(at..));
+        rest.and_then(|rest| rest.split(|&byte| byte == 0).next()).unwrap_or_default()
     }
 }
 
@@ -78,71 +111,69 @@ fn read_header(reader: &mut dyn Read, at: u64, is_main: bool) -> Result<(Files, 
         return Err(truncated(at, len, read));
     }
     let split = usize::try_from(index_len).unwrap_or(usize::MAX);
-    let (index, data) = bytes.split_at_checked(split).unwrap_or((&[], &[]));
-    let mut files = Files::default();
-    let (mut base_names, mut directories, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
-    for entry in index.chunks_exact(16) {
+    let data = bytes.split_off(split.min(bytes.len()));
+    // Each tag counts once, the last time that it is there: the values are read once, whatever their number.
+    let mut lasts = [None; TAGS.len()];
+    for entry in bytes.chunks_exact(16) {
         let [tag, kind, start, count] = [0, 4, 8, 12].map(|at| number(entry, at));
-        let values = Values { data, start, count, at };
-        match (tag, kind) {
-            // FILESIZES in 32 bits, LONGFILESIZES in 64.
-            (1028, 4) => files.sizes = values.numbers(4)?,
-            (5008, 5) => files.sizes = values.numbers(8)?,
-            (1116, 4) => indexes = values.numbers(4)?,
-            (1117, 8) => base_names = values.texts()?,
-            (1118, 8) => directories = values.texts()?,
-            _ => {}
+        if let Some(index) = TAGS.iter().position(|&known| known == (tag, kind))
+            && let Some(last) = lasts.get_mut(index)
+        {
+            *last = Some(Values { start, count, at });
         }
     }
-    // A hostile header could repeat a long directory often.
-    let mut left = MAX_HEADER;
-    for (base, index) in base_names.iter().zip(indexes) {
-        let directory = usize::try_from(index).ok().and_then(|at| directories.get(at));
-        let name = [directory.copied().unwrap_or_default(), base].concat();
-        match left.checked_sub(name.len() as u64) {
-            Some(rest) => left = rest,
-            None => return Err(Error::at(ErrorKind::Limit, at, "rpm: names exceed 256 MiB")),
-        }
-        files.names.push(name);
-    }
-    Ok((files, total))
+    let [sizes, long_sizes, indexes, bases, directories] = lasts;
+    let numbers = |values: Option<Values>, width| {
+        values.map_or(Ok(Numbers::default()), |values| values.numbers(&data, width))
+    };
+    let texts =
+        |values: Option<Values>| values.map_or(Ok(Vec::new()), |values| values.texts(&data));
+    let sizes = match long_sizes {
+        Some(_) => numbers(long_sizes, 8)?,
+        None => numbers(sizes, 4)?,
+    };
+    let (indexes, bases, directories) = (numbers(indexes, 4)?, texts(bases)?, texts(directories)?);
+    Ok((Files { data, sizes, bases, directories, indexes }, total))
 }
 
+/// Tag and type of the entries that are read: FILESIZES, LONGFILESIZES, DIRINDEXES, BASENAMES, DIRNAMES.
+const TAGS: [(u64, u64); 5] = [(1028, 4), (5008, 5), (1116, 4), (1117, 8), (1118, 8)];
+
 /// The values of an entry.
-struct Values<'d> {
-    data: &'d [u8],
+#[derive(Clone, Copy)]
+struct Values {
     start: u64,
     count: u64,
     /// Place of the header.
     at: u64,
 }
 
-impl<'d> Values<'d> {
-    fn bad(&self) -> Error {
+impl Values {
+    fn bad(self) -> Error {
         let text = format!("rpm: {} values of the files are not in the header", self.count);
         Error::at(ErrorKind::Malformed, self.at, text)
     }
 
-    fn rest(&self) -> Result<&'d [u8], Error> {
-        let start = usize::try_from(self.start).ok();
-        start.and_then(|start| self.data.get(start..)).ok_or_else(|| self.bad())
+    fn numbers(self, data: &[u8], width: usize) -> Result<Numbers, Error> {
+        let [start, count] = [self.start, self.count].map(|n| usize::try_from(n).ok());
+        let end = |start: usize, count: usize| start.checked_add(count.checked_mul(width)?);
+        match (start, count) {
+            (Some(start), Some(count)) if end(start, count).is_some_and(|n| n <= data.len()) => {
+                Ok(Numbers { start, count, width })
+            }
+            _ => Err(self.bad()),
+        }
     }
 
-    fn numbers(&self, width: usize) -> Result<Vec<u64>, Error> {
-        let count = usize::try_from(self.count).ok();
-        let values = count
-            .and_then(|count| self.rest().ok()?.get(..count.checked_mul(width)?))
-            .ok_or_else(|| self.bad())?;
-        let value =
-            |bytes: &[u8]| bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte));
-        Ok(values.chunks_exact(width).map(value).collect())
-    }
-
-    fn texts(&self) -> Result<Vec<&'d [u8]>, Error> {
-        let mut texts = self.rest()?.split(|&byte| byte == 0);
+    /// Returns the places of texts, each of which ends with a NUL.
+    fn texts(self, data: &[u8]) -> Result<Vec<u32>, Error> {
+        let mut at = usize::try_from(self.start).map_err(|_| self.bad())?;
         let mut found = Vec::new();
         for _ in 0..self.count {
-            found.push(texts.next().ok_or_else(|| self.bad())?);
+            let rest = data.get(at..).ok_or_else(|| self.bad())?;
+            found.push(u32::try_from(at).map_err(|_| self.bad())?);
+            let end = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
+            at = at.saturating_add(end).saturating_add(1);
         }
         Ok(found)
     }

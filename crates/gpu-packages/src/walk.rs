@@ -190,10 +190,41 @@ pub fn walk(
     walker.walk_source(&mut source, visitor)
 }
 
-/// A walk whose zip files can be read by several threads, each with a reader and a visitor of its own: together they
-/// keep to one limit.
+/// A walk over a zip file whose members can be read by several threads, each with a reader and a visitor of its own:
+/// together they keep to one limit.
 #[derive(Debug)]
-pub struct Walker {
+pub struct ZipWalker<'z> {
+    walker: Walker,
+    zip: &'z Zip,
+    kind: PackageKind,
+}
+
+impl<'z> ZipWalker<'z> {
+    /// Creates a walk over a zip file.
+    #[must_use]
+    pub fn new(options: &Options, zip: &'z Zip) -> Self {
+        ZipWalker { walker: Walker::new(options, zip.file_len()), zip, kind: zip.kind() }
+    }
+
+    /// Hands a member to a visitor, or the members of the package that it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`walk`].
+    pub fn member(
+        &self,
+        index: usize,
+        reader: impl Read + Seek,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let place = Place { path: MemberPath::default(), depth: 1 };
+        self.walker.one_of_zip(self.zip, self.kind, index, reader, &place, visitor)
+    }
+}
+
+/// The bounds of a walk, which all its parts share.
+#[derive(Debug)]
+struct Walker {
     options: Options,
     allowance: Allowance,
 }
@@ -205,25 +236,8 @@ const PROBE: u64 = 2 << 20;
 
 impl Walker {
     /// Creates a walk over a file of this length.
-    #[must_use]
-    pub fn new(options: &Options, file_len: u64) -> Self {
+    fn new(options: &Options, file_len: u64) -> Self {
         Walker { options: options.clone(), allowance: Allowance::of(options, file_len) }
-    }
-
-    /// Hands a member of a zip file to a visitor, or the members of the package that it is.
-    ///
-    /// # Errors
-    ///
-    /// As [`walk`].
-    pub fn zip_member(
-        &self,
-        zip: &Zip,
-        index: usize,
-        reader: impl Read + Seek,
-        visitor: &mut dyn Visitor,
-    ) -> Result<(), Error> {
-        let place = Place { path: MemberPath::default(), depth: 1 };
-        self.one_of_zip(zip, zip.kind(), index, reader, &place, visitor)
     }
 
     fn walk_source(

@@ -482,7 +482,9 @@ impl Edited<'_> {
 
     /// Returns whether a member that starts like this is edited. Remembers packages, which are not.
     fn is_about(&mut self, name: &str, head: &[u8]) -> bool {
-        if name.ends_with(".dist-info/RECORD") && !self.lists.iter().any(|known| known == name) {
+        // A member that is read again was the last one.
+        let is_last = |known: &Vec<String>| known.last().is_some_and(|known| known == name);
+        if name.ends_with(".dist-info/RECORD") && !is_last(&self.lists) {
             self.lists.push(name.to_owned());
         }
         let inner = match (sniff(head), Codec::sniff(head)) {
@@ -490,7 +492,7 @@ impl Edited<'_> {
             (None, _) => Some(&mut self.compressed),
             (Some(_), _) => Some(&mut self.packages),
         };
-        if let Some(inner) = inner.filter(|inner| !inner.iter().any(|known| known == name)) {
+        if let Some(inner) = inner.filter(|inner| !is_last(inner)) {
             inner.push(name.to_owned());
         }
         may_hold_code(head)
@@ -501,6 +503,7 @@ impl Edited<'_> {
         self.rows.clear();
         self.has_other_changes = false;
         self.left.clear();
+        self.lists.clear();
         self.packages.clear();
         self.compressed.clear();
     }
@@ -578,13 +581,18 @@ impl Edited<'_> {
 
     /// Returns the note about lists of installed Python packages that have changed files.
     fn stale(&self) -> Option<String> {
-        let changed: Vec<&str> = (self.rows.iter().filter(|row| row.changed))
+        let mut changed: Vec<&str> = (self.rows.iter().filter(|row| row.changed))
             .filter_map(|row| row.name().strip_prefix(self.name)?.strip_prefix(':'))
             .collect();
+        changed.sort_unstable();
+        let has_changed_below = |base: &str| {
+            let next = changed.partition_point(|&name| name < base);
+            changed.get(next).is_some_and(|name| name.starts_with(base))
+        };
         let lists: Vec<&String> = (self.lists.iter())
             .filter(|list| {
                 let base = list.rsplit('/').nth(1).and_then(|info| list.split(info).next());
-                base.is_some_and(|base| changed.iter().any(|name| name.starts_with(base)))
+                base.is_some_and(has_changed_below)
             })
             .collect();
         let are = "has sizes and hashes of changed files, which it does not follow here";

@@ -7,12 +7,11 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use super::snapshot;
-use crate::common::data;
+use crate::common::{data, new_command};
 
-/// More bytes of messages than a pipe holds, in all and before the last of the files.
+/// More bytes of messages than a pipe holds.
 const LONG: usize = 200;
 const DEPTH: usize = 12;
 const FAULTY: usize = 60;
@@ -37,8 +36,8 @@ fn place() -> (tempfile::TempDir, PathBuf) {
 /// Runs a tool, and acts when it has walked through the directory. Returns its status and all that it prints.
 fn run_and_act(place: &Path, args: &str, act: impl FnOnce()) -> (Option<i32>, String) {
     let (mut prints, writer) = std::io::pipe().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_offload"));
-    command.args(args.split(' ')).current_dir(place).stdin(Stdio::null());
+    let mut command = new_command(env!("CARGO_BIN_EXE_offload"));
+    command.args(args.split(' ')).current_dir(place);
     command.stdout(writer.try_clone().unwrap()).stderr(writer);
     let mut tool = command.spawn().unwrap();
     // It holds the ends that are written to.
@@ -128,7 +127,7 @@ fn a_file_that_becomes_a_pipe_is_not_opened() {
     let (place, env) = place();
     let printed = run_and_act(place.path(), "ls -j1 env", || {
         fs::remove_file(env.join("z/lib.o")).unwrap();
-        let made = Command::new("mkfifo").arg(env.join("z/lib.o")).status().unwrap();
+        let made = new_command("mkfifo").arg(env.join("z/lib.o")).status().unwrap();
         assert!(made.success());
     });
     is_refused("ls", &printed, "not a regular file");

@@ -42,7 +42,7 @@ impl Zip {
 
     pub(crate) fn check_source(&self, source: &mut Source<'_>) -> Result<Vec<Finding>, Error> {
         let mut findings = Vec::new();
-        let mut names = HashMap::new();
+        let mut names: HashMap<&[u8], Vec<usize>> = HashMap::new();
         for (index, member) in self.members.iter().enumerate() {
             let mut add = |kind: FindingKind, error_kind: ErrorKind, text: String| {
                 let path = MemberPath::default().join(&member.name);
@@ -56,11 +56,9 @@ impl Zip {
                 let text = "the member is encrypted".to_owned();
                 add(FindingKind::Encrypted, ErrorKind::Unsupported, text);
             }
-            if let Some(first) = names.insert(&member.name, index) {
-                let text = format!("members {first} and {index} have the same name");
-                add(FindingKind::Duplicate, ErrorKind::Malformed, text);
-            }
+            names.entry(&member.name).or_default().push(index);
         }
+        findings.extend(self.duplicates(names));
         let layout = self.layout(source)?;
         findings.extend(layout.faults.into_iter().map(|(index, kind, error)| {
             let name = self.members.get(index).map_or(&[][..], |member| &member.name);
@@ -73,6 +71,27 @@ impl Zip {
             error,
         }));
         Ok(findings)
+    }
+
+    /// Returns a finding for each name that several members have, in the order of the central directory.
+    fn duplicates(&self, names: HashMap<&[u8], Vec<usize>>) -> Vec<Finding> {
+        let mut same: Vec<_> = names.into_iter().filter(|(_, same)| same.len() > 1).collect();
+        same.sort_unstable_by(|one, other| one.1.cmp(&other.1));
+        let finding = |(name, same): (&[u8], Vec<usize>)| {
+            let (&[first, second, ..], Some(member)) =
+                (&same[..], same.get(1).and_then(|&second| self.members.get(second)))
+            else {
+                return None;
+            };
+            let text = match same.len() - 2 {
+                0 => format!("members {first} and {second} have the same name"),
+                more => format!("members {first}, {second} and {more} more have the same name"),
+            };
+            let error = Error::at(ErrorKind::Malformed, member.offset, text);
+            let path = MemberPath::default().join(name);
+            Some(Finding { path, kind: FindingKind::Duplicate, error })
+        };
+        same.into_iter().filter_map(finding).collect()
     }
 
     /// Reads all local headers.

@@ -3,8 +3,8 @@
 use std::io::{Cursor, Read};
 
 use gpu_packages::{
-    Codec, ErrorKind, FindingKind, MemberPath, Options, RewriteOptions, Zip, rewrite_tar,
-    unsafe_name, verify, walk,
+    Codec, ErrorKind, FindingKind, MemberPath, Options, RewriteOptions, Zip, ZipWalker,
+    rewrite_deb, rewrite_tar, unsafe_name, verify, walk,
 };
 
 use crate::make::{self, Around, Made};
@@ -328,4 +328,35 @@ fn every_part_and_every_changed_byte_is_read() {
             }
         }
     }
+}
+
+/// Takes seconds: asked for each part, something about the whole takes many minutes.
+#[test]
+fn many_parts_take_linear_time() {
+    let count = 50_000;
+    let names: Vec<String> = (0..count).map(|n| format!("d/{n:06}")).collect();
+    let distinct: Vec<Made> = names.iter().map(|name| Made::new(name, "")).collect();
+    let same = vec![Made::new("d/same", ""); count];
+    for members in [&distinct, &same] {
+        let file = plain(members);
+        let zip = Zip::read(Cursor::new(&file)).unwrap();
+        let walker = ZipWalker::new(&Options::default(), &zip);
+        let mut seen = Seen::default();
+        for index in 0..count {
+            walker.member(index, Cursor::new(&file), &mut seen).unwrap();
+        }
+        assert_eq!(seen.files.len(), count);
+        let verified = verify(Cursor::new(&file), &Options::default()).unwrap();
+        assert_eq!(verified.members, count as u64);
+        // One finding for a name, whatever the number of members.
+        assert!(verified.findings.len() <= 1, "{}", verified.findings.len());
+    }
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &b""[..])).collect();
+    let mut deb = make::deb(&files, "", <[u8]>::to_vec);
+    assert_eq!(verify(Cursor::new(&deb), &Options::default()).unwrap().recorded, count as u64);
+    for n in 0..count {
+        deb.extend(make::ar(&[(&format!("m{n}"), b"")]).split_off(8));
+    }
+    let options = RewriteOptions::default();
+    rewrite_deb(Cursor::new(&deb), std::io::sink(), &options, |_, _| Ok(None)).unwrap();
 }

@@ -3,7 +3,7 @@
 use std::io::{Cursor, Write as _};
 
 use gpu_packages::{
-    Codec, ErrorKind, Options, PackageKind, TarKind, TarReader, Walker, Zip, sniff, walk,
+    Codec, ErrorKind, Options, PackageKind, TarKind, TarReader, Zip, ZipWalker, sniff, walk,
 };
 
 use crate::make::{self, Around, Made};
@@ -281,14 +281,14 @@ fn threads_read_members_of_a_zip_file() {
     members.push(Made::new("inner.tar.gz", inner));
     let file = make::zip(&members, &Around::default());
     let zip = Zip::read(Cursor::new(&file)).unwrap();
-    let walker = Walker::new(&Options::default(), file.len() as u64);
+    let walker = ZipWalker::new(&Options::default(), &zip);
     let found: Vec<Seen> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..zip.members().len())
             .map(|index| {
-                let (zip, walker, file) = (&zip, &walker, &file);
+                let (walker, file) = (&walker, &file);
                 scope.spawn(move || {
                     let mut seen = Seen::default();
-                    walker.zip_member(zip, index, Cursor::new(file), &mut seen).unwrap();
+                    walker.member(index, Cursor::new(file), &mut seen).unwrap();
                     seen
                 })
             })
