@@ -150,8 +150,12 @@ impl Input {
 
     /// Returns the same file, open until this is dropped.
     pub(crate) fn opened(&self, max: MaxInput) -> Input {
-        let opened = Some(self.open(max).map_err(Arc::new));
-        Input { opened, ..self.clone() }
+        self.held(self.open(max))
+    }
+
+    /// Returns the same file, as it was opened.
+    pub(crate) fn held(&self, opened: io::Result<Arc<Opened>>) -> Input {
+        Input { opened: Some(opened.map_err(Arc::new)), ..self.clone() }
     }
 
     /// Returns the file as an output that replaces it: in its directory, whatever its path leads to by now.

@@ -92,8 +92,9 @@ impl Opened {
     }
 
     fn with_head(mut self) -> io::Result<Self> {
-        let mut head = Vec::new();
-        Positioned::new(&self.file).take(HEAD.min(self.metadata.len())).read_to_end(&mut head)?;
+        let most = HEAD.min(self.metadata.len());
+        let mut head = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
+        Positioned::new(&self.file).take(most).read_to_end(&mut head)?;
         self.head = head;
         Ok(self)
     }

@@ -105,6 +105,7 @@ impl<'a> Editor<'a> {
                 break;
             }
             let progress = Progress::start(&format!("{} {name}", self.work.doing()));
+            let file = &file.held(self.open(file));
             let edited = match is_going {
                 _ if file.is_member() => {
                     Err("members are edited with their package: name that".to_owned().into())
@@ -191,7 +192,7 @@ impl<'a> Editor<'a> {
         goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Vec<FileRow>, Failure> {
-        let opened = self.open(file)?;
+        let opened = file.open(self.options.limits.max_input)?;
         match Package::of(&opened) {
             Ok(Some(package)) if self.images.files.is_empty() => {
                 self.edit_package(file, &package, goes, decide)
@@ -215,7 +216,7 @@ impl<'a> Editor<'a> {
     }
 
     fn delete(&mut self, file: &Input) -> Result<FileRow, Failure> {
-        let size = self.open(file)?.metadata().len();
+        let size = file.open(self.options.limits.max_input)?.metadata().len();
         self.lists.check_signatures(file.path())?;
         if !self.options.output.dry_run {
             self.lists.note(file.path(), None)?;

@@ -5,6 +5,7 @@ mod endless;
 mod inputs;
 mod killed;
 mod names;
+mod opens;
 mod others;
 mod outputs;
 mod printing;
