@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// Set the programming model: openmp, cuda, hip or sycl
     #[arg(long)]
     kind: String,
-    /// Set the ABI: aomp, legacy (LLVM 13 to 17), 18, 19, current (21 to 23) or 24
+    /// Set the ABI: aomp, legacy (LLVM 13-17), 18, 19, 22, current (21-23) or 24
     #[arg(long, default_value_t = Abi::Current.to_string())]
     abi: String,
     /// Write LLVM IR (ll), bitcode (bc) or an object (obj) [default: by extension, else bc]
@@ -112,6 +112,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         triple,
         relocatable: args.relocatable,
         retain: false,
+        as_llvm: false,
         images: args.images.clone(),
         made,
         target_ids: args.offload_arch.clone(),

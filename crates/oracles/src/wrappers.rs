@@ -135,7 +135,7 @@ fn options(u: &mut Unstructured<'_>) -> Result<Box<Options>> {
     let keep = u.ratio(1, 8)?;
     Ok(Box::new(move |wrapper| {
         let mut wrapper = wrapper.relocatable(relocatable).weak_image_info(weak);
-        wrapper = wrapper.llvm_managed_call(six).keep_packages(keep);
+        wrapper = wrapper.as_llvm(six).keep_packages(keep);
         if let Some(retain) = retain {
             wrapper = wrapper.retain(retain);
         }

@@ -21,6 +21,9 @@ pub enum Abi {
     Llvm18,
     /// LLVM 19.
     Llvm19,
+    /// LLVM 21 and 22: their registration of SYCL, no Mach-O, and `.fatbin_wrapper` as these releases have it. For all else
+    /// [`Current`](Self::Current) does as well.
+    Llvm22,
     /// LLVM 21 to 23. For SYCL and Mach-O, where these differ, it is LLVM 23.
     Current,
     /// LLVM 24, as of its development branch.
@@ -29,10 +32,17 @@ pub enum Abi {
 
 impl Abi {
     /// Every generation, oldest first.
-    pub const ALL: [Self; 6] =
-        [Self::Aomp, Self::Legacy, Self::Llvm18, Self::Llvm19, Self::Current, Self::Llvm24];
+    pub const ALL: [Self; 7] = [
+        Self::Aomp,
+        Self::Legacy,
+        Self::Llvm18,
+        Self::Llvm19,
+        Self::Llvm22,
+        Self::Current,
+        Self::Llvm24,
+    ];
 
-    /// Returns the generation called `name`: `aomp`, `legacy`, `18`, `19`, `current` or `24`.
+    /// Returns the generation called `name`: `aomp`, `legacy`, `18`, `19`, `22`, `current` or `24`.
     ///
     /// # Errors
     ///
@@ -50,9 +60,15 @@ impl Abi {
             Self::Legacy => "legacy",
             Self::Llvm18 => "18",
             Self::Llvm19 => "19",
+            Self::Llvm22 => "22",
             Self::Current => "current",
             Self::Llvm24 => "24",
         }
+    }
+
+    /// Returns whether entries are those of LLVM 21 and later, in one section for all kinds.
+    pub(crate) fn has_common_entries(self) -> bool {
+        matches!(self, Self::Llvm22 | Self::Current | Self::Llvm24)
     }
 }
 
@@ -71,6 +87,6 @@ mod tests {
         for abi in Abi::ALL {
             assert_eq!(Abi::from_name(abi.name()), Ok(abi));
         }
-        assert_eq!(Abi::from_name("22"), Err(Problem::UnknownAbi { name: "22".into() }.into()));
+        assert_eq!(Abi::from_name("23"), Err(Problem::UnknownAbi { name: "23".into() }.into()));
     }
 }

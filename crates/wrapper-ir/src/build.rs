@@ -7,6 +7,7 @@ mod openmp;
 pub(crate) mod own_entries;
 mod register_entries;
 mod sycl;
+mod sycl22;
 
 use std::borrow::Cow;
 use std::iter;
@@ -36,6 +37,7 @@ pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Problem> {
         OffloadKind::OPENMP => openmp::build(&mut module, wrapper)?,
         OffloadKind::CUDA | OffloadKind::HIP => fatbin::build(&mut module, wrapper)?,
         // Others are refused by now.
+        _ if wrapper.abi == Abi::Llvm22 => sycl22::build(&mut module, wrapper)?,
         _ => sycl::build(&mut module, wrapper)?,
     }
     Ok(module)
@@ -89,6 +91,12 @@ fn constant(name: impl Into<Name>, init: Constant) -> Global {
         no_sanitize: false,
         init: Some(init),
     }
+}
+
+/// Adds a structure to a module.
+fn add_struct(module: &mut Module, name: &'static str, fields: Vec<Type>) -> Type {
+    module.structs.push(Struct { name: name.into(), fields });
+    Type::Struct(name.into())
 }
 
 /// Returns the bytes of a blob.

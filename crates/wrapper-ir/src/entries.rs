@@ -34,7 +34,7 @@ pub struct OffloadEntry<'a> {
     pub(crate) flags: EntryFlags,
     pub(crate) data: u64,
     pub(crate) auxiliary: Option<Cow<'a, str>>,
-    variable: bool,
+    pub(crate) variable: bool,
 }
 
 impl<'a> OffloadEntry<'a> {
@@ -298,7 +298,7 @@ impl<'a> Entries<'a> {
         let data_limit = match self.abi {
             Abi::Aomp | Abi::Legacy => 0,
             Abi::Llvm18 | Abi::Llvm19 => u32::MAX.into(),
-            Abi::Current | Abi::Llvm24 => u64::MAX,
+            Abi::Llvm22 | Abi::Current | Abi::Llvm24 => u64::MAX,
         };
         let size_limit = u64::MAX >> (64_u16.saturating_sub(self.target.pointer_bits()));
         for (field, value, limit) in
@@ -315,7 +315,7 @@ impl<'a> Entries<'a> {
     fn is_registered(&self, entry: &OffloadEntry<'_>) -> bool {
         const TYPE: u32 = 7;
 
-        let managed = matches!(self.abi, Abi::Current | Abi::Llvm24);
+        let managed = self.abi.has_common_entries();
         match (self.kind, self.abi, entry.flags.0 & TYPE) {
             (OffloadKind::OPENMP | OffloadKind::SYCL, ..) => entry.auxiliary.is_none(),
             // Such code takes the flags as a whole for the type.

@@ -83,6 +83,7 @@ impl Error {
             | Problem::AfterPackage { .. }
             | Problem::PackageKind { .. } => ErrorKind::Package,
             Problem::TooManyImages { .. }
+            | Problem::TooManyEntries { .. }
             | Problem::ImageTooLarge { .. }
             | Problem::EntryTooLarge { .. }
             | Problem::ObjectTooLarge { .. }
@@ -216,6 +217,8 @@ pub(crate) enum Problem {
 
     /// There are more images than a 32-bit count holds.
     TooManyImages { found: usize },
+    /// An offload binary names more entries than are registered.
+    TooManyEntries { limit: usize },
 
     /// An image is larger than the target or the output format can hold.
     ImageTooLarge { image: usize, size: u64, limit: u64 },
@@ -320,7 +323,7 @@ impl fmt::Display for Problem {
         match self {
             Self::UnknownAbi { name } => write!(
                 f,
-                "unknown wrapper abi \"{}\", expected aomp, legacy, 18, 19, current or 24",
+                "unknown wrapper abi \"{}\", expected aomp, legacy, 18, 19, 22, current or 24",
                 name.escape_debug()
             ),
             Self::UnknownTriple { triple } => {
@@ -346,6 +349,9 @@ impl fmt::Display for Problem {
             }
             Self::TooManyImages { found } => {
                 write!(f, "{found} device images exceed the limit of a descriptor")
+            }
+            Self::TooManyEntries { limit } => {
+                write!(f, "the device images name more than {limit} offload entries")
             }
             Self::ImageTooLarge { image, size, limit } => {
                 write!(f, "device image {image} has {size:#x} bytes, expected at most {limit:#x}")

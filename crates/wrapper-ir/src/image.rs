@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::iter;
 use std::ops::Range;
 
-use offload_binary::{OffloadBinary, OffloadKind};
+use offload_binary::{Entry, OffloadBinary, OffloadKind};
 
 use crate::error::Problem;
 
@@ -84,33 +84,46 @@ impl<'a> Image<'a> {
         if !self.is_package() {
             return Ok(iter::once(0..self.size).collect());
         }
-        let package =
-            OffloadBinary::parse_prefix(&self.head, self.size).map_err(|error| {
-                match (error.needed(), error.compressed()) {
-                    (Some(needed), _) => Problem::HeadTooShort { image, needed },
-                    (_, Some(binary)) if self.size > binary.padded_size() => {
-                        Problem::AfterPackage { image, package: binary.size(), size: self.size }
-                    }
-                    _ => Problem::Package { image, error },
-                }
-            })?;
+        let package = self.package(image, 0, kind)?;
         if package.size() != self.size {
             return Err(Problem::AfterPackage { image, package: package.size(), size: self.size });
         }
-        let mut parts = Vec::new();
+        // Inside the offload binary, as was checked.
+        let range = |entry: Entry<'_>| {
+            entry.image_offset()..entry.image_offset().saturating_add(entry.image_size())
+        };
+        Ok(package.entries().map(range).collect())
+    }
+
+    /// Returns the offload binary at an offset in image `image`, checked: it has images, and all are of the kind.
+    pub(crate) fn package(
+        &self,
+        image: usize,
+        offset: u64,
+        kind: OffloadKind,
+    ) -> Result<OffloadBinary<'_>, Problem> {
+        let size = self.size.saturating_sub(offset);
+        let head = usize::try_from(offset).ok().and_then(|offset| self.head.get(offset..));
+        let package = OffloadBinary::parse_prefix(head.unwrap_or_default(), size);
+        let package = package.map_err(|error| match (error.needed(), error.compressed()) {
+            (Some(needed), _) => {
+                Problem::HeadTooShort { image, needed: needed.saturating_add(offset) }
+            }
+            (_, Some(binary)) if size > binary.padded_size() => {
+                Problem::AfterPackage { image, package: binary.size(), size }
+            }
+            _ => Problem::Package { image, error },
+        })?;
         for (index, entry) in package.entries().enumerate() {
             let found = entry.offload_kind();
             if !is_of_kind(found, kind) {
                 return Err(Problem::PackageKind { image, entry: index, kind, found });
             }
-            // Inside the offload binary, as was checked.
-            let start = entry.image_offset();
-            parts.push(start..start.saturating_add(entry.image_size()));
         }
-        if parts.is_empty() {
+        if package.entries().next().is_none() {
             return Err(Problem::EmptyPackage { image });
         }
-        Ok(parts)
+        Ok(package)
     }
 }
 

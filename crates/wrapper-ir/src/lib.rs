@@ -111,7 +111,7 @@
 //! |---|---|---|---|
 //! | | kernel | `RegisterFunction` | address, name, name, -1, five times null |
 //! | 0 | variable | `RegisterVar` | address, name, name, external, size, constant, 0 |
-//! | 1 | managed variable | `RegisterManagedVar` (LLVM 21) | auxiliary, address, name, size, data; see [`Wrapper::llvm_managed_call`] |
+//! | 1 | managed variable | `RegisterManagedVar` (LLVM 21) | auxiliary, address, name, size, data; see [`Wrapper::as_llvm`] |
 //! | 2 | surface | `RegisterSurface` (HIP, LLVM 18) | address, name, name, data, external |
 //! | 3 | texture | `RegisterTexture` (HIP, LLVM 18) | address, name, name, data, normalized, external |
 //!

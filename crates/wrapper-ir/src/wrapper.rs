@@ -42,7 +42,7 @@ pub(crate) struct Options<'a> {
     pub(crate) relocatable: bool,
     pub(crate) private_entries: Option<Cow<'a, str>>,
     pub(crate) weak_image_info: bool,
-    pub(crate) llvm_managed_call: bool,
+    pub(crate) as_llvm: bool,
     pub(crate) keep_packages: bool,
 }
 
@@ -124,11 +124,12 @@ impl<'a> Wrapper<'a> {
         self
     }
 
-    /// Hands variables in managed memory to the CUDA runtime with six arguments, as LLVM does; that is the signature of
-    /// HIP's function. Otherwise with the eight that `__cudaRegisterManagedVar` has in CUDA's headers.
+    /// Makes the instructions of LLVM's modules where ours are better. It hands variables in managed memory to the CUDA
+    /// runtime with six arguments, the signature of HIP's function; `__cudaRegisterManagedVar` has eight in CUDA's headers.
+    /// And it reads 64-bit fields of entries as aligned to 4 bytes.
     #[must_use]
-    pub fn llvm_managed_call(mut self, llvm: bool) -> Self {
-        self.options.llvm_managed_call = llvm;
+    pub fn as_llvm(mut self, as_llvm: bool) -> Self {
+        self.options.as_llvm = as_llvm;
         self
     }
 
@@ -198,16 +199,14 @@ pub(crate) fn check_suffix(suffix: &str, format: ObjectFormat) -> Result<(), Pro
 pub(crate) fn is_supported(kind: OffloadKind, abi: Abi, format: ObjectFormat) -> bool {
     let entries_on = match abi {
         Abi::Aomp | Abi::Legacy => format == ObjectFormat::Elf,
-        Abi::Llvm18 | Abi::Llvm19 => format != ObjectFormat::MachO,
+        Abi::Llvm18 | Abi::Llvm19 | Abi::Llvm22 => format != ObjectFormat::MachO,
         Abi::Current | Abi::Llvm24 => true,
     };
     match kind {
         // Mach-O has no section of the name that images are put into.
         OffloadKind::OPENMP => entries_on && format != ObjectFormat::MachO,
         OffloadKind::CUDA | OffloadKind::HIP => entries_on && abi != Abi::Aomp,
-        OffloadKind::SYCL => {
-            matches!(abi, Abi::Current | Abi::Llvm24) && format != ObjectFormat::MachO
-        }
+        OffloadKind::SYCL => abi.has_common_entries() && format != ObjectFormat::MachO,
         _ => false,
     }
 }

@@ -48,6 +48,7 @@ pub fn main() -> ExitCode {
             triple: text(matches.value("target").unwrap_or_default()),
             relocatable: false,
             retain: false,
+            as_llvm: false,
             images: images(matches),
             made: None,
             target_ids: matches.values("offload-arch").map(text).collect(),

@@ -39,9 +39,9 @@ pub(crate) static TOOL: Tool = Tool {
         Opt::new("triple", Kind::Value, "string", "Target triple for the wrapper module"),
         Opt::new(
             "release",
-            Kind::Choice(&["23", "24"]),
-            "23|24",
-            "Wrap for host objects of this release of LLVM (default: 23), with its modules",
+            Kind::Choice(&["22", "23", "24"]),
+            "22|23|24",
+            "Write the module of this release of LLVM, its faults included (default: that of 23, mended)",
         ),
     ],
     version: concat!(
@@ -56,17 +56,22 @@ pub(crate) static TOOL: Tool = Tool {
 pub fn main() -> ExitCode {
     run(&TOOL, "llvm-offload-wrapper", |matches| {
         let kind = text(matches.value("kind").unwrap_or_default());
-        let is_for_24 = matches.value("release") == Some(b"24");
+        let release = matches.value("release");
         Ok(Request {
             kind: kind_named(&kind).map_err(std::io::Error::other)?,
-            abi: if is_for_24 { Abi::Llvm24 } else { Abi::Current },
+            abi: match release {
+                Some(b"22") => Abi::Llvm22,
+                Some(b"24") => Abi::Llvm24,
+                _ => Abi::Current,
+            },
             triple: match matches.value("triple") {
                 None | Some(b"") => host_triple(),
                 Some(triple) => text(triple),
             },
             relocatable: matches.is_on("relocatable"),
             // As LLVM 24 does: nobody hands the arguments of a link over here.
-            retain: is_for_24,
+            retain: release == Some(b"24"),
+            as_llvm: release.is_some(),
             images: images(matches),
             made: None,
             target_ids: Vec::new(),

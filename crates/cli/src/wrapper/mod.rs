@@ -34,6 +34,8 @@ pub(crate) struct Request {
     pub(crate) relocatable: bool,
     /// See [`Wrapper::retain`].
     pub(crate) retain: bool,
+    /// See [`Wrapper::as_llvm`].
+    pub(crate) as_llvm: bool,
     pub(crate) images: Vec<PathBuf>,
     /// Contents that take the place of all images.
     pub(crate) made: Option<Vec<u8>>,
@@ -118,6 +120,7 @@ impl Request {
             .images(images)
             .relocatable(self.relocatable)
             .retain(self.retain)
+            .as_llvm(self.as_llvm)
             .module()
     }
 }

@@ -64,10 +64,16 @@ pub fn llvm(tool: &str) -> PathBuf {
 
 /// A tool of LLVM 24, which must be unpacked: `target/llvm24`, or where `LLVM24` points.
 pub fn llvm24(tool: &str) -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/llvm24");
-    let prefix = std::env::var_os("LLVM24").map_or(default, PathBuf::from);
+    unpacked_llvm(24, tool)
+}
+
+/// A tool of a newer release of LLVM, which must be unpacked: `target/llvm23`, or where `LLVM23` points.
+pub fn unpacked_llvm(release: u32, tool: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let default = target.join(format!("llvm{release}"));
+    let prefix = std::env::var_os(format!("LLVM{release}")).map_or(default, PathBuf::from);
     let path = prefix.join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: .ci/llvm24 fetches it", path.display());
+    assert!(path.exists(), "{} is missing: .ci/llvm-unpacked {release}", path.display());
     path
 }
 

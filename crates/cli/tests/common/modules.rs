@@ -1,4 +1,5 @@
 //! The differences on purpose between the modules of LLVM's `llvm-offload-wrapper` and ours.
+#![allow(dead_code, reason = "each test file uses a part")]
 #![allow(
     unreachable_pub,
     clippy::unwrap_used,
@@ -54,3 +55,11 @@ pub const CUDA_MANAGED: [(&str, &str); 2] = [
     ),
     ("ptr %name, i64 %size, i32 %9)", "ptr %name, i32 %extern, i64 %size, i32 %constant, i32 0)"),
 ];
+
+/// Without something in the section COFF linkers drop it, and its bounds.
+pub const COFF: (&str, &str) = (
+    ", section \"llvm_offload_entries$OZ\"\n",
+    ", section \"llvm_offload_entries$OZ\"\n\
+     @__dummy.llvm_offload_entries = internal constant [8 x i8] zeroinitializer, section \"llvm_offload_entries$A\", align 8\n\
+     @llvm.compiler.used = appending global [1 x ptr] [ptr @__dummy.llvm_offload_entries], section \"llvm.metadata\"\n",
+);

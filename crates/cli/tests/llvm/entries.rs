@@ -168,7 +168,7 @@ fn registered(kind: OffloadKind, abi: Abi) -> Vec<OffloadEntry<'static>> {
         OffloadEntry::kernel("kernel", "kernel_host"),
         OffloadEntry::variable("variable", "variable_host", 4),
     ];
-    let is_new = matches!(abi, Abi::Current | Abi::Llvm24);
+    let is_new = matches!(abi, Abi::Llvm22 | Abi::Current | Abi::Llvm24);
     if !matches!(abi, Abi::Aomp | Abi::Legacy) {
         list.push(OffloadEntry::variable("table", "table_host", 16).flags(constant));
     }
@@ -202,7 +202,7 @@ fn runtimes_get_the_entries() {
             place.put_module(&module);
             place.put("host.c", HOST);
             let clang = llvm("clang");
-            let is_new = matches!(abi, Abi::Current | Abi::Llvm24);
+            let is_new = matches!(abi, Abi::Llvm22 | Abi::Current | Abi::Llvm24);
             let old = if is_new { "-DNEW" } else { "-DOLD_ENTRIES" };
             for (name, object) in [("runtime.c", "runtime.o"), ("main.c", "main.o")] {
                 let options = ["-c", "-fPIC", "-DCUDA_MANAGED", old, &source(name), "-o", object];

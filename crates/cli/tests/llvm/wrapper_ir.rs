@@ -11,7 +11,7 @@ use std::process::Command;
 use std::slice;
 
 use crate::common::new_command;
-use modules::{CUDA, CUDA_MANAGED, HIP, LOADS, plain, with, with_data_layout};
+use modules::{COFF, CUDA, CUDA_MANAGED, HIP, LOADS, plain, with, with_data_layout};
 use tempfile::TempDir;
 use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
 
@@ -79,14 +79,6 @@ const SANITIZERS: (&str, &str) = (
     "FatBinSegment\", no_sanitize_address, no_sanitize_hwaddress, align 8",
 );
 
-/// Without something in the section COFF linkers drop it, and its bounds; see `programs_without_entries_link`.
-const COFF: (&str, &str) = (
-    ", section \"llvm_offload_entries$OZ\"\n",
-    ", section \"llvm_offload_entries$OZ\"\n\
-     @__dummy.llvm_offload_entries = internal constant [8 x i8] zeroinitializer, section \"llvm_offload_entries$A\", align 8\n\
-     @llvm.compiler.used = appending global [1 x ptr] [ptr @__dummy.llvm_offload_entries], section \"llvm.metadata\"\n",
-);
-
 #[test]
 fn openmp_modules_are_those_of_llvm() {
     let place = Place::new();
@@ -108,20 +100,19 @@ fn hip_and_cuda_modules_are_those_of_llvm() {
     let place = Place::new();
     for triple in [LINUX, "riscv64-unknown-linux-gnu", WINDOWS] {
         for kind in [OffloadKind::HIP, OffloadKind::CUDA] {
-            let theirs = place.theirs(kind, triple, &[IMAGE]);
-            let theirs = with(with_data_layout(plain(&theirs), triple), &LOADS);
-            let theirs = with(theirs, &[SANITIZERS]);
+            let theirs = with_data_layout(plain(&place.theirs(kind, triple, &[IMAGE])), triple);
             let theirs = with(theirs, if kind == OffloadKind::HIP { &HIP } else { &CUDA });
             let theirs = match triple {
                 WINDOWS => with(theirs, &[COFF]),
                 _ => theirs,
             };
+            let as_llvm = wrapper(kind, Abi::Llvm22, triple, &[IMAGE]).as_llvm(true);
+            assert_eq!(text(&as_llvm, &[IMAGE]), theirs);
+            let theirs = with(with(theirs, &LOADS), &[SANITIZERS]);
             let wrapper = wrapper(kind, Abi::Current, triple, &[IMAGE]);
-            let like_llvm = wrapper.clone().llvm_managed_call(true);
-            assert_eq!(text(&like_llvm, &[IMAGE]), theirs);
-            if kind == OffloadKind::CUDA {
-                assert_eq!(text(&wrapper, &[IMAGE]), with(theirs, &CUDA_MANAGED));
-            }
+            let theirs =
+                if kind == OffloadKind::CUDA { with(theirs, &CUDA_MANAGED) } else { theirs };
+            assert_eq!(text(&wrapper, &[IMAGE]), theirs);
         }
     }
 }
@@ -169,7 +160,7 @@ fn modules_pass_the_verifier_unchanged() {
         }
     }
     // Five with ELF, two with COFF, one with Mach-O.
-    assert_eq!(count, 5 * 18 + 2 * 14 + 4);
+    assert_eq!(count, 5 * 21 + 2 * 17 + 4);
 }
 
 /// Optimisation does not decide whether there are entries.

@@ -84,7 +84,7 @@ fn compile_host(place: &Place, kind: u32, runtime: &[&str]) {
 fn compare(kind: OffloadKind, number: u32, images: &[&[u8]]) -> String {
     let place = Place::new();
     compile_host(&place, number, &[]);
-    let wrapper = wrapper(kind, Abi::Current, X86_64, images).llvm_managed_call(true);
+    let wrapper = wrapper(kind, Abi::Current, X86_64, images).as_llvm(true);
     place.put("ours.o", &object(&wrapper, images));
     let names: Vec<_> =
         (0..images.len()).map(|index| place.put(&format!("image{index}"), images[index])).collect();
@@ -183,7 +183,7 @@ fn objects_text_and_bitcode_agree() {
         for abi in Abi::ALL {
             let Ok(module) = wrapper(kind, abi, X86_64, &[FATBIN]).module() else { continue };
             let place = Place::new();
-            let is_new = matches!(abi, Abi::Current | Abi::Llvm24);
+            let is_new = matches!(abi, Abi::Llvm22 | Abi::Current | Abi::Llvm24);
             let number = format!("-DKIND={number}");
             let section = format!("-DSECTION=\"{name}_offloading_entries\"");
             let old = ["-DOLD_ENTRIES", &section, "-DCUDA_MANAGED", &number];
@@ -460,7 +460,7 @@ fn cross(machine: &str, sysroot: &str) {
         place.compile(&gcc, "runtime.c", "runtime.o", &[]);
         place.compile(&gcc, "main.c", "main.o", &[]);
         place.compile(&gcc, "main.c", "loader.o", &["-DLOADER"]);
-        let wrapper = wrapper(kind, Abi::Current, &triple, images).llvm_managed_call(true);
+        let wrapper = wrapper(kind, Abi::Current, &triple, images).as_llvm(true);
         place.put("ours.o", &object(&wrapper, images));
         let code = place.run(llvm("llvm-objdump"), &["-dr", "ours.o"]);
         assert!(!code.contains("<unknown>"), "{code}");
@@ -471,7 +471,7 @@ fn cross(machine: &str, sysroot: &str) {
         host.compile(&clang, "runtime.c", "runtime.o", &[]);
         host.compile(&clang, "main.c", "main.o", &[]);
         let wrapper = self::wrapper(kind, Abi::Current, X86_64, images);
-        host.put("ours.o", &object(&wrapper.llvm_managed_call(true), images));
+        host.put("ours.o", &object(&wrapper.as_llvm(true), images));
         let expected = log(&host, &linkers()[1], Link::Pie, &["ours.o"], &[]);
 
         let lld = llvm("ld.lld");

@@ -15,4 +15,8 @@ mod edit;
 mod messages;
 mod packager;
 mod processors;
+#[path = "../newer_llvm/wrapper.rs"]
 mod wrapper;
+
+/// The release of LLVM.
+const RELEASE: u32 = 24;

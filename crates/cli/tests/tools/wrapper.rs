@@ -5,6 +5,7 @@ use std::fs;
 use std::process::Output;
 
 use crate::common::{self, stderr};
+use offload_binary::{FormatVersion, ImageEntry};
 use tempfile::{TempDir, tempdir};
 use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
 
@@ -99,10 +100,8 @@ fn wrappers_read_and_write_standard_streams() {
 fn packages_of_any_size_are_unwrapped() {
     let place = place();
     let long = "x".repeat(10_000);
-    let entry = offload_binary::ImageEntry::new(20_000)
-        .offload_kind(OffloadKind::OPENMP)
-        .string("long", &long);
-    let layout = offload_binary::layout(offload_binary::FormatVersion::V1, &[entry]).unwrap();
+    let entry = ImageEntry::new(20_000).offload_kind(OffloadKind::OPENMP).string("long", &long);
+    let layout = offload_binary::layout(FormatVersion::V1, &[entry]).unwrap();
     let package = layout.to_vec(&[&[7; 20_000]]).unwrap();
     fs::write(place.path().join("p"), &package).unwrap();
     good(LLVM, &place, &["--kind=openmp", "--triple", TRIPLE, "-o", "out.bc", "p"]);
@@ -188,21 +187,28 @@ fn an_image_of_four_gigabytes_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn release_24_retains_entries() {
+fn a_release_decides_all_that_releases_differ_in() {
     let place = place();
     for kind in Wrapper::KINDS {
         let (option, triple) = (format!("--kind={kind}"), format!("-triple={TRIPLE}"));
-        let image = Image::from_bytes(IMAGES[1]);
-        let wrapper = Wrapper::new(kind, Abi::Llvm24, Target::new(TRIPLE).unwrap()).image(image);
-        let module = wrapper.retain(true).module().unwrap();
-        let expected = module.bitcode().unwrap().to_vec(&IMAGES[1..]).unwrap();
-        for release in [&["--release=24"][..], &["-release", "24"]] {
-            let args = [&["-o", "out.bc", &option, &triple, "b"], release].concat();
-            good(LLVM, &place, &args);
-            assert!(read(&place, "out.bc") == expected, "{kind}");
+        let entry = ImageEntry::new(5).offload_kind(kind).string("symbols", "kernel");
+        let layout = offload_binary::layout(FormatVersion::V1, &[entry]).unwrap();
+        let package = layout.to_vec(&[b"image"]).unwrap();
+        fs::write(place.path().join("package"), &package).unwrap();
+        for (release, abi) in [("22", Abi::Llvm22), ("23", Abi::Current), ("24", Abi::Llvm24)] {
+            let target = Target::new(TRIPLE).unwrap();
+            let wrapper = Wrapper::new(kind, abi, target).image(Image::from_bytes(&package));
+            let module = wrapper.as_llvm(true).retain(release == "24").module().unwrap();
+            let expected = module.bitcode().unwrap().to_vec(&[&package]).unwrap();
+            for release in [&[&*format!("--release={release}")][..], &["-release", release]] {
+                let args = [&["-o", "out.bc", &option, &triple, "package"], release].concat();
+                good(LLVM, &place, &args);
+                assert!(read(&place, "out.bc") == expected, "{kind} {release:?}");
+            }
         }
-        good(LLVM, &place, &["--release=23", &option, &triple, "-o", "out.bc", "b"]);
-        assert!(read(&place, "out.bc") == bitcode(kind, Abi::Current, &IMAGES[1..], &[]), "{kind}");
+        good(LLVM, &place, &[&option, &triple, "-o", "out.bc", "package"]);
+        let expected = bitcode(kind, Abi::Current, &[&package], &[]);
+        assert!(read(&place, "out.bc") == expected, "{kind}");
     }
 }
 
@@ -210,7 +216,6 @@ fn release_24_retains_entries() {
 #[test]
 fn compressed_packages_are_decompressed() {
     use ccob::{Method, WriteOptions};
-    use offload_binary::{FormatVersion, ImageEntry};
 
     let place = place();
     let images = [&[7; 30_000][..], &[8; 5]];

@@ -137,8 +137,8 @@ pub(super) fn entry_struct(module: &mut Module) -> Type {
         Abi::Aomp | Abi::Legacy => Name::Borrowed("__tgt_offload_entry"),
         _ => Name::Borrowed("struct.__tgt_offload_entry"),
     };
-    let fields = match module.abi {
-        Abi::Current | Abi::Llvm24 => vec![
+    let fields = match module.abi.has_common_entries() {
+        true => vec![
             Int(64), // reserved, 0
             Int(16), // version, 1
             Int(16), // kind
@@ -150,7 +150,7 @@ pub(super) fn entry_struct(module: &mut Module) -> Type {
             Pointer, // auxiliary address
         ],
         // Address, name, size, flags, data.
-        _ => vec![Pointer, Pointer, module.size_type(), Int(32), Int(32)],
+        false => vec![Pointer, Pointer, module.size_type(), Int(32), Int(32)],
     };
     module.structs.push(Struct { name: name.clone(), fields });
     Type::Struct(name)
@@ -159,7 +159,7 @@ pub(super) fn entry_struct(module: &mut Module) -> Type {
 /// Returns the section that the compiler puts entries into, without the parts that depend on the object format.
 pub(super) fn section(abi: Abi, kind: OffloadKind, suffix: Option<&str>) -> Name {
     let name = match (abi, kind) {
-        (Abi::Current | Abi::Llvm24, _) => "llvm_offload_entries",
+        _ if abi.has_common_entries() => "llvm_offload_entries",
         (_, OffloadKind::CUDA) => "cuda_offloading_entries",
         (_, OffloadKind::HIP) => "hip_offloading_entries",
         _ => "omp_offloading_entries",

@@ -81,7 +81,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Pr
         section: Some(names.wrapper_section.into()),
         align: 8,
         // The runtime finds what follows it by its size.
-        no_sanitize: true,
+        no_sanitize: wrapper.abi != Abi::Llvm22,
         ..constant(FATBIN, Constant::Aggregate(ty, fields))
     });
     let handle = constant(names.handle.clone(), Constant::Null);

@@ -2,8 +2,8 @@
 
 use super::body::{Body, address, null};
 use super::{
-    Abi, Blob, Constant, Global, Linkage, Module, Name, Operation, Problem, Role, Struct, Type,
-    Wrapper, constant, entries, image_bytes, is_package, numbered, parts,
+    Abi, Blob, Constant, Global, Linkage, Module, Name, Operation, Problem, Role, Type, Wrapper,
+    add_struct, constant, entries, image_bytes, is_package, numbered, parts,
 };
 
 const REGISTER: Name = Name::Borrowed(".omp_offloading.descriptor_reg");
@@ -159,9 +159,4 @@ fn image_section(wrapper: &Wrapper<'_>) -> Option<Name> {
         _ if wrapper.options.relocatable => Some(".llvm.offloading.relocatable".into()),
         _ => Some(".llvm.offloading".into()),
     }
-}
-
-fn add_struct(module: &mut Module, name: &'static str, fields: Vec<Type>) -> Type {
-    module.structs.push(Struct { name: name.into(), fields });
-    Type::Struct(name.into())
 }

@@ -17,18 +17,8 @@ pub(crate) const RESERVED: [&str; 3] = ["llvm.", ".offloading.entry", ".omp_offl
 pub(crate) fn module(entries: &Entries<'_>) -> Module {
     let mut module =
         empty("offload.entries.module", entries.kind, entries.abi, entries.target.clone());
-    let ty = entry_struct(&mut module);
-    let format = module.target.format();
-    let section = section(entries.abi, entries.kind, entries.suffix.as_deref());
-    let section = match format {
-        ObjectFormat::Elf => section,
-        // Between the bounds of the section, in the order of names.
-        ObjectFormat::Coff => format!("{section}$OE").into(),
-        ObjectFormat::MachO => Name::Borrowed(MACH_O_SECTION),
-    };
-    // A runtime reads the section as an array: there must not be padding between entries.
-    let align = if module.size_of(&ty).is_multiple_of(8) { 8 } else { module.align_of(&ty) };
-    module.retain = entries.retain && format != ObjectFormat::Coff;
+    let records = Records::new(&mut module, entries.suffix.as_deref());
+    module.retain = entries.retain && module.target.format() != ObjectFormat::Coff;
 
     let mut declared = BTreeSet::new();
     for symbol in entries.entries.iter().flat_map(|entry| [&entry.address, &entry.auxiliary]) {
@@ -38,41 +28,83 @@ pub(crate) fn module(entries: &Entries<'_>) -> Module {
             module.globals.push(declaration(symbol));
         }
     }
-    let (prefix, text_name) = match entries.abi {
-        Abi::Aomp | Abi::Legacy | Abi::Llvm18 => {
-            (".omp_offloading.entry.", ".omp_offloading.entry_name")
-        }
-        _ => (".offloading.entry.", ".offloading.entry_name"),
-    };
-    let text_section = match entries.abi {
-        Abi::Current | Abi::Llvm24 if format != ObjectFormat::MachO => {
-            Some(Name::Borrowed(".llvm.rodata.offloading"))
-        }
-        _ => None,
-    };
     let mut kept = Vec::new();
     for (index, entry) in entries.entries.iter().enumerate() {
-        let text = numbered(text_name, index);
+        let name = records.name_of(entry);
+        records.add(&mut module, entry, &numbered(records.text_name, index), name.clone());
+        kept.push(name);
+    }
+    module.keep(kept);
+    module
+}
+
+/// The form and the place of records of entries.
+pub(super) struct Records {
+    /// The structure of one.
+    pub(super) ty: Type,
+    section: Name,
+    align: u64,
+    prefix: &'static str,
+    pub(super) text_name: &'static str,
+    text_section: Option<Name>,
+}
+
+impl Records {
+    /// Adds the structure of a record to the module.
+    pub(super) fn new(module: &mut Module, suffix: Option<&str>) -> Self {
+        let ty = entry_struct(module);
+        let format = module.target.format();
+        let section = section(module.abi, module.kind, suffix);
+        let section = match format {
+            ObjectFormat::Elf => section,
+            // Between the bounds of the section, in the order of names.
+            ObjectFormat::Coff => format!("{section}$OE").into(),
+            ObjectFormat::MachO => Name::Borrowed(MACH_O_SECTION),
+        };
+        // A runtime reads the section as an array: there must not be padding between entries.
+        let align = if module.size_of(&ty).is_multiple_of(8) { 8 } else { module.align_of(&ty) };
+        let (prefix, text_name) = match module.abi {
+            Abi::Aomp | Abi::Legacy | Abi::Llvm18 => {
+                (".omp_offloading.entry.", ".omp_offloading.entry_name")
+            }
+            _ => (".offloading.entry.", ".offloading.entry_name"),
+        };
+        let has_text_section = module.abi.has_common_entries() && format != ObjectFormat::MachO;
+        let text_section = has_text_section.then_some(Name::Borrowed(".llvm.rodata.offloading"));
+        Records { ty, section, align, prefix, text_name, text_section }
+    }
+
+    /// Returns the symbol of the record of an entry.
+    pub(super) fn name_of(&self, entry: &OffloadEntry<'_>) -> Name {
+        Name::Owned(format!("{}{}", self.prefix, entry.name))
+    }
+
+    /// Adds the record of an entry, with the symbol `name`, and its name on devices, with the symbol `text`. Returns the
+    /// contents of the record.
+    pub(super) fn add(
+        &self,
+        module: &mut Module,
+        entry: &OffloadEntry<'_>,
+        text: &Name,
+        name: Name,
+    ) -> Constant {
         let mut bytes = entry.name.as_bytes().to_vec();
         bytes.push(0);
         module.globals.push(Global {
             unnamed_addr: true,
-            section: text_section.clone(),
+            section: self.text_section.clone(),
             align: 1,
             ..constant(text.clone(), Constant::Bytes(Cow::Owned(bytes)))
         });
-        let init = Constant::Aggregate(ty.clone(), fields(&module, entry, &text));
-        let name = Name::Owned(format!("{prefix}{}", entry.name));
-        kept.push(name.clone());
+        let init = Constant::Aggregate(self.ty.clone(), fields(module, entry, text));
         module.globals.push(Global {
             linkage: Linkage::Weak,
-            section: Some(section.clone()),
-            align,
-            ..constant(name, init)
+            section: Some(self.section.clone()),
+            align: self.align,
+            ..constant(name, init.clone())
         });
+        init
     }
-    module.keep(kept);
-    module
 }
 
 /// Declares a symbol that the host program defines, of which only the address is used.
@@ -96,8 +128,8 @@ fn fields(module: &Module, entry: &OffloadEntry<'_>, text: &Name) -> Vec<Constan
     };
     let (host, name) = (address(&entry.address), Constant::symbol(text));
     let flags = int(32, entry.flags.0.into());
-    match module.abi {
-        Abi::Current | Abi::Llvm24 => vec![
+    match module.abi.has_common_entries() {
+        true => vec![
             int(64, 0),
             int(16, 1),
             int(16, number(module.kind)),
@@ -108,7 +140,7 @@ fn fields(module: &Module, entry: &OffloadEntry<'_>, text: &Name) -> Vec<Constan
             int(64, entry.data),
             address(&entry.auxiliary),
         ],
-        _ => {
+        false => {
             let size = int(module.target.pointer_bits(), entry.size);
             vec![host, name, size, flags, int(32, entry.data)]
         }

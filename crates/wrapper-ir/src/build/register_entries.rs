@@ -59,7 +59,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>, names: &Names, ent
     body.block("while.entry");
     let phi = Operation::Phi { ty: Type::Pointer, incoming: vec![(start, 0)] };
     let current = body.value("entry1", Type::Pointer, phi);
-    let entry = load(module, &mut body, &entries.ty, &current);
+    let entry = load(module, wrapper.options.as_llvm, &mut body, &entries.ty, &current);
     let flags = match wrapper.abi {
         // The flags are the type.
         Abi::Aomp | Abi::Legacy => Flags {
@@ -159,7 +159,7 @@ fn add_variables(
 }
 
 fn has_cuda_managed_call(wrapper: &Wrapper<'_>) -> bool {
-    wrapper.kind == OffloadKind::CUDA && !wrapper.options.llvm_managed_call
+    wrapper.kind == OffloadKind::CUDA && !wrapper.options.as_llvm
 }
 
 /// Declares the functions of the runtime that are called.
@@ -170,7 +170,7 @@ fn declare(module: &mut Module, wrapper: &Wrapper<'_>, prefix: &str) -> Calls {
     let name = |what: &str| Name::Owned(format!("{prefix}{what}"));
     let hip = wrapper.kind == OffloadKind::HIP;
     let flags = !matches!(wrapper.abi, Abi::Aomp | Abi::Legacy);
-    let managed = matches!(wrapper.abi, Abi::Current | Abi::Llvm24);
+    let managed = wrapper.abi.has_common_entries();
 
     let function = [pointers(4), vec![int()], pointers(5)].concat();
     let variable = [pointers(4), vec![int(), size.clone(), int(), int()]].concat();
@@ -195,7 +195,7 @@ fn declare(module: &mut Module, wrapper: &Wrapper<'_>, prefix: &str) -> Calls {
 }
 
 /// Reads the entry at `current`, a structure of type `source`.
-fn load(module: &Module, body: &mut Body, source: &Type, current: &Value) -> Entry {
+fn load(module: &Module, as_llvm: bool, body: &mut Body, source: &Type, current: &Value) -> Entry {
     let fields = module.fields(source);
     let mut field = |name: &'static str, index: usize| {
         let ty = fields.get(index).cloned().unwrap_or(Type::Void);
@@ -203,7 +203,11 @@ fn load(module: &Module, body: &mut Body, source: &Type, current: &Value) -> Ent
         let address =
             Operation::Field { source: source.clone(), base: current.clone(), index: position };
         let pointer = body.value("", Type::Pointer, address);
-        let align = module.align_of(&ty);
+        let align = match ty {
+            // LLVM's modules have no data layout, which would tell more.
+            Type::Int(64) if as_llvm => 4,
+            _ => module.align_of(&ty),
+        };
         let load = Operation::Load { ty: ty.clone(), pointer, align };
         (body.value(name, ty.clone(), load), ty)
     };

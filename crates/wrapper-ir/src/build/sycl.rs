@@ -6,8 +6,8 @@ use super::{
     is_package, parts,
 };
 
-const REGISTER: Name = Name::Borrowed("sycl.descriptor_reg");
-const UNREGISTER: Name = Name::Borrowed("sycl.descriptor_unreg");
+pub(super) const REGISTER: Name = Name::Borrowed("sycl.descriptor_reg");
+pub(super) const UNREGISTER: Name = Name::Borrowed("sycl.descriptor_unreg");
 const BINARY: Name = Name::Borrowed(".sycl_offloading.binary");
 
 pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Problem> {

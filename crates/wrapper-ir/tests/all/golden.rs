@@ -13,6 +13,7 @@
 
 use std::path::Path;
 
+use offload_binary::{FormatVersion, ImageEntry, ImageKind};
 use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
 
 const IMAGE: &[u8] = b"ABC\"\\\n\x00\xffhello";
@@ -44,6 +45,7 @@ fn modules_of_all_generations_are_those_of_the_golden_files() {
         ("openmp-24-coff.ll", OffloadKind::OPENMP, Abi::Llvm24, WINDOWS),
         ("cuda.ll", OffloadKind::CUDA, Abi::Current, LINUX),
         ("hip.ll", OffloadKind::HIP, Abi::Current, LINUX),
+        ("hip-22.ll", OffloadKind::HIP, Abi::Llvm22, LINUX),
         ("hip-legacy.ll", OffloadKind::HIP, Abi::Legacy, LINUX),
         ("hip-19.ll", OffloadKind::HIP, Abi::Llvm19, LINUX),
         ("hip-i386.ll", OffloadKind::HIP, Abi::Current, "i386-unknown-linux-gnu"),
@@ -56,6 +58,20 @@ fn modules_of_all_generations_are_those_of_the_golden_files() {
     // LLVM 24 always retains.
     let newer = wrapper(OffloadKind::OPENMP, Abi::Llvm24, LINUX).image(Image::from_bytes(IMAGE));
     check("openmp-24.ll", &newer.retain(true), &[IMAGE]);
+}
+
+/// Two offload binaries, one after the other, as LLVM 22's device linker writes them.
+#[test]
+fn sycl_of_llvm_22_is_that_of_the_golden_file() {
+    let binary = |symbols: &str| {
+        let entry = ImageEntry::new(IMAGE.len() as u64).offload_kind(OffloadKind::SYCL);
+        let entry = entry.image_kind(ImageKind::SPIRV);
+        let entry = entry.string("triple", "spirv64").string("symbols", symbols);
+        offload_binary::layout(FormatVersion::V1, &[entry]).unwrap().to_vec(&[IMAGE]).unwrap()
+    };
+    let images = [binary("first\nsecond\n"), binary("first")].concat();
+    let wrapper = wrapper(OffloadKind::SYCL, Abi::Llvm22, LINUX).image(Image::from_bytes(&images));
+    check("sycl-22.ll", &wrapper, &[&images]);
 }
 
 #[test]
