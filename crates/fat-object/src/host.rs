@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::{ControlFlow, Range};
 
-use byte_parts::Budget;
+use byte_parts::{Budget, Watched};
 use device_code::FileFormat;
 use object::read::elf::{FileHeader, SectionHeader};
 use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
@@ -17,7 +17,7 @@ use crate::error::Problem;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened};
 use crate::sections::{Ranges, Sections};
-use crate::source::{HeaderReader, Headers, Source};
+use crate::source::{Headers, Source};
 use crate::{bare, sycl};
 
 /// The segment and the section that bundles lie in, in Mach-O objects.
@@ -174,12 +174,10 @@ pub(crate) fn with_object_reader<'s, T>(
     if let Some(bytes) = source.bytes(window) {
         return Ok(f(Headers::Memory(bytes)));
     }
-    let cache = ReadCache::new(HeaderReader::new(source, len));
+    let cache = ReadCache::new(Watched::new(source, len));
     let out = f(Headers::Cache(cache.range(window.start, len)));
-    match cache.into_inner().failed {
-        Some(error) => Err(error),
-        None => Ok(out),
-    }
+    cache.into_inner().finish()?;
+    Ok(out)
 }
 
 /// Reads the headers of a host file, and hands out one section after the other until `each` stops it.

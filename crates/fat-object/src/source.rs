@@ -1,10 +1,11 @@
 //! Sources of a walk: a file, a thin archive's member, or decompressed data.
 
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read};
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 pub use byte_parts::ReadSeek;
+use byte_parts::Watched;
 use llvm_bitcode::{ReadAt, Unreadable};
 use object::read::{ReadCacheRange, ReadRef};
 
@@ -153,69 +154,12 @@ impl Read for SourceReader<'_, '_> {
     }
 }
 
-/// A view of a window for the `object` crate, which reads headers and names through it.
-///
-/// It stops after `budget` bytes: an honest file's headers are read once or twice, only a hostile one makes
-/// its tables overlap so that reading them costs (and caches) a multiple of the file.
-pub(crate) struct HeaderReader<'a, 'r> {
-    source: &'a mut Source<'r>,
-    position: u64,
-    budget: u64,
-    /// The first error of the source itself: `object` reports it as a malformed file, which it is not.
-    pub(crate) failed: Option<io::Error>,
-}
-
-impl<'a, 'r> HeaderReader<'a, 'r> {
-    pub(crate) fn new(source: &'a mut Source<'r>, window_len: u64) -> Self {
-        let budget = window_len.saturating_mul(8).saturating_add(1 << 20);
-        HeaderReader { source, position: 0, budget, failed: None }
-    }
-}
-
-impl Read for HeaderReader<'_, '_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.budget = self
-            .budget
-            .checked_sub(buf.len() as u64)
-            .ok_or_else(|| io::Error::other("header tables overlap too much"))?;
-        let inside = self.position < self.source.len() && !buf.is_empty();
-        match self.source.read_at(self.position, buf) {
-            Ok(0) if inside => {
-                // The file became shorter while it was read.
-                self.failed.get_or_insert(io::ErrorKind::UnexpectedEof.into());
-                Ok(0)
-            }
-            Ok(n) => {
-                self.position += n as u64;
-                Ok(n)
-            }
-            Err(e) => {
-                let kind = e.kind();
-                self.failed.get_or_insert(e);
-                Err(kind.into())
-            }
-        }
-    }
-}
-
-impl Seek for HeaderReader<'_, '_> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.position = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.source.len().checked_add_signed(by),
-            SeekFrom::Current(by) => self.position.checked_add_signed(by),
-        }
-        .ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.position)
-    }
-}
-
 /// The bytes that the `object` crate reads: memory, or a cache, whose own strings end at 4096 bytes; here they
 /// have any length.
 #[derive(Clone, Copy)]
 pub(crate) enum Headers<'a, 'b, 'r> {
     Memory(&'a [u8]),
-    Cache(ReadCacheRange<'a, HeaderReader<'b, 'r>>),
+    Cache(ReadCacheRange<'a, Watched<'b, 'r>>),
 }
 
 impl<'a> ReadRef<'a> for Headers<'a, '_, '_> {
@@ -271,19 +215,5 @@ mod tests {
         let mut all = Vec::new();
         SourceReader::new(&mut source, 7..70_000).read_to_end(&mut all).unwrap();
         assert_eq!(all, data[7..70_000]);
-    }
-
-    #[test]
-    fn header_reader_stops_at_its_budget() {
-        let data = [0u8; 64];
-        let mut cursor = Cursor::new(&data);
-        let mut source = Source::new(&mut cursor, Origin::File).unwrap();
-        let mut reader = HeaderReader::new(&mut source, 64);
-        let mut buf = [0; 64];
-        let mut reads = 0;
-        while reader.seek(SeekFrom::Start(0)).is_ok() && reader.read(&mut buf).is_ok() {
-            reads += 1;
-        }
-        assert_eq!(reads, (8 * 64 + (1 << 20)) / 64);
     }
 }

@@ -22,7 +22,7 @@ pub fn sections_never_loaded(
     window: &Range<u64>,
 ) -> io::Result<BTreeSet<u64>> {
     let len = window.end.saturating_sub(window.start);
-    let cache = ReadCache::new(Watched::new(source));
+    let cache = ReadCache::new(Watched::new(source, len));
     let data = cache.range(window.start, len);
     let starts = match FileKind::parse(data) {
         Ok(FileKind::Elf32) => of_elf::<elf::FileHeader32<Endianness>>(data),

@@ -41,8 +41,9 @@ pub(crate) struct Names {
 
 /// Largest object that is read into memory at once: ELF files are not.
 const MAX_IN_MEMORY: u64 = 256 << 20;
-/// Bytes of names that are read for each byte of a file. Names can share bytes: more is a fault of the file.
-const NAME_BYTES: u64 = 16;
+/// Bytes of names, symbols and modules that are looked at for each byte of a file. Tables can share bytes; the symbols of
+/// a file that needs more are unknown.
+const MOST_FOR_A_BYTE: u64 = 16;
 
 /// Sections of an object for link-time optimisation, by LLVM beside machine code, and by GCC.
 const LLVM_LTO: &[u8] = b".llvm.lto";
@@ -50,7 +51,7 @@ const GCC_LTO: &[u8] = b".gnu.lto_";
 /// A section with names of further libraries to link.
 const SHT_LLVM_DEPENDENT_LIBRARIES: u32 = 0x6fff_4c04;
 /// The directives of a COFF object.
-const DIRECTIVES: &str = ".drectve";
+const DIRECTIVES: &[u8] = b".drectve";
 
 impl Names {
     fn number(&mut self, name: &[u8]) -> usize {
@@ -91,7 +92,8 @@ impl Symbols {
     ) -> io::Result<Self> {
         let head = source.peek(window, 64)?;
         let len = window.end.saturating_sub(window.start);
-        let mut found = Found { bytes_left: len.saturating_mul(NAME_BYTES), ..Found::new(names) };
+        let mut found =
+            Found { bytes_left: len.saturating_mul(MOST_FOR_A_BYTE), ..Found::new(names) };
         // A program or library for Windows refers to nothing of this link.
         if head.starts_with(b"MZ") {
             return Ok(Self::NoObject);
@@ -175,8 +177,14 @@ impl<'n> Found<'n> {
         Found { names, bytes_left: 0, symbols: Known::default() }
     }
 
+    /// Counts bytes that are about to be looked at.
+    fn count(&mut self, len: usize) -> Option<()> {
+        self.bytes_left = self.bytes_left.checked_sub(u64::try_from(len).ok()?)?;
+        Some(())
+    }
+
     fn number(&mut self, name: &[u8]) -> Option<usize> {
-        self.bytes_left = self.bytes_left.checked_sub(u64::try_from(name.len()).ok()?)?;
+        self.count(name.len())?;
         Some(self.names.number(name))
     }
 
@@ -184,7 +192,7 @@ impl<'n> Found<'n> {
     fn text<'s>(&mut self, strings: &'s [u8], start: u32) -> Option<&'s [u8]> {
         let rest = strings.get(usize::try_from(start).ok()?..)?;
         let text = rest.get(..rest.iter().position(|&byte| byte == 0)?)?;
-        self.bytes_left = self.bytes_left.checked_sub(u64::try_from(text.len()).ok()?)?;
+        self.count(text.len())?;
         Some(text)
     }
 
@@ -236,12 +244,15 @@ impl<'n> Found<'n> {
                 return None;
             }
             if !is_shared && name == LLVM_LTO {
-                self.bitcode(section.data(endian, data).ok()?)?;
+                let bitcode = section.data(endian, data).ok()?;
+                self.count(bitcode.len())?;
+                self.bitcode(bitcode)?;
             }
             if kind != wanted {
                 continue;
             }
             let symbols: &[Elf::Sym] = section.data_as_array(endian, data).ok()?;
+            self.count(size_of_val(symbols))?;
             let strings = table.section(section.link(endian)).ok()?;
             let strings = strings.data(endian, data).ok()?;
             for symbol in symbols {
@@ -293,8 +304,12 @@ impl<'n> Found<'n> {
                 }
             }
         }
-        if let Some(section) = file.section_by_name(DIRECTIVES) {
-            self.directives(section.data().ok()?)?;
+        for section in file.sections() {
+            let name = section.name_bytes().ok()?;
+            self.count(name.len())?;
+            if name == DIRECTIVES {
+                return self.directives(section.data().ok()?);
+            }
         }
         Some(())
     }
@@ -388,8 +403,8 @@ fn elf(
     if let Some(bytes) = source.bytes(window) {
         return Ok(found.elf_of_class(bytes, is_64));
     }
-    let cache = ReadCache::new(Watched::new(source));
     let len = window.end.saturating_sub(window.start);
+    let cache = ReadCache::new(Watched::new(source, len));
     let read = found.elf_of_class(cache.range(window.start, len), is_64);
     cache.into_inner().finish()?;
     Ok(read)
@@ -397,7 +412,120 @@ fn elf(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::io::{Cursor, Read, Seek, SeekFrom};
+
     use super::*;
+
+    /// Bytes that are lent, and their number.
+    #[derive(Clone, Copy)]
+    struct Counted<'c>(&'c [u8], &'c Cell<u64>);
+
+    impl<'c> ReadRef<'c> for Counted<'c> {
+        fn len(self) -> Result<u64, ()> {
+            ReadRef::len(self.0)
+        }
+
+        fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'c [u8], ()> {
+            self.1.set(self.1.get() + size);
+            self.0.read_bytes_at(offset, size)
+        }
+
+        fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'c [u8], ()> {
+            let text = self.0.read_bytes_at_until(range, delimiter)?;
+            self.1.set(self.1.get() + text.len() as u64);
+            Ok(text)
+        }
+    }
+
+    /// A file, and the bytes that were read from it.
+    struct File<'c>(Cursor<&'c [u8]>, &'c Cell<u64>);
+
+    impl Read for File<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let len = self.0.read(buf)?;
+            self.1.set(self.1.get() + len as u64);
+            Ok(len)
+        }
+    }
+
+    impl Seek for File<'_> {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+
+    /// Returns an ELF object of this many symbol tables, with as many bytes of symbols as of headers. Each table
+    /// starts after `step` symbols of the one before.
+    fn symbol_tables(count: usize, step: usize) -> Vec<u8> {
+        let size = count * 64 / 24 * 24;
+        let mut file = vec![0; 64 + size];
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        file[16..20].copy_from_slice(&[1, 0, 62, 0]);
+        let table = file.len() as u64;
+        file[40..48].copy_from_slice(&table.to_le_bytes());
+        file[58] = 64;
+        file[60..62].copy_from_slice(&(count as u16).to_le_bytes());
+        file[62] = 1;
+        for n in 0..count {
+            let start = n * step * 24;
+            let (kind, start, size) = match n {
+                0 => (0, 0, 0),
+                1 => (3, 0, 1),
+                _ => (2, start, size - start),
+            };
+            let words = [0, 64 + start, size, 1, 0, 24].map(|word| (word as u64).to_le_bytes());
+            file.extend([[0, 0, 0, 0, kind, 0, 0, 0], [0; 8]].concat());
+            file.extend(words.concat());
+        }
+        file
+    }
+
+    /// Tables that share bytes could be looked at, or read, once for each of them.
+    #[test]
+    fn work_is_in_proportion_to_the_file() {
+        for (count, step) in [1000, 8000, 60_000].into_iter().flat_map(|n| [(n, 0), (n, 1)]) {
+            let bytes = symbol_tables(count, step);
+            let most = bytes.len() as u64 * 20 + (1 << 20);
+            let counter = Cell::new(0);
+            let mut names = Names::default();
+            let limit = bytes.len() as u64 * MOST_FOR_A_BYTE;
+            let mut found = Found { bytes_left: limit, ..Found::new(&mut names) };
+            assert_eq!(found.elf_of_class(Counted(&bytes, &counter), true), None);
+            assert!(counter.get() > bytes.len() as u64 && counter.get() <= most, "{counter:?}");
+            counter.set(0);
+            let mut source = Source::new(File(Cursor::new(&bytes), &counter)).unwrap();
+            let whole = 0..source.len();
+            let symbols = Symbols::read(&mut source, &whole, &mut Names::default()).unwrap();
+            assert!(matches!(symbols, Symbols::Unknown), "{count} {step}");
+            assert!(counter.get() <= most, "{count} {step}: {counter:?} of {}", bytes.len());
+        }
+    }
+
+    /// Each section has a name of half of the file, from another byte on.
+    #[test]
+    fn names_of_coff_sections_are_counted() {
+        let count = 4000_u32;
+        let strings = u32::try_from(20 + 40 * count).unwrap();
+        let mut file = vec![0; strings as usize];
+        file[..2].copy_from_slice(&[0x64, 0x86]);
+        file[2..4].copy_from_slice(&(count as u16).to_le_bytes());
+        file[8..12].copy_from_slice(&strings.to_le_bytes());
+        for n in 0..count {
+            let name = format!("/{}", 4 + n);
+            file[20 + 40 * n as usize..][..name.len()].copy_from_slice(name.as_bytes());
+        }
+        let mut text = vec![b'n'; 100_000];
+        text.push(0);
+        file.extend((text.len() as u32 + 4).to_le_bytes());
+        file.extend(text);
+        let mut names = Names::default();
+        let enough = Found { bytes_left: u64::MAX, ..Found::new(&mut names) }.other(&file);
+        assert_eq!(enough, Some(()));
+        let limit = file.len() as u64 * MOST_FOR_A_BYTE;
+        let mut found = Found { bytes_left: limit, ..Found::new(&mut names) };
+        assert_eq!(found.other(&file), None);
+    }
 
     /// Returns the definitions and what is wanted, as text.
     fn texts(read: impl FnOnce(&mut Found<'_>)) -> (String, String) {
