@@ -483,11 +483,14 @@ impl Input {
                 let result = work(&file, threads);
                 let packs = file.packs();
                 let mut results = vec![Ok((Some(Input { opened: None, ..file }), result))];
-                results.extend(packs.into_iter().map(|pack| {
-                    let pack = pack.opened(limits.max_input);
-                    let result = work(&pack, threads);
-                    Ok((Some(Input { opened: None, ..pack }), result))
-                }));
+                match packs {
+                    Ok(packs) => results.extend(packs.into_iter().map(|pack| {
+                        let pack = pack.opened(limits.max_input);
+                        let result = work(&pack, threads);
+                        Ok((Some(Input { opened: None, ..pack }), result))
+                    })),
+                    Err(error) => results.push(Err(format!("{}: {error}", self.name))),
+                }
                 return Results { results, members: None };
             }
             Ok(None) => {
@@ -520,20 +523,20 @@ impl Input {
     }
 
     /// Returns the kernel packs with the device code of a split library, as far as they are there, and not themselves inputs.
-    fn packs(&self) -> Vec<Input> {
-        let Some(host) = self.split_host() else { return Vec::new() };
+    fn packs(&self) -> Result<Vec<Input>, String> {
+        let Some(host) = self.split_host() else { return Ok(Vec::new()) };
         let name = host.marker.kernel_name();
         let is_input = |path: &PathBuf| {
             let own = self.below.as_ref().and_then(|(root, _)| root.real.as_ref());
             own.is_some_and(|own| fs::canonicalize(path).is_ok_and(|path| path.starts_with(own)))
         };
-        let packs = host.packs().into_iter().filter(|path| !is_input(path)).map(|path| Input {
+        let packs = host.packs()?.into_iter().filter(|path| !is_input(path)).map(|path| Input {
             name: format!("{} -> {}", self.name, input::display(&path)),
             path,
             kernel_name: Some(name.to_owned()),
             ..Input::below(self.root)
         });
-        packs.collect()
+        Ok(packs.collect())
     }
 
     /// Returns whether it is a kernel pack that was found by a split library.

@@ -3,7 +3,9 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
+use anstream::{AutoStream, ColorChoice, StripStream};
 use fat_object::{FileFormat, Finding, Severity, Summary};
 
 use crate::style::{ERROR, NOTE, Style, Text, WARNING, printable_lines, text};
@@ -56,12 +58,24 @@ pub(crate) fn deprecated(name: &str, instead: &str) {
 
 /// Prints a line on standard error. Errors of printing are ignored: the exit status remains.
 pub(crate) fn say(line: &Text) {
-    let _ = anstream::stderr().write_all([line.as_str(), "\n"].concat().as_bytes());
+    print([line.as_str(), "\n"].concat().as_bytes());
 }
 
 /// Prints lines on standard error, without colours.
 pub(crate) fn say_lines(lines: &str) {
-    let _ = anstream::stderr().write_all(printable_lines(lines).as_bytes());
+    print(printable_lines(lines).as_bytes());
+}
+
+/// Writes to standard error. `anstream` would write what lies between colours piece by piece.
+fn print(lines: &[u8]) {
+    static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
+    let _ = match CHOICE.get_or_init(|| AutoStream::choice(&io::stderr())) {
+        ColorChoice::Never => {
+            let mut plain = StripStream::new(Vec::new());
+            plain.write_all(lines).and_then(|()| io::stderr().write_all(&plain.into_inner()))
+        }
+        _ => anstream::stderr().write_all(lines),
+    };
 }
 
 /// Ends a tool with an error. If standard output was closed early, ends quietly with the status of SIGPIPE.

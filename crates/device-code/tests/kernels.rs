@@ -454,6 +454,23 @@ fn the_first_of_two_attributes_counts() {
     assert_eq!(image[fault.offset as usize..][..12], twice[1]);
 }
 
+/// Linkers repeat attributes.
+#[test]
+fn attributes_that_repeat_a_value_are_sound() {
+    for (kind, value) in [(0x2f, 40), (0x11, 8), (0x12, 80), (0x12, u32::MAX), (0x12, 0)] {
+        let [one, other] = [value, value ^ 3].map(|value| attribute(kind, &[1, value]));
+        let frame = attribute(0x11, &[1, 8]);
+        let once = cubin(&[one.clone(), frame.clone()]);
+        let again = cubin(&[one.clone(), frame, one.clone(), one.clone()]);
+        assert_eq!(sound(&again), sound(&once));
+        let image = cubin(&[one.clone(), one, other.clone()]);
+        let (_, fault) = with_fault(&image);
+        assert_eq!(fault.expected, "the value of an earlier attribute");
+        assert_eq!(fault.found, u64::from(value ^ 3));
+        assert_eq!(image[fault.offset as usize..][..12], other);
+    }
+}
+
 #[test]
 fn a_malformed_attribute_ends_its_section() {
     for (bad, expected) in [

@@ -1,6 +1,6 @@
 //! `offload diff`: images and kernels that came, went and changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
 use std::slice;
@@ -96,6 +96,14 @@ struct Sum {
     kernels: u64,
     code: u64,
     has_code: bool,
+}
+
+/// Kernels of a GPU that differ.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    new: u64,
+    gone: u64,
+    changed: u64,
 }
 
 /// The kernels of one of the two files, or of all files below a directory.
@@ -303,11 +311,9 @@ fn text(
         .column("CHANGED", Align::Right, PLAIN)
         .column("CODE", Align::Right, PLAIN)
         .column("GROWTH", Align::Right, PLAIN);
+    let counts = counts(pairs);
     for (target, [old, new]) in sums {
-        let of = |is: &dyn Fn(&Pair<'_>) -> bool| {
-            let count = pairs.iter().filter(|pair| pair.target == *target && is(pair)).count();
-            count.to_string()
-        };
+        let count = counts.get(target).copied().unwrap_or_default();
         let has_code = old.has_code || new.has_code;
         let percent = match old.code {
             0 => String::new(),
@@ -318,9 +324,9 @@ fn text(
             arrow(&old.images.to_string(), &new.images.to_string()),
             arrow(&style::size(old.size), &style::size(new.size)),
             arrow(&old.kernels.to_string(), &new.kernels.to_string()),
-            of(&|pair| pair.old.is_none()),
-            of(&|pair| pair.new.is_none()),
-            of(&|pair| !pair.changes().is_empty()),
+            count.new.to_string(),
+            count.gone.to_string(),
+            count.changed.to_string(),
             if has_code {
                 arrow(&style::size(old.code), &style::size(new.code))
             } else {
@@ -333,6 +339,18 @@ fn text(
         return Ok(());
     }
     table.print(out, "", style::terminal_width())
+}
+
+/// Counts the pairs of each target.
+fn counts<'r>(pairs: &[Pair<'r>]) -> HashMap<&'r str, Counts> {
+    let mut counts: HashMap<&str, Counts> = HashMap::new();
+    for pair in pairs {
+        let count = counts.entry(pair.target).or_default();
+        count.new += u64::from(pair.old.is_none());
+        count.gone += u64::from(pair.new.is_none());
+        count.changed += u64::from(!pair.changes().is_empty());
+    }
+    counts
 }
 
 /// Returns `old -> new`, or one of them if they are equal.

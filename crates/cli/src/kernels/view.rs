@@ -1,7 +1,7 @@
 //! The tables of kernels, and JSON.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use device_code::{KernelKind, Measure, RegisterLimits, Stored};
@@ -29,6 +29,8 @@ const COLUMNS: [(&str, Measure); 12] = [
 
 /// Characters of a kernel's name that a terminal shows at least, unless they are more.
 const NAME: usize = 36;
+/// GPUs that have a column each at most, in a table of kernels.
+const MOST_COLUMNS: usize = 256;
 
 pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) -> io::Result<()> {
     if let Ok(summary) = &found.summary {
@@ -40,11 +42,12 @@ pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) ->
     let rows: Vec<&Row> = collected.distinct().collect();
     let targets = targets(collected, &rows);
     if args.images {
-        for (at, image) in collected.images.iter().enumerate() {
-            let rows: Vec<&Row> = collected.rows.iter().filter(|row| row.image == at).collect();
-            if rows.is_empty() {
-                continue;
-            }
+        let mut by_image: BTreeMap<usize, Vec<&Row>> = BTreeMap::new();
+        for row in &collected.rows {
+            by_image.entry(row.image).or_default().push(row);
+        }
+        for (at, rows) in by_image {
+            let Some(image) = collected.images.get(at) else { continue };
             let name = &image.target;
             let mark = if image.is_relocatable { "  relocatable" } else { "" };
             let index = image.index;
@@ -72,13 +75,13 @@ pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) ->
 /// Returns the targets of images with kernels, in their order.
 fn targets<'c>(collected: &'c Collected, rows: &[&Row]) -> Vec<&'c str> {
     let has_kernels: HashSet<usize> = rows.iter().map(|row| row.image).collect();
-    let mut targets: Vec<&str> = Vec::new();
-    for (at, image) in collected.images.iter().enumerate() {
-        if has_kernels.contains(&at) && !targets.contains(&image.target.as_str()) {
-            targets.push(&image.target);
-        }
-    }
-    targets
+    let with_kernels =
+        collected.images.iter().enumerate().filter(|(at, _)| has_kernels.contains(at));
+    let mut seen = HashSet::new();
+    with_kernels
+        .map(|(_, image)| image.target.as_str())
+        .filter(|target| seen.insert(*target))
+        .collect()
 }
 
 /// Returns a number as tables show it.
@@ -208,14 +211,14 @@ fn more(out: &mut Out<'_>, all: usize, shown: usize, notes: &[String]) -> io::Re
 /// A kernel on several GPUs.
 struct Line<'r> {
     name: String,
-    /// The largest kernel of this name for each target.
-    cells: Vec<Option<&'r Row>>,
+    /// The largest kernel of this name for each target that has one, by the number of the target.
+    cells: BTreeMap<usize, &'r Row>,
 }
 
 impl Line<'_> {
     /// Returns the ranks of its kernels, the largest first.
     fn ranks(&self, measure: Measure) -> impl Iterator<Item = Reverse<(u8, u64)>> {
-        self.cells.iter().flatten().map(move |row| rank(row.of(measure)))
+        self.cells.values().map(move |row| rank(row.of(measure)))
     }
 }
 
@@ -235,12 +238,13 @@ fn several_gpus(
     for row in rows {
         let at = *by_name.entry(row.name(args.mangled)).or_insert(lines.len());
         if at == lines.len() {
-            lines.push(Line { name: name(row, args.mangled), cells: vec![None; targets.len()] });
+            lines.push(Line { name: name(row, args.mangled), cells: BTreeMap::new() });
         }
-        let column = columns.get(collected.target(row)).copied().unwrap_or(usize::MAX);
-        if let Some(cell) = lines.get_mut(at).and_then(|line| line.cells.get_mut(column)) {
-            let is_larger = cell.is_none_or(|cell| rank(row.of(measure)) < rank(cell.of(measure)));
-            *cell = if is_larger { Some(row) } else { *cell };
+        let column = columns.get(collected.target(row)).copied();
+        let Some((line, column)) = lines.get_mut(at).zip(column) else { continue };
+        let cell = line.cells.entry(column).or_insert(row);
+        if rank(row.of(measure)) < rank(cell.of(measure)) {
+            *cell = row;
         }
     }
     match key {
@@ -253,12 +257,9 @@ fn several_gpus(
         let measured = measure.name().to_uppercase();
         show!(out, "  {COLUMN}{measured} of each kernel by GPU{unit}{COLUMN:#}")?;
         let width = style::terminal_width();
-        let table = by_gpu(shown, measure, targets);
-        if table.fits_but_for_last("  ", width) {
-            table.print(out, "  ", width)?;
-        } else {
-            ranges(shown, measure).print(out, "  ", width)?;
-        }
+        let table = (targets.len() <= MOST_COLUMNS).then(|| by_gpu(shown, measure, targets));
+        let table = table.filter(|table| table.fits_but_for_last("  ", width));
+        table.unwrap_or_else(|| ranges(shown, measure)).print(out, "  ", width)?;
     }
     more(out, lines.len(), shown.len(), &[])
 }
@@ -271,7 +272,7 @@ fn by_gpu(lines: &[Line<'_>], measure: Measure, targets: &[&str]) -> Table {
     }
     table = table.column("KERNEL", Align::Left, TARGET).shrinks_at_end();
     for line in lines {
-        let cells = line.cells.iter();
+        let cells = (0..targets.len()).map(|target| line.cells.get(&target));
         let cells = cells.map(|cell| cell.map_or(" ".to_owned(), |row| row.text(measure)));
         table.row(&cells.chain([line.name.clone()]).collect::<Vec<_>>());
     }
@@ -287,7 +288,7 @@ fn ranges(lines: &[Line<'_>], measure: Measure) -> Table {
         .column("KERNEL", Align::Left, TARGET)
         .shrinks_at_end();
     for line in lines {
-        let rows = line.cells.iter().flatten();
+        let rows = line.cells.values();
         let stored = rows.clone().filter(|row| row.of(measure) != Stored::Absent);
         let text = |row: Option<&&Row>| row.map_or("-".to_owned(), |row| row.text(measure));
         table.row(&[

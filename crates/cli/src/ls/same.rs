@@ -1,6 +1,6 @@
 //! Images that are equal but for the name of their target.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::Hasher;
 use std::io;
 
@@ -46,6 +46,7 @@ struct Copies<'i> {
     /// `true` if that is an estimate.
     is_estimate: bool,
     targets: Vec<String>,
+    seen: HashSet<String>,
     ids: Vec<&'i str>,
 }
 
@@ -63,6 +64,7 @@ pub(super) fn print(out: &mut Out<'_>, images: &[&Hashed]) -> io::Result<()> {
             stored: 0,
             is_estimate: false,
             targets: Vec::new(),
+            seen: HashSet::new(),
             ids: Vec::new(),
         });
         if copies.count > 0 {
@@ -71,7 +73,7 @@ pub(super) fn print(out: &mut Out<'_>, images: &[&Hashed]) -> io::Result<()> {
         }
         copies.count += 1;
         let target = group(&image.listed);
-        if !copies.targets.contains(&target) {
+        if copies.seen.insert(target.clone()) {
             copies.targets.push(target);
             copies.ids.push(image.listed.target().id());
         }

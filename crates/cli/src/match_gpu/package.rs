@@ -1,6 +1,7 @@
 //! The answer of a package: a line for each GPU, about all files in it.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io;
 
 use device_select::{Answer, Device, Selection, Unit};
@@ -23,8 +24,9 @@ struct Gpu {
     first: String,
     /// The files in which it lacks code.
     missing: Vec<String>,
-    /// The targets of the code in those files.
+    /// The targets of the code in those files, each once.
     built_for: Vec<String>,
+    seen: HashSet<String>,
     /// The number of files that serve it under a condition.
     conditional: usize,
 }
@@ -37,6 +39,7 @@ impl Package {
             first: String::new(),
             missing: Vec::new(),
             built_for: Vec::new(),
+            seen: HashSet::new(),
             conditional: 0,
         });
         Package { name: name.to_owned(), gpus: gpus.collect() }
@@ -66,7 +69,7 @@ impl Package {
         let lacking = units.iter().zip(answers.answers());
         let lacking = lacking.filter(|(_, answer)| answer.lacks_code());
         for label in lacking.flat_map(|(unit, _)| unit.built_for()).map(Cow::into_owned) {
-            if !gpu.built_for.contains(&label) {
+            if gpu.seen.insert(label.clone()) {
                 gpu.built_for.push(label);
             }
         }
@@ -90,7 +93,7 @@ impl Package {
 
 impl Gpu {
     fn words(&self) -> String {
-        let Gpu { name, files, first, missing, built_for, conditional } = self;
+        let Gpu { name, files, first, missing, built_for, conditional, .. } = self;
         let count = *files;
         let files = |n: usize| match (n, count) {
             (_, 1) => first.clone(),

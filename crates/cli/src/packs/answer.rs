@@ -46,7 +46,7 @@ impl Search<'_> {
     fn missing(&mut self, targets: &[&str]) -> Vec<u64> {
         let places = self.host.places(targets);
         for path in &places {
-            if !self.tried.contains(path) {
+            if !self.packs.contains_key(path) {
                 self.tried.push(path.clone());
             }
             let open = || path.exists().then(|| OpenPack::open(path));
@@ -55,17 +55,20 @@ impl Search<'_> {
         let opened = |path: &PathBuf| self.packs.get(path)?.as_ref()?.as_ref().ok();
         let packs: Vec<&OpenPack> = places.iter().filter_map(opened).collect();
         let tables: Vec<&Toc> = packs.iter().map(|pack| &pack.toc).collect();
-        let mut left = Vec::new();
+        let (mut left, mut taken) = (Vec::new(), BTreeSet::new());
         for number in &self.host.numbers {
             let key = search::key(self.host.marker.kernel_name(), *number);
             let found = search::lookup(&tables, targets, &key, Loader::Later);
             self.is_later |= search::lookup(&tables, targets, &key, Loader::First) != found;
-            match found.ok().and_then(|hit| packs.get(hit.pack)) {
-                Some(pack) if self.used.contains(&pack.path) => {}
-                Some(pack) => self.used.push(pack.path.clone()),
-                None => left.push(*number),
-            }
+            let Some(hit) = found.ok() else {
+                left.push(*number);
+                continue;
+            };
+            taken.insert(hit.pack);
         }
+        let taken = taken.into_iter().filter_map(|pack| packs.get(pack)).map(|pack| &pack.path);
+        let new: Vec<PathBuf> = taken.filter(|path| !self.used.contains(path)).cloned().collect();
+        self.used.extend(new);
         left
     }
 

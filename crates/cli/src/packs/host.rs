@@ -1,7 +1,8 @@
 //! Libraries without their device code, which lies in kernel packs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
@@ -24,6 +25,9 @@ const MOST_OF_TABLE: u64 = 256 << 20;
 
 /// The largest code object that is read.
 const MOST_OF_CODE: u64 = 2 << 30;
+
+/// The most entries of directories that are looked at for the packs of a library.
+const MOST_ENTRIES: usize = 1 << 18;
 
 /// A library without its device code.
 #[derive(Debug)]
@@ -93,7 +97,8 @@ impl Host {
         short.unwrap_or(joined)
     }
 
-    /// Returns the paths of packs at which a loader looks for a GPU with these targets, in its order.
+    /// Returns the paths of packs at which a loader looks for a GPU with these targets, in its order, each once: it finds
+    /// nothing in a pack that it has tried.
     pub(crate) fn places(&self, targets: &[&str]) -> Vec<PathBuf> {
         let [list, prefix] = variables();
         let variables =
@@ -103,41 +108,29 @@ impl Host {
             true => self.path(place.path()),
             false => PathBuf::from(place.path()),
         };
-        places.iter().map(path).collect()
+        each_once(places.iter().map(path))
     }
 
     /// Returns the packs that are there, for any target, in the order of their paths.
-    pub(crate) fn packs(&self) -> Vec<PathBuf> {
-        let mut found: Vec<PathBuf> = Vec::new();
+    ///
+    /// # Errors
+    ///
+    /// The patterns lead to too many entries of directories.
+    pub(crate) fn packs(&self) -> Result<Vec<PathBuf>, String> {
         let [list, prefix] = variables();
         let named = search::patterns(&[], list.as_deref(), prefix.as_deref());
-        found.extend(named.iter().map(PathBuf::from).filter(|path| path.is_file()));
-        for pattern in self.patterns().iter().skip(named.len()) {
-            let path = self.path(pattern);
+        let of_library = self.patterns().into_iter().skip(named.len());
+        let of_library = of_library.map(|pattern| self.path(&pattern));
+        let mut found: Vec<PathBuf> = named.iter().map(PathBuf::from).collect();
+        let mut directories = Directories::default();
+        for path in each_once(of_library) {
             let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            let name = name.to_string_lossy();
-            let Some((start, end)) = name.split_once(search::PLACEHOLDER) else {
-                found.extend(Some(path.clone()).filter(|path| path.is_file()));
-                continue;
-            };
-            let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
-            let mut matching: Vec<PathBuf> = entries
-                .filter(|entry| {
-                    let name = entry.file_name();
-                    let name = name.to_string_lossy();
-                    name.len() >= start.len() + end.len()
-                        && name.starts_with(start)
-                        && name.ends_with(end)
-                })
-                .map(|entry| entry.path())
-                .filter(|path| path.is_file())
-                .collect();
-            matching.sort();
-            found.extend(matching);
+            match name.to_string_lossy().split_once(search::PLACEHOLDER) {
+                Some(ends) => found.extend(directories.matching(directory, ends)?),
+                None => found.push(path),
+            }
         }
-        let mut seen = BTreeSet::new();
-        found.retain(|path| seen.insert(path.clone()));
-        found
+        Ok(each_once(found).into_iter().filter(|path| path.is_file()).collect())
     }
 
     /// Checks that the packs that are there can be read. Returns what is wrong, or what the library is: which wrappers have code
@@ -145,7 +138,7 @@ impl Host {
     pub(crate) fn check(&self) -> Result<String, Vec<String>> {
         let (name, count) = (self.marker.kernel_name(), self.numbers.len());
         let (mut faults, mut left, mut packs) = (Vec::new(), self.numbers.clone(), 0_usize);
-        for path in self.packs() {
+        for path in self.packs().map_err(|error| vec![error])? {
             match OpenPack::open(&path) {
                 Ok(pack) => {
                     let entries = pack.toc.entries().iter();
@@ -181,6 +174,51 @@ impl Host {
         let patterns = self.patterns();
         let name = self.marker.kernel_name();
         format!("its device code is in kernel packs, as {name}: {}", patterns.join(", "))
+    }
+}
+
+/// Returns the items in their order, without repetitions.
+fn each_once<T: Clone + Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    items.into_iter().filter(|item| seen.insert(item.clone())).collect()
+}
+
+/// Directories that are looked through for packs, each read once.
+#[derive(Default)]
+struct Directories {
+    names: BTreeMap<PathBuf, Vec<OsString>>,
+    /// The entries that were looked at for all patterns.
+    seen: usize,
+}
+
+impl Directories {
+    /// Returns the paths of entries whose names start and end like this, in order.
+    fn matching(
+        &mut self,
+        path: &Path,
+        (start, end): (&str, &str),
+    ) -> Result<Vec<PathBuf>, String> {
+        let room = MOST_ENTRIES - self.seen;
+        let names = self.names.entry(path.to_owned()).or_insert_with(|| {
+            let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+            // One more says that there is no room.
+            let entries = entries.take(room + 1).map(|entry| entry.file_name());
+            let mut names: Vec<_> = entries.collect();
+            names.sort();
+            names
+        });
+        if names.len() > room {
+            let path = input::display(path);
+            return Err(format!(
+                "{path}: the search paths of kernel packs lead to more than {MOST_ENTRIES} entries of directories"
+            ));
+        }
+        self.seen += names.len();
+        let is_match = |name: &&OsString| {
+            let name = name.to_string_lossy();
+            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+        };
+        Ok(names.iter().filter(is_match).map(|name| path.join(name)).collect())
     }
 }
 

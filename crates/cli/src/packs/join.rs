@@ -100,7 +100,7 @@ fn join(args: &Args) -> Result<(), Failure> {
     let stamp = Stamp::of(&file)?;
     let host = Host::read(Positioned::new(&file), &args.host)?
         .ok_or_else(|| "its device code is not in kernel packs".to_owned())?;
-    let paths = if args.packs.is_empty() { host.packs() } else { args.packs.clone() };
+    let paths = if args.packs.is_empty() { host.packs()? } else { args.packs.clone() };
     if paths.is_empty() {
         let patterns = host.patterns().join(", ");
         return Err(format!("no kernel packs are there: looked for {patterns}").into());

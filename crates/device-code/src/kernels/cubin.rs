@@ -163,21 +163,27 @@ impl Cubin {
                 0x2f | 0x11 | 0x12 => {
                     let Some((at, value)) = of_symbol() else { continue };
                     let Some(kernel) = kernels.get_mut(at) else { continue };
-                    let is_known = match record.attribute {
-                        0x2f => kernel.registers.is_some(),
-                        0x11 => kernel.frame.is_some(),
-                        _ => kernel.private_memory != Stored::Absent,
-                    };
-                    match (record.attribute, value) {
-                        _ if is_known => {
-                            let (offset, expected) = (record.offset, "an attribute once");
-                            note(faults, Fault { offset, expected, found: 2 });
+                    let is_same = match record.attribute {
+                        0x2f => *kernel.registers.get_or_insert(value) == value,
+                        0x11 => *kernel.frame.get_or_insert(value.into()) == u64::from(value),
+                        _ if !self.is_linked => true,
+                        _ => {
+                            let stack = match value {
+                                UNKNOWN => Stored::Unknown(0),
+                                value => Stored::Known(value.into()),
+                            };
+                            if kernel.private_memory == Stored::Absent {
+                                kernel.private_memory = stack;
+                            }
+                            kernel.private_memory == stack
                         }
-                        (0x2f, value) => kernel.registers = Some(value),
-                        (0x11, value) => kernel.frame = Some(value.into()),
-                        _ if !self.is_linked => {}
-                        (_, UNKNOWN) => kernel.private_memory = Stored::Unknown(0),
-                        (_, value) => kernel.private_memory = Stored::Known(value.into()),
+                    };
+                    if !is_same {
+                        let expected = "the value of an earlier attribute";
+                        note(
+                            faults,
+                            Fault { offset: record.offset, expected, found: value.into() },
+                        );
                     }
                 }
                 attribute => {
