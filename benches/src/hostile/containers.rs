@@ -202,6 +202,50 @@ pub fn packages_in_a_row(n: usize) -> Vec<u8> {
     one.repeat(n / one.len())
 }
 
+/// Offload binaries of one image each, each for another target.
+#[must_use]
+pub fn packages_of_targets(n: usize) -> Vec<u8> {
+    let one = |i: usize| {
+        let arch = format!("gfy{i:07}");
+        package(&[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", arch.as_bytes())], b"image")
+    };
+    (0..n / one(0).len()).flat_map(one).collect()
+}
+
+/// An archive whose members are offload binaries of one image each, all for one target.
+#[must_use]
+pub fn archive_of_packages(n: usize) -> Vec<u8> {
+    let one = |i: usize| {
+        let image = format!("{i:08}");
+        let strings: [(&[u8], &[u8]); 2] =
+            [(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")];
+        member(&format!("m{i:07}.o/"), &package(&strings, image.as_bytes()))
+    };
+    [b"!<arch>\n".to_vec(), (0..n / one(0).len()).flat_map(one).collect()].concat()
+}
+
+/// A bundle of PTX with a kernel for each of many targets.
+#[must_use]
+pub fn bundle_of_kernels(n: usize) -> Vec<u8> {
+    let id = |i: usize| format!("cuda-nvptx64-nvidia-cuda--sm_{i:07}");
+    let kernel = |i: usize| {
+        format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k{i:07}()\n{{\nret;\n}}\n"
+        )
+    };
+    let count = n / (24 + id(0).len() + kernel(0).len());
+    let header = 32 + count * (24 + id(0).len());
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(long(count));
+    for i in 0..count {
+        let size = kernel(i).len();
+        bytes.extend([header + i * size, size, id(i).len()].map(long).concat());
+        bytes.extend(id(i).as_bytes());
+    }
+    (0..count).for_each(|i| bytes.extend(kernel(i).as_bytes()));
+    bytes
+}
+
 /// Offload binaries each of which is the image of another.
 #[must_use]
 pub fn packages_in_packages(n: usize) -> Vec<u8> {

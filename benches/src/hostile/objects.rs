@@ -196,6 +196,67 @@ pub fn coff_with_bundles(n: usize) -> Vec<u8> {
     bytes
 }
 
+/// A COFF object whose sections have long names, each of which ends another.
+#[must_use]
+pub fn coff_of_long_names(n: usize) -> Vec<u8> {
+    let count = (n / 2 / 40).min(0xfeff);
+    let symbols = 20 + count * 40;
+    let mut bytes = [half(0x8664), half(count)].concat();
+    bytes.extend([0, symbols, 0, 0].map(word).concat());
+    for i in 0..count {
+        let mut section = [0; 40];
+        put(&mut section, 0, format!("/{}", 4 + i).as_bytes());
+        bytes.extend(section);
+    }
+    let names = [&b"n".repeat(n / 2), &b"\0"[..]].concat();
+    bytes.extend(word(4 + names.len()));
+    bytes.extend(names);
+    bytes
+}
+
+/// A program of which the device code was moved out: many wrappers, and a marker with as many paths of kernel packs as a
+/// loader reads.
+#[must_use]
+pub fn program_of_wrappers(n: usize) -> Vec<u8> {
+    const BASE: usize = 0x40_0000;
+    let paths: Vec<String> =
+        (0..(n / 40).min(2000)).map(|i| format!("/usr/bin/a{i:05}@GFXARCH@")).collect();
+    let marker = kpack::Marker::new("a", paths).to_vec();
+    let count = n / 2 / 24;
+    let (wrappers, names) = (64 + 56, b"\0.hipFatBinSegment\0.rocm_kpack_ref\0");
+    let marker_at = wrappers + 24 * count;
+    let mut bytes = vec![0; wrappers];
+    for i in 0..count {
+        bytes.extend([&b"HIPK"[..], &word(1)].concat());
+        bytes.extend([BASE + marker_at, i].map(long).concat());
+    }
+    bytes.extend(&marker);
+    let names_at = bytes.len();
+    bytes.extend(names);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    let table = bytes.len();
+    put(&mut bytes, 0, b"\x7fELF\x02\x01\x01");
+    put(&mut bytes, 16, &[half(2), half(62)].concat());
+    put(&mut bytes, 20, &word(1));
+    put(&mut bytes, 32, &[long(64), long(table)].concat());
+    put(&mut bytes, 52, &[half(64), half(56), half(1), half(64), half(4), half(3)].concat());
+    put(&mut bytes, 64, &[word(1), word(6)].concat());
+    put(&mut bytes, 72, &[0, BASE, BASE, names_at, names_at, 0x1000].map(long).concat());
+    // Name, type, flags, offset, size.
+    let sections = [
+        [0; 5],
+        [1, PROGBITS, 3, wrappers, 24 * count],
+        [19, PROGBITS, 2, marker_at, marker.len()],
+        [0, STRTAB, 0, names_at, names.len()],
+    ];
+    for [name, kind, flags, offset, size] in sections {
+        let address = if flags == 0 { 0 } else { BASE + offset };
+        bytes.extend([name, kind].map(word).concat());
+        bytes.extend([flags, address, offset, size, 0, 8, 0].map(long).concat());
+    }
+    bytes
+}
+
 /// A PE file with two bundles, and relocations in blocks of one each.
 #[must_use]
 pub fn pe_of_relocations(n: usize) -> Vec<u8> {
