@@ -1,11 +1,12 @@
 //! Python environments: their distributions, found as `pip` finds them, without running code of the environment.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use crate::directory::{Held, Kind};
 use crate::{input, report};
@@ -56,6 +57,8 @@ pub(crate) struct Distribution {
     pub(crate) name: String,
     pub(crate) version: String,
     site: Site,
+    /// The entries of the site's directory, by name.
+    beside: Arc<Vec<(OsString, Kind)>>,
     /// Its `dist-info` or `egg-info`, in the environment.
     info: PathBuf,
     /// Faults that keep its answer from being the whole truth.
@@ -207,15 +210,15 @@ impl Sites {
         for site in &self.sites {
             let mut here: BTreeMap<String, Vec<Distribution>> = BTreeMap::new();
             let entries = match site.root.entries(&site.base) {
-                Ok(entries) => entries,
+                Ok(entries) => Arc::new(entries),
                 Err(error) => {
                     let path = site.root.path_of(&site.base);
                     faults.push(format!("{}: {}", path.display(), report::reason(&error)));
                     continue;
                 }
             };
-            for (info, kind) in entries.into_iter().filter(|(name, _)| is_info(name)) {
-                let distribution = Distribution::read(site, &info, kind);
+            for (info, kind) in entries.iter().filter(|(name, _)| is_info(name)) {
+                let distribution = Distribution::read(site, &entries, info, *kind);
                 here.entry(normalized(&distribution.name)).or_default().push(distribution);
             }
             for (name, mut all) in here {
@@ -298,7 +301,7 @@ pub(crate) struct Files {
 
 impl Distribution {
     /// Reads the description of a distribution. Name and version are in its file name as well.
-    fn read(site: &Site, info: &OsStr, kind: Kind) -> Self {
+    fn read(site: &Site, beside: &Arc<Vec<(OsString, Kind)>>, info: &OsStr, kind: Kind) -> Self {
         let place = site.base.join(info);
         let is_egg =
             info == "EGG-INFO" || Path::new(info).extension().is_some_and(|it| it == "egg-info");
@@ -332,6 +335,7 @@ impl Distribution {
             name: name.unwrap_or(named),
             version: version.unwrap_or(numbered),
             site: site.clone(),
+            beside: Arc::clone(beside),
             info: place,
             faults,
         }
@@ -368,12 +372,7 @@ impl Distribution {
                     };
                     return Ok(self.listed(&path, from, &rows));
                 }
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                    ) =>
-                {
+                Err(error) if is_absent(&error) => {
                     missing.get_or_insert(fault(&error));
                 }
                 Err(error) => return Err(fault(&error)),
@@ -399,23 +398,32 @@ impl Distribution {
         }
         let (mut missing, mut others) = (Vec::new(), Vec::new());
         for (directory, names) in by_directory {
-            let found = self.site.root.entries(&directory);
-            if let Err(error) = &found
-                && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+            // Each entry is looked at by itself: many distributions may have files in a directory.
+            let held = self.site.root.directory(&directory);
+            if let Err(error) = &held
+                && !is_absent(error)
             {
                 let path = self.site.root.path_of(&directory);
                 files.faults.push(format!("{}: {}", path.display(), report::reason(error)));
                 continue;
             }
-            let found: HashMap<OsString, Kind> = found.unwrap_or_default().into_iter().collect();
             for name in names {
                 let place = directory.join(&name);
-                match found.get(&name) {
-                    Some(Kind::File) => files.paths.push(self.site.root.path_of(&place)),
-                    Some(Kind::Directory) => {}
-                    Some(Kind::Link | Kind::Other) => others.push(place.display().to_string()),
-                    None if may_be_library(&name) => missing.push(place.display().to_string()),
-                    None => {}
+                let found = held.as_ref().map_or(Ok(None), |held| held.look(&name));
+                match found.map(|found| found.map(|entry| entry.kind)) {
+                    Ok(Some(Kind::File)) => files.paths.push(self.site.root.path_of(&place)),
+                    Ok(Some(Kind::Directory)) => {}
+                    Ok(Some(Kind::Link | Kind::Other)) => others.push(place.display().to_string()),
+                    Ok(None) if may_be_library(&name) => missing.push(place.display().to_string()),
+                    Ok(None) => {}
+                    Err(error) => {
+                        let path = self.site.root.path_of(&place);
+                        files.faults.push(format!(
+                            "{}: {}",
+                            path.display(),
+                            report::reason(&error)
+                        ));
+                    }
                 }
             }
         }
@@ -443,22 +451,27 @@ impl Distribution {
         let mut files = Files::default();
         let mut is_found = false;
         let mut waiting = Vec::new();
-        let beside = root.entries(&self.site.base).unwrap_or_default();
-        for module in modules {
-            let module = input::path(&module);
-            for (name, kind) in &beside {
-                let is_module = Path::new(name) == module;
-                let is_file =
-                    name.as_encoded_bytes().strip_prefix(module.as_os_str().as_encoded_bytes());
-                let is_file = is_file.is_some_and(|rest| rest.starts_with(b"."));
-                match kind {
-                    Kind::Directory if is_module => waiting.push(self.site.base.join(name)),
-                    Kind::File if is_file => {
-                        files.paths.push(root.path_of(&self.site.base.join(name)));
-                    }
-                    _ => continue,
-                }
+        let modules: BTreeSet<PathBuf> = modules.iter().map(|name| input::path(name)).collect();
+        for module in modules.iter().map(|module| module.as_os_str()) {
+            let mut start = module.to_owned();
+            start.push(".");
+            let from = |name: &OsStr| {
+                let at = self.beside.partition_point(|(other, _)| **other < *name);
+                self.beside.get(at..).unwrap_or_default().iter()
+            };
+            if let Some((name, Kind::Directory)) = from(module).next()
+                && name == module
+            {
+                waiting.push(self.site.base.join(name));
                 is_found = true;
+            }
+            let is_file =
+                |name: &OsStr| name.as_encoded_bytes().starts_with(start.as_encoded_bytes());
+            for (name, kind) in from(&start).take_while(|(name, _)| is_file(name)) {
+                if *kind == Kind::File {
+                    files.paths.push(root.path_of(&self.site.base.join(name)));
+                    is_found = true;
+                }
             }
         }
         while let Some(directory) = waiting.pop() {
@@ -479,8 +492,14 @@ impl Distribution {
             }
         }
         files.paths.sort();
+        files.paths.dedup();
         is_found.then_some(files)
     }
+}
+
+/// Returns whether there is no such file or directory.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Returns the lines of a list that are not empty.
