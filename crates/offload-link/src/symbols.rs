@@ -465,7 +465,7 @@ mod tests {
         let table = file.len() as u64;
         file[40..48].copy_from_slice(&table.to_le_bytes());
         file[58] = 64;
-        file[60..62].copy_from_slice(&(count as u16).to_le_bytes());
+        file[60..62].copy_from_slice(&u16::try_from(count).unwrap().to_le_bytes());
         file[62] = 1;
         for n in 0..count {
             let start = n * step * 24;
@@ -505,19 +505,19 @@ mod tests {
     /// Each section has a name of half of the file, from another byte on.
     #[test]
     fn names_of_coff_sections_are_counted() {
-        let count = 4000_u32;
-        let strings = u32::try_from(20 + 40 * count).unwrap();
+        let count = 4000_u16;
+        let strings = 20 + 40 * u32::from(count);
         let mut file = vec![0; strings as usize];
         file[..2].copy_from_slice(&[0x64, 0x86]);
-        file[2..4].copy_from_slice(&(count as u16).to_le_bytes());
+        file[2..4].copy_from_slice(&count.to_le_bytes());
         file[8..12].copy_from_slice(&strings.to_le_bytes());
         for n in 0..count {
             let name = format!("/{}", 4 + n);
-            file[20 + 40 * n as usize..][..name.len()].copy_from_slice(name.as_bytes());
+            file[20 + 40 * usize::from(n)..][..name.len()].copy_from_slice(name.as_bytes());
         }
         let mut text = vec![b'n'; 100_000];
         text.push(0);
-        file.extend((text.len() as u32 + 4).to_le_bytes());
+        file.extend((u32::try_from(text.len()).unwrap() + 4).to_le_bytes());
         file.extend(text);
         let mut names = Names::default();
         let enough = Found { bytes_left: u64::MAX, ..Found::new(&mut names) }.other(&file);
