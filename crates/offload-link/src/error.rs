@@ -12,6 +12,8 @@ pub enum ErrorKind {
     Architecture,
     /// The kinds of the code for one target cannot be linked together.
     Kinds,
+    /// The code is for too many targets.
+    Targets,
     /// The linked images do not fit into the container of their kind.
     Container,
     /// No registration code can be made for the host.

@@ -54,6 +54,8 @@ pub struct DeviceCode<'d> {
     offload_kind: OffloadKind,
     image_kind: ImageKind,
     place: Place<'d>,
+    /// A hash of the code of a member.
+    hash: Option<u128>,
     /// The number of its host object.
     host: Option<usize>,
     symbols: Option<Known>,
@@ -63,8 +65,8 @@ pub struct DeviceCode<'d> {
 #[derive(Clone, Debug)]
 enum Place<'d> {
     Memory(Cow<'d, [u8]>),
-    /// A range of the input's file, and a hash of the code if it is that of a member.
-    File(Range<u64>, Option<u128>),
+    /// A range of the input's file.
+    File(Range<u64>),
 }
 
 /// The sections that compilers store device code in start with this.
@@ -312,7 +314,7 @@ impl DeviceCode<'_> {
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.place {
             Place::Memory(bytes) => Some(bytes),
-            Place::File(..) => None,
+            Place::File(_) => None,
         }
     }
 
@@ -323,7 +325,7 @@ impl DeviceCode<'_> {
     pub fn range(&self) -> Option<Range<u64>> {
         match &self.place {
             Place::Memory(_) => None,
-            Place::File(range, _) => Some(range.clone()),
+            Place::File(range) => Some(range.clone()),
         }
     }
 
@@ -332,7 +334,7 @@ impl DeviceCode<'_> {
     pub fn size(&self) -> u64 {
         match &self.place {
             Place::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-            Place::File(range, _) => range.end - range.start,
+            Place::File(range) => range.end - range.start,
         }
     }
 
@@ -346,22 +348,16 @@ impl DeviceCode<'_> {
         self.symbols.as_ref()
     }
 
-    /// Returns whether the other code is the same member of an archive that is named twice, or of a copy of it.
-    pub(crate) fn is_same_member(&self, other: &DeviceCode<'_>) -> bool {
-        self.input != other.input
-            && self.member.is_some()
-            && self.member == other.member
-            && self.target == other.target
-            && self.offload_kind == other.offload_kind
-            && match (&self.place, &other.place) {
-                (Place::Memory(a), Place::Memory(b)) => a == b,
-                (Place::File(a, Some(hash)), Place::File(b, Some(other))) => {
-                    hash == other && a.end - a.start == b.end - b.start
-                }
-                _ => false,
-            }
+    /// Returns what all copies of a member have in common: those of an archive that is named twice, or of a copy of it. `None`
+    /// for code that is no member's.
+    pub(crate) fn copy_key(&self) -> Option<CopyKey<'_>> {
+        let member = self.member.as_deref()?;
+        Some((member, &self.target, self.offload_kind, self.size(), self.hash?))
     }
 }
+
+/// The member, the target, the programming model, the size and the hash of code.
+pub(crate) type CopyKey<'d> = (&'d str, &'d LinkTarget, OffloadKind, u64, u128);
 
 /// `a.o`, or `libb.a(x.o)` for a member.
 impl fmt::Display for DeviceCode<'_> {
@@ -473,7 +469,7 @@ impl<'d> Collector<'_, 'd> {
                     let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
                     Symbols::read(&mut Source::of_bytes(bytes), &(0..len), names)?
                 }
-                Place::File(range, _) => Symbols::read(&mut source, range, names)?,
+                Place::File(range) => Symbols::read(&mut source, range, names)?,
             };
             if let Symbols::Known(known) = read {
                 code.symbols = Some(known);
@@ -544,15 +540,17 @@ impl Visitor for Collector<'_, '_> {
         let range = stored_range(info).filter(|_| self.bytes.is_none());
         let place = match (lent, range) {
             (Some(bytes), _) => Place::Memory(Cow::Borrowed(bytes)),
-            (None, Some(range)) => {
-                let hash = member.as_ref().map(|_| hash(image.reader())).transpose()?;
-                Place::File(range, hash)
-            }
+            (None, Some(range)) => Place::File(range),
             (None, None) => {
                 let mut bytes = Vec::new();
                 image.reader().read_to_end(&mut bytes)?;
                 Place::Memory(Cow::Owned(bytes))
             }
+        };
+        let hash = match &place {
+            _ if member.is_none() => None,
+            Place::Memory(bytes) => Some(XxHash3_128::oneshot(bytes)),
+            Place::File(_) => Some(hash(image.reader())?),
         };
         self.found.codes.push(DeviceCode {
             index: 0,
@@ -564,6 +562,7 @@ impl Visitor for Collector<'_, '_> {
             offload_kind,
             image_kind,
             place,
+            hash,
             host: self.inside.iter().rev().flatten().next().copied(),
             symbols: None,
         });

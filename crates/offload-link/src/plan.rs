@@ -1,11 +1,12 @@
 //! The plan: which images are linked, for which targets, from which inputs; and the code that is in none.
 
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use offload_binary::OffloadKind;
 
 use crate::error::{Error, ErrorKind};
-use crate::input::{DeviceCode, Inputs};
+use crate::input::{CopyKey, DeviceCode, Inputs};
 use crate::needed::{self, Members, Need};
 use crate::target::{Fit, LinkTarget};
 
@@ -34,7 +35,12 @@ pub struct Group<'i> {
     target: LinkTarget,
     kinds: Vec<OffloadKind>,
     inputs: Vec<Linked<'i>>,
+    /// The members in it, each with the first input that has it, and whether others have it as well.
+    members: BTreeMap<CopyKey<'i>, (usize, bool)>,
 }
+
+/// The most images of a link. Each has a target of its own: there are fewer GPUs.
+const MOST_IMAGES: usize = 256;
 
 /// An input of an image.
 #[derive(Clone, Copy, Debug)]
@@ -98,17 +104,19 @@ impl<'i> Plan<'i> {
     /// # Errors
     ///
     /// [`ErrorKind::Kinds`] where SYCL code meets that of another kind, [`ErrorKind::Architecture`] for targets without
-    /// a device linker.
+    /// a device linker, [`ErrorKind::Targets`] for too many targets.
     pub fn new(inputs: &'i Inputs<'i>, options: &PlanOptions) -> Result<Self, Error> {
         let (lazy, direct): (Vec<_>, Vec<_>) =
             inputs.codes().iter().partition(|code| code.is_lazy());
-        let mut plan = Plan { groups: demanded(&direct), left_out: Vec::new() };
+        let mut plan = Plan { groups: demanded(&direct)?, left_out: Vec::new() };
         for code in direct {
             plan.link_object(code);
         }
         match options.members {
-            Members::All => lazy.iter().for_each(|code| plan.link_member(code, None, options)),
-            Members::Needed => plan.link_needed(inputs, lazy, options),
+            Members::All => {
+                lazy.iter().try_for_each(|code| plan.link_member(code, None, options))?;
+            }
+            Members::Needed => plan.link_needed(inputs, lazy, options)?,
         }
         for group in &mut plan.groups {
             group.finish()?;
@@ -133,7 +141,7 @@ impl<'i> Plan<'i> {
             match code.target().fits(&group.target) {
                 // Code for one processor is not code for all.
                 Some(Fit::Generic) if !code.target().is_generic() => {}
-                Some(fit) => group.inputs.push(Linked { code, fit, need: None }),
+                Some(fit) => group.push(Linked { code, fit, need: None }),
                 None => {}
             }
         }
@@ -145,7 +153,7 @@ impl<'i> Plan<'i> {
         inputs: &'i Inputs<'i>,
         lazy: Vec<&'i DeviceCode<'i>>,
         options: &PlanOptions,
-    ) {
+    ) -> Result<(), Error> {
         let needs = needed::by_host(inputs, &options.roots);
         let need_of = |code: &DeviceCode<'_>| match code.host() {
             Some(host) => needs.get(host).copied().flatten(),
@@ -154,7 +162,7 @@ impl<'i> Plan<'i> {
         let mut rest = Vec::new();
         for code in lazy {
             match need_of(code) {
-                Some(need) => self.link_member(code, Some(need), options),
+                Some(need) => self.link_member(code, Some(need), options)?,
                 None => rest.push(code),
             }
         }
@@ -170,11 +178,10 @@ impl<'i> Plan<'i> {
             }
             group.inputs.sort_by_key(|input| (input.code.is_lazy(), input.code.index()));
         }
-        let is_in = |group: &Group<'_>, code: &DeviceCode<'_>| {
-            group.inputs.iter().any(|input| input.code.index() == code.index())
-        };
+        let inputs = self.groups.iter().flat_map(|group| &group.inputs);
+        let linked: HashSet<usize> = inputs.map(|input| input.code.index()).collect();
         for code in rest {
-            if self.groups.iter().any(|group| is_in(group, code)) {
+            if linked.contains(&code.index()) {
                 continue;
             }
             let fits = self.groups.iter().any(|group| code.target().fits(&group.target).is_some());
@@ -186,6 +193,7 @@ impl<'i> Plan<'i> {
             self.leave_out(code, reason);
         }
         self.left_out.sort_by_key(|left| left.code.index());
+        Ok(())
     }
 
     fn link_member(
@@ -193,10 +201,11 @@ impl<'i> Plan<'i> {
         code: &'i DeviceCode<'i>,
         need: Option<Need<'i>>,
         options: &PlanOptions,
-    ) {
+    ) -> Result<(), Error> {
         let target = code.target();
         let is_new = !self.groups.iter().any(|group| group.target == *target);
         if is_new && options.should_extract.iter().any(|arch| arch == target.arch()) {
+            check_images(self.groups.len() + 1, code)?;
             self.groups.push(Group::new(target.clone()));
         }
         let (mut fits, mut is_taken) = (false, false);
@@ -207,6 +216,7 @@ impl<'i> Plan<'i> {
         if !is_taken {
             self.leave_out(code, fits.then_some(Reason::Duplicate));
         }
+        Ok(())
     }
 
     /// Leaves code out, for this reason or because it fits no image.
@@ -226,24 +236,36 @@ impl<'i> Plan<'i> {
 ///
 /// Code for a plain processor is in the images for this processor with target features, if there are any: it
 /// demands one of its own only without them.
-fn demanded<'i>(objects: &[&'i DeviceCode<'i>]) -> Vec<Group<'i>> {
+fn demanded<'i>(objects: &[&'i DeviceCode<'i>]) -> Result<Vec<Group<'i>>, Error> {
     let mut targets: Vec<(usize, &LinkTarget)> = Vec::new();
-    let mut sorted: Vec<_> = objects.iter().map(|code| code.target()).enumerate().collect();
-    sorted.sort_by_key(|(_, target)| std::cmp::Reverse(target.features()));
-    for (index, target) in sorted {
+    let mut sorted: Vec<_> = objects.iter().enumerate().collect();
+    sorted.sort_by_key(|(_, code)| std::cmp::Reverse(code.target().features()));
+    for (index, code) in sorted {
+        let target = code.target();
         let is_in =
             |image: &LinkTarget| matches!(target.fits(image), Some(Fit::Same | Fit::Features));
         if !targets.iter().any(|(_, image)| is_in(image)) {
+            check_images(targets.len() + 1, code)?;
             targets.push((index, target));
         }
     }
     targets.sort_by_key(|(index, _)| *index);
-    targets.into_iter().map(|(_, target)| Group::new(target.clone())).collect()
+    Ok(targets.into_iter().map(|(_, target)| Group::new(target.clone())).collect())
+}
+
+/// Returns an error if there are too many images, of which the last is for this code.
+fn check_images(count: usize, code: &DeviceCode<'_>) -> Result<(), Error> {
+    if count <= MOST_IMAGES {
+        return Ok(());
+    }
+    let target = code.target();
+    let text = format!("{code}: {target}: expected at most {MOST_IMAGES} targets in a link");
+    Err(Error::new(ErrorKind::Targets, text))
 }
 
 impl<'i> Group<'i> {
     fn new(target: LinkTarget) -> Self {
-        Group { target, kinds: Vec::new(), inputs: Vec::new() }
+        Group { target, kinds: Vec::new(), inputs: Vec::new(), members: BTreeMap::new() }
     }
 
     /// Adds a member that fits and is not there yet. Returns whether it did.
@@ -251,13 +273,24 @@ impl<'i> Group<'i> {
         let Some(fit) = code.target().fits(&self.target) else { return false };
         let is_new = !self.has_copy_of(code);
         if is_new {
-            self.inputs.push(Linked { code, fit, need });
+            self.push(Linked { code, fit, need });
         }
         is_new
     }
 
+    fn push(&mut self, linked: Linked<'i>) {
+        self.inputs.push(linked);
+        if let Some(key) = linked.code.copy_key() {
+            let input = linked.code.input();
+            let (first, has_others) = self.members.entry(key).or_insert((input, false));
+            *has_others |= *first != input;
+        }
+    }
+
+    /// Returns whether another input has the same member, which is linked.
     fn has_copy_of(&self, code: &DeviceCode<'_>) -> bool {
-        self.inputs.iter().any(|other| other.code.is_same_member(code))
+        let known = code.copy_key().and_then(|key| self.members.get(&key));
+        known.is_some_and(|(first, has_others)| *has_others || *first != code.input())
     }
 
     /// Derives the kinds from the inputs.

@@ -1,5 +1,6 @@
 //! The target of a device link, and the code that may go into it.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use target_id::Triple;
@@ -91,16 +92,18 @@ impl LinkTarget {
         if self.is_generic() || image.is_generic() {
             return Some(Fit::Generic);
         }
-        let named: Vec<_> = image.arch.split(':').skip(1).collect();
-        let fits = self.has_processor_of(image)
-            && self.arch.split(':').skip(1).all(|feature| named.contains(&feature));
+        if !self.has_processor_of(image) {
+            return None;
+        }
+        let named: HashSet<_> = image.arch.split(':').skip(1).collect();
+        let fits = self.arch.split(':').skip(1).all(|feature| named.contains(feature));
         fits.then_some(Fit::Features)
     }
 
     /// Returns whether both are for the same AMD processor, whatever features they name.
     pub(crate) fn has_processor_of(&self, other: &LinkTarget) -> bool {
-        let processor = |target: &LinkTarget| target.arch.split(':').next().map(str::to_owned);
-        self.triple == other.triple && self.is_amdgpu() && processor(self) == processor(other)
+        let [own, others] = [self, other].map(|target| target.arch.split(':').next());
+        own == others && self.triple == other.triple && self.is_amdgpu()
     }
 
     /// Returns whether `clang` can link device code for the architecture.

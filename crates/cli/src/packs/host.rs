@@ -311,3 +311,32 @@ impl OpenPack {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_for_packs_is_bounded() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["a_gfx906.kpack", "a_gfx90a.kpack", "b.txt"] {
+            fs::write(root.path().join(name), "").unwrap();
+        }
+        let directory = root.path().to_string_lossy().into_owned();
+        let mut paths = vec![format!("{directory}/a_@GFXARCH@.kpack"), "none@GFXARCH@".to_owned()];
+        paths.extend(std::iter::repeat_n(format!("{directory}/@GFXARCH@"), 100_000));
+        paths.extend(std::iter::repeat_n(format!("{directory}/b.txt"), 100_000));
+        let host = |paths: Vec<String>| Host {
+            marker: Marker::new("a", paths),
+            numbers: vec![0],
+            directory: root.path().to_owned(),
+        };
+        let found = host(paths).packs().unwrap();
+        let names: Vec<_> = found.iter().filter_map(|path| path.file_name()).collect();
+        assert_eq!(names, ["a_gfx906.kpack", "a_gfx90a.kpack", "b.txt"]);
+        // Each of these looks at the three entries.
+        let paths = (0..MOST_ENTRIES / 3 + 2).map(|n| format!("{directory}/{n}@GFXARCH@"));
+        let error = host(paths.collect()).packs().unwrap_err();
+        assert!(error.ends_with("lead to more than 262144 entries of directories"), "{error}");
+    }
+}

@@ -155,3 +155,29 @@ fn an_architecture_without_a_device_linker_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::Architecture);
     assert_eq!(error.to_string(), "riscv64 linking is not supported: a.o");
 }
+
+/// Each image is linked with all code that fits it, so that their number bounds the work for a piece of code.
+#[test]
+fn too_many_targets_are_an_error() {
+    let archs: Vec<String> = (0..300).map(|n| format!("gfx{n}")).collect();
+    let archs: Vec<&str> = archs.iter().map(String::as_str).collect();
+    let (enough, many) = (hip(&archs[..256]), hip(&archs));
+    let plan = |inputs: &[(&str, &[u8])], options| {
+        let mut all = Inputs::new();
+        for (name, bytes) in inputs {
+            all.add(name, bytes).unwrap();
+        }
+        Plan::new(&all, &options)
+            .map(|plan| plan.groups().len())
+            .map_err(|e| (e.kind(), e.to_string()))
+    };
+    let options = PlanOptions::default();
+    assert_eq!(plan(&[("a.o", &enough)], options.clone()), Ok(256));
+    let text = "a.o: amdgcn-amd-amdhsa gfx256: expected at most 256 targets in a link";
+    assert_eq!(plan(&[("a.o", &many)], options.clone()), Err((ErrorKind::Targets, text.into())));
+    let library = archive(&[("m.o", &hip(&["gfx256"]))]);
+    let options = options.with_should_extract(["gfx256"]);
+    let text = "l.a(m.o): amdgcn-amd-amdhsa gfx256: expected at most 256 targets in a link";
+    let found = plan(&[("a.o", &enough), ("l.a", &library)], options);
+    assert_eq!(found, Err((ErrorKind::Targets, text.into())));
+}
