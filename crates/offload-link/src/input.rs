@@ -349,7 +349,7 @@ impl DeviceCode<'_> {
     }
 
     /// Returns what all copies of a member have in common: those of an archive that is named twice, or of a copy of it. `None`
-    /// for code that is no member's.
+    /// for code outside of archives.
     pub(crate) fn copy_key(&self) -> Option<CopyKey<'_>> {
         let member = self.member.as_deref()?;
         Some((member, &self.target, self.offload_kind, self.size(), self.hash?))

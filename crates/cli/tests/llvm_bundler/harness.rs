@@ -349,7 +349,7 @@ pub fn refuses(case: &Case, outcome: &Outcome, words: &str) -> bool {
             .any(|line| line.starts_with("TOOL: error: ") && line.contains(words))
 }
 
-/// What ours has of an ELF file after all that theirs has.
+/// The bytes that our ELF file has after all of theirs.
 fn tail<'o>(name: &str, their: &Outcome, our: &'o Outcome) -> Option<&'o [u8]> {
     let (their, our) = (their.bytes(name), our.bytes(name));
     our.strip_prefix(their).filter(|tail| their.starts_with(b"\x7fELF") && !tail.is_empty())
