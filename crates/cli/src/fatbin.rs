@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return Ok(Outcome::Clean);
     }
     let mut outputs = Outputs::default();
-    outputs.write_with(&args.output, |file| file.write_all(&made.bytes))?;
+    outputs.write_or_print(&args.output, made.permissions, |file| file.write_all(&made.bytes))?;
     outputs.commit()?;
     let mut out = style::stdout();
     for (name, stored, size) in &made.entries {

@@ -136,7 +136,7 @@ impl<'o> Keeper<'o> {
         let (from, offset, size) = match kept {
             Some(Kept::Written(_)) => return Ok(()),
             Some(Kept::Host(host)) => {
-                return self.outputs.write_new_or_print(output, how, |out| {
+                return self.outputs.write_or_print(output, how, |out| {
                     host.write(&mut &*input, out).map_err(|error| match error.kind() {
                         // The file became shorter meanwhile.
                         ErrorKind::InputChanged => io::ErrorKind::UnexpectedEof.into(),
@@ -148,7 +148,7 @@ impl<'o> Keeper<'o> {
             Some(Kept::Copy(offset, size)) => (copies.as_ref(), offset, size),
             None => (None, 0, 0),
         };
-        self.outputs.write_new_or_print(output, how, |out| match from {
+        self.outputs.write_or_print(output, how, |out| match from {
             Some(from) => output::copy_part(from, offset..offset + size, out).map(drop),
             None => out.flush(),
         })

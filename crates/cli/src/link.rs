@@ -18,6 +18,7 @@ use crate::opened::{MaxInput, Opened};
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::payload::Payload;
+use crate::permissions::NewPermissions;
 use crate::style::{HEADING, Out, TARGET, show};
 use crate::{Outcome, bundler, input, json, linker_wrapper, report, style, wrapper};
 
@@ -169,7 +170,9 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
         io::Error::other("no image has a programming model: expected openmp, hip or cuda")
     })?;
     let mut outputs = Outputs::default();
-    outputs.write_or_print(output, |file| linker_wrapper::write(&object, &clang.images, file))?;
+    let how = NewPermissions::of_all(sources.iter().map(Payload::permissions));
+    let images = &clang.images;
+    outputs.write_or_print(output, how, |file| linker_wrapper::write(&object, images, file))?;
     outputs.commit()
 }
 

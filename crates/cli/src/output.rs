@@ -337,15 +337,6 @@ impl Outputs {
         directory.create_unnamed(mode)
     }
 
-    /// Writes as [`write`](Self::write) does, for a path that the user typed, and with the usual permissions.
-    pub(crate) fn write_with<T>(
-        &mut self,
-        path: &Path,
-        fill: impl FnOnce(&mut File) -> io::Result<T>,
-    ) -> io::Result<T> {
-        self.write(&Name::Typed(path.to_owned()), NewPermissions::PLAIN.into(), fill)
-    }
-
     /// Writes files that are each this part of `input`, several at the same time. All of them must [appear
     /// late](Self::appears_late).
     ///
@@ -386,23 +377,14 @@ impl Outputs {
         Ok(())
     }
 
-    /// Writes as [`write_with`](Self::write_with) does, or at once to standard output if the path is `-`.
+    /// Writes as [`write`](Self::write) does to a path that the user typed, or at once to standard output if it is `-`.
     pub(crate) fn write_or_print<T>(
         &mut self,
         path: &Path,
+        how: impl Into<How>,
         fill: impl FnOnce(&mut File) -> io::Result<T>,
     ) -> io::Result<T> {
-        self.write_new_or_print(path, NewPermissions::PLAIN.into(), fill)
-    }
-
-    /// Writes as [`write`](Self::write) does to a path that the user typed, or at once to standard output if it is `-`.
-    pub(crate) fn write_new_or_print<T>(
-        &mut self,
-        path: &Path,
-        how: How,
-        fill: impl FnOnce(&mut File) -> io::Result<T>,
-    ) -> io::Result<T> {
-        self.write_named_or_print(&Name::Typed(path.to_owned()), how, fill)
+        self.write_named_or_print(&Name::Typed(path.to_owned()), how.into(), fill)
     }
 
     /// Writes as [`write`](Self::write) does, or at once to standard output if a user typed `-`.

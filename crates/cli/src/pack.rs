@@ -126,7 +126,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return Ok(Outcome::Clean);
     }
     let mut outputs = Outputs::default();
-    outputs.write_with(&args.output, |file| package.write_to(file))?;
+    let how = package.permissions();
+    outputs.write_or_print(&args.output, how, |file| package.write_to(file))?;
     outputs.commit()?;
     let mut out = style::stdout();
     for (file, size) in package.images() {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use byte_parts::copy_range;
 
 use crate::opened::{MaxInput, Opened};
+use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
 use crate::report::reason;
 use crate::scratch;
@@ -18,6 +19,7 @@ use crate::stamp::Stamp;
 pub(crate) struct Payload {
     path: PathBuf,
     stamp: Stamp,
+    permissions: NewPermissions,
     /// Standard input, or the copy of a pipe: no path leads there again.
     held: Option<File>,
     /// The contents of a small file: opening it again takes longer than looking whether it is the same.
@@ -33,7 +35,7 @@ impl Payload {
     pub(crate) fn open(path: &Path, max: MaxInput, head: u64) -> io::Result<(Self, Vec<u8>)> {
         let open = || {
             let opened = Opened::new(path, max)?;
-            let has_path = opened.has_path();
+            let (has_path, permissions) = (opened.has_path(), opened.permissions());
             let mut file = opened.file;
             let stamp = Stamp::of(&file)?;
             let is_small = has_path && stamp.size() <= SMALL;
@@ -44,7 +46,7 @@ impl Payload {
             let small = (is_small && first.len() as u64 == stamp.size()).then(|| first.clone());
             first.truncate(usize::try_from(head).unwrap_or(usize::MAX));
             let held = (!has_path).then_some(file);
-            Ok((Payload { path: path.to_owned(), stamp, held, small }, first))
+            Ok((Payload { path: path.to_owned(), stamp, permissions, held, small }, first))
         };
         open().map_err(|error| at(path, &error))
     }
@@ -52,8 +54,9 @@ impl Payload {
     /// Returns an opened file, and closes it if its path leads there again.
     pub(crate) fn of_opened(path: &Path, opened: Opened) -> io::Result<Self> {
         let stamp = Stamp::of(&opened.file).map_err(|error| at(path, &error))?;
+        let permissions = opened.permissions();
         let held = (!opened.has_path()).then_some(opened.file);
-        Ok(Payload { path: path.to_owned(), stamp, held, small: None })
+        Ok(Payload { path: path.to_owned(), stamp, permissions, held, small: None })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -65,18 +68,27 @@ impl Payload {
         self.stamp.size()
     }
 
-    /// Returns the input with other contents, in a temporary file.
-    pub(crate) fn with_contents(&self, contents: &[u8]) -> io::Result<Self> {
-        Self::of_bytes(&self.path, contents)
+    /// Returns the permissions of the file.
+    pub(crate) fn permissions(&self) -> NewPermissions {
+        self.permissions
     }
 
-    /// Returns an input with these contents, which errors call by this name.
-    pub(crate) fn of_bytes(path: &Path, contents: &[u8]) -> io::Result<Self> {
+    /// Returns the input with other contents, in a temporary file.
+    pub(crate) fn with_contents(&self, contents: &[u8]) -> io::Result<Self> {
+        Self::of_bytes(&self.path, contents, self.permissions)
+    }
+
+    /// Returns an input with these contents, which errors call by this name, as private as these permissions say.
+    pub(crate) fn of_bytes(
+        path: &Path,
+        contents: &[u8],
+        permissions: NewPermissions,
+    ) -> io::Result<Self> {
         const CHANGED: &str = "the changed contents of an input";
         let mut file = scratch::file(CHANGED)?;
         file.write_all(contents).map_err(|error| scratch::copying(CHANGED, error))?;
         let stamp = Stamp::of(&file)?;
-        Ok(Payload { path: path.to_owned(), stamp, held: Some(file), small: None })
+        Ok(Payload { path: path.to_owned(), stamp, permissions, held: Some(file), small: None })
     }
 
     /// Copies a part of the file; from a file to a file, the kernel does it.

@@ -13,7 +13,7 @@ pub(crate) struct NewPermissions {
 }
 
 impl NewPermissions {
-    /// The usual permissions of a new file.
+    /// The usual permissions of a new file: of one that no other file is part of.
     pub(crate) const PLAIN: NewPermissions = NewPermissions { mode: 0o666, group: None };
 
     /// Returns those of an input, without set-user-ID, set-group-ID and sticky bit.
@@ -35,24 +35,26 @@ impl NewPermissions {
         NewPermissions { mode: self.mode & 0o066 | 0o600, group: self.group }
     }
 
-    /// Returns those of a part of both, this input and another file.
-    #[cfg(unix)]
-    pub(crate) fn and_of(self, other: &File) -> io::Result<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let other = other.metadata()?;
-        let group = self.group.unwrap_or(other.gid());
-        let mode = match other.gid() == group {
-            true => other.mode(),
-            // Permissions of all others.
-            false => other.mode() & (0o707 | (other.mode() & 0o007) << 3),
-        };
-        Ok(NewPermissions { mode: self.mode & (mode | 0o600), group: Some(group) })
+    /// Returns the permissions for what is made of parts of these inputs: only users who may read all of them may read it.
+    pub(crate) fn of_all(inputs: impl IntoIterator<Item = NewPermissions>) -> Self {
+        inputs.into_iter().fold(NewPermissions::PLAIN, |all, input| all.and(input.of_part()))
     }
 
-    /// Returns the usual permissions, the only ones on these systems.
-    #[cfg(not(unix))]
-    pub(crate) fn and_of(self, _other: &File) -> io::Result<Self> {
-        Ok(self)
+    /// Returns these permissions without those that another input does not give.
+    pub(crate) fn and(self, other: NewPermissions) -> Self {
+        let mode = match (self.group, other.group) {
+            // The group of the one is nobody special for the other.
+            (Some(group), Some(of_other)) if group != of_other => {
+                other.mode & (0o707 | (other.mode & 0o007) << 3)
+            }
+            _ => other.mode,
+        };
+        NewPermissions { mode: self.mode & (mode | 0o600), group: self.group.or(other.group) }
+    }
+
+    /// Returns these permissions without those that another file does not give.
+    pub(crate) fn and_of(self, other: &File) -> io::Result<Self> {
+        Ok(self.and(NewPermissions::of_input(&other.metadata()?)))
     }
 
     /// Returns the mode to make the file with.

@@ -17,7 +17,7 @@ use super::members;
 use crate::failure::Failure;
 use crate::input;
 use crate::opened::{MaxInput, Opened};
-use crate::output::{self, Outputs};
+use crate::output::{self, How, Outputs};
 use crate::parallel::{self, Threads};
 use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
@@ -138,10 +138,10 @@ impl<'j> Archive<'j> {
 
     fn write(&self, plan: &Unbundling, outputs: &mut Outputs) -> Result<(), Failure> {
         let Archive { job, file, .. } = self;
-        let (how, mut files) = (self.new_permissions.get().into(), Vec::new());
+        let (how, mut files) = (How::from(self.new_permissions.get()), Vec::new());
         for (_, path) in &job.targets {
             // All of them are written at once.
-            files.push(outputs.write_new_or_print(path, how, |file| file.try_clone())?);
+            files.push(outputs.write_or_print(path, how, |file| file.try_clone())?);
         }
         let done = match plan.copies() {
             Some(copies) => copy(file, &copies, files),

@@ -17,6 +17,7 @@ use super::verbose::{self, Measured};
 use crate::failure::Failure;
 use crate::output::Outputs;
 use crate::payload::{Payload, Payloads};
+use crate::permissions::NewPermissions;
 
 /// First bytes of an input that tell an object.
 const HEAD: u64 = 64;
@@ -104,7 +105,12 @@ fn as_text(
                 .map(|entry| Place { offset: Some(entry.offset()), size: entry.size() }),
         );
     }
-    write(job, &bytes, outputs, notes)
+    write(job, entries, &bytes, outputs, notes)
+}
+
+/// Returns the permissions for a bundle of these entries.
+fn permissions(entries: &[Entry<'_>]) -> NewPermissions {
+    NewPermissions::of_all(entries.iter().map(|entry| entry.payload.permissions()))
 }
 
 fn as_binary(
@@ -130,10 +136,11 @@ fn as_binary(
             return Err(error.to_string().into());
         }
         write_binary(&layout, entries, &mut bytes)?;
-        return write(job, &bytes, outputs, notes);
+        return write(job, entries, &bytes, outputs, notes);
     }
     if !job.dry_run {
-        outputs.write_or_print(&job.output, |file| write_binary(&layout, entries, file))?;
+        let how = permissions(entries);
+        outputs.write_or_print(&job.output, how, |file| write_binary(&layout, entries, file))?;
     }
     Ok(())
 }
@@ -148,9 +155,10 @@ fn write_binary<W: Write>(
     layout.parts.write_to(&mut Payloads(payloads), out)
 }
 
-/// Writes a bundle that is in memory, compressed if the job demands it.
+/// Writes a bundle of these entries that is in memory, compressed if the job demands it.
 fn write(
     job: &BundleJob,
+    entries: &[Entry<'_>],
     bundle: &[u8],
     outputs: &mut Outputs,
     notes: &mut Notes,
@@ -170,7 +178,7 @@ fn write(
         bytes = &compressed;
     }
     if !job.dry_run {
-        outputs.write_or_print(&job.output, |file| file.write_all(bytes))?;
+        outputs.write_or_print(&job.output, permissions(entries), |file| file.write_all(bytes))?;
     }
     Ok(())
 }
@@ -217,6 +225,7 @@ fn as_sections(
         notes.commands.push(commands::adding(sections, &host_path, &job.output));
         return Ok(());
     }
+    let how = permissions(entries);
     // Inputs go from file to file.
     let mut fill = |index: usize, out: &mut File| match entries.get_mut(index) {
         Some(entry) if index != host => {
@@ -229,6 +238,6 @@ fn as_sections(
             Ok(HOST_PLACEHOLDER.len() as u64)
         }
     };
-    outputs.write_or_print(&job.output, |file| bundle.write_with(file, &mut fill))?;
+    outputs.write_or_print(&job.output, how, |file| bundle.write_with(file, &mut fill))?;
     Ok(())
 }

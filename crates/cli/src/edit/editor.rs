@@ -236,7 +236,7 @@ impl<'a> Editor<'a> {
         if self.options.output.build_tag.is_some() {
             return Err(no_wheel());
         }
-        let new = opened.permissions();
+        let new = self.images.narrow(opened.permissions());
         let (metadata, stamp) = (opened.metadata().clone(), opened.stamp());
         let (target, replaces) = self.output(named)?;
 

@@ -6,8 +6,9 @@ use fat_edit::NewImage;
 
 use crate::arguments::split;
 use crate::input;
-use crate::opened::MaxInput;
+use crate::opened::{MaxInput, Opened};
 use crate::payload::at;
+use crate::permissions::NewPermissions;
 use crate::report::reason;
 
 /// The images that arguments `ID=IMAGE` name. The position of an argument is the number of its image.
@@ -16,6 +17,7 @@ pub(crate) struct NewImages {
     ids: Vec<String>,
     names: Vec<String>,
     pub(super) files: Vec<NewImage>,
+    permissions: Vec<NewPermissions>,
 }
 
 impl NewImages {
@@ -24,10 +26,11 @@ impl NewImages {
         let mut images = NewImages::default();
         for argument in arguments {
             let (id, path) = split(argument)?;
-            let file = input::open_sized(&path, max).map_err(|error| reason(&at(&path, &error)))?;
+            let opened = Opened::new(&path, max).map_err(|error| reason(&at(&path, &error)))?;
             images.ids.push(String::from_utf8_lossy(&id).into_owned());
             images.names.push(input::display(&path));
-            images.files.push(NewImage::new(file));
+            images.permissions.push(opened.permissions());
+            images.files.push(NewImage::new(opened.file));
         }
         Ok(images)
     }
@@ -35,6 +38,11 @@ impl NewImages {
     /// Returns the text before the `=` of each argument.
     pub(crate) fn ids(&self) -> &[String] {
         &self.ids
+    }
+
+    /// Returns the permissions of a file that gets some of the images.
+    pub(super) fn narrow(&self, new: NewPermissions) -> NewPermissions {
+        self.permissions.iter().fold(new, |new, image| new.and(*image))
     }
 
     /// Returns the file that an image comes from.

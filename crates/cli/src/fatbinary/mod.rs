@@ -12,6 +12,7 @@ use nv_fatbin::{
 use crate::input;
 use crate::opened::MaxInput;
 use crate::payload::{Payload, at};
+use crate::permissions::NewPermissions;
 
 /// Bytes of a file that are looked at to see whether it is PTX.
 const HEAD: u64 = 4096;
@@ -119,11 +120,7 @@ impl Options {
 }
 
 /// Makes the fatbinary to wrap of these files, for a host with this triple; `None` if they are one that is not to be packed.
-pub(crate) fn to_wrap(
-    images: &[PathBuf],
-    triple: &str,
-    max: MaxInput,
-) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn to_wrap(images: &[PathBuf], triple: &str, max: MaxInput) -> io::Result<Option<Made>> {
     let images = images.iter().map(|image| Image::parse(&input::bytes(image.clone().into())));
     let images = images.collect::<io::Result<Vec<_>>>()?;
     if let [Image { named: None, path }] = &images[..] {
@@ -137,13 +134,14 @@ pub(crate) fn to_wrap(
     if images.is_empty() {
         return Ok(None);
     }
-    Ok(Some(make(&images, &Options::new(host_of(triple)), max)?.bytes))
+    make(&images, &Options::new(host_of(triple)), max).map(Some)
 }
 
 /// A fatbinary in memory.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) bytes: Vec<u8>,
+    pub(crate) permissions: NewPermissions,
     /// The entries: `sm_90a`, of several images `sm_80 sm_90`; their size in the file, and that of their code.
     pub(crate) entries: Vec<(String, u64, u64)>,
 }
@@ -152,9 +150,10 @@ pub(crate) struct Made {
 pub(crate) fn make(images: &[Image], options: &Options, max: MaxInput) -> io::Result<Made> {
     let files = images.iter().map(|image| read(&image.path, max));
     let files = files.collect::<io::Result<Vec<_>>>()?;
+    let permissions = NewPermissions::of_all(files.iter().map(|(_, permissions)| *permissions));
     let mut new = Vec::new();
     let mut fatbin = NewFatbin::new();
-    for (image, file) in images.iter().zip(&files) {
+    for (image, (file, _)) in images.iter().zip(&files) {
         let failed = |error| at(&image.path, &error);
         match entry(image, file, options).map_err(failed)? {
             Some(entry) => new.push(entry),
@@ -170,11 +169,12 @@ pub(crate) fn make(images: &[Image], options: &Options, max: MaxInput) -> io::Re
     }
     let bytes = fatbin.to_vec().map_err(io::Error::other)?;
     let entries = entries(&bytes).map_err(io::Error::other)?;
-    Ok(Made { bytes, entries })
+    Ok(Made { bytes, permissions, entries })
 }
 
-fn read(path: &Path, max: MaxInput) -> io::Result<Vec<u8>> {
-    Payload::open(path, max, 0)?.0.read()
+fn read(path: &Path, max: MaxInput) -> io::Result<(Vec<u8>, NewPermissions)> {
+    let (file, _) = Payload::open(path, max, 0)?;
+    Ok((file.read()?, file.permissions()))
 }
 
 /// Keeps all entries of a fatbinary.

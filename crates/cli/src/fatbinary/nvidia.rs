@@ -8,7 +8,7 @@ use nv_fatbin::{Architecture, CompressionMode, Flags, Kind};
 use super::{Image, Options, host, make, named};
 use crate::llvm_cl::{Kind as Value, Matches, Opt, Tool, Visibility};
 use crate::opened::MaxInput;
-use crate::output::Outputs;
+use crate::output::{Name, Outputs};
 use crate::{drop_in, input, report};
 
 const NAME: &str = "fatbinary";
@@ -179,7 +179,8 @@ fn create(matches: &Matches) -> io::Result<()> {
     let images = images.collect::<io::Result<Vec<_>>>()?;
     let made = make(&images, &options, MaxInput::default())?;
     let mut outputs = Outputs::default();
-    outputs.write_with(&input::path(output), |file| file.write_all(&made.bytes))?;
+    let output = Name::Typed(input::path(output));
+    outputs.write(&output, made.permissions.into(), |file| file.write_all(&made.bytes))?;
     outputs.commit()
 }
 

@@ -14,8 +14,10 @@ use offload_link::{ClangOptions, DeviceCode, DeviceLinker, Group, LinkFiles};
 use super::files::Files;
 use super::programs::{Call, Programs, file_name};
 use super::sources::AT_ONCE;
+use crate::naming::file_part;
 use crate::parallel;
 use crate::payload::{OpenPayload, Payload, at};
+use crate::permissions::NewPermissions;
 
 /// The linker of device code that runs `clang`.
 #[derive(Debug)]
@@ -74,8 +76,11 @@ impl Clang<'_> {
         source: Option<&mut OpenPayload<'_>>,
     ) -> io::Result<OsString> {
         let target = code.target();
-        let name = format!("{}-{}-{}", code.stem(), target.triple(), target.arch());
-        self.files.write(OsStr::new(&name), ".o", |out| match (source, code.range()) {
+        let [stem, triple, arch] = [code.stem(), target.triple(), target.arch()].map(file_part);
+        let name = format!("{stem}-{triple}-{arch}");
+        let new = self.sources.get(code.input()).map(Payload::permissions);
+        let new = NewPermissions::of_all(new);
+        self.files.write(OsStr::new(&name), ".o", new, |out| match (source, code.range()) {
             (Some(source), Some(range)) => source.copy_to(range, out),
             _ => out.write_all(code.bytes().unwrap_or_default()),
         })
@@ -89,7 +94,8 @@ impl Clang<'_> {
     ) -> io::Result<(Call, PathBuf)> {
         let target = group.target();
         let mut start = file_name(&self.output);
-        start.push(format!(".{}.{}", target.architecture(), target.processor()));
+        let [architecture, processor] = [target.architecture(), target.processor()].map(file_part);
+        start.push(format!(".{architecture}.{processor}"));
         let inputs = group.inputs().iter().filter_map(|input| written.get(&input.code().index()));
         let inputs: Vec<_> = inputs.cloned().collect();
         let image = self.files.name(&start, ".img")?;

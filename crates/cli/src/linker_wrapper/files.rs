@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::directory::Directory;
+use crate::output::Outputs;
 use crate::parallel;
+use crate::permissions::NewPermissions;
 use crate::report::reason;
 use crate::scratch;
 use crate::temporary::{Temporary, with_digits};
@@ -104,19 +106,21 @@ impl Files {
         }
     }
 
-    /// Makes a file whose name starts and ends like this, and has `fill` write it.
+    /// Makes a file whose name starts and ends like this, and has `fill` write it. Of a file that stays, these are the
+    /// permissions.
     pub(crate) fn write(
         &self,
         start: &OsStr,
         end: &str,
+        new: NewPermissions,
         fill: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> io::Result<OsString> {
         let (path, file) = self.make(start, end)?;
-        let file = match file {
-            None if !self.is_dry => File::create(&path).map(Some),
-            made => Ok(made),
+        let written = match file {
+            Some(mut file) => fill(&mut file),
+            None if self.is_dry => Ok(()),
+            None => return save(&path, new, fill).map(|()| path.into_os_string()),
         };
-        let written = file.and_then(|file| file.map_or(Ok(()), |mut file| fill(&mut file)));
         written.map_err(|error| at(&path, &error))?;
         Ok(path.into_os_string())
     }
@@ -164,6 +168,18 @@ impl Files {
             }
         }
     }
+}
+
+/// Writes a file in the working directory. A link of this name is replaced, not followed.
+pub(super) fn save(
+    name: &Path,
+    new: NewPermissions,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut outputs = Outputs::default();
+    let output = outputs.make_directory(Path::new(""))?.file(name);
+    outputs.write(&output, new.into(), fill)?;
+    outputs.commit()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

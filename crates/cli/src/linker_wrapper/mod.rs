@@ -14,7 +14,7 @@ pub(crate) mod sources;
 mod trace;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,7 @@ use crate::llvm_cl::response;
 use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::payload::{Payload, Payloads};
+use crate::permissions::NewPermissions;
 use crate::{bundler, input, packager, report, wrapper};
 
 const NAME: &str = "clang-linker-wrapper";
@@ -92,6 +93,8 @@ struct Run<'l> {
 struct Linked {
     images: Images,
     files: Vec<PathBuf>,
+    /// Permissions for what is made of them.
+    new: NewPermissions,
 }
 
 impl Linked {
@@ -193,7 +196,8 @@ impl Run<'_> {
         if line.has("embed-bitcode") {
             images = images.with_kind(ImageKind::BITCODE);
         }
-        Ok(Linked { images, files: paths })
+        let new = NewPermissions::of_all(sources.iter().map(Payload::permissions));
+        Ok(Linked { images, files: paths, new })
     }
 
     /// Takes the images of `--override-image` instead.
@@ -202,7 +206,11 @@ impl Run<'_> {
         let files = values.map(|value| override_image::read(value, &self.host_triple));
         let (images, files): (Vec<_>, Vec<_>) =
             files.collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
-        Ok(Linked { images: images.into_iter().collect(), files })
+        let mut new = NewPermissions::PLAIN;
+        for file in &files {
+            new = new.and(NewPermissions::of_input(&fs::metadata(file)?).of_part());
+        }
+        Ok(Linked { images: images.into_iter().collect(), files, new })
     }
 
     /// Returns what the runtime of a kind registers, and where the runtime wants one file of all, that file.
@@ -223,7 +231,7 @@ impl Run<'_> {
             && self.line.has("save-temps")
             && !self.programs.is_dry
         {
-            write(container, &linked.files, &mut File::create(path)?)?;
+            files::save(&path, linked.new, |file| write(container, &linked.files, file))?;
         }
         Ok(containers)
     }
@@ -304,7 +312,7 @@ impl Run<'_> {
         }
         let Some(container) = written else { return Ok(()) };
         let mut outputs = Outputs::default();
-        outputs.write_or_print(Path::new(&self.output), |file| {
+        outputs.write_or_print(Path::new(&self.output), linked.new, |file| {
             write(&container, &linked.files, file)
         })?;
         outputs.commit()
@@ -358,11 +366,12 @@ impl Run<'_> {
         start.push(format!(".{kind}.image.wrapper"));
         if self.line.has("save-temps") {
             let bitcode = registration.bitcode()?;
-            self.files.write(&start, ".bc", |file| write(&bitcode, &linked.files, file))?;
+            let fill = |file: &mut File| write(&bitcode, &linked.files, file);
+            self.files.write(&start, ".bc", linked.new, fill)?;
         }
         let object = self.trace.step("Compile module", || registration.object())?;
         let end = if cfg!(windows) { ".obj" } else { ".o" };
-        self.files.write(&start, end, |file| write(&object, &linked.files, file))
+        self.files.write(&start, end, linked.new, |file| write(&object, &linked.files, file))
     }
 }
 

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use super::files::Files;
 use crate::input;
+use crate::permissions::NewPermissions;
 use crate::report::{self, reason};
 use crate::style::text;
 
@@ -68,7 +69,8 @@ impl Call {
             words.extend(b"\"\n");
         }
         let name = file_name(self.program.as_os_str());
-        let path = files.write(&name, ".rsp", |file| file.write_all(&words))?;
+        let path =
+            files.write(&name, ".rsp", NewPermissions::PLAIN, |file| file.write_all(&words))?;
         let mut argument = OsString::from("@");
         argument.push(path);
         Ok(argument)

@@ -29,7 +29,9 @@ fn names_are_plain_files_on_every_system() {
 }
 
 fn write(outputs: &mut Outputs, path: &Path, text: &str) {
-    outputs.write_with(path, |file| file.write_all(text.as_bytes())).unwrap();
+    outputs
+        .write_or_print(path, NewPermissions::PLAIN, |file| file.write_all(text.as_bytes()))
+        .unwrap();
 }
 
 #[test]
@@ -95,7 +97,11 @@ fn dangling_links_stay_links() {
     assert_eq!(fs::read(&paths[2]).unwrap(), b"new");
     assert!(fs::symlink_metadata(&paths[0]).unwrap().is_symlink());
     symlink("loop", place.path().join("loop")).unwrap();
-    assert!(Outputs::default().write_with(&place.path().join("loop"), |_| Ok(())).is_err());
+    assert!(
+        Outputs::default()
+            .write_or_print(&place.path().join("loop"), NewPermissions::PLAIN, |_| Ok(()))
+            .is_err()
+    );
     assert!(fs::symlink_metadata(place.path().join("loop")).unwrap().is_symlink());
 }
 

@@ -13,6 +13,7 @@ use super::options::ImageSpec;
 use crate::input;
 use crate::opened::MaxInput;
 use crate::payload::{Payload, Payloads, at};
+use crate::permissions::NewPermissions;
 
 /// An offload binary whose inputs were all found, and that only needs to be written.
 #[derive(Debug)]
@@ -104,6 +105,11 @@ impl Package {
     /// Returns the size of the offload binary in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.compressed.as_ref().map_or(self.layout.size(), |bytes| bytes.len() as u64)
+    }
+
+    /// Returns the permissions for the offload binary.
+    pub(crate) fn permissions(&self) -> NewPermissions {
+        NewPermissions::of_all(self.inputs.iter().map(Payload::permissions))
     }
 
     /// Returns the inputs with the sizes of their images.

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use crate::llvm_cl;
 use crate::opened::MaxInput;
-use crate::output::Outputs;
+use crate::output::{Name, Outputs};
 use crate::{drop_in, input, report, standard};
 pub(crate) use bundle::Package;
 pub(crate) use candidates::llvm_words;
@@ -100,6 +100,7 @@ fn bundle(options: &Options) -> io::Result<()> {
         return package.write_to(&mut standard::output()?);
     }
     let mut outputs = Outputs::default();
-    outputs.write_with(&input::path(&options.output), |file| package.write_to(file))?;
+    let (output, how) = (Name::Typed(input::path(&options.output)), package.permissions().into());
+    outputs.write(&output, how, |file| package.write_to(file))?;
     outputs.commit()
 }

@@ -6,6 +6,8 @@ use fat_object::OffloadBinaryEntry;
 use offload_binary::ImageKind;
 use offload_binary::llvm::Release;
 
+use crate::naming;
+
 /// Returns the name for an image, as the release of LLVM gives it: `STEM-TRIPLE-ARCH.INDEX.EXTENSION`.
 ///
 /// Triple and arch come from the file that is taken apart. Characters that could leave the directory, hide the name
@@ -46,20 +48,7 @@ fn stem(input: &[u8]) -> String {
 
 /// Returns a string from the file, as a part of a file name.
 fn part(value: Option<&[u8]>) -> String {
-    /// Names may have 255 bytes on most systems.
-    const LONGEST: usize = 80;
-    let text = String::from_utf8_lossy(value.unwrap_or_default());
-    let mut part = String::new();
-    for c in text.chars() {
-        let unsafe_here = cfg!(windows) && "<>:\"|?*".contains(c);
-        let safe = !c.is_control() && !"/\\\u{fffd}".contains(c) && !unsafe_here;
-        let c = if safe { c } else { '_' };
-        if part.len() + c.len_utf8() > LONGEST {
-            break;
-        }
-        part.push(c);
-    }
-    part
+    naming::file_part(&String::from_utf8_lossy(value.unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ type Codes = BTreeMap<(u64, String), Place>;
 
 fn join(args: &Args) -> Result<(), Failure> {
     let opened = Opened::new(&args.host, args.max_input)?;
-    let (new, file) = (opened.permissions(), opened.file);
+    let (mut new, file) = (opened.permissions(), opened.file);
     let stamp = Stamp::of(&file)?;
     let host = Host::read(Positioned::new(&file), &args.host)?
         .ok_or_else(|| "its device code is not in kernel packs".to_owned())?;
@@ -111,6 +111,11 @@ fn join(args: &Args) -> Result<(), Failure> {
         packs.push(OpenPack::open(path)?);
     }
     let codes = codes(&host, &packs);
+    for (pack, _) in codes.values() {
+        if let Some(pack) = packs.get(*pack) {
+            new = new.and_of(&pack.file)?;
+        }
+    }
     if codes.is_empty() {
         let name = host.marker.kernel_name();
         return Err(format!("no kernel pack has code of {name}").into());
@@ -334,7 +339,7 @@ fn write(
     }
     let mut outputs = Outputs::default();
     let how = How { new, replaces: None };
-    if !outputs.write_new_or_print(&args.output, how, |out| make(out))? {
+    if !outputs.write_or_print(&args.output, how, |out| make(out))? {
         return Ok(false);
     }
     outputs.commit()?;

@@ -351,6 +351,7 @@ fn write(
 ) -> Result<Done, Failure> {
     let mut outputs = Outputs::default();
     let mut done = Done { libraries: Vec::new(), packs: Vec::new() };
+    let of_all = NewPermissions::of_all(libraries.iter().map(|one| one.opened.permissions()));
     for library in libraries {
         let path = Path::new(&library.name);
         let below = path.parent().unwrap_or(Path::new(""));
@@ -368,7 +369,7 @@ fn write(
         let name = format!("{}_{target}.kpack", args.group);
         let parts = pack.new.layout(pack.frames.sizes()).map_err(|error| error.to_string())?;
         let file = directory.file(&name);
-        outputs.write(&file, NewPermissions::PLAIN.into(), |out| {
+        outputs.write(&file, of_all.into(), |out| {
             parts.write_to(&mut pack.frames, out)?;
             Ok(())
         })?;

@@ -265,7 +265,7 @@ impl List {
         let new = NewPermissions::of_input(&metadata);
         let how = How { new, replaces: Some(self.stamp) };
         let mut outputs = Outputs::default();
-        let lost = outputs.write_new_or_print(&self.path, how, |out| {
+        let lost = outputs.write_or_print(&self.path, how, |out| {
             out.write_all(&text)?;
             hand_over(&self.file, &metadata, out)
         })?;

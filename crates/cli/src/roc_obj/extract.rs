@@ -138,7 +138,7 @@ fn extract(uri: &Uri, output: &Path) -> io::Result<String> {
     let write = |file: &mut File| output::copy_part(&opened.file, offset..end, file);
     let mut outputs = Outputs::default();
     if output.as_os_str() == "-" {
-        outputs.write_or_print(output, write)?;
+        outputs.write_or_print(output, opened.permissions().of_part(), write)?;
         return Ok(what);
     }
     name.push(format!("-offset{offset}-size{size}.co"));

@@ -9,10 +9,12 @@ use std::process::ExitCode;
 
 use wrapper_ir::{Abi, Error, ErrorKind, Image, Module, OffloadKind, Target, Wrapper};
 
+use crate::fatbinary::Made;
 use crate::llvm_cl::{Matches, Tool};
 use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::payload::{self, Payload, Payloads};
+use crate::permissions::NewPermissions;
 use crate::report::reason_first;
 use crate::{drop_in, input, report};
 
@@ -38,7 +40,7 @@ pub(crate) struct Request {
     pub(crate) as_llvm: bool,
     pub(crate) images: Vec<PathBuf>,
     /// Contents that take the place of all images.
-    pub(crate) made: Option<Vec<u8>>,
+    pub(crate) made: Option<Made>,
     /// Either none or one for each image.
     pub(crate) target_ids: Vec<String>,
     /// For images that are not files.
@@ -76,8 +78,8 @@ impl Request {
         let (mut inputs, mut heads) = (Vec::new(), Vec::new());
         if let Some(made) = &self.made {
             let name = self.images.first().map_or(Path::new(""), PathBuf::as_path);
-            inputs.push(Payload::of_bytes(name, made)?);
-            heads.push(made.get(..16).unwrap_or(made).to_vec());
+            inputs.push(Payload::of_bytes(name, &made.bytes, made.permissions)?);
+            heads.push(made.bytes.get(..16).unwrap_or(&made.bytes).to_vec());
         }
         let images = if self.made.is_none() { &self.images[..] } else { &[] };
         for path in images {
@@ -142,7 +144,8 @@ impl Wrapped {
         let layout = layout.transpose().map_err(|error| explain(error, &self.inputs))?;
         let mut outputs = Outputs::default();
         let inputs = &mut self.inputs;
-        outputs.write_or_print(path, |file| match &layout {
+        let how = NewPermissions::of_all(inputs.iter().map(Payload::permissions));
+        outputs.write_or_print(path, how, |file| match &layout {
             // From file to file the kernel copies.
             Some(layout) => {
                 layout.parts.write_to(&mut Payloads(inputs.iter_mut().collect()), file)?;

@@ -9,6 +9,7 @@ mod opens;
 mod others;
 mod outputs;
 mod printing;
+mod privacy;
 mod swaps;
 mod table;
 
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use crate::common::stderr;
+use table::{Inputs, words};
 
 /// All files of a directory, with links as they are.
 fn snapshot(directory: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
@@ -33,6 +35,16 @@ fn snapshot(directory: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         }
     }
     files
+}
+
+/// The files that a tool made.
+fn made(inputs: &Inputs, tool: &str, args: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let before = snapshot(inputs.root());
+    let output = inputs.run(&words(tool, args, ["", ""]));
+    assert!(output.status.success(), "{tool} {args}: {}", stderr(&output));
+    let after = snapshot(inputs.root());
+    let made = after.into_iter().filter(|(path, _)| !before.contains_key(path));
+    made.map(|(path, bytes)| (path, bytes.unwrap())).collect()
 }
 
 /// Nothing appeared, went or changed.

@@ -1,21 +1,16 @@
 //! Files of others: links, programs and directories that somebody puts where a tool writes.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use rustix::process::Signal;
 
-use super::table::{Inputs, large_bundle, some_writers, thin_archive, words};
-use super::{is_unchanged, refuses, snapshot};
+use super::table::{Inputs, large_bundle, some_writers, words};
+use super::{is_unchanged, made, refuses, snapshot};
 use crate::common::machine::{give, is_root, not_tested, send};
 use crate::common::{new_command, stderr};
-
-const OFFLOAD: &str = "offload";
-const BUNDLER: &str = "clang-offload-bundler";
-const BINARY: &str = "llvm-offload-binary";
 
 const OLD: &[u8] = b"what was there before";
 
@@ -27,16 +22,6 @@ const GENERATORS: [(&str, &str); 5] = [
     ("offload", "split hip.so --group g -o out"),
     ("llvm-offload-binary", "packages.offload --image=arch=gfx90a"),
 ];
-
-/// The files that a tool made.
-fn made(inputs: &Inputs, tool: &str, args: &str) -> Vec<(PathBuf, Vec<u8>)> {
-    let before = snapshot(inputs.root());
-    let output = inputs.run(&words(tool, args, ["", ""]));
-    assert!(output.status.success(), "{tool} {args}: {}", stderr(&output));
-    let after = snapshot(inputs.root());
-    let made = after.into_iter().filter(|(path, _)| !before.contains_key(path));
-    made.map(|(path, bytes)| (path, bytes.unwrap())).collect()
-}
 
 #[test]
 fn generated_names_never_follow_symbolic_links() {
@@ -238,92 +223,5 @@ fn a_link_that_changes_during_an_edit_is_not_followed() {
         // The place of the file was found before.
         assert_eq!(output.status.code(), Some(0), "{args}: {}", stderr(&output));
         assert!(fs::metadata(inputs.path("large")).unwrap().len() > 64 << 20, "{args}");
-    }
-}
-
-/// Images of a file that others may not read are no more readable.
-#[test]
-fn images_are_as_private_as_their_file() {
-    let inputs = Inputs::new();
-    let mode = |name: &str| fs::metadata(inputs.path(name)).unwrap().permissions().mode() & 0o7777;
-    // The umask of the tests, whatever it is.
-    File::create(inputs.path("plain")).unwrap();
-    let plain = mode("plain");
-    let is_made_with = |tool: &str, args: &str, private: u32, expected: u32| {
-        let made = made(&inputs, tool, args);
-        assert_eq!(made.len(), 1, "{args}");
-        let now = mode(made[0].0.strip_prefix(inputs.root()).unwrap().to_str().unwrap());
-        assert_eq!(now, expected & plain, "{args}: {private:o}");
-        fs::remove_file(&made[0].0).unwrap();
-    };
-    for (private, expected) in [(0o600, 0o600), (0o644, 0o644), (0o400, 0o600), (0o755, 0o644)] {
-        for file in ["four", "four.ccob"] {
-            fs::set_permissions(inputs.path(file), Permissions::from_mode(private)).unwrap();
-            for (tool, args) in [
-                (OFFLOAD, "unbundle FILE HIP-gfx1100=out"),
-                (OFFLOAD, "extract FILE -o images --target gfx1100"),
-                (BUNDLER, "-type=bc -unbundle -targets=HIP-gfx1100 -input=FILE -output=out"),
-            ] {
-                is_made_with(tool, &args.replace("FILE", file), private, expected);
-            }
-        }
-        for (file, tool, args) in [
-            (
-                "libbundles.a",
-                BUNDLER,
-                "-type=a -unbundle -targets=openmp-amdgcn-amd-amdhsa--gfx906 -input=FILE -output=out",
-            ),
-            ("packages.offload", BINARY, "FILE --image=file=out,arch=gfx90a"),
-            ("packages.offload", BINARY, "FILE --image=arch=gfx90a"),
-            ("packages.offload", BINARY, "FILE --archive --image=file=out,arch=gfx90a"),
-        ] {
-            fs::set_permissions(inputs.path(file), Permissions::from_mode(private)).unwrap();
-            is_made_with(tool, &args.replace("FILE", file), private, expected);
-        }
-        // Standard input may be such a file.
-        let four = File::open(inputs.path("four")).unwrap();
-        let line = words(OFFLOAD, "unbundle - HIP-gfx1100=out", ["", ""]);
-        assert!(inputs.command(&line).stdin(four).status().unwrap().success());
-        assert_eq!(mode("out"), expected & plain, "{private:o}");
-        fs::remove_file(inputs.path("out")).unwrap();
-    }
-    // The members of a thin archive are inputs as well.
-    for (file, tool, args) in [
-        ("hip.o", OFFLOAD, "unbundle thin.a HIP-gfx1100=out"),
-        ("hip.o", OFFLOAD, "extract thin.a -o images --target gfx1100"),
-        (
-            "bundle.o",
-            BUNDLER,
-            "-type=a -unbundle -targets=hip-amdgcn-amd-amdhsa--gfx906:xnack- -input=thin.a -output=out",
-        ),
-        ("packages.offload", BINARY, "thin.a --image=file=out,arch=gfx90a"),
-    ] {
-        let size = fs::metadata(inputs.path(file)).unwrap().len();
-        fs::write(inputs.path("thin.a"), thin_archive(file.as_bytes(), size)).unwrap();
-        for mode in [0o600, 0o644] {
-            fs::set_permissions(inputs.path(file), Permissions::from_mode(mode)).unwrap();
-            is_made_with(tool, args, mode, mode);
-        }
-    }
-    // A pipe tells nothing.
-    let pipe = "\"$0\" \"$@\" && cat four | \"$0\" thin - --keep gfx1100 -o out2";
-    let mut script: Vec<String> =
-        ["sh", "-c", &format!("cat four | {pipe}")].map(String::from).into();
-    script.extend(words(OFFLOAD, "unbundle - HIP-gfx1100=out", ["", ""]));
-    let output = inputs.run(&script);
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!([mode("out"), mode("out2")], [plain; 2]);
-    for name in ["out", "out2"] {
-        fs::remove_file(inputs.path(name)).unwrap();
-    }
-    // The group of the new file may be another one.
-    fs::set_permissions(inputs.path("four"), Permissions::from_mode(0o640)).unwrap();
-    if !give(&inputs.path("four"), None, Some(65534)) {
-        return;
-    }
-    for args in ["unbundle four HIP-gfx1100=out", "thin four -o out --keep gfx1100"] {
-        let made = made(&inputs, "offload", args);
-        assert_eq!(mode("out"), 0o600, "{args}");
-        fs::remove_file(&made[0].0).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::common::{new_command, offload, stderr, stdout};
 
 /// All commands, in the order of `offload --help`.
-fn commands() -> Vec<String> {
+pub fn commands() -> Vec<String> {
     let help = stdout(&offload(["-h"]));
     let lines = help.lines().filter_map(|line| line.strip_prefix("  "));
     let names = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
