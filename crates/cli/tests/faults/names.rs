@@ -376,3 +376,37 @@ fn texts_from_files_are_escaped() {
         assert!(text.contains("\\u{202e}") || !text.contains("31m"), "{tool} {args}: {text:?}");
     }
 }
+
+/// Strings of a file that stand in names of files lead nowhere.
+#[test]
+fn names_made_of_strings_in_files_stay_in_their_directory() {
+    const PACK: &str =
+        "pack -o hostile kind=openmp,triple=amdgcn-amd-amdhsa,arch=/../../PWN,file=new";
+    let inputs = Inputs::new();
+    let pack = inputs.run(&words("offload", PACK, ["", ""]));
+    assert!(pack.status.success(), "{}", stderr(&pack));
+    let here = "here/below";
+    // What LLVM's names lead through.
+    for name in ["hostile-amdgcn-amd-amdhsa-", "out.amdgcn."] {
+        fs::create_dir_all(inputs.path(here).join(name)).unwrap();
+    }
+    fs::write(inputs.path("PWN.o"), "precious").unwrap();
+    fs::write(inputs.path("here/PWN.o"), "precious").unwrap();
+    let before = super::snapshot(inputs.root());
+    for (tool, args) in [
+        ("clang-linker-wrapper", "--save-temps --linker-path=/bin/true ../../hostile -o out"),
+        ("clang-linker-wrapper", "--linker-path=/bin/true ../../hostile -o out"),
+        ("llvm-offload-binary", "../../hostile --image=kind=openmp"),
+        ("offload", "extract ../../hostile -o images"),
+    ] {
+        let mut command = inputs.command(&words(tool, args, ["", ""]));
+        let output = command.current_dir(inputs.path(here)).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{tool} {args}: {}", stderr(&output));
+        for (path, bytes) in super::snapshot(inputs.root()) {
+            let is_here = path.starts_with(inputs.path(here));
+            assert!(is_here || before.get(&path) == Some(&bytes), "{tool} {args}: {path:?}");
+        }
+    }
+    let made = super::snapshot(&inputs.path(here)).len();
+    assert!(made >= 3, "{made}");
+}
