@@ -106,7 +106,7 @@ impl Files {
         }
     }
 
-    /// Makes a file whose name starts and ends like this, and has `fill` write it. Of a file that stays, these are the
+    /// Makes a file whose name starts and ends like this, and has `fill` write it. A file that stays has these
     /// permissions.
     pub(crate) fn write(
         &self,

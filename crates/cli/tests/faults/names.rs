@@ -386,7 +386,7 @@ fn names_made_of_strings_in_files_stay_in_their_directory() {
     let pack = inputs.run(&words("offload", PACK, ["", ""]));
     assert!(pack.status.success(), "{}", stderr(&pack));
     let here = "here/below";
-    // What LLVM's names lead through.
+    // The names of LLVM's tool lead through these.
     for name in ["hostile-amdgcn-amd-amdhsa-", "out.amdgcn."] {
         fs::create_dir_all(inputs.path(here).join(name)).unwrap();
     }

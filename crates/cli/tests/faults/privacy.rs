@@ -14,7 +14,7 @@ const OFFLOAD: &str = "offload";
 const BUNDLER: &str = "clang-offload-bundler";
 const BINARY: &str = "llvm-offload-binary";
 
-/// What writes files, and is not among [`WRITERS`].
+/// More that writes files: packages as inputs, and names that are made up.
 const OTHERS: [(&str, &str); 7] = [
     (OFFLOAD, "extract hip.o -o images"),
     (OFFLOAD, "extract foo.tar -o images"),
