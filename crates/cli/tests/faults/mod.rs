@@ -12,6 +12,7 @@ mod printing;
 mod privacy;
 mod swaps;
 mod table;
+mod terminal;
 
 use std::collections::BTreeMap;
 use std::fs;
