@@ -206,4 +206,6 @@ pub enum FindingKind {
     Encrypted,
     /// A record lacks a file, or has a wrong hash or size.
     Record,
+    /// Programs that read the package differ in its members, or refuse it.
+    Ambiguous,
 }

@@ -96,6 +96,11 @@ impl Allowance {
         }
     }
 
+    /// Returns the bytes that are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
     /// Counts what is read.
     pub(crate) fn count<R: Read>(&self, reader: R) -> Counted<'_, R> {
         Counted { reader, allowance: self }

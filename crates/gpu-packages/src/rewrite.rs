@@ -9,11 +9,13 @@ use byte_parts::Source;
 use crate::ar;
 use crate::codec::Codec;
 use crate::deb::{DebRecords, set_installed_size};
+use crate::deb_parts::{DebParts, Role, format_fault};
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
 use crate::limits::{Allowance, Raw, read_full};
+use crate::names::Names;
 use crate::path::{Shown, without_dot};
-use crate::tar::{TarKind, TarMember, TarReader, headers_with_size, padding};
+use crate::tar::{Expanded, TarKind, TarMember, TarReader, headers_with_size, padding};
 use crate::walk::{Decoded, read_held};
 
 /// New contents of a member of a tar file: a stream of a known size.
@@ -209,7 +211,7 @@ impl Rewritten {
 /// # Errors
 ///
 /// [`NotAPackage`](ErrorKind::NotAPackage); faults of the tar file; [`Refused`](ErrorKind::Refused) for a changed member
-/// that is sparse, for new contents of another size than was said, and for contents that were read and not given back;
+/// that is sparse or shares its name with another, for new contents of another size than was said, and for contents that were read and not given back;
 /// those of `replace`, the reader and the writer.
 pub fn rewrite_tar<'a>(
     mut old: impl Read,
@@ -227,24 +229,36 @@ pub fn rewrite_tar<'a>(
     let mut out = codec.encoder(new, options.level)?;
     let mut rewritten = Rewritten::default();
     let mut tar = TarReader::new(decoder);
+    let mut names = Names::default();
     while let Some(member) = tar.next_member()? {
         rewritten.members += 1;
         let name = without_dot(member.name());
-        let mut head = [0; 512];
-        let mut head = head.get_mut(..).unwrap_or_default();
+        names.repeats(name, member.kind() == TarKind::Directory);
+        let mut stored = [0; 512];
+        let mut stored = stored.get_mut(..).unwrap_or_default();
         let mut replacement = None;
         if member.kind() == TarKind::File {
-            let read = read_full(&mut tar, head)?;
-            head = head.get_mut(..read).unwrap_or_default();
+            let expansion = tar.take_expansion();
+            let read = read_full(&mut tar, stored)?;
+            stored = stored.get_mut(..read).unwrap_or_default();
+            let (mut zeros, mut sparse) = ([0; 512], SparseFile);
+            let (head, rest): (&[u8], &mut dyn Read) = match expansion {
+                None => (&*stored, &mut tar),
+                Some(expansion) => {
+                    let mut expanded = Expanded { expansion, stored: &*stored };
+                    let read = read_full(&mut expanded, &mut zeros)?;
+                    (zeros.get(..read).unwrap_or_default(), &mut sparse)
+                }
+            };
             let size = member.size();
-            let mut original = Original { size, head, at: 0, rest: &mut tar, is_read: false };
+            let mut original = Original { size, head, at: 0, rest, is_read: false };
             replacement = replace(name, &mut original)?;
             if original.is_read && replacement.is_none() {
                 let text = "contents that were read and stay: expected them back";
                 return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(name)));
             }
         } else {
-            head = &mut [];
+            stored = &mut [];
         }
         match replacement {
             Some(Replacement { kind: Kind::Removal, .. }) => {
@@ -252,6 +266,7 @@ pub fn rewrite_tar<'a>(
                 let (path, old_size) = (name.to_vec(), member.size());
                 rewritten.changed.push(Change { path, old_size, new_size: 0, md5: None });
             }
+            Some(_) if member.is_sparse => return Err(sparse_file().while_reading(Shown(name))),
             Some(replacement) => {
                 let is_change = replacement.kind == Kind::New;
                 let change = write_member(&mut out, &member, name, replacement)?;
@@ -259,9 +274,14 @@ pub fn rewrite_tar<'a>(
             }
             None => {
                 out.write_all(&member.headers)?;
-                copy_contents(&mut (&*head).chain(&mut tar), &mut out, &member)?;
+                copy_contents(&mut (&*stored).chain(&mut tar), &mut out, &member)?;
             }
         }
+    }
+    let is_repeated = |change: &&Change| names.is_repeated(&change.path);
+    if let Some(change) = rewritten.changed.iter().find(is_repeated) {
+        let text = "expected one member of this name, found several";
+        return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(&change.path)));
     }
     if rewritten.members == 0 {
         return Err(Error::new(ErrorKind::NotAPackage, "expected a tar file with a member"));
@@ -273,10 +293,23 @@ pub fn rewrite_tar<'a>(
     Ok(rewritten)
 }
 
+/// The contents of a sparse file, which are not changed.
+struct SparseFile;
+
+impl Read for SparseFile {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(sparse_file().into())
+    }
+}
+
+fn sparse_file() -> Error {
+    Error::new(ErrorKind::Refused, "tar: expected a file that is not sparse")
+}
+
 fn copy_contents(tar: &mut dyn Read, out: &mut dyn Write, member: &TarMember) -> Result<(), Error> {
     let copied = io::copy(tar, out)?;
-    if copied != member.size() {
-        let text = format!("tar: expected {} bytes, found {copied}", member.size());
+    if copied != member.stored {
+        let text = format!("tar: expected {} bytes, found {copied}", member.stored);
         return Err(Error::at(ErrorKind::Truncated, member.offset(), text));
     }
     let zeros = padding(copied);
@@ -347,11 +380,7 @@ pub fn rewrite_deb<'a>(
     replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
 ) -> Result<Rewritten, Error> {
     let parts = Part::read_all(&mut old)?;
-    let find = |name: &[u8]| parts.iter().find(|part| part.header.name.starts_with(name));
-    let (Some(data), Some(control)) = (find(b"data.tar"), find(b"control.tar")) else {
-        let text = "deb: expected control.tar and data.tar";
-        return Err(Error::new(ErrorKind::Malformed, text));
-    };
+    let (data, control) = Part::find(&parts, &mut old)?;
     let mut new_data = Vec::new();
     let mut rewritten = rewrite_tar(data.open(&mut old)?, &mut new_data, options, replace)?;
     if rewritten.changed.is_empty() {
@@ -471,6 +500,36 @@ impl Part {
             at = end.saturating_add(end % 2);
         }
         Ok(parts)
+    }
+
+    /// Returns the parts that dpkg reads: files and records.
+    fn find<'p>(
+        parts: &'p [Part],
+        old: &mut (impl Read + Seek),
+    ) -> Result<(&'p Part, &'p Part), Error> {
+        let (mut data, mut control) = (None, None);
+        let mut order = DebParts::default();
+        for part in parts {
+            let (role, mut fault) = order.next(&part.header.name);
+            match role {
+                Role::Data(_) => data = Some(part),
+                Role::Control(_) => control = Some(part),
+                Role::Other if part.header.name == b"debian-binary" => {
+                    let mut head = Vec::new();
+                    part.open(old)?.take(16).read_to_end(&mut head)?;
+                    fault = fault.or_else(|| format_fault(&head));
+                }
+                Role::Other => {}
+            }
+            if let Some(text) = fault {
+                let error = Error::at(ErrorKind::Refused, part.at, format!("deb: {text}"));
+                return Err(error.while_reading(Shown(&part.header.name)));
+            }
+        }
+        data.zip(control).ok_or_else(|| {
+            let text = "deb: expected control.tar and data.tar";
+            Error::new(ErrorKind::Malformed, text)
+        })
     }
 
     fn open<'o>(&self, old: &'o mut (impl Read + Seek)) -> Result<impl Read + 'o, Error> {

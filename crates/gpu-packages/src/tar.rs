@@ -1,10 +1,17 @@
-//! Tar files as streams: ustar, with the extensions of GNU and pax.
+//! Tar files as streams: ustar, with the extensions of GNU and pax, as GNU tar reads them.
+
+mod pax;
+mod sparse;
 
 use std::fmt;
 use std::io::{self, Read};
+use std::ops::Range;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, FindingKind};
 use crate::limits::read_full;
+use pax::Pax;
+pub(crate) use sparse::Expanded;
+use sparse::{Expansion, SparseMap};
 
 /// Size of a header, and unit of contents.
 pub(crate) const BLOCK: usize = 512;
@@ -42,6 +49,10 @@ pub struct TarReader<R> {
     /// Contents of the member that were not read, and the padding after them.
     left: u64,
     padding: u64,
+    /// The member is a sparse file, whose stored parts these are.
+    expansion: Option<Expansion>,
+    /// Values of global headers, which concern all members after them.
+    global: Pax,
     is_done: bool,
     /// Bytes of the header that ended the file.
     end: Vec<u8>,
@@ -61,8 +72,29 @@ pub struct TarMember {
     /// Place of the header of the member itself among them.
     pub(crate) header_at: usize,
     /// Value of `size` among the pax records, by place in the headers.
-    pub(crate) pax_size: Option<std::ops::Range<usize>>,
+    pub(crate) pax_size: Option<Range<usize>>,
+    /// A global header has the size.
+    has_global_size: bool,
     pub(crate) is_sparse: bool,
+    /// Bytes of the contents that are in the file, without the map of a sparse file.
+    pub(crate) stored: u64,
+    /// What keeps the member from being read, or other programs read otherwise.
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// What is wrong with a member.
+#[derive(Clone)]
+pub(crate) struct Fault {
+    pub(crate) kind: FindingKind,
+    error: ErrorKind,
+    place: u64,
+    text: String,
+}
+
+impl Fault {
+    pub(crate) fn error(&self) -> Error {
+        Error::at(self.error, self.place, self.text.clone())
+    }
 }
 
 /// Kind of a member of a tar file.
@@ -77,7 +109,7 @@ pub enum TarKind {
     Symlink,
     /// A directory.
     Directory,
-    /// A device, a FIFO, a file that is stored as a map of its parts, or of an unknown type.
+    /// A device, a FIFO, a label, or a sparse file whose map is malformed.
     Other,
 }
 
@@ -105,7 +137,7 @@ impl TarMember {
         &self.link
     }
 
-    /// Returns the size of the contents in the file.
+    /// Returns the size of the contents. Of a sparse file, fewer bytes may be in the tar file.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
@@ -181,23 +213,76 @@ fn text(field: &[u8]) -> &[u8] {
     field.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// Values of extended headers for the next member.
+/// A header of a member.
+struct Header {
+    block: [u8; BLOCK],
+    /// Place among the headers of the member.
+    at: usize,
+    /// Place in the file.
+    place: u64,
+}
+
+impl Header {
+    fn field(&self, range: Range<usize>) -> &[u8] {
+        self.block.get(range).unwrap_or_default()
+    }
+
+    fn number(&self, range: Range<usize>) -> Option<u64> {
+        number(self.field(range))
+    }
+
+    fn type_flag(&self) -> u8 {
+        let [.., flag] = self.block.first_chunk::<157>().unwrap_or(&[0; 157]);
+        *flag
+    }
+
+    /// Returns the name that the header itself has.
+    fn name(&self) -> Vec<u8> {
+        let name = text(self.field(0..100));
+        let prefix = text(self.field(345..500));
+        match self.field(257..263) == b"ustar\0" && !prefix.is_empty() {
+            true => [prefix, b"/", name].concat(),
+            false => name.to_vec(),
+        }
+    }
+}
+
+/// The headers of the next member, as far as they were read.
 #[derive(Default)]
-struct Extended {
-    name: Option<Vec<u8>>,
-    link: Option<Vec<u8>>,
-    size: Option<(u64, std::ops::Range<usize>)>,
-    is_sparse: bool,
+struct Next {
+    offset: u64,
+    headers: Vec<u8>,
+    pax: Pax,
+    long_name: Option<Vec<u8>>,
+    long_link: Option<Vec<u8>>,
+    /// A header concerns the next member only.
+    is_extended: bool,
+    faults: Vec<Fault>,
+}
+
+impl Next {
+    fn add_fault(&mut self, kind: FindingKind, error: ErrorKind, header: &Header, text: String) {
+        self.faults.push(Fault { kind, error, place: header.place, text });
+    }
 }
 
 impl<R: Read> TarReader<R> {
     /// Starts at the first header.
     pub fn new(reader: R) -> Self {
-        TarReader { reader, at: 0, left: 0, padding: 0, is_done: false, end: Vec::new() }
+        TarReader {
+            reader,
+            at: 0,
+            left: 0,
+            padding: 0,
+            expansion: None,
+            global: Pax::default(),
+            is_done: false,
+            end: Vec::new(),
+        }
     }
 
     /// Skips what is left of the member, and returns the next; `None` at the end. Its contents are read from this
-    /// reader.
+    /// reader. A sparse file has zeros between the parts that are stored.
     ///
     /// # Errors
     ///
@@ -213,6 +298,22 @@ impl<R: Read> TarReader<R> {
     }
 
     fn read_member(&mut self) -> Result<Option<TarMember>, Error> {
+        self.skip_contents()?;
+        let mut next = Next { offset: self.at, ..Next::default() };
+        loop {
+            let Some(header) = self.read_header(&mut next)? else { return Ok(None) };
+            let size = header.number(124..136).ok_or_else(|| {
+                let text = "tar header: its size is not a number";
+                Error::at(ErrorKind::Malformed, header.place, text)
+            })?;
+            if !matches!(header.type_flag(), b'L' | b'K' | b'x' | b'g' | b'X') {
+                return self.member(&header, size, next).map(Some);
+            }
+            self.read_extension(&header, size, &mut next)?;
+        }
+    }
+
+    fn skip_contents(&mut self) -> Result<(), Error> {
         let skip = self.left.saturating_add(self.padding);
         let skipped = io::copy(&mut self.reader.by_ref().take(skip), &mut io::sink())?;
         self.at = self.at.saturating_add(skipped);
@@ -220,109 +321,227 @@ impl<R: Read> TarReader<R> {
             let text = "tar: its contents end too early";
             return Err(Error::at(ErrorKind::Truncated, self.at, text));
         }
-        (self.left, self.padding) = (0, 0);
-        let offset = self.at;
-        let mut headers = Vec::new();
-        let mut extended = Extended::default();
-        loop {
-            let header_at = headers.len();
-            let mut header = [0; BLOCK];
-            let read = read_full(&mut self.reader, &mut header)?;
-            self.at = self.at.saturating_add(read as u64);
-            let place = offset.saturating_add(header_at as u64);
-            if read == 0 && header_at == 0 || read == BLOCK && header == [0; BLOCK] {
-                if header_at > 0 {
-                    let text = "tar: expected a member after an extended header";
-                    return Err(Error::at(ErrorKind::Malformed, place, text));
-                }
-                self.end = header.get(..read).unwrap_or_default().to_vec();
-                return Ok(None);
-            }
-            if read < BLOCK {
-                let text = format!("tar header: expected {BLOCK} bytes, found {read}");
-                return Err(Error::at(ErrorKind::Truncated, place, text));
-            }
-            if !check_sum(&header) {
-                let text = "tar header: its checksum is wrong";
+        (self.left, self.padding, self.expansion) = (0, 0, None);
+        Ok(())
+    }
+
+    /// Reads a header, and adds it to those of the member; `None` at the end of the file.
+    fn read_header(&mut self, next: &mut Next) -> Result<Option<Header>, Error> {
+        let mut block = [0; BLOCK];
+        let place = self.at;
+        let read = read_full(&mut self.reader, &mut block)?;
+        self.at = self.at.saturating_add(read as u64);
+        if read == 0 && next.headers.is_empty() || read == BLOCK && block == [0; BLOCK] {
+            if next.is_extended {
+                let text = "tar: expected a member after an extended header";
                 return Err(Error::at(ErrorKind::Malformed, place, text));
             }
-            headers.extend_from_slice(&header);
-            if headers.len() > MAX_HEADERS {
-                let text = "tar: extended headers exceed the limit of 4 MiB";
-                return Err(Error::at(ErrorKind::Limit, place, text));
-            }
-            let field = |range: std::ops::Range<usize>| header.get(range).unwrap_or_default();
-            let size = number(field(124..136)).ok_or_else(|| {
-                Error::at(ErrorKind::Malformed, place, "tar header: its size is not a number")
-            })?;
-            let kind = header.get(156).copied().unwrap_or(0);
-            if matches!(kind, b'L' | b'K' | b'x' | b'g' | b'X') {
-                let data_at = headers.len();
-                self.read_extended(size, place, &mut headers)?;
-                let data = headers.get(data_at..).unwrap_or_default();
-                let data = data.get(..usize::try_from(size).unwrap_or(0)).unwrap_or_default();
-                match kind {
-                    b'L' => extended.name = Some(text(data).to_vec()),
-                    b'K' => extended.link = Some(text(data).to_vec()),
-                    b'g' => {}
-                    _ => read_pax(data, data_at, place, &mut extended)?,
+            self.end = std::mem::take(&mut next.headers);
+            self.end.extend(block.get(..read).unwrap_or_default());
+            return Ok(None);
+        }
+        if read < BLOCK {
+            let text = format!("tar header: expected {BLOCK} bytes, found {read}");
+            return Err(Error::at(ErrorKind::Truncated, place, text));
+        }
+        if !check_sum(&block) {
+            let text = "tar header: its checksum is wrong";
+            return Err(Error::at(ErrorKind::Malformed, place, text));
+        }
+        let at = next.headers.len();
+        next.headers.extend_from_slice(&block);
+        if next.headers.len() > MAX_HEADERS {
+            let text = "tar: extended headers exceed the limit of 4 MiB";
+            return Err(Error::at(ErrorKind::Limit, place, text));
+        }
+        Ok(Some(Header { block, at, place }))
+    }
+
+    /// Reads the contents of an extended header.
+    fn read_extension(
+        &mut self,
+        header: &Header,
+        size: u64,
+        next: &mut Next,
+    ) -> Result<(), Error> {
+        let data_at = next.headers.len();
+        self.read_extended(size, header.place, &mut next.headers)?;
+        let data = next.headers.get(data_at..).unwrap_or_default();
+        let data = data.get(..usize::try_from(size).unwrap_or(0)).unwrap_or_default();
+        next.is_extended |= header.type_flag() != b'g';
+        match header.type_flag() {
+            b'L' => next.long_name = Some(text(data).to_vec()),
+            b'K' => next.long_link = Some(text(data).to_vec()),
+            b'g' => {
+                let mut global = Pax::default();
+                global.read(data, data_at, header.place)?;
+                let keys = global.keys();
+                if !keys.is_empty() {
+                    let text = format!(
+                        "a global header sets {} of all members after it, which some programs ignore",
+                        keys.join(", ")
+                    );
+                    next.add_fault(FindingKind::Ambiguous, ErrorKind::Malformed, header, text);
                 }
-                continue;
+                self.global = global.or(&self.global);
             }
-            let is_old_sparse = kind == b'S';
-            let mut more = is_old_sparse && header.get(482).is_some_and(|&byte| byte != 0);
-            while more {
-                let mut block = [0; BLOCK];
-                let read = read_full(&mut self.reader, &mut block)?;
-                self.at = self.at.saturating_add(read as u64);
-                if read < BLOCK || headers.len() > MAX_HEADERS {
-                    let text = "tar: the map of a sparse file ends too early or is too long";
-                    return Err(Error::at(ErrorKind::Malformed, place, text));
+            _ => next.pax.read(data, data_at, header.place)?,
+        }
+        Ok(())
+    }
+
+    /// Returns the member that a header describes, after the extended ones.
+    fn member(&mut self, header: &Header, size: u64, mut next: Next) -> Result<TarMember, Error> {
+        let has_local_size = next.pax.size.is_some();
+        let pax = std::mem::take(&mut next.pax).or(&self.global);
+        let stored = pax.size.unwrap_or(size);
+        let type_flag = header.type_flag();
+        // Links, directories and devices have no contents, whatever their size.
+        self.left = if matches!(type_flag, b'1'..=b'6') { 0 } else { stored };
+        self.padding = self.left.next_multiple_of_block().saturating_sub(self.left);
+        let mut size = self.left;
+        let is_file = !matches!(type_flag, b'1'..=b'6' | b'D' | b'V');
+        let is_sparse = type_flag == b'S' || is_file && pax.sparse.is_some();
+        if is_sparse {
+            match self.sparse_map(header, pax.sparse.as_ref(), &mut next.headers)? {
+                Ok(map) => {
+                    size = map.size();
+                    self.expansion = Some(map.expand());
                 }
-                headers.extend_from_slice(&block);
-                more = block.get(504).is_some_and(|&byte| byte != 0);
+                Err(text) => {
+                    size = self.left;
+                    let text = format!("the map of a sparse file: {text}");
+                    next.add_fault(FindingKind::Unread, ErrorKind::Malformed, header, text);
+                }
             }
-            let mut name = text(field(0..100)).to_vec();
-            let prefix = text(field(345..500));
-            if field(257..263) == b"ustar\0" && !prefix.is_empty() {
-                name = [prefix, b"/", &name].concat();
-            }
-            let name = extended.name.unwrap_or(name);
-            let (size, pax_size) = match extended.size {
-                Some((size, place)) => (size, Some(place)),
-                None => (size, None),
-            };
-            let is_sparse = is_old_sparse || extended.is_sparse;
-            let kind = match kind {
-                _ if is_sparse => TarKind::Other,
-                b'5' => TarKind::Directory,
-                // A directory of a time before there were any.
-                0 | b'0' if name.ends_with(b"/") => TarKind::Directory,
-                0 | b'0' | b'7' => TarKind::File,
+        }
+        let sparse_name = pax.sparse.and_then(|sparse| sparse.name);
+        let name = sparse_name.or(pax.name).or(next.long_name.take());
+        let name = name.unwrap_or_else(|| header.name());
+        if type_flag == b'M' {
+            let text = "the rest of a file that starts in another volume";
+            next.add_fault(FindingKind::Unread, ErrorKind::Unsupported, header, text.into());
+        }
+        let link = pax.link.or(next.long_link.take());
+        Ok(TarMember {
+            kind: match type_flag {
+                _ if is_sparse && self.expansion.is_none() => TarKind::Other,
+                b'5' | b'D' => TarKind::Directory,
                 b'1' => TarKind::HardLink,
                 b'2' => TarKind::Symlink,
-                _ => TarKind::Other,
+                b'3' | b'4' | b'6' | b'V' => TarKind::Other,
+                // A directory of a time before there were any.
+                0 | b'0' | b'7' if name.ends_with(b"/") => TarKind::Directory,
+                // Types that are not known are files.
+                _ => TarKind::File,
+            },
+            name,
+            link: link.unwrap_or_else(|| text(header.field(157..257)).to_vec()),
+            size,
+            mode: header.number(100..108).and_then(|mode| u32::try_from(mode).ok()).unwrap_or(0),
+            offset: next.offset,
+            headers: next.headers,
+            header_at: header.at,
+            pax_size: pax.size_at,
+            has_global_size: pax.size.is_some() && !has_local_size,
+            is_sparse,
+            stored: self.left,
+            faults: next.faults,
+        })
+    }
+
+    /// Reads the map of a sparse file: from its header and blocks after it, from pax records, or from the start of its
+    /// contents. The inner error is one of the map.
+    fn sparse_map(
+        &mut self,
+        header: &Header,
+        pax: Option<&pax::Sparse>,
+        headers: &mut Vec<u8>,
+    ) -> Result<Result<SparseMap, String>, Error> {
+        let Some(pax) = pax else { return self.old_sparse_map(header, headers) };
+        let Some(size) = pax.size else { return Ok(Err("expected the size of the file".into())) };
+        let parts = match pax.has_lines {
+            true => self.read_map(headers)?,
+            false => Ok(pax.parts()),
+        };
+        Ok(parts.and_then(|parts| SparseMap::new(&parts, size, self.left)))
+    }
+
+    /// Reads the map of a sparse file of GNU's own format.
+    fn old_sparse_map(
+        &mut self,
+        header: &Header,
+        headers: &mut Vec<u8>,
+    ) -> Result<Result<SparseMap, String>, Error> {
+        let mut fields = header.field(386..482).to_vec();
+        let mut has_more = header.field(482..483) != [0];
+        while has_more {
+            let block = match self.map_block(headers)? {
+                Ok(block) => block,
+                Err(text) => return Ok(Err(text)),
             };
-            // Links, directories and devices have no contents, whatever their size.
-            let type_byte = header.get(156).copied().unwrap_or(0);
-            let size = if matches!(type_byte, b'1'..=b'6') { 0 } else { size };
-            self.left = size;
-            self.padding = size.next_multiple_of_block().saturating_sub(size);
-            return Ok(Some(TarMember {
-                name,
-                link: extended.link.unwrap_or_else(|| text(field(157..257)).to_vec()),
-                size,
-                mode: number(field(100..108))
-                    .and_then(|mode| u32::try_from(mode).ok())
-                    .unwrap_or(0),
-                kind,
-                offset,
-                headers,
-                header_at,
-                pax_size,
-                is_sparse,
-            }));
+            fields.extend(block.get(..504).unwrap_or_default());
+            has_more = block.get(504).is_some_and(|&byte| byte != 0);
         }
+        let mut parts = Vec::new();
+        for field in fields.chunks_exact(24) {
+            let (offset, len) = field.split_at(12);
+            if len.first() == Some(&0) {
+                break;
+            }
+            let (Some(offset), Some(len)) = (number(offset), number(len)) else {
+                return Ok(Err("expected numbers".into()));
+            };
+            parts.push((offset, len));
+        }
+        let Some(size) = header.number(483..495) else {
+            return Ok(Err("expected the size of the file".into()));
+        };
+        Ok(SparseMap::new(&parts, size, self.left))
+    }
+
+    /// Reads the lines of a map at the start of the contents, in whole blocks.
+    fn read_map(&mut self, headers: &mut Vec<u8>) -> Result<Result<Vec<(u64, u64)>, String>, Error> {
+        let start = headers.len();
+        let (mut lines, mut wanted) = (0u64, None);
+        loop {
+            let Some(left) = self.left.checked_sub(BLOCK as u64) else {
+                return Ok(Err("the contents end before it does".into()));
+            };
+            let block = match self.map_block(headers)? {
+                Ok(block) => block,
+                Err(text) => return Ok(Err(text)),
+            };
+            self.left = left;
+            lines += block.iter().map(|&byte| u64::from(byte == b'\n')).sum::<u64>();
+            let text = headers.get(start..).unwrap_or_default();
+            let needed = match wanted {
+                Some(needed) => needed,
+                None => match sparse::count_lines(text) {
+                    Ok(needed) => *wanted.insert(needed),
+                    Err(text) => return Ok(Err(text)),
+                },
+            };
+            if lines >= needed {
+                return Ok(sparse::parse_lines(text));
+            }
+        }
+    }
+
+    /// Reads a block of a map, and adds it to the headers.
+    fn map_block(&mut self, headers: &mut Vec<u8>) -> Result<Result<[u8; BLOCK], String>, Error> {
+        if headers.len() >= MAX_HEADERS {
+            return Ok(Err("it exceeds the limit of 4 MiB".into()));
+        }
+        let mut block = [0; BLOCK];
+        let read = read_full(&mut self.reader, &mut block)?;
+        self.at = self.at.saturating_add(read as u64);
+        if read < BLOCK {
+            let text = "tar: the map of a sparse file ends too early";
+            return Err(Error::at(ErrorKind::Truncated, self.at, text));
+        }
+        headers.extend_from_slice(&block);
+        Ok(Ok(block))
     }
 
     /// Reads the contents of an extended header, with padding.
@@ -363,49 +582,9 @@ pub(crate) fn padding(size: u64) -> usize {
     usize::try_from(size.next_multiple_of_block().saturating_sub(size)).unwrap_or(0)
 }
 
-/// Reads pax records: `LENGTH KEY=VALUE\n`.
-fn read_pax(data: &[u8], data_at: usize, place: u64, extended: &mut Extended) -> Result<(), Error> {
-    let bad =
-        |text: &str| Error::at(ErrorKind::Malformed, place, format!("tar pax header: {text}"));
-    let mut at = 0;
-    while let Some(rest) = data.get(at..).filter(|rest| !rest.is_empty()) {
-        let space = rest.iter().position(|&byte| byte == b' ');
-        let length = space
-            .and_then(|space| std::str::from_utf8(rest.get(..space)?).ok()?.parse::<usize>().ok());
-        let record = length.zip(space).and_then(|(length, space)| {
-            rest.get(space + 1..length)?
-                .strip_suffix(b"\n")
-                .map(|record| (record, space + 1, length))
-        });
-        let (record, start, length) =
-            record.ok_or_else(|| bad("expected a record with its length"))?;
-        let equals = record.iter().position(|&byte| byte == b'=');
-        let equals = equals.ok_or_else(|| bad("expected '=' in a record"))?;
-        let value = record.get(equals + 1..).unwrap_or_default();
-        match record.get(..equals).unwrap_or_default() {
-            b"path" if !extended.is_sparse => extended.name = Some(value.to_vec()),
-            b"linkpath" => extended.link = Some(value.to_vec()),
-            b"size" => {
-                let size = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                let size = size.ok_or_else(|| bad("its size is not a number"))?;
-                let place = data_at + at + start + equals + 1;
-                extended.size = Some((size, place..place + value.len()));
-            }
-            b"GNU.sparse.name" => {
-                extended.name = Some(value.to_vec());
-                extended.is_sparse = true;
-            }
-            key if key.starts_with(b"GNU.sparse.") => extended.is_sparse = true,
-            _ => {}
-        }
-        at += length;
-    }
-    Ok(())
-}
-
-impl<R: Read> Read for TarReader<R> {
-    /// Reads contents of the member.
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+impl<R: Read> TarReader<R> {
+    /// Reads bytes of the member as they are in the file.
+    fn read_stored(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
         if room == 0 {
             return Ok(0);
@@ -419,13 +598,28 @@ impl<R: Read> Read for TarReader<R> {
         }
         Ok(read)
     }
+
+    /// Takes the map of a sparse file: then its stored parts are read, without the zeros between them.
+    pub(crate) fn take_expansion(&mut self) -> Option<Expansion> {
+        self.expansion.take()
+    }
+}
+
+impl<R: Read> Read for TarReader<R> {
+    /// Reads contents of the member.
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let Some(mut expansion) = self.expansion.take() else { return self.read_stored(buf) };
+        let read = expansion.read(buf, |part| self.read_stored(part));
+        self.expansion = Some(expansion);
+        read
+    }
 }
 
 /// Returns the headers of a member with another size.
 pub(crate) fn headers_with_size(member: &TarMember, size: u64) -> Result<Vec<u8>, Error> {
     let refuse = |text: &str| Err(Error::at(ErrorKind::Refused, member.offset, text));
-    if member.is_sparse {
-        return refuse("tar: expected a file that is not sparse");
+    if member.has_global_size {
+        return refuse("tar: a global header has the size");
     }
     let mut headers = member.headers.clone();
     if let Some(place) = &member.pax_size {

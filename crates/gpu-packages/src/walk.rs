@@ -1,5 +1,6 @@
 //! The walk over all members of a package, and of packages in it.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::io::{self, Read, Seek};
 
@@ -8,8 +9,10 @@ use byte_parts::{ReadSeek, Source};
 use crate::ar;
 use crate::codec::Codec;
 use crate::cpio::CpioReader;
+use crate::deb_parts::{DebParts, Role, codec_fault, format_fault};
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::limits::{Allowance, Options, Raw, read_full};
+use crate::names::Names;
 use crate::path::{MemberPath, Shown, unsafe_name, without_dot};
 use crate::rpm;
 use crate::tar::{self, TarKind, TarReader};
@@ -73,7 +76,7 @@ pub enum MemberKind {
     Symlink,
     /// A hard link.
     HardLink,
-    /// A device, a FIFO, a sparse file.
+    /// A device, a FIFO, a sparse file that cannot be read.
     Other,
 }
 
@@ -380,12 +383,13 @@ impl Walker {
         visitor: &mut dyn Visitor,
     ) -> Result<(), Error> {
         let mut tar = TarReader::new(reader);
+        let mut names = CheckedNames::default();
         while let Some(found) = tar.next_member()? {
             let name = match without_dot(found.name()) {
                 b"" => b".",
                 name => name,
             };
-            let member = Member {
+            let mut member = Member {
                 path: place.path.join(name),
                 package,
                 kind: match found.kind() {
@@ -401,8 +405,24 @@ impl Walker {
                 offset: found.offset(),
                 zip_index: None,
             };
-            check_name(&member, name, visitor);
-            self.file(&member, &mut tar, place, visitor)?;
+            names.check(&member, place, visitor);
+            for fault in &found.faults {
+                let (path, kind) = (member.path.clone(), fault.kind);
+                visitor.finding(Finding { path, kind, error: fault.error() });
+            }
+            if !found.is_sparse {
+                self.file(&member, &mut tar, place, visitor)?;
+                continue;
+            }
+            // Zeros that are not in the file.
+            if found.size() > self.allowance.left() {
+                let size = found.size();
+                let text = format!("a sparse file of {size} bytes would exceed the limit");
+                let (path, error) = (member.path.clone(), Error::new(ErrorKind::Limit, text));
+                visitor.finding(Finding { path, kind: FindingKind::Unread, error });
+                member.kind = MemberKind::Other;
+            }
+            self.file(&member, &mut self.allowance.count(&mut tar), place, visitor)?;
         }
         Ok(())
     }
@@ -435,7 +455,7 @@ impl Walker {
         let mut magic = [0; ar::MAGIC.len()];
         read_full(reader, &mut magic)?;
         let mut at = magic.len() as u64;
-        let (mut has_data, mut has_control) = (false, false);
+        let mut parts = DebParts::default();
         while let Some(header) = ar::next_header(reader, at)? {
             let mut contents = Bounded { reader, left: header.size };
             let data_at = at + ar::HEADER as u64;
@@ -449,19 +469,36 @@ impl Walker {
                 offset: at,
                 zip_index: None,
             };
-            let is = |start: &[u8]| header.name.starts_with(start);
-            (has_data, has_control) =
-                (has_data || is(b"data.tar"), has_control || is(b"control.tar"));
-            if is(b"data.tar") {
-                let result = self.compressed_tar(&mut contents, PackageKind::Deb, place, visitor);
-                finish(result, &member.path, visitor)?;
-            } else if is(b"control.tar") {
-                let place = Place { path: place.path.join(b"control.tar"), ..*place };
-                let result = self.compressed_tar(&mut contents, PackageKind::Deb, &place, visitor);
-                finish(result, &member.path, visitor)?;
-            } else {
-                check_name(&member, &header.name, visitor);
-                self.file(&member, &mut contents, place, visitor)?;
+            let (role, fault) = parts.next(&header.name);
+            let mut head = [0; HEAD];
+            let read = read_full(&mut contents, &mut head)?;
+            let head = head.get(..read).unwrap_or_default();
+            let other = match role {
+                Role::Control(codec) | Role::Data(codec) => codec_fault(codec, Codec::sniff(head)),
+                Role::Other if header.name == b"debian-binary" => format_fault(head),
+                Role::Other => None,
+            };
+            for text in fault.into_iter().chain(other) {
+                let error = Error::at(ErrorKind::Malformed, at, format!("deb: {text}"));
+                let (path, kind) = (member.path.clone(), FindingKind::Ambiguous);
+                visitor.finding(Finding { path, kind, error });
+            }
+            let mut whole = head.chain(&mut contents);
+            match role {
+                Role::Data(_) => {
+                    let result = self.compressed_tar(&mut whole, PackageKind::Deb, place, visitor);
+                    finish(result, &member.path, visitor)?;
+                }
+                Role::Control(_) => {
+                    let inner = Place { path: place.path.join(b"control.tar"), ..*place };
+                    let result =
+                        self.compressed_tar(&mut whole, PackageKind::Deb, &inner, visitor);
+                    finish(result, &member.path, visitor)?;
+                }
+                Role::Other => {
+                    check_name(&member, &header.name, visitor);
+                    self.file(&member, &mut whole, place, visitor)?;
+                }
             }
             io::copy(&mut contents, &mut io::sink())?;
             at = data_at.saturating_add(header.size);
@@ -470,7 +507,7 @@ impl Walker {
             io::copy(&mut reader.take(padding), &mut io::sink())?;
             at += padding;
         }
-        if !(has_data && has_control) {
+        if !parts.is_whole() {
             let text = "deb: expected control.tar and data.tar";
             let error = Error::at(ErrorKind::Malformed, at, text);
             let (path, kind) = (place.path.clone(), FindingKind::Unread);
@@ -492,6 +529,7 @@ impl Walker {
         let codec = Codec::sniff(head);
         let decoder = Decoded { reader: codec.decoder(head.chain(reader))?, codec };
         let mut cpio = CpioReader::new(self.allowance.count(decoder), sizes);
+        let mut names = CheckedNames::default();
         while let Some(found) = cpio.next_member()? {
             // Names in RPM packages may be absolute.
             let name = without_dot(&found.name);
@@ -511,7 +549,7 @@ impl Walker {
                 offset: found.offset,
                 zip_index: None,
             };
-            check_name(&member, name, visitor);
+            names.check(&member, place, visitor);
             self.file(&member, &mut cpio, place, visitor)?;
         }
         Ok(())
@@ -658,6 +696,34 @@ fn check_name(member: &Member, name: &[u8], visitor: &mut dyn Visitor) {
         let error = Error::at(ErrorKind::Malformed, member.offset, format!("the name {why}"));
         let path = member.path.clone();
         visitor.finding(Finding { path, kind: FindingKind::UnsafeName, error });
+    }
+}
+
+/// The most findings of repeated names in a package.
+const MAX_REPEATED: usize = 1000;
+
+/// The names in a stream, which are checked.
+#[derive(Default)]
+struct CheckedNames {
+    names: Names,
+    repeated: usize,
+}
+
+impl CheckedNames {
+    fn check(&mut self, member: &Member, place: &Place, visitor: &mut dyn Visitor) {
+        check_name(member, member.path.name(), visitor);
+        if !self.names.repeats(member.path.name(), member.kind == MemberKind::Directory) {
+            return;
+        }
+        self.repeated += 1;
+        let (path, text) = match self.repeated.cmp(&MAX_REPEATED) {
+            Ordering::Less => (&member.path, "several members have its name"),
+            Ordering::Equal => (&place.path, "more names that several members have"),
+            Ordering::Greater => return,
+        };
+        let error = Error::at(ErrorKind::Malformed, member.offset, text);
+        let (path, kind) = (path.clone(), FindingKind::Duplicate);
+        visitor.finding(Finding { path, kind, error });
     }
 }
 
