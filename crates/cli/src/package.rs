@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use fat_object::FileFormat;
 use gpu_packages::{
-    Codec, Error, ErrorKind, Finding, FindingKind, Member, MemberKind, MemberPath, Options,
-    PackageKind, Visitor, Zip, ZipWalker, sniff, walk,
+    Codec, Error, ErrorKind, Finding, FindingKind, Member, MemberPath, Options, PackageKind,
+    Visitor, Zip, ZipWalker, sniff, walk,
 };
 
 use crate::opened::Opened;
@@ -146,7 +146,7 @@ struct Each<'w, W, T> {
 impl<T, W: Fn(&Member, &mut dyn Read) -> io::Result<Option<T>>> Visitor for Each<'_, W, T> {
     fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
         self.found.members += 1;
-        if member.kind() == MemberKind::File {
+        if member.has_file_contents() {
             self.found.results.extend((self.work)(member, contents)?.map(Ok));
         }
         Ok(())

@@ -89,9 +89,8 @@ impl DebParts {
 pub(crate) fn format_fault(contents: &[u8]) -> Option<String> {
     let line = contents.split(|&byte| matches!(byte, b'\n' | 0)).next().unwrap_or_default();
     let minor = line.strip_prefix(b"2.");
-    let is_known = minor.is_some_and(|minor| {
-        !minor.is_empty() && minor.iter().all(u8::is_ascii_digit)
-    });
+    let is_known =
+        minor.is_some_and(|minor| !minor.is_empty() && minor.iter().all(u8::is_ascii_digit));
     (!is_known).then(|| format!("expected format 2.0, found {}", Shown(line)))
 }
 

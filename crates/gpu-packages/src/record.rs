@@ -292,9 +292,10 @@ pub(crate) struct Compared {
     pub(crate) recorded: u64,
 }
 
-/// Compares the files of a wheel with its `RECORD`. Nothing is said of files whose contents are damaged.
+/// Compares the files of a wheel with its `RECORD` in this directory. Nothing is said of files whose contents are damaged.
 pub(crate) fn compare_record(
     record: &Record,
+    directory: &[u8],
     files: &Files<'_>,
     is_damaged: impl Fn(&[u8]) -> bool,
 ) -> Compared {
@@ -318,8 +319,8 @@ pub(crate) fn compare_record(
     }
     let unlisted = files.keys().filter(|&name| !listed.contains(name));
     let is_exempt = |name: &[u8]| {
-        let ends = [&b".dist-info/RECORD"[..], b".dist-info/RECORD.jws", b".dist-info/RECORD.p7s"];
-        ends.iter().any(|end| name.ends_with(end))
+        let own = name.strip_prefix(directory).unwrap_or_default();
+        matches!(own, b"/RECORD" | b"/RECORD.jws" | b"/RECORD.p7s")
     };
     for name in unlisted.filter(|name| !is_exempt(name)) {
         compared.add(name, "RECORD does not list it".into());

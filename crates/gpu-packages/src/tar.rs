@@ -358,12 +358,7 @@ impl<R: Read> TarReader<R> {
     }
 
     /// Reads the contents of an extended header.
-    fn read_extension(
-        &mut self,
-        header: &Header,
-        size: u64,
-        next: &mut Next,
-    ) -> Result<(), Error> {
+    fn read_extension(&mut self, header: &Header, size: u64, next: &mut Next) -> Result<(), Error> {
         let data_at = next.headers.len();
         self.read_extended(size, header.place, &mut next.headers)?;
         let data = next.headers.get(data_at..).unwrap_or_default();
@@ -501,7 +496,10 @@ impl<R: Read> TarReader<R> {
     }
 
     /// Reads the lines of a map at the start of the contents, in whole blocks.
-    fn read_map(&mut self, headers: &mut Vec<u8>) -> Result<Result<Vec<(u64, u64)>, String>, Error> {
+    fn read_map(
+        &mut self,
+        headers: &mut Vec<u8>,
+    ) -> Result<Result<Vec<(u64, u64)>, String>, Error> {
         let start = headers.len();
         let (mut lines, mut wanted) = (0u64, None);
         loop {

@@ -13,7 +13,7 @@ use crate::limits::Options;
 use crate::path::{MemberPath, without_dot};
 use crate::record::{Record, compare_record};
 use crate::walk::{Member, MemberKind, PackageKind, Visitor, read_held, sniff, walk};
-use crate::wheel::read_record;
+use crate::wheel::{dist_info, read_record, record_index};
 use crate::zip::Zip;
 
 /// The result of [`verify`].
@@ -53,14 +53,16 @@ fn verify_within(
     let head = source.peek(&(0..source.len()), 512)?;
     let len = source.len();
     // The record tells which hashes to compute.
-    let mut record = None;
+    let (mut record, mut directory) = (None, None);
     if sniff(&head) == Some(PackageKind::Zip) {
         let zip = Zip::read_source(&mut source)?;
-        record = crate::wheel::dist_info(&zip).map(|_| read_record(&zip, source.reader()));
+        record = record_index(&zip).map(|_| read_record(&zip, source.reader()));
+        directory = dist_info(&zip).map(<[u8]>::to_vec);
     }
     drop(source);
     let left = options.most_of(len);
-    let mut checker = Checker { options: options.clone(), left, ..Checker::default() };
+    let directory = directory.unwrap_or_default();
+    let mut checker = Checker { options: options.clone(), left, directory, ..Checker::default() };
     match record {
         Some(Ok(record)) => checker.record = Some(record),
         Some(Err(error)) => checker.add(MemberPath::default(), FindingKind::Record, error),
@@ -92,6 +94,8 @@ const MAX_RECORD: u64 = 256 << 20;
 #[derive(Default)]
 struct Checker {
     record: Option<Record>,
+    /// The directory of the record.
+    directory: Vec<u8>,
     algorithms: BTreeMap<Vec<u8>, Algorithm>,
     /// Size and hash of files of the outermost package.
     files: BTreeMap<Vec<u8>, (u64, Hash)>,
@@ -194,7 +198,7 @@ impl Checker {
         let mut head = Vec::new();
         contents.take(512).read_to_end(&mut head)?;
         let may_be_one = sniff(&head).is_some() || Codec::sniff(&head) != Codec::None;
-        if !may_be_one || member.kind() != MemberKind::File {
+        if !may_be_one || !member.has_file_contents() {
             return Ok(hash_reader(algorithm, &mut head.chain(contents))?);
         }
         if member.size() > self.options.max_held {
@@ -253,8 +257,9 @@ impl Checker {
     fn compare_record(&mut self) {
         let Some(record) = self.record.take() else { return };
         let files = self.files.iter().map(|(name, (size, hash))| (&name[..], (*size, Some(hash))));
-        let compared =
-            compare_record(&record, &files.collect(), |name| self.damaged.contains(name));
+        let compared = compare_record(&record, &self.directory, &files.collect(), |name| {
+            self.damaged.contains(name)
+        });
         self.recorded = self.recorded.saturating_add(compared.recorded);
         self.findings.extend(compared.findings);
     }

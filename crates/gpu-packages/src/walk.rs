@@ -16,14 +16,14 @@ use crate::names::Names;
 use crate::path::{MemberPath, Shown, unsafe_name, without_dot};
 use crate::rpm;
 use crate::tar::{self, TarKind, TarReader};
-use crate::wheel::dist_info;
+use crate::wheel;
 use crate::zip::{Zip, is_codec_error};
 
 /// Kind of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PackageKind {
-    /// A zip file with a `RECORD`.
+    /// A zip file with a directory `.dist-info`.
     Wheel,
     /// A conda package of version 2: a zip file of two compressed tar files.
     Conda,
@@ -124,6 +124,14 @@ impl Member {
         self.offset
     }
 
+    /// Returns whether the member has contents that may be extracted to a file: it is a regular file, or a symbolic link of
+    /// a zip file, which some programs extract as one.
+    #[must_use]
+    pub fn has_file_contents(&self) -> bool {
+        self.kind == MemberKind::File
+            || self.kind == MemberKind::Symlink && self.zip_index.is_some()
+    }
+
     /// Returns the index in a zip file.
     #[must_use]
     pub fn zip_index(&self) -> Option<usize> {
@@ -221,6 +229,13 @@ impl<'z> ZipWalker<'z> {
         visitor: &mut dyn Visitor,
     ) -> Result<(), Error> {
         let place = Place { path: MemberPath::default(), depth: 1 };
+        // Findings of the layout are those of `Zip::check`; this member is not read.
+        if let Some(member) = self.zip.members().get(index).filter(|member| member.is_encrypted()) {
+            let path = MemberPath::default().join(member.name());
+            let text = "the member is encrypted";
+            let error = Error::at(ErrorKind::Unsupported, member.offset(), text);
+            visitor.finding(Finding { path, kind: FindingKind::Encrypted, error });
+        }
         self.walker.one_of_zip(self.zip, self.kind, index, reader, &place, visitor)
     }
 }
@@ -316,7 +331,11 @@ impl Walker {
         place: &Place,
         visitor: &mut dyn Visitor,
     ) -> Result<(), Error> {
-        for mut finding in zip.check_source(source)? {
+        let mut findings = zip.check_source(source)?;
+        if kind == PackageKind::Wheel {
+            findings.extend(wheel::faults(zip));
+        }
+        for mut finding in findings {
             finding.path =
                 finding.path.names().fold(place.path.clone(), |path, name| path.join(name));
             visitor.finding(finding);
@@ -344,7 +363,12 @@ impl Walker {
             package: kind,
             kind: match () {
                 () if described.is_directory() => MemberKind::Directory,
-                () if described.is_symlink() => MemberKind::Symlink,
+                () if described.is_symlink()
+                    && described.may_be_target()
+                    && kind != PackageKind::Wheel =>
+                {
+                    MemberKind::Symlink
+                }
                 () => MemberKind::File,
             },
             size: described.size(),
@@ -491,8 +515,7 @@ impl Walker {
                 }
                 Role::Control(_) => {
                     let inner = Place { path: place.path.join(b"control.tar"), ..*place };
-                    let result =
-                        self.compressed_tar(&mut whole, PackageKind::Deb, &inner, visitor);
+                    let result = self.compressed_tar(&mut whole, PackageKind::Deb, &inner, visitor);
                     finish(result, &member.path, visitor)?;
                 }
                 Role::Other => {
@@ -563,7 +586,7 @@ impl Walker {
         place: &Place,
         visitor: &mut dyn Visitor,
     ) -> Result<(), Error> {
-        if member.kind != MemberKind::File {
+        if !member.has_file_contents() {
             return deliver(member, &[], contents, visitor);
         }
         let mut head = [0; HEAD];
@@ -674,7 +697,7 @@ impl Zip {
     /// Returns the kind of the package, by the names of its members.
     #[must_use]
     pub fn kind(&self) -> PackageKind {
-        if dist_info(self).is_some() {
+        if wheel::is_wheel(self) {
             return PackageKind::Wheel;
         }
         let mut names = self.members().iter().map(|member| member.name());

@@ -1,13 +1,13 @@
 //! Wheels: file names, records, and changes that keep them right.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::num::NonZeroUsize;
 
 use byte_parts::{ReadSeek, Source};
 
-use crate::error::{Error, ErrorKind, Finding};
-use crate::path::Shown;
+use crate::error::{Error, ErrorKind, Finding, FindingKind};
+use crate::path::{MemberPath, Shown};
 use crate::record::{Record, compare_record};
 use crate::zip::{NewContents, Rewrite, Zip, ZipEdit};
 
@@ -23,9 +23,11 @@ pub fn check_wheel(
     reader: impl ReadSeek,
 ) -> Result<Vec<Finding>, Error> {
     let mut findings = zip.check(reader)?;
+    findings.extend(faults(zip));
     let files = zip.members().iter().filter(|member| !member.is_directory());
     let files = files.map(|member| (member.name(), (member.size(), None))).collect();
-    let compared = compare_record(record, &files, |_| false);
+    let directory = dist_info(zip).unwrap_or_default();
+    let compared = compare_record(record, directory, &files, |_| false);
     findings.extend(compared.findings);
     Ok(findings)
 }
@@ -33,17 +35,70 @@ pub fn check_wheel(
 /// The most bytes that a `RECORD` or `WHEEL` may have.
 const MAX_RECORD: u64 = 256 << 20;
 
-/// The directory `NAME-VERSION.dist-info` of a wheel, by the only `RECORD` in the root of the zip file; `None` if the
-/// file is not a wheel.
+/// The directory `NAME-VERSION.dist-info` of a wheel: the only one in the root of the zip file.
 #[must_use]
 pub fn dist_info(zip: &Zip) -> Option<&[u8]> {
-    let mut found = zip.members().iter().filter_map(|member| {
-        let directory = member.name().strip_suffix(b"/RECORD")?;
-        let is_one = directory.ends_with(b".dist-info") && !directory.contains(&b'/');
-        is_one.then_some(directory)
-    });
+    let mut found = dist_infos(zip).into_keys();
     let first = found.next()?;
     found.next().is_none().then_some(first)
+}
+
+/// Returns the names in the root that end with `.dist-info`, each with whether it has a file `INSTALLER`.
+fn dist_infos(zip: &Zip) -> BTreeMap<&[u8], bool> {
+    let mut found = BTreeMap::new();
+    for member in zip.members() {
+        let mut parts = member.name().splitn(2, |&byte| byte == b'/');
+        if let Some(directory) = parts.next().filter(|name| name.ends_with(b".dist-info")) {
+            *found.entry(directory).or_default() |= parts.next() == Some(b"INSTALLER");
+        }
+    }
+    found
+}
+
+/// Returns whether a zip file is a wheel, or is made to look like one: it has a `.dist-info` directory. Several of them,
+/// each with `INSTALLER`, are an environment.
+pub(crate) fn is_wheel(zip: &Zip) -> bool {
+    let found = dist_infos(zip);
+    found.len() == 1 || found.values().any(|has_installer| !has_installer)
+}
+
+/// Returns what keeps installers from installing a wheel, and what they install otherwise than its headers say. The zip
+/// file is a wheel.
+pub(crate) fn faults(zip: &Zip) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut add = |path: MemberPath, kind: FindingKind, text: String| {
+        findings.push(Finding { path, kind, error: Error::new(ErrorKind::Malformed, text) });
+    };
+    match dist_info(zip) {
+        Some(directory) => {
+            for name in ["RECORD", "WHEEL"] {
+                let name = within(directory, name);
+                if zip.find(&name).is_none() {
+                    let text = "the wheel lacks it, and installers refuse the wheel".to_owned();
+                    add(MemberPath::default().join(&name), FindingKind::Record, text);
+                }
+            }
+        }
+        None => {
+            let found = dist_infos(zip);
+            let names: Vec<_> = found.keys().take(2).map(|name| Shown(name).to_string()).collect();
+            let (count, names) = (found.len(), names.join(", "));
+            let text = format!(
+                "expected one .dist-info directory, found {count} ({names}): installers refuse the wheel, and no RECORD is compared"
+            );
+            add(MemberPath::default(), FindingKind::Ambiguous, text);
+        }
+    }
+    for member in zip.members().iter().filter(|member| member.is_symlink()) {
+        let text = "a symbolic link by its mode, which pip installs as a regular file".to_owned();
+        add(MemberPath::default().join(member.name()), FindingKind::Ambiguous, text);
+    }
+    findings
+}
+
+/// Returns the index of the `RECORD` of a wheel.
+pub(crate) fn record_index(zip: &Zip) -> Option<usize> {
+    zip.find(&within(dist_info(zip)?, "RECORD"))
 }
 
 /// Reads the `RECORD` of a wheel.
@@ -57,12 +112,10 @@ pub fn read_record(zip: &Zip, reader: impl ReadSeek) -> Result<Record, Error> {
 }
 
 fn record_of(zip: &Zip) -> Result<(&[u8], usize), Error> {
-    let directory = dist_info(zip).ok_or_else(|| {
+    dist_info(zip).zip(record_index(zip)).ok_or_else(|| {
         let text = "expected a wheel: one NAME-VERSION.dist-info/RECORD";
         Error::new(ErrorKind::NotAPackage, text)
-    })?;
-    let index = zip.find(&within(directory, "RECORD")).unwrap_or(usize::MAX);
-    Ok((directory, index))
+    })
 }
 
 fn within(directory: &[u8], name: &str) -> Vec<u8> {

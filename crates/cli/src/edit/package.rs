@@ -224,9 +224,7 @@ impl Editor<'_> {
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Option<NewContents>, Failure> {
         let member = zip.members().get(at);
-        let is_file = |member: &&ZipMember| {
-            !member.is_directory() && !member.is_symlink() && member.size() > 0
-        };
+        let is_file = |member: &&ZipMember| !member.is_directory() && member.size() > 0;
         let Some(member) = member.filter(is_file) else { return Ok(None) };
         for keep in [self.keep, Keep::All] {
             let contents = zip.open(at, edited.package.opened.reader()).map_err(of)?;

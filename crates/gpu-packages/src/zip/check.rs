@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use byte_parts::{ReadSeek, Source};
 
+use super::directory::{LOCATOR, ZIP64_END};
 use super::extra::{self, IN_EXTRA};
 use super::reader::{LOCAL, LocalHeader};
 use super::{DESCRIPTOR, Zip, ZipMember, u16_at, u32_at, u64_at};
@@ -31,7 +32,7 @@ pub(super) struct FileLayout {
 impl Zip {
     /// Checks names, local headers and the layout, without reading contents. Returns the findings in the order of the
     /// file: unsafe and duplicate names, encryption, overlaps, local headers that differ from the central directory,
-    /// bytes that belong to no member.
+    /// bytes that belong to no member, and what programs read differently.
     ///
     /// # Errors
     ///
@@ -55,6 +56,14 @@ impl Zip {
             if member.is_encrypted() {
                 let text = "the member is encrypted".to_owned();
                 add(FindingKind::Encrypted, ErrorKind::Unsupported, text);
+            }
+            let size = member.size;
+            if member.is_directory() && size > 0 {
+                let text = format!("the name of a directory, with {size} bytes of contents");
+                add(FindingKind::Ambiguous, ErrorKind::Malformed, text);
+            } else if member.is_symlink() && !member.may_be_target() {
+                let text = format!("a symbolic link by its mode, with {size} bytes of contents");
+                add(FindingKind::Ambiguous, ErrorKind::Malformed, text);
             }
             names.entry(&member.name).or_default().push(index);
         }
@@ -117,6 +126,13 @@ impl Zip {
                         layout.faults.push((index, FindingKind::Overlap, error));
                     }
                     before = before.max(placed.range.end);
+                    let areas = [self.central_extra(member), placed.local.extra()];
+                    if let Some(text) =
+                        areas.iter().find_map(|area| extra::fault(area, &member.name))
+                    {
+                        let error = Error::at(ErrorKind::Malformed, member.offset, text);
+                        layout.faults.push((index, FindingKind::Ambiguous, error));
+                    }
                     layout.placed.push(placed);
                 }
                 Err(error) if error.kind() == ErrorKind::Malformed => {
@@ -148,6 +164,9 @@ impl Zip {
             }
         };
         gap(self.directory_size, ends.zip64.unwrap_or(ends.end));
+        if ends.has_two {
+            gap(ends.end - LOCATOR - ZIP64_END, ends.end - LOCATOR);
+        }
         gap(ends.comment_end, self.tail.len());
     }
 

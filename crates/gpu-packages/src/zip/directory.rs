@@ -42,13 +42,17 @@ impl Zip {
         let mut counts = [u16_at(&end, 8), u16_at(&end, 10)].map(u64::from);
         let (mut size, mut offset) = (u64::from(u32_at(&end, 12)), u64::from(u32_at(&end, 16)));
 
-        let mut zip64_at = None;
+        let (mut zip64_at, mut has_two) = (None, false);
         let mut directory_end = end_at;
         if let Some(locator_at) = end_at.checked_sub(LOCATOR as u64) {
             let locator = source.read_range(&(locator_at..end_at))?;
             if locator.starts_with(b"PK\x06\x07") {
                 let (at, record) = zip64_end(source, &locator, locator_at)?;
                 zip64_at = Some(at);
+                // Some programs take the record at this place, whatever the locator says.
+                let nearest = locator_at.saturating_sub(ZIP64_END as u64);
+                has_two = at < nearest
+                    && source.peek(&(nearest..locator_at), 4)?.starts_with(b"PK\x06\x06");
                 directory_end = at;
                 let values = [
                     (u64::from(volumes[0]), u64::from(u16::MAX), u64::from(u32_at(&record, 16))),
@@ -92,6 +96,7 @@ impl Zip {
         let in_tail = |at: u64| usize::try_from(at - directory_at).unwrap_or(usize::MAX);
         let ends = Ends {
             zip64: zip64_at.map(in_tail),
+            has_two,
             end: in_tail(end_at),
             comment_end: in_tail(end_of_comment.min(len)),
         };

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{u16_at, u64_at};
+use crate::path::Shown;
 
 /// The number that says that the value is in the zip64 extra field.
 pub(super) const IN_EXTRA: u32 = u32::MAX;
@@ -27,6 +28,32 @@ pub(super) fn fields(area: &[u8]) -> impl Iterator<Item = (u16, Range<usize>)> {
 pub(super) fn zip64(area: &[u8]) -> Option<Range<usize>> {
     let (_, place) = fields(area).find(|(tag, _)| *tag == 1)?;
     Some(place.start + 4..place.end)
+}
+
+/// The tag of the Unicode path.
+const UNICODE_PATH: u16 = 0x7075;
+
+/// Returns why programs may read another name or other sizes from the area: a Unicode path that differs, or a field that
+/// is there twice.
+pub(super) fn fault(area: &[u8], name: &[u8]) -> Option<String> {
+    let mut seen = [false; 2];
+    for (tag, place) in fields(area) {
+        let field = area.get(place).unwrap_or_default();
+        let (is_known, what) = match (tag, &mut seen) {
+            (1, [is_known, _]) => (is_known, "zip64 extra fields"),
+            (UNICODE_PATH, [_, is_known]) => (is_known, "Unicode paths"),
+            _ => continue,
+        };
+        if std::mem::replace(is_known, true) {
+            return Some(format!("expected one of its {what}, found several"));
+        }
+        // Header of the field, version and CRC-32 are before the path.
+        let path = field.get(9..).unwrap_or_default();
+        if tag == UNICODE_PATH && path != name {
+            return Some(format!("its Unicode path is another name: {}", Shown(path)));
+        }
+    }
+    None
 }
 
 /// The values of a record that may lie in its zip64 extra field. `None` is a number of the record itself.

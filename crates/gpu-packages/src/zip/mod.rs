@@ -50,6 +50,8 @@ pub struct Zip {
 struct Ends {
     /// The zip64 end of central directory.
     zip64: Option<usize>,
+    /// Another one lies in it.
+    has_two: bool,
     /// The end of central directory.
     end: usize,
     /// End of its comment.
@@ -97,6 +99,9 @@ const DESCRIPTOR: u16 = 8;
 /// The flag of patch data.
 const PATCHED: u16 = 0x20;
 
+/// The most bytes of a path, on Linux.
+const MAX_TARGET: u64 = 4095;
+
 impl Zip {
     /// Returns the members, in the order of the central directory.
     #[must_use]
@@ -108,6 +113,13 @@ impl Zip {
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<usize> {
         self.members.iter().position(|member| member.name == name)
+    }
+
+    /// Returns the extra fields of the central record of a member.
+    fn central_extra(&self, member: &ZipMember) -> &[u8] {
+        let record = self.tail.get(member.record.clone()).unwrap_or_default();
+        let start = directory::RECORD + member.name.len();
+        record.get(start..start + usize::from(u16_at(record, 30))).unwrap_or_default()
     }
 
     /// Returns the sum of the sizes of all members, as the central directory has them.
@@ -178,10 +190,16 @@ impl ZipMember {
         self.name.ends_with(b"/")
     }
 
-    /// Returns whether the member is a symbolic link, whose contents are its target.
+    /// Returns whether the mode says that the member is a symbolic link, whose contents are its target. Some programs,
+    /// pip among them, extract a regular file.
     #[must_use]
     pub fn is_symlink(&self) -> bool {
         self.unix_mode().is_some_and(|mode| mode & 0o170_000 == 0o120_000)
+    }
+
+    /// Returns whether the contents can be a target.
+    pub(crate) fn may_be_target(&self) -> bool {
+        (1..=MAX_TARGET).contains(&self.size)
     }
 }
 

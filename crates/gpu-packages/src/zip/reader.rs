@@ -1,7 +1,7 @@
 //! Contents of members.
 
 use std::fmt;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use super::{ENCRYPTED, PATCHED, Zip, field, u16_at, u32_at};
 use crate::codec::Codec;
@@ -96,8 +96,8 @@ impl Zip {
         let reader = match (member.method, codec) {
             (0, _) => Box::new(data) as Box<dyn Read + 'r>,
             (8, _) => {
-                let data = io::BufReader::with_capacity(64 << 10, data);
-                Box::new(flate2::bufread::DeflateDecoder::new(data))
+                let data = BufReader::with_capacity(64 << 10, data);
+                Box::new(Inflate(flate2::bufread::DeflateDecoder::new(data)))
             }
             (_, codec) => codec.decoder(data).map_err(named)?,
         };
@@ -110,6 +110,20 @@ impl Zip {
             offset: member.offset,
             is_done: false,
         })
+    }
+}
+
+/// A decoder whose stream must be all of the data.
+struct Inflate<R>(flate2::bufread::DeflateDecoder<BufReader<R>>);
+
+impl<R: Read> Read for Inflate<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(buf)?;
+        if read == 0 && !buf.is_empty() && !self.0.get_mut().fill_buf()?.is_empty() {
+            let text = "bytes after the end of the deflate stream";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        Ok(read)
     }
 }
 
