@@ -51,6 +51,16 @@ pub(crate) struct Fault {
     pub(crate) error: Error,
 }
 
+impl Fault {
+    /// Returns the fault that a finding is: members are not read, or it is unclear which ones are installed. `verify` reports
+    /// the others.
+    fn of(finding: Finding) -> Option<Self> {
+        use FindingKind::{Ambiguous, Damaged, Duplicate, Encrypted, Unread};
+        let is_one = matches!(finding.kind, Unread | Damaged | Encrypted | Ambiguous | Duplicate);
+        is_one.then(|| Fault { path: finding.path, error: finding.error })
+    }
+}
+
 impl Package {
     /// Returns the package that a file is; `None` if it is something else. Copies of pipes are not looked into.
     ///
@@ -100,7 +110,8 @@ impl Package {
             }
             Form::Zip(zip) => {
                 let walker = ZipWalker::new(&Options::default(), zip);
-                let mut all = Found { results: Vec::new(), members: 0 };
+                let faults = walker.findings().into_iter().filter_map(Fault::of);
+                let mut all = Found { results: faults.map(Err).collect(), members: 0 };
                 let indexes: Vec<usize> = (0..zip.members().len()).collect();
                 let read = |index: &usize| {
                     let (mut visitor, reader) = (visitor(), self.opened.reader());
@@ -153,13 +164,7 @@ impl<T, W: Fn(&Member, &mut dyn Read) -> io::Result<Option<T>>> Visitor for Each
     }
 
     fn finding(&mut self, finding: Finding) {
-        // The others do not keep the members from being read: `verify` tells of them.
-        if matches!(
-            finding.kind,
-            FindingKind::Unread | FindingKind::Damaged | FindingKind::Encrypted
-        ) {
-            self.found.results.push(Err(Fault { path: finding.path, error: finding.error }));
-        }
+        self.found.results.extend(Fault::of(finding).map(Err));
     }
 }
 

@@ -217,7 +217,18 @@ impl<'z> ZipWalker<'z> {
         ZipWalker { walker: Walker::new(options, zip.file_len()), zip, kind: zip.kind() }
     }
 
-    /// Hands a member to a visitor, or the members of the package that it is.
+    /// Returns the findings that need no reading of members or local headers: unsafe and duplicate names, encryption, and
+    /// what programs read differently. [`Zip::check`] has more.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.zip.central_findings();
+        if self.kind == PackageKind::Wheel {
+            findings.extend(wheel::faults(self.zip));
+        }
+        findings
+    }
+
+    /// Hands a member to a visitor, or the members of the package that it is. Encrypted members are left out.
     ///
     /// # Errors
     ///
@@ -229,13 +240,6 @@ impl<'z> ZipWalker<'z> {
         visitor: &mut dyn Visitor,
     ) -> Result<(), Error> {
         let place = Place { path: MemberPath::default(), depth: 1 };
-        // Findings of the layout are those of `Zip::check`; this member is not read.
-        if let Some(member) = self.zip.members().get(index).filter(|member| member.is_encrypted()) {
-            let path = MemberPath::default().join(member.name());
-            let text = "the member is encrypted";
-            let error = Error::at(ErrorKind::Unsupported, member.offset(), text);
-            visitor.finding(Finding { path, kind: FindingKind::Encrypted, error });
-        }
         self.walker.one_of_zip(self.zip, self.kind, index, reader, &place, visitor)
     }
 }

@@ -9,7 +9,7 @@ use byte_parts::{ReadSeek, Source};
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::path::{MemberPath, Shown};
 use crate::record::{Record, compare_record};
-use crate::zip::{NewContents, Rewrite, Zip, ZipEdit};
+use crate::zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMember};
 
 /// Checks a wheel without reading the contents of its members: the findings of [`Zip::check`], and those about members
 /// that `RECORD` lacks, or has with another size. `record` is the one of the wheel.
@@ -71,12 +71,10 @@ pub(crate) fn faults(zip: &Zip) -> Vec<Finding> {
     };
     match dist_info(zip) {
         Some(directory) => {
-            for name in ["RECORD", "WHEEL"] {
-                let name = within(directory, name);
-                if zip.find(&name).is_none() {
-                    let text = "the wheel lacks it, and installers refuse the wheel".to_owned();
-                    add(MemberPath::default().join(&name), FindingKind::Record, text);
-                }
+            let name = within(directory, "RECORD");
+            if zip.find(&name).is_none() {
+                let text = "the wheel lacks it: nothing is compared".to_owned();
+                add(MemberPath::default().join(&name), FindingKind::Record, text);
             }
         }
         None => {
@@ -89,7 +87,8 @@ pub(crate) fn faults(zip: &Zip) -> Vec<Finding> {
             add(MemberPath::default(), FindingKind::Ambiguous, text);
         }
     }
-    for member in zip.members().iter().filter(|member| member.is_symlink()) {
+    let is_link = |member: &&ZipMember| member.is_symlink() && member.may_be_target();
+    for member in zip.members().iter().filter(is_link) {
         let text = "a symbolic link by its mode, which pip installs as a regular file".to_owned();
         add(MemberPath::default().join(member.name()), FindingKind::Ambiguous, text);
     }

@@ -41,7 +41,8 @@ impl Zip {
         self.check_source(&mut Source::with_len(reader, self.len))
     }
 
-    pub(crate) fn check_source(&self, source: &mut Source<'_>) -> Result<Vec<Finding>, Error> {
+    /// Returns the findings of the central directory alone.
+    pub(crate) fn central_findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut names: HashMap<&[u8], Vec<usize>> = HashMap::new();
         for (index, member) in self.members.iter().enumerate() {
@@ -68,6 +69,11 @@ impl Zip {
             names.entry(&member.name).or_default().push(index);
         }
         findings.extend(self.duplicates(names));
+        findings
+    }
+
+    pub(crate) fn check_source(&self, source: &mut Source<'_>) -> Result<Vec<Finding>, Error> {
+        let mut findings = self.central_findings();
         let layout = self.layout(source)?;
         findings.extend(layout.faults.into_iter().map(|(index, kind, error)| {
             let name = self.members.get(index).map_or(&[][..], |member| &member.name);
