@@ -57,7 +57,7 @@ impl Fault {
     fn of(finding: Finding) -> Option<Self> {
         use FindingKind::{Ambiguous, Damaged, Duplicate, Encrypted, Unread};
         let is_one = matches!(finding.kind, Unread | Damaged | Encrypted | Ambiguous | Duplicate);
-        is_one.then(|| Fault { path: finding.path, error: finding.error })
+        is_one.then_some(Fault { path: finding.path, error: finding.error })
     }
 }
 

@@ -78,11 +78,11 @@ pub struct TarMember {
     pub(crate) is_sparse: bool,
     /// Bytes of the contents that are in the file, without the map of a sparse file.
     pub(crate) stored: u64,
-    /// What keeps the member from being read, or other programs read otherwise.
+    /// Faults that keep the member from being read, or that programs read differently.
     pub(crate) faults: Vec<Fault>,
 }
 
-/// What is wrong with a member.
+/// A fault of a member.
 #[derive(Clone)]
 pub(crate) struct Fault {
     pub(crate) kind: FindingKind,
@@ -137,7 +137,7 @@ impl TarMember {
         &self.link
     }
 
-    /// Returns the size of the contents. Of a sparse file, fewer bytes may be in the tar file.
+    /// Returns the size of the contents. The tar file may have fewer bytes of a sparse file.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size

@@ -98,9 +98,10 @@ impl Sparse {
         match key {
             b"name" => self.name = Some(value.to_vec()),
             b"size" | b"realsize" => self.size = Some(decimal(value)?),
-            b"offset" if self.numbers.len() % 2 == 0 => self.numbers.push(decimal(value)?),
-            b"numbytes" if self.numbers.len() % 2 == 1 => self.numbers.push(decimal(value)?),
-            b"offset" | b"numbytes" => return None,
+            b"offset" | b"numbytes" => {
+                let is_next = self.numbers.len().is_multiple_of(2) == (key == b"offset");
+                self.numbers.push(decimal(value).filter(|_| is_next)?);
+            }
             b"map" => {
                 let numbers = value.split(|&byte| byte == b',').map(decimal);
                 self.numbers = numbers.collect::<Option<_>>()?;

@@ -17,6 +17,7 @@ mod peers;
 mod properties;
 mod read;
 mod records;
+mod rules;
 
 use std::io::{Cursor, Read};
 
