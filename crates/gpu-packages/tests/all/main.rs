@@ -12,6 +12,7 @@
 mod change;
 mod faults;
 mod hostile;
+mod installers;
 mod make;
 mod peers;
 mod properties;

@@ -30,6 +30,8 @@ pub(crate) struct Case {
     /// The files that the peer extracts; `None` if it fails.
     pub(crate) extracts: Option<Vec<(&'static str, Vec<u8>)>>,
     pub(crate) findings: Vec<FindingKind>,
+    /// A finding of `verify` only.
+    pub(crate) verified: Option<FindingKind>,
     /// Files that are looked into although the peer does not extract them, and the reverse.
     pub(crate) more: Vec<(&'static str, Vec<u8>)>,
     pub(crate) fewer: Vec<&'static str>,
@@ -38,7 +40,7 @@ pub(crate) struct Case {
 impl Case {
     fn new(name: &'static str, peer: Peer, bytes: Vec<u8>) -> Self {
         let (findings, more, fewer) = (Vec::new(), Vec::new(), Vec::new());
-        Case { name, bytes, peer, extracts: None, findings, more, fewer }
+        Case { name, bytes, peer, extracts: None, findings, verified: None, more, fewer }
     }
 
     fn extracts(mut self, name: &'static str, contents: &[u8]) -> Self {
@@ -53,6 +55,11 @@ impl Case {
 
     fn fewer(mut self, name: &'static str) -> Self {
         self.fewer.push(name);
+        self
+    }
+
+    fn verified(mut self, kind: FindingKind) -> Self {
+        self.verified = Some(kind);
         self
     }
 
@@ -106,7 +113,7 @@ fn zips() -> Vec<Case> {
         case("Unicode path", zip(&[unicode])).extracts("a.so", b"x").finding(Ambiguous),
         case("Unicode path that is the name", zip(&[same])).extracts("a.so", b"x"),
         case("two zip64 fields", zip(&[twice])).extracts("a.so", b"x").finding(Ambiguous),
-        case("two zip64 ends", two_zip64_ends()).extracts("a.so", b"x").finding(Gap),
+        case("two zip64 ends", two_zip64_ends()).more("a.so", b"x").finding(Gap),
         case("bytes after the deflate stream", deflated(zip(&[trailing]), b"text"))
             .extracts("a.so", b"text")
             .finding(Damaged)
@@ -188,7 +195,7 @@ fn wheels() -> Vec<Case> {
         case("unlisted RECORD below", &with("foo/x.dist-info/RECORD"))
             .extracts("foo/a.so", &code())
             .extracts("foo/x.dist-info/RECORD", b"")
-            .finding(Record),
+            .verified(Record),
         case("environment", &environment.concat()).more("foo/a.so", &code()),
     ]
 }
@@ -291,7 +298,7 @@ fn tars() -> Vec<Case> {
     ]
 }
 
-/// A file with holes: stored parts, and the whole.
+/// A file with holes: stored parts, and the whole. A part of no bytes gives GNU tar the end of the file.
 fn holes() -> (Vec<u8>, Vec<u8>) {
     let mut whole = vec![0; 3000];
     whole[512..1024].fill(b'a');
@@ -328,6 +335,7 @@ fn sparse_tars() -> Vec<Case> {
     many[3] = (512, 512);
     let mut block = vec![0; 512];
     put_part(&mut block, 2048, 3);
+    put_part(&mut block[24..], 3000, 0);
     let lines = |text: &str| [make::padded(text.as_bytes()), stored.clone()].concat();
     let version_1 = |text: &str| {
         let keys = [
@@ -339,7 +347,7 @@ fn sparse_tars() -> Vec<Case> {
         vec![pax(b'x', &keys), member("GNUSparseFile.0/a", b'0', &lines(text)), after()]
     };
     let version_0 = |map: &[(&str, &str)], name: &str| {
-        let keys = [&[("GNU.sparse.size", "3000"), ("GNU.sparse.numblocks", "2")], map].concat();
+        let keys = [&[("GNU.sparse.size", "3000"), ("GNU.sparse.numblocks", "3")], map].concat();
         vec![pax(b'x', &keys), member(name, b'0', &stored), after()]
     };
     let numbers = [
@@ -347,8 +355,10 @@ fn sparse_tars() -> Vec<Case> {
         ("GNU.sparse.numbytes", "512"),
         ("GNU.sparse.offset", "2048"),
         ("GNU.sparse.numbytes", "3"),
+        ("GNU.sparse.offset", "3000"),
+        ("GNU.sparse.numbytes", "0"),
     ];
-    let map = [("GNU.sparse.name", "a"), ("GNU.sparse.map", "512,512,2048,3")];
+    let map = [("GNU.sparse.name", "a"), ("GNU.sparse.map", "512,512,2048,3,3000,0")];
     let is = |case: Case| case.extracts("a", &whole).extracts("b", b"y");
     vec![
         is(case("sparse", &[old_sparse(len, &parts, false), data.clone(), after()])),
@@ -358,25 +368,31 @@ fn sparse_tars() -> Vec<Case> {
         )),
         is(case("sparse, pax 0.0", &version_0(&numbers, "a"))),
         is(case("sparse, pax 0.1", &version_0(&map, "GNUSparseFile.0/a"))),
-        is(case("sparse, pax 1.0", &version_1("2\n512\n512\n2048\n3\n"))),
+        is(case("sparse, pax 1.0", &version_1("3\n512\n512\n2048\n3\n3000\n0\n"))),
         case(
             "sparse, parts past the end",
             &[old_sparse(len, &[(512, 512), (2998, 3)], false), data.clone(), after()],
         )
+        .extracts("a", b"")
+        .fewer("a")
         .extracts("b", b"y")
         .finding(Unread),
         case(
             "sparse, bytes that no part has",
-            &[old_sparse(len, &[(512, 512)], false), data.clone(), after()],
+            &[old_sparse(len, &[(512, 512), (3000, 0)], false), data.clone(), after()],
         )
         .extracts("a", &[vec![0; 512], vec![b'a'; 512], vec![0; 1976]].concat())
         .fewer("a")
         .extracts("b", b"y")
         .finding(Unread),
         case("sparse, pax 1.0, no numbers", &version_1("x\n512\n512\n2048\n3\n"))
+            .extracts("a", b"")
+            .fewer("a")
             .extracts("b", b"y")
             .finding(Unread),
         case("sparse, pax 1.0, more parts than there are", &version_1("9\n512\n512\n2048\n3\n"))
+            .extracts("a", b"")
+            .fewer("a")
             .extracts("b", b"y")
             .finding(Unread),
     ]
@@ -472,7 +488,7 @@ fn packages_are_read_as_their_programs_do_or_have_a_finding() {
         assert!(files == expected, "{}: other contents", case.name);
         let verified = verify(Cursor::new(&case.bytes), &Options::default()).unwrap();
         let kinds: Vec<_> = verified.findings.iter().map(|finding| finding.kind).collect();
-        for kind in &case.findings {
+        for kind in case.findings.iter().chain(&case.verified) {
             assert!(kinds.contains(kind), "{}: {:?}", case.name, verified.findings);
         }
         // Without a finding, nothing else is looked into, and nothing is left out.
