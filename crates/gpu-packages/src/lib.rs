@@ -63,7 +63,8 @@
 //! # Robustness
 //!
 //! [`Options`] bounds decompressed bytes, depth and memory. Readers give at most the size that a package states. Unsafe
-//! names (`..`, absolute ones), duplicates, overlaps, contradicting headers and hidden bytes are a [`Finding`] each.
+//! names (`..`, absolute ones), duplicates, overlaps, contradicting headers and hidden bytes are a [`Finding`] each, as is
+//! what pip, dpkg and GNU tar refuse or other programs read differently ([`Ambiguous`](FindingKind::Ambiguous)).
 //! No input makes this crate panic.
 //!
 //! # Features

@@ -241,7 +241,7 @@ pub fn rewrite_tar<'a>(
             let expansion = tar.take_expansion();
             let read = read_full(&mut tar, stored)?;
             stored = stored.get_mut(..read).unwrap_or_default();
-            let (mut zeros, mut sparse) = ([0; 512], SparseFile);
+            let (mut zeros, mut sparse) = ([0; 512], SparseFile(name));
             let (head, rest): (&[u8], &mut dyn Read) = match expansion {
                 None => (&*stored, &mut tar),
                 Some(expansion) => {
@@ -266,7 +266,7 @@ pub fn rewrite_tar<'a>(
                 let (path, old_size) = (name.to_vec(), member.size());
                 rewritten.changed.push(Change { path, old_size, new_size: 0, md5: None });
             }
-            Some(_) if member.is_sparse => return Err(sparse_file().while_reading(Shown(name))),
+            Some(_) if member.is_sparse => return Err(sparse_file(name)),
             Some(replacement) => {
                 let is_change = replacement.kind == Kind::New;
                 let change = write_member(&mut out, &member, name, replacement)?;
@@ -294,16 +294,17 @@ pub fn rewrite_tar<'a>(
 }
 
 /// The contents of a sparse file, which are not changed.
-struct SparseFile;
+struct SparseFile<'n>(&'n [u8]);
 
-impl Read for SparseFile {
+impl Read for SparseFile<'_> {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(sparse_file().into())
+        Err(sparse_file(self.0).into())
     }
 }
 
-fn sparse_file() -> Error {
-    Error::new(ErrorKind::Refused, "tar: expected a file that is not sparse")
+fn sparse_file(name: &[u8]) -> Error {
+    let text = "expected a file that is not sparse, to change it";
+    Error::new(ErrorKind::Refused, text).while_reading(Shown(name))
 }
 
 fn copy_contents(tar: &mut dyn Read, out: &mut dyn Write, member: &TarMember) -> Result<(), Error> {

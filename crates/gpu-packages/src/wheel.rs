@@ -112,7 +112,7 @@ pub fn read_record(zip: &Zip, reader: impl ReadSeek) -> Result<Record, Error> {
 
 fn record_of(zip: &Zip) -> Result<(&[u8], usize), Error> {
     dist_info(zip).zip(record_index(zip)).ok_or_else(|| {
-        let text = "expected a wheel: one NAME-VERSION.dist-info/RECORD";
+        let text = "expected one .dist-info directory, with a RECORD";
         Error::new(ErrorKind::NotAPackage, text)
     })
 }

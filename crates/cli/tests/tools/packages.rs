@@ -85,6 +85,77 @@ fn packages_of_all_kinds_are_looked_into() {
     place.fails(&["ls", "none:usr"], "none:usr: No such file");
 }
 
+/// The library's tests have all cases; each here is one way from the library to an exit status.
+#[test]
+fn no_command_passes_over_what_programs_read_differently() {
+    let hip = hip();
+    let place = Place::with("hip.o", &hip);
+    let plain = |members: &[Made]| make::zip(members, &Around::default());
+    let mut encrypted = plain(&[Made::new("hip.o", &hip[..])]);
+    let central = encrypted.windows(4).position(|window| window == b"PK\x01\x02").unwrap();
+    encrypted[6] |= 1;
+    encrypted[central + 8] |= 1;
+    let mut link = make::wheel(&[("foo/hip.o", &hip)]);
+    link[0].mode = 0o120_777;
+    let mut two_records = make::wheel(&[("foo/hip.o", &hip)]);
+    two_records.push(Made::new("bar-1.0.dist-info/RECORD", ""));
+    let global = |header: &[u8]| {
+        let mut file = make::tar_header(b"g", header.len() as u64, b'g', b"");
+        file.extend(make::padded(header));
+        [file, make::tar(&[("hip.o", &hip)])].concat()
+    };
+    let mut sparse = make::tar(&[("hip.o", &hip)]);
+    sparse[156] = b'S';
+    make::sum(&mut sparse[..512]);
+    let mut two_data = make::deb(&[("hip.o", &hip)], "", <[u8]>::to_vec);
+    two_data.extend(&make::ar(&[("data.tar.gz", &make::gzip(&make::tar(&[("evil", &hip)])))])[8..]);
+    for (name, bytes, words) in [
+        ("encrypted.zip", encrypted, "encrypted.zip:hip.o: the member is encrypted"),
+        ("link.whl", plain(&link), "link.whl:foo/hip.o: a symbolic link by its mode"),
+        ("two.whl", plain(&two_records), "two.whl: expected one .dist-info directory, "),
+        ("global.tar", global(b"13 path=evil\n"), "global.tar:evil: a global header sets path"),
+        ("sparse.tar", sparse, "sparse.tar:hip.o: the map of a sparse file: "),
+        ("same.tar", make::tar(&[("hip.o", &hip), ("./hip.o", b"")]), "same.tar:hip.o: several"),
+        ("two.deb", two_data, "two.deb:data.tar.gz: deb: dpkg reads the first data.tar"),
+    ] {
+        fs::write(place.path(name), bytes).unwrap();
+        for command in [
+            &["ls", name][..],
+            &["ls", "--json", name],
+            &["match", "--gpu", "gfx1100", name],
+            &["kernels", name],
+            &["extract", name, "-o", "images"],
+            &["verify", name],
+            &["thin", "--keep", "gfx1100", name, "-o", "thinned"],
+            &["compress", name, "-o", "thinned"],
+        ] {
+            place.fails(command, words);
+        }
+        assert!(!place.path("thinned").exists(), "{name}");
+    }
+}
+
+/// A hole and a type that is not known are read as GNU tar does.
+#[test]
+fn sparse_members_are_looked_into_and_not_edited() {
+    let hip = hip();
+    let mut tar = make::tar_header(b"hip.o", hip.len() as u64, b'S', b"");
+    let size = format!("{:011o}\0", hip.len() + 100);
+    tar[386..410].copy_from_slice(format!("00000000000\0{:011o}\0", hip.len()).as_bytes());
+    tar[483..495].copy_from_slice(size.as_bytes());
+    make::sum(&mut tar);
+    tar.extend(make::padded(&hip));
+    tar.extend(make::tar(&[("other.o", &hip)]));
+    let place = Place::with("a.tar", &tar);
+    fs::write(place.path("hip.o"), &hip).unwrap();
+    assert_eq!(images(&place, "a.tar:other.o"), images(&place, "hip.o"));
+    assert!(place.succeeds(&["ls", "a.tar"]).starts_with("a.tar:hip.o"));
+    assert!(place.succeeds(&["verify", "a.tar"]).contains("a.tar:hip.o: ok, 5 images"));
+    let thin = ["thin", "--keep", "gfx1100", "a.tar", "-o", "b.tar"];
+    place.fails(&thin, "a.tar: hip.o: expected a file that is not sparse");
+    assert!(!place.path("b.tar").exists());
+}
+
 #[test]
 fn match_answers_for_packages_in_a_line() {
     let hip = hip();

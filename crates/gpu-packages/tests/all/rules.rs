@@ -76,7 +76,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 use FindingKind::{Ambiguous, Damaged, Duplicate, Encrypted, Gap, Record, Unread, UnsafeName};
 
-/// Contents that are no path.
+/// Contents that are not a path.
 fn code() -> Vec<u8> {
     b"\x7fELF and more".repeat(500)
 }
