@@ -118,9 +118,9 @@ fn push_binary(
     let mut bytes = header.bytes(0).to_vec();
     bytes.truncate(usize::try_from(header_len).unwrap_or_default());
     headers.iter().for_each(|header| header.write(&mut bytes));
-    for (key, value) in strings() {
-        for string in [key, value] {
-            bytes.extend_from_slice(&(table_at + table.offset(string)).to_le_bytes());
+    for ((_, value), offsets) in strings().zip(table.offsets().chunks_exact(2)) {
+        for offset in offsets {
+            bytes.extend_from_slice(&(table_at + offset).to_le_bytes());
         }
         if version != FormatVersion::V1 {
             bytes.extend_from_slice(&to_u64(value.len()).to_le_bytes());

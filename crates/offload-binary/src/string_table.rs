@@ -8,22 +8,24 @@ use core::cmp::Ordering;
 use crate::to_u64;
 
 /// The bytes of a string table and where in it each string starts.
-pub(crate) struct StringTable<'a> {
-    /// In the order of [`compare`].
-    offsets: Vec<(&'a [u8], u64)>,
+pub(crate) struct StringTable {
+    /// In the order of the strings.
+    offsets: Vec<u64>,
     bytes: Vec<u8>,
 }
 
-impl<'a> StringTable<'a> {
-    pub(crate) fn new(strings: impl Iterator<Item = &'a [u8]>) -> Self {
-        let mut strings: Vec<_> = strings.collect();
-        strings.sort_unstable_by(|a, b| compare(a, b));
-        strings.dedup();
-
+impl StringTable {
+    pub(crate) fn new<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut strings: Vec<_> =
+            strings.enumerate().map(|(index, string)| (end(string), string, index)).collect();
+        // The ends decide almost always, and lie side by side.
+        strings.sort_unstable_by(|(a_end, a, _), (b_end, b, _)| {
+            b_end.cmp(a_end).then_with(|| compare(a, b))
+        });
         let mut bytes = vec![0];
         let mut last: &[u8] = &[];
-        let mut offsets = Vec::with_capacity(strings.len());
-        for string in strings {
+        let mut offsets = vec![0; strings.len()];
+        for (_, string, index) in strings {
             let offset = if string.is_empty() {
                 0
             } else if last.ends_with(string) {
@@ -36,7 +38,9 @@ impl<'a> StringTable<'a> {
                 last = string;
                 offset
             };
-            offsets.push((string, to_u64(offset)));
+            if let Some(of_string) = offsets.get_mut(index) {
+                *of_string = to_u64(offset);
+            }
         }
         Self { offsets, bytes }
     }
@@ -46,14 +50,19 @@ impl<'a> StringTable<'a> {
         &self.bytes
     }
 
-    /// Returns the offset of `string`, one of those the table was made of.
-    pub(crate) fn offset(&self, string: &[u8]) -> u64 {
-        self.offsets
-            .binary_search_by(|(other, _)| compare(other, string))
-            .ok()
-            .and_then(|index| self.offsets.get(index))
-            .map_or(0, |(_, offset)| *offset)
+    /// Returns the offsets of the strings that the table was made of, in their order.
+    pub(crate) fn offsets(&self) -> &[u64] {
+        &self.offsets
     }
+}
+
+/// Returns the last eight bytes read backwards, as a number; those that are missing count as NUL.
+fn end(string: &[u8]) -> u64 {
+    string
+        .iter()
+        .rev()
+        .zip((0..8).rev())
+        .fold(0, |end, (byte, n)| end | u64::from(*byte) << (8 * n))
 }
 
 /// Compares strings in descending order of the bytes read backwards, so that a string follows those that end with it.
@@ -72,8 +81,7 @@ mod tests {
 
     fn table(strings: &[&'static str]) -> (Vec<u8>, Vec<u64>) {
         let table = StringTable::new(strings.iter().map(|string| string.as_bytes()));
-        let offsets = strings.iter().map(|string| table.offset(string.as_bytes())).collect();
-        (table.bytes().to_vec(), offsets)
+        (table.bytes().to_vec(), table.offsets().to_vec())
     }
 
     #[test]
@@ -110,6 +118,8 @@ mod tests {
         for text in ["0123456789abcdef", "0123456789abcde", "1123456789abcdef", ""] {
             for other in ["0123456789abcdef", "789abcdef", "89abcdef", "9abcdef", "f", "x"] {
                 let (a, b) = (text.as_bytes(), other.as_bytes());
+                let by_ends = end(b).cmp(&end(a)).then_with(|| compare(a, b));
+                assert_eq!(by_ends, b.iter().rev().cmp(a.iter().rev()));
                 assert_eq!(compare(a, b), b.iter().rev().cmp(a.iter().rev()));
                 assert_eq!(compare(b, a), a.iter().rev().cmp(b.iter().rev()));
             }
