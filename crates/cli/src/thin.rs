@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bundle_format::EntryId;
-use device_select::{Fate, Rule, database_target, is_host, is_misnamed};
+use device_select::{Fate, Rule, is_host, is_misnamed};
 use fat_edit::{EditableContainer, EditableFile};
 use fat_object::{ContainerKind, FileFormat, ImageInfo};
-use target_id::Target;
 
 use crate::Outcome;
-use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Work, closest, names, place};
+use crate::edit::{
+    Databases, Editor, Options, Subject, Uneditable, Wishes, Work, closest, names, place,
+};
 use crate::failure::Failure;
 use crate::help::More;
-use crate::packs::host::OpenPack;
 use crate::select::Request;
 use crate::store::Keep;
 use crate::suggest::generic;
@@ -97,8 +97,9 @@ pub(crate) struct Args {
     allow_unserved: bool,
     /// Delete files of kernel databases for other GPUs from directories
     ///
-    /// They are what ROCm's libraries load from beside them: code objects and databases of Tensile, hipBLASLt and MIOpen, and
-    /// kernel packs. The name of such a file says its GPU; those that all GPUs use stay.
+    /// They are what ROCm's libraries load from beside them: files of Tensile, hipBLASLt and MIOpen in `rocblas/library`,
+    /// `hipblaslt/library`, `hipsparselt/library` and `miopen/db`, and kernel packs. The name of such a file says its GPU. A
+    /// file that all GPUs use stays, and so does a file with other contents than its name says.
     #[arg(long)]
     databases: bool,
     #[command(flatten)]
@@ -124,21 +125,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let id = EntryId::parse(id).ok();
         id.is_none_or(|id| id.is_host() || rule.keeps(&id.target()))
     };
+    let databases = Databases { rule: &rule, limits: &args.options.limits };
     let editor = Editor {
         keep: Keep::Images(&is_kept),
+        databases: args.databases.then_some(databases),
         ..Editor::new(&args.files, &args.options, Work::Edit)
     };
-    let goes = |path: &Path| {
-        let target = args.databases.then(|| database_target(&path.to_string_lossy())).flatten();
-        let is_other = |id: &String| !rule.keeps(&Target::new(None, None, id));
-        // A kernel pack may have code for more targets than its name says.
-        let is_pack = path.extension().is_some_and(|extension| extension == "kpack");
-        let pack = (is_pack && path.is_file()).then(|| OpenPack::open(path));
-        let all_go =
-            pack.is_none_or(|pack| pack.is_ok_and(|pack| pack.toc.archs().iter().all(is_other)));
-        target.is_some_and(|id| is_other(&id)) && all_go
-    };
-    editor.run_with(&goes, |subject, _| decide(args, &rule, subject))
+    editor.run(|subject, _| decide(args, &rule, subject))
 }
 
 fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Failure> {

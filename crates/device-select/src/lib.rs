@@ -90,7 +90,7 @@ pub use answer::{Answer, Condition, Given, Judged, Note, Selection};
 pub use candidate::Candidate;
 #[cfg(feature = "files")]
 pub use collect::{Collector, units};
-pub use database::database_target;
+pub use database::Database;
 pub use device::{Device, NotADevice, PtxJit, Vendor, may_be_processor};
 pub use machine::kfd_processor;
 pub use memory::{LoadError, LoadErrorKind, load};

@@ -199,7 +199,7 @@ impl Fate {
 
 impl Rule {
     /// Returns whether code for a target stays, in a file of its own: such as those that
-    /// [`database_target`](crate::database_target) knows.
+    /// [`Database`](crate::Database) knows.
     ///
     /// ```
     /// use device_select::{Rule, Wanted};

@@ -12,6 +12,7 @@ use fat_object::ContainerKind;
 use gpu_packages::wheel_file_name;
 
 use super::attributes;
+use super::databases::Databases;
 use super::findings::Findings;
 use super::new_images::NewImages;
 use super::options::Options;
@@ -46,6 +47,8 @@ pub(crate) struct Editor<'a> {
     pub(crate) work: Work,
     /// The images that are needed of members of packages.
     pub(crate) keep: Keep<'a>,
+    /// The kernel databases whose files for other GPUs are deleted.
+    pub(crate) databases: Option<Databases<'a>>,
     /// The lists of installed packages that the files are in.
     pub(crate) lists: Lists,
 }
@@ -58,22 +61,14 @@ impl<'a> Editor<'a> {
             images: NewImages::default(),
             work,
             keep: Keep::All,
+            databases: None,
             lists: Lists::dropping_signatures(options.host.drop_signature),
         }
     }
 
     /// Edits each file by itself, with the wishes that `decide` returns.
     pub(crate) fn run(
-        self,
-        decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> io::Result<Outcome> {
-        self.run_with(&|_| false, decide)
-    }
-
-    /// The same, but files of directories for which `goes` returns `true` are deleted.
-    pub(crate) fn run_with(
         mut self,
-        goes: &dyn Fn(&Path) -> bool,
         decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> io::Result<Outcome> {
         let inputs = Inputs::find(self.files);
@@ -96,7 +91,7 @@ impl<'a> Editor<'a> {
             self.lists.find_journals(inputs.files().iter().map(Input::path));
         }
         let (going, staying): (Vec<&Input>, Vec<&Input>) =
-            inputs.files().iter().partition(|file| !file.is_named() && goes(file.path()));
+            inputs.files().iter().partition(|file| self.goes(file));
         let staying = staying.into_iter().map(|file| (file, false));
         for (file, is_going) in staying.chain(going.into_iter().map(|file| (file, true))) {
             let (path, name) = (file.path(), file.name());
@@ -111,7 +106,7 @@ impl<'a> Editor<'a> {
                     Err("members are edited with their package: name that".to_owned().into())
                 }
                 true => self.delete(file).map(|row| vec![row]),
-                false => self.edit_any(file, goes, &decide),
+                false => self.edit_any(file, &decide),
             };
             drop(progress);
             match edited {
@@ -189,13 +184,12 @@ impl<'a> Editor<'a> {
     fn edit_any(
         &mut self,
         file: &Input,
-        goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Vec<FileRow>, Failure> {
         let opened = file.open(self.options.limits.max_input)?;
         match Package::of(&opened) {
             Ok(Some(package)) if self.images.files.is_empty() => {
-                self.edit_package(file, &package, goes, decide)
+                self.edit_package(file, &package, decide)
             }
             Ok(Some(_)) => {
                 Err("is a package: images are added and replaced in files by themselves"
@@ -213,6 +207,15 @@ impl<'a> Editor<'a> {
             return Opened::regular(file.path()).map(Arc::new);
         }
         file.open(self.options.limits.max_input)
+    }
+
+    /// Returns whether a file is one of a kernel database, and is deleted. One that cannot be read is not.
+    fn goes(&self, file: &Input) -> bool {
+        let Some(databases) = self.databases.filter(|_| !file.is_named()) else { return false };
+        let Ok(path) = std::path::absolute(file.path()) else { return false };
+        let Some(database) = databases.candidate(&path.to_string_lossy()) else { return false };
+        let opened = file.open(self.options.limits.max_input);
+        opened.is_ok_and(|file| databases.goes(&database, file.reader()).unwrap_or(false))
     }
 
     fn delete(&mut self, file: &Input) -> Result<FileRow, Failure> {

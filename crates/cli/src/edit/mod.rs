@@ -2,6 +2,7 @@
 
 mod attributes;
 mod closest;
+mod databases;
 mod editor;
 mod findings;
 mod incoming;
@@ -15,6 +16,7 @@ mod wishes;
 
 pub(crate) use attributes::hand_over;
 pub(crate) use closest::closest;
+pub(crate) use databases::Databases;
 pub(crate) use editor::{Editor, Subject, describe_host};
 pub(crate) use incoming::Incoming;
 pub(crate) use new_images::NewImages;

@@ -5,6 +5,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use device_select::Database;
 use fat_edit::EditPlan;
 use gpu_packages::{
     Codec, Error, ErrorKind, Finding, Hasher, NewContents, Original, PackageKind, Record,
@@ -23,6 +24,7 @@ use crate::failure::Failure;
 use crate::inputs::Input;
 use crate::output::{How, Outputs};
 use crate::package::{Form, HEAD, Package, may_hold_code};
+use crate::positioned::Positioned;
 use crate::report as messages;
 use crate::scratch;
 use crate::store::{Keep, Store, StoreReader};
@@ -59,12 +61,11 @@ struct Edited<'a> {
 type Planned = Result<(EditPlan, FileRow), Failure>;
 
 impl Editor<'_> {
-    /// Edits all members of a package, and writes it again. Members for which `goes` returns `true` are left out.
+    /// Edits all members of a package, and writes it again. Those of kernel databases for other GPUs are left out.
     pub(super) fn edit_package(
         &mut self,
         named: &Input,
         package: &Package,
-        goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Vec<FileRow>, Failure> {
         let dry_run = self.options.output.dry_run;
@@ -92,7 +93,7 @@ impl Editor<'_> {
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
         let rewrite = match &package.form {
-            Form::Zip(zip) => Some(self.edit_zip(&mut edited, zip, goes, decide)?),
+            Form::Zip(zip) => Some(self.edit_zip(&mut edited, zip, decide)?),
             Form::Stream(_) => None,
         };
         let seal = if replaces { self.unseal(package.file())? } else { None };
@@ -102,14 +103,14 @@ impl Editor<'_> {
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
         let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
         if dry_run && rewrite.is_none() {
-            size = self.edit_stream(&mut edited, &mut Out::Counted(0), goes, decide)?;
+            size = self.edit_stream(&mut edited, &mut Out::Counted(0), decide)?;
         } else if !dry_run && !is_for_nothing {
             let how = How { new: opened.permissions(), replaces: replaces.then_some(stamp) };
             let mut outputs = Outputs::default();
             outputs.write_named_or_print(&output, how, |out| {
                 match &rewrite {
                     Some(rewrite) => rewrite.write_to(package.file(), &mut *out)?,
-                    None => match self.print_or_edit_stream(&mut edited, out, goes, decide) {
+                    None => match self.print_or_edit_stream(&mut edited, out, decide) {
                         Ok(new) => size = new,
                         Err(failure) => return Ok(Err(failure)),
                     },
@@ -152,7 +153,6 @@ impl Editor<'_> {
         &self,
         edited: &mut Edited<'_>,
         zip: &Zip,
-        goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Rewrite, Failure> {
         if zip.kind() == PackageKind::Conda {
@@ -171,7 +171,7 @@ impl Editor<'_> {
         let (mut new, mut removed) = (Vec::new(), Vec::new());
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
-            if goes(Path::new(&name)) {
+            if self.zip_member_goes((zip, at), &name, reader)? {
                 removed.push(at);
                 edited.delete(&name, member.size());
                 continue;
@@ -214,6 +214,28 @@ impl Editor<'_> {
         edited.has_other_changes |= tag.is_some();
         edited.unlisted.extend(rewrite.unlisted().map(text));
         Ok(rewrite)
+    }
+
+    /// Returns whether a member of a zip archive is a file of a kernel database that goes.
+    fn zip_member_goes(
+        &self,
+        (zip, at): (&Zip, usize),
+        name: &str,
+        reader: Positioned<'_>,
+    ) -> Result<bool, Failure> {
+        let is_file = |member: &ZipMember| !member.is_directory() && !member.is_symlink();
+        let database = self.databases.and_then(|all| all.candidate(name));
+        if database.is_none() || !zip.members().get(at).is_some_and(is_file) {
+            return Ok(false);
+        }
+        let mut contents = zip.open(at, reader).map_err(of)?;
+        let store = self.store(&[], &mut contents, Keep::All)?;
+        self.store_goes(database.as_ref(), &store)
+    }
+
+    fn store_goes(&self, database: Option<&Database>, store: &Store) -> Result<bool, Failure> {
+        let (Some(all), Some(database)) = (self.databases, database) else { return Ok(false) };
+        Ok(all.goes(database, store.reader())?)
     }
 
     fn edit_zip_member(
@@ -302,14 +324,13 @@ impl Editor<'_> {
         &self,
         edited: &mut Edited<'_>,
         out: &mut File,
-        goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<u64, Failure> {
         if edited.target.as_os_str() != "-" {
-            return self.edit_stream(edited, &mut Out::File(out), goes, decide);
+            return self.edit_stream(edited, &mut Out::File(out), decide);
         }
         let mut file = scratch::file("the new package")?;
-        let size = self.edit_stream(edited, &mut Out::File(&mut file), goes, decide)?;
+        let size = self.edit_stream(edited, &mut Out::File(&mut file), decide)?;
         file.rewind()?;
         io::copy(&mut file, out)?;
         Ok(size)
@@ -320,7 +341,6 @@ impl Editor<'_> {
         &self,
         edited: &mut Edited<'_>,
         out: &mut Out<'_>,
-        goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<u64, Failure> {
         let kind = match edited.package.form {
@@ -334,10 +354,10 @@ impl Editor<'_> {
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
         let verified = verify(old, &gpu_packages::Options::default()).map_err(of)?;
         edited.allow(self.findings(), &verified.findings)?;
-        if !self.edit_stream_once(edited, kind, out, self.keep, goes, decide)? {
+        if !self.edit_stream_once(edited, kind, out, self.keep, decide)? {
             out.restart()?;
             edited.restart();
-            if !self.edit_stream_once(edited, kind, out, Keep::All, goes, decide)? {
+            if !self.edit_stream_once(edited, kind, out, Keep::All, decide)? {
                 return Err(again());
             }
         }
@@ -356,7 +376,6 @@ impl Editor<'_> {
         kind: PackageKind,
         out: &mut Out<'_>,
         keep: Keep<'_>,
-        goes: &dyn Fn(&Path) -> bool,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<bool, Failure> {
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
@@ -368,15 +387,22 @@ impl Editor<'_> {
         let mut change = |name: &[u8], original: &mut Original<'_>| {
             let name = text(name);
             is_conda |= name == "info/paths.json";
-            if goes(Path::new(&name)) {
-                edited.delete(&name, original.size());
-                return Ok(Some(Replacement::removal()));
-            }
-            if !edited.is_about(&name, original.head()) {
+            let database = self.databases.and_then(|all| all.candidate(&name));
+            let is_about = edited.is_about(&name, original.head());
+            if database.is_none() && !is_about {
                 return Ok(None);
             }
             let mut replacement = || -> Result<_, Failure> {
+                let keep = if database.is_some() { Keep::All } else { keep };
+                let size = original.size();
                 let store = Arc::new(self.store(&[], original, keep)?);
+                if self.store_goes(database.as_ref(), &store)? {
+                    edited.delete(&name, size);
+                    return Ok(Replacement::removal());
+                }
+                if !is_about {
+                    return Ok(Replacement::unchanged(store.size()?, StoreReader::new(store)));
+                }
                 let planned = self.plan_member(edited, &name, &store, decide);
                 is_too_small |= store.was_too_small();
                 if is_too_small {

@@ -277,22 +277,23 @@ fn images_of_many_files_are_extracted() {
 #[test]
 fn thinned_debs_have_right_records() {
     let hip = hip();
-    let database = ("usr/lib/rocblas/library/Kernels.so-000-gfx90a.hsaco", &b"gfx90a"[..]);
-    let files: [(&str, &[u8]); 3] =
-        [("usr/lib/hip.o", &hip), ("usr/share/doc/foo/copyright", b"mine\n"), database];
+    let database = ("usr/lib/rocblas/library/Kernels.so-000-gfx90a.hsaco", &hip[20480..][..3784]);
+    let other = ("usr/lib/rocblas/library/my_gfx90a.hsaco", &b"abc"[..]);
+    let files: [(&str, &[u8]); 4] =
+        [("usr/lib/hip.o", &hip), ("usr/share/doc/foo/copyright", b"mine\n"), database, other];
     let deb = make::deb(&files, ".gz", make::gzip);
     let place = Place::with("foo.deb", &deb);
     fs::write(place.path("hip.o"), &hip).unwrap();
     place.succeeds(&["thin", "--keep", "gfx1100", "hip.o", "-o", "small.o"]);
     let small = fs::read(place.path("small.o")).unwrap();
     place.succeeds(&["thin", "--keep", "gfx1100", "foo.deb", "-o", "small.deb"]);
-    let expected: [(&str, &[u8]); 3] = [("usr/lib/hip.o", &small), files[1], database];
+    let expected: [(&str, &[u8]); 4] = [("usr/lib/hip.o", &small), files[1], database, other];
     // A package that is made of the new files.
     let expected = Place::with("foo.deb", &make::deb(&expected, ".gz", make::gzip));
     assert_eq!(images(&place, "small.deb"), images(&expected, "foo.deb"));
     assert_eq!(
         place.succeeds(&["verify", "small.deb"]).lines().next(),
-        Some("small.deb: ok, Debian package, 6 members, 3 with the recorded hash")
+        Some("small.deb: ok, Debian package, 7 members, 4 with the recorded hash")
     );
     // Nothing is left to do.
     let before = fs::read(place.path("small.deb")).unwrap();
@@ -304,7 +305,7 @@ fn thinned_debs_have_right_records() {
     place.succeeds(&thin);
     assert_eq!(
         place.succeeds(&["verify", "less.deb"]).lines().next(),
-        Some("less.deb: ok, Debian package, 5 members, 2 with the recorded hash")
+        Some("less.deb: ok, Debian package, 6 members, 3 with the recorded hash")
     );
     let mut signed = deb;
     signed.extend(&make::ar(&[("_gpgorigin", b"signature")])[8..]);

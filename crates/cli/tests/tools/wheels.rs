@@ -25,7 +25,6 @@ fn wheel(more: &[(&str, &[u8])]) -> Vec<u8> {
         ("foo/__init__.py", b"\"\"\"A package.\"\"\"\n"),
         ("foo/hip.o", &hip),
         ("foo/library/cuda.o", &cuda),
-        ("foo/library/Kernels.so-000-gfx90a.hsaco", b"gfx90a"),
         ("foo-1.0.dist-info/METADATA", b"Name: foo\nVersion: 1.0\n"),
     ];
     files.extend(more);
@@ -125,7 +124,7 @@ fn members_are_looked_into() {
     assert!(!listed.contains("__init__"), "{listed}");
     assert_eq!(
         place.succeeds(&["verify", "foo.whl"]),
-        "foo.whl: ok, wheel, 6 members, 5 with the recorded hash\n\
+        "foo.whl: ok, wheel, 5 members, 4 with the recorded hash\n\
          foo.whl:foo/hip.o: ok, 5 images in 1 container\n\
          foo.whl:foo/library/cuda.o: ok, 3 images in 1 container\n"
     );
@@ -208,15 +207,27 @@ fn a_wheel_on_standard_output_is_nothing_else() {
 
 #[test]
 fn kernel_databases_leave_a_wheel() {
-    let place = Place::new(&wheel(&[]));
-    place.succeeds(&["thin", "--keep", "gfx1100", "--databases", "foo.whl", "-o", "small.whl"]);
-    let new = members(&read(place.path("small.whl")));
-    check_record(&new);
-    assert!(!new.iter().any(|(name, _)| name.ends_with(".hsaco")));
-    place.succeeds(&["thin", "--keep", "gfx90a", "--databases", "foo.whl", "-o", "other.whl"]);
-    assert!(
-        members(&read(place.path("other.whl"))).iter().any(|(name, _)| name.ends_with(".hsaco"))
-    );
+    let hip = fs::read(data("hip.o")).unwrap();
+    let code = &hip[20480..][..3784];
+    let databases = ["rocblas/library/Kernels.so-000-gfx90a.hsaco", "miopen/db/gfx90a68.kdb"];
+    let others = ["rocblas/library/text_gfx90a.dat", "foo/library/Kernels.so-000-gfx90a.hsaco"];
+    let place = Place::new(&wheel(&[
+        (databases[0], code),
+        (databases[1], b"SQLite format 3\0"),
+        (others[0], b"text"),
+        (others[1], code),
+    ]));
+    // A file of this name has nothing to do with the member.
+    fs::create_dir_all(place.path("miopen/db")).unwrap();
+    fs::write(place.path("miopen/db/gfx90a68.kdb"), "text").unwrap();
+    for (gpu, is_left) in [("gfx1100", false), ("gfx90a", true)] {
+        place.succeeds(&["thin", "--keep", gpu, "--databases", "foo.whl", "-o", "small.whl"]);
+        let new = members(&read(place.path("small.whl")));
+        check_record(&new);
+        let has = |name: &str| new.iter().any(|(found, _)| found == name);
+        assert!(databases.iter().all(|name| has(name) == is_left), "{gpu}");
+        assert!(others.iter().all(|name| has(name)), "{gpu}");
+    }
 }
 
 #[test]

@@ -1,0 +1,44 @@
+//! Files of kernel databases for other GPUs, which are deleted as a whole.
+
+use std::io::{self, Read};
+
+use device_select::{Database, Rule, is_host};
+use fat_object::list;
+
+use crate::input::Limits;
+use crate::positioned::Positioned;
+
+/// The bytes of a file that tell whether it is a table of a database.
+const HEAD: u64 = 512;
+
+/// Kernel databases, and the rule that says which of their files stay.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Databases<'r> {
+    pub(crate) rule: &'r Rule,
+    pub(crate) limits: &'r Limits,
+}
+
+impl Databases<'_> {
+    /// Returns the database that the path of a file leads to, if it is one for other GPUs. Its contents must agree.
+    pub(super) fn candidate(&self, path: &str) -> Option<Database> {
+        Database::at(path).filter(|database| !self.rule.keeps(&database.to_target()))
+    }
+
+    /// Returns whether a file of a database holds what its path says, and nothing for a GPU that stays.
+    ///
+    /// # Errors
+    ///
+    /// One of reading the file.
+    pub(super) fn goes(&self, database: &Database, contents: Positioned<'_>) -> io::Result<bool> {
+        if !database.holds_code() {
+            let mut head = Vec::new();
+            contents.take(HEAD).read_to_end(&mut head)?;
+            return Ok(database.is_table(&head));
+        }
+        let listing = list(contents, &self.limits.options())?;
+        let mut images = listing.images().iter().zip(self.rule.fates(listing.images()));
+        let is_some = listing.images().iter().any(|image| !is_host(image));
+        let all_go = images.all(|(image, fate)| is_host(image) || !fate.stays());
+        Ok(listing.is_complete() && is_some && all_go)
+    }
+}
