@@ -223,19 +223,44 @@ fn contents(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     })
 }
 
+/// Returns a member of a tar file of a kind; a sparse file starts with a hole.
+fn odd_member(name: &str, contents: &[u8], kind: u8, hole: usize) -> Vec<u8> {
+    let size = contents.len();
+    let mut member = make::tar_header(name.as_bytes(), size as u64, kind, b"");
+    if kind == b'S' {
+        member[257..265].copy_from_slice(b"ustar  \0");
+        member[386..410].copy_from_slice(format!("{hole:011o}\0{size:011o}\0").as_bytes());
+        member[483..495].copy_from_slice(format!("{:011o}\0", hole + size).as_bytes());
+        make::sum(&mut member);
+    }
+    member.extend(make::padded(contents));
+    member
+}
+
 /// Makes a package, checks what is found in it, and returns it.
 fn made(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let count = u.int_in_range(1..=4)?;
-    let files = (0..count)
+    let mut files = (0..count)
         .map(|index| Ok((format!("dir/{index}"), contents(u)?)))
         .collect::<Result<Vec<_>>>()?;
     let slices: Vec<_> = files.iter().map(|(name, bytes)| (&name[..], &bytes[..])).collect();
-    let (file, first) = match u.int_in_range(0..=5)? {
+    let mut holes = vec![0; count];
+    let (file, first) = match u.int_in_range(0..=6)? {
         0 => (make::tar(&slices), 0),
         1 => (make::gzip(&make::tar(&slices)), 0),
         2 => (make::deb(&slices, ".gz", make::gzip), 3),
         3 => (make::rpm(&make::gzip(&make::cpio(&slices))), 0),
         4 => (make::zip(&make::wheel(&slices), &Around::default()), 0),
+        5 => {
+            let mut tar = Vec::new();
+            for ((name, contents), hole) in slices.iter().zip(&mut holes) {
+                let kind = *u.choose(b"07SZDMVN")?;
+                *hole = if kind == b'S' { u.int_in_range(0..=2000)? } else { 0 };
+                tar.extend(odd_member(name, contents, kind, *hole));
+            }
+            tar.extend([0; 1024]);
+            (tar, 0)
+        }
         _ => {
             let mut members: Vec<_> =
                 slices.iter().map(|(name, bytes)| Made::new(name, *bytes)).collect();
@@ -251,6 +276,9 @@ fn made(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
             (make::zip(&members, &around), 0)
         }
     };
+    for ((_, contents), hole) in files.iter_mut().zip(holes) {
+        contents.splice(0..0, vec![0; hole]);
+    }
     let (_, found) = seen(&file).expect("it is sound");
     // Contents may be packages, and a comment may look like the end of a zip file.
     if found.packages == 1 && found.findings.is_empty() {

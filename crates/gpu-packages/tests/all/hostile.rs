@@ -8,6 +8,7 @@ use gpu_packages::{
 };
 
 use crate::make::{self, Around, Made};
+use crate::rules::cases;
 use crate::{Seen, seen, seen_with};
 
 fn plain(members: &[Made]) -> Vec<u8> {
@@ -315,9 +316,11 @@ fn every_part_and_every_changed_byte_is_read() {
         std::io::Write::write_all(&mut encoder, &make::tar(&[("a", b"x")])).unwrap();
         samples.push(encoder.finish().unwrap());
     }
-    for sample in samples {
+    let samples = samples.into_iter().map(|sample| (sample, 300));
+    let odd = cases().into_iter().map(|case| (case.bytes, 40));
+    for (sample, places) in samples.chain(odd) {
         let len = sample.len() as u64;
-        for at in faulty::places(len, 300) {
+        for at in faulty::places(len, places) {
             let at = usize::try_from(at).unwrap();
             let _ = seen_with(&sample[..at], &Options::default());
             for change in [1, 0x80, 0xff] {

@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::rules::{Case, Peer, cases, files};
+
+#[path = "../../../cli/tests/common/machine.rs"]
+mod machine;
 
 /// Asks the program, and returns whether it succeeded.
 fn extract(case: &Case, place: &Path) -> bool {
@@ -17,7 +20,7 @@ fn extract(case: &Case, place: &Path) -> bool {
     fs::create_dir(&to).unwrap();
     let mut command = match case.peer {
         Peer::Pip => {
-            let mut command = Command::new("python3");
+            let mut command = machine::new_command("python3");
             let quiet = ["-m", "pip", "--disable-pip-version-check", "--isolated"];
             command.args(quiet).args(["install", "--no-deps", "--no-index", "--no-compile"]);
             command.arg("--target").arg(&to).arg(&file);
@@ -25,20 +28,20 @@ fn extract(case: &Case, place: &Path) -> bool {
         }
         Peer::Dpkg => {
             // The control files are read first, and a fault in their order counts.
-            if !run(Command::new("dpkg-deb").arg("--info").arg(&file)) {
+            if !run(machine::new_command("dpkg-deb").arg("--info").arg(&file)) {
                 return false;
             }
-            let mut command = Command::new("dpkg-deb");
+            let mut command = machine::new_command("dpkg-deb");
             command.arg("-x").arg(&file).arg(&to);
             command
         }
         Peer::Tar => {
-            let mut command = Command::new("tar");
+            let mut command = machine::new_command("tar");
             command.arg("-xf").arg(&file).arg("-C").arg(&to);
             command
         }
         Peer::Python => {
-            let mut command = Command::new("python3");
+            let mut command = machine::new_command("python3");
             command.args(["-m", "zipfile", "-e"]).arg(&file).arg(&to);
             command
         }
@@ -47,7 +50,6 @@ fn extract(case: &Case, place: &Path) -> bool {
 }
 
 fn run(command: &mut Command) -> bool {
-    let command = command.env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
     let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = String::from_utf8_lossy(&done.stderr);
     assert!(!text.contains("No module named pip"), "{text}");
@@ -77,11 +79,11 @@ fn below(root: &Path) -> Vec<(String, Vec<u8>)> {
 #[test]
 #[ignore = "asks pip, dpkg-deb and GNU tar"]
 fn pip_dpkg_and_tar_extract_what_the_table_says() {
-    let root = std::env::temp_dir().join(format!("gpu-packages-{}", std::process::id()));
+    let root = tempfile::tempdir().unwrap();
     let mut wrong = Vec::new();
     for (index, case) in cases().iter().enumerate() {
-        let place = root.join(index.to_string());
-        fs::create_dir_all(&place).unwrap();
+        let place = root.path().join(index.to_string());
+        fs::create_dir(&place).unwrap();
         let is_well = extract(case, &place);
         let found = files(below(&place.join("to")));
         let mut expected: Vec<_> = (case.extracts.iter().flatten())
@@ -102,6 +104,5 @@ fn pip_dpkg_and_tar_extract_what_the_table_says() {
             ));
         }
     }
-    fs::remove_dir_all(&root).unwrap();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
