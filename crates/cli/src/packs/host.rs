@@ -161,7 +161,7 @@ impl Host {
         };
         Ok(match packs {
             0 => {
-                let patterns = self.patterns().join(", ");
+                let patterns = crate::report::few(self.patterns());
                 format!("{wrappers} without device code, which no kernel pack has: {patterns}")
             }
             1 => format!("{wrappers} with device code in 1 kernel pack"),
@@ -171,9 +171,9 @@ impl Host {
 
     /// Returns what the library is, in words.
     pub(crate) fn describe(&self) -> String {
-        let patterns = self.patterns();
+        let patterns = crate::report::few(self.patterns());
         let name = self.marker.kernel_name();
-        format!("its device code is in kernel packs, as {name}: {}", patterns.join(", "))
+        format!("its device code is in kernel packs, as {name}: {patterns}")
     }
 }
 
