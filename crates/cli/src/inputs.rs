@@ -123,6 +123,24 @@ impl Input {
         &self.path
     }
 
+    /// Returns the path of the file without links.
+    pub(crate) fn real(&self) -> Option<PathBuf> {
+        match &self.below {
+            Some((root, relative)) => Some(root.real.as_ref()?.join(relative)),
+            None => fs::canonicalize(&self.path).ok(),
+        }
+    }
+
+    /// Opens a directory that the file lies in, by its path without links. One below the directory that the user named is
+    /// opened in that, without following links.
+    pub(crate) fn directory(&self, real: &Path) -> io::Result<Held> {
+        let root = self.below.as_ref().and_then(|(root, _)| Some((root, root.real.as_ref()?)));
+        match root.and_then(|(root, base)| Some((root, real.strip_prefix(base).ok()?))) {
+            Some((root, relative)) => root.held.enter(relative),
+            None => Held::open(real),
+        }
+    }
+
     /// Returns whether the user named the file. Nothing is said of others if they hold no device code.
     pub(crate) fn is_named(&self) -> bool {
         self.is_named

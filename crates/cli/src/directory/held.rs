@@ -101,13 +101,23 @@ impl Held {
     ///
     /// As [`file`](Held::file); [`FileTooLarge`](io::ErrorKind::FileTooLarge) if there is more.
     pub(crate) fn read_list(&self, relative: &Path, most: u64) -> io::Result<Vec<u8>> {
+        Ok(self.open_list(relative, most)?.1)
+    }
+
+    /// Reads a list as [`read_list`](Held::read_list) does, and returns it with the file.
+    pub(crate) fn open_list(&self, relative: &Path, most: u64) -> io::Result<(File, Vec<u8>)> {
+        let file = self.file(relative)?;
+        let size = file.metadata()?.len();
         let mut bytes = Vec::new();
-        self.file(relative)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > most {
+        // It may grow.
+        if size <= most {
+            (&file).take(most + 1).read_to_end(&mut bytes)?;
+        }
+        if size > most || bytes.len() as u64 > most {
             let text = format!("has more than {most} bytes: expected a list of files");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
-        Ok(bytes)
+        Ok((file, bytes))
     }
 
     /// Returns the entry of this path; `None` if there is none. A symbolic link is an entry by itself.

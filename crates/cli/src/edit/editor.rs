@@ -88,19 +88,19 @@ impl<'a> Editor<'a> {
         let mut edited_files = Vec::new();
         let is_written = self.options.output.in_place && !self.options.output.dry_run;
         if is_written {
-            self.lists.find_journals(inputs.files().iter().map(Input::path));
+            self.lists.find_journals(inputs.files());
         }
         let (going, staying): (Vec<&Input>, Vec<&Input>) =
             inputs.files().iter().partition(|file| self.goes(file));
         let staying = staying.into_iter().map(|file| (file, false));
-        for (file, is_going) in staying.chain(going.into_iter().map(|file| (file, true))) {
-            let (path, name) = (file.path(), file.name());
+        for (input, is_going) in staying.chain(going.into_iter().map(|file| (file, true))) {
+            let name = input.name();
             if is_going && outcome == Outcome::Faults {
                 messages::error(&"no file was deleted, as others could not be edited");
                 break;
             }
             let progress = Progress::start(&format!("{} {name}", self.work.doing()));
-            let file = &file.held(self.open(file));
+            let file = &input.held(self.open(input));
             let edited = match is_going {
                 _ if file.is_member() => {
                     Err("members are edited with their package: name that".to_owned().into())
@@ -112,9 +112,9 @@ impl<'a> Editor<'a> {
             match edited {
                 Ok(edited) => {
                     for mut row in edited {
-                        self.compare_unchanged(path, &mut row);
+                        self.compare_unchanged(file, &mut row);
                         row.messages(self.work, file.is_named() && !row.is_of_package());
-                        edited_files.push(path);
+                        edited_files.push(input);
                         rows.push(row);
                     }
                 }
@@ -143,7 +143,7 @@ impl<'a> Editor<'a> {
                 }
             }
         }
-        if is_written && !self.lists.finish() {
+        if (is_written && !self.lists.finish()) || self.lists.have_faults() {
             outcome = Outcome::Faults;
         }
         if !left.is_empty() {
@@ -212,7 +212,7 @@ impl<'a> Editor<'a> {
     /// Returns whether a file is one of a kernel database, and is deleted. One that cannot be read is not.
     fn goes(&self, file: &Input) -> bool {
         let Some(databases) = self.databases.filter(|_| !file.is_named()) else { return false };
-        let Ok(path) = std::path::absolute(file.path()) else { return false };
+        let Some(path) = file.real() else { return false };
         let Some(database) = databases.candidate(&path.to_string_lossy()) else { return false };
         let opened = file.open(self.options.limits.max_input);
         opened.is_ok_and(|file| databases.goes(&database, file.reader()).unwrap_or(false))
@@ -220,9 +220,10 @@ impl<'a> Editor<'a> {
 
     fn delete(&mut self, file: &Input) -> Result<FileRow, Failure> {
         let size = file.open(self.options.limits.max_input)?.metadata().len();
-        self.lists.check_signatures(file.path())?;
+        let faults = self.lists.compare_deleted(file)?;
+        self.findings().allow(&faults)?;
         if !self.options.output.dry_run {
-            self.lists.note(file.path(), None)?;
+            self.lists.note(file, None)?;
             file.output()?.remove()?;
             self.lists.is_written();
         }
@@ -247,12 +248,12 @@ impl<'a> Editor<'a> {
         let changes = !plan.is_unchanged();
         if changes && replaces {
             self.unseal(&opened.file)?.into_iter().for_each(|note| wishes.note(note));
-            wishes.warnings.extend(self.compare(named.path(), &opened.file)?);
+            wishes.warnings.extend(self.compare(named, &opened.file)?);
         }
         if !self.options.output.dry_run && (changes || !replaces) {
             // The stamp detects another file that took the name.
             let how = How { new, replaces: replaces.then_some(stamp) };
-            let (outputs, lost) = self.write(&plan, (named.path(), &opened), &target, how)?;
+            let (outputs, lost) = self.write(&plan, (named, &opened), &target, how)?;
             // Not every system replaces a file that is open.
             drop(opened);
             outputs.commit()?;
@@ -272,15 +273,15 @@ impl<'a> Editor<'a> {
     /// # Errors
     ///
     /// Such a file is refused unless findings are allowed.
-    pub(super) fn compare(&mut self, path: &Path, file: &File) -> Result<Vec<String>, Failure> {
-        let faults = self.lists.compare(path, file)?;
+    pub(super) fn compare(&mut self, input: &Input, file: &File) -> Result<Vec<String>, Failure> {
+        let faults = self.lists.compare(input, file)?;
         self.findings().allow(&faults)
     }
 
     /// Warns of a file that stays, and has another size than the lists that it is in say.
-    fn compare_unchanged(&mut self, path: &Path, row: &mut FileRow) {
+    fn compare_unchanged(&mut self, file: &Input, row: &mut FileRow) {
         if self.options.output.in_place && !row.changed && !row.is_of_package() {
-            let faults = self.lists.unchanged(path, row.size_before());
+            let faults = self.lists.unchanged(file, row.size_before());
             let faults = faults.iter().map(|fault| format!("{fault}; its row is left as it is"));
             row.warnings.extend(faults);
         }
@@ -420,7 +421,7 @@ impl<'a> Editor<'a> {
     fn write(
         &mut self,
         plan: &EditPlan,
-        (path, opened): (&Path, &Opened),
+        (named, opened): (&Input, &Opened),
         target: &Name,
         how: How,
     ) -> Result<(Outputs, Vec<String>), Failure> {
@@ -438,7 +439,7 @@ impl<'a> Editor<'a> {
                 return Ok(Ok(Vec::new()));
             }
             let lost = attributes::hand_over(&opened.file, opened.metadata(), out)?;
-            Ok(self.lists.note(path, Some(out)).map_err(Failure::from).map(|()| lost))
+            Ok(self.lists.note(named, Some(out)).map_err(Failure::from).map(|()| lost))
         });
         Ok((outputs, filled??))
     }

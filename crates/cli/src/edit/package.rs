@@ -98,7 +98,7 @@ impl Editor<'_> {
         };
         let seal = if replaces { self.unseal(package.file())? } else { None };
         if replaces && edited.changes_some() {
-            warnings.extend(self.compare(named.path(), package.file())?);
+            warnings.extend(self.compare(named, package.file())?);
         }
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
         let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
@@ -124,11 +124,11 @@ impl Editor<'_> {
                 }
                 let noted = match rewrite {
                     Some(_) => Ok(Vec::new()),
-                    None => self.compare(named.path(), package.file()),
+                    None => self.compare(named, package.file()),
                 };
                 Ok(noted.and_then(|faults| {
                     warnings.extend(faults);
-                    Ok(self.lists.note(named.path(), Some(out))?)
+                    Ok(self.lists.note(named, Some(out))?)
                 }))
             })??;
             if edited.changes_some() || !replaces {

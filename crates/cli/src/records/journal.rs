@@ -5,16 +5,13 @@
 //! somebody else.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
-use std::sync::Arc;
 
 use gpu_packages::{Algorithm, Hash, Record};
 
-use super::{Contents, MOST, New};
-use crate::directory::{Directory, Held};
+use super::{At, Contents, MOST, New};
 use crate::edit::hand_over;
 use crate::permissions::NewPermissions;
 use crate::temporary::Temporary;
@@ -22,19 +19,18 @@ use crate::temporary::Temporary;
 /// Stands in the place of the hash of a file that is about to be deleted.
 const DELETED: &str = "deleted";
 
-/// Returns the name of the journal of a list with this name.
-pub(super) fn name(list: &OsStr) -> OsString {
+/// Returns the place of the journal of a list.
+pub(super) fn of(list: &At) -> At {
     let mut name = OsString::from(".offload-journal-");
-    name.push(list);
+    name.push(list.name());
     // Conda reads all files that end with .json.
     name.push("~");
-    name
+    list.beside(&name)
 }
 
 #[derive(Debug)]
 pub(super) struct Journal {
-    directory: Arc<Directory>,
-    name: OsString,
+    at: At,
     /// Open once there are new notes.
     file: Option<File>,
     is_there: bool,
@@ -51,9 +47,9 @@ pub(super) enum Note {
 
 impl Journal {
     /// Reads the journal of a list, if there is one.
-    pub(super) fn read(held: &Held, list: &OsStr) -> io::Result<Self> {
-        let name = name(list);
-        let text = match held.read_list(Path::new(&name), MOST) {
+    pub(super) fn read(list: &At) -> io::Result<Self> {
+        let at = of(list);
+        let text = match at.base.read_list(&at.relative, MOST) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
@@ -71,8 +67,7 @@ impl Journal {
             Some((row.path().to_vec(), note))
         });
         let left = notes.collect();
-        let directory = held.directory(Path::new(""))?;
-        Ok(Journal { directory, name, file: None, is_there: text.is_some(), left })
+        Ok(Journal { at, file: None, is_there: text.is_some(), left })
     }
 
     /// Returns whether there is something to correct or to remove after an interrupted run.
@@ -92,7 +87,7 @@ impl Journal {
     }
 
     /// Adds a note. It is on the disk when this returns. The journal is as private as the list.
-    pub(super) fn add(&mut self, row: &[u8], new: &New, list: &File) -> io::Result<()> {
+    pub(super) fn add(&mut self, row: &[u8], new: &New, list: &At) -> io::Result<()> {
         let note = match new {
             New::Deleted => Note::Deleted,
             New::Contents(contents) => {
@@ -103,7 +98,7 @@ impl Journal {
         };
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => self.start(list)?,
+            None => self.start(&list.open()?)?,
         };
         file.write_all(line(row, &note).as_slice())?;
         file.sync_data()?;
@@ -115,12 +110,13 @@ impl Journal {
     fn start(&mut self, list: &File) -> io::Result<File> {
         let metadata = list.metadata()?;
         let mode = NewPermissions::of_input(&metadata).of_part().mode();
-        let (temporary, mut file) = Temporary::file(&self.directory, mode)?;
+        let (directory, name) = self.at.base.parent(&self.at.relative)?;
+        let (temporary, mut file) = Temporary::file(&directory, mode)?;
         hand_over(list, &metadata, &file)?;
         let left: Vec<u8> = self.left.iter().flat_map(|(row, note)| line(row, note)).collect();
         file.write_all(&left)?;
         file.sync_data()?;
-        temporary.rename(&self.name)?;
+        temporary.rename(name)?;
         self.is_there = true;
         Ok(file)
     }
@@ -130,7 +126,7 @@ impl Journal {
         self.file = None;
         self.left.clear();
         if std::mem::take(&mut self.is_there) {
-            self.directory.remove(&self.name)?;
+            self.at.remove()?;
         }
         Ok(())
     }

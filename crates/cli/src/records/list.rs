@@ -1,21 +1,18 @@
 //! One list, and its new text.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use gpu_packages::{Algorithm, Record};
 
 use super::conda::CondaList;
 use super::journal::{Journal, Note};
-use super::{Contents, MOST, New, below};
-use crate::directory::{Directory, Held};
+use super::{At, Contents, MOST, New, below};
+use crate::directory::Held;
 use crate::edit::hand_over;
-use crate::output::{How, Outputs};
+use crate::output::{How, Name, Outputs};
 use crate::permissions::NewPermissions;
 use crate::stamp::Stamp;
 use crate::{input, report};
@@ -32,10 +29,7 @@ pub(super) enum Format {
 /// A list of the files of one distribution.
 #[derive(Debug)]
 pub(super) struct List {
-    directory: Arc<Directory>,
-    path: PathBuf,
-    base: PathBuf,
-    file: File,
+    at: At,
     stamp: Stamp,
     /// The distribution: `torch-2.10.0`.
     name: String,
@@ -55,31 +49,19 @@ enum Text {
 
 impl fmt::Display for List {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.path.display().fmt(f)
+        self.path().display().fmt(f)
     }
 }
 
 impl List {
-    /// Reads a list; `None` if it is not there.
-    pub(super) fn read(
-        held: &Held,
-        name: &OsStr,
-        format: Format,
-        base: &Path,
-    ) -> io::Result<Option<Self>> {
-        let file = match held.file(Path::new(name)) {
-            Ok(file) => file,
+    /// Reads a list; `None` if it is not there. `base` is the path without links that its rows are relative to.
+    pub(super) fn read(at: &At, format: Format, base: &Path) -> io::Result<Option<Self>> {
+        let (file, text) = match at.base.open_list(&at.relative, MOST) {
+            Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
         let stamp = Stamp::of(&file)?;
-        let mut text = Vec::new();
-        (&file).take(MOST + 1).read_to_end(&mut text)?;
-        if text.len() as u64 > MOST {
-            let text = format!("has more than {MOST} bytes: expected a list of files");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
-        }
-        let path = held.path_of(Path::new(name));
         let text = match format {
             Format::Python => Text::Python(Record::parse(&text)?),
             Format::Conda => Text::Conda(CondaList::parse(text)?),
@@ -93,26 +75,23 @@ impl List {
             Text::Conda(list) => list.paths().for_each(|path| add(path.as_bytes())),
         }
         let distribution = match format {
-            Format::Python => held.path().file_stem(),
-            Format::Conda => Path::new(name).file_stem(),
+            Format::Python => at.relative.parent().and_then(Path::file_stem),
+            Format::Conda => at.relative.file_stem(),
         };
         let distribution = distribution.unwrap_or_default().to_string_lossy().into_owned();
         Ok(Some(List {
-            directory: held.directory(Path::new(""))?,
-            path,
-            base: base.to_owned(),
-            file,
+            at: at.clone(),
             stamp,
             name: distribution,
             text,
             rows,
-            journal: Journal::read(held, name)?,
+            journal: Journal::read(at)?,
             changes: BTreeMap::new(),
         }))
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    pub(super) fn path(&self) -> PathBuf {
+        self.at.path()
     }
 
     pub(super) fn name(&self) -> &str {
@@ -146,7 +125,7 @@ impl List {
             }
             Text::Conda(list) => {
                 let fault = list.fault(row, found.size, found.hash(Algorithm::Sha256));
-                let list = self.path.file_name().unwrap_or_default().to_string_lossy();
+                let list = self.at.name().to_string_lossy();
                 fault.map(|fault| format!("{list} {fault}")).into_iter().collect()
             }
         }
@@ -154,26 +133,26 @@ impl List {
 
     /// Notes in the journal what a file is about to become.
     pub(super) fn note(&mut self, row: &[u8], new: &New) -> io::Result<()> {
-        self.journal.add(row, new, &self.file)
+        self.journal.add(row, new, &self.at)
     }
 
     /// Fails if the list is signed.
     pub(super) fn check_signature(&self) -> io::Result<()> {
-        let Some(name) = self.signatures()?.into_iter().next() else { return Ok(()) };
-        let path = self.path.with_file_name(name);
+        let Some(signature) = self.signatures()?.into_iter().next() else { return Ok(()) };
         let text = format!(
             "{}: the distribution is signed, and a change makes the signature invalid (--drop-signature drops the signature)",
-            path.display()
+            signature.path().display()
         );
         Err(io::Error::other(text))
     }
 
-    /// Returns the names of the files that sign the list.
-    fn signatures(&self) -> io::Result<Vec<OsString>> {
+    /// Returns the files that sign the list.
+    fn signatures(&self) -> io::Result<Vec<At>> {
         let mut found = Vec::new();
-        for name in SIGNATURES.map(OsString::from) {
-            if matches!(self.text, Text::Python(_)) && self.directory.look(&name)?.is_some() {
-                found.push(name);
+        for signature in SIGNATURES.map(|name| self.at.beside(name.as_ref())) {
+            let is_python = matches!(self.text, Text::Python(_));
+            if is_python && signature.base.look(&signature.relative)?.is_some() {
+                found.push(signature);
             }
         }
         Ok(found)
@@ -222,7 +201,7 @@ impl List {
     fn state(&mut self, row: &[u8], note: &Note) -> io::Result<Option<New>> {
         // A row that leads out of its directory is not followed.
         let Some(path) = Held::resolve(Path::new(""), &input::path(row)) else { return Ok(None) };
-        let opened = Held::open(&self.base)?.file(&path);
+        let opened = self.at.base.file(&path);
         let file = match (opened, note) {
             (Ok(file), Note::Contents(..)) => file,
             (Err(error), Note::Deleted) if error.kind() == io::ErrorKind::NotFound => {
@@ -247,12 +226,10 @@ impl List {
         if !drops_signatures {
             return self.check_signature();
         }
-        let info = self.path.parent().and_then(Path::file_name).unwrap_or_default();
-        let info = info.to_owned();
-        for name in self.signatures()? {
-            let row = Path::new(&info).join(&name).as_os_str().as_encoded_bytes().to_vec();
-            self.journal.add(&row, &New::Deleted, &self.file)?;
-            self.directory.remove(&name)?;
+        for signature in self.signatures()? {
+            let row = signature.relative.as_os_str().as_encoded_bytes().to_vec();
+            self.journal.add(&row, &New::Deleted, &self.at)?;
+            signature.remove()?;
             self.changes.insert(row, New::Deleted);
         }
         Ok(())
@@ -261,13 +238,16 @@ impl List {
     /// Replaces the list. Its owner, permissions and attributes stay.
     fn write(&mut self) -> io::Result<()> {
         let text = self.new_text()?;
-        let metadata = self.file.metadata()?;
+        let file = self.at.open()?;
+        self.stamp.check(&file)?;
+        let metadata = file.metadata()?;
         let new = NewPermissions::of_input(&metadata);
         let how = How { new, replaces: Some(self.stamp) };
+        let name = Name::found(&self.at.base, &self.at.relative)?;
         let mut outputs = Outputs::default();
-        let lost = outputs.write_or_print(&self.path, how, |out| {
+        let lost = outputs.write_named_or_print(&name, how, |out| {
             out.write_all(&text)?;
-            hand_over(&self.file, &metadata, out)
+            hand_over(&file, &metadata, out)
         })?;
         outputs.commit()?;
         for lost in lost {

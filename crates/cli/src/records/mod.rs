@@ -10,15 +10,16 @@ mod conda;
 mod journal;
 mod list;
 
-use std::collections::{BTreeSet, HashMap};
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use gpu_packages::{Algorithm, Hash, hash_reader};
 
 use crate::directory::{Held, Kind};
+use crate::inputs::Input;
 use crate::positioned::Positioned;
 use crate::report;
 use list::{Format, List};
@@ -41,13 +42,51 @@ pub(crate) struct Lists {
 /// The place of a list, and the list once it was read.
 #[derive(Debug)]
 struct Place {
-    /// The directory that it lies in.
-    held: Held,
-    file: OsString,
+    at: At,
     format: Format,
-    /// The directory that its paths are relative to.
+    /// The directory that its rows are relative to, without links.
     base: PathBuf,
-    list: Option<Option<List>>,
+    list: Read,
+}
+
+/// A list, as far as it was read.
+#[derive(Debug)]
+enum Read {
+    NotYet,
+    NotThere,
+    Failed,
+    List(Box<List>),
+}
+
+/// A list, or a file beside it, in the directory that the rows of the list are relative to. No descriptor is held for it:
+/// an environment may have more lists than a process may open files.
+#[derive(Clone, Debug)]
+struct At {
+    base: Held,
+    relative: PathBuf,
+}
+
+impl At {
+    fn path(&self) -> PathBuf {
+        self.base.path_of(&self.relative)
+    }
+
+    fn name(&self) -> &OsStr {
+        self.relative.file_name().unwrap_or_default()
+    }
+
+    fn beside(&self, name: &OsStr) -> Self {
+        At { base: self.base.clone(), relative: self.relative.with_file_name(name) }
+    }
+
+    fn open(&self) -> io::Result<File> {
+        self.base.file(&self.relative)
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        let (directory, name) = self.base.parent(&self.relative)?;
+        directory.remove(name)
+    }
 }
 
 /// The new state of a file.
@@ -91,10 +130,11 @@ impl Lists {
     /// # Errors
     ///
     /// One of reading the file; an error if a list is signed and signatures are not to be dropped.
-    pub(crate) fn compare(&mut self, path: &Path, contents: &File) -> io::Result<Vec<String>> {
-        self.check_signatures(path)?;
-        let mut faults = Vec::new();
-        for (at, row) in self.rows_of(path) {
+    pub(crate) fn compare(&mut self, file: &Input, contents: &File) -> io::Result<Vec<String>> {
+        self.check_signatures(file)?;
+        let rows = self.rows_of(file);
+        let mut faults = if rows.is_empty() { self.unread(file) } else { Vec::new() };
+        for (at, row) in rows {
             let Some(list) = self.list(at) else { continue };
             let found = Contents::of(contents, &list.algorithms(&row))?;
             if !list.journal.has(&row, &found) {
@@ -105,19 +145,29 @@ impl Lists {
     }
 
     /// Fails if a list of the file is signed and signatures are not to be dropped.
-    pub(crate) fn check_signatures(&mut self, path: &Path) -> io::Result<()> {
+    fn check_signatures(&mut self, file: &Input) -> io::Result<()> {
         let drops_signatures = self.drops_signatures;
-        for (at, _) in self.rows_of(path) {
+        for (at, _) in self.rows_of(file) {
             let Some(list) = self.list(at).filter(|_| !drops_signatures) else { continue };
             list.check_signature()?;
         }
         Ok(())
     }
 
+    /// Returns why a file that is about to be deleted may be in lists that stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// An error if a list is signed and signatures are not to be dropped.
+    pub(crate) fn compare_deleted(&mut self, file: &Input) -> io::Result<Vec<String>> {
+        self.check_signatures(file)?;
+        Ok(if self.rows_of(file).is_empty() { self.unread(file) } else { Vec::new() })
+    }
+
     /// Notes in the journals what a file is about to become.
-    pub(crate) fn note(&mut self, path: &Path, new: Option<&File>) -> io::Result<()> {
+    pub(crate) fn note(&mut self, file: &Input, new: Option<&File>) -> io::Result<()> {
         self.pending.clear();
-        for (at, row) in self.rows_of(path) {
+        for (at, row) in self.rows_of(file) {
             let Some(list) = self.list(at) else { continue };
             let new = match new {
                 Some(file) => New::Contents(Contents::of(file, &list.algorithms(&row))?),
@@ -142,9 +192,9 @@ impl Lists {
     }
 
     /// Returns how the size of a file that stays differs from its rows, which stay as well.
-    pub(crate) fn unchanged(&mut self, path: &Path, size: u64) -> Vec<String> {
+    pub(crate) fn unchanged(&mut self, file: &Input, size: u64) -> Vec<String> {
         let mut faults = Vec::new();
-        for (at, row) in self.rows_of(path) {
+        for (at, row) in self.rows_of(file) {
             let Some(list) = self.list(at) else { continue };
             if !list.journal.mentions(&row) {
                 faults.extend(list.faults(&row, &Contents { size, hashes: Vec::new() }));
@@ -154,11 +204,14 @@ impl Lists {
     }
 
     /// Finds journals that interrupted runs left above these files: their lists are corrected as well.
-    pub(crate) fn find_journals<'p>(&mut self, files: impl Iterator<Item = &'p Path>) {
-        let directories: BTreeSet<&Path> = files.filter_map(Path::parent).collect();
-        for directory in directories {
-            let Some(directory) = real_directory(directory) else { continue };
-            for at in self.above(&directory) {
+    pub(crate) fn find_journals(&mut self, files: &[Input]) {
+        let mut known = HashSet::new();
+        for file in files {
+            let Some(real) = file.real() else { continue };
+            let Some(directory) = real.parent().filter(|&it| known.insert(it.to_owned())) else {
+                continue;
+            };
+            for at in self.above(directory, file) {
                 if self.places.get(at).is_some_and(Place::has_journal) {
                     self.list(at);
                 }
@@ -170,7 +223,8 @@ impl Lists {
     pub(crate) fn finish(&mut self) -> bool {
         let drops_signatures = self.drops_signatures;
         let mut is_well = !self.has_faults;
-        for list in self.places.iter_mut().filter_map(|place| place.list.as_mut()?.as_mut()) {
+        for place in &mut self.places {
+            let Read::List(list) = &mut place.list else { continue };
             if let Err(error) = list.finish(drops_signatures) {
                 report::error(&format_args!("{list}: {}", report::reason(&error)));
                 is_well = false;
@@ -180,7 +234,12 @@ impl Lists {
     }
 
     /// Returns the names of the distributions that have some of these files, each with the positions of these.
-    pub(crate) fn distributions(&mut self, files: &[&Path]) -> Vec<(String, Vec<usize>)> {
+    /// Returns whether a list could not be read.
+    pub(crate) fn have_faults(&self) -> bool {
+        self.has_faults
+    }
+
+    pub(crate) fn distributions(&mut self, files: &[&Input]) -> Vec<(String, Vec<usize>)> {
         let mut found: HashMap<usize, Vec<usize>> = HashMap::new();
         for (position, file) in files.iter().enumerate() {
             let lists: BTreeSet<usize> = self.rows_of(file).into_iter().map(|(at, _)| at).collect();
@@ -191,7 +250,7 @@ impl Lists {
         let mut named: Vec<(PathBuf, String, Vec<usize>)> = Vec::new();
         for (at, positions) in found {
             if let Some(list) = self.list(at) {
-                named.push((list.path().to_owned(), list.name().to_owned(), positions));
+                named.push((list.path(), list.name().to_owned(), positions));
             }
         }
         named.sort();
@@ -199,24 +258,43 @@ impl Lists {
     }
 
     /// Returns the rows of a file, each with the position of its list.
-    fn rows_of(&mut self, file: &Path) -> Vec<(usize, Vec<u8>)> {
-        let Some(file) = real(file) else { return Vec::new() };
-        let Some(directory) = file.parent() else { return Vec::new() };
+    fn rows_of(&mut self, file: &Input) -> Vec<(usize, Vec<u8>)> {
+        let Some(real) = file.real() else { return Vec::new() };
+        let Some(directory) = real.parent() else { return Vec::new() };
         let mut found = Vec::new();
-        for at in self.above(directory) {
+        for at in self.above(directory, file) {
             let Some(list) = self.list(at) else { continue };
-            found.extend(list.rows(&file).iter().map(|row| (at, row.clone())));
+            found.extend(list.rows(&real).iter().map(|row| (at, row.clone())));
         }
         found
     }
 
-    /// Returns the lists in a directory and all that it lies in.
-    fn above(&mut self, directory: &Path) -> Vec<usize> {
+    /// Returns the lists that may have rows of a file, and could not be read.
+    fn unread(&mut self, file: &Input) -> Vec<String> {
+        let Some(real) = file.real() else { return Vec::new() };
+        let Some(directory) = real.parent() else { return Vec::new() };
+        let lists = self.above(directory, file);
+        let places = lists.into_iter().filter_map(|at| self.places.get(at));
+        let failed = places.filter(|place| matches!(place.list, Read::Failed));
+        let failed = failed.map(|place| place.at.path().display().to_string());
+        let failed: Vec<String> = failed.collect();
+        if failed.is_empty() {
+            return Vec::new();
+        }
+        vec![format!("may be listed where it cannot be compared: {}", report::few(&failed))]
+    }
+
+    /// Returns the lists in a directory and all that it lies in. It is the one of a file: directories below the one that
+    /// the user named are opened in that.
+    fn above(&mut self, directory: &Path, file: &Input) -> Vec<usize> {
         let mut found = Vec::new();
         for directory in directory.ancestors() {
             if !self.by_directory.contains_key(directory) {
                 let first = self.places.len();
-                self.places.extend(places_in(directory));
+                // A directory that may not be read has no lists for this user.
+                if let Ok(held) = file.directory(directory) {
+                    self.places.extend(places_in(&held, directory));
+                }
                 let lists = (first..self.places.len()).collect();
                 self.by_directory.insert(directory.to_owned(), lists);
             }
@@ -228,73 +306,60 @@ impl Lists {
     /// Returns a list, which is read now if it was not; `None` if it cannot be read.
     fn list(&mut self, at: usize) -> Option<&mut List> {
         let place = self.places.get_mut(at)?;
-        let has_faults = &mut self.has_faults;
-        let list = place.list.get_or_insert_with(|| {
-            let path = place.held.path_of(Path::new(&place.file));
-            match List::read(&place.held, &place.file, place.format, &place.base) {
-                Ok(list) => list,
+        if matches!(place.list, Read::NotYet) {
+            place.list = match List::read(&place.at, place.format, &place.base) {
+                Ok(Some(list)) => Read::List(Box::new(list)),
+                Ok(None) => Read::NotThere,
                 Err(error) => {
-                    let reason = report::reason(&error);
+                    let (path, reason) = (place.at.path(), report::reason(&error));
                     report::error(&format_args!("{}: {reason}", path.display()));
-                    *has_faults = true;
-                    None
+                    self.has_faults = true;
+                    Read::Failed
                 }
-            }
-        });
-        list.as_mut()
+            };
+        }
+        match &mut place.list {
+            Read::List(list) => Some(list),
+            Read::NotYet | Read::NotThere | Read::Failed => None,
+        }
     }
 }
 
 impl Place {
     fn has_journal(&self) -> bool {
-        let journal = journal::name(&self.file);
-        self.held.look(Path::new(&journal)).is_ok_and(|found| found.is_some())
+        let journal = journal::of(&self.at);
+        journal.base.look(&journal.relative).is_ok_and(|found| found.is_some())
     }
 }
 
-/// Returns the lists of files below a directory that lie in it. Symbolic links are not followed.
-fn places_in(base: &Path) -> Vec<Place> {
-    // A directory that may not be read has no lists for this user.
-    let Ok(held) = Held::open(base) else { return Vec::new() };
+/// Returns the lists of files below a directory that lie in it. `base` is its path without links.
+fn places_in(held: &Held, base: &Path) -> Vec<Place> {
     let entries = held.entries(Path::new("")).unwrap_or_default();
-    let is_directory = |(_, kind): &&(OsString, Kind)| *kind == Kind::Directory;
-    let extension = |name: &OsString| Path::new(name).extension().map(ToOwned::to_owned);
+    let has_extension =
+        |name: &OsString, it| Path::new(name).extension().is_some_and(|found| found == it);
     let mut found = Vec::new();
-    let mut add = |held: &Held, file: OsString, format| {
-        let (held, base) = (held.clone(), base.to_owned());
-        found.push(Place { held, file, format, base, list: None });
+    let mut add = |relative, format| {
+        let at = At { base: held.clone(), relative };
+        found.push(Place { at, format, base: base.to_owned(), list: Read::NotYet });
     };
-    for (name, kind) in &entries {
-        if *kind == Kind::Link && extension(name).is_some_and(|it| it == "dist-info") {
-            let path = base.join(name);
-            let why =
-                "a symbolic link, which is not followed: sizes and hashes in it are not corrected";
-            report::warning(&format_args!("{}: {why}", path.display()));
-        }
-    }
-    for (name, _) in entries.iter().filter(is_directory) {
-        let Ok(inner) = held.enter(Path::new(name)) else { continue };
-        if extension(name).is_some_and(|extension| extension == "dist-info") {
-            add(&inner, "RECORD".into(), Format::Python);
-        } else if name == "conda-meta" {
-            let lists = inner.entries(Path::new("")).unwrap_or_default().into_iter();
-            let lists = lists.map(|(name, _)| name);
-            for file in lists.filter(|name| extension(name).is_some_and(|it| it == "json")) {
-                add(&inner, file, Format::Conda);
+    for (name, kind) in entries {
+        let is_info = has_extension(&name, "dist-info");
+        let directory = PathBuf::from(&name);
+        match kind {
+            Kind::Directory if is_info => add(directory.join("RECORD"), Format::Python),
+            Kind::Directory if name == "conda-meta" => {
+                let lists = held.entries(&directory).unwrap_or_default().into_iter();
+                for (file, _) in lists.filter(|(name, _)| has_extension(name, "json")) {
+                    add(directory.join(file), Format::Conda);
+                }
             }
+            // Reading these fails, and tells why.
+            Kind::Link | Kind::Other if is_info => add(directory, Format::Python),
+            Kind::Link | Kind::Other if name == "conda-meta" => add(directory, Format::Conda),
+            _ => {}
         }
     }
     found
-}
-
-/// Returns the path without links; that of a file that is gone, too.
-fn real(file: &Path) -> Option<PathBuf> {
-    Some(real_directory(file.parent()?)?.join(file.file_name()?))
-}
-
-fn real_directory(directory: &Path) -> Option<PathBuf> {
-    let is_here = directory.as_os_str().is_empty();
-    fs::canonicalize(if is_here { Path::new(".") } else { directory }).ok()
 }
 
 /// Returns a path below a directory, as the system spells it: parts that lead up and down again go.
