@@ -14,6 +14,7 @@ use gpu_packages::{Algorithm, Hash, Record};
 use super::{At, Contents, MOST, New};
 use crate::edit::hand_over;
 use crate::permissions::NewPermissions;
+use crate::report;
 use crate::temporary::Temporary;
 
 /// Stands in the place of the hash of a file that is about to be deleted.
@@ -46,9 +47,16 @@ pub(super) enum Note {
 }
 
 impl Journal {
-    /// Reads the journal of a list, if there is one.
+    /// Reads the journal of a list, if there is one. Errors name it.
     pub(super) fn read(list: &At) -> io::Result<Self> {
         let at = of(list);
+        let name = at.name().to_string_lossy().into_owned();
+        Journal::read_at(at).map_err(|error| {
+            io::Error::new(error.kind(), format!("{name}: {}", report::reason(&error)))
+        })
+    }
+
+    fn read_at(at: At) -> io::Result<Self> {
         let text = match at.base.read_list(&at.relative, MOST) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,

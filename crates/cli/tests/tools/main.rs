@@ -47,6 +47,8 @@ mod machine;
 mod manual;
 mod r#match;
 mod misnamed;
+#[cfg(unix)]
+mod odd_files;
 mod packager;
 mod packages;
 mod records;

@@ -1,6 +1,8 @@
 //! Files of installed packages that are edited in place, and the lists with their hashes.
 
 use std::fs;
+#[cfg(unix)]
+use std::path::Path;
 
 use gpu_packages::{Algorithm, Hash};
 
@@ -12,6 +14,9 @@ const LIST: &str = "env/lib/python3.11/site-packages/foo-1.0.dist-info/RECORD";
 const JOURNAL: &str = "env/lib/python3.11/site-packages/foo-1.0.dist-info/.offload-journal-RECORD~";
 const ONE: &str = "env/lib/python3.11/site-packages/foo/one.o";
 const TWO: &str = "env/lib/python3.11/site-packages/foo/two.o";
+const CONDA: &str = "env/conda-meta/bar-2.0-0.json";
+const CONDA_JOURNAL: &str = "env/conda-meta/.offload-journal-bar-2.0-0.json~";
+const BAR: &str = "env/lib/bar.o";
 const THIN: [&str; 5] = ["thin", "--in-place", "--keep", "gfx1100", "env"];
 
 fn row(name: &str, bytes: &[u8]) -> String {
@@ -19,7 +24,7 @@ fn row(name: &str, bytes: &[u8]) -> String {
     format!("{name},sha256={hash},{}\n", bytes.len())
 }
 
-/// Makes an environment of a package with two objects.
+/// Makes an environment of a Python package with two objects, and a package of conda's with one.
 fn environment() -> (Place, Vec<u8>) {
     let hip = fs::read(data("hip.o")).unwrap();
     let place = Place::with("hip.o", &hip);
@@ -30,7 +35,18 @@ fn environment() -> (Place, Vec<u8>) {
     fs::write(place.path(TWO), &hip).unwrap();
     let rows = [row("foo/one.o", &hip), row("foo/two.o", &hip)].concat();
     fs::write(place.path(LIST), rows + "foo-1.0.dist-info/RECORD,,\n").unwrap();
+    fs::create_dir(place.path("env/conda-meta")).unwrap();
+    fs::write(place.path(BAR), &hip).unwrap();
+    fs::write(place.path(CONDA), conda(&hip)).unwrap();
     (place, hip)
+}
+
+/// The list of the package of conda's, when its object has these contents.
+fn conda(bytes: &[u8]) -> String {
+    let (hash, size) = (Hash::of(Algorithm::Sha256, bytes).to_hex(), bytes.len());
+    format!(
+        r#"{{"paths_data": {{"paths": [{{"_path": "lib/bar.o", "sha256_in_prefix": "{hash}", "size_in_bytes": {size}}}]}}}}"#
+    )
 }
 
 fn text(place: &Place, name: &str) -> String {
@@ -52,6 +68,8 @@ fn edited_files_get_right_rows_and_are_named() {
         assert!(text(&place, LIST).contains(&right(&place, name)));
     }
     assert!(!place.path(JOURNAL).exists());
+    assert!(stderr(&output).contains("json: sizes and hashes corrected: lib/bar.o\n"));
+    assert_eq!(text(&place, CONDA), conda(&fs::read(place.path(BAR)).unwrap()));
 }
 
 #[test]
@@ -195,43 +213,100 @@ fn signed_lists_are_refused_unless_told() {
     assert!(text(&place, LIST).contains(&right(&place, "foo/one.o")));
 }
 
-/// Lists keep permissions and attributes, as libraries do.
+/// Lists keep permissions, owner and attributes, as libraries do.
 #[cfg(target_os = "linux")]
 #[test]
 fn lists_keep_permissions_and_attributes() {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
     let (place, _) = environment();
-    fs::set_permissions(place.path(LIST), fs::Permissions::from_mode(0o640)).unwrap();
-    // Not every file system has attributes.
-    let has_some = xattr::set(place.path(LIST), "user.note", b"kept").is_ok();
-    let is_root = std::os::unix::fs::chown(place.path(LIST), Some(1234), Some(1234)).is_ok();
+    let old = [LIST, CONDA].map(|list| {
+        let list = place.path(list);
+        // Not every file system has attributes, and only root may give files away.
+        let has_some = xattr::set(&list, "user.note", b"kept").is_ok();
+        let _ = chown(&list, Some(1234), Some(1235));
+        fs::set_permissions(&list, fs::Permissions::from_mode(0o640)).unwrap();
+        let metadata = fs::metadata(&list).unwrap();
+        (list, has_some, metadata)
+    });
     place.succeeds(&THIN);
-    let metadata = fs::metadata(place.path(LIST)).unwrap();
-    assert_eq!(metadata.permissions().mode() & 0o7777, 0o640);
-    if has_some {
-        assert_eq!(xattr::get(place.path(LIST), "user.note").unwrap().unwrap(), b"kept");
-    }
-    if is_root {
-        use std::os::unix::fs::MetadataExt;
-        assert_eq!((metadata.uid(), metadata.gid()), (1234, 1234));
+    for (list, has_some, old) in old {
+        let new = fs::metadata(&list).unwrap();
+        assert_ne!(new.ino(), old.ino(), "{}", list.display());
+        assert_eq!((new.mode(), new.uid(), new.gid()), (old.mode(), old.uid(), old.gid()));
+        if has_some {
+            assert_eq!(xattr::get(&list, "user.note").unwrap().unwrap(), b"kept");
+        }
     }
 }
 
-/// A list or a directory that is a link leads elsewhere, to files that nobody named.
+/// Every list that an edit reads by itself, each in the place of which is something else: it is not read, files that it may
+/// list are refused, and nothing outside of the environment changes.
 #[cfg(unix)]
 #[test]
-fn links_of_lists_are_not_followed() {
+fn lists_that_are_no_files_are_not_read() {
+    use crate::odd_files::{ALL, Odd, contents};
+    const INFO: &str = "env/lib/python3.11/site-packages/foo-1.0.dist-info";
+    let lists = [LIST, JOURNAL, INFO, CONDA, CONDA_JOURNAL, "env/conda-meta"];
+    for (name, odd) in lists.iter().flat_map(|list| ALL.map(|odd| (*list, odd))) {
+        let is_directory = [INFO, "env/conda-meta"].contains(&name);
+        if is_directory && matches!(odd, Odd::Directory | Odd::TooLarge) {
+            continue;
+        }
+        let (place, hip) = environment();
+        for journal in [JOURNAL, CONDA_JOURNAL] {
+            fs::write(place.path(journal), "").unwrap();
+        }
+        let file = if name.contains("conda") { BAR } else { ONE };
+        odd.replace(&place.path(name), &place.path("moved"));
+        let moved = contents(&place.path("moved"));
+        let output = place.offload(&[&THIN[..4], &[file]].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{name} {odd:?}: {said}");
+        let start = format!("{}: ", Path::new(name).file_name().unwrap().display());
+        assert!(said.contains(&start), "{name} {odd:?}: {said}");
+        assert!(said.contains(&format!("{file}: may be listed where")), "{name} {odd:?}: {said}");
+        assert!(fs::read(place.path(file)).unwrap() == hip, "{name} {odd:?}");
+        let output = place.offload(&[&THIN[..], &["--allow-findings"]].concat());
+        assert_eq!(output.status.code(), Some(1), "{name} {odd:?}: {}", stderr(&output));
+        assert!(fs::read(place.path(file)).unwrap() != hip, "{name} {odd:?}");
+        assert!(contents(&place.path("moved")) == moved, "{name} {odd:?}");
+    }
+}
+
+/// Rows of other files than those that are edited are not opened, wherever they lead.
+#[cfg(unix)]
+#[test]
+fn rows_that_lead_out_are_not_opened() {
+    let (place, hip) = environment();
+    let victim = place.path("hip.o");
+    let made = crate::common::new_command("mkfifo").arg(place.path("env/pipe")).status();
+    assert!(made.unwrap().success());
+    let others = [
+        row("../../../../hip.o", b"other"),
+        row(victim.to_str().unwrap(), b"other"),
+        "../../../pipe,sha256=x,1\n/dev/zero,sha256=x,1\n".into(),
+    ];
+    let list = others.concat() + &text(&place, LIST);
+    fs::write(place.path(LIST), &list).unwrap();
+    fs::write(place.path(JOURNAL), others.concat()).unwrap();
+    place.succeeds(&THIN);
+    assert!(text(&place, LIST).starts_with(&others.concat()));
+    assert!(fs::read(&victim).unwrap() == hip);
+}
+
+/// An environment has more lists than a process may open files.
+#[cfg(target_os = "linux")]
+#[test]
+fn many_lists_need_few_descriptors() {
     let (place, _) = environment();
-    let list = text(&place, LIST);
-    fs::rename(place.path(LIST), place.path("victim")).unwrap();
-    std::os::unix::fs::symlink(place.path("victim"), place.path(LIST)).unwrap();
-    place.fails(&THIN, "RECORD: a symbolic link, which is not followed");
-    assert_eq!(text(&place, "victim"), list);
-    let (place, _) = environment();
-    let info = place.path(SITE).join("foo-1.0.dist-info");
-    fs::rename(&info, place.path("victim")).unwrap();
-    std::os::unix::fs::symlink(place.path("victim"), info).unwrap();
-    let said = stderr(&place.offload(&THIN));
-    assert!(said.contains("dist-info: a symbolic link, which is not followed"), "{said}");
-    assert_eq!(text(&place, "victim/RECORD"), list);
+    for number in 0..100 {
+        let info = place.path(SITE).join(format!("other{number}-1.dist-info"));
+        fs::create_dir(&info).unwrap();
+        fs::write(info.join("RECORD"), format!("other{number}/a.o,,\n")).unwrap();
+    }
+    let thin = format!("ulimit -n 60; exec {} {}", env!("CARGO_BIN_EXE_offload"), THIN.join(" "));
+    let mut command = crate::common::new_command("sh");
+    let output = command.args(["-c", &thin]).current_dir(place.path(".")).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(text(&place, LIST).contains(&right(&place, "foo/one.o")));
 }
