@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::environment::{self, Distribution};
 use crate::help::More;
-use crate::inputs::Input;
 use crate::match_gpu::{self, File, Question, view};
 use crate::native::Machine;
 use crate::parallel::{self, Threads};
@@ -186,7 +185,7 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
     };
     package.faults.extend(files.faults);
     for path in files.paths {
-        let input = Input::found(&path);
+        let input = distribution.input(&path);
         let (file, complaints) = File::read(question, &input, Threads::one());
         if file.as_ref().is_none_or(File::is_damaged) {
             let errors = complaints.into_iter().filter(|one| one.severity == Severity::Error);

@@ -9,8 +9,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use crate::directory::{Held, Kind};
+use crate::inputs::Input;
 use crate::{input, report};
 use gpu_packages::Record;
+
+const LEADS_OUT: &str = "leads out of the environment, and is not looked into";
 
 /// The most bytes of a list of files.
 const MOST_OF_LIST: u64 = 256 << 20;
@@ -121,8 +124,14 @@ pub(crate) fn search_path_of(prefix: &Path) -> Result<Sites, String> {
         ));
     }
     let mut sites = Sites::default();
-    let real = fs::canonicalize(prefix).unwrap_or_default();
+    let is_here = prefix.as_os_str().is_empty();
+    let real = fs::canonicalize(if is_here { Path::new(".") } else { prefix });
+    let real = real.map_err(|error| format!("{}: {}", prefix.display(), report::reason(&error)))?;
     for path in &found {
+        if fs::canonicalize(path).is_ok_and(|path| !path.starts_with(&real)) {
+            sites.faults.push(format!("{}: {LEADS_OUT}", path.display()));
+            continue;
+        }
         sites.add(path);
         sites.add_named_in(path, |path| path.starts_with(&real));
     }
@@ -195,8 +204,7 @@ impl Sites {
                     self.add(&path);
                 } else {
                     let (file, path) = (held.path_of(Path::new(&file)), path.display());
-                    let why = "leads out of the environment, and is not looked into";
-                    self.faults.push(format!("{}: {path} {why}", file.display()));
+                    self.faults.push(format!("{}: {path} {LEADS_OUT}", file.display()));
                 }
             }
         }
@@ -293,7 +301,7 @@ pub(crate) fn normalized(name: &str) -> String {
 /// The files of a distribution.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// Regular files, each once.
+    /// Regular files in the environment, each once.
     pub(crate) paths: Vec<PathBuf>,
     /// Reasons why others are not looked into.
     pub(crate) faults: Vec<String>,
@@ -343,6 +351,11 @@ impl Distribution {
 
     fn info_name(&self) -> String {
         self.info.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Returns one of its files, which is opened below the environment, without following links.
+    pub(crate) fn input(&self, path: &Path) -> Input {
+        Input::found_in(&self.site.root, path)
     }
 
     /// Returns the files that its list names. A distribution without a list has those in the directories that it is
@@ -411,7 +424,7 @@ impl Distribution {
                 let place = directory.join(&name);
                 let found = held.as_ref().map_or(Ok(None), |held| held.look(&name));
                 match found.map(|found| found.map(|entry| entry.kind)) {
-                    Ok(Some(Kind::File)) => files.paths.push(self.site.root.path_of(&place)),
+                    Ok(Some(Kind::File)) => files.paths.push(place),
                     Ok(Some(Kind::Directory)) => {}
                     Ok(Some(Kind::Link | Kind::Other)) => others.push(place.display().to_string()),
                     Ok(None) if may_be_library(&name) => missing.push(place.display().to_string()),
@@ -443,12 +456,16 @@ impl Distribution {
     /// Returns the files of the modules that the distribution installs, as far as it says or its name does.
     fn imported(&self) -> Option<Files> {
         let root = &self.site.root;
-        let named = root.read_list(&self.info.join("top_level.txt"), MOST_OF_TEXT);
-        let modules = match named {
-            Ok(text) => lines(&text),
-            Err(_) => vec![normalized(&self.name).replace('-', "_").into_bytes()],
-        };
         let mut files = Files::default();
+        let list = self.info.join("top_level.txt");
+        let modules = root.read_list(&list, MOST_OF_TEXT).map(|text| lines(&text));
+        let modules = modules.unwrap_or_else(|error| {
+            if !is_absent(&error) {
+                let path = root.path_of(&list);
+                files.faults.push(format!("{}: {}", path.display(), report::reason(&error)));
+            }
+            vec![normalized(&self.name).replace('-', "_").into_bytes()]
+        });
         let mut is_found = false;
         let mut waiting = Vec::new();
         let modules: BTreeSet<PathBuf> = modules.iter().map(|name| input::path(name)).collect();
@@ -469,7 +486,7 @@ impl Distribution {
                 |name: &OsStr| name.as_encoded_bytes().starts_with(start.as_encoded_bytes());
             for (name, kind) in from(&start).take_while(|(name, _)| is_file(name)) {
                 if *kind == Kind::File {
-                    files.paths.push(root.path_of(&self.site.base.join(name)));
+                    files.paths.push(self.site.base.join(name));
                     is_found = true;
                 }
             }
@@ -480,7 +497,7 @@ impl Distribution {
                     for (name, kind) in entries {
                         match kind {
                             Kind::Directory => waiting.push(directory.join(name)),
-                            Kind::File => files.paths.push(root.path_of(&directory.join(name))),
+                            Kind::File => files.paths.push(directory.join(name)),
                             Kind::Link | Kind::Other => {}
                         }
                     }

@@ -103,6 +103,13 @@ impl Input {
         Input { is_named: false, ..Input::named(path) }
     }
 
+    /// Returns a file that was found below a directory that is held.
+    pub(crate) fn found_in(held: &Held, relative: &Path) -> Self {
+        let root = Arc::new(Root { held: held.clone(), real: None });
+        let below = Some((root, relative.to_owned()));
+        Input { below, ..Input::found(&held.path_of(relative)) }
+    }
+
     /// Returns whether it is a member of a package that an argument names.
     pub(crate) fn is_member(&self) -> bool {
         self.member.is_some()

@@ -8,6 +8,8 @@ use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use gpu_packages::{Algorithm, Hash};
+
 use super::snapshot;
 use crate::common::{data, new_command};
 
@@ -131,4 +133,52 @@ fn a_file_that_becomes_a_pipe_is_not_opened() {
         assert!(made.success());
     });
     is_refused("ls", &printed, "not a regular file");
+}
+
+/// A list that was read, and somebody puts something else into its place before it is written.
+#[test]
+fn a_list_that_is_replaced_leads_nowhere() {
+    const INFO: &str = "foo-1.0.dist-info";
+    type Act = fn(&Path, &Path);
+    let acts: [(&str, Act); 4] = [
+        ("the directory becomes a link", |env, outside| {
+            fs::rename(env.join(INFO), env.join("aside")).unwrap();
+            symlink(outside, env.join(INFO)).unwrap();
+        }),
+        ("the list becomes a link", |env, outside| {
+            fs::rename(env.join(INFO).join("RECORD"), env.join("aside")).unwrap();
+            symlink(outside.join("RECORD"), env.join(INFO).join("RECORD")).unwrap();
+        }),
+        ("the directory is another one", |env, outside| {
+            fs::rename(env.join(INFO), env.join("aside")).unwrap();
+            fs::rename(outside, env.join(INFO)).unwrap();
+        }),
+        ("the list is a pipe", |env, _| {
+            let list = env.join(INFO).join("RECORD");
+            fs::remove_file(&list).unwrap();
+            assert!(new_command("mkfifo").arg(list).status().unwrap().success());
+        }),
+    ];
+    for (what, act) in acts {
+        let (place, env) = place();
+        let outside = place.path().join("other.dist-info");
+        fs::copy(data("hip.o"), env.join("first.o")).unwrap();
+        let hip = fs::read(data("hip.o")).unwrap();
+        let hash = Hash::of(Algorithm::Sha256, &hip).to_base64();
+        let row = format!(",sha256={hash},{}\n", hip.len());
+        let list = format!("first.o{row}z/lib.o{row}");
+        for info in [&env.join(INFO), &outside] {
+            fs::create_dir(info).unwrap();
+            fs::write(info.join("RECORD"), &list).unwrap();
+        }
+        let (status, text) =
+            run_and_act(place.path(), "compress --in-place env", || act(&env, &outside));
+        assert_eq!(status, Some(1), "{what}");
+        assert!(text.contains("RECORD: "), "{what}: {text}");
+        assert!(fs::read(env.join("first.o")).unwrap() != hip, "{what}");
+        let lists = snapshot(place.path()).into_iter().filter(|(path, _)| path.ends_with("RECORD"));
+        for (path, text) in lists {
+            assert!(text.is_none_or(|text| text == list.as_bytes()), "{what}: {}", path.display());
+        }
+    }
 }

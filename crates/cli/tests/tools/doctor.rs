@@ -121,25 +121,65 @@ fn a_description_that_cannot_be_read_is_told() {
     assert!(said.contains("baz-1.0.dist-info/METADATA: expected Name and Version"), "{said}");
 }
 
+/// Everything that `doctor` reads by itself, each in the place of which is something else: no such file is read or waited
+/// for, and the answer is not taken for the whole truth.
 #[cfg(unix)]
 #[test]
-fn pipes_devices_and_links_are_not_read() {
-    let names = ["foo-1.0.dist-info/METADATA", "foo-1.0.dist-info/RECORD", "foo/hip.o"];
-    for name in names {
-        for device in [None, Some("/dev/zero"), Some("../../../../../hip.o")] {
-            let place = environment();
-            let path = place.path(SITE).join(name);
-            fs::remove_file(&path).unwrap();
-            match device {
-                Some(device) => std::os::unix::fs::symlink(device, &path).unwrap(),
-                None => assert!(new_command("mkfifo").arg(&path).status().unwrap().success()),
-            }
-            let (_, said, status) = ask(&place);
-            assert_eq!(status, Some(1), "{name}, {device:?}: {said}");
-            let file = Path::new(name).file_name().unwrap().to_str().unwrap();
-            assert!(said.contains(file), "{name}, {device:?}: {said}");
+fn what_is_no_file_is_not_read() {
+    use crate::odd_files::{ALL, Odd};
+    let names = [
+        "foo-1.0.dist-info",
+        "foo-1.0.dist-info/METADATA",
+        "foo-1.0.dist-info/RECORD",
+        "bar-2.egg-info",
+        "bar-2.egg-info/PKG-INFO",
+        "bar-2.egg-info/installed-files.txt",
+        "baz-3.egg-info/top_level.txt",
+        "more.pth",
+        "foo/hip.o",
+    ];
+    for (name, odd) in names.iter().flat_map(|name| ALL.map(|odd| (*name, odd))) {
+        let is_directory = Path::new(name).parent() == Some(Path::new("")) && name != "more.pth";
+        // A directory in the place of one, and a library of any size, are what they should be.
+        if matches!(odd, Odd::Directory | Odd::TooLarge) && (is_directory || name == "foo/hip.o") {
+            continue;
         }
+        let place = environment();
+        for (egg, list, text) in
+            [("bar-2", "installed-files.txt", "PKG-INFO\n"), ("baz-3", "top_level.txt", "foo\n")]
+        {
+            let info = format!("{egg}.egg-info");
+            let (egg, version) = egg.split_once('-').unwrap();
+            let metadata = format!("Name: {egg}\nVersion: {version}\n");
+            write(&place, &format!("{info}/PKG-INFO"), metadata.as_bytes());
+            write(&place, &format!("{info}/{list}"), text.as_bytes());
+        }
+        write(&place, "baz/hip.o", b"");
+        write(&place, "more.pth", b"more\n");
+        assert_eq!(ask(&place).2, Some(0), "{}", ask(&place).1);
+        odd.replace(&place.path(SITE).join(name), &place.path("moved"));
+        let (answers, said, status) = ask(&place);
+        assert_eq!(status, Some(1), "{name}, {odd:?}: {said}");
+        let file = Path::new(name).file_name().unwrap().to_str().unwrap();
+        assert!(said.contains(file), "{name}, {odd:?}: {said}");
+        let all = ["foo 1.0: ", "bar 2: ", "baz 3: "];
+        assert!(all.iter().all(|one| answers.contains(one)), "{name}, {odd:?}: {answers}");
     }
+}
+
+/// Directories of packages that lie elsewhere are not a part of the environment.
+#[cfg(unix)]
+#[test]
+fn libraries_of_an_environment_may_be_links_within_it() {
+    let place = environment();
+    std::os::unix::fs::symlink("lib", place.path("env/lib64")).unwrap();
+    assert_eq!(ask(&place), (WELL.into(), String::new(), Some(0)));
+    fs::create_dir_all(place.path("elsewhere/python3.11/site-packages")).unwrap();
+    fs::remove_file(place.path("env/lib64")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", place.path("env/lib64")).unwrap();
+    let (answers, said, status) = ask(&place);
+    assert_eq!((&*answers, status), (WELL, Some(1)));
+    assert!(said.contains("lib64/python3.11/site-packages: leads out of the env"), "{said}");
 }
 
 /// Lines of `.pth` files name more directories; lines of code in them are not run, as Python would.
