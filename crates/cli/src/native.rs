@@ -3,11 +3,14 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use device_select::{Device, kfd_processor};
 use serde::Serialize;
+
+use crate::opened::open_regular;
 
 /// The word that stands for the GPUs of this machine. `native=DIRECTORY` stands for those of another, whose /sys and
 /// /proc are there.
@@ -20,6 +23,8 @@ const KFD: &str = "sys/class/kfd/kfd/topology/nodes";
 const PCI: &str = "sys/bus/pci/devices";
 /// Descriptions by NVIDIA's kernel driver.
 const NVIDIA: &str = "proc/driver/nvidia/gpus";
+/// The most bytes of a file of the kernel.
+const MOST: u64 = 1 << 20;
 /// First digits of the class of VGA controllers, 3D controllers and accelerators.
 const CLASSES: [&str; 3] = ["0x0300", "0x0302", "0x1200"];
 
@@ -112,7 +117,7 @@ impl Machine {
         let files = entries(&self.root.join(KFD)).into_iter().map(|node| node.join("properties"));
         files
             .filter_map(|file| {
-                let id = kfd_processor(&fs::read_to_string(&file).ok()?)?;
+                let id = kfd_processor(&read(&file)?)?;
                 Some(Gpu { id, source: file.display().to_string() })
             })
             .collect()
@@ -121,11 +126,18 @@ impl Machine {
     /// Returns a GPU at this place of the PCI bus by the name that NVIDIA's kernel driver has for it.
     fn of_nvidia(&self, place: &Path) -> Option<Gpu> {
         let file = self.root.join(NVIDIA).join(place.file_name()?).join("information");
-        let text = fs::read_to_string(&file).ok()?;
+        let text = read(&file)?;
         let model = text.lines().find_map(|line| line.strip_prefix("Model:"))?;
         let gpu = Device::parse(model.trim()).ok()?;
         Some(Gpu { id: gpu.name(), source: file.display().to_string() })
     }
+}
+
+/// Reads a file of the kernel, or of a copy of such files: a regular one, as links of the kernel lead to.
+fn read(file: &Path) -> Option<String> {
+    let mut text = String::new();
+    open_regular(file).ok()?.take(MOST).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// Returns the directories in one, in the order of their names as numbers, then as text.
@@ -141,7 +153,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 
 /// Returns vendor and device, four digits each, of a device on the PCI bus that computes.
 fn graphics(place: &Path) -> Option<(String, String)> {
-    let read = |name: &str| Some(fs::read_to_string(place.join(name)).ok()?.trim().to_owned());
+    let read = |name: &str| Some(read(&place.join(name))?.trim().to_owned());
     let class = read("class")?;
     let digits = |name: &str| Some(read(name)?.strip_prefix("0x")?.to_ascii_lowercase());
     CLASSES.iter().any(|known| class.starts_with(known)).then_some(())?;
@@ -309,6 +321,22 @@ mod tests {
         {
             let error = ids(files).unwrap_err();
             assert!(error.contains(KFD) && error.contains(PCI), "{error}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_and_devices_are_not_read() {
+        let nodes = ["sys/class/kfd/kfd/topology/nodes/0/properties"; 1];
+        let (root, word) = machine(&nodes.map(|node| (node, "")));
+        for device in [None, Some("/dev/zero")] {
+            let file = root.path().join(nodes[0]);
+            fs::remove_file(&file).unwrap();
+            match device {
+                Some(device) => std::os::unix::fs::symlink(device, &file).unwrap(),
+                None => assert!(Command::new("mkfifo").arg(&file).status().unwrap().success()),
+            }
+            assert!(Machine::named(&word).unwrap().gpus().is_err());
         }
     }
 

@@ -1,14 +1,15 @@
 //! `--override-image=KIND=FILE`: a file in place of what device links make.
 
 use std::ffi::OsStr;
+use std::io::{self, Read};
 use std::path::PathBuf;
-use std::{fs, io};
 
 use fat_object::image_target;
 use offload_binary::{ImageKind, OffloadKind};
 use offload_link::{LinkTarget, LinkedImage};
 
 use crate::input;
+use crate::opened::{MaxInput, Opened};
 use crate::report::reason;
 
 /// Reads the image. Its target is what the image says, that of the host for other ELF files.
@@ -17,7 +18,9 @@ pub(super) fn read(value: &OsStr, host_triple: &str) -> io::Result<(LinkedImage,
     let mut parts = bytes.splitn(2, |&byte| byte == b'=');
     let kind = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
     let path = input::path(parts.next().unwrap_or_default());
-    let image = fs::read(&path)
+    let mut image = Vec::new();
+    Opened::new(&path, MaxInput::default())
+        .and_then(|opened| opened.reader().read_to_end(&mut image))
         .map_err(|error| io::Error::other(format!("'{}': {}", path.display(), reason(&error))))?;
     if !image.starts_with(b"\x7fELF") {
         return Err(io::Error::other(format!(

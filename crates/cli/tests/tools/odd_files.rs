@@ -1,4 +1,4 @@
-//! Things that are no regular files, or too large, in the place of a list that a tool reads by itself.
+//! Pipes, devices, links and more, in the place of a file that a tool reads by itself.
 
 use std::fs;
 use std::os::unix::fs::symlink;
