@@ -168,7 +168,7 @@ fn extract_from(
         errors: 0,
         extracted,
     };
-    let walked = file.walk(args.limits.max_input, &args.limits.options(), threads, &mut extractor);
+    let walked = file.walk(&args.limits, &args.limits.options(), threads, &mut extractor);
     let Extractor { parts, errors, new_permissions, .. } = extractor;
     walked.map_err(|error| reason(&error))?;
     if errors > 0 {

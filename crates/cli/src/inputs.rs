@@ -8,8 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use byte_parts::ReadSeek;
 use fat_object::{Container, ContainerKind, Enter, Finding, Image, PathStep, Summary, Visitor};
-use gpu_packages::Member;
+use gpu_packages::{Member, Verified};
 
+use crate::budget::{Account, Budget};
 use crate::directory::{Held, Kind};
 use crate::input::Limits;
 use crate::opened::{MaxInput, Opened};
@@ -35,12 +36,12 @@ pub(crate) struct Input {
     opened: Option<Result<Arc<Opened>, Arc<io::Error>>>,
     /// Its wrappers and its marker, if its device code is in kernel packs.
     host: OnceLock<Option<Arc<Host>>>,
-    /// The bytes of a member of a package.
-    store: Option<Arc<Store>>,
+    /// The bytes of a member of a package, and how many more may be held.
+    store: Option<(Arc<Store>, u64)>,
     /// `true` if the argument is the file itself. Nothing is said of others without device code.
     is_named: bool,
-    /// `true` for a package as a whole.
-    is_package: bool,
+    /// The result of the check of a package, for the package as a whole.
+    verified: Option<Arc<io::Result<Verified>>>,
     /// The name that a split library has in the kernel pack that this is: nothing else in it is looked into.
     kernel_name: Option<String>,
     /// The name of the package that a member was found in.
@@ -69,7 +70,7 @@ impl Input {
             host: OnceLock::new(),
             store: None,
             is_named: true,
-            is_package: false,
+            verified: None,
             kernel_name: None,
             package: None,
             member: None,
@@ -194,16 +195,19 @@ impl Input {
     /// Walks the file; an error if it was changed by the end.
     pub(crate) fn walk(
         &self,
-        max: MaxInput,
+        limits: &Limits,
         options: &fat_object::Options,
         threads: Threads,
         visitor: &mut dyn Visitor,
     ) -> io::Result<Summary> {
-        if let Some(store) = &self.store {
+        if let Some((store, left)) = &self.store {
             let (reader, threads) = (store.reader(), threads.for_walks());
-            return fat_object::walk_with_threads(&reader, threads, options, visitor);
+            let most = options.max_decompressed().min(*left);
+            let options = options.clone().with_max_decompressed(most);
+            return fat_object::walk_with_threads(&reader, threads, &options, visitor);
         }
-        let opened = self.open(max)?;
+        let opened = self.open(limits.max_input)?;
+        let options = (limits, options);
         match &self.kernel_name {
             // A library has only some of the code objects in a kernel pack.
             Some(name) => {
@@ -229,7 +233,7 @@ impl Input {
 
     /// Returns the bytes of a member of a package, all of which were kept.
     pub(crate) fn as_member(&self) -> Option<&File> {
-        self.store.as_deref().map(Store::file)
+        self.store.as_ref().map(|(store, _)| store.file())
     }
 
     /// Returns the package that the file is, if it is one.
@@ -242,9 +246,9 @@ impl Input {
         self.package.as_deref()
     }
 
-    /// Returns whether it is a package as a whole.
-    pub(crate) fn is_package(&self) -> bool {
-        self.is_package
+    /// Returns the result of the check of a package, if it is one as a whole.
+    pub(crate) fn verified(&self) -> Option<&io::Result<Verified>> {
+        self.verified.as_deref()
     }
 
     /// Returns whether nothing is to be said of a file with nothing to show.
@@ -308,8 +312,8 @@ pub(crate) struct Inputs {
     has_faults: bool,
     /// The text for what is looked for in directories.
     sought: &'static str,
-    /// `true` if packages are things to work on, too, and not only their members.
-    with_packages: bool,
+    /// `true` if packages are compared with their checksums and records, too.
+    verifies: bool,
 }
 
 impl Inputs {
@@ -323,7 +327,7 @@ impl Inputs {
             directories: Vec::new(),
             has_faults: false,
             sought: "device code",
-            with_packages: false,
+            verifies: false,
         };
         for (root, path) in arguments.iter().enumerate() {
             if path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|data| data.is_dir()) {
@@ -344,9 +348,9 @@ impl Inputs {
         Inputs { sought, ..self }
     }
 
-    /// Has the work done with each package as a whole, too, before its members.
-    pub(crate) fn with_packages(self) -> Self {
-        Inputs { with_packages: true, ..self }
+    /// Has each package compared with its checksums and records, too: its result comes before those of its members.
+    pub(crate) fn verifying(self) -> Self {
+        Inputs { verifies: true, ..self }
     }
 
     fn add_all_below(&mut self, root: usize, held: Held) {
@@ -446,7 +450,9 @@ impl Inputs {
         let mut seen = vec![false; self.directories.len()];
         let (at_once, each) = threads.for_files(self.files.iter().map(Input::path));
         let mut empty = Vec::new();
-        let look = |file: &Input| file.results(self.with_packages, (limits, keep), each, &work);
+        let budget = Budget::default();
+        let scope = Scope { limits, budget: &budget, keep, verifies: self.verifies };
+        let look = |file: &Input| file.results(&scope, each, &work);
         parallel::in_order(at_once, &self.files, look, |file, found| {
             let mut is_seen = false;
             for result in found.results {
@@ -479,6 +485,15 @@ impl Inputs {
     }
 }
 
+/// The bounds of a look.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    limits: &'a Limits,
+    budget: &'a Budget,
+    keep: Keep<'a>,
+    verifies: bool,
+}
+
 /// The results of the work on a file, or on the members of a package.
 struct Results<R> {
     /// With the member, for members.
@@ -487,21 +502,27 @@ struct Results<R> {
     members: Option<usize>,
 }
 
+impl<R> Results<R> {
+    fn error(error: String) -> Self {
+        Results { results: vec![Err(error)], members: None }
+    }
+}
+
 impl Input {
     /// Does something with the file, or with each member of a package that may hold device code.
     fn results<R: Send>(
         &self,
-        with_packages: bool,
-        (limits, keep): (&Limits, Keep<'_>),
+        scope: &Scope<'_>,
         threads: Threads,
         work: &(impl Fn(&Input, Threads) -> R + Sync),
     ) -> Results<R> {
+        let limits = scope.limits;
         let file = self.opened(limits.max_input);
         let package = match file.as_package(limits.max_input) {
             Ok(Some(package)) => package,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 let error = format!("{}: {}", self.name, report::reason(&error));
-                return Results { results: vec![Err(error)], members: None };
+                return Results::error(error);
             }
             // The work itself complains of files that cannot be read.
             Ok(None) | Err(_) if self.member.is_none() => {
@@ -519,30 +540,23 @@ impl Input {
                 return Results { results, members: None };
             }
             Ok(None) => {
-                let error = format!("{}: not a package", input::display(&self.path));
-                return Results { results: vec![Err(error)], members: None };
+                return Results::error(format!("{}: not a package", input::display(&self.path)));
             }
             Err(error) => {
                 let (path, error) = (input::display(&self.path), report::reason(&error));
-                let error = format!("{path}: {error}");
-                return Results { results: vec![Err(error)], members: None };
+                return Results::error(format!("{path}: {error}"));
             }
         };
-        let found = file.members(&package, with_packages, (limits, keep), threads, work);
+        let found = file.members(&package, scope, threads, work);
         // It asked for more than was kept.
         let mut found = found.unwrap_or_else(|| {
-            let found = file.members(&package, with_packages, (limits, Keep::All), threads, work);
+            let all = Scope { keep: Keep::All, ..*scope };
+            let found = file.members(&package, &all, threads, work);
             found.unwrap_or(Results { results: Vec::new(), members: None })
         });
         if self.member.is_some() && found.results.is_empty() {
             let error = format!("{}: no such member with device code", self.name);
             found.results.push(Err(error));
-        }
-        if with_packages && self.member.is_none() {
-            let whole = Input { is_package: true, is_named: false, ..file };
-            let result = work(&whole, threads);
-            let whole = Input { opened: None, ..whole };
-            found.results.insert(0, Ok((Some(whole), result)));
         }
         found
     }
@@ -586,17 +600,18 @@ impl Input {
     fn members<R: Send>(
         &self,
         package: &Package,
-        with_packages: bool,
-        (limits, keep): (&Limits, Keep<'_>),
+        scope: &Scope<'_>,
         threads: Threads,
         work: &(impl Fn(&Input, Threads) -> R + Sync),
     ) -> Option<Results<R>> {
+        let &Scope { limits, budget, keep, .. } = scope;
+        let verifies = scope.verifies && self.member.is_none();
         let is_too_small = AtomicBool::new(false);
-        let look = |member: &Member, contents: &mut dyn io::Read| {
+        let look = |member: &Member, contents: &mut dyn io::Read, held: &mut Account<'_>| {
             let path = member.path().to_string_lossy();
             let Some(is_named) = self.means(&path) else { return Ok(None) };
             let name = format!("{}:{path}", input::display(&self.path));
-            let store = match package::store(contents, keep, limits.max_decompressed) {
+            let store = match package::store(contents, keep, held) {
                 Ok(None) => return Ok(None),
                 Ok(Some(store)) => store,
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
@@ -605,20 +620,20 @@ impl Input {
                 Err(error) => return Err(error),
             };
             let path = PathBuf::from(path);
-            let store = Some(Arc::new(store));
+            let store = Some((Arc::new(store), held.left()));
             let opened = self.opened.clone();
             let package = Some(self.name.clone()).filter(|_| !is_named);
             let member = Input { path, name, store, opened, ..Input::below(self.root) };
             // Its path is not one of the system.
             let input = Input { is_named, package, host: OnceLock::from(None), ..member };
             let result = work(&input, Threads::one());
-            if input.store.as_ref().is_some_and(|store| store.was_too_small()) {
+            if input.store.as_ref().is_some_and(|(store, _)| store.was_too_small()) {
                 is_too_small.store(true, Ordering::Relaxed);
             }
             // Its bytes are not needed any more.
             Ok(Some(Ok((Some(Input { store: None, opened: None, ..input }), result))))
         };
-        let found = package.each(threads.count(), &look);
+        let found = package.each((limits, budget), verifies, threads.count(), &look);
         let results = found.results.into_iter().filter_map(|result| match result {
             Ok(result) => Some(result),
             Err(fault)
@@ -627,10 +642,17 @@ impl Input {
                 None
             }
             // Work on the package as a whole tells of its own faults.
-            Err(_) if with_packages => None,
+            Err(_) if scope.verifies => None,
             Err(fault) => Some(Err(self.fault(&fault))),
         });
-        let results = Results { results: results.collect(), members: Some(found.members) };
+        let whole = found.verified.map(|verified| {
+            let verified = Some(Arc::new(verified.map_err(io::Error::from)));
+            let whole = Input { verified, is_named: false, ..self.clone() };
+            let result = work(&whole, threads);
+            Ok((Some(Input { opened: None, ..whole }), result))
+        });
+        let results = whole.into_iter().chain(results).collect();
+        let results = Results { results, members: Some(found.members) };
         (!is_too_small.into_inner()).then_some(results)
     }
 

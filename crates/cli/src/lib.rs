@@ -5,6 +5,7 @@
 
 mod add;
 mod arguments;
+mod budget;
 mod bundle;
 pub mod bundler;
 mod completions;

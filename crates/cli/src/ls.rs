@@ -281,7 +281,7 @@ fn list(args: &Args, file: &Input, threads: Threads) -> (Listing, io::Result<Sum
     let reads = args.formats || args.hash || args.check || args.same;
     let options = args.limits.options();
     let options = options.with_tables_only(!reads).with_check_compressed(args.check);
-    let summary = file.walk(args.limits.max_input, &options, threads, &mut lister);
+    let summary = file.walk(&args.limits, &options, threads, &mut lister);
     (lister.listing, summary)
 }
 

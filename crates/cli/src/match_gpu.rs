@@ -329,7 +329,7 @@ impl File {
         // IDs decide, and they stand in the tables.
         let options = limits.options();
         let options = options.with_tables_only(!check).with_check_compressed(check);
-        let walked = file.walk(limits.max_input, &options, threads, &mut walk);
+        let walked = file.walk(limits, &options, threads, &mut walk);
         let mut complaints = std::mem::take(&mut walk.complaints);
         let error = |message| report::Complaint { severity: Severity::Error, message };
         let summary = match walked {

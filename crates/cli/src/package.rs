@@ -8,9 +8,11 @@ use std::sync::Arc;
 use fat_object::FileFormat;
 use gpu_packages::{
     Codec, Error, ErrorKind, Finding, FindingKind, Member, MemberPath, Options, PackageKind,
-    Visitor, Zip, ZipWalker, sniff, walk,
+    Verified, Visitor, Zip, ZipWalker, sniff, verify_with, walk,
 };
 
+use crate::budget::{Account, Budget};
+use crate::input::Limits;
 use crate::opened::Opened;
 use crate::parallel;
 use crate::store::{Keep, Store};
@@ -41,6 +43,14 @@ pub(crate) struct Found<T> {
     pub(crate) results: Vec<Result<T, Fault>>,
     /// The number of all members.
     pub(crate) members: usize,
+    /// The result of the comparison with checksums and records, if it was asked for.
+    pub(crate) verified: Option<Result<Verified, Error>>,
+}
+
+impl<T> Default for Found<T> {
+    fn default() -> Self {
+        Found { results: Vec::new(), members: 0, verified: None }
+    }
 }
 
 /// Something that keeps members from being read.
@@ -92,33 +102,42 @@ impl Package {
     }
 
     /// Does something with each member that is a file, those of packages in the package among them, and returns the results
-    /// that are there, in order. Members of zip archives are read by several threads.
+    /// that are there, in order. Members of zip archives are read by several threads, unless they are verified on the way.
     pub(crate) fn each<T: Send>(
         &self,
+        (limits, budget): (&Limits, &Budget),
+        verifies: bool,
         threads: NonZeroUsize,
-        work: &(impl Fn(&Member, &mut dyn Read) -> io::Result<Option<T>> + Sync),
+        work: &(impl Work<T> + Sync),
     ) -> Found<T> {
-        let visitor = || Each { work, found: Found { results: Vec::new(), members: 0 } };
-        let fault = |error| Err(Fault { path: MemberPath::default(), error });
-        match &self.form {
-            Form::Stream(_) => {
-                let mut visitor = visitor();
-                let reader = BufReader::with_capacity(1 << 16, self.opened.reader());
-                let walked = walk(reader, &Options::default(), &mut visitor);
-                visitor.found.results.extend(walked.err().map(fault));
-                visitor.found
+        let len = self.opened.metadata().len();
+        let options = limits.for_package(len);
+        let read = |walk: &dyn Fn(&mut Each<'_, _, T>) -> Result<(), Error>| {
+            let mut each = Each::new(work, budget.account(limits.held_of(len)));
+            let mut walked = walk(&mut each);
+            if each.held.has_missed() {
+                each = Each::new(work, each.held.again());
+                walked = walk(&mut each);
             }
+            let fault = |error| Err(Fault { path: MemberPath::default(), error });
+            each.found.results.extend(walked.err().map(fault));
+            each.found
+        };
+        let reader = || BufReader::with_capacity(1 << 16, self.opened.reader());
+        match &self.form {
+            _ if verifies => read(&|each| {
+                let verified = verify_with(reader(), &options, each);
+                each.found.verified = Some(verified);
+                Ok(())
+            }),
+            Form::Stream(_) => read(&|each| walk(reader(), &options, each).map(|_| ())),
             Form::Zip(zip) => {
-                let walker = ZipWalker::new(&Options::default(), zip);
+                let walker = ZipWalker::new(&options, zip);
                 let faults = walker.findings().into_iter().filter_map(Fault::of);
-                let mut all = Found { results: faults.map(Err).collect(), members: 0 };
+                let mut all = Found { results: faults.map(Err).collect(), ..Found::default() };
                 let indexes: Vec<usize> = (0..zip.members().len()).collect();
-                let read = |index: &usize| {
-                    let (mut visitor, reader) = (visitor(), self.opened.reader());
-                    let walked = walker.member(*index, reader, &mut visitor);
-                    visitor.found.results.extend(walked.err().map(fault));
-                    visitor.found
-                };
+                let read =
+                    |index: &usize| read(&|each| walker.member(*index, self.opened.reader(), each));
                 let _: Result<(), ()> =
                     parallel::in_order(threads, &indexes, read, |_, found: Found<T>| {
                         all.members += found.members;
@@ -130,6 +149,14 @@ impl Package {
         }
     }
 }
+
+/// The work on a member, which may hold its bytes.
+pub(crate) trait Work<T>:
+    Fn(&Member, &mut dyn Read, &mut Account<'_>) -> io::Result<Option<T>>
+{
+}
+
+impl<T, W: Fn(&Member, &mut dyn Read, &mut Account<'_>) -> io::Result<Option<T>>> Work<T> for W {}
 
 /// Returns whether a file is a compressed tar file, or one that claims to be and is damaged.
 fn is_compressed_tar(head: &[u8], file: &Opened) -> bool {
@@ -151,14 +178,26 @@ fn is_compressed_tar(head: &[u8], file: &Opened) -> bool {
 
 struct Each<'w, W, T> {
     work: &'w W,
+    held: Account<'w>,
     found: Found<T>,
 }
 
-impl<T, W: Fn(&Member, &mut dyn Read) -> io::Result<Option<T>>> Visitor for Each<'_, W, T> {
+impl<'w, W, T> Each<'w, W, T> {
+    fn new(work: &'w W, held: Account<'w>) -> Self {
+        Each { work, held, found: Found::default() }
+    }
+}
+
+impl<T, W: Work<T>> Visitor for Each<'_, W, T> {
     fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
         self.found.members += 1;
         if member.has_file_contents() {
-            self.found.results.extend((self.work)(member, contents)?.map(Ok));
+            let result = (self.work)(member, contents, &mut self.held);
+            self.held.end_member();
+            if self.held.has_missed() {
+                return Err(Error::refused("other members hold the bytes"));
+            }
+            self.found.results.extend(result?.map(Ok));
         }
         Ok(())
     }
@@ -166,22 +205,26 @@ impl<T, W: Fn(&Member, &mut dyn Read) -> io::Result<Option<T>>> Visitor for Each
     fn finding(&mut self, finding: Finding) {
         self.found.results.extend(Fault::of(finding).map(Err));
     }
+
+    fn hold(&mut self, bytes: u64) -> bool {
+        self.held.set_packages(bytes)
+    }
 }
 
 /// Reads a member if a walk would read it as a file: `None` if not.
 ///
 /// # Errors
 ///
-/// Those of the reader, and of a full disk; `FileTooLarge` if more than `max` bytes are to be kept.
+/// Those of the reader, and of a full disk; `FileTooLarge` if more bytes are to be kept than may be held.
 pub(crate) fn store(
     contents: &mut dyn Read,
     keep: Keep<'_>,
-    max: u64,
+    held: &mut Account<'_>,
 ) -> io::Result<Option<Store>> {
     let mut head = Vec::new();
     contents.take(HEAD).read_to_end(&mut head)?;
     match may_hold_code(&head) {
-        true => Store::read(&head, contents, keep, max).map(Some),
+        true => Store::read(&head, contents, keep, held).map(Some),
         false => Ok(None),
     }
 }

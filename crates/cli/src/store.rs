@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bundle_format::Bundle;
 
+use crate::budget::Account;
 use crate::positioned::Positioned;
 use crate::scratch;
 
@@ -95,14 +96,14 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Those of the reader, and of a full disk; `FileTooLarge` if more than `max` bytes are to be kept.
+    /// Those of the reader, and of a full disk; `FileTooLarge` if more bytes are to be kept than may be held.
     pub(crate) fn read(
         head: &[u8],
         contents: &mut dyn Read,
         keep: Keep<'_>,
-        max: u64,
+        held: &mut Account<'_>,
     ) -> io::Result<Self> {
-        let mut kept = Kept { file: scratch::in_memory(MEMBER)?, is_in_memory: true, len: 0, max };
+        let mut kept = Kept { file: scratch::in_memory(MEMBER)?, is_in_memory: true, len: 0, held };
         let mut holes: Vec<Range<u64>> = Vec::new();
         let mut contents = head.chain(contents);
         let mut at = 0_u64;
@@ -248,15 +249,15 @@ fn holes_of(
 }
 
 /// The bytes that are kept.
-struct Kept {
+struct Kept<'h, 'b> {
     file: File,
     is_in_memory: bool,
-    /// The number of bytes that are written, and the most.
+    /// The number of bytes that are written.
     len: u64,
-    max: u64,
+    held: &'h mut Account<'b>,
 }
 
-impl Kept {
+impl Kept<'_, '_> {
     /// Writes the bytes of a chunk at a place that lie in no hole.
     fn write(&mut self, chunk: &[u8], place: u64, holes: &[Range<u64>]) -> io::Result<()> {
         let end = place.saturating_add(chunk.len() as u64);
@@ -280,8 +281,8 @@ impl Kept {
 
     fn write_part(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.len = self.len.saturating_add(bytes.len() as u64);
-        if self.len > self.max {
-            let text = format!("needs more than --max-decompressed={} bytes", self.max);
+        if !self.held.take(bytes.len() as u64) {
+            let text = format!("needs more than --max-decompressed={} bytes", self.held.limit());
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
         if self.is_in_memory && self.len > MOST_IN_MEMORY {
@@ -298,6 +299,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Budget;
 
     /// Returns a bundle with an image of each size.
     fn bundle(sizes: &[u64]) -> Vec<u8> {
@@ -326,7 +328,9 @@ mod tests {
             (Keep::Images(&|id| id.ends_with('1')), &[1]),
             (Keep::Images(&|id| id.ends_with('3')), &[3]),
         ] {
-            let store = Store::read(&file[..64], &mut &file[64..], keep, u64::MAX).unwrap();
+            let budget = Budget::default();
+            let mut held = budget.account(u64::MAX);
+            let store = Store::read(&file[..64], &mut &file[64..], keep, &mut held).unwrap();
             assert_eq!(store.size().unwrap(), file.len() as u64);
             let is_hole =
                 |at: usize| store.holes.ranges.iter().any(|hole| hole.contains(&(at as u64)));
@@ -362,12 +366,15 @@ mod tests {
     fn tables_at_the_end_of_a_chunk_are_read() {
         let mut file = vec![7; CHUNK - PAGE];
         file.extend(bundle(&[500_000; 9]));
-        let store = Store::read(&[], &mut &file[..], Keep::Heads, u64::MAX).unwrap();
-        assert_eq!(store.holes.ranges.len(), 9);
-        let all = Store::read(&[], &mut &file[..], Keep::All, u64::MAX).unwrap();
-        assert!(all.holes.ranges.is_empty());
-        let error = Store::read(&[], &mut &file[..], Keep::All, 5_000_000).unwrap_err();
+        let budget = Budget::default();
+        let read = |keep, limit| {
+            let mut held = budget.account(limit);
+            Store::read(&[], &mut &file[..], keep, &mut held)
+        };
+        assert_eq!(read(Keep::Heads, 1 << 30).unwrap().holes.ranges.len(), 9);
+        assert!(read(Keep::All, 1 << 30).unwrap().holes.ranges.is_empty());
+        let error = read(Keep::All, 5_000_000).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
-        assert!(Store::read(&[], &mut &file[..], Keep::Heads, 5_000_000).is_ok());
+        assert!(read(Keep::Heads, 5_000_000).is_ok());
     }
 }

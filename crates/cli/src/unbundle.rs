@@ -125,7 +125,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
         known: HashSet::new(),
         errors: Vec::new(),
     };
-    input::walk_open(&opened, &args.limits.options(), args.threads, &mut taker)
+    input::walk_open(&opened, (&args.limits, &args.limits.options()), args.threads, &mut taker)
         .map_err(|error| in_file(&error))?;
     let Taker { wanted, mut keeper, images, seen, mut errors, .. } = taker;
     if images == 0 && errors.is_empty() {

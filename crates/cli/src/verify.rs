@@ -1,7 +1,7 @@
 //! `offload verify`: structure, bounds, hashes and composition rules.
 
 use std::fs;
-use std::io::{self, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use byte_parts::ReadSeek;
@@ -55,26 +55,26 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
     let check = |file: &Input, threads| {
-        if file.is_package() {
-            return Checked::Package(verify_package(file, args));
+        if file.verified().is_some() {
+            return Checked::Package;
         }
         let mut findings = Findings::default();
         let mut visitor = Checker { file, findings: &mut findings };
         let options = args.limits.options().with_check_compressed(true);
-        let result = file.walk(args.limits.max_input, &options, threads, &mut visitor);
+        let result = file.walk(&args.limits, &options, threads, &mut visitor);
         Checked::File(result, findings)
     };
-    let inputs = Inputs::find(&args.files).with_packages();
+    let inputs = Inputs::find(&args.files).verifying();
     let looked = inputs.look(
         (&args.limits, Keep::Heads),
         args.threads,
         "checking",
         check,
         |file, checked| {
-            let (result, visitor) = match checked {
-                Checked::File(result, visitor) => (result, visitor),
-                Checked::Package(checked) => return report_package(&mut out, file, checked),
-            };
+            if let Some(verified) = file.verified() {
+                return report_package(&mut out, file, verified);
+            }
+            let Checked::File(result, visitor) = checked else { return Ok(Seen::Nothing) };
             let is_sound = result.as_ref().is_ok_and(|summary| summary.findings == 0);
             if let Some(host) = is_sound.then(|| file.split_host()).flatten() {
                 return report_split(&mut out, file.name(), &host);
@@ -130,28 +130,22 @@ fn report_split(out: &mut Out<'_>, name: &str, host: &Host) -> io::Result<Seen> 
 /// The result of a check.
 enum Checked {
     File(io::Result<Summary>, Findings),
-    Package(io::Result<Verified>),
-}
-
-/// Compares all members of a package with its checksums and records.
-fn verify_package(file: &Input, args: &Args) -> io::Result<Verified> {
-    let opened = file.open(args.limits.max_input)?;
-    let reader = BufReader::with_capacity(1 << 16, opened.reader());
-    Ok(gpu_packages::verify(reader, &gpu_packages::Options::default())?)
+    /// A package, which was compared with its checksums and records.
+    Package,
 }
 
 /// Prints a line for each finding of a package, or one if there is none.
 fn report_package(
     out: &mut Out<'_>,
     file: &Input,
-    checked: io::Result<Verified>,
+    checked: &io::Result<Verified>,
 ) -> io::Result<Seen> {
     let name = file.name();
     let verified = match checked {
         Ok(verified) => verified,
         Err(error) => {
             out.flush()?;
-            report::error(&format_args!("{}: {}", file.name(), report::reason(&error)));
+            report::error(&format_args!("{}: {}", file.name(), report::reason(error)));
             return Ok(Seen::Faults);
         }
     };

@@ -109,7 +109,7 @@ pub use path::{MemberPath, unsafe_name};
 pub use record::{Record, Row};
 pub use rewrite::{Original, Replacement, RewriteOptions, Rewritten, rewrite_deb, rewrite_tar};
 pub use tar::{TarKind, TarMember, TarReader};
-pub use verify::{Verified, verify};
+pub use verify::{Verified, verify, verify_with};
 pub use walk::{Member, MemberKind, PackageKind, Visitor, ZipWalker, sniff, walk};
 pub use wheel::{WheelEdit, check_wheel, dist_info, read_record, wheel_file_name};
 pub use zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMember, ZipMemberReader};

@@ -17,7 +17,7 @@ pub struct Options {
     pub(crate) max_decompressed: u64,
     pub(crate) max_expansion: u64,
     pub(crate) max_depth: usize,
-    pub(crate) max_held: u64,
+    max_held: Option<u64>,
 }
 
 impl Options {
@@ -40,10 +40,18 @@ impl Options {
         Options { max_depth: depth, ..self }
     }
 
-    /// Sets the most bytes of a zip file in another package, which is held in memory: 1 GiB by default.
+    /// Sets the most bytes that are held in memory at one time, over all levels: zip files in other packages, and
+    /// records. By default 256 MiB, and 256 bytes for each byte of the file, but not more than 2 GiB.
     #[must_use]
     pub fn with_max_held(self, bytes: u64) -> Self {
-        Options { max_held: bytes, ..self }
+        Options { max_held: Some(bytes), ..self }
+    }
+
+    /// Returns the most bytes that are held in memory at one time, for a file of this length.
+    #[must_use]
+    pub fn held_of(&self, len: u64) -> u64 {
+        let default = || len.saturating_mul(256).saturating_add(256 << 20).min(2 << 30);
+        self.max_held.unwrap_or_else(default)
     }
 }
 
@@ -57,12 +65,7 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            max_decompressed: 256 << 30,
-            max_expansion: 1100,
-            max_depth: 8,
-            max_held: 1 << 30,
-        }
+        Options { max_decompressed: 256 << 30, max_expansion: 1100, max_depth: 8, max_held: None }
     }
 }
 

@@ -177,6 +177,11 @@ impl Record {
         Ok(Record { text: text.to_vec(), rows, by_path: None })
     }
 
+    /// Returns the number of bytes of the text.
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
+    }
+
     /// Returns the rows, as they were parsed.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &Row> {
         self.rows.iter()

@@ -1,19 +1,18 @@
 //! Checks of contents against checksums and records.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io::{Cursor, Read};
+use std::io::Read;
 
 use byte_parts::{ReadSeek, Source};
 
-use crate::codec::Codec;
 use crate::deb::DebRecords;
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
-use crate::hash::{Algorithm, Hash, hash_reader};
+use crate::hash::{Algorithm, Hash};
 use crate::limits::Options;
 use crate::path::{MemberPath, without_dot};
 use crate::record::{Record, compare_record};
-use crate::walk::{Member, MemberKind, PackageKind, Visitor, read_held, sniff, walk};
-use crate::wheel::{dist_info, read_record, record_index};
+use crate::walk::{Member, MemberKind, PackageKind, Sink, Visitor, read_held, walk_into};
+use crate::wheel::{dist_info, read_record_within, record_index};
 use crate::zip::Zip;
 
 /// The result of [`verify`].
@@ -38,213 +37,298 @@ pub struct Verified {
 ///
 /// # Errors
 ///
-/// As [`walk`].
-pub fn verify(mut reader: impl ReadSeek, options: &Options) -> Result<Verified, Error> {
-    verify_within(&mut reader, options, &MemberPath::default())
+/// As [`walk`](crate::walk()).
+pub fn verify(reader: impl ReadSeek, options: &Options) -> Result<Verified, Error> {
+    struct Nothing;
+    impl Visitor for Nothing {
+        fn member(&mut self, _: &Member, _: &mut dyn Read) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+    verify_with(reader, options, &mut Nothing)
 }
 
-/// Verifies a package at a path in others.
-fn verify_within(
-    mut reader: &mut dyn ReadSeek,
+/// Verifies as [`verify`] does, and hands each member to a visitor on the way: contents are decompressed once for both.
+/// All packages are entered. The findings are in the result only.
+///
+/// # Errors
+///
+/// As [`walk`](crate::walk()).
+pub fn verify_with(
+    reader: impl ReadSeek,
     options: &Options,
-    place: &MemberPath,
+    visitor: &mut dyn Visitor,
 ) -> Result<Verified, Error> {
-    let mut source = Source::new(&mut reader)?;
-    let head = source.peek(&(0..source.len()), 512)?;
-    let len = source.len();
-    // The record tells which hashes to compute.
-    let (mut record, mut directory) = (None, None);
-    if sniff(&head) == Some(PackageKind::Zip) {
-        let zip = Zip::read_source(&mut source)?;
-        record = record_index(&zip).map(|_| read_record(&zip, source.reader()));
-        directory = dist_info(&zip).map(<[u8]>::to_vec);
-    }
-    drop(source);
-    let left = options.most_of(len);
-    let directory = directory.unwrap_or_default();
-    let mut checker = Checker { options: options.clone(), left, directory, ..Checker::default() };
-    match record {
-        Some(Ok(record)) => checker.record = Some(record),
-        Some(Err(error)) => checker.add(MemberPath::default(), FindingKind::Record, error),
-        None => {}
-    }
-    if let Some(record) = &checker.record {
-        let rows = record.rows().map(|row| (row.path().to_vec(), row.algorithm()));
-        checker.algorithms = rows.collect();
-    }
-    let kind = walk(&mut reader, options, &mut checker)?;
-    checker.compare(kind);
-    let mut findings = checker.findings;
-    for finding in &mut findings {
-        let names = finding.path.names();
-        finding.path = names.fold(place.clone(), |path, name| path.join(name));
-    }
+    let mut source = Source::new(reader)?;
+    let max_held = options.held_of(source.len());
+    let mut checker = Checker {
+        visitor,
+        packages: Vec::new(),
+        findings: Vec::new(),
+        members: 0,
+        bytes: 0,
+        recorded: 0,
+        max_held,
+        walk_holds: 0,
+    };
+    let kind = walk_into(source.reader(), options, &mut checker)?;
     Ok(Verified {
         kind,
         members: checker.members,
         bytes: checker.bytes,
         recorded: checker.recorded,
-        findings,
+        findings: checker.findings,
     })
 }
 
 /// The most bytes of `md5sums` and `paths.json`.
 const MAX_RECORD: u64 = 256 << 20;
 
-#[derive(Default)]
-struct Checker {
+/// Bytes that are held for each byte of `RECORD`, with its rows and findings, and of `paths.json` with its values.
+const RECORD: u64 = 64;
+const JSON: u64 = 24;
+
+/// Bytes that are held for each file, beside its name.
+const ROW: u64 = 160;
+
+/// A walk that checks what passes, on the way to a visitor.
+struct Checker<'v> {
+    visitor: &'v mut dyn Visitor,
+    /// The packages around, from the outermost.
+    packages: Vec<Package>,
+    findings: Vec<Finding>,
+    members: u64,
+    bytes: u64,
+    recorded: u64,
+    /// The most bytes that are held, and those that the walk holds.
+    max_held: u64,
+    walk_holds: u64,
+}
+
+/// A package that is checked.
+struct Package {
+    path: MemberPath,
+    kind: PackageKind,
     record: Option<Record>,
     /// The directory of the record.
     directory: Vec<u8>,
     algorithms: BTreeMap<Vec<u8>, Algorithm>,
-    /// Size and hash of files of the outermost package.
+    /// Size and hash of its files.
     files: BTreeMap<Vec<u8>, (u64, Hash)>,
     md5sums: Option<Vec<u8>>,
     paths_json: Option<Vec<u8>>,
-    findings: Vec<Finding>,
     /// Members whose contents cannot be read.
     damaged: HashSet<Vec<u8>>,
-    members: u64,
-    bytes: u64,
+    /// Bytes that are held of all this.
+    held: u64,
+    /// The results of the comparison.
+    findings: Vec<Finding>,
     recorded: u64,
-    options: Options,
-    /// Bytes that packages in the package may still be decompressed to, all together.
-    left: u64,
 }
 
-impl Checker {
+impl Package {
+    /// Returns whether a record of the package may list its files.
+    fn may_list_files(&self) -> bool {
+        match self.kind {
+            PackageKind::Wheel => self.record.is_some(),
+            PackageKind::Conda | PackageKind::Tar | PackageKind::Deb => true,
+            PackageKind::Zip | PackageKind::Rpm => false,
+        }
+    }
+
+    /// Returns the names of a path in the package.
+    fn within<'p>(
+        &self,
+        path: &'p MemberPath,
+    ) -> impl ExactSizeIterator<Item = &'p [u8]> + use<'p> {
+        path.names().skip(self.path.names().len())
+    }
+
+    /// Returns the place of a list of files, if the member is one.
+    fn list(&mut self, member: &Member) -> Option<&mut Option<Vec<u8>>> {
+        let names: Vec<_> = self.within(member.path()).collect();
+        match (member.package(), &names[..]) {
+            (PackageKind::Deb, [b"control.tar", b"md5sums"]) => Some(&mut self.md5sums),
+            (PackageKind::Conda | PackageKind::Tar, [b"info/paths.json"]) => {
+                Some(&mut self.paths_json)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Checker<'_> {
     fn add(&mut self, path: MemberPath, kind: FindingKind, error: Error) {
         self.findings.push(Finding { path, kind, error });
     }
 
-    fn mismatch(&mut self, name: &[u8], text: String) {
-        let error = Error::new(ErrorKind::Mismatch, text);
-        self.add(MemberPath::default().join(name), FindingKind::Record, error);
+    /// Returns how many further bytes may be held.
+    fn room(&self) -> u64 {
+        let held = self.packages.iter().map(|package| package.held).sum::<u64>();
+        // The walk asks before it takes more.
+        self.max_held.saturating_sub(self.walk_holds).saturating_sub(held)
+    }
+
+    /// Counts bytes that are held until the end of the innermost package.
+    fn take(&mut self, bytes: u64) -> Result<(), Error> {
+        let fits = bytes <= self.room();
+        let Some(package) = self.packages.last_mut() else { return Ok(()) };
+        package.held = package.held.saturating_add(bytes);
+        if fits && self.asks(self.walk_holds) {
+            return Ok(());
+        }
+        let text =
+            format!("the lists of its files exceed the limit of {} bytes held", self.max_held);
+        Err(Error::new(ErrorKind::Limit, text))
+    }
+
+    /// Asks the visitor about what is held, with the bytes that the walk holds.
+    fn asks(&mut self, walk_holds: u64) -> bool {
+        let held = self.packages.iter().map(|package| package.held).sum::<u64>();
+        self.visitor.hold(held.saturating_add(walk_holds))
     }
 }
 
-impl Visitor for Checker {
+impl Sink for Checker<'_> {
     fn package(&mut self, path: &MemberPath, kind: PackageKind) -> bool {
-        // Blobs are hashed as they are, and files of a package with a record, too.
-        let _ = kind;
-        path.is_empty()
+        self.packages.push(Package {
+            path: path.clone(),
+            kind,
+            record: None,
+            directory: Vec::new(),
+            algorithms: BTreeMap::new(),
+            files: BTreeMap::new(),
+            md5sums: None,
+            paths_json: None,
+            damaged: HashSet::new(),
+            held: 0,
+            findings: Vec::new(),
+            recorded: 0,
+        });
+        true
+    }
+
+    /// Reads the `RECORD`, which tells the hashes to compute.
+    fn zip(&mut self, zip: &Zip, source: &mut Source<'_>) {
+        if record_index(zip).is_none() {
+            return;
+        }
+        let record = match read_record_within(zip, source.reader(), self.room() / RECORD) {
+            Ok(record) => record,
+            Err(error) => {
+                let path = self.packages.last().map(|package| package.path.clone());
+                return self.add(path.unwrap_or_default(), FindingKind::Record, error);
+            }
+        };
+        let Some(package) = self.packages.last_mut() else { return };
+        let rows = record.rows().map(|row| (row.path().to_vec(), row.algorithm()));
+        package.algorithms = rows.collect();
+        package.held = (record.len() as u64).saturating_mul(RECORD);
+        package.record = Some(record);
+        package.directory = dist_info(zip).unwrap_or_default().to_vec();
+    }
+
+    fn leave(&mut self, result: &Result<(), Error>) {
+        let Some(mut package) = self.packages.pop() else { return };
+        if result.is_ok() {
+            package.compare();
+            self.recorded = self.recorded.saturating_add(package.recorded);
+            self.findings.append(&mut package.findings);
+        }
+        self.asks(self.walk_holds);
+    }
+
+    fn begin(&mut self, member: &Member) -> Option<Algorithm> {
+        self.members += 1;
+        if !matches!(member.kind(), MemberKind::File | MemberKind::Symlink) {
+            return None;
+        }
+        let package = self.packages.last()?;
+        Some(match member.package() {
+            PackageKind::Deb => Algorithm::Md5,
+            _ => {
+                let name = member.path().name();
+                package.algorithms.get(name).copied().unwrap_or(Algorithm::Sha256)
+            }
+        })
+    }
+
+    fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
+        let most = MAX_RECORD.min(self.room() / JSON);
+        let Some(place) = self.packages.last_mut().and_then(|package| package.list(member)) else {
+            return self.visitor.member(member, contents);
+        };
+        let bytes = read_held(contents, most)?;
+        let result = self.visitor.member(member, &mut &bytes[..]);
+        let held = (bytes.len() as u64).saturating_mul(JSON);
+        *place = Some(bytes);
+        self.take(held)?;
+        result
+    }
+
+    fn end(&mut self, member: &Member, size: u64, hash: Hash) -> Result<(), Error> {
+        self.bytes = self.bytes.saturating_add(size);
+        let Some(package) = self.packages.last_mut() else { return Ok(()) };
+        let is_direct = package.within(member.path()).len() == 1;
+        let is_file = member.kind() == MemberKind::File;
+        if package.list(member).is_some()
+            || !is_direct
+            || !is_file && member.package() != PackageKind::Wheel
+        {
+            return Ok(());
+        }
+        let name = member.path().name().to_vec();
+        if let Some(hex) = name.strip_prefix(b"blobs/sha256/") {
+            let expected = std::str::from_utf8(hex).ok();
+            let expected = expected.and_then(|hex| Hash::from_hex(Algorithm::Sha256, hex));
+            match expected {
+                Some(expected) if expected != hash => {
+                    let text = format!("its name is its hash, found {}", hash.to_hex());
+                    let error = Error::new(ErrorKind::Mismatch, text);
+                    self.add(member.path().clone(), FindingKind::Record, error);
+                }
+                Some(_) => self.recorded += 1,
+                None => {}
+            }
+        }
+        let Some(package) = self.packages.last_mut() else { return Ok(()) };
+        if package.may_list_files() {
+            let held = ROW.saturating_add(name.len() as u64);
+            package.files.insert(name, (size, hash));
+            self.take(held)?;
+        }
+        Ok(())
     }
 
     fn finding(&mut self, finding: Finding) {
-        if finding.path.names().len() == 1 {
-            self.damaged.insert(finding.path.name().to_vec());
+        if let Some(package) = self.packages.last_mut()
+            && package.within(&finding.path).len() == 1
+        {
+            package.damaged.insert(finding.path.name().to_vec());
         }
         self.findings.push(finding);
     }
 
-    fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
-        self.members += 1;
-        if member.kind() != MemberKind::File && member.kind() != MemberKind::Symlink {
-            return Ok(());
-        }
-        let path = member.path();
-        let name = path.name().to_vec();
-        let is_direct = path.names().len() == 1;
-        let is_file = member.kind() == MemberKind::File;
-        let joined = path.to_string();
-        let held = match (member.package(), &joined[..]) {
-            (PackageKind::Deb, "control.tar:md5sums") => Some(&mut self.md5sums),
-            (PackageKind::Conda | PackageKind::Tar, "info/paths.json") => {
-                Some(&mut self.paths_json)
-            }
-            _ => None,
-        };
-        if let Some(place) = held {
-            let bytes = read_held(contents, MAX_RECORD)?;
-            self.bytes = self.bytes.saturating_add(bytes.len() as u64);
-            *place = Some(bytes);
-            return Ok(());
-        }
-        let algorithm = match member.package() {
-            PackageKind::Deb => Algorithm::Md5,
-            _ => self.algorithms.get(&name).copied().unwrap_or(Algorithm::Sha256),
-        };
-        let (size, hash) = self.read(member, algorithm, contents)?;
-        self.bytes = self.bytes.saturating_add(size);
-        if is_direct && (is_file || member.package() == PackageKind::Wheel) {
-            if let Some(hex) = name.strip_prefix(b"blobs/sha256/") {
-                let expected = std::str::from_utf8(hex).ok();
-                let expected = expected.and_then(|hex| Hash::from_hex(Algorithm::Sha256, hex));
-                match expected {
-                    Some(expected) if expected != hash => {
-                        self.mismatch(
-                            &name,
-                            format!("its name is its hash, found {}", hash.to_hex()),
-                        );
-                    }
-                    Some(_) => self.recorded += 1,
-                    None => {}
-                }
-            }
-            self.files.insert(name, (size, hash));
-        }
-        Ok(())
+    fn hold(&mut self, bytes: u64) -> bool {
+        let before = std::mem::replace(&mut self.walk_holds, 0);
+        let fits = bytes <= self.room() && self.asks(bytes);
+        self.walk_holds = if fits { bytes } else { before };
+        fits
     }
 }
 
-impl Checker {
-    /// Reads contents to their end. A package in the package is verified as well: it is held for that.
-    fn read(
-        &mut self,
-        member: &Member,
-        algorithm: Algorithm,
-        contents: &mut dyn Read,
-    ) -> Result<(u64, Hash), Error> {
-        let mut head = Vec::new();
-        contents.take(512).read_to_end(&mut head)?;
-        let may_be_one = sniff(&head).is_some() || Codec::sniff(&head) != Codec::None;
-        if !may_be_one || !member.has_file_contents() {
-            return Ok(hash_reader(algorithm, &mut head.chain(contents))?);
-        }
-        if member.size() > self.options.max_held {
-            let limit = self.options.max_held;
-            let text = format!(
-                "a package of {} bytes in another, which is not verified: it exceeds the limit of {limit} bytes",
-                member.size()
-            );
-            self.add(
-                member.path().clone(),
-                FindingKind::Unread,
-                Error::new(ErrorKind::Limit, text),
-            );
-            return Ok(hash_reader(algorithm, &mut head.chain(contents))?);
-        }
-        let mut bytes = head;
-        contents.read_to_end(&mut bytes)?;
-        let hash = Hash::of(algorithm, &bytes);
-        let depth = self.options.max_depth.saturating_sub(1);
-        if depth == 0 {
-            let text = "more packages in each other than are verified";
-            self.add(
-                member.path().clone(),
-                FindingKind::Unread,
-                Error::new(ErrorKind::Limit, text),
-            );
-            return Ok((bytes.len() as u64, hash));
-        }
-        let inner = self.options.clone().with_max_depth(depth).with_max_decompressed(self.left);
-        match verify_within(&mut Cursor::new(&bytes), &inner, member.path()) {
-            Ok(verified) => {
-                self.members = self.members.saturating_add(verified.members);
-                self.recorded = self.recorded.saturating_add(verified.recorded);
-                self.left = self.left.saturating_sub(verified.bytes);
-                self.findings.extend(verified.findings);
-            }
-            // A compressed file that is not a tar file, or something that starts like a package.
-            Err(error) if error.kind() == ErrorKind::NotAPackage => {}
-            Err(error) if error.kind() == ErrorKind::Limit => return Err(error),
-            Err(error) => self.add(member.path().clone(), FindingKind::Damaged, error),
-        }
-        Ok((bytes.len() as u64, hash))
+impl Package {
+    fn mismatch(&mut self, name: &[u8], text: String) {
+        let error = Error::new(ErrorKind::Mismatch, text);
+        self.add(self.path.join(name), FindingKind::Record, error);
     }
 
-    fn compare(&mut self, kind: PackageKind) {
-        match kind {
+    fn add(&mut self, path: MemberPath, kind: FindingKind, error: Error) {
+        self.findings.push(Finding { path, kind, error });
+    }
+
+    fn compare(&mut self) {
+        match self.kind {
             PackageKind::Wheel => self.compare_record(),
             PackageKind::Deb => self.compare_md5sums(),
             _ => {}
@@ -261,7 +345,10 @@ impl Checker {
             self.damaged.contains(name)
         });
         self.recorded = self.recorded.saturating_add(compared.recorded);
-        self.findings.extend(compared.findings);
+        for mut finding in compared.findings {
+            finding.path = self.path.join(finding.path.name());
+            self.findings.push(finding);
+        }
     }
 
     fn compare_md5sums(&mut self) {
@@ -285,7 +372,8 @@ impl Checker {
     fn compare_paths(&mut self, json: &[u8]) {
         let bad =
             |text: String| Error::new(ErrorKind::Malformed, format!("info/paths.json: {text}"));
-        let path = || MemberPath::default().join(b"info/paths.json");
+        let place = self.path.join(b"info/paths.json");
+        let path = || place.clone();
         let value: serde_json::Value = match serde_json::from_slice(json) {
             Ok(value) => value,
             Err(error) => return self.add(path(), FindingKind::Record, bad(error.to_string())),

@@ -11,6 +11,7 @@ use crate::codec::Codec;
 use crate::cpio::CpioReader;
 use crate::deb_parts::{DebParts, Role, codec_fault, format_fault};
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
+use crate::hash::{Algorithm, Hash, Hasher};
 use crate::limits::{Allowance, Options, Raw, read_full};
 use crate::names::Names;
 use crate::path::{MemberPath, Shown, unsafe_name, without_dot};
@@ -159,6 +160,65 @@ pub trait Visitor {
     fn finding(&mut self, finding: Finding) {
         let _ = finding;
     }
+
+    /// Returns whether the walk may hold this many bytes from now on, which are not in the file: zip files in other
+    /// packages, and records. Zero at its end. `false` counts as an exceeded limit.
+    fn hold(&mut self, bytes: u64) -> bool {
+        let _ = bytes;
+        true
+    }
+}
+
+/// The receiver of a walk inside of this crate: a [`Visitor`], or one that checks what passes.
+pub(crate) trait Sink {
+    /// Returns whether to enter a package, as [`Visitor::package`]. [`leave`](Self::leave) follows an entered one.
+    fn package(&mut self, path: &MemberPath, kind: PackageKind) -> bool;
+
+    /// Takes the directory of a zip file that was entered, before its members.
+    fn zip(&mut self, _: &Zip, _: &mut Source<'_>) {}
+
+    /// Takes the end of a package that was entered.
+    fn leave(&mut self, _: &Result<(), Error>) {}
+
+    /// Returns the hash to make of a member that comes next, or of the package that it is.
+    fn begin(&mut self, _: &Member) -> Option<Algorithm> {
+        None
+    }
+
+    /// Takes a member, as [`Visitor::member`]. Not called for a package that is entered.
+    fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error>;
+
+    /// Takes the size and the hash of contents that were read to their end.
+    fn end(&mut self, _: &Member, _: u64, _: Hash) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Takes a finding.
+    fn finding(&mut self, finding: Finding);
+
+    /// Returns whether the walk may hold this many bytes, as [`Visitor::hold`].
+    fn hold(&mut self, bytes: u64) -> bool;
+}
+
+/// A visitor that sees all there is, unchecked.
+struct Unchecked<'v>(&'v mut dyn Visitor);
+
+impl Sink for Unchecked<'_> {
+    fn package(&mut self, path: &MemberPath, kind: PackageKind) -> bool {
+        self.0.package(path, kind)
+    }
+
+    fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
+        self.0.member(member, contents)
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.0.finding(finding);
+    }
+
+    fn hold(&mut self, bytes: u64) -> bool {
+        self.0.hold(bytes)
+    }
 }
 
 /// Recognises a package by its first 512 bytes. Compressed streams are `None`: [`Codec::sniff`] knows them, and their
@@ -184,7 +244,7 @@ pub fn sniff(head: &[u8]) -> Option<PackageKind> {
 /// Walks over all members of a package, and of packages in it, in the order of the file. Returns the kind of the
 /// package.
 ///
-/// Nothing is unpacked to disk. Only zip files in other packages are held in memory.
+/// Nothing is unpacked to disk. Only zip files in other packages are held in memory, as [`Options::with_max_held`] allows.
 ///
 /// # Errors
 ///
@@ -196,9 +256,18 @@ pub fn walk(
     options: &Options,
     visitor: &mut dyn Visitor,
 ) -> Result<PackageKind, Error> {
+    walk_into(reader, options, &mut Unchecked(visitor))
+}
+
+/// Walks as [`walk`] does.
+pub(crate) fn walk_into(
+    reader: impl ReadSeek,
+    options: &Options,
+    sink: &mut dyn Sink,
+) -> Result<PackageKind, Error> {
     let mut source = Source::new(reader)?;
     let walker = Walker::new(options, source.len());
-    walker.walk_source(&mut source, visitor)
+    walker.walk_source(&mut source, sink)
 }
 
 /// A walk over a zip file whose members can be read by several threads, each with a reader and a visitor of its own:
@@ -239,8 +308,9 @@ impl<'z> ZipWalker<'z> {
         reader: impl Read + Seek,
         visitor: &mut dyn Visitor,
     ) -> Result<(), Error> {
-        let place = Place { path: MemberPath::default(), depth: 1 };
-        self.walker.one_of_zip(self.zip, self.kind, index, reader, &place, visitor)
+        let place = Place::default();
+        let sink = &mut Unchecked(visitor);
+        self.walker.one_of_zip(self.zip, self.kind, index, reader, &place, sink)
     }
 }
 
@@ -249,6 +319,8 @@ impl<'z> ZipWalker<'z> {
 struct Walker {
     options: Options,
     allowance: Allowance,
+    /// The most bytes that are held.
+    max_held: u64,
 }
 
 /// Bytes that tell what a file is.
@@ -259,31 +331,37 @@ const PROBE: u64 = 2 << 20;
 impl Walker {
     /// Creates a walk over a file of this length.
     fn new(options: &Options, file_len: u64) -> Self {
-        Walker { options: options.clone(), allowance: Allowance::of(options, file_len) }
+        Walker {
+            options: options.clone(),
+            allowance: Allowance::of(options, file_len),
+            max_held: options.held_of(file_len),
+        }
     }
 
     fn walk_source(
         &self,
         source: &mut Source<'_>,
-        visitor: &mut dyn Visitor,
+        sink: &mut dyn Sink,
     ) -> Result<PackageKind, Error> {
         let head = source.peek(&(0..source.len()), HEAD)?;
-        let place = Place { path: MemberPath::default(), depth: 1 };
+        let place = Place::default();
         if sniff(&head) == Some(PackageKind::Zip) {
             let zip = Zip::read_source(source)?;
             let kind = zip.kind();
-            visitor.package(&place.path, kind);
-            self.zip(&zip, kind, source, &place, visitor)?;
-            return Ok(kind);
+            sink.package(&place.path, kind);
+            let result = self.zip(&zip, kind, source, &place, sink);
+            sink.leave(&result);
+            return result.map(|()| kind);
         }
         source.reader().seek(io::SeekFrom::Start(0))?;
         let len = source.len();
         let mut reader = Raw::new(source.reader(), len);
         match (sniff(&head), Codec::sniff(&head)) {
             (Some(kind), _) => {
-                visitor.package(&place.path, kind);
-                self.stream(kind, &mut reader, &place, visitor)?;
-                Ok(kind)
+                sink.package(&place.path, kind);
+                let result = self.stream(kind, &mut reader, &place, sink);
+                sink.leave(&result);
+                result.map(|()| kind)
             }
             (None, codec) if codec != Codec::None => {
                 let mut contents = Vec::new();
@@ -296,14 +374,15 @@ impl Walker {
                     let text = format!("expected a tar file compressed with {codec}");
                     return Err(Error::new(ErrorKind::NotAPackage, text));
                 }
-                visitor.package(&place.path, PackageKind::Tar);
+                sink.package(&place.path, PackageKind::Tar);
                 let reader = reader.reader;
                 reader.seek(io::SeekFrom::Start(0))?;
                 let mut reader = Raw::new(reader, len);
                 let decoder = Decoded { reader: codec.decoder(&mut reader)?, codec };
                 let mut decoder = self.allowance.count(decoder);
-                self.tar(&mut decoder, PackageKind::Tar, &place, visitor)?;
-                Ok(PackageKind::Tar)
+                let result = self.tar(&mut decoder, PackageKind::Tar, &place, sink);
+                sink.leave(&result);
+                result.map(|()| PackageKind::Tar)
             }
             _ => {
                 let text = "expected a zip, tar, deb or rpm file, or a compressed tar file";
@@ -318,12 +397,12 @@ impl Walker {
         kind: PackageKind,
         reader: &mut dyn Read,
         place: &Place,
-        visitor: &mut dyn Visitor,
+        sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         match kind {
-            PackageKind::Deb => self.deb(reader, place, visitor),
-            PackageKind::Rpm => self.rpm(reader, place, visitor),
-            _ => self.tar(reader, kind, place, visitor),
+            PackageKind::Deb => self.deb(reader, place, sink),
+            PackageKind::Rpm => self.rpm(reader, place, sink),
+            _ => self.tar(reader, kind, place, sink),
         }
     }
 
@@ -333,8 +412,9 @@ impl Walker {
         kind: PackageKind,
         source: &mut Source<'_>,
         place: &Place,
-        visitor: &mut dyn Visitor,
+        sink: &mut dyn Sink,
     ) -> Result<(), Error> {
+        sink.zip(zip, source);
         let mut findings = zip.check_source(source)?;
         if kind == PackageKind::Wheel {
             findings.extend(wheel::faults(zip));
@@ -342,12 +422,12 @@ impl Walker {
         for mut finding in findings {
             finding.path =
                 finding.path.names().fold(place.path.clone(), |path, name| path.join(name));
-            visitor.finding(finding);
+            sink.finding(finding);
         }
         let mut order: Vec<usize> = (0..zip.members().len()).collect();
         order.sort_by_key(|&index| zip.members().get(index).map_or(0, |member| member.offset()));
         for index in order {
-            self.one_of_zip(zip, kind, index, source.reader(), place, visitor)?;
+            self.one_of_zip(zip, kind, index, source.reader(), place, sink)?;
         }
         Ok(())
     }
@@ -359,7 +439,7 @@ impl Walker {
         index: usize,
         reader: impl Read + Seek,
         place: &Place,
-        visitor: &mut dyn Visitor,
+        sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let Some(described) = zip.members().get(index) else { return Ok(()) };
         let member = Member {
@@ -388,7 +468,7 @@ impl Walker {
                 if !described.is_encrypted() {
                     let path = member.path.clone();
                     let error = error.without_name(Shown(path.name()));
-                    visitor.finding(Finding { path, kind: FindingKind::Unread, error });
+                    sink.finding(Finding { path, kind: FindingKind::Unread, error });
                 }
                 return Ok(());
             }
@@ -397,10 +477,10 @@ impl Walker {
         let is_layer = kind == PackageKind::Conda && is_conda_layer(described.name());
         if is_layer {
             let inner = place.clone();
-            let result = self.compressed_tar(&mut contents, kind, &inner, visitor);
-            return finish(result, &member.path, visitor);
+            let result = self.compressed_tar(&mut contents, kind, &inner, sink);
+            return finish(result, &member.path, sink);
         }
-        self.file(&member, &mut contents, place, visitor)
+        self.file(&member, &mut contents, place, sink)
     }
 
     fn tar(
@@ -408,7 +488,7 @@ impl Walker {
         reader: &mut dyn Read,
         package: PackageKind,
         place: &Place,
-        visitor: &mut dyn Visitor,
+        sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let mut tar = TarReader::new(reader);
         let mut names = CheckedNames::default();
@@ -433,13 +513,13 @@ impl Walker {
                 offset: found.offset(),
                 zip_index: None,
             };
-            names.check(&member, place, visitor);
+            names.check(&member, place, sink);
             for fault in &found.faults {
                 let (path, kind) = (member.path.clone(), fault.kind);
-                visitor.finding(Finding { path, kind, error: fault.error() });
+                sink.finding(Finding { path, kind, error: fault.error() });
             }
             if !found.is_sparse {
-                self.file(&member, &mut tar, place, visitor)?;
+                self.file(&member, &mut tar, place, sink)?;
                 continue;
             }
             // Zeros that are not in the file.
@@ -447,10 +527,10 @@ impl Walker {
                 let size = found.size();
                 let text = format!("a sparse file of {size} bytes would exceed the limit");
                 let (path, error) = (member.path.clone(), Error::new(ErrorKind::Limit, text));
-                visitor.finding(Finding { path, kind: FindingKind::Unread, error });
+                sink.finding(Finding { path, kind: FindingKind::Unread, error });
                 member.kind = MemberKind::Other;
             }
-            self.file(&member, &mut self.allowance.count(&mut tar), place, visitor)?;
+            self.file(&member, &mut self.allowance.count(&mut tar), place, sink)?;
         }
         Ok(())
     }
@@ -461,7 +541,7 @@ impl Walker {
         reader: &mut dyn Read,
         package: PackageKind,
         place: &Place,
-        visitor: &mut dyn Visitor,
+        sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let mut head = [0; 16];
         let read = read_full(reader, &mut head)?;
@@ -469,17 +549,12 @@ impl Walker {
         let codec = Codec::sniff(head);
         let decoder = Decoded { reader: codec.decoder(head.chain(reader))?, codec };
         if codec == Codec::None {
-            return self.tar(&mut { decoder }, package, place, visitor);
+            return self.tar(&mut { decoder }, package, place, sink);
         }
-        self.tar(&mut self.allowance.count(decoder), package, place, visitor)
+        self.tar(&mut self.allowance.count(decoder), package, place, sink)
     }
 
-    fn deb(
-        &self,
-        reader: &mut dyn Read,
-        place: &Place,
-        visitor: &mut dyn Visitor,
-    ) -> Result<(), Error> {
+    fn deb(&self, reader: &mut dyn Read, place: &Place, sink: &mut dyn Sink) -> Result<(), Error> {
         let mut magic = [0; ar::MAGIC.len()];
         read_full(reader, &mut magic)?;
         let mut at = magic.len() as u64;
@@ -509,22 +584,22 @@ impl Walker {
             for text in fault.into_iter().chain(other) {
                 let error = Error::at(ErrorKind::Malformed, at, format!("deb: {text}"));
                 let (path, kind) = (member.path.clone(), FindingKind::Ambiguous);
-                visitor.finding(Finding { path, kind, error });
+                sink.finding(Finding { path, kind, error });
             }
             let mut whole = head.chain(&mut contents);
             match role {
                 Role::Data(_) => {
-                    let result = self.compressed_tar(&mut whole, PackageKind::Deb, place, visitor);
-                    finish(result, &member.path, visitor)?;
+                    let result = self.compressed_tar(&mut whole, PackageKind::Deb, place, sink);
+                    finish(result, &member.path, sink)?;
                 }
                 Role::Control(_) => {
                     let inner = Place { path: place.path.join(b"control.tar"), ..*place };
-                    let result = self.compressed_tar(&mut whole, PackageKind::Deb, &inner, visitor);
-                    finish(result, &member.path, visitor)?;
+                    let result = self.compressed_tar(&mut whole, PackageKind::Deb, &inner, sink);
+                    finish(result, &member.path, sink)?;
                 }
                 Role::Other => {
-                    check_name(&member, &header.name, visitor);
-                    self.file(&member, &mut whole, place, visitor)?;
+                    check_name(&member, &header.name, sink);
+                    self.file(&member, &mut whole, place, sink)?;
                 }
             }
             io::copy(&mut contents, &mut io::sink())?;
@@ -538,17 +613,12 @@ impl Walker {
             let text = "deb: expected control.tar and data.tar";
             let error = Error::at(ErrorKind::Malformed, at, text);
             let (path, kind) = (place.path.clone(), FindingKind::Unread);
-            visitor.finding(Finding { path, kind, error });
+            sink.finding(Finding { path, kind, error });
         }
         Ok(())
     }
 
-    fn rpm(
-        &self,
-        reader: &mut dyn Read,
-        place: &Place,
-        visitor: &mut dyn Visitor,
-    ) -> Result<(), Error> {
+    fn rpm(&self, reader: &mut dyn Read, place: &Place, sink: &mut dyn Sink) -> Result<(), Error> {
         let sizes = rpm::read_headers(reader)?;
         let mut head = [0; 16];
         let read = read_full(reader, &mut head)?;
@@ -576,51 +646,77 @@ impl Walker {
                 offset: found.offset,
                 zip_index: None,
             };
-            names.check(&member, place, visitor);
-            self.file(&member, &mut cpio, place, visitor)?;
+            names.check(&member, place, sink);
+            self.file(&member, &mut cpio, place, sink)?;
         }
         Ok(())
     }
 
-    /// Hands a member to the visitor, or the members of the package that it is.
+    /// Hands a member to the sink, or the members of the package that it is, and its hash if the sink asks for it.
     fn file(
         &self,
         member: &Member,
         contents: &mut dyn Read,
         place: &Place,
-        visitor: &mut dyn Visitor,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        let Some(algorithm) = sink.begin(member) else {
+            return self.enter(member, contents, place, sink);
+        };
+        let mut hashed = Watched { reader: Hashing::new(contents, algorithm), has_failed: false };
+        self.enter(member, &mut hashed, place, sink)?;
+        if hashed.has_failed {
+            return Ok(());
+        }
+        match io::copy(&mut hashed, &mut io::sink()) {
+            Ok(_) => {
+                let (size, hash) = hashed.reader.finish();
+                sink.end(member, size, hash)
+            }
+            Err(error) => finish(Err(error.into()), &member.path, sink),
+        }
+    }
+
+    /// Hands a member to the sink, or the members of the package that it is.
+    fn enter(
+        &self,
+        member: &Member,
+        contents: &mut dyn Read,
+        place: &Place,
+        sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         if !member.has_file_contents() {
-            return deliver(member, &[], contents, visitor);
+            return deliver(member, &[], contents, sink);
         }
         let mut head = [0; HEAD];
         let head = match read_full(contents, &mut head) {
             Ok(read) => head.get(..read).unwrap_or_default(),
-            Err(error) => return finish(Err(error.into()), &member.path, visitor),
+            Err(error) => return finish(Err(error.into()), &member.path, sink),
         };
         let codec = Codec::sniff(head);
         let kind = sniff(head);
         if kind.is_none() && codec == Codec::None {
-            return deliver(member, head, contents, visitor);
+            return deliver(member, head, contents, sink);
         }
         if place.depth >= self.options.max_depth {
             let limit = self.options.max_depth;
             let text = format!("a package in {limit} packages exceeds the limit of {limit}");
             let (path, error) = (member.path.clone(), Error::new(ErrorKind::Limit, text));
-            visitor.finding(Finding { path, kind: FindingKind::Unread, error });
-            return deliver(member, head, contents, visitor);
+            sink.finding(Finding { path, kind: FindingKind::Unread, error });
+            return deliver(member, head, contents, sink);
         }
-        let inner = Place { path: member.path.clone(), depth: place.depth + 1 };
+        let inner = Place { path: member.path.clone(), depth: place.depth + 1, held: place.held };
         match kind {
-            Some(PackageKind::Zip) => self.held_zip(member, head, contents, &inner, visitor),
+            Some(PackageKind::Zip) => self.held_zip(member, head, contents, &inner, sink),
             Some(kind) => {
-                if !visitor.package(&member.path, kind) {
-                    return deliver(member, head, contents, visitor);
+                if !sink.package(&member.path, kind) {
+                    return deliver(member, head, contents, sink);
                 }
-                let result = self.stream(kind, &mut head.chain(contents), &inner, visitor);
-                finish(result, &member.path, visitor)
+                let result = self.stream(kind, &mut head.chain(contents), &inner, sink);
+                sink.leave(&result);
+                finish(result, &member.path, sink)
             }
-            None => self.maybe_tar(codec, member, head, contents, &inner, visitor),
+            None => self.maybe_tar(codec, member, head, contents, &inner, sink),
         }
     }
 
@@ -631,33 +727,50 @@ impl Walker {
         head: &[u8],
         contents: &mut dyn Read,
         inner: &Place,
-        visitor: &mut dyn Visitor,
+        sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        if member.size > self.options.max_held {
+        let held = inner.held.saturating_add(member.size);
+        let mut bytes = head.to_vec();
+        let room = usize::try_from(member.size).unwrap_or(usize::MAX).saturating_sub(bytes.len());
+        if held > self.max_held || !sink.hold(held) || bytes.try_reserve_exact(room).is_err() {
+            sink.hold(inner.held);
             let text = format!(
-                "a zip file of {} bytes in another package exceeds the limit of {} bytes",
-                member.size, self.options.max_held
+                "a zip file of {} bytes in another package exceeds the limit of {} bytes held",
+                member.size, self.max_held
             );
             let (path, error) = (member.path.clone(), Error::new(ErrorKind::Limit, text));
-            visitor.finding(Finding { path, kind: FindingKind::Unread, error });
-            return deliver(member, head, contents, visitor);
+            sink.finding(Finding { path, kind: FindingKind::Unread, error });
+            return deliver(member, head, contents, sink);
         }
-        let mut bytes = head.to_vec();
-        let read = Read::take(&mut *contents, self.options.max_held).read_to_end(&mut bytes);
-        if let Err(error) = read {
-            return finish(Err(error.into()), &member.path, visitor);
-        }
-        let mut source = Source::of_bytes(&bytes);
+        let read = Read::take(&mut *contents, room as u64).read_to_end(&mut bytes);
+        let result = match read {
+            Ok(_) => self.zip_of_bytes(member, &bytes, &Place { held, ..inner.clone() }, sink),
+            Err(error) => finish(Err(error.into()), &member.path, sink),
+        };
+        drop(bytes);
+        sink.hold(inner.held);
+        result
+    }
+
+    fn zip_of_bytes(
+        &self,
+        member: &Member,
+        bytes: &[u8],
+        inner: &Place,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        let mut source = Source::of_bytes(bytes);
         // A file may start like a zip file and be none.
         let Ok(zip) = Zip::read_source(&mut source) else {
-            return deliver(member, &bytes, &mut io::empty(), visitor);
+            return deliver(member, bytes, &mut io::empty(), sink);
         };
         let kind = zip.kind();
-        if !visitor.package(&member.path, kind) {
-            return deliver(member, &bytes, &mut io::empty(), visitor);
+        if !sink.package(&member.path, kind) {
+            return deliver(member, bytes, &mut io::empty(), sink);
         }
-        let result = self.zip(&zip, kind, &mut source, inner, visitor);
-        finish(result, &member.path, visitor)
+        let result = self.zip(&zip, kind, &mut source, inner, sink);
+        sink.leave(&result);
+        finish(result, &member.path, sink)
     }
 
     /// Walks over a compressed tar file. Other compressed files are members like others.
@@ -668,7 +781,7 @@ impl Walker {
         head: &[u8],
         contents: &mut dyn Read,
         inner: &Place,
-        visitor: &mut dyn Visitor,
+        sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let mut probed = head.to_vec();
         let mut start = Vec::new();
@@ -677,15 +790,16 @@ impl Walker {
             let read = self.allowance.count(decoder).take(HEAD as u64).read_to_end(&mut start);
             read.is_ok() && tar::is_tar(&start)
         });
-        if !is_tar || !visitor.package(&member.path, PackageKind::Tar) {
-            return deliver(member, &probed, contents, visitor);
+        if !is_tar || !sink.package(&member.path, PackageKind::Tar) {
+            return deliver(member, &probed, contents, sink);
         }
         let decoder = codec.decoder(probed.chain(contents));
         let result = decoder.and_then(|reader| {
             let mut decoder = self.allowance.count(Decoded { reader, codec });
-            self.tar(&mut decoder, PackageKind::Tar, inner, visitor)
+            self.tar(&mut decoder, PackageKind::Tar, inner, sink)
         });
-        finish(result, &member.path, visitor)
+        sink.leave(&result);
+        finish(result, &member.path, sink)
     }
 }
 
@@ -695,6 +809,14 @@ struct Place {
     path: MemberPath,
     /// Number of packages that it is in, itself included.
     depth: usize,
+    /// Bytes that are held of it and of the packages around.
+    held: u64,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Place { path: MemberPath::default(), depth: 1, held: 0 }
+    }
 }
 
 impl Zip {
@@ -718,11 +840,11 @@ fn is_conda_layer(name: &[u8]) -> bool {
         && !name.contains(&b'/')
 }
 
-fn check_name(member: &Member, name: &[u8], visitor: &mut dyn Visitor) {
+fn check_name(member: &Member, name: &[u8], sink: &mut dyn Sink) {
     if let Some(why) = unsafe_name(name) {
         let error = Error::at(ErrorKind::Malformed, member.offset, format!("the name {why}"));
         let path = member.path.clone();
-        visitor.finding(Finding { path, kind: FindingKind::UnsafeName, error });
+        sink.finding(Finding { path, kind: FindingKind::UnsafeName, error });
     }
 }
 
@@ -737,8 +859,8 @@ struct CheckedNames {
 }
 
 impl CheckedNames {
-    fn check(&mut self, member: &Member, place: &Place, visitor: &mut dyn Visitor) {
-        check_name(member, member.path.name(), visitor);
+    fn check(&mut self, member: &Member, place: &Place, sink: &mut dyn Sink) {
+        check_name(member, member.path.name(), sink);
         if !self.names.repeats(member.path.name(), member.kind == MemberKind::Directory) {
             return;
         }
@@ -750,31 +872,27 @@ impl CheckedNames {
         };
         let error = Error::at(ErrorKind::Malformed, member.offset, text);
         let (path, kind) = (path.clone(), FindingKind::Duplicate);
-        visitor.finding(Finding { path, kind, error });
+        sink.finding(Finding { path, kind, error });
     }
 }
 
-/// Hands a member to the visitor, after bytes that were read already.
+/// Hands a member to the sink, after bytes that were read already.
 fn deliver(
     member: &Member,
     head: &[u8],
     contents: &mut dyn Read,
-    visitor: &mut dyn Visitor,
+    sink: &mut dyn Sink,
 ) -> Result<(), Error> {
     let mut watched = Watched { reader: head.chain(contents), has_failed: false };
-    let result = visitor.member(member, &mut watched);
+    let result = sink.member(member, &mut watched);
     match watched.has_failed {
-        true => finish(result, &member.path, visitor),
+        true => finish(result, &member.path, sink),
         false => result,
     }
 }
 
 /// Makes a finding of a fault of a package or its contents. Only limits and failing readers end the walk.
-fn finish(
-    result: Result<(), Error>,
-    path: &MemberPath,
-    visitor: &mut dyn Visitor,
-) -> Result<(), Error> {
+fn finish(result: Result<(), Error>, path: &MemberPath, sink: &mut dyn Sink) -> Result<(), Error> {
     match result {
         Err(error) if matches!(error.kind(), ErrorKind::Limit | ErrorKind::Io) => Err(error),
         Err(error) if error.kind() == ErrorKind::Refused => Err(error),
@@ -784,10 +902,36 @@ fn finish(
                 _ => FindingKind::Damaged,
             };
             let error = error.without_name(Shown(path.name()));
-            visitor.finding(Finding { path: path.clone(), kind, error });
+            sink.finding(Finding { path: path.clone(), kind, error });
             Ok(())
         }
         Ok(()) => Ok(()),
+    }
+}
+
+/// A reader that hashes what passes.
+struct Hashing<R> {
+    reader: R,
+    hasher: Hasher,
+    size: u64,
+}
+
+impl<R> Hashing<R> {
+    fn new(reader: R, algorithm: Algorithm) -> Self {
+        Hashing { reader, hasher: Hasher::new(algorithm), size: 0 }
+    }
+
+    fn finish(self) -> (u64, Hash) {
+        (self.size, self.hasher.finish())
+    }
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buf)?;
+        self.hasher.update(buf.get(..read).unwrap_or_default());
+        self.size += read as u64;
+        Ok(read)
     }
 }
 

@@ -106,8 +106,17 @@ pub(crate) fn record_index(zip: &Zip) -> Option<usize> {
 ///
 /// [`NotAPackage`](ErrorKind::NotAPackage) if the zip file is not a wheel; those of reading the member.
 pub fn read_record(zip: &Zip, reader: impl ReadSeek) -> Result<Record, Error> {
+    read_record_within(zip, reader, MAX_RECORD)
+}
+
+/// Returns the `RECORD` of a wheel, of at most `max` bytes.
+pub(crate) fn read_record_within(
+    zip: &Zip,
+    reader: impl ReadSeek,
+    max: u64,
+) -> Result<Record, Error> {
     let (_, index) = record_of(zip)?;
-    Record::parse(&read_member(zip, index, reader)?)
+    Record::parse(&read_member(zip, index, reader, max.min(MAX_RECORD))?)
 }
 
 fn record_of(zip: &Zip) -> Result<(&[u8], usize), Error> {
@@ -121,10 +130,10 @@ fn within(directory: &[u8], name: &str) -> Vec<u8> {
     [directory, b"/", name.as_bytes()].concat()
 }
 
-fn read_member(zip: &Zip, index: usize, reader: impl ReadSeek) -> Result<Vec<u8>, Error> {
+fn read_member(zip: &Zip, index: usize, reader: impl ReadSeek, max: u64) -> Result<Vec<u8>, Error> {
     let size = zip.members().get(index).map_or(0, |member| member.size());
-    if size > MAX_RECORD {
-        let text = format!("a record of {size} bytes exceeds the limit of {MAX_RECORD} bytes");
+    if size > max {
+        let text = format!("a record of {size} bytes exceeds the limit of {max} bytes");
         return Err(Error::new(ErrorKind::Limit, text));
     }
     let mut text = Vec::new();
@@ -272,7 +281,7 @@ impl<'z> WheelEdit<'z> {
         if self.changed.is_empty() && self.removed.is_empty() && self.build.is_none() {
             return edit.plan_source(&mut source);
         }
-        let text = read_member(self.zip, self.record, source.reader())?;
+        let text = read_member(self.zip, self.record, source.reader(), MAX_RECORD)?;
         let mut record = Record::parse(&text)?;
         let mut changed = self.changed.clone();
         if let Some(build) = &self.build {
@@ -339,7 +348,7 @@ impl<'z> WheelEdit<'z> {
                 contents.reader().read_to_end(&mut text)?;
                 text
             }
-            None => read_member(self.zip, index, source.reader())?,
+            None => read_member(self.zip, index, source.reader(), MAX_RECORD)?,
         };
         let text = set_build(&text, build);
         Ok((index, self.stored_as(index, &text)?))

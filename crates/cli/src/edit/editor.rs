@@ -1,5 +1,6 @@
 //! The way from a file to a new one.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,9 @@ pub(crate) struct Editor<'a> {
     pub(crate) databases: Option<Databases<'a>>,
     /// The lists of installed packages that the files are in.
     pub(crate) lists: Lists,
+    /// The most bytes that may be held beside the file that is edited now, and those of its member.
+    pub(crate) most_held: u64,
+    pub(crate) held: Cell<u64>,
 }
 
 impl<'a> Editor<'a> {
@@ -63,6 +67,8 @@ impl<'a> Editor<'a> {
             keep: Keep::All,
             databases: None,
             lists: Lists::dropping_signatures(options.host.drop_signature),
+            most_held: 0,
+            held: Cell::new(0),
         }
     }
 
@@ -187,6 +193,8 @@ impl<'a> Editor<'a> {
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Vec<FileRow>, Failure> {
         let opened = file.open(self.options.limits.max_input)?;
+        self.most_held = self.options.limits.held_of(opened.metadata().len());
+        self.held.set(0);
         match Package::of(&opened) {
             Ok(Some(package)) if self.images.files.is_empty() => {
                 self.edit_package(file, &package, decide)
@@ -378,7 +386,8 @@ impl<'a> Editor<'a> {
     /// Returns the contents of the file, and those of its findings that are allowed.
     fn survey(&self, input: Positioned<'_>) -> Result<(EditableFile, Vec<String>), Failure> {
         let allow_findings = self.options.host.allow_findings;
-        let walk = self.options.limits.options();
+        let room = self.most_held.saturating_sub(self.held.get());
+        let walk = self.options.limits.options().with_max_decompressed(room);
         let opens = self.needs_images() || allow_findings;
         let mut warnings = Vec::new();
         let mut contents = match opens {

@@ -20,6 +20,7 @@ use super::new_bytes::{NewBytes, Status};
 use super::new_images::NewImages;
 use super::report::FileRow;
 use super::wishes::Wishes;
+use crate::budget::Budget;
 use crate::failure::Failure;
 use crate::inputs::Input;
 use crate::output::{How, Outputs};
@@ -300,7 +301,11 @@ impl Editor<'_> {
         contents: &mut dyn Read,
         keep: Keep<'_>,
     ) -> Result<Store, Failure> {
-        Ok(Store::read(head, contents, keep, self.options.limits.max_decompressed)?)
+        let (budget, most) = (Budget::default(), self.most_held);
+        let mut account = budget.account(most);
+        let store = Store::read(head, contents, keep, &mut account)?;
+        self.held.set(most - account.left());
+        Ok(store)
     }
 
     /// Plans the edit of a member. Nothing counts if more of it is needed than was kept.
@@ -352,7 +357,9 @@ impl Editor<'_> {
             return Err(no_wheel());
         }
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
-        let verified = verify(old, &gpu_packages::Options::default()).map_err(of)?;
+        let verified =
+            verify(old, &self.options.limits.for_package(edited.package.opened.metadata().len()))
+                .map_err(of)?;
         edited.allow(self.findings(), &verified.findings)?;
         if !self.edit_stream_once(edited, kind, out, self.keep, decide)? {
             out.restart()?;

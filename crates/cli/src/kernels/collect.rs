@@ -241,8 +241,8 @@ pub(super) fn collect(wanted: &Wanted<'_>, file: &Input, threads: Threads) -> Fo
         warnings: Vec::new(),
         archive: None,
     };
-    let (options, max) = (wanted.limits.options(), wanted.limits.max_input);
-    let summary = file.walk(max, &options, threads, &mut collector);
+    let (options, limits) = (wanted.limits.options(), wanted.limits);
+    let summary = file.walk(limits, &options, threads, &mut collector);
     let Collector { mut collected, faults, warnings, .. } = collector;
     collected.mark_copies();
     Found { collected, summary, faults, warnings }
@@ -264,7 +264,9 @@ impl Collector<'_> {
     fn archive(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         let Some(code) = self.code(image)? else { return Ok(()) };
         let outer = self.archive.replace(image.index());
-        let walked = fat_object::walk(Cursor::new(code), &self.wanted.limits.options(), self);
+        let limits = self.wanted.limits;
+        let options = limits.for_file(&limits.options(), code.len() as u64);
+        let walked = fat_object::walk(Cursor::new(code), &options, self);
         self.archive = outer;
         walked.map(drop)
     }

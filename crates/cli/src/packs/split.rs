@@ -200,7 +200,9 @@ impl Library {
         let pattern = format!("{up}{kpack_dir}/{}_{}.kpack", args.group, search::PLACEHOLDER);
         let marker = Marker::new(&name, [pattern]).to_vec();
         let input = opened.reader();
-        let contents = survey(input, &args.limits.options()).map_err(|e| e.to_string())?;
+        let limits = &args.limits;
+        let options = limits.for_file(&limits.options(), opened.metadata().len());
+        let contents = survey(input, &options).map_err(|e| e.to_string())?;
         if let Some(finding) = contents.findings().first() {
             return Err(finding.to_string().into());
         }
@@ -233,7 +235,12 @@ impl Library {
             let walk = scope.spawn(|| {
                 let mut sending = Sending { library: self, sender, finding: None };
                 let options = args.limits.options().with_enter_images(false);
-                let walked = input::walk_open(&self.opened, &options, args.threads, &mut sending);
+                let walked = input::walk_open(
+                    &self.opened,
+                    (&args.limits, &options),
+                    args.threads,
+                    &mut sending,
+                );
                 match (walked, sending.finding) {
                     (Err(error), _) => Err(Failure::from(error)),
                     (_, Some(finding)) => Err(finding.into()),

@@ -23,6 +23,8 @@ mod library;
 mod runner;
 
 mod bare;
+#[cfg(target_os = "linux")]
+mod budgets;
 mod bundler;
 mod cases;
 mod commands;

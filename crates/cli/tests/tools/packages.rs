@@ -8,7 +8,7 @@ use crate::wheels::Place;
 
 #[allow(dead_code, reason = "the tests of gpu-packages use all of it")]
 #[path = "../../../gpu-packages/tests/all/make.rs"]
-mod make;
+pub(crate) mod make;
 
 use make::{Around, Made};
 

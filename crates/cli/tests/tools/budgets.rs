@@ -1,0 +1,112 @@
+//! The table of budgets in docs/reliability.md: each row is measured.
+
+use std::fs;
+use std::io::{Read, Write, repeat};
+use std::path::Path;
+use std::process::Output;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::common::{new_command, stderr};
+use crate::packages::make;
+
+/// Zeros in each input: as many as 1 MB of gzip can hold, or fewer for a quick run.
+fn zeros(input: &str) -> u64 {
+    match (faulty::is_thorough(), input) {
+        (true, _) => 1000 << 20,
+        (false, SIX_TAR_FILES) => 16 << 20,
+        (false, _) => 68 << 20,
+    }
+}
+
+const SIX_TAR_FILES: &str = "zeros in six tar files, gzip";
+
+/// Writes a tar file with one member, a gzip stream, whose contents start with some bytes.
+fn tar_gz(place: &Path, name: &str, start: &[u8], len: u64) {
+    let mut out = GzEncoder::new(fs::File::create(place).unwrap(), Compression::best());
+    out.write_all(&make::tar_header(name.as_bytes(), len, b'0', b"")).unwrap();
+    out.write_all(start).unwrap();
+    let rest = len.next_multiple_of(512) - start.len() as u64 + 1024;
+    std::io::copy(&mut repeat(0).take(rest), &mut out).unwrap();
+    out.finish().unwrap();
+}
+
+/// Makes the input with this name in the table.
+fn make(place: &Path, name: &str) {
+    let len = zeros(name);
+    match name {
+        SIX_TAR_FILES => {
+            let inner = (1..6)
+                .rev()
+                .map(|depth| make::tar_header(b"in.tar", len + 4096 * depth, b'0', b""));
+            tar_gz(place, "in.tar", &inner.collect::<Vec<_>>().concat(), len + 6 * 4096);
+        }
+        "a zip file of zeros in a tar file, gzip" => tar_gz(place, "a.zip", b"PK\x03\x04", len),
+        "an ELF file of zeros in a tar file, gzip" => {
+            let elf = fs::read(crate::common::data("hip.o")).unwrap();
+            tar_gz(place, "a.o", &elf, len);
+        }
+        "a compressed bundle of zeros" => {
+            let bundle = vec![0; usize::try_from(len).unwrap()];
+            let options = ccob::WriteOptions::default();
+            fs::write(place, ccob::compress(&bundle, &options).unwrap()).unwrap();
+        }
+        _ => panic!("{name}: no such input"),
+    }
+}
+
+/// Runs a command with limits of its address space, and of each file that it writes, in MiB.
+fn limited(place: &Path, memory: u64, args: &[&str]) -> Output {
+    let script = format!("ulimit -v {} && ulimit -f {} && exec \"$@\"", memory << 10, memory << 11);
+    let tool = env!("CARGO_BIN_EXE_offload");
+    let mut command = new_command("/bin/sh");
+    command.args(["-c", &script, "sh", tool]).args(args).current_dir(place);
+    command.output().unwrap()
+}
+
+#[test]
+fn each_row_of_the_table_keeps_to_its_memory() {
+    let page = include_str!("../../../../docs/reliability.md");
+    let table = page.split("\n## Budgets").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = table.lines().filter(|line| line.contains("MiB"));
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let (mut count, mut made) = (0, String::new());
+    for row in rows {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [input, limit, memory, commands] = cells[..] else { panic!("{row}") };
+        if limit.is_empty() && !faulty::is_thorough() {
+            continue;
+        }
+        if made != input {
+            make(&place.join("input"), input);
+            input.clone_into(&mut made);
+        }
+        let memory = memory.strip_suffix(" MiB").unwrap().parse().unwrap();
+        for command in commands.split(", ").map(|name| name.trim_matches('`')) {
+            let mut args = match command {
+                "ls" | "kernels" | "verify" => vec![command, "input"],
+                "tree" => vec!["ls", "--tree", "input"],
+                "match" => vec!["match", "--gpu", "gfx906", "input"],
+                "diff" => vec!["diff", "input", "input"],
+                "extract" => vec!["extract", "input", "-o", "images"],
+                "thin" => vec!["thin", "--keep", "gfx906", "input", "-o", "output"],
+                other => panic!("{other}"),
+            };
+            args.extend(["--threads", "1"]);
+            if !limit.is_empty() {
+                args.extend(["--max-decompressed", limit]);
+            }
+            let output = limited(place, memory, &args);
+            let errors = stderr(&output);
+            let is_well = matches!(output.status.code(), Some(0 | 1)) && !errors.contains("memory");
+            assert!(is_well, "{input}, {args:?}: {:?} {errors}", output.status);
+            if output.status.code() == Some(1) && errors.contains("limit") && !limit.is_empty() {
+                assert!(errors.contains("67108864"), "{input}, {args:?}: {errors}");
+            }
+            count += 1;
+        }
+    }
+    assert_eq!(count, if faulty::is_thorough() { 8 * 8 } else { 4 * 8 });
+}
