@@ -53,6 +53,7 @@ mod misnamed;
 mod odd_files;
 mod packager;
 mod packages;
+mod promises;
 mod records;
 mod roc_obj;
 mod suggest;
