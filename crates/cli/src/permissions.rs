@@ -49,7 +49,9 @@ impl NewPermissions {
             }
             _ => other.mode,
         };
-        NewPermissions { mode: self.mode & (mode | 0o600), group: self.group.or(other.group) }
+        // Who may read both may run this file, if it is a program.
+        let mode = mode | (mode & 0o044) >> 2 | 0o700;
+        NewPermissions { mode: self.mode & mode, group: self.group.or(other.group) }
     }
 
     /// Returns these permissions without those that another file does not give.

@@ -76,8 +76,8 @@ impl Clang<'_> {
         source: Option<&mut OpenPayload<'_>>,
     ) -> io::Result<OsString> {
         let target = code.target();
-        let [stem, triple, arch] = [code.stem(), target.triple(), target.arch()].map(file_part);
-        let name = format!("{stem}-{triple}-{arch}");
+        let [triple, arch] = [target.triple(), target.arch()].map(file_part);
+        let name = format!("{}-{triple}-{arch}", code.stem());
         let new = self.sources.get(code.input()).map(Payload::permissions);
         let new = NewPermissions::of_all(new);
         self.files.write(OsStr::new(&name), ".o", new, |out| match (source, code.range()) {

@@ -82,6 +82,12 @@ fn outputs_are_as_private_as_each_of_their_inputs() {
             assert_eq!(snapshot(inputs.root()), before);
         }
     }
+    // A program stays one.
+    set("lib.so", 0o755);
+    set("g.kpack", 0o640);
+    let joined = made(&inputs, OFFLOAD, "join lib.so g.kpack -o joined");
+    let mode = fs::metadata(&joined[0].0).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, if is_all_private { 0o700 } else { 0o750 });
     let known = |command: &String| tested.contains(command) || NO_WRITERS.contains(&&**command);
     assert_eq!(commands().iter().find(|command| !known(command)), None);
 }

@@ -290,7 +290,7 @@ fn tools_read_the_entries() {
             }
         }
     }
-    assert_eq!(count, (6 + 6 + 4) + 2 * (5 + 5 + 4 + 2));
+    assert_eq!(count, (7 + 7 + 5) + 2 * (6 + 6 + 5 + 2));
 }
 
 /// The size of all sections of a name together, and their flags, from a table of `readelf`.
