@@ -68,6 +68,29 @@ impl<'a> EntryId<'a> {
         Ok(Self { text, kind, triple, target_id, three_field: false })
     }
 
+    /// Splits an ID as clang-offload-bundler does: the field after the operating system is the environment, whatever it
+    /// holds. A target ID there is lost.
+    ///
+    /// ```
+    /// let id = bundle_format::EntryId::parse_as_llvm("openmp-amdgcn-amd-amdhsa-gfx906")?;
+    /// assert_eq!(id.standardized(), "openmp-amdgcn-amd-amdhsa--");
+    /// # Ok::<(), bundle_format::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Id`](crate::ErrorKind::Id) when there are too few fields.
+    pub fn parse_as_llvm(text: &'a str) -> Result<Self, Error> {
+        let too_few = || Problem::IdFields { id: text.to_owned(), fields: text.split('-').count() };
+        let (kind, rest) = text.split_once('-').ok_or_else(too_few)?;
+        nth_dash(rest, 3).ok_or_else(too_few)?;
+        let (triple, target_id) = match nth_dash(rest, 4) {
+            Some(environment_end) => split_at_dash(rest, environment_end),
+            None => (rest, ""),
+        };
+        Ok(Self { text, kind, triple, target_id, three_field: false })
+    }
+
     /// Returns the ID as given.
     #[must_use]
     pub fn as_str(&self) -> &'a str {

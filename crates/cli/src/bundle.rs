@@ -9,7 +9,7 @@ use bundle_format::{EntryId, HIP_ALIGN};
 use serde::Serialize;
 
 use crate::arguments::{split, usage};
-use crate::bundler::{self, BundleJob, FileType, Mode, Notes};
+use crate::bundler::{self, BundleJob, FileType, Mode, Reading, Notes};
 use crate::compression::Compression;
 use crate::failure::Failure;
 use crate::help::More;
@@ -116,7 +116,7 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
         typed.push(id);
         files.push(file);
     }
-    let ids = bundler::targets(&typed, Mode::Bundle)
+    let ids = bundler::targets(&typed, Mode::Bundle, Reading::TargetId)
         .map_err(|fault| format!("{fault}{}", did_you_mean(&meant(&typed))))?;
     for id in &ids {
         let near = suggest::entry_id(id.as_str());

@@ -90,15 +90,28 @@ fn one_spelling(files: &Files, name: &str, warnings: &mut Vec<String>) -> Result
     Ok(())
 }
 
+/// The reading of an ID whose triple has no environment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Reading {
+    /// What is there is its target ID.
+    TargetId,
+    /// What is there is the environment, as in LLVM's tool, so that the target ID is lost.
+    Environment,
+}
+
 /// Checks the targets, each for itself and all together.
-pub(crate) fn targets(typed: &[Vec<u8>], mode: Mode) -> Result<Vec<EntryId<'_>>, String> {
+pub(crate) fn targets(
+    typed: &[Vec<u8>],
+    mode: Mode,
+    reading: Reading,
+) -> Result<Vec<EntryId<'_>>, String> {
     let mut ids: Vec<EntryId<'_>> = Vec::new();
     let mut texts = BTreeSet::new();
     for text in typed {
         if !texts.insert(text) {
             return Err("Duplicate targets are not allowed".to_owned());
         }
-        ids.push(target(text)?);
+        ids.push(target(text, reading)?);
     }
     let findings = composition(ids.iter().map(EntryId::as_str));
     let conflict = findings.iter().find(|finding| finding.feature().is_some());
@@ -128,7 +141,7 @@ pub(crate) fn targets(typed: &[Vec<u8>], mode: Mode) -> Result<Vec<EntryId<'_>>,
     Ok(ids)
 }
 
-fn target(typed: &[u8]) -> Result<EntryId<'_>, String> {
+fn target(typed: &[u8], reading: Reading) -> Result<EntryId<'_>, String> {
     let form = || {
         "Targets need to follow the format '<offload kind>-<target triple>', where \
          '<target triple>' follows the format \
@@ -142,7 +155,11 @@ fn target(typed: &[u8]) -> Result<EntryId<'_>, String> {
         [arch, vendor, os, environment, ..] => [*arch, *vendor, *os, *environment].join("-"),
         _ => return Err(form()),
     };
-    let id = EntryId::parse(text).map_err(|_| form())?;
+    let id = match reading {
+        Reading::TargetId => EntryId::parse(text),
+        Reading::Environment => EntryId::parse_as_llvm(text),
+    };
+    let id = id.map_err(|_| form())?;
     let mut message = format!("invalid target '{text}'");
     let kind = id.kind();
     let known_kind = kind.is_bundler_kind();

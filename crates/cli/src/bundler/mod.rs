@@ -25,7 +25,7 @@ use crate::style::{show, text};
 use crate::{drop_in, report, style};
 pub(crate) use bundle::bundle;
 use bundle_format::EntryId;
-pub(crate) use checks::{Mode, doubts, targets};
+pub(crate) use checks::{Mode, Reading, doubts, targets};
 use environment::Environment;
 pub(crate) use job::{BundleJob, FileType, Notes, UnbundleJob};
 use options::Options;
@@ -78,7 +78,7 @@ impl Tool<'_> {
         if mode == Mode::List {
             return self.list();
         }
-        let ids = targets(&options.targets, mode)?;
+        let ids = targets(&options.targets, mode, options.reading)?;
         let file_type = self.file_type()?;
         match mode {
             Mode::Bundle => {

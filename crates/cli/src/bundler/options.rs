@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::checks::Reading;
 use crate::input;
 use crate::llvm_cl::{Kind, Matches, Opt, Tool, Visibility};
 
@@ -83,6 +84,13 @@ pub(crate) static TOOL: Tool = Tool {
             "Print any external commands that are to be executed instead of actually executing them \
              - for testing purposes.",
         ),
+        Opt::new(
+            "release",
+            Kind::Choice(&["22", "23"]),
+            "22|23",
+            "Read targets as this release of LLVM does, which takes a processor after the operating system for the \
+             environment (default: as 22, but for this)",
+        ),
         Opt {
             visibility: Visibility::Hidden,
             ..Opt::new(
@@ -117,6 +125,7 @@ pub(super) struct Files {
 pub(super) struct Options {
     pub(super) file_type: String,
     pub(super) targets: Vec<Vec<u8>>,
+    pub(super) reading: Reading,
     pub(super) inputs: Files,
     pub(super) outputs: Files,
     pub(super) unbundle: bool,
@@ -149,6 +158,10 @@ impl Options {
             file_type: String::from_utf8_lossy(matches.value("type").unwrap_or_default())
                 .into_owned(),
             targets: matches.values("targets").map(<[u8]>::to_vec).collect(),
+            reading: match matches.value("release") {
+                Some(_) => Reading::Environment,
+                None => Reading::TargetId,
+            },
             inputs: files("input", "inputs"),
             outputs: files("output", "outputs"),
             unbundle: matches.is_on("unbundle"),
