@@ -9,7 +9,7 @@ use bundle_format::{EntryId, HIP_ALIGN};
 use serde::Serialize;
 
 use crate::arguments::{split, usage};
-use crate::bundler::{self, BundleJob, FileType, Mode, Reading, Notes};
+use crate::bundler::{self, BundleJob, FileType, Mode, Notes, Reading};
 use crate::compression::Compression;
 use crate::failure::Failure;
 use crate::help::More;

@@ -153,7 +153,7 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
             linker_arguments: args.device_linker.iter().map(argument).collect(),
             ..ClangOptions::default()
         },
-        programs: Programs { is_dry: false, is_verbose: args.verbose },
+        programs: Programs { is_dry: false, is_verbose: args.verbose, is_as_called: false },
         files: &files,
         sources,
         output: output.as_os_str().to_owned(),

@@ -1,4 +1,4 @@
-//! The arguments with which `clang` links device code, as LLVM 22's `clang-linker-wrapper` calls it.
+//! The arguments with which `clang` links device code, as `clang-linker-wrapper` of LLVM 22 or 23 calls it.
 
 use std::ffi::{OsStr, OsString};
 
@@ -26,6 +26,8 @@ pub struct ClangOptions {
     pub save_temps_on_cpu: bool,
     /// Makes bitcode instead of machine code.
     pub emit_bitcode: bool,
+    /// Leaves out `-flto` for AMD's GPUs, as LLVM 23 does, whose clang always links them so.
+    pub without_lto: bool,
 }
 
 /// Files of a device link.
@@ -74,7 +76,7 @@ impl ClangOptions {
             _ if is_amdgpu => words.add([format!("-mcpu={processor}")]),
             _ => words.add([format!("-march={processor}")]),
         }
-        if is_amdgpu {
+        if is_amdgpu && !self.without_lto {
             words.add(["-flto"]);
         }
         for option in &self.plugin_options {

@@ -19,6 +19,8 @@ pub struct RegisterOptions {
     abi: Abi,
     compression: Option<WriteOptions>,
     relocatable: bool,
+    as_llvm: bool,
+    names_host: bool,
 }
 
 /// Registration code of one programming model, and the containers that it registers.
@@ -38,6 +40,8 @@ impl RegisterOptions {
             abi: Abi::Current,
             compression: None,
             relocatable: false,
+            as_llvm: false,
+            names_host: false,
         }
     }
 
@@ -59,6 +63,21 @@ impl RegisterOptions {
     #[must_use]
     pub fn with_relocatable(mut self, relocatable: bool) -> Self {
         self.relocatable = relocatable;
+        self
+    }
+
+    /// Makes the instructions of LLVM's modules: see [`Wrapper::as_llvm`].
+    #[must_use]
+    pub fn with_as_llvm(mut self, as_llvm: bool) -> Self {
+        self.as_llvm = as_llvm;
+        self
+    }
+
+    /// Names the triples of the host and of the images in the bundles of HIP, as LLVM 23 does. Otherwise they have the names
+    /// that LLVM 22 gives them for all hosts: `host-x86_64-unknown-linux-gnu`, `hip-amdgcn-amd-amdhsa--gfx90a`.
+    #[must_use]
+    pub fn with_host_in_bundles(mut self, names_host: bool) -> Self {
+        self.names_host = names_host;
         self
     }
 }
@@ -128,6 +147,7 @@ impl Registration {
             let module = Wrapper::new(kind, options.abi, host.clone())
                 .images(images)
                 .relocatable(options.relocatable)
+                .as_llvm(options.as_llvm)
                 .module();
             match module {
                 Ok(module) => break module,
@@ -285,17 +305,22 @@ fn entry(kind: OffloadKind, image: &LinkedImage) -> ImageEntry<'_> {
 
 /// Returns the entry IDs of the bundle for HIP, as LLVM's tool names them to the bundler: an empty entry for the host, then those of the images.
 #[must_use]
-pub fn bundle_ids(images: &[&LinkedImage]) -> Vec<String> {
-    let id = |image: &&LinkedImage| {
-        let triple = match image.target.arch() {
-            "amdgcnspirv" => "spirv64-amd-amdhsa",
-            _ => "amdgcn-amd-amdhsa",
-        };
-        format!("hip-{triple}--{}", image.target.processor())
+pub fn bundle_ids(images: &[&LinkedImage], options: &RegisterOptions) -> Vec<String> {
+    let host = match options.names_host {
+        true => &Triple::parse(&options.host_triple).normalized().to_string(),
+        // Runtimes expect this ID, whatever the host is.
+        false => "x86_64-unknown-linux-gnu",
     };
-    // Runtimes expect this ID, whatever the host is.
-    let host = "host-x86_64-unknown-linux-gnu".to_owned();
-    [host].into_iter().chain(images.iter().map(id)).collect()
+    let id = |image: &&LinkedImage| {
+        let (triple, processor) = (image.target.triple(), image.target.processor());
+        match (image.target.arch(), options.names_host) {
+            ("amdgcnspirv", false) => format!("hip-spirv64-amd-amdhsa--{processor}"),
+            (_, false) => format!("hip-amdgcn-amd-amdhsa--{processor}"),
+            ("", true) => format!("hip-{triple}-unknown-"),
+            (_, true) => format!("hip-{}-{processor}", Triple::parse(triple).bundle_form()),
+        }
+    };
+    [format!("host-{host}")].into_iter().chain(images.iter().map(id)).collect()
 }
 
 fn bundle(images: &[&LinkedImage], options: &RegisterOptions) -> Result<Parts, Error> {
@@ -303,7 +328,7 @@ fn bundle(images: &[&LinkedImage], options: &RegisterOptions) -> Result<Parts, E
     let failed = |error| Error::of(ErrorKind::Container, WHAT, error);
     let contents: Vec<_> =
         [Parts::new()].into_iter().chain(images.iter().map(|image| image.parts.clone())).collect();
-    let ids = bundle_ids(images);
+    let ids = bundle_ids(images, options);
     let ids = ids.iter().map(|id| Ok(EntryId::parse(id)?.canonical()));
     let ids = ids.collect::<Result<Vec<_>, bundle_format::Error>>().map_err(failed)?;
     let sizes = contents.iter().map(Parts::size);

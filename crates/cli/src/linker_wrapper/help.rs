@@ -59,9 +59,21 @@ pub(crate) static TOOL: Tool = Tool {
         ),
         Opt::new("override-image", Kind::List, "kind=file", "Take this file for a linked image"),
         Opt::new("o", Kind::Value, "path", "Write the program to this file"),
+        Opt::new(
+            "no-canonical-prefixes",
+            Kind::Bool,
+            "",
+            "Look for programs beside the name of this program, not beside its file",
+        ),
         Opt::new("print-wrapped-module", Kind::Bool, "", "Show the registration code as LLVM IR"),
         Opt::new("relocatable", Kind::Bool, "", "Make an object that registers its images"),
         Opt::new("r", Kind::Bool, "", "Alias for --relocatable"),
+        Opt::new(
+            "release",
+            Kind::Choice(&["22", "23"]),
+            "22|23",
+            "Link and register as this release of LLVM does (default: as 22, which runs it, mended)",
+        ),
         Opt::new(
             "save-temps",
             Kind::Bool,

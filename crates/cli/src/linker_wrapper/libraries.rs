@@ -28,7 +28,7 @@ pub(super) fn read(line: &Line, threads: NonZeroUsize, members: Members) -> io::
     let reads_symbols = members == Members::Needed;
     let mut search = Search {
         places: Places { libraries: &directories, root: root.as_deref() },
-        reads_scripts: reads_symbols,
+        distrusts_names: reads_symbols,
         inputs: Vec::new(),
         names: Vec::new(),
     };
@@ -52,8 +52,10 @@ pub(super) fn read(line: &Line, threads: NonZeroUsize, members: Members) -> io::
             }
             Meaning::Input => search.add(PathBuf::from(&argument.value), state)?,
             // LLVM's tool does not know these. They decide which member the host linker takes.
-            Meaning::Other if reads_symbols => {
-                state.change(&argument.value, &mut states);
+            Meaning::Other => {
+                if reads_symbols {
+                    state.change(&argument.value, &mut states);
+                }
                 if let Some(script) = needed::script(&argument.value) {
                     search.add(script, state)?;
                 }
@@ -92,14 +94,17 @@ const MAX_DEPTH: usize = 8;
 /// The inputs of a link, and those that linker scripts name.
 struct Search<'d> {
     places: Places<'d>,
-    reads_scripts: bool,
+    /// Looks for scripts among files with the names of objects and archives, too: `libm.a` may be one.
+    distrusts_names: bool,
     inputs: Vec<Input>,
     names: Vec<Vec<u8>>,
 }
 
 impl Search<'_> {
     fn add(&mut self, path: PathBuf, state: State) -> io::Result<()> {
-        if !self.reads_scripts || !self.add_script(&path, state, 0)? {
+        // Most inputs of a link are objects and archives, by name too.
+        let is_plain = path.extension().is_some_and(|it| it == "o" || it == "a" || it == "obj");
+        if is_plain && !self.distrusts_names || !self.add_script(&path, state, 0)? {
             self.inputs.push(Input { path, is_whole: state.is_whole });
         }
         Ok(())
@@ -221,7 +226,7 @@ mod tests {
         let directories = [place.path().to_owned()];
         let mut search = Search {
             places: Places { libraries: &directories, root: None },
-            reads_scripts: true,
+            distrusts_names: false,
             inputs: Vec::new(),
             names: Vec::new(),
         };

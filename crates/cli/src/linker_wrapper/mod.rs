@@ -5,6 +5,7 @@ pub(crate) mod clang;
 pub(crate) mod files;
 mod help;
 mod libraries;
+mod llvm_options;
 mod needed;
 mod options;
 mod override_image;
@@ -22,11 +23,12 @@ use std::process::ExitCode;
 
 use byte_parts::{Part, Parts};
 use offload_binary::llvm::Release;
-use offload_binary::{ImageKind, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use offload_link::{
     ClangOptions, Error, ErrorKind, Images, LinkedImage, Plan, PlanOptions, RegisterOptions,
     Registration, bundle_ids, container,
 };
+use wrapper_ir::Abi;
 
 use clang::Clang;
 use files::Files;
@@ -60,8 +62,17 @@ pub fn main() -> ExitCode {
     if let Some(text) = help::requested(&line, NAME) {
         return report::print_help(&typed, &text);
     }
-    match run(&line) {
-        Ok(()) => ExitCode::SUCCESS,
+    let programs = Programs {
+        is_dry: line.has("dry-run"),
+        is_verbose: line.has("wrapper-verbose"),
+        is_as_called: line.has("no-canonical-prefixes"),
+    };
+    let done = match llvm_options::list(&line, programs) {
+        Some(listed) => listed,
+        None => run(&line, programs).map(|()| ExitCode::SUCCESS),
+    };
+    match done {
+        Ok(exit) => exit,
         Err(error) => fail(&typed, &error),
     }
 }
@@ -81,6 +92,8 @@ fn fail(typed: &str, error: &io::Error) -> ExitCode {
 /// The state of a run.
 struct Run<'l> {
     line: &'l Line,
+    /// The release of LLVM to follow in everything; none: LLVM 22, mended.
+    release: Option<Release>,
     programs: Programs,
     files: Files,
     host_triple: String,
@@ -122,16 +135,16 @@ pub(crate) fn write<W: Write + ?Sized>(
     parts.write_to(&mut Payloads(inputs.iter_mut().collect()), out)
 }
 
-fn run(line: &Line) -> io::Result<()> {
+fn run(line: &Line, programs: Programs) -> io::Result<()> {
     let emits_container = line.has("emit-fatbin-only");
     if line.value("linker-path").is_none() && !emits_container {
         return Err(io::Error::other("linker path missing, must pass 'linker-path'"));
     }
-    let is_dry = line.has("dry-run");
     let mut run = Run {
         line,
-        programs: Programs { is_dry, is_verbose: line.has("wrapper-verbose") },
-        files: Files::new(line.has("save-temps"), is_dry),
+        release: release(line)?,
+        programs,
+        files: Files::new(line.has("save-temps"), programs.is_dry),
         host_triple: line.text("host-triple").unwrap_or_else(wrapper::host_triple),
         output: line.output(),
         is_relocatable: line.all(Meaning::Relocatable).next().is_some(),
@@ -142,11 +155,26 @@ fn run(line: &Line) -> io::Result<()> {
         Some(_) => run.overridden()?,
         None => run.link_devices(jobs)?,
     };
+    if linked.images.kinds().is_empty() {
+        llvm_options::check(line, programs)?;
+    }
     match emits_container {
         true => run.emit_container(&linked)?,
         false => run.link_host(&linked)?,
     }
     run.trace.write()
+}
+
+/// Returns the release of LLVM that is asked for.
+fn release(line: &Line) -> io::Result<Option<Release>> {
+    match line.text("release").as_deref() {
+        None => Ok(None),
+        Some("22") => Ok(Some(Release::Llvm22)),
+        Some("23") => Ok(Some(Release::Llvm23)),
+        Some(other) => {
+            Err(io::Error::other(format!("--release={other}: expected 22 or 23, got '{other}'")))
+        }
+    }
 }
 
 /// Returns the number of device links at one time.
@@ -182,7 +210,10 @@ impl Run<'_> {
             .with_roots(needed::roots(line).into_iter().chain(found.names));
         let plan = Plan::new(&inputs, &options)?;
         let mut clang = Clang {
-            options: clang_options(line, &plan),
+            options: ClangOptions {
+                without_lto: self.release == Some(Release::Llvm23),
+                ..clang_options(line, &plan)
+            },
             programs: self.programs,
             files: &self.files,
             sources: &sources,
@@ -218,10 +249,15 @@ impl Run<'_> {
         let images = linked.images.of(kind);
         let file = self.show_packing(kind, &images, linked)?;
         let is_file = matches!(kind, OffloadKind::HIP | OffloadKind::CUDA);
-        let containers = match self.programs.is_dry && is_file {
-            true => vec![Parts::new()],
-            false => {
-                let options = self.register_options();
+        let containers = match kind {
+            _ if self.programs.is_dry && is_file => vec![Parts::new()],
+            OffloadKind::SYCL if self.programs.is_dry => match self.release {
+                Some(Release::Llvm23) => vec![Parts::new()],
+                // The module describes what is in an offload binary.
+                _ => vec![stub()?],
+            },
+            _ => {
+                let options = self.register_options(kind);
                 let name = if kind == OffloadKind::HIP { "AMDGPU Fatbinary" } else { "Bundle" };
                 self.trace.step(name, || container(kind, &images, &options))?
             }
@@ -254,7 +290,13 @@ impl Run<'_> {
                 if let Some(level) = self.line.value("compression-level") {
                     words.push(joined("-compression-level=", level));
                 }
-                words.push(format!("-targets={}", bundle_ids(images).join(",")).into());
+                words.push(
+                    format!(
+                        "-targets={}",
+                        bundle_ids(images, &self.register_options(kind)).join(",")
+                    )
+                    .into(),
+                );
                 words.push("-input=/dev/null".into());
                 words.extend(images.iter().map(|image| joined("-input=", linked.path_of(image))));
                 "clang-offload-bundler"
@@ -287,14 +329,22 @@ impl Run<'_> {
             directories.push(Path::new(cuda).join("bin"));
         }
         // Packed here: the program need not exist.
-        let found = programs::find(program, &directories).unwrap_or_else(|| program.into());
+        let found = self.programs.path_of(program, &directories).unwrap_or_else(|| program.into());
         self.programs.show(&Call::new(found, words));
         Ok(Some(path))
     }
 
-    fn register_options(&self) -> RegisterOptions {
+    fn register_options(&self, kind: OffloadKind) -> RegisterOptions {
+        let abi = match (self.release, kind) {
+            // The runtime is of the release that the default follows; for other kinds all take the same code.
+            (Some(Release::Llvm22), _) | (None, OffloadKind::SYCL) => Abi::Llvm22,
+            _ => Abi::Current,
+        };
         let level = self.line.text("compression-level").and_then(|level| level.parse().ok());
         RegisterOptions::new(&self.host_triple)
+            .with_abi(abi)
+            .with_as_llvm(self.release.is_some())
+            .with_host_in_bundles(self.release == Some(Release::Llvm23))
             .with_compression(bundler::compression(self.line.has("compress"), level))
             .with_relocatable(self.is_relocatable)
     }
@@ -320,12 +370,17 @@ impl Run<'_> {
 
     /// Registers the images in objects, and links these with the host's.
     fn link_host(&mut self, linked: &Linked) -> io::Result<()> {
-        let mut objects = Vec::new();
+        let (mut objects, mut needed) = (Vec::new(), &[][..]);
         for kind in linked.images.kinds() {
             let containers = self.containers(kind, linked)?;
-            objects.push(self.register(kind, containers, linked)?);
+            let (object, arguments) = self.register(kind, containers, linked)?;
+            objects.push(object);
+            needed = if needed.is_empty() { arguments } else { needed };
         }
-        let arguments = host_arguments(self.line, &objects);
+        let mut arguments = host_arguments(self.line, &objects);
+        if drops_sections(self.line) && !self.is_relocatable {
+            arguments.extend(needed.iter().map(OsString::from));
+        }
         let linker = self.line.value("linker-path").cloned().unwrap_or_default();
         let call = Call::new(linker.into(), arguments);
         let programs = self.programs;
@@ -341,14 +396,14 @@ impl Run<'_> {
         }
     }
 
-    /// Makes the object that registers the images of one kind.
+    /// Makes the object that registers the images of one kind. Returns it, and the arguments that its link may need.
     fn register(
         &mut self,
         kind: OffloadKind,
         containers: Vec<Parts>,
         linked: &Linked,
-    ) -> io::Result<OsString> {
-        let options = self.register_options();
+    ) -> io::Result<(OsString, &'static [&'static str])> {
+        let options = self.register_options(kind);
         let registration = Registration::new(kind, containers, &options);
         let registration = registration.map_err(|error| of_host(error, &self.host_triple))?;
         if self.line.has("print-wrapped-module") {
@@ -371,8 +426,31 @@ impl Run<'_> {
         }
         let object = self.trace.step("Compile module", || registration.object())?;
         let end = if cfg!(windows) { ".obj" } else { ".o" };
-        self.files.write(&start, end, linked.new, |file| write(&object, &linked.files, file))
+        let path = self
+            .files
+            .write(&start, end, linked.new, |file| write(&object, &linked.files, file))?;
+        Ok((path, registration.module().linker_args()))
     }
+}
+
+/// Returns what LLVM 22 takes for the output of SYCL's device linker in a dry run.
+fn stub() -> io::Result<Parts> {
+    let entry = ImageEntry::new(0).offload_kind(OffloadKind::SYCL).string("symbols", "stub");
+    let layout = offload_binary::layout(FormatVersion::V1, &[entry]).map_err(io::Error::other)?;
+    Ok(layout.to_vec(&[&[][..]]).map_err(io::Error::other)?.into())
+}
+
+/// Returns whether the host linker is `lld` that drops sections, those of entries among them.
+fn drops_sections(line: &Line) -> bool {
+    let is_lld = linker_name(line).contains("lld");
+    let mut words = line.host.iter().flat_map(|argument| &argument.words);
+    is_lld && words.any(|word| word == "--gc-sections" || word == "-gc-sections")
+}
+
+/// Returns the name of the host linker.
+fn linker_name(line: &Line) -> String {
+    let name = line.value("linker-path").map(|path| file_name(path)).unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// Returns the arguments of the host linker, the objects right after the last output.
@@ -401,8 +479,6 @@ fn clang_options(line: &Line, plan: &Plan<'_>) -> ClangOptions {
         });
         values.collect()
     };
-    let linker = line.value("linker-path").map(|path| file_name(path)).unwrap_or_default();
-    let linker = linker.to_string_lossy();
     ClangOptions {
         plugin_options: line.plugin_options(),
         mllvm_options: line.values("mllvm").cloned().collect(),
@@ -410,8 +486,9 @@ fn clang_options(line: &Line, plan: &Plan<'_>) -> ClangOptions {
         compiler_arguments: arguments("device-compiler"),
         host_arguments: if is_for_cpu { cpu_arguments(line) } else { Vec::new() },
         save_temps: line.has("save-temps"),
-        save_temps_on_cpu: linker.ends_with("lld"),
+        save_temps_on_cpu: linker_name(line).ends_with("lld"),
         emit_bitcode: line.has("embed-bitcode"),
+        without_lto: false,
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) enum Meaning {
 }
 
 /// The options of the tool that have no value. All start with two dashes.
-const FLAGS: [&str; 9] = [
+const FLAGS: [&str; 10] = [
     "dry-run",
     "wrapper-verbose",
     "print-wrapped-module",
@@ -52,12 +52,13 @@ const FLAGS: [&str; 9] = [
     "embed-bitcode",
     "compress",
     "emit-fatbin-only",
+    "no-canonical-prefixes",
     "help",
     "help-hidden",
 ];
 
 /// The options of the tool whose value follows an equals sign.
-const VALUES: [&str; 13] = [
+const VALUES: [&str; 14] = [
     "archive-members",
     "linker-path",
     "host-triple",
@@ -67,6 +68,7 @@ const VALUES: [&str; 13] = [
     "compression-level",
     "wrapper-jobs",
     "override-image",
+    "release",
     "should-extract",
     "wrapper-time-trace",
     "wrapper-time-trace-granularity",

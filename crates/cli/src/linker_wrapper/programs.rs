@@ -20,6 +20,8 @@ const MAX_LEN: usize = if cfg!(windows) { 30_000 } else { 120_000 };
 pub(crate) struct Programs {
     pub(crate) is_dry: bool,
     pub(crate) is_verbose: bool,
+    /// Looks for programs beside the name by which this one was called, not beside the file that it leads to.
+    pub(crate) is_as_called: bool,
 }
 
 /// A program and its arguments.
@@ -100,21 +102,29 @@ impl Programs {
     /// Finds a program: in these directories, beside this one, beside the compiler that runs this one, or in those of
     /// `PATH`. In a dry run its name will do.
     pub(crate) fn find(self, name: &str, directories: &[PathBuf]) -> io::Result<PathBuf> {
-        find(name, directories)
+        self.path_of(name, directories)
             .or_else(|| self.is_dry.then(|| PathBuf::from(name)))
             .ok_or_else(|| io::Error::other(format!("Unable to find '{name}' in path")))
     }
+
+    /// Returns the path of a program that there is.
+    pub(crate) fn path_of(self, name: &str, directories: &[PathBuf]) -> Option<PathBuf> {
+        let file = format!("{name}{}", env::consts::EXE_SUFFIX);
+        let path = env::var_os("PATH").unwrap_or_default();
+        let beside = beside(self.is_as_called);
+        let directories = directories.iter().cloned().chain(beside).chain(compiler());
+        let directories = directories.chain(env::split_paths(&path));
+        directories.map(|directory| directory.join(&file)).find(|path| is_program(path))
+    }
 }
 
-/// Returns the path of a program.
-pub(crate) fn find(name: &str, directories: &[PathBuf]) -> Option<PathBuf> {
-    let file = format!("{name}{}", env::consts::EXE_SUFFIX);
-    let beside = env::current_exe().ok();
-    let beside = beside.as_deref().and_then(Path::parent).map(Path::to_owned);
-    let path = env::var_os("PATH").unwrap_or_default();
-    let directories = directories.iter().cloned().chain(beside).chain(compiler());
-    let directories = directories.chain(env::split_paths(&path));
-    directories.map(|directory| directory.join(&file)).find(|path| is_program(path))
+/// Returns the directory of this program.
+fn beside(is_as_called: bool) -> Option<PathBuf> {
+    let program = match is_as_called {
+        true => env::args_os().next().map(PathBuf::from),
+        false => env::current_exe().ok(),
+    };
+    program.as_deref().and_then(Path::parent).map(Path::to_owned)
 }
 
 /// Returns the directory of the compiler that runs this program: its `clang` is of the release that compiled the
