@@ -93,9 +93,9 @@ fn one_spelling(files: &Files, name: &str, warnings: &mut Vec<String>) -> Result
 /// The reading of an ID whose triple has no environment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Reading {
-    /// What is there is its target ID.
+    /// The last field is a target ID.
     TargetId,
-    /// What is there is the environment, as in LLVM's tool, so that the target ID is lost.
+    /// The last field is the environment, as in LLVM's tool, which so loses the target ID.
     Environment,
 }
 

@@ -88,8 +88,7 @@ pub(crate) static TOOL: Tool = Tool {
             "release",
             Kind::Choice(&["22", "23"]),
             "22|23",
-            "Read targets as this release of LLVM does, which takes a processor after the operating system for the \
-             environment (default: as 22, but for this)",
+            "Lose processors of targets without environment, as this release of LLVM does (default: as 22, but keep them)",
         ),
         Opt {
             visibility: Visibility::Hidden,

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use super::options::Line;
 use super::programs::Programs;
 
-/// Options that LLVM's tool has besides those of `clang`.
+/// Options of LLVM's tool that `clang` does not have.
 const OF_THE_TOOL: [&str; 2] = ["passes", "load-pass-plugin"];
 
 /// Has `clang` list the options of LLVM where the command line asks for this; `None` otherwise.

@@ -492,6 +492,48 @@ fn links_that_fail_with_llvm_work() {
     assert_eq!(found[..2], [id("gfx90a:xnack+"), id("gfx90a:xnack-")]);
 }
 
+/// lld drops entries, and LLVM's tool does not read linker scripts: its program runs on the host.
+#[test]
+fn dropped_sections_and_linker_scripts_keep_device_code() {
+    let place = Place::new();
+    compile(&place);
+    place.put("script.ld", "INPUT(openmp.o)\n");
+    let clang = llvm("clang");
+    let rpath = clang.parent().unwrap().with_file_name("lib");
+    let end = format!("-fuse-ld=lld -o program -Wl,-rpath,{}", rpath.display());
+    for line in ["openmp.o -Wl,--gc-sections", "script.ld"] {
+        let link = |tool: &str| {
+            place.output(&clang, &format!("-B{} {OPENMP} {line} {end}", place.at(tool).display()))
+        };
+        let runs_on_device = |output: &Output| {
+            output.status.success() && place.run(place.at("program"), "") == "on the device: 30\n"
+        };
+        assert!(!runs_on_device(&link("theirs")), "{line}");
+        let ours = link("ours");
+        assert!(runs_on_device(&ours), "{line}: {}", stderr(&ours));
+    }
+}
+
+/// Both refuse an option that LLVM does not know, where no device link would.
+#[test]
+fn unknown_options_of_llvm_are_errors() {
+    let place = Place::new();
+    place.put("empty.c", "int main(void) { return 0; }");
+    place.clang("-c empty.c -o empty.o");
+    for tool in ["theirs", "ours"] {
+        let program = place.at(tool).join("clang-linker-wrapper");
+        for option in ["-mllvm -nosuch", "--offload-opt=-nosuch"] {
+            let line = format!("--linker-path=true {option} empty.o -o x");
+            let output = place.output(&program, &line);
+            assert!(!output.status.success(), "{tool} {option}");
+            assert!(stderr(&output).contains("'-nosuch'"), "{}", stderr(&output));
+        }
+        let output = place.output(&program, "-mllvm --help");
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("OPTIONS:"));
+    }
+}
+
 /// HIP without `-fgpu-rdc`: the tool makes the bundle of each source file.
 #[test]
 fn objects_of_hip_are_the_same() {
