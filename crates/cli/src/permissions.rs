@@ -49,7 +49,7 @@ impl NewPermissions {
             }
             _ => other.mode,
         };
-        // Who may read both may run this file, if it is a program.
+        // Readers of both may also run a program.
         let mode = mode | (mode & 0o044) >> 2 | 0o700;
         NewPermissions { mode: self.mode & mode, group: self.group.or(other.group) }
     }
