@@ -13,6 +13,8 @@ use crate::inputs::Input;
 use crate::{input, report};
 use gpu_packages::Record;
 
+/// Names of directories with distributions.
+const PACKAGES: [&str; 2] = ["site-packages", "dist-packages"];
 const LEADS_OUT: &str = "leads out of the environment, and is not looked into";
 
 /// The most bytes of a list of files.
@@ -252,24 +254,13 @@ impl Sites {
 impl Site {
     /// Opens a directory with distributions. `real` is its path without links.
     fn open(path: &Path, real: &Path) -> io::Result<Self> {
-        let names: Vec<&OsStr> =
-            real.components().rev().take(3).map(Component::as_os_str).collect();
-        let is_library = |name: &OsStr| name == "lib" || name == "lib64";
-        let is_packages = |name: &OsStr| name == "site-packages" || name == "dist-packages";
-        let depth = match names[..] {
-            [packages, _, library] if is_packages(packages) && is_library(library) => 3,
-            [packages, library, ..] if is_packages(packages) && library == "Lib" => 2,
-            _ => 0,
-        };
+        let (environment, base) = root_and_base(real);
         // Messages name the directory as it was given.
-        let root = path.ancestors().nth(depth).filter(|root| {
+        let root = path.ancestors().nth(base.components().count()).filter(|root| {
             fs::canonicalize(if root.as_os_str().is_empty() { Path::new(".") } else { root })
-                .is_ok_and(|root| real.ancestors().nth(depth) == Some(&root))
+                .is_ok_and(|root| root == environment)
         });
-        let root = root.or(real.ancestors().nth(depth)).unwrap_or(path);
-        let base = real.components().rev().take(depth).collect::<Vec<_>>();
-        let base = base.into_iter().rev().collect();
-        Ok(Site { root: Held::open(root)?, base })
+        Ok(Site { root: Held::open(root.unwrap_or(environment))?, base: base.to_owned() })
     }
 
     /// Returns the place of a file that a list in this directory names; `None` if it lies in no environment.
@@ -283,6 +274,35 @@ impl Site {
             Held::resolve(Path::new(""), &rest).filter(|_| is_script)
         })
     }
+}
+
+/// Splits the path of a directory with distributions, which has no links: the environment that it is a part of, and its place
+/// there.
+pub(crate) fn root_and_base(real: &Path) -> (&Path, &Path) {
+    let names: Vec<&OsStr> = real.components().rev().take(3).map(Component::as_os_str).collect();
+    let is_library = |name: &OsStr| name == "lib" || name == "lib64";
+    let depth = match names[..] {
+        [packages, _, library] if is_packages(packages) && is_library(library) => 3,
+        [packages, library, ..] if is_packages(packages) && library == "Lib" => 2,
+        _ => 0,
+    };
+    let root = real.ancestors().nth(depth).unwrap_or(real);
+    (root, real.strip_prefix(root).unwrap_or(Path::new("")))
+}
+
+/// Returns the places of the directories with distributions in an environment, without following links.
+pub(crate) fn sites_in(root: &Held) -> Vec<PathBuf> {
+    let mut libraries = vec![PathBuf::from("Lib")];
+    for library in ["lib", "lib64"].map(PathBuf::from) {
+        let entries = root.entries(&library).unwrap_or_default().into_iter();
+        libraries.extend(entries.map(|(name, _)| library.join(name)));
+    }
+    let sites = libraries.iter().flat_map(|library| PACKAGES.map(|name| library.join(name)));
+    sites.filter(|site| root.directory(site).is_ok()).collect()
+}
+
+fn is_packages(name: &OsStr) -> bool {
+    PACKAGES.iter().any(|known| name == *known)
 }
 
 /// Returns a name in the form in which names of distributions are compared (PEP 503).

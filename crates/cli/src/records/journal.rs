@@ -57,7 +57,7 @@ impl Journal {
     }
 
     fn read_at(at: At) -> io::Result<Self> {
-        let text = match at.base.read_list(&at.relative, MOST) {
+        let text = match at.root.read_list(&at.relative, MOST) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
@@ -118,7 +118,7 @@ impl Journal {
     fn start(&mut self, list: &File) -> io::Result<File> {
         let metadata = list.metadata()?;
         let mode = NewPermissions::of_input(&metadata).of_part().mode();
-        let (directory, name) = self.at.base.parent(&self.at.relative)?;
+        let (directory, name) = self.at.root.parent(&self.at.relative)?;
         let (temporary, mut file) = Temporary::file(&directory, mode)?;
         hand_over(list, &metadata, &file)?;
         let left: Vec<u8> = self.left.iter().flat_map(|(row, note)| line(row, note)).collect();

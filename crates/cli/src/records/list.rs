@@ -56,7 +56,7 @@ impl fmt::Display for List {
 impl List {
     /// Reads a list; `None` if it is not there. `base` is the path without links that its rows are relative to.
     pub(super) fn read(at: &At, format: Format, base: &Path) -> io::Result<Option<Self>> {
-        let (file, text) = match at.base.open_list(&at.relative, MOST) {
+        let (file, text) = match at.root.open_list(&at.relative, MOST) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -151,7 +151,7 @@ impl List {
         let mut found = Vec::new();
         for signature in SIGNATURES.map(|name| self.at.beside(name.as_ref())) {
             let is_python = matches!(self.text, Text::Python(_));
-            if is_python && signature.base.look(&signature.relative)?.is_some() {
+            if is_python && signature.root.look(&signature.relative)?.is_some() {
                 found.push(signature);
             }
         }
@@ -199,9 +199,9 @@ impl List {
 
     /// Returns the state of a file if it is the one of a note, and the row has another.
     fn state(&mut self, row: &[u8], note: &Note) -> io::Result<Option<New>> {
-        // A row that leads out of its directory is not followed.
-        let Some(path) = Held::resolve(Path::new(""), &input::path(row)) else { return Ok(None) };
-        let opened = self.at.base.file(&path);
+        // A row that leads out of the environment is not followed.
+        let Some(path) = Held::resolve(&self.at.base, &input::path(row)) else { return Ok(None) };
+        let opened = self.at.root.file(&path);
         let file = match (opened, note) {
             (Ok(file), Note::Contents(..)) => file,
             (Err(error), Note::Deleted) if error.kind() == io::ErrorKind::NotFound => {
@@ -227,7 +227,8 @@ impl List {
             return self.check_signature();
         }
         for signature in self.signatures()? {
-            let row = signature.relative.as_os_str().as_encoded_bytes().to_vec();
+            let row = signature.relative.strip_prefix(&self.at.base).unwrap_or(&signature.relative);
+            let row = row.as_os_str().as_encoded_bytes().to_vec();
             self.journal.add(&row, &New::Deleted, &self.at)?;
             signature.remove()?;
             self.changes.insert(row, New::Deleted);
@@ -243,7 +244,7 @@ impl List {
         let metadata = file.metadata()?;
         let new = NewPermissions::of_input(&metadata);
         let how = How { new, replaces: Some(self.stamp) };
-        let name = Name::found(&self.at.base, &self.at.relative)?;
+        let name = Name::found(&self.at.root, &self.at.relative)?;
         let mut outputs = Outputs::default();
         let lost = outputs.write_named_or_print(&name, how, |out| {
             out.write_all(&text)?;

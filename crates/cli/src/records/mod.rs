@@ -19,6 +19,7 @@ use std::path::{Component, Path, PathBuf};
 use gpu_packages::{Algorithm, Hash, hash_reader};
 
 use crate::directory::{Held, Kind};
+use crate::environment::{root_and_base, sites_in};
 use crate::inputs::Input;
 use crate::positioned::Positioned;
 use crate::report;
@@ -31,7 +32,9 @@ const MOST: u64 = 256 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     places: Vec<Place>,
-    /// The lists in each directory, by their position.
+    /// Each directory, and those with distributions of the environment that it is.
+    bases: HashMap<PathBuf, Vec<PathBuf>>,
+    /// The lists in each of these, by their position.
     by_directory: HashMap<PathBuf, Vec<usize>>,
     /// The file that is being written, and its rows.
     pending: Vec<(usize, Vec<u8>, New)>,
@@ -58,17 +61,19 @@ enum Read {
     List(Box<List>),
 }
 
-/// A list, or a file beside it, in the directory that the rows of the list are relative to. No descriptor is held for it:
-/// an environment may have more lists than a process may open files.
+/// A list, or a file beside it, in its environment. No descriptor is held for it: an environment may have more lists than a
+/// process may open files.
 #[derive(Clone, Debug)]
 struct At {
-    base: Held,
+    root: Held,
+    /// The place of the directory that the rows of the list are relative to.
+    base: PathBuf,
     relative: PathBuf,
 }
 
 impl At {
     fn path(&self) -> PathBuf {
-        self.base.path_of(&self.relative)
+        self.root.path_of(&self.relative)
     }
 
     fn name(&self) -> &OsStr {
@@ -76,15 +81,15 @@ impl At {
     }
 
     fn beside(&self, name: &OsStr) -> Self {
-        At { base: self.base.clone(), relative: self.relative.with_file_name(name) }
+        At { relative: self.relative.with_file_name(name), ..self.clone() }
     }
 
     fn open(&self) -> io::Result<File> {
-        self.base.file(&self.relative)
+        self.root.file(&self.relative)
     }
 
     fn remove(&self) -> io::Result<()> {
-        let (directory, name) = self.base.parent(&self.relative)?;
+        let (directory, name) = self.root.parent(&self.relative)?;
         directory.remove(name)
     }
 }
@@ -284,23 +289,38 @@ impl Lists {
         vec![format!("may be listed where it cannot be compared: {}", report::few(&failed))]
     }
 
-    /// Returns the lists in a directory and all that it lies in. It is the one of a file: directories below the one that
-    /// the user named are opened in that.
+    /// Returns the lists in a directory and all that it lies in, and those of the environments that these are. It is the
+    /// one of a file: directories below the one that the user named are opened in that.
     fn above(&mut self, directory: &Path, file: &Input) -> Vec<usize> {
-        let mut found = Vec::new();
+        let mut found = BTreeSet::new();
         for directory in directory.ancestors() {
-            if !self.by_directory.contains_key(directory) {
-                let first = self.places.len();
-                // A directory that may not be read has no lists for this user.
-                if let Ok(held) = file.directory(directory) {
-                    self.places.extend(places_in(&held, directory));
+            for base in self.bases(directory, file) {
+                if !self.by_directory.contains_key(&base) {
+                    let first = self.places.len();
+                    let (root, relative) = root_and_base(&base);
+                    // A directory that may not be read has no lists for this user.
+                    if let Ok(held) = file.directory(root) {
+                        self.places.extend(places_in(&held, relative, &base));
+                    }
+                    let lists = (first..self.places.len()).collect();
+                    self.by_directory.insert(base.clone(), lists);
                 }
-                let lists = (first..self.places.len()).collect();
-                self.by_directory.insert(directory.to_owned(), lists);
+                found.extend(self.by_directory.get(&base).into_iter().flatten());
             }
-            found.extend(self.by_directory.get(directory).into_iter().flatten());
         }
-        found
+        found.into_iter().collect()
+    }
+
+    /// Returns a directory, and those with distributions of the environment that it is.
+    fn bases(&mut self, directory: &Path, file: &Input) -> Vec<PathBuf> {
+        if let Some(bases) = self.bases.get(directory) {
+            return bases.clone();
+        }
+        let sites = file.directory(directory).map(|held| sites_in(&held)).unwrap_or_default();
+        let sites = sites.iter().map(|site| directory.join(site));
+        let bases: Vec<PathBuf> = [directory.to_owned()].into_iter().chain(sites).collect();
+        self.bases.insert(directory.to_owned(), bases.clone());
+        bases
     }
 
     /// Returns a list, which is read now if it was not; `None` if it cannot be read.
@@ -328,27 +348,27 @@ impl Lists {
 impl Place {
     fn has_journal(&self) -> bool {
         let journal = journal::of(&self.at);
-        journal.base.look(&journal.relative).is_ok_and(|found| found.is_some())
+        journal.root.look(&journal.relative).is_ok_and(|found| found.is_some())
     }
 }
 
-/// Returns the lists of files below a directory that lie in it. `base` is its path without links.
-fn places_in(held: &Held, base: &Path) -> Vec<Place> {
-    let entries = held.entries(Path::new("")).unwrap_or_default();
+/// Returns the lists that lie in a directory of an environment, `relative`. Its path without links is `base`.
+fn places_in(root: &Held, relative: &Path, base: &Path) -> Vec<Place> {
+    let entries = root.entries(relative).unwrap_or_default();
     let has_extension =
         |name: &OsString, it| Path::new(name).extension().is_some_and(|found| found == it);
     let mut found = Vec::new();
-    let mut add = |relative, format| {
-        let at = At { base: held.clone(), relative };
+    let mut add = |list, format| {
+        let at = At { root: root.clone(), base: relative.to_owned(), relative: list };
         found.push(Place { at, format, base: base.to_owned(), list: Read::NotYet });
     };
     for (name, kind) in entries {
         let is_info = has_extension(&name, "dist-info");
-        let directory = PathBuf::from(&name);
+        let directory = relative.join(&name);
         match kind {
             Kind::Directory if is_info => add(directory.join("RECORD"), Format::Python),
             Kind::Directory if name == "conda-meta" => {
-                let lists = held.entries(&directory).unwrap_or_default().into_iter();
+                let lists = root.entries(&directory).unwrap_or_default().into_iter();
                 for (file, _) in lists.filter(|(name, _)| has_extension(name, "json")) {
                     add(directory.join(file), Format::Conda);
                 }

@@ -310,3 +310,36 @@ fn many_lists_need_few_descriptors() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(text(&place, LIST).contains(&right(&place, "foo/one.o")));
 }
+
+/// Files of a Python package beside its directory, as some wheels install libraries.
+#[test]
+fn files_of_rows_that_lead_up_are_compared_and_corrected() {
+    let (place, hip) = environment();
+    let (file, name) = ("env/lib/libthree.so", "../../libthree.so");
+    let others = text(&place, LIST);
+    let list = |bytes: &[u8]| fs::write(place.path(LIST), row(name, bytes) + &others).unwrap();
+    fs::write(place.path(file), &hip).unwrap();
+    list(b"other");
+    for target in ["env", "env/lib", file] {
+        let args = [&THIN[..4], &[target]].concat();
+        place.fails(&args, "libthree.so: RECORD has the size 5, found 26912");
+        assert!(fs::read(place.path(file)).unwrap() == hip);
+    }
+    for target in ["env", "env/lib", file] {
+        fs::write(place.path(file), &hip).unwrap();
+        list(&hip);
+        fs::write(place.path(ONE), &hip).unwrap();
+        fs::write(place.path(TWO), &hip).unwrap();
+        place.succeeds(&[&THIN[..4], &[target]].concat());
+        let thinned = fs::read(place.path(file)).unwrap();
+        assert!(thinned != hip);
+        assert!(text(&place, LIST).contains(&row(name, &thinned)), "{target}");
+    }
+    // A run was interrupted.
+    let thinned = fs::read(place.path(file)).unwrap();
+    list(&hip);
+    fs::write(place.path(JOURNAL), row(name, &thinned)).unwrap();
+    place.succeeds(&THIN);
+    assert!(text(&place, LIST).contains(&row(name, &thinned)));
+    assert!(!place.path(JOURNAL).exists());
+}
