@@ -204,7 +204,7 @@ pub fn both(case: &Case) -> (Outcome, Outcome) {
 ///
 /// Does not compare: files of a failing run (LLVM leaves what it had written so far, ours nothing); the order of lists
 /// (of a hash table there, of the file here); the bytes of compressed bundles, whose contents are compared; the places
-/// of sections in an object; the choice among equally near options in a complaint; warnings that only ours gives, those
+/// of sections in an object; our option `--release` in help texts; the choice among equally near options in a complaint; warnings that only ours gives, those
 /// of [`WARNINGS`].
 pub fn compare(case: &Case) -> Result<(Outcome, Outcome), String> {
     let (their, our) = both(case);
@@ -225,7 +225,15 @@ pub fn compare(case: &Case) -> Result<(Outcome, Outcome), String> {
     if a.stderr != b.stderr {
         b.stderr = without_own_warnings(&b.stderr);
     }
+    b.stdout = without_own_option(b.stdout);
     if a == b { Ok((their, our)) } else { Err(told("differs")) }
+}
+
+/// Returns a help text without the option that only ours has.
+fn without_own_option(stdout: Vec<u8>) -> Vec<u8> {
+    let lines = stdout.split_inclusive(|&byte| byte == b'\n');
+    let others = lines.filter(|line| !line.starts_with(b"  --release=<22|23>"));
+    others.flatten().copied().collect()
 }
 
 /// Parts of the warnings that only ours gives.
