@@ -225,12 +225,12 @@ pub fn compare(case: &Case) -> Result<(Outcome, Outcome), String> {
     if a.stderr != b.stderr {
         b.stderr = without_own_warnings(&b.stderr);
     }
-    b.stdout = without_own_option(b.stdout);
+    b.stdout = without_own_option(&b.stdout);
     if a == b { Ok((their, our)) } else { Err(told("differs")) }
 }
 
 /// Returns a help text without the option that only ours has.
-fn without_own_option(stdout: Vec<u8>) -> Vec<u8> {
+fn without_own_option(stdout: &[u8]) -> Vec<u8> {
     let lines = stdout.split_inclusive(|&byte| byte == b'\n');
     let others = lines.filter(|line| !line.starts_with(b"  --release=<22|23>"));
     others.flatten().copied().collect()
