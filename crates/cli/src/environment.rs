@@ -487,7 +487,7 @@ impl Distribution {
             vec![normalized(&self.name).replace('-', "_").into_bytes()]
         });
         let mut is_found = false;
-        let mut waiting = Vec::new();
+        let (mut waiting, mut others) = (Vec::new(), Vec::new());
         let modules: BTreeSet<PathBuf> = modules.iter().map(|name| input::path(name)).collect();
         for module in modules.iter().map(|module| module.as_os_str()) {
             let mut start = module.to_owned();
@@ -518,7 +518,9 @@ impl Distribution {
                         match kind {
                             Kind::Directory => waiting.push(directory.join(name)),
                             Kind::File => files.paths.push(directory.join(name)),
-                            Kind::Link | Kind::Other => {}
+                            Kind::Link | Kind::Other => {
+                                others.push(directory.join(name).display().to_string());
+                            }
                         }
                     }
                 }
@@ -527,6 +529,11 @@ impl Distribution {
                     files.faults.push(format!("{}: {}", path.display(), report::reason(&error)));
                 }
             }
+        }
+        if !others.is_empty() {
+            let (info, names) = (root.path_of(&self.info), report::few(&others));
+            let why = "has links, pipes or devices, which are not followed";
+            files.faults.push(format!("{}: {why}: {names}", info.display()));
         }
         files.paths.sort();
         files.paths.dedup();
