@@ -767,7 +767,7 @@ fn long_command_lines_are_passed_in_files() {
         place.put(&format!("bin/{name}"), script);
         fs::set_permissions(place.at("bin").join(name), PermissionsExt::from_mode(0o755)).unwrap();
     }
-    let inputs: Vec<_> = (0..700)
+    let inputs: Vec<_> = (0..1400)
         .map(|number| place.at(&format!("un\"it' \\{}{number}.o", "x".repeat(180))))
         .collect();
     for input in &inputs {
@@ -784,8 +784,8 @@ fn long_command_lines_are_passed_in_files() {
         .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let read = |name: &str| fs::read_to_string(place.at(name)).unwrap();
-    assert_eq!(read("program.amdgcn.gfx90a.img"), "700 inputs");
-    assert_eq!(read("program"), "701 inputs");
+    assert_eq!(read("program.amdgcn.gfx90a.img"), "1400 inputs");
+    assert_eq!(read("program"), "1401 inputs");
 }
 
 #[test]
