@@ -211,8 +211,8 @@ impl Rewritten {
 /// # Errors
 ///
 /// [`NotAPackage`](ErrorKind::NotAPackage); faults of the tar file; [`Refused`](ErrorKind::Refused) for a changed member
-/// that is sparse or shares its name with another, for new contents of another size than was said, and for contents that were read and not given back;
-/// those of `replace`, the reader and the writer.
+/// that is sparse or shares its name with another, for new contents of another size than was said, and for contents that
+/// were read and not given back; those of `replace`, the reader and the writer.
 pub fn rewrite_tar<'a>(
     mut old: impl Read,
     new: impl Write,

@@ -12,7 +12,7 @@ use crate::limits::Options;
 use crate::path::{MemberPath, without_dot};
 use crate::record::{Record, compare_record};
 use crate::walk::{Member, MemberKind, PackageKind, Sink, Visitor, read_held, walk_into};
-use crate::wheel::{dist_info, read_record_within, record_index};
+use crate::wheel::{read_record_at, record_place};
 use crate::zip::Zip;
 
 /// The result of [`verify`].
@@ -210,10 +210,8 @@ impl Sink for Checker<'_> {
 
     /// Reads the `RECORD`, which tells the hashes to compute.
     fn zip(&mut self, zip: &Zip, source: &mut Source<'_>) {
-        if record_index(zip).is_none() {
-            return;
-        }
-        let record = match read_record_within(zip, source.reader(), self.room() / RECORD) {
+        let Some((directory, index)) = record_place(zip) else { return };
+        let record = match read_record_at(zip, index, source.reader(), self.room() / RECORD) {
             Ok(record) => record,
             Err(error) => {
                 let path = self.packages.last().map(|package| package.path.clone());
@@ -225,7 +223,7 @@ impl Sink for Checker<'_> {
         package.algorithms = rows.collect();
         package.held = (record.len() as u64).saturating_mul(RECORD);
         package.record = Some(record);
-        package.directory = dist_info(zip).unwrap_or_default().to_vec();
+        package.directory = directory.to_vec();
     }
 
     fn leave(&mut self, result: &Result<(), Error>) {

@@ -95,9 +95,10 @@ pub(crate) fn faults(zip: &Zip) -> Vec<Finding> {
     findings
 }
 
-/// Returns the index of the `RECORD` of a wheel.
-pub(crate) fn record_index(zip: &Zip) -> Option<usize> {
-    zip.find(&within(dist_info(zip)?, "RECORD"))
+/// Returns the directory of the `RECORD` of a wheel, and the index of that.
+pub(crate) fn record_place(zip: &Zip) -> Option<(&[u8], usize)> {
+    let directory = dist_info(zip)?;
+    Some((directory, zip.find(&within(directory, "RECORD"))?))
 }
 
 /// Reads the `RECORD` of a wheel.
@@ -106,21 +107,22 @@ pub(crate) fn record_index(zip: &Zip) -> Option<usize> {
 ///
 /// [`NotAPackage`](ErrorKind::NotAPackage) if the zip file is not a wheel; those of reading the member.
 pub fn read_record(zip: &Zip, reader: impl ReadSeek) -> Result<Record, Error> {
-    read_record_within(zip, reader, MAX_RECORD)
+    let (_, index) = record_of(zip)?;
+    read_record_at(zip, index, reader, MAX_RECORD)
 }
 
-/// Returns the `RECORD` of a wheel, of at most `max` bytes.
-pub(crate) fn read_record_within(
+/// Returns the `RECORD` at this index, of at most `max` bytes.
+pub(crate) fn read_record_at(
     zip: &Zip,
+    index: usize,
     reader: impl ReadSeek,
     max: u64,
 ) -> Result<Record, Error> {
-    let (_, index) = record_of(zip)?;
     Record::parse(&read_member(zip, index, reader, max.min(MAX_RECORD))?)
 }
 
 fn record_of(zip: &Zip) -> Result<(&[u8], usize), Error> {
-    dist_info(zip).zip(record_index(zip)).ok_or_else(|| {
+    record_place(zip).ok_or_else(|| {
         let text = "expected one .dist-info directory, with a RECORD";
         Error::new(ErrorKind::NotAPackage, text)
     })

@@ -2,8 +2,7 @@
 
 use std::io::{self, Read};
 
-/// Size of a block, to which each part but the last is filled up.
-const BLOCK: u64 = 512;
+use super::BLOCK;
 
 /// The parts of a sparse file that are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,11 +30,11 @@ impl SparseMap {
             if len == 0 {
                 continue;
             }
-            // Some programs fill a part up to a block, others do not.
+            // Some programs fill a part up to a block, others do not: all parts but the last must have whole blocks.
             if !is_aligned {
                 return Err("a part before the last does not fill its blocks".into());
             }
-            is_aligned = len % BLOCK == 0;
+            is_aligned = len % BLOCK as u64 == 0;
             // No overflow: the parts do not overlap.
             total += len;
             kept.push((offset, len));
