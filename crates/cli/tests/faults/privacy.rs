@@ -1,4 +1,4 @@
-//! Permissions of outputs: what is made of a file is no more readable than that.
+//! Permissions of outputs: none is more readable than each of its inputs.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};

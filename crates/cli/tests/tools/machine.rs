@@ -9,7 +9,8 @@ const ONLY_THERE: [([&str; 2], &str); 2] = [
     (["NOT ", "TESTED"], "`common::machine::not_tested` lets CI fail"),
 ];
 
-fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+/// Adds all Rust files below a directory.
+pub fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

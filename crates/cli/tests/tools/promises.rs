@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::machine::sources;
+
 fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
@@ -20,18 +22,16 @@ fn promises<'t>(page: &'t str, heading: &str) -> Vec<&'t str> {
     items.map(|item| item.split_once("**").unwrap().0).collect()
 }
 
-/// Returns the names of all functions of the Rust files below a directory.
-fn functions(directory: &Path, names: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            functions(&path, names);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).unwrap();
-            let starts = text.split("#[test]").skip(1).filter_map(|rest| rest.split_once("fn "));
-            names.extend(starts.filter_map(|(_, rest)| Some(rest.split_once('(')?.0.to_owned())));
-        }
-    }
+/// Returns the names of all tests of the crates.
+fn tests() -> BTreeSet<String> {
+    let mut files = Vec::new();
+    sources(&root().join("crates"), &mut files);
+    let name_of = |rest: &str| Some(rest.split_once("fn ")?.1.split_once('(')?.0.to_owned());
+    let names = |path: PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        text.split("#[test]").skip(1).filter_map(name_of).collect::<Vec<_>>()
+    };
+    files.into_iter().flat_map(names).collect()
 }
 
 #[test]
@@ -46,8 +46,7 @@ fn each_promise_is_held_by_what_is_there() {
         made.iter().map(|promise| promise.replace('\n', " ").replace("  ", " ")).collect();
     assert_eq!(told, made);
 
-    let mut tests = BTreeSet::new();
-    functions(&root().join("crates"), &mut tests);
+    let tests = tests();
     let steps = read(".ci/run");
     for row in rows {
         let names: Vec<_> =
