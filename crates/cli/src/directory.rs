@@ -1,6 +1,5 @@
 //! Directories that are held open: nothing that becomes of their names leads elsewhere.
 
-#[allow(dead_code, reason = "commands move to it one by one")]
 mod held;
 #[cfg(not(unix))]
 mod other;

@@ -552,7 +552,8 @@ impl Input {
         let mut found = found.unwrap_or_else(|| {
             let all = Scope { keep: Keep::All, ..*scope };
             let found = file.members(&package, &all, threads, work);
-            found.unwrap_or(Results { results: Vec::new(), members: None })
+            let text = || format!("{}: bytes of a member were not kept", self.name);
+            found.unwrap_or_else(|| Results::error(text()))
         });
         if self.member.is_some() && found.results.is_empty() {
             let error = format!("{}: no such member with device code", self.name);

@@ -15,6 +15,7 @@ mod decompress;
 mod directory;
 mod doctor;
 mod drop_in;
+mod each_once;
 mod edit;
 mod environment;
 mod extract;

@@ -40,7 +40,7 @@ impl NewPermissions {
         inputs.into_iter().fold(NewPermissions::PLAIN, |all, input| all.and(input.of_part()))
     }
 
-    /// Returns these permissions without those that another input does not give.
+    /// Returns the permissions that both this input and another one give.
     pub(crate) fn and(self, other: NewPermissions) -> Self {
         let mode = match (self.group, other.group) {
             // The group of the one is nobody special for the other.
@@ -54,7 +54,7 @@ impl NewPermissions {
         NewPermissions { mode: self.mode & mode, group: self.group.or(other.group) }
     }
 
-    /// Returns these permissions without those that another file does not give.
+    /// Returns the permissions that both this input and a file give.
     pub(crate) fn and_of(self, other: &File) -> io::Result<Self> {
         Ok(self.and(NewPermissions::of_input(&other.metadata()?)))
     }

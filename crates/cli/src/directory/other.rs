@@ -67,7 +67,6 @@ impl Directory {
         fs::read_link(self.path.join(name))
     }
 
-    #[allow(dead_code, reason = "Held calls it")]
     /// Opens a file in this one, to read it; a symbolic link is refused.
     pub(crate) fn file(&self, name: &OsStr) -> io::Result<File> {
         match self.look(name)? {
@@ -77,7 +76,6 @@ impl Directory {
         }
     }
 
-    #[allow(dead_code, reason = "Held calls it")]
     /// Returns the names and kinds of what is in this directory, in no order.
     pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, Kind)>> {
         let entries = fs::read_dir(&self.path)?.map(|entry| {

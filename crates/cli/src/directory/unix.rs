@@ -76,7 +76,6 @@ impl Directory {
         Ok(OsString::from_vec(target.into_bytes()).into())
     }
 
-    #[allow(dead_code, reason = "Held calls it")]
     /// Opens a file in this one, to read it, without waiting for somebody to write to it. A symbolic link is refused.
     pub(crate) fn file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -84,7 +83,6 @@ impl Directory {
         Ok(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?.into())
     }
 
-    #[allow(dead_code, reason = "Held calls it")]
     /// Returns the names and kinds of what is in this directory, in no order.
     pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, Kind)>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::each_once::each_once;
 use crate::naming::{group, marked};
 use crate::report;
 use device_select::is_host;
@@ -120,8 +121,7 @@ pub(super) fn path_text(path: &[PathStep]) -> String {
 
 /// Returns the targets of images as they are loaded, each once, for a message.
 pub(crate) fn names<'i>(images: impl Iterator<Item = &'i ImageInfo>) -> String {
-    let mut seen = BTreeSet::new();
-    let names =
-        images.map(|image| marked(&group(&image.loaded_as(), image.id()), image.disagreement()));
-    report::few(names.filter(|name| seen.insert(name.clone())))
+    let name =
+        |image: &ImageInfo| marked(&group(&image.loaded_as(), image.id()), image.disagreement());
+    report::few(each_once(images.map(name)))
 }

@@ -8,6 +8,7 @@ use device_code::{KernelKind, Measure, RegisterLimits, Stored};
 
 use super::collect::{Collected, Found, Row};
 use super::{Args, Key};
+use crate::each_once::each_once;
 use crate::style::{self, COLUMN, HEADING, Out, PLAIN, TARGET, show};
 use crate::table::{Align, Table};
 
@@ -77,11 +78,7 @@ fn targets<'c>(collected: &'c Collected, rows: &[&Row]) -> Vec<&'c str> {
     let has_kernels: HashSet<usize> = rows.iter().map(|row| row.image).collect();
     let with_kernels =
         collected.images.iter().enumerate().filter(|(at, _)| has_kernels.contains(at));
-    let mut seen = HashSet::new();
-    with_kernels
-        .map(|(_, image)| image.target.as_str())
-        .filter(|target| seen.insert(*target))
-        .collect()
+    each_once(with_kernels.map(|(_, image)| image.target.as_str()))
 }
 
 /// Returns a number as tables show it.

@@ -15,7 +15,7 @@ pub(crate) mod sources;
 mod trace;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -234,13 +234,11 @@ impl Run<'_> {
     /// Takes the images of `--override-image` instead.
     fn overridden(&self) -> io::Result<Linked> {
         let values = self.line.values("override-image");
-        let files = values.map(|value| override_image::read(value, &self.host_triple));
+        let read = values.map(|value| override_image::read(value, &self.host_triple));
+        let read = read.collect::<io::Result<Vec<_>>>()?;
+        let new = NewPermissions::of_all(read.iter().map(|(_, _, permissions)| *permissions));
         let (images, files): (Vec<_>, Vec<_>) =
-            files.collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
-        let mut new = NewPermissions::PLAIN;
-        for file in &files {
-            new = new.and(NewPermissions::of_input(&fs::metadata(file)?).of_part());
-        }
+            read.into_iter().map(|(image, file, _)| (image, file)).unzip();
         Ok(Linked { images: images.into_iter().collect(), files, new })
     }
 

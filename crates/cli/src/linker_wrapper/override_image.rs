@@ -10,17 +10,24 @@ use offload_link::{LinkTarget, LinkedImage};
 
 use crate::input;
 use crate::opened::{MaxInput, Opened};
+use crate::permissions::NewPermissions;
 use crate::report::reason;
 
+/// An image, its file, and the permissions of that.
+pub(super) type Overriding = (LinkedImage, PathBuf, NewPermissions);
+
 /// Reads the image. Its target is what the image says, that of the host for other ELF files.
-pub(super) fn read(value: &OsStr, host_triple: &str) -> io::Result<(LinkedImage, PathBuf)> {
+pub(super) fn read(value: &OsStr, host_triple: &str) -> io::Result<Overriding> {
     let bytes = input::bytes(value.to_owned());
     let mut parts = bytes.splitn(2, |&byte| byte == b'=');
     let kind = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
     let path = input::path(parts.next().unwrap_or_default());
     let mut image = Vec::new();
-    Opened::new(&path, MaxInput::default())
-        .and_then(|opened| opened.reader().read_to_end(&mut image))
+    let permissions = Opened::new(&path, MaxInput::default())
+        .and_then(|opened| {
+            opened.reader().read_to_end(&mut image)?;
+            Ok(opened.permissions())
+        })
         .map_err(|error| io::Error::other(format!("'{}': {}", path.display(), reason(&error))))?;
     if !image.starts_with(b"\x7fELF") {
         return Err(io::Error::other(format!(
@@ -40,5 +47,5 @@ pub(super) fn read(value: &OsStr, host_triple: &str) -> io::Result<(LinkedImage,
         image_kind: ImageKind::OBJECT,
         parts: image.into(),
     };
-    Ok((image, path))
+    Ok((image, path, permissions))
 }

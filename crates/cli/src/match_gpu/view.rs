@@ -1,11 +1,12 @@
 //! The text output of `match`: a table for each container, or one for several GPUs, and a conclusion.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 
 use device_select::{Answer, Candidate, Condition, Device, Given, Note, Selection, Unit};
 
+use crate::each_once::each_once;
 use crate::naming::format_text;
 use crate::report;
 use crate::style::{self, COLUMN, ERROR, HEADING, Out, PLAIN, Style, TARGET, WARNING, part, show};
@@ -286,9 +287,7 @@ fn lacking(missing: &[&Unit]) -> String {
 }
 
 fn built_for(missing: &[&Unit], gpu: &Device) -> String {
-    let mut seen = HashSet::new();
-    let labels = missing.iter().flat_map(|unit| unit.built_for());
-    let labels: Vec<_> = labels.filter(|label| seen.insert(label.clone())).collect();
+    let labels = each_once(missing.iter().flat_map(|unit| unit.built_for()));
     let mut vendors = missing.iter().map(|unit| unit.vendor());
     match vendors.next() {
         Some(Some(vendor)) if vendor != gpu.vendor() && vendors.all(|v| v == Some(vendor)) => {

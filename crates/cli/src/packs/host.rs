@@ -14,6 +14,7 @@ use kpack::search::{self, Place, Variables};
 use kpack::{Blobs, Marker, Toc, toc_range};
 use object_edit::Format;
 
+use crate::each_once::each_once;
 use crate::input;
 use crate::opened::open_regular;
 use crate::positioned::Positioned;
@@ -175,12 +176,6 @@ impl Host {
         let name = self.marker.kernel_name();
         format!("its device code is in kernel packs, as {name}: {patterns}")
     }
-}
-
-/// Returns the items in their order, without repetitions.
-fn each_once<T: Clone + Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut seen = BTreeSet::new();
-    items.into_iter().filter(|item| seen.insert(item.clone())).collect()
 }
 
 /// Directories that are looked through for packs, each read once.

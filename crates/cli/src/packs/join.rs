@@ -1,6 +1,6 @@
 //! `offload join`: device code of HIP moved from kernel packs into the library that it was split from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -111,10 +111,9 @@ fn join(args: &Args) -> Result<(), Failure> {
         packs.push(OpenPack::open(path)?);
     }
     let codes = codes(&host, &packs);
-    for (pack, _) in codes.values() {
-        if let Some(pack) = packs.get(*pack) {
-            new = new.and_of(&pack.file)?;
-        }
+    let used: BTreeSet<usize> = codes.values().map(|(pack, _)| *pack).collect();
+    for pack in used.into_iter().filter_map(|pack| packs.get(pack)) {
+        new = new.and_of(&pack.file)?;
     }
     if codes.is_empty() {
         let name = host.marker.kernel_name();

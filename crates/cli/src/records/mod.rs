@@ -52,7 +52,7 @@ struct Place {
     list: Read,
 }
 
-/// A list, as far as it was read.
+/// The result of reading a list.
 #[derive(Debug)]
 enum Read {
     NotYet,
@@ -213,10 +213,10 @@ impl Lists {
         let mut known = HashSet::new();
         for file in files {
             let Some(real) = file.real() else { continue };
-            let Some(directory) = real.parent().filter(|&it| known.insert(it.to_owned())) else {
+            if !real.parent().is_some_and(|directory| known.insert(directory.to_owned())) {
                 continue;
-            };
-            for at in self.above(directory, file) {
+            }
+            for at in self.above(&real, file) {
                 if self.places.get(at).is_some_and(Place::has_journal) {
                     self.list(at);
                 }
@@ -238,12 +238,12 @@ impl Lists {
         is_well
     }
 
-    /// Returns the names of the distributions that have some of these files, each with the positions of these.
     /// Returns whether a list could not be read.
     pub(crate) fn have_faults(&self) -> bool {
         self.has_faults
     }
 
+    /// Returns the names of the distributions that have some of these files, each with the positions of these.
     pub(crate) fn distributions(&mut self, files: &[&Input]) -> Vec<(String, Vec<usize>)> {
         let mut found: HashMap<usize, Vec<usize>> = HashMap::new();
         for (position, file) in files.iter().enumerate() {
@@ -265,9 +265,8 @@ impl Lists {
     /// Returns the rows of a file, each with the position of its list.
     fn rows_of(&mut self, file: &Input) -> Vec<(usize, Vec<u8>)> {
         let Some(real) = file.real() else { return Vec::new() };
-        let Some(directory) = real.parent() else { return Vec::new() };
         let mut found = Vec::new();
-        for at in self.above(directory, file) {
+        for at in self.above(&real, file) {
             let Some(list) = self.list(at) else { continue };
             found.extend(list.rows(&real).iter().map(|row| (at, row.clone())));
         }
@@ -277,8 +276,7 @@ impl Lists {
     /// Returns the lists that may have rows of a file, and could not be read.
     fn unread(&mut self, file: &Input) -> Vec<String> {
         let Some(real) = file.real() else { return Vec::new() };
-        let Some(directory) = real.parent() else { return Vec::new() };
-        let lists = self.above(directory, file);
+        let lists = self.above(&real, file);
         let places = lists.into_iter().filter_map(|at| self.places.get(at));
         let failed = places.filter(|place| matches!(place.list, Read::Failed));
         let failed = failed.map(|place| place.at.path().display().to_string());
@@ -289,11 +287,11 @@ impl Lists {
         vec![format!("may be listed where it cannot be compared: {}", report::few(&failed))]
     }
 
-    /// Returns the lists in a directory and all that it lies in, and those of the environments that these are. It is the
-    /// one of a file: directories below the one that the user named are opened in that.
-    fn above(&mut self, directory: &Path, file: &Input) -> Vec<usize> {
+    /// Returns the lists in all directories that a file lies in, and those of the environments that these are. `real` is its
+    /// path without links. Directories below the one that the user named are opened in that.
+    fn above(&mut self, real: &Path, file: &Input) -> Vec<usize> {
         let mut found = BTreeSet::new();
-        for directory in directory.ancestors() {
+        for directory in real.ancestors().skip(1) {
             for base in self.bases(directory, file) {
                 if !self.by_directory.contains_key(&base) {
                     let first = self.places.len();
