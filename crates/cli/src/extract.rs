@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     // The names of files depend on the order of their writing.
     let threads = if is_one { args.threads } else { Threads::one() };
-    let limits = (&args.limits, Keep::All);
+    let limits = (&args.limits, Keep::File);
     let looked = inputs.look(limits, threads, "extracting", extract, |file, result| {
         let name = file.name();
         Ok(match result {

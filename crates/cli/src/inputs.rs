@@ -204,7 +204,9 @@ impl Input {
             let (reader, threads) = (store.reader(), threads.for_walks());
             let most = options.max_decompressed().min(*left);
             let options = options.clone().with_max_decompressed(most);
-            return fat_object::walk_with_threads(&reader, threads, &options, visitor);
+            let walked = fat_object::walk_with_threads(&reader, threads, &options, visitor)?;
+            store.check()?;
+            return Ok(walked);
         }
         let opened = self.open(limits.max_input)?;
         let options = (limits, options);
@@ -231,9 +233,9 @@ impl Input {
         input::open_thin_file(&self.path, name)
     }
 
-    /// Returns the bytes of a member of a package, all of which were kept.
+    /// Returns the bytes of a member of a package, all of which were kept in a file.
     pub(crate) fn as_member(&self) -> Option<&File> {
-        self.store.as_ref().map(|(store, _)| store.file())
+        self.store.as_ref().and_then(|(store, _)| store.file())
     }
 
     /// Returns the package that the file is, if it is one.
@@ -612,7 +614,7 @@ impl Input {
             let path = member.path().to_string_lossy();
             let Some(is_named) = self.means(&path) else { return Ok(None) };
             let name = format!("{}:{path}", input::display(&self.path));
-            let store = match package::store(contents, keep, held) {
+            let store = match package::store((&package.opened, member), contents, keep, held) {
                 Ok(None) => return Ok(None),
                 Ok(Some(store)) => store,
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::Arc;
 
 use fat_object::FileFormat;
@@ -211,21 +212,26 @@ impl<T, W: Work<T>> Visitor for Each<'_, W, T> {
     }
 }
 
-/// Reads a member if a walk would read it as a file: `None` if not.
+/// Reads a member if a walk would read it as a file: `None` if not. It is left where it lies, if it lies in the package as it
+/// is and is not to be in a file of its own.
 ///
 /// # Errors
 ///
 /// Those of the reader, and of a full disk; `FileTooLarge` if more bytes are to be kept than may be held.
 pub(crate) fn store(
+    (package, member): (&Arc<Opened>, &Member),
     contents: &mut dyn Read,
     keep: Keep<'_>,
     held: &mut Account<'_>,
 ) -> io::Result<Option<Store>> {
     let mut head = Vec::new();
     contents.take(HEAD).read_to_end(&mut head)?;
-    match may_hold_code(&head) {
-        true => Store::read(&head, contents, keep, held).map(Some),
-        false => Ok(None),
+    let is_there = |place: &Range<u64>| place.end <= package.metadata().len();
+    let place = member.place().filter(is_there).filter(|_| !matches!(keep, Keep::File));
+    match (may_hold_code(&head), place) {
+        (true, Some(place)) => Ok(Some(Store::within(Arc::clone(package), place))),
+        (true, None) => Store::read(&head, contents, keep, held).map(Some),
+        (false, _) => Ok(None),
     }
 }
 

@@ -2,13 +2,17 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use crate::store::Holes;
 
 /// A position of its own in a file that others read, too. Moving it costs nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Positioned<'f> {
-    file: &'f File,
+    /// Without, all bytes are in `head`.
+    file: Option<&'f File>,
+    /// The offset in the file of what is read.
+    start: u64,
     /// The bytes that cannot be read.
     holes: Option<&'f Holes>,
     /// The first bytes, which were read before.
@@ -21,7 +25,23 @@ pub(crate) struct Positioned<'f> {
 impl<'f> Positioned<'f> {
     /// Creates the start of a file.
     pub(crate) fn new(file: &'f File) -> Self {
-        Positioned { file, holes: None, head: &[], len: None, position: 0 }
+        Positioned { file: Some(file), ..Positioned::of_bytes(&[]) }.with_len(None)
+    }
+
+    /// Creates the start of bytes in memory.
+    pub(crate) fn of_bytes(head: &'f [u8]) -> Self {
+        let len = Some(head.len() as u64);
+        Positioned { file: None, start: 0, holes: None, head, len, position: 0 }
+    }
+
+    /// Creates the start of a part of a file.
+    pub(crate) fn of_range(file: &'f File, range: &Range<u64>) -> Self {
+        let start = range.start;
+        Positioned { start, ..Positioned::new(file).with_len(Some(range.end - start)) }
+    }
+
+    fn with_len(self, len: Option<u64>) -> Self {
+        Positioned { len, ..self }
     }
 
     /// Creates the start of a file of `len` bytes, the first of which were read before.
@@ -57,12 +77,18 @@ impl Read for Positioned<'_> {
         if self.len.is_some_and(|len| self.position >= len) {
             return Ok(0);
         }
+        let Some(file) = self.file else { return Ok(0) };
         let mut len = buf.len();
+        if let Some(most) = self.len {
+            let left = most - self.position;
+            len = usize::try_from(left).map_or(len, |left| left.min(len));
+        }
         if let Some(holes) = self.holes {
             let readable = holes.readable(self.position, len as u64)?;
             len = usize::try_from(readable).unwrap_or(len);
         }
-        let read = read_at(self.file, buf.get_mut(..len).unwrap_or_default(), self.position)?;
+        let place = self.start.saturating_add(self.position);
+        let read = read_at(file, buf.get_mut(..len).unwrap_or_default(), place)?;
         self.position = self.position.saturating_add(read as u64);
         Ok(read)
     }
@@ -74,8 +100,10 @@ impl Seek for Positioned<'_> {
             SeekFrom::Start(at) => Some(at),
             SeekFrom::Current(by) => self.position.checked_add_signed(by),
             SeekFrom::End(by) => {
-                let len =
-                    self.len.map_or_else(|| Ok(self.file.metadata()?.len()), io::Result::Ok)?;
+                let len = match (self.len, self.file) {
+                    (None, Some(file)) => file.metadata()?.len(),
+                    (len, _) => len.unwrap_or_default(),
+                };
                 len.checked_add_signed(by)
             }
         };

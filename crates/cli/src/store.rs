@@ -1,5 +1,5 @@
-//! The bytes of a member of a package: a file without a name, which lies in memory where the system can do that. Images that
-//! nobody asks for are not kept.
+//! The bytes of a member of a package: where they lie in the package, in memory, or in a file without a name, which lies in
+//! memory where the system can do that. Images that nobody asks for are not kept.
 
 use std::fmt;
 use std::fs::File;
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bundle_format::Bundle;
 
 use crate::budget::Account;
+use crate::opened::Opened;
 use crate::positioned::Positioned;
 use crate::scratch;
 
@@ -33,6 +34,8 @@ const MOST_IN_MEMORY: u64 = 1 << 30;
 /// The images whose bytes are kept. Images of uncompressed bundles can be left out, as they are most bytes of large libraries.
 #[derive(Clone, Copy)]
 pub(crate) enum Keep<'k> {
+    /// All, in a file of their own.
+    File,
     /// All.
     All,
     /// The headers of each image.
@@ -44,6 +47,7 @@ pub(crate) enum Keep<'k> {
 impl fmt::Debug for Keep<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Keep::File => "File",
             Keep::All => "All",
             Keep::Heads => "Heads",
             Keep::Images(_) => "Images",
@@ -54,7 +58,7 @@ impl fmt::Debug for Keep<'_> {
 impl Keep<'_> {
     fn keeps(self, id: &[u8]) -> bool {
         match self {
-            Keep::All => true,
+            Keep::File | Keep::All => true,
             Keep::Heads => false,
             Keep::Images(keeps) => std::str::from_utf8(id).is_ok_and(keeps),
         }
@@ -64,8 +68,17 @@ impl Keep<'_> {
 /// The bytes of a member.
 #[derive(Debug)]
 pub(crate) struct Store {
-    file: File,
+    bytes: Bytes,
     holes: Holes,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    /// In a file that is open, as they are.
+    Within(Arc<Opened>, Range<u64>),
+    /// A small member.
+    Memory(Vec<u8>),
+    File(File),
 }
 
 /// The ranges of a member that are not kept.
@@ -92,6 +105,11 @@ impl Holes {
 }
 
 impl Store {
+    /// Returns a member that lies in the file of a package as it is.
+    pub(crate) fn within(file: Arc<Opened>, place: Range<u64>) -> Self {
+        Store { bytes: Bytes::Within(file, place), holes: Holes::default() }
+    }
+
     /// Reads a member to its end. `head` is its start, which was read already.
     ///
     /// # Errors
@@ -103,17 +121,20 @@ impl Store {
         keep: Keep<'_>,
         held: &mut Account<'_>,
     ) -> io::Result<Self> {
+        let mut contents = head.chain(contents);
+        let mut chunk = Vec::new();
+        contents.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)?;
+        if chunk.len() < CHUNK && !matches!(keep, Keep::File) {
+            hold(held, chunk.len() as u64)?;
+            return Ok(Store { bytes: Bytes::Memory(chunk), holes: Holes::default() });
+        }
         let mut kept = Kept { file: scratch::in_memory(MEMBER)?, is_in_memory: true, len: 0, held };
         let mut holes: Vec<Range<u64>> = Vec::new();
-        let mut contents = head.chain(contents);
         let mut at = 0_u64;
-        let mut chunk = Vec::new();
         loop {
-            chunk.clear();
-            contents.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)?;
             let start = at;
             let is_last = chunk.len() < CHUNK;
-            if !matches!(keep, Keep::All) {
+            if !matches!(keep, Keep::File | Keep::All) {
                 scan(&mut chunk, start, &mut contents, keep, &mut holes)?;
             }
             at = start.saturating_add(chunk.len() as u64);
@@ -128,21 +149,39 @@ impl Store {
                 let skipped = io::copy(&mut contents.by_ref().take(whole), &mut io::sink())?;
                 at = at.saturating_add(skipped);
             }
+            chunk.clear();
+            contents.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)?;
         }
         holes.iter_mut().for_each(|hole| hole.end = hole.end.min(at));
         holes.retain(|hole| hole.start < hole.end);
         kept.file.set_len(at)?;
-        Ok(Store { file: kept.file, holes: Holes { ranges: holes, were_read: false.into() } })
+        let holes = Holes { ranges: holes, were_read: false.into() };
+        Ok(Store { bytes: Bytes::File(kept.file), holes })
     }
 
     /// Returns a reader of the member. It fails for bytes that were not kept.
     pub(crate) fn reader(&self) -> Positioned<'_> {
-        Positioned::with_holes(&self.file, &self.holes)
+        match &self.bytes {
+            Bytes::Within(opened, range) => Positioned::of_range(&opened.file, range),
+            Bytes::Memory(bytes) => Positioned::of_bytes(bytes),
+            Bytes::File(file) => Positioned::with_holes(file, &self.holes),
+        }
     }
 
-    /// Returns the file, whose holes are zeros.
-    pub(crate) fn file(&self) -> &File {
-        &self.file
+    /// Returns the file of its own, whose holes are zeros.
+    pub(crate) fn file(&self) -> Option<&File> {
+        match &self.bytes {
+            Bytes::File(file) => Some(file),
+            Bytes::Within(..) | Bytes::Memory(_) => None,
+        }
+    }
+
+    /// Fails if the file that it lies in was changed.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        match &self.bytes {
+            Bytes::Within(opened, _) => opened.check(),
+            Bytes::Memory(_) | Bytes::File(_) => Ok(()),
+        }
     }
 
     /// Returns whether somebody asked for bytes that were not kept.
@@ -157,7 +196,11 @@ impl Store {
 
     /// Returns the size of the member in bytes.
     pub(crate) fn size(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(match &self.bytes {
+            Bytes::Within(_, range) => range.end - range.start,
+            Bytes::Memory(bytes) => bytes.len() as u64,
+            Bytes::File(file) => file.metadata()?.len(),
+        })
     }
 }
 
@@ -248,6 +291,15 @@ fn holes_of(
     holes
 }
 
+/// Counts bytes that are kept.
+fn hold(held: &mut Account<'_>, bytes: u64) -> io::Result<()> {
+    if held.take(bytes) {
+        return Ok(());
+    }
+    let text = format!("needs more than --max-decompressed={} bytes", held.limit());
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, text))
+}
+
 /// The bytes that are kept.
 struct Kept<'h, 'b> {
     file: File,
@@ -281,10 +333,7 @@ impl Kept<'_, '_> {
 
     fn write_part(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.len = self.len.saturating_add(bytes.len() as u64);
-        if !self.held.take(bytes.len() as u64) {
-            let text = format!("needs more than --max-decompressed={} bytes", self.held.limit());
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
-        }
+        hold(self.held, bytes.len() as u64)?;
         if self.is_in_memory && self.len > MOST_IN_MEMORY {
             let mut file = scratch::file(MEMBER)?;
             self.file.rewind()?;

@@ -1,6 +1,6 @@
 //! Bounds of the work on a package.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, ErrorKind};
@@ -151,6 +151,17 @@ pub(crate) struct Raw<R> {
 impl<R: Read> Raw<R> {
     pub(crate) fn new(reader: R, len: u64) -> Self {
         Raw { reader, left: len }
+    }
+}
+
+impl<R: Seek> Raw<R> {
+    /// Passes over bytes that need not be read; fewer if the file ends.
+    pub(crate) fn skip(&mut self, len: u64) -> io::Result<u64> {
+        let len = len.min(self.left);
+        let by = i64::try_from(len).map_err(io::Error::other)?;
+        self.reader.seek_relative(by).map_err(Error::of_file)?;
+        self.left -= len;
+        Ok(len)
     }
 }
 

@@ -44,6 +44,8 @@ const MAX_HEADERS: usize = 4 << 20;
 /// ```
 pub struct TarReader<R> {
     reader: R,
+    /// Passes over bytes; fewer if the stream ends.
+    skip: fn(&mut R, u64) -> io::Result<u64>,
     /// Bytes that were read.
     at: u64,
     /// Contents of the member that were not read, and the padding after them.
@@ -269,8 +271,15 @@ impl Next {
 impl<R: Read> TarReader<R> {
     /// Starts at the first header.
     pub fn new(reader: R) -> Self {
+        let skip = |reader: &mut R, len| io::copy(&mut reader.by_ref().take(len), &mut io::sink());
+        TarReader::with_skip(reader, skip)
+    }
+
+    /// Starts at the first header of a stream that can pass over bytes without reading them.
+    pub(crate) fn with_skip(reader: R, skip: fn(&mut R, u64) -> io::Result<u64>) -> Self {
         TarReader {
             reader,
+            skip,
             at: 0,
             left: 0,
             padding: 0,
@@ -315,7 +324,7 @@ impl<R: Read> TarReader<R> {
 
     fn skip_contents(&mut self) -> Result<(), Error> {
         let skip = self.left.saturating_add(self.padding);
-        let skipped = io::copy(&mut self.reader.by_ref().take(skip), &mut io::sink())?;
+        let skipped = (self.skip)(&mut self.reader, skip)?;
         self.at = self.at.saturating_add(skipped);
         if skipped < self.left {
             let text = "tar: its contents end too early";
@@ -557,6 +566,11 @@ impl<R: Read> TarReader<R> {
             return Err(Error::at(ErrorKind::Truncated, place, text));
         }
         Ok(())
+    }
+
+    /// Returns the place in the tar file that is read next.
+    pub(crate) fn position(&self) -> u64 {
+        self.at
     }
 
     /// Returns all that follows the members: the block that ended the file, and the reader.

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::io::{self, Read, Seek};
+use std::ops::Range;
 
 use byte_parts::{ReadSeek, Source};
 
@@ -63,6 +64,7 @@ pub struct Member {
     link: Vec<u8>,
     offset: u64,
     zip_index: Option<usize>,
+    place: Option<Range<u64>>,
 }
 
 /// Kind of a [`Member`].
@@ -131,6 +133,13 @@ impl Member {
     pub fn has_file_contents(&self) -> bool {
         self.kind == MemberKind::File
             || self.kind == MemberKind::Symlink && self.zip_index.is_some()
+    }
+
+    /// Returns the place of the contents in the file that is walked, if they lie there as they are: in a tar or zip file,
+    /// not compressed. A reader of that place does not check the CRC-32 of a zip file.
+    #[must_use]
+    pub fn place(&self) -> Option<Range<u64>> {
+        self.place.clone()
     }
 
     /// Returns the index in a zip file.
@@ -308,7 +317,7 @@ impl<'z> ZipWalker<'z> {
         reader: impl Read + Seek,
         visitor: &mut dyn Visitor,
     ) -> Result<(), Error> {
-        let place = Place::default();
+        let place = Place::of_file();
         let sink = &mut Unchecked(visitor);
         self.walker.one_of_zip(self.zip, self.kind, index, reader, &place, sink)
     }
@@ -344,7 +353,7 @@ impl Walker {
         sink: &mut dyn Sink,
     ) -> Result<PackageKind, Error> {
         let head = source.peek(&(0..source.len()), HEAD)?;
-        let place = Place::default();
+        let place = Place::of_file();
         if sniff(&head) == Some(PackageKind::Zip) {
             let zip = Zip::read_source(source)?;
             let kind = zip.kind();
@@ -357,6 +366,13 @@ impl Walker {
         let len = source.len();
         let mut reader = Raw::new(source.reader(), len);
         match (sniff(&head), Codec::sniff(&head)) {
+            (Some(PackageKind::Tar), _) => {
+                sink.package(&place.path, PackageKind::Tar);
+                let tar = TarReader::with_skip(reader, Raw::skip);
+                let result = self.tar(tar, PackageKind::Tar, &place, sink);
+                sink.leave(&result);
+                result.map(|()| PackageKind::Tar)
+            }
             (Some(kind), _) => {
                 sink.package(&place.path, kind);
                 let result = self.stream(kind, &mut reader, &place, sink);
@@ -380,7 +396,9 @@ impl Walker {
                 let mut reader = Raw::new(reader, len);
                 let decoder = Decoded { reader: codec.decoder(&mut reader)?, codec };
                 let mut decoder = self.allowance.count(decoder);
-                let result = self.tar(&mut decoder, PackageKind::Tar, &place, sink);
+                let place = Place { at: None, ..place };
+                let tar = TarReader::new(&mut decoder);
+                let result = self.tar(tar, PackageKind::Tar, &place, sink);
                 sink.leave(&result);
                 result.map(|()| PackageKind::Tar)
             }
@@ -402,7 +420,7 @@ impl Walker {
         match kind {
             PackageKind::Deb => self.deb(reader, place, sink),
             PackageKind::Rpm => self.rpm(reader, place, sink),
-            _ => self.tar(reader, kind, place, sink),
+            _ => self.tar(TarReader::new(reader), kind, place, sink),
         }
     }
 
@@ -442,7 +460,7 @@ impl Walker {
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let Some(described) = zip.members().get(index) else { return Ok(()) };
-        let member = Member {
+        let mut member = Member {
             path: place.path.join(described.name()),
             package: kind,
             kind: match () {
@@ -460,6 +478,7 @@ impl Walker {
             link: Vec::new(),
             offset: described.offset(),
             zip_index: Some(index),
+            place: None,
         };
         let opened = match zip.open(index, reader) {
             Ok(opened) => opened,
@@ -473,6 +492,7 @@ impl Walker {
                 return Ok(());
             }
         };
+        member.place = opened.place().and_then(|range| place.within(range));
         let mut contents = self.allowance.count(opened);
         let is_layer = kind == PackageKind::Conda && is_conda_layer(described.name());
         if is_layer {
@@ -483,14 +503,13 @@ impl Walker {
         self.file(&member, &mut contents, place, sink)
     }
 
-    fn tar(
+    fn tar<R: Read>(
         &self,
-        reader: &mut dyn Read,
+        mut tar: TarReader<R>,
         package: PackageKind,
         place: &Place,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let mut tar = TarReader::new(reader);
         let mut names = CheckedNames::default();
         while let Some(found) = tar.next_member()? {
             let name = match without_dot(found.name()) {
@@ -512,6 +531,7 @@ impl Walker {
                 link: found.link().to_vec(),
                 offset: found.offset(),
                 zip_index: None,
+                place: None,
             };
             names.check(&member, place, sink);
             for fault in &found.faults {
@@ -519,6 +539,8 @@ impl Walker {
                 sink.finding(Finding { path, kind, error: fault.error() });
             }
             if !found.is_sparse {
+                let contents = tar.position();
+                member.place = place.within(contents..contents.saturating_add(member.size));
                 self.file(&member, &mut tar, place, sink)?;
                 continue;
             }
@@ -548,10 +570,12 @@ impl Walker {
         let head = head.get(..read).unwrap_or_default();
         let codec = Codec::sniff(head);
         let decoder = Decoded { reader: codec.decoder(head.chain(reader))?, codec };
+        let place = &Place { at: None, ..place.clone() };
         if codec == Codec::None {
-            return self.tar(&mut { decoder }, package, place, sink);
+            return self.tar(TarReader::new(decoder), package, place, sink);
         }
-        self.tar(&mut self.allowance.count(decoder), package, place, sink)
+        let mut decoder = self.allowance.count(decoder);
+        self.tar(TarReader::new(&mut decoder as &mut dyn Read), package, place, sink)
     }
 
     fn deb(&self, reader: &mut dyn Read, place: &Place, sink: &mut dyn Sink) -> Result<(), Error> {
@@ -571,6 +595,7 @@ impl Walker {
                 link: Vec::new(),
                 offset: at,
                 zip_index: None,
+                place: None,
             };
             let (role, fault) = parts.next(&header.name);
             let mut head = [0; HEAD];
@@ -645,6 +670,7 @@ impl Walker {
                 link: Vec::new(),
                 offset: found.offset,
                 zip_index: None,
+                place: None,
             };
             names.check(&member, place, sink);
             self.file(&member, &mut cpio, place, sink)?;
@@ -705,7 +731,9 @@ impl Walker {
             sink.finding(Finding { path, kind: FindingKind::Unread, error });
             return deliver(member, head, contents, sink);
         }
-        let inner = Place { path: member.path.clone(), depth: place.depth + 1, held: place.held };
+        let at = member.place.as_ref().map(|place| place.start);
+        let inner =
+            Place { path: member.path.clone(), depth: place.depth + 1, held: place.held, at };
         match kind {
             Some(PackageKind::Zip) => self.held_zip(member, head, contents, &inner, sink),
             Some(kind) => {
@@ -716,7 +744,10 @@ impl Walker {
                 sink.leave(&result);
                 finish(result, &member.path, sink)
             }
-            None => self.maybe_tar(codec, member, head, contents, &inner, sink),
+            None => {
+                let inner = Place { at: None, ..inner };
+                self.maybe_tar(codec, member, head, contents, &inner, sink)
+            }
         }
     }
 
@@ -744,7 +775,9 @@ impl Walker {
         }
         let read = Read::take(&mut *contents, room as u64).read_to_end(&mut bytes);
         let result = match read {
-            Ok(_) => self.zip_of_bytes(member, &bytes, &Place { held, ..inner.clone() }, sink),
+            Ok(_) => {
+                self.zip_of_bytes(member, &bytes, &Place { held, at: None, ..inner.clone() }, sink)
+            }
             Err(error) => finish(Err(error.into()), &member.path, sink),
         };
         drop(bytes);
@@ -796,7 +829,7 @@ impl Walker {
         let decoder = codec.decoder(probed.chain(contents));
         let result = decoder.and_then(|reader| {
             let mut decoder = self.allowance.count(Decoded { reader, codec });
-            self.tar(&mut decoder, PackageKind::Tar, inner, sink)
+            self.tar(TarReader::new(&mut decoder as &mut dyn Read), PackageKind::Tar, inner, sink)
         });
         sink.leave(&result);
         finish(result, &member.path, sink)
@@ -811,11 +844,19 @@ struct Place {
     depth: usize,
     /// Bytes that are held of it and of the packages around.
     held: u64,
+    /// Its offset in the file, if it lies there as it is.
+    at: Option<u64>,
 }
 
-impl Default for Place {
-    fn default() -> Self {
-        Place { path: MemberPath::default(), depth: 1, held: 0 }
+impl Place {
+    fn of_file() -> Self {
+        Place { path: MemberPath::default(), depth: 1, held: 0, at: Some(0) }
+    }
+
+    /// Returns the place in the file of a range of the package.
+    fn within(&self, range: Range<u64>) -> Option<Range<u64>> {
+        let at = self.at?;
+        Some(at.checked_add(range.start)?..at.checked_add(range.end)?)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use super::{ENCRYPTED, PATCHED, Zip, field, u16_at, u32_at};
 use crate::codec::Codec;
@@ -18,6 +19,8 @@ pub struct ZipMemberReader<'r> {
     expected_crc: u32,
     name: Vec<u8>,
     offset: u64,
+    /// The contents in the file, if they are not compressed.
+    place: Option<Range<u64>>,
     is_done: bool,
 }
 
@@ -108,6 +111,8 @@ impl Zip {
             expected_crc: member.crc32,
             name: member.name.clone(),
             offset: member.offset,
+            place: (member.method == 0 && member.stored_size == member.size)
+                .then(|| data_at..data_at + member.size),
             is_done: false,
         })
     }
@@ -128,6 +133,11 @@ impl<R: Read> Read for Inflate<R> {
 }
 
 impl ZipMemberReader<'_> {
+    /// Returns the place of the contents in the file, if they are not compressed.
+    pub(crate) fn place(&self) -> Option<Range<u64>> {
+        self.place.clone()
+    }
+
     fn error(&self, kind: ErrorKind, text: impl Into<String>) -> io::Error {
         Error::at(kind, self.offset, text).while_reading(Shown(&self.name)).into()
     }

@@ -21,6 +21,7 @@ mod records;
 mod rules;
 
 use std::io::{Cursor, Read};
+use std::ops::Range;
 
 use gpu_packages::{
     Error, Finding, FindingKind, Member, MemberKind, MemberPath, Options, PackageKind, Visitor,
@@ -34,6 +35,8 @@ pub(crate) struct Seen {
     pub(crate) links: Vec<(String, Vec<u8>)>,
     pub(crate) packages: Vec<(String, PackageKind)>,
     pub(crate) findings: Vec<(FindingKind, String)>,
+    /// Places of contents in the file, and the contents.
+    pub(crate) places: Vec<(Range<u64>, Vec<u8>)>,
 }
 
 impl Seen {
@@ -57,6 +60,7 @@ impl Visitor for Seen {
             MemberKind::File => {
                 let mut bytes = Vec::new();
                 contents.read_to_end(&mut bytes)?;
+                self.places.extend(member.place().map(|place| (place, bytes.clone())));
                 self.files.push((member.path().to_string(), bytes));
             }
             MemberKind::Symlink | MemberKind::HardLink => {
@@ -79,5 +83,8 @@ pub(crate) fn seen(bytes: &[u8]) -> Seen {
 pub(crate) fn seen_with(bytes: &[u8], options: &Options) -> Result<Seen, Error> {
     let mut seen = Seen::default();
     walk(Cursor::new(bytes), options, &mut seen)?;
+    for (place, contents) in &seen.places {
+        assert_eq!(&bytes[place.start as usize..place.end as usize], contents);
+    }
     Ok(seen)
 }

@@ -1,9 +1,10 @@
 //! Packages of all kinds are read.
 
-use std::io::{Cursor, Write as _};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write as _};
 
 use gpu_packages::{
-    Codec, ErrorKind, Options, PackageKind, TarKind, TarReader, Zip, ZipWalker, sniff, walk,
+    Codec, Error, ErrorKind, Member, Options, PackageKind, TarKind, TarReader, Visitor, Zip,
+    ZipWalker, sniff, walk,
 };
 
 use crate::make::{self, Around, Made};
@@ -252,16 +253,12 @@ fn packages_in_packages_are_read() {
 #[test]
 fn visitors_may_stay_outside() {
     struct Outside(Seen);
-    impl gpu_packages::Visitor for Outside {
+    impl Visitor for Outside {
         fn package(&mut self, path: &gpu_packages::MemberPath, _: PackageKind) -> bool {
             path.is_empty()
         }
 
-        fn member(
-            &mut self,
-            member: &gpu_packages::Member,
-            contents: &mut dyn std::io::Read,
-        ) -> Result<(), gpu_packages::Error> {
+        fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
             self.0.member(member, contents)
         }
     }
@@ -310,4 +307,59 @@ fn other_files_are_not_packages() {
         assert_eq!(error.kind(), ErrorKind::NotAPackage, "{error}");
         assert_eq!(sniff(bytes), None);
     }
+}
+
+#[test]
+fn contents_that_are_not_compressed_have_a_place() {
+    let tar = make::tar(&FILES);
+    let mut members = made();
+    members.iter_mut().for_each(|member| member.method = 0);
+    let zip = make::zip(&members, &Around::default());
+    let deflated = make::zip(&made(), &Around::default());
+    // `seen` compares the places with the contents.
+    for (file, places) in [
+        (tar.clone(), 3),
+        (zip.clone(), 3),
+        (deflated, 0),
+        (make::gzip(&tar), 0),
+        (make::deb(&FILES, "", <[u8]>::to_vec), 0),
+        (make::tar(&[("in.tar", &tar), ("in.tgz", &make::gzip(&tar)), ("in.zip", &zip)]), 3),
+    ] {
+        assert_eq!(seen(&file).places.len(), places);
+    }
+}
+
+#[test]
+fn contents_that_are_not_read_are_passed_over() {
+    struct Names(Vec<String>);
+    impl Visitor for Names {
+        fn member(&mut self, member: &Member, _: &mut dyn Read) -> Result<(), Error> {
+            self.0.push(member.path().to_string());
+            Ok(())
+        }
+    }
+    struct Counted(Cursor<Vec<u8>>, usize);
+    impl Read for Counted {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let read = self.0.read(buf)?;
+            self.1 += read;
+            Ok(read)
+        }
+    }
+    impl Seek for Counted {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+    let large = vec![7; 1 << 20];
+    let file = make::tar(&[("a", &large), ("b", b"x"), ("c", &large)]);
+    let mut counted = Counted(Cursor::new(file.clone()), 0);
+    let mut names = Names(Vec::new());
+    walk(&mut counted, &Options::default(), &mut names).unwrap();
+    assert_eq!(names.0, ["a", "b", "c"]);
+    assert!(counted.1 < 10_000, "{}", counted.1);
+    // The file must have what is passed over.
+    let short = file[..file.len() - 4096].to_vec();
+    let error = walk(Cursor::new(short), &Options::default(), &mut names).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Truncated);
 }
