@@ -2,8 +2,8 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use byte_parts::ReadSeek;
@@ -454,31 +454,52 @@ impl Inputs {
         let mut empty = Vec::new();
         let budget = Budget::default();
         let scope = Scope { limits, budget: &budget, keep, verifies: self.verifies };
-        let look = |file: &Input| file.results(&scope, each, &work);
-        parallel::in_order(at_once, &self.files, look, |file, found| {
-            let mut is_seen = false;
-            for result in found.results {
-                let this = match result {
-                    Ok((member, result)) => take(member.as_ref().unwrap_or(file), result)?,
-                    Err(error) => {
-                        report::error(&error);
-                        Seen::Faults
-                    }
-                };
-                is_seen |= this != Seen::Nothing;
-                if this == Seen::Faults {
-                    outcome = Outcome::Faults;
+        let mut take = |file: &Input, result: Looking<R>, is_seen: &mut bool| {
+            let this = match result {
+                Ok((member, result)) => take(member.as_ref().unwrap_or(file), result)?,
+                Err(error) => {
+                    report::error(&error);
+                    Seen::Faults
                 }
+            };
+            *is_seen |= this != Seen::Nothing;
+            if this == Seen::Faults {
+                outcome = Outcome::Faults;
             }
-            if let Some(count) = found.members.filter(|_| file.is_named && !is_seen) {
+            io::Result::Ok(())
+        };
+        let mut end = |file: &Input, members: Option<usize>, is_seen: bool| {
+            if let Some(count) = members.filter(|_| file.is_named && !is_seen) {
                 let members = if count == 1 { "member" } else { "members" };
                 empty.push(format!("{}: no {} in {count} {members}", file.name, self.sought));
             }
             for ((root, _), seen) in self.directories.iter().zip(&mut seen) {
                 *seen |= *root == file.root && is_seen;
             }
-            io::Result::Ok(())
-        })?;
+        };
+        if let [file] = &self.files[..] {
+            // Results of its members are taken as they come.
+            let mut is_seen = false;
+            let taken = &mut |result| take(file, result, &mut is_seen);
+            let members = file.results(&scope, each, &work, taken)?;
+            end(file, members, is_seen);
+        } else {
+            let look = |file: &Input| {
+                let mut results = Vec::new();
+                let members = file.results(&scope, each, &work, &mut |result| {
+                    results.push(result);
+                    Ok(())
+                });
+                members.map(|members| (members, results))
+            };
+            parallel::in_order(at_once, &self.files, look, |file, found| {
+                let (members, results) = found?;
+                let mut is_seen = false;
+                results.into_iter().try_for_each(|result| take(file, result, &mut is_seen))?;
+                end(file, members, is_seen);
+                io::Result::Ok(())
+            })?;
+        }
         for ((root, name), _) in self.directories.iter().zip(seen).filter(|(_, seen)| !seen) {
             let count = self.files.iter().filter(|file| file.root == *root).count();
             empty.push(format!("{name}: no {} in {}", self.sought, style::files(count)));
@@ -496,72 +517,79 @@ struct Scope<'a> {
     verifies: bool,
 }
 
-/// The results of the work on a file, or on the members of a package.
-struct Results<R> {
-    /// With the member, for members.
-    results: Vec<Result<(Option<Input>, R), String>>,
-    /// The number of all members of a package.
-    members: Option<usize>,
+/// The result of the work on a file, or, with the member, on a member of a package; or what keeps it from being done.
+type Looking<R> = Result<(Option<Input>, R), String>;
+
+/// The result of the work on a member; `None` if it asked for bytes that were not kept.
+type Worked<R> = Option<Looking<R>>;
+
+/// The work on the members of a package.
+struct Members {
+    /// The number of all of them.
+    count: usize,
+    /// The number of results.
+    taken: usize,
+    /// `false` if it ended at a member of which more bytes must be kept.
+    is_done: bool,
 }
 
-impl<R> Results<R> {
-    fn error(error: String) -> Self {
-        Results { results: vec![Err(error)], members: None }
-    }
-}
+/// A function that takes results one by one, in order.
+type Take<'t, R> = dyn FnMut(Looking<R>) -> io::Result<()> + 't;
 
 impl Input {
-    /// Does something with the file, or with each member of a package that may hold device code.
+    /// Does something with the file, or with each member of a package that may hold device code. Returns the number of all
+    /// members of a package.
     fn results<R: Send>(
         &self,
         scope: &Scope<'_>,
         threads: Threads,
         work: &(impl Fn(&Input, Threads) -> R + Sync),
-    ) -> Results<R> {
+        take: &mut Take<'_, R>,
+    ) -> io::Result<Option<usize>> {
         let limits = scope.limits;
         let file = self.opened(limits.max_input);
         let package = match file.as_package(limits.max_input) {
             Ok(Some(package)) => package,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                let error = format!("{}: {}", self.name, report::reason(&error));
-                return Results::error(error);
+                take(Err(format!("{}: {}", self.name, report::reason(&error))))?;
+                return Ok(None);
             }
             // The work itself complains of files that cannot be read.
             Ok(None) | Err(_) if self.member.is_none() => {
                 let result = work(&file, threads);
                 let packs = file.packs();
-                let mut results = vec![Ok((Some(Input { opened: None, ..file }), result))];
+                take(Ok((Some(Input { opened: None, ..file }), result)))?;
                 match packs {
-                    Ok(packs) => results.extend(packs.into_iter().map(|pack| {
+                    Ok(packs) => packs.into_iter().try_for_each(|pack| {
                         let pack = pack.opened(limits.max_input);
                         let result = work(&pack, threads);
-                        Ok((Some(Input { opened: None, ..pack }), result))
-                    })),
-                    Err(error) => results.push(Err(format!("{}: {error}", self.name))),
+                        take(Ok((Some(Input { opened: None, ..pack }), result)))
+                    })?,
+                    Err(error) => take(Err(format!("{}: {error}", self.name)))?,
                 }
-                return Results { results, members: None };
+                return Ok(None);
             }
             Ok(None) => {
-                return Results::error(format!("{}: not a package", input::display(&self.path)));
+                take(Err(format!("{}: not a package", input::display(&self.path))))?;
+                return Ok(None);
             }
             Err(error) => {
                 let (path, error) = (input::display(&self.path), report::reason(&error));
-                return Results::error(format!("{path}: {error}"));
+                take(Err(format!("{path}: {error}")))?;
+                return Ok(None);
             }
         };
-        let found = file.members(&package, scope, threads, work);
-        // It asked for more than was kept.
-        let mut found = found.unwrap_or_else(|| {
+        let mut members = file.members(&package, scope, threads, work, (0, take))?;
+        if !members.is_done {
             let all = Scope { keep: Keep::All, ..*scope };
-            let found = file.members(&package, &all, threads, work);
-            let text = || format!("{}: bytes of a member were not kept", self.name);
-            found.unwrap_or_else(|| Results::error(text()))
-        });
-        if self.member.is_some() && found.results.is_empty() {
-            let error = format!("{}: no such member with device code", self.name);
-            found.results.push(Err(error));
+            members = file.members(&package, &all, threads, work, (members.taken, take))?;
         }
-        found
+        if !members.is_done {
+            take(Err(format!("{}: bytes of a member were not kept", self.name)))?;
+        } else if self.member.is_some() && members.taken == 0 {
+            take(Err(format!("{}: no such member with device code", self.name)))?;
+        }
+        Ok(Some(members.count))
     }
 
     /// Returns the kernel packs with the device code of a split library, as far as they are there, and not themselves inputs.
@@ -599,17 +627,17 @@ impl Input {
         self.host.get_or_init(read).clone()
     }
 
-    /// Does something with each member; `None` if it needs more of them than was kept.
+    /// Does something with each member. The first results are left out: they were taken before.
     fn members<R: Send>(
         &self,
         package: &Package,
         scope: &Scope<'_>,
         threads: Threads,
         work: &(impl Fn(&Input, Threads) -> R + Sync),
-    ) -> Option<Results<R>> {
+        (before, take): (usize, &mut Take<'_, R>),
+    ) -> io::Result<Members> {
         let &Scope { limits, budget, keep, .. } = scope;
         let verifies = scope.verifies && self.member.is_none();
-        let is_too_small = AtomicBool::new(false);
         let look = |member: &Member, contents: &mut dyn io::Read, held: &mut Account<'_>| {
             let path = member.path().to_string_lossy();
             let Some(is_named) = self.means(&path) else { return Ok(None) };
@@ -618,7 +646,7 @@ impl Input {
                 Ok(None) => return Ok(None),
                 Ok(Some(store)) => store,
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                    return Ok(Some(Err(format!("{name}: {error}"))));
+                    return Ok(Some(Some(Err(format!("{name}: {error}")))));
                 }
                 Err(error) => return Err(error),
             };
@@ -631,32 +659,58 @@ impl Input {
             let input = Input { is_named, package, host: OnceLock::from(None), ..member };
             let result = work(&input, Threads::one());
             if input.store.as_ref().is_some_and(|(store, _)| store.was_too_small()) {
-                is_too_small.store(true, Ordering::Relaxed);
+                return Ok(Some(None));
             }
             // Its bytes are not needed any more.
-            Ok(Some(Ok((Some(Input { store: None, opened: None, ..input }), result))))
+            let input = Input { store: None, opened: None, ..input };
+            Ok(Some(Some(Ok((Some(input), result)))))
         };
-        let found = package.each((limits, budget), verifies, threads.count(), &look);
-        let results = found.results.into_iter().filter_map(|result| match result {
-            Ok(result) => Some(result),
-            Err(fault)
-                if self.member.is_some() && self.means(&fault.path.to_string_lossy()).is_none() =>
+        let mut taken = 0;
+        let mut ended = Ok(true);
+        let mut hand = |result: Result<Worked<R>, Fault>| {
+            let result = match result {
+                Ok(None) => {
+                    ended = Ok(false);
+                    return ControlFlow::Break(());
+                }
+                Ok(Some(result)) => result,
+                // Work on the package as a whole tells of its faults.
+                Err(_) if verifies => return ControlFlow::Continue(()),
+                Err(fault) if self.means(&fault.path.to_string_lossy()).is_none() => {
+                    return ControlFlow::Continue(());
+                }
+                Err(fault) => Err(self.fault(&fault)),
+            };
+            taken += 1;
+            if taken > before
+                && let Err(error) = take(result)
             {
-                None
+                ended = Err(error);
+                return ControlFlow::Break(());
             }
-            // Work on the package as a whole tells of its own faults.
-            Err(_) if scope.verifies => None,
-            Err(fault) => Some(Err(self.fault(&fault))),
-        });
-        let whole = found.verified.map(|verified| {
-            let verified = Some(Arc::new(verified.map_err(io::Error::from)));
-            let whole = Input { verified, is_named: false, ..self.clone() };
-            let result = work(&whole, threads);
-            Ok((Some(Input { opened: None, ..whole }), result))
-        });
-        let results = whole.into_iter().chain(results).collect();
-        let results = Results { results, members: Some(found.members) };
-        (!is_too_small.into_inner()).then_some(results)
+            ControlFlow::Continue(())
+        };
+        let (limits, count) = ((limits, budget), threads.count());
+        let found = if verifies {
+            let mut results = Vec::new();
+            let mut collect = |result| {
+                results.push(result);
+                ControlFlow::Continue(())
+            };
+            let mut found = package.each(limits, true, count, &look, &mut collect);
+            // The result of the comparison comes first.
+            let whole = found.verified.take().map(|verified| {
+                let verified = Some(Arc::new(verified.map_err(io::Error::from)));
+                let whole = Input { verified, is_named: false, ..self.clone() };
+                let result = work(&whole, threads);
+                Ok(Some(Ok((Some(Input { opened: None, ..whole }), result))))
+            });
+            let _ = whole.into_iter().chain(results).try_for_each(hand);
+            found
+        } else {
+            package.each(limits, false, count, &look, &mut hand)
+        };
+        Ok(Members { count: found.members, taken, is_done: ended? })
     }
 
     /// Returns whether a member is one that is meant, and `true` if it is the only one.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::num::NonZeroUsize;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use fat_object::FileFormat;
@@ -37,22 +37,18 @@ pub(crate) enum Form {
     Stream(PackageKind),
 }
 
-/// The results of the work on a package.
-#[derive(Debug)]
-pub(crate) struct Found<T> {
-    /// The results of the work on members, and the faults of those that cannot be read, in order.
-    pub(crate) results: Vec<Result<T, Fault>>,
+/// The results of a walk through a package, beside those of its members.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
     /// The number of all members.
     pub(crate) members: usize,
     /// The result of the comparison with checksums and records, if it was asked for.
     pub(crate) verified: Option<Result<Verified, Error>>,
 }
 
-impl<T> Default for Found<T> {
-    fn default() -> Self {
-        Found { results: Vec::new(), members: 0, verified: None }
-    }
-}
+/// A function that takes the results of the work on members, and the faults of those that cannot be read, one by one and in
+/// order. It breaks where no more are wanted.
+pub(crate) type Take<'t, T> = dyn FnMut(Result<T, Fault>) -> ControlFlow<()> + 't;
 
 /// Something that keeps members from being read.
 #[derive(Debug)]
@@ -102,48 +98,67 @@ impl Package {
         &self.opened.file
     }
 
-    /// Does something with each member that is a file, those of packages in the package among them, and returns the results
-    /// that are there, in order. Members of zip archives are read by several threads, unless they are verified on the way.
+    /// Does something with each member that is a file, those of packages in the package among them, and hands over the results
+    /// that are there. Members of zip archives are read by several threads, unless they are verified on the way.
     pub(crate) fn each<T: Send>(
         &self,
         (limits, budget): (&Limits, &Budget),
         verifies: bool,
         threads: NonZeroUsize,
         work: &(impl Work<T> + Sync),
-    ) -> Found<T> {
+        take: &mut Take<'_, T>,
+    ) -> Found {
         let len = self.opened.metadata().len();
         let options = limits.for_package(len);
-        let read = |walk: &dyn Fn(&mut Each<'_, _, T>) -> Result<(), Error>| {
-            let mut each = Each::new(work, budget.account(limits.held_of(len)));
-            let mut walked = walk(&mut each);
+        let read = |take: &mut Take<'_, T>, walk: &dyn Fn(&mut Each<'_, _, T>) -> _| {
+            let mut each = Each::new(work, budget.account(limits.held_of(len)), take);
+            let mut walked: Result<(), Error> = walk(&mut each);
             if each.held.has_missed() {
-                each = Each::new(work, each.held.again());
+                // Results that were handed over are not handed over again.
+                let Each { held, take, taken, .. } = each;
+                each = Each { again: taken, ..Each::new(work, held.again(), take) };
                 walked = walk(&mut each);
             }
-            let fault = |error| Err(Fault { path: MemberPath::default(), error });
-            each.found.results.extend(walked.err().map(fault));
+            if let Err(error) = walked {
+                let _ = each.hand(Err(Fault { path: MemberPath::default(), error }));
+            }
             each.found
         };
         let reader = || BufReader::with_capacity(1 << 16, self.opened.reader());
         match &self.form {
-            _ if verifies => read(&|each| {
+            _ if verifies => read(take, &|each| {
                 let verified = verify_with(reader(), &options, each);
                 each.found.verified = Some(verified);
                 Ok(())
             }),
-            Form::Stream(_) => read(&|each| walk(reader(), &options, each).map(|_| ())),
+            Form::Stream(_) => read(take, &|each| walk(reader(), &options, each).map(|_| ())),
             Form::Zip(zip) => {
                 let walker = ZipWalker::new(&options, zip);
                 let faults = walker.findings().into_iter().filter_map(Fault::of);
-                let mut all = Found { results: faults.map(Err).collect(), ..Found::default() };
+                let mut all = Found::default();
+                if faults.map(Err).try_for_each(&mut *take).is_break() {
+                    return all;
+                }
                 let indexes: Vec<usize> = (0..zip.members().len()).collect();
-                let read =
-                    |index: &usize| read(&|each| walker.member(*index, self.opened.reader(), each));
+                let read = |index: &usize| {
+                    let mut results = Vec::new();
+                    let mut collect = |result| {
+                        results.push(result);
+                        ControlFlow::Continue(())
+                    };
+                    let walk = |each: &mut Each<'_, _, T>| {
+                        walker.member(*index, self.opened.reader(), each)
+                    };
+                    let found = read(&mut collect, &walk);
+                    (found.members, results)
+                };
                 let _: Result<(), ()> =
-                    parallel::in_order(threads, &indexes, read, |_, found: Found<T>| {
-                        all.members += found.members;
-                        all.results.extend(found.results);
-                        Ok(())
+                    parallel::in_order(threads, &indexes, read, |_, (members, results)| {
+                        all.members += members;
+                        match results.into_iter().try_for_each(&mut *take) {
+                            ControlFlow::Continue(()) => Ok(()),
+                            ControlFlow::Break(()) => Err(()),
+                        }
                     });
                 all
             }
@@ -180,12 +195,30 @@ fn is_compressed_tar(head: &[u8], file: &Opened) -> bool {
 struct Each<'w, W, T> {
     work: &'w W,
     held: Account<'w>,
-    found: Found<T>,
+    take: &'w mut Take<'w, T>,
+    /// The number of results that were handed over, and of those that were before, in a walk that was given up.
+    taken: usize,
+    again: usize,
+    /// `true` if no more are wanted.
+    is_over: bool,
+    found: Found,
 }
 
 impl<'w, W, T> Each<'w, W, T> {
-    fn new(work: &'w W, held: Account<'w>) -> Self {
-        Each { work, held, found: Found::default() }
+    fn new(work: &'w W, held: Account<'w>, take: &'w mut Take<'w, T>) -> Self {
+        let found = Found::default();
+        Each { work, held, take, taken: 0, again: 0, is_over: false, found }
+    }
+
+    fn hand(&mut self, result: Result<T, Fault>) -> Result<(), Error> {
+        self.taken += 1;
+        if self.taken > self.again && !self.is_over {
+            self.is_over = (self.take)(result).is_break();
+        }
+        match self.is_over {
+            true => Err(Error::refused("no more members are wanted")),
+            false => Ok(()),
+        }
     }
 }
 
@@ -198,13 +231,18 @@ impl<T, W: Work<T>> Visitor for Each<'_, W, T> {
             if self.held.has_missed() {
                 return Err(Error::refused("other members hold the bytes"));
             }
-            self.found.results.extend(result?.map(Ok));
+            if let Some(result) = result? {
+                self.hand(Ok(result))?;
+            }
         }
         Ok(())
     }
 
     fn finding(&mut self, finding: Finding) {
-        self.found.results.extend(Fault::of(finding).map(Err));
+        if let Some(fault) = Fault::of(finding) {
+            // The next member ends the walk if no more are wanted.
+            let _ = self.hand(Err(fault));
+        }
     }
 
     fn hold(&mut self, bytes: u64) -> bool {

@@ -36,6 +36,46 @@ fn images(place: &Place, file: &str) -> Vec<String> {
     rows.collect()
 }
 
+/// A bundle with a code object whose section headers lie far from both ends of it.
+fn with_headers_in_the_middle(image: &[u8]) -> Vec<u8> {
+    let headers = u64::from_le_bytes(image[40..48].try_into().unwrap()) as usize;
+    let mut large = image.to_vec();
+    large.resize(1 << 20, 0);
+    let at = large.len() as u64;
+    large[40..48].copy_from_slice(&at.to_le_bytes());
+    large.extend(&image[headers..]);
+    large.resize(2 << 20, 0);
+    let entry = ("hipv4-amdgcn-amd-amdhsa--gfx1100", large.len() as u64);
+    bundle_format::layout([entry], 4096).unwrap().to_vec(&[&large]).unwrap()
+}
+
+/// Bytes that were not kept at first are read, and the rows of the members before are there once.
+#[test]
+fn members_are_read_again_where_too_little_was_kept() {
+    let hip = hip();
+    let place = Place::with("hip.o", &hip);
+    place.succeeds(&["extract", "hip.o", "--target", "gfx1100", "-o", "image"]);
+    let image = place.path("image/hip.1.hipv4-amdgcn-amd-amdhsa-gfx1100.hsaco");
+    let bundle = with_headers_in_the_middle(&fs::read(image).unwrap());
+    let files: [(&str, &[u8]); 3] = [("a.o", &hip), ("b.bundle", &bundle), ("c.o", &hip)];
+    fs::create_dir(place.path("directory")).unwrap();
+    for (name, bytes) in files {
+        fs::write(place.path("directory").join(name), bytes).unwrap();
+    }
+    let deflated = files.map(|(name, bytes)| Made::new(name, bytes));
+    fs::write(place.path("a.zip"), make::zip(&deflated, &Around::default())).unwrap();
+    fs::write(place.path("a.tar.zst"), zstd(&make::tar(&files))).unwrap();
+    let ask = ["match", "--json", "--gpu", "gfx1100"];
+    let rows = |name: &str, separator| {
+        let answer = place.succeeds(&[&ask[..], &[name]].concat());
+        answer.replace(&format!("{name}{separator}"), "")
+    };
+    let expected = rows("directory", '/');
+    assert_eq!(expected.matches("\"file\"").count(), 3, "{expected}");
+    assert_eq!(rows("a.zip", ':'), expected);
+    assert_eq!(rows("a.tar.zst", ':'), expected);
+}
+
 #[test]
 fn packages_of_all_kinds_are_looked_into() {
     let hip = hip();
