@@ -1,5 +1,6 @@
 //! The bytes that a run holds beside its files: members of packages, and packages in packages.
 
+use std::fs::File;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The bytes that all threads of a run hold together.
@@ -9,6 +10,8 @@ pub(crate) struct Budget {
     freed: Condvar,
     /// Held by the one who waits for others.
     waiting: Mutex<()>,
+    /// A file in memory of a member that was read.
+    spare: Mutex<Option<File>>,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +59,16 @@ impl Budget {
 }
 
 impl Account<'_> {
+    /// Returns the file of a member that was read, if there is one. It has bytes of that member.
+    pub(crate) fn take_spare(&self) -> Option<File> {
+        self.budget.spare.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Keeps a file for a later member.
+    pub(crate) fn keep_spare(&self, file: File) {
+        *self.budget.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+    }
+
     /// Returns how many further bytes the work may hold.
     pub(crate) fn left(&self) -> u64 {
         self.limit.saturating_sub(self.packages).saturating_sub(self.member)

@@ -656,13 +656,16 @@ impl Input {
             let package = Some(self.name.clone()).filter(|_| !is_named);
             let member = Input { path, name, store, opened, ..Input::below(self.root) };
             // Its path is not one of the system.
-            let input = Input { is_named, package, host: OnceLock::from(None), ..member };
+            let mut input = Input { is_named, package, host: OnceLock::from(None), ..member };
             let result = work(&input, Threads::one());
-            if input.store.as_ref().is_some_and(|(store, _)| store.was_too_small()) {
-                return Ok(Some(None));
-            }
             // Its bytes are not needed any more.
-            let input = Input { store: None, opened: None, ..input };
+            input.opened = None;
+            if let Some((store, _)) = input.store.take() {
+                if store.was_too_small() {
+                    return Ok(Some(None));
+                }
+                Arc::into_inner(store).map_or(Ok(()), |store| store.reuse(held))?;
+            }
             Ok(Some(Some(Ok((Some(input), result)))))
         };
         let mut taken = 0;

@@ -49,9 +49,9 @@ impl<'f> Positioned<'f> {
         Positioned { head, len: Some(len), ..Positioned::new(file) }
     }
 
-    /// Creates the start of a file in which some bytes are missing.
-    pub(crate) fn with_holes(file: &'f File, holes: &'f Holes) -> Self {
-        Positioned { holes: Some(holes), ..Positioned::new(file) }
+    /// Creates the start of the first `len` bytes of a file, some of which are missing.
+    pub(crate) fn with_holes(file: &'f File, len: u64, holes: &'f Holes) -> Self {
+        Positioned { holes: Some(holes), len: Some(len), ..Positioned::new(file) }
     }
 
     /// Returns whether several threads may read at the same time: elsewhere reading moves the position of the file

@@ -30,6 +30,8 @@ const LEAST: u64 = 64 << 10;
 const MEMBER: &str = "a member of a package";
 /// The most bytes that are held in memory; more go to a temporary file.
 const MOST_IN_MEMORY: u64 = 1 << 30;
+/// The most bytes of a file in memory that is kept for a later member.
+const MOST_SPARE: u64 = 128 << 20;
 
 /// The images whose bytes are kept. Images of uncompressed bundles can be left out, as they are most bytes of large libraries.
 #[derive(Clone, Copy)]
@@ -78,7 +80,8 @@ enum Bytes {
     Within(Arc<Opened>, Range<u64>),
     /// A small member.
     Memory(Vec<u8>),
-    File(File),
+    /// With the size; bytes of an earlier member may follow.
+    File(File, u64),
 }
 
 /// The ranges of a member that are not kept.
@@ -128,7 +131,9 @@ impl Store {
             hold(held, chunk.len() as u64)?;
             return Ok(Store { bytes: Bytes::Memory(chunk), holes: Holes::default() });
         }
-        let mut kept = Kept { file: scratch::in_memory(MEMBER)?, is_in_memory: true, len: 0, held };
+        let spare = if matches!(keep, Keep::File) { None } else { held.take_spare() };
+        let file = spare.map_or_else(|| scratch::in_memory(MEMBER), Ok)?;
+        let mut kept = Kept { file, is_in_memory: true, len: 0, held };
         let mut holes: Vec<Range<u64>> = Vec::new();
         let mut at = 0_u64;
         loop {
@@ -154,9 +159,11 @@ impl Store {
         }
         holes.iter_mut().for_each(|hole| hole.end = hole.end.min(at));
         holes.retain(|hole| hole.start < hole.end);
-        kept.file.set_len(at)?;
+        if kept.file.metadata()?.len() < at || matches!(keep, Keep::File) {
+            kept.file.set_len(at)?;
+        }
         let holes = Holes { ranges: holes, were_read: false.into() };
-        Ok(Store { bytes: Bytes::File(kept.file), holes })
+        Ok(Store { bytes: Bytes::File(kept.file, at), holes })
     }
 
     /// Returns a reader of the member. It fails for bytes that were not kept.
@@ -164,15 +171,29 @@ impl Store {
         match &self.bytes {
             Bytes::Within(opened, range) => Positioned::of_range(&opened.file, range),
             Bytes::Memory(bytes) => Positioned::of_bytes(bytes),
-            Bytes::File(file) => Positioned::with_holes(file, &self.holes),
+            Bytes::File(file, size) => Positioned::with_holes(file, *size, &self.holes),
         }
     }
 
     /// Returns the file of its own, whose holes are zeros.
     pub(crate) fn file(&self) -> Option<&File> {
         match &self.bytes {
-            Bytes::File(file) => Some(file),
+            Bytes::File(file, _) => Some(file),
             Bytes::Within(..) | Bytes::Memory(_) => None,
+        }
+    }
+
+    /// Gives the file to a later member: the system need not find memory for it again.
+    pub(crate) fn reuse(self, held: &Account<'_>) -> io::Result<()> {
+        match self.bytes {
+            Bytes::File(file, size) if size <= MOST_IN_MEMORY => {
+                if file.metadata()?.len() > MOST_SPARE {
+                    file.set_len(MOST_SPARE)?;
+                }
+                held.keep_spare(file);
+                Ok(())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -180,7 +201,7 @@ impl Store {
     pub(crate) fn check(&self) -> io::Result<()> {
         match &self.bytes {
             Bytes::Within(opened, _) => opened.check(),
-            Bytes::Memory(_) | Bytes::File(_) => Ok(()),
+            Bytes::Memory(_) | Bytes::File(..) => Ok(()),
         }
     }
 
@@ -195,12 +216,12 @@ impl Store {
     }
 
     /// Returns the size of the member in bytes.
-    pub(crate) fn size(&self) -> io::Result<u64> {
-        Ok(match &self.bytes {
+    pub(crate) fn size(&self) -> u64 {
+        match &self.bytes {
             Bytes::Within(_, range) => range.end - range.start,
             Bytes::Memory(bytes) => bytes.len() as u64,
-            Bytes::File(file) => file.metadata()?.len(),
-        })
+            Bytes::File(_, size) => *size,
+        }
     }
 }
 
@@ -380,7 +401,7 @@ mod tests {
             let budget = Budget::default();
             let mut held = budget.account(u64::MAX);
             let store = Store::read(&file[..64], &mut &file[64..], keep, &mut held).unwrap();
-            assert_eq!(store.size().unwrap(), file.len() as u64);
+            assert_eq!(store.size(), file.len() as u64);
             let is_hole =
                 |at: usize| store.holes.ranges.iter().any(|hole| hole.contains(&(at as u64)));
             let mut whole = Vec::new();
@@ -408,6 +429,34 @@ mod tests {
             let most =
                 (0..4).filter(|n| !wanted.contains(n)).map(|n| sizes[usize::from(n)]).sum::<u64>();
             assert!(kept > most - 4 * (HEAD + TAIL) - LEAST, "{keep:?} {kept} {most}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_used_again_shows_nothing_of_the_member_before() {
+        let budget = Budget::default();
+        let mut held = budget.account(u64::MAX);
+        for (keep, byte, size, is_spare) in [
+            (Keep::All, 1, 5 * CHUNK, false),
+            (Keep::Heads, 2, 2 * CHUNK + 9, true),
+            (Keep::File, 3, CHUNK, true),
+            (Keep::All, 4, 7 * CHUNK - 1, true),
+        ] {
+            assert_eq!(
+                budget.account(0).take_spare().map(|file| held.keep_spare(file)).is_some(),
+                is_spare
+            );
+            let member = vec![byte; size];
+            let store = Store::read(&member[..9], &mut &member[9..], keep, &mut held).unwrap();
+            assert_eq!(store.size(), size as u64);
+            let mut read = Vec::new();
+            store.reader().read_to_end(&mut read).unwrap();
+            assert!(read == member);
+            if matches!(keep, Keep::File) {
+                assert_eq!(store.file().unwrap().metadata().unwrap().len(), size as u64);
+            } else {
+                store.reuse(&held).unwrap();
+            }
         }
     }
 

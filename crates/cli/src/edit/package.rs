@@ -408,7 +408,7 @@ impl Editor<'_> {
                     return Ok(Replacement::removal());
                 }
                 if !is_about {
-                    return Ok(Replacement::unchanged(store.size()?, StoreReader::new(store)));
+                    return Ok(Replacement::unchanged(store.size(), StoreReader::new(store)));
                 }
                 let planned = self.plan_member(edited, &name, &store, decide);
                 is_too_small |= store.was_too_small();
@@ -425,7 +425,7 @@ impl Editor<'_> {
                     return Err(again());
                 }
                 let Some(plan) = plan else {
-                    return Ok(Replacement::unchanged(store.size()?, StoreReader::new(store)));
+                    return Ok(Replacement::unchanged(store.size(), StoreReader::new(store)));
                 };
                 let size = plan.size();
                 let bytes = NewBytes::start(plan, store)?;
