@@ -1,5 +1,6 @@
 //! Bounded, random access to the bytes of a file, or of what lies in memory.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -208,6 +209,19 @@ impl<'r> Source<'r> {
         Ok(bytes)
     }
 
+    /// Returns all bytes of `range`: as they lie in memory where the source [has](Self::bytes) them there, else
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_range`](Self::read_range).
+    pub fn range(&mut self, range: &Range<u64>) -> io::Result<Cow<'_, [u8]>> {
+        if self.bytes(range).is_some() {
+            return Ok(Cow::Borrowed(self.bytes(range).unwrap_or_default()));
+        }
+        self.read_range(range).map(Cow::Owned)
+    }
+
     /// Appends all bytes of `range`.
     ///
     /// # Errors
@@ -328,7 +342,12 @@ mod tests {
         assert_eq!(source.len(), 100_000);
         for range in [0..10, 16_380..16_390, 99_990..100_000, 5..90_000] {
             let bytes = source.read_range(&(range.start as u64..range.end as u64)).unwrap();
-            assert_eq!(bytes, data[range]);
+            assert_eq!(bytes, data[range.clone()]);
+            let range = range.start as u64..range.end as u64;
+            assert!(matches!(source.range(&range).unwrap(), Cow::Owned(read) if read == bytes));
+            let mut source = Source::of_bytes(&data);
+            assert!(matches!(source.range(&range).unwrap(), Cow::Borrowed(lent) if lent == bytes));
+            assert!(source.range(&(range.start..100_001)).is_err());
         }
         assert!(source.read_range(&(99_990..100_001)).is_err());
         assert_eq!(source.peek(&(99_998..200_000), 10).unwrap(), data[99_998..]);

@@ -51,7 +51,7 @@ pub use fault::Fault;
 pub use format::FileFormat;
 pub use kernels::{
     Argument, Kernel, KernelKind, KernelRule, Kernels, Measure, Occupancy, RegisterLimits, Stored,
-    Version, erase_target, kernels,
+    Version, kernels, places_of_target,
 };
 pub use spirv::check_spirv;
 pub use target::{HEAD, image_target, image_target_at};

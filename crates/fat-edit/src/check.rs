@@ -9,10 +9,11 @@ use std::hash::Hasher as _;
 use std::io::{self, Read as _, SeekFrom};
 use std::ops::Range;
 
-use byte_parts::{Part, Source};
+use bundle_format::text::is_text_bundle;
+use byte_parts::{Part, ReadSeek, Source};
 use fat_object::{
     Container, ContainerKind, Enter, Finding, Image, ImageInfo, Location, Options, PathStep,
-    Visitor, walk,
+    Visitor, walk, walk_slice,
 };
 use object_edit::{Input, Output, copy_of, reader};
 use twox_hash::XxHash3_64;
@@ -324,10 +325,26 @@ impl File<'_> {
         mut gather: Gather<'_>,
         options: &Options,
     ) -> Result<Found, Problem> {
-        let mut inputs = Sources::new(self.images, self.derived).with_prefixes();
-        walk(reader(self.parts, source.reader(), &mut inputs), options, &mut gather)
-            .map_err(refused)?;
+        let walked = match self.text_bundle(source.reader()).map_err(refused)? {
+            Some(text) => walk_slice(&text, options, &mut gather),
+            None => {
+                let mut inputs = Sources::new(self.images, self.derived).with_prefixes();
+                walk(reader(self.parts, source.reader(), &mut inputs), options, &mut gather)
+            }
+        };
+        walked.map_err(refused)?;
         Ok(gather.found)
+    }
+
+    /// Returns the file, if it is a text bundle that is decompressed: walks read all of a text, which is in memory once then.
+    fn text_bundle(&self, file: &mut dyn ReadSeek) -> io::Result<Option<Vec<u8>>> {
+        let Some((_, Part::Input(Input::Derived(number), range))) = self.parts.at(0) else {
+            return Ok(None);
+        };
+        match self.derived.get(*number).filter(|_| range == (0..self.parts.size())) {
+            Some(bundle) if is_text_bundle(&bundle.prefix(file)?) => bundle.read(file).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Returns the one of these places of the edited file that the container is a copy of, or is decompressed from.

@@ -1,6 +1,6 @@
 //! Changes to one container.
 
-use std::io::{Cursor, Read as _};
+use std::io::Read as _;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -162,7 +162,7 @@ impl Planner<'_> {
             true => ccob::decompress_unverified,
             false => ccob::decompress,
         };
-        let stored = source.read_range(&node.range)?;
+        let stored = source.range(&node.range)?;
         let data = decompress(&stored, max).map_err(damaged)?.data;
         drop(stored);
         if node.children.is_empty() {
@@ -325,8 +325,7 @@ impl Planner<'_> {
             _ => None,
         };
         let data = later.read(source.reader()).map_err(refused)?;
-        let mut data = Cursor::new(data);
-        let mut inner = Source::new(&mut data)?;
+        let mut inner = Source::of_bytes(&data);
         let window = 0..inner.len();
         let wishes = self.wishes(node);
         let new = binary::rebuild(&mut inner, &window, &wishes);

@@ -1,7 +1,7 @@
 //! Compressed bundles, offload binaries and entries of fatbinaries that are decompressed only when the new file is written:
 //! their headers tell all sizes.
 
-use std::io::{self, Cursor, Read as _, SeekFrom};
+use std::io::{self, Read as _, SeekFrom};
 use std::ops::Range;
 
 use bundle_format::text::is_text_bundle;
@@ -15,7 +15,7 @@ use nv_fatbin::{Compression, Entry};
 
 use crate::SNIFF_LEN;
 use crate::error::Problem;
-use crate::survey::survey_with;
+use crate::survey::survey_slice;
 
 /// A compressed form of something.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -140,7 +140,7 @@ impl Decompress {
     /// Checks that the contents are as sound as an edited file must be.
     pub(crate) fn check_contents(&self, data: &[u8]) -> Result<(), Problem> {
         let options = Options::default().with_max_decompressed(self.max);
-        let found = survey_with(Cursor::new(data), &options, false).and_then(|contents| {
+        let found = survey_slice(data, &options).and_then(|contents| {
             let format = contents.format;
             // Bytes after the bundle would hide what follows it, once it is not compressed.
             let mut refused = contents.findings.into_iter().filter(|finding| {

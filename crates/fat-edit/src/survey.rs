@@ -1,13 +1,13 @@
 //! The editable contents of a file: one walk, kept as a tree.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Seek};
+use std::io::{self, Cursor, Read, Seek};
 use std::ops::Range;
 
 use byte_parts::ReadSeek;
 use fat_object::{
     Compression, Container, ContainerKind, Enter, ErrorKind, FileFormat, Finding, Image, ImageInfo,
-    Location, Options, PathStep, Severity, Visitor, walk,
+    Location, Options, PathStep, Severity, Summary, Visitor, walk, walk_slice,
 };
 
 use crate::check;
@@ -256,9 +256,28 @@ pub(crate) fn survey_any(
     options: &Options,
     is_closed: bool,
 ) -> Result<EditableFile, Problem> {
+    let walked = |options: &Options, surveyor: &mut Surveyor| walk(&mut *input, options, surveyor);
+    let mut contents = surveyed(options, is_closed, walked)?;
+    contents.find_uneditable(input)?;
+    Ok(contents)
+}
+
+/// Surveys bytes in memory, which are not copied, and which may hold nothing.
+pub(crate) fn survey_slice(data: &[u8], options: &Options) -> Result<EditableFile, Problem> {
+    let walked = |options: &Options, surveyor: &mut Surveyor| walk_slice(data, options, surveyor);
+    let mut contents = surveyed(options, false, walked)?;
+    contents.find_uneditable(&mut Cursor::new(data))?;
+    Ok(contents)
+}
+
+fn surveyed(
+    options: &Options,
+    is_closed: bool,
+    walk: impl FnOnce(&Options, &mut Surveyor) -> io::Result<Summary>,
+) -> Result<EditableFile, Problem> {
     let mut surveyor = Surveyor { is_closed, ..Surveyor::default() };
     let walked = options.clone().with_enter_images(true).with_whole_sections(true);
-    let summary = walk(&mut *input, &walked.with_tables_only(is_closed), &mut surveyor);
+    let summary = walk(&walked.with_tables_only(is_closed), &mut surveyor);
     if let Some(damage) = surveyor.damage {
         return Err(damage);
     }
@@ -279,7 +298,6 @@ pub(crate) fn survey_any(
         options: options.clone(),
     };
     pad(&mut contents.root, contents.size);
-    contents.find_uneditable(input)?;
     Ok(contents)
 }
 

@@ -1,5 +1,6 @@
 //! Text bundles, written again with the entries they keep and get.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bundle_format::text::{TextBundle, to_vec};
@@ -20,7 +21,7 @@ pub(super) fn rebuild(
     if wishes.are_none() {
         return Ok(Some(copy_of(range)));
     }
-    let bytes = source.read_range(range)?;
+    let bytes = source.range(range)?;
     let bundle = TextBundle::parse(&bytes).map_err(malformed)?;
     if bundle.entries().len() != wishes.entries.len() {
         return Err(RebuildError::Changed);
@@ -29,13 +30,13 @@ pub(super) fn rebuild(
     for (entry, wish) in bundle.entries().zip(&wishes.entries) {
         let content = match wish {
             Wish::Remove => continue,
-            Wish::Keep => entry.payload().to_vec(),
-            Wish::Replace(image) => images.read(image)?,
+            Wish::Keep => Cow::Borrowed(entry.payload()),
+            Wish::Replace(image) => images.read(image)?.into(),
         };
         new.push((entry.id_str().map_err(malformed)?, content));
     }
     for (id, image) in &wishes.added {
-        new.push((id, images.read(image)?));
+        new.push((id, images.read(image)?.into()));
     }
     let new: Vec<(&str, &[u8])> = new.iter().map(|(id, content)| (*id, &content[..])).collect();
     if new.is_empty() {

@@ -250,7 +250,7 @@ impl Children for Text {
         source: &mut Source<'_>,
         found: &mut Found,
     ) -> io::Result<bool> {
-        let bytes = source.read_range(&self.window)?;
+        let bytes = source.range(&self.window)?;
         match self.parse(cx, &bytes) {
             Ok(opened) => found.container(opened),
             Err(error) => found.finding(self.window.start, error),

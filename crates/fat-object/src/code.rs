@@ -64,7 +64,7 @@ pub(crate) fn decompressed(
         return Ok(Err(Undone::Codec(error)));
     }
     budget.spend(size);
-    let stored = source.read_range(window)?;
+    let stored = source.range(window)?;
     Ok(codec.decompress(&stored, size).map_err(Undone::Codec))
 }
 

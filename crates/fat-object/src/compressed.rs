@@ -112,7 +112,7 @@ fn open_bundle(
     };
     if answer == Enter::OpenEarly && cx.options.verify_hash && ahead.is_none() {
         let limits = room;
-        let stored = source.read_range(window)?;
+        let stored = source.range(window)?;
         return Ok(match ccob::decompress_early(&stored, limits) {
             Ok((data, hash)) => {
                 cx.decompressed.spend(uncompressed_size);
@@ -228,7 +228,7 @@ pub(crate) fn read_and(
     let available = window.end - window.start;
     let mut len = total_size.unwrap_or(FIRST).min(available);
     loop {
-        let stored = source.read_range(&(window.start..window.start + len))?;
+        let stored = source.range(&(window.start..window.start + len))?;
         match decompress(&stored, limits) {
             Err(error)
                 if error.kind() == ccob::ErrorKind::EndsEarly

@@ -72,7 +72,7 @@ pub(crate) fn read_plain(
         return Ok(Err(too_large(header, max)));
     }
     let Range { start, end } = header.stream();
-    let stream = source.read_range(&(window.start + start..window.start + end))?;
+    let stream = source.range(&(window.start + start..window.start + end))?;
     Ok(inflate(header, &stream, max))
 }
 

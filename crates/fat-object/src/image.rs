@@ -486,10 +486,7 @@ impl<'e, 's> Image<'e, 's> {
         let mut code = match self.info.compression {
             Some(own) if own.is_known() => self.decompress(own)?,
             None if is_ptx => {
-                let size = self.window.end.saturating_sub(self.window.start);
-                if size > self.room {
-                    return Err(too_large(size, self.room));
-                }
+                self.fits()?;
                 self.source.read_range(&self.window)?
             }
             _ => return Ok(None),
@@ -509,7 +506,7 @@ impl<'e, 's> Image<'e, 's> {
                 io::ErrorKind::InvalidData,
                 format!("image {}: {error}", self.info.index),
             ),
-            Undone::Limit(limit) => too_large(own.uncompressed_size, limit),
+            Undone::Limit(limit) => too_large("decompressing", own.uncompressed_size, limit),
         })
     }
 
@@ -523,11 +520,31 @@ impl<'e, 's> Image<'e, 's> {
         if self.info.format != FileFormat::Archive {
             return Ok(None);
         }
-        let image = match self.code()? {
-            Some(image) => image,
-            None => self.source.read_range(&self.window)?,
-        };
-        Ok(crate::sycl::gpus(&image))
+        Ok(crate::sycl::gpus(&self.bytes()?))
+    }
+
+    /// Returns the code as [`code`](Self::code) does, and as it is stored where that returns `None`. Images that lie in
+    /// memory, as those of compressed bundles do, are not copied, and do not count against the limit again.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`code`](Self::code).
+    pub fn bytes(&mut self) -> io::Result<Cow<'_, [u8]>> {
+        if let Some(code) = self.code()? {
+            return Ok(Cow::Owned(code));
+        }
+        if self.source.bytes(&self.window).is_none() {
+            self.fits()?;
+        }
+        self.source.range(&self.window)
+    }
+
+    /// Fails if the image is too large for a copy of it in memory.
+    fn fits(&self) -> io::Result<()> {
+        match self.window.end.saturating_sub(self.window.start) {
+            size if size > self.room => Err(too_large("reading", size, self.room)),
+            _ => Ok(()),
+        }
     }
 
     /// Hands out the image's bytes in pieces, which is faster than to [read](Self::reader) them: those of compressed
@@ -542,9 +559,8 @@ impl<'e, 's> Image<'e, 's> {
     }
 }
 
-fn too_large(size: u64, limit: u64) -> io::Error {
-    let what =
-        format!("decompressing this image ({size} bytes) would exceed the limit of {limit} bytes");
+fn too_large(doing: &str, size: u64, limit: u64) -> io::Error {
+    let what = format!("{doing} this image ({size} bytes) would exceed the limit of {limit} bytes");
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 

@@ -2,8 +2,8 @@
 
 use arbitrary::{Result, Unstructured};
 use device_code::{
-    Kernel, KernelRule, Kernels, Measure, RegisterLimits, Stored, Version, demangled, erase_target,
-    kernels,
+    Kernel, KernelRule, Kernels, Measure, RegisterLimits, Stored, Version, demangled, kernels,
+    places_of_target,
 };
 
 use crate::assert_message;
@@ -73,7 +73,7 @@ pub fn read(image: &[u8]) -> Option<Kernels<'_>> {
     }
     let within = [&b"\x7fELF"[..], image, &[0xff; 64], image].concat();
     same(&found, within.get(4..4 + image.len()).unwrap_or_default());
-    erased(&found, image);
+    target_places(&found, image);
     Some(found)
 }
 
@@ -101,24 +101,17 @@ fn numbers(kernel: &Kernel<'_>) {
     }
 }
 
-/// Erases the target: only bytes of the flags and of one text change, and the kernels are the same.
-fn erased(found: &Kernels<'_>, image: &[u8]) {
+/// The places of the target are the flags and at most one text, in this order; without them no fault is new.
+fn target_places(found: &Kernels<'_>, image: &[u8]) {
+    let Some(places) = places_of_target(image) else { return };
+    assert!(places.len() <= 2 && places.is_sorted_by_key(|place| place.start), "{places:?}");
     let mut erased = image.to_vec();
-    let is_amd = erase_target(&mut erased);
-    assert_eq!(erased.len(), image.len());
-    let changed: Vec<_> = (0..image.len()).filter(|at| image[*at] != erased[*at]).collect();
-    assert!(is_amd || changed.is_empty());
-    let text = changed.iter().filter(|at| !(48..52).contains(*at));
-    let (first, last) = (text.clone().min(), text.max());
-    if let (Some(first), Some(last)) = (first, last) {
-        assert!(image.len() > 64 && erased[*first..=*last].iter().all(|byte| *byte == 0));
+    for place in places.clone() {
+        assert!(place == (48..52) || place.start >= 52, "{place:?}");
+        erased[place].fill(0);
     }
-    if !is_amd {
-        return;
-    }
-    let again = erased.clone();
-    assert!(erase_target(&mut erased));
-    assert!(again == erased || !found.faults.is_empty(), "erasing twice changes more");
+    let again = places_of_target(&erased).expect("it is still a code object");
+    assert!(again == places || !found.faults.is_empty(), "{again:?} {places:?}");
 }
 
 /// Reads any text as a rule. A rule is written as it was read.

@@ -1,7 +1,8 @@
 //! The kernels of a file, collected while it is walked.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Cursor};
+use std::io;
 use std::sync::Arc;
 
 use byte_parts::ReadSeek;
@@ -262,27 +263,20 @@ struct Collector<'a> {
 impl Collector<'_> {
     /// Looks into an archive of machine code for several of Intel's GPUs, which is compressed as one image.
     fn archive(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let index = image.index();
         let Some(code) = self.code(image)? else { return Ok(()) };
-        let outer = self.archive.replace(image.index());
+        let outer = self.archive.replace(index);
         let limits = self.wanted.limits;
         let options = limits.for_file(&limits.options(), code.len() as u64);
-        let walked = fat_object::walk(Cursor::new(code), &options, self);
+        let walked = fat_object::walk_slice(&code, &options, self);
         self.archive = outer;
         walked.map(drop)
     }
 
     /// Returns the bytes of an image, not compressed; `None` if they are damaged.
-    fn code(&mut self, image: &mut Image<'_, '_>) -> io::Result<Option<Vec<u8>>> {
-        match image.code() {
-            Ok(Some(code)) => Ok(Some(code)),
-            Ok(None) => {
-                let mut code = Vec::new();
-                image.pieces(&mut |piece| {
-                    code.extend_from_slice(piece);
-                    Ok(())
-                })?;
-                Ok(Some(code))
-            }
+    fn code<'i>(&mut self, image: &'i mut Image<'_, '_>) -> io::Result<Option<Cow<'i, [u8]>>> {
+        match image.bytes() {
+            Ok(code) => Ok(Some(code)),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 self.faults.push(error.to_string());
                 Ok(None)
@@ -300,15 +294,16 @@ impl Visitor for Collector<'_> {
         if image.format().is_container() || !self.wanted.selection.includes(image) {
             return Ok(());
         }
+        let info = image.info();
         let Some(code) = self.code(image)? else { return Ok(()) };
-        let index = self.archive.unwrap_or(image.index());
+        let index = self.archive.unwrap_or(info.index());
         let Some(found) = device_code::kernels(&code) else { return Ok(()) };
         let at = self.collected.images.len();
         for fault in &found.faults {
             self.faults.push(format!("image {index}: {fault}"));
         }
         self.collected.images.push(ListedImage {
-            target: target(image),
+            target: target(info),
             index,
             format: found.format,
             version: found.version,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::Hasher;
 use std::io;
 
-use device_code::erase_target;
+use device_code::places_of_target;
 use fat_object::{FileFormat, Image};
 use target_id::{Processor, TargetId};
 use twox_hash::XxHash3_64;
@@ -13,27 +13,25 @@ use super::row::{Hashed, group, stored};
 use crate::style::{self, Out, PLAIN, TARGET, show};
 use crate::table::{Align, Table};
 
+/// What is hashed in the place of a target.
+const ZEROS: &[u8] = &[0; 64];
+
 /// Hashes an image without the name of its target; `None` for formats in which it is not known where that is.
 pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<Option<String>> {
     if !matches!(image.format(), FileFormat::Elf { .. }) {
         return Ok(None);
     }
-    let mut code = match image.code()? {
-        Some(code) => code,
-        None => {
-            let mut code = Vec::new();
-            image.pieces(&mut |piece| {
-                code.extend_from_slice(piece);
-                Ok(())
-            })?;
-            code
+    let code = image.bytes()?;
+    let Some(places) = places_of_target(&code) else { return Ok(None) };
+    let (mut hasher, mut done) = (XxHash3_64::new(), 0);
+    for place in places {
+        hasher.write(code.get(done..place.start).unwrap_or_default());
+        for name in code.get(place.clone()).unwrap_or_default().chunks(ZEROS.len()) {
+            hasher.write(ZEROS.get(..name.len()).unwrap_or_default());
         }
-    };
-    if !erase_target(&mut code) {
-        return Ok(None);
+        done = place.end;
     }
-    let mut hasher = XxHash3_64::new();
-    hasher.write(&code);
+    hasher.write(code.get(done..).unwrap_or_default());
     Ok(Some(format!("{:016x}", hasher.finish())))
 }
 

@@ -14,6 +14,7 @@ mod spirv;
 mod zebin;
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::elf::{EM_AMDGPU, EM_CUDA, EM_INTELGT};
 use crate::fault::Fault;
@@ -161,21 +162,20 @@ pub struct Kernel<'a> {
     pub constants: Vec<(u32, u64)>,
 }
 
-/// Overwrites the name of the target in a code object for AMD's GPUs, and the flags of its header, with zeros: images that are equal
-/// then are the same code. Returns `false` for other formats, which are not changed.
+/// Returns where a code object for AMD's GPUs states its target, as ranges of bytes, in order: the flags of its header, and
+/// the name in its metadata. Images that are equal elsewhere are the same code. `None` for other formats.
 ///
 /// Compilers write one image for each target that they are told, also where several get the same code.
-pub fn erase_target(image: &mut [u8]) -> bool {
-    const FLAGS: core::ops::Range<usize> = 48..52;
+#[must_use]
+pub fn places_of_target(image: &[u8]) -> Option<Vec<Range<usize>>> {
+    const FLAGS: Range<usize> = 48..52;
     let head = image.get(..FileFormat::SNIFF_LEN).unwrap_or(image);
     if FileFormat::sniff(head) != (FileFormat::Elf { machine: EM_AMDGPU }) {
-        return false;
+        return None;
     }
-    let name = amd::place_of_target(image);
-    for place in [Some(FLAGS), name].into_iter().flatten() {
-        image.get_mut(place).into_iter().for_each(|bytes| bytes.fill(0));
-    }
-    true
+    let name = amd::place_of_target(image).filter(|name| name.start >= FLAGS.end);
+    let places = [Some(FLAGS), name].into_iter().flatten();
+    Some(places.filter(|place| place.end <= image.len()).collect())
 }
 
 impl Kernel<'_> {

@@ -269,7 +269,7 @@ fn inflated_format(
     let inflated = match cx.options.tables_only {
         true => inflated_head(source, range, size)?,
         false => {
-            let stored = source.read_range(range)?;
+            let stored = source.range(range)?;
             ccob::decompress_stream(ccob::Method::ZSTD, &stored, size)
         }
     };

@@ -1,12 +1,13 @@
 //! The walk over real files, files built here, and damaged ones.
 
+use std::borrow::Cow;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use byte_parts::ReadSeek;
 use fat_object::{
     Container, ContainerKind, Enter, FileFormat, Finding, Image, Location, Options, Severity,
-    Summary, Visitor, walk,
+    Summary, Visitor, walk, walk_slice,
 };
 
 fn data(name: &str) -> Vec<u8> {
@@ -827,4 +828,40 @@ fn containers_can_be_skipped() {
     let mut shallow = Shallow(0, 0);
     walk(&mut Cursor::new(data("libhip.a")), &Options::default(), &mut shallow).unwrap();
     assert!(shallow.0 > 1 && shallow.0 == shallow.1);
+}
+
+#[derive(Default)]
+struct Lent {
+    is_lent: bool,
+    count: u32,
+}
+
+impl Visitor for Lent {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let bytes = image.bytes()?;
+        assert_eq!(matches!(bytes, Cow::Borrowed(_)), self.is_lent);
+        assert_eq!(bytes[..], [7; 1000]);
+        self.count += 1;
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        panic!("{finding}");
+    }
+}
+
+/// An image in memory is not copied. One that is read counts against the limit.
+#[test]
+fn images_in_memory_are_lent() {
+    let layout = bundle_format::layout([("hip-amdgcn-amd-amdhsa--gfx906", 1000)], 1).unwrap();
+    let file = layout.to_vec(&[&[7; 1000][..]]).unwrap();
+    let options = |limit| Options::default().with_max_decompressed(limit);
+    let mut lent = Lent { is_lent: true, count: 0 };
+    walk_slice(&file, &options(0), &mut lent).unwrap();
+    lent.is_lent = false;
+    walk(Cursor::new(&file), &options(1000), &mut lent).unwrap();
+    assert_eq!(lent.count, 2);
+    let refused = walk(Cursor::new(&file), &options(999), &mut lent).unwrap_err();
+    let message = "reading this image (1000 bytes) would exceed the limit of 999 bytes";
+    assert_eq!(refused.to_string(), message);
 }
