@@ -13,7 +13,7 @@ use super::row::{Hashed, group, stored};
 use crate::style::{self, Out, PLAIN, TARGET, show};
 use crate::table::{Align, Table};
 
-/// What is hashed in the place of a target.
+/// These are hashed in the place of a target.
 const ZEROS: &[u8] = &[0; 64];
 
 /// Hashes an image without the name of its target; `None` for formats in which it is not known where that is.
