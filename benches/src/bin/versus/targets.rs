@@ -156,6 +156,11 @@ pub(crate) fn targets() -> Vec<Target> {
             AtMost(1.0),
             " x inflating its ELF members",
         ),
+        target("ls tar", "ls, a tar file of 150 MB: time", AtMost(1.15), " x cat"),
+        target("ls tar.zst", "ls, the same as tar.zst: CPU time", AtMost(1.15), " x zstd -dc"),
+        target("verify deb", "verify, the same as deb, xz: CPU time", AtMost(1.4), " x dpkg-deb"),
+        target("ls files", "ls, 10,000 small objects: time", AtMost(150.0), " ms"),
+        target("match members memory", "match, 15,970 in a wheel: memory", AtMost(64.0), MIB),
         target(
             "thin wheel time",
             "thin a ROCm wheel of 73 MB to one of nine GPUs: CPU time",

@@ -1,6 +1,7 @@
 //! The operations that are measured.
 
 mod archives;
+mod bytes;
 mod compression;
 mod containers;
 mod cuda;
@@ -255,6 +256,22 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         space: 1,
         llvm_memory: 0,
         run: packages::list,
+    },
+    Operation {
+        name: "read-packages",
+        about: "a tar file, one compressed by zstd, and a Debian package listed or verified",
+        sizes: &[MIB, LIBRARY],
+        space: 6,
+        llvm_memory: 0,
+        run: bytes::read,
+    },
+    Operation {
+        name: "read-many",
+        about: "10,000 objects in a directory, and 15,970 bundles in a wheel, listed or matched",
+        sizes: &[MIB, LIBRARY],
+        space: 4,
+        llvm_memory: 0,
+        run: bytes::many,
     },
     Operation {
         name: "thin-wheel",
