@@ -80,6 +80,8 @@ fn is_padded(container: ContainerKind) -> bool {
 /// A container of the edited file, as it is expected in the new one.
 struct Old {
     place: Place,
+    /// `true` if that is one in the edited file itself.
+    is_in_file: bool,
     /// `true` if nothing in it changes.
     stays: bool,
     /// `true` if the survey did not open it.
@@ -101,9 +103,11 @@ impl Expected {
         let whole = copy_of(&(0..contents.size));
         for container in &contents.containers {
             let start = container.location.offset();
+            let is_in_file = matches!(container.location, Location::File(_));
             let mut old = Old {
                 place: (start, start.saturating_add(container.size)),
-                stays: matches!(container.location, Location::File(_)),
+                is_in_file,
+                stays: is_in_file,
                 is_closed: container.compression.is_some() && !contents.is_open,
                 images: Vec::new(),
             };
@@ -194,7 +198,12 @@ fn check_changed(
             None if old.is_closed => {
                 closed.insert(old.place);
             }
-            None => missing.extend(old.images),
+            None => {
+                let (start, end) = old.place;
+                let entries = contents.closed_entries.range((start, 0)..(end, 0));
+                closed.extend(entries.filter(|_| old.is_in_file));
+                missing.extend(old.images);
+            }
         }
     }
     let is_surplus = |place: &Place| kept.get(place).is_some_and(|left| *left > 0);

@@ -1,6 +1,6 @@
 //! The editable contents of a file: one walk, kept as a tree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Cursor, Read, Seek};
 use std::ops::Range;
 
@@ -36,6 +36,8 @@ pub struct EditableFile {
     pub(crate) scanned: bool,
     /// `true` if compressed bundles were opened.
     pub(crate) is_open: bool,
+    /// The ranges of entries of fatbinaries that are compressed and were not opened, though they have several images.
+    pub(crate) closed_entries: BTreeSet<(u64, u64)>,
     /// Hashes of the images that lie in the file in another form, by index.
     pub(crate) hashes: BTreeMap<usize, u64>,
     /// The options of the survey.
@@ -294,6 +296,7 @@ fn surveyed(
         max_decompressed: options.max_decompressed(),
         scanned: options.scan(),
         is_open: !is_closed,
+        closed_entries: surveyor.closed_entries,
         hashes: surveyor.hashes,
         options: options.clone(),
     };
@@ -333,6 +336,8 @@ struct Surveyor {
     inside_image: usize,
     /// `true` in an entry of a fatbinary that has several images: they are images of the fatbinary.
     inside_entry: bool,
+    /// The places of such entries that are compressed and not opened.
+    closed_entries: BTreeSet<(u64, u64)>,
     findings: Vec<Finding>,
     damage: Option<Problem>,
 }
@@ -396,6 +401,12 @@ impl Visitor for Surveyor {
         }
         if container.kind() == ContainerKind::Concatenated {
             self.inside_entry = true;
+            if self.is_closed
+                && container.compression().is_some()
+                && let Location::File(start) = container.location()
+            {
+                self.closed_entries.insert((start, start.saturating_add(container.size())));
+            }
             return Ok(());
         }
         let start = container.location().offset();

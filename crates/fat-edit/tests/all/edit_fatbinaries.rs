@@ -5,9 +5,12 @@ use crate::linked::{self, AARCH64, EXEC, Linked, Loaded, Pointers, Style};
 use crate::linked_pe;
 use fat_edit::{
     Change, CompressOptions, Edit, EditNote, EditOptions, EditPlan, EditableFile, ErrorKind,
+    survey_closed,
 };
+use fat_object::Options;
 use nv_fatbin::{Architecture, Compression, Fatbin, Flags, Kind, NewEntry, NewFatbin};
 use oracles::damage::judge_at;
+use std::io::Cursor;
 
 const SM: [&str; 3] = ["sm_70", "sm_80", "sm_90a"];
 
@@ -176,7 +179,7 @@ fn damaged_code_is_not_decompressed() {
     file[at..].fill(0xff);
     let mut edit = Edit::default();
     edit.decompress();
-    let mut input = std::io::Cursor::new(&file);
+    let mut input = Cursor::new(&file);
     let plan = surveyed(&file).plan(&mut input, &edit).unwrap();
     let error = plan.write(&mut input, &mut Vec::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
@@ -250,6 +253,33 @@ fn images_that_are_compressed_as_one_are_decompressed_and_back() {
         let small = several(compression, 0b1111);
         let (_, back) = plan_with(&small, EditOptions::default(), &[], decompress).unwrap();
         assert!(back == plain);
+    }
+}
+
+/// Tools that compress and decompress do not open what is compressed.
+#[test]
+fn images_that_are_compressed_as_one_are_not_opened_to_be_compressed() {
+    let plain = several(Compression::None, 0b1111);
+    let closed = |file: &[u8], compress: Option<bool>| {
+        let contents = survey_closed(Cursor::new(file), &Options::default()).unwrap();
+        let mut edit = Edit::default();
+        match compress {
+            Some(recompress) => {
+                edit.compress(CompressOptions::default().with_recompress(recompress));
+            }
+            None => edit.decompress(),
+        }
+        run(&contents, file, &[], &edit).unwrap().1
+    };
+    for compression in compressions() {
+        let small = several(compression, 0b1111);
+        assert!(closed(&small, None) == plain);
+        assert!(closed(&small, Some(true)) == several(best(), 0b1111));
+        let expected = if compression == Compression::None { best() } else { compression };
+        assert!(closed(&small, Some(false)) == several(expected, 0b1111));
+        // A fatbinary that stays, in a file that changes.
+        let both = [&small[..], &plain].concat();
+        assert!(closed(&both, None) == plain.repeat(2));
     }
 }
 
