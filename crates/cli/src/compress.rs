@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             .with_write(write)
             .with_upgrade_offload_binaries(upgrade)
             .with_recompress(args.recompress)
-            .with_max_decompressed(args.options.limits.held_of(u64::MAX));
+            .with_max_decompressed(subject.walk.max_decompressed());
         let edit = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
         let mut wishes = Wishes::new(edit);
         wishes.edit().compress(options);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use device_select::{Device, Vendor};
 use fat_object::Severity;
@@ -163,7 +163,11 @@ fn packages(args: &Args) -> Result<(Vec<Distribution>, Vec<String>), String> {
     if let Some((typed, _)) = (args.packages.iter().zip(&wanted))
         .find(|(_, name)| !found.iter().any(|one| environment::normalized(&one.name) == **name))
     {
-        return Err(format!("{typed}: no such package is installed"));
+        let hint = match Path::new(typed).is_dir() {
+            true => "; to look into this directory: --prefix for an environment, match for files",
+            false => "",
+        };
+        return Err(format!("{typed}: no such package is installed{hint}"));
     }
     if !wanted.is_empty() {
         found.retain(|one| wanted.contains(&environment::normalized(&one.name)));

@@ -86,8 +86,9 @@ pub(crate) fn bytes(argument: OsString) -> Vec<u8> {
 pub(crate) struct Limits {
     /// Limit decompressed data held at one time (default: 2G)
     ///
-    /// One limit for all levels of packages, members and bundles. The suffixes are K, M and G. Files below 7M have a
-    /// lower default: 256M, and 256 bytes for each byte of the file.
+    /// One limit for all levels of packages, members and bundles, and for new members of a zip file. Threads that read
+    /// files, or the members of a large zip file, have one each. The suffixes are K, M and G. Files below 7M have a lower
+    /// default: 256M, and 256 bytes for each byte of the file.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_decompressed: Option<u64>,
     /// Do not search host files for containers outside of device sections
@@ -113,6 +114,11 @@ impl Limits {
     pub(crate) fn held_of(&self, len: u64) -> u64 {
         let default = || gpu_packages::Options::default().held_of(len);
         self.max_decompressed.unwrap_or_else(default)
+    }
+
+    /// Returns whether less may be held than with the default for large files, as of a file that is small.
+    pub(crate) fn are_low(&self, len: u64) -> bool {
+        self.held_of(len) < gpu_packages::Options::default().held_of(u64::MAX)
     }
 
     /// Returns the same options for a file of this length.

@@ -679,7 +679,7 @@ impl Input {
                 Ok(Some(result)) => result,
                 // Work on the package as a whole tells of its faults.
                 Err(_) if verifies => return ControlFlow::Continue(()),
-                Err(fault) if self.means(&fault.path.to_string_lossy()).is_none() => {
+                Err(fault) if !self.is_concerned(&fault.path.to_string_lossy()) => {
                     return ControlFlow::Continue(());
                 }
                 Err(fault) => Err(self.fault(&fault)),
@@ -721,6 +721,15 @@ impl Input {
         let Some(wanted) = &self.member else { return Some(false) };
         let rest = path.strip_prefix(wanted.trim_end_matches('/'))?;
         (rest.is_empty() || rest.starts_with(['/', ':'])).then_some(rest.is_empty())
+    }
+
+    /// Returns whether the fault of a member, or of a package in the package, keeps a member from being read that is meant.
+    fn is_concerned(&self, path: &str) -> bool {
+        let has_it = |wanted: &String| {
+            let rest = wanted.strip_prefix(path);
+            rest.is_some_and(|rest| path.is_empty() || rest.starts_with(['/', ':']))
+        };
+        self.means(path).is_some() || self.member.as_ref().is_some_and(has_it)
     }
 
     /// Returns the text about a fault of a package.

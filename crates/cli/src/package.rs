@@ -152,6 +152,8 @@ impl Package {
                     let found = read(&mut collect, &walk);
                     (found.members, results)
                 };
+                // Each thread may hold as much.
+                let threads = if limits.are_low(len) { NonZeroUsize::MIN } else { threads };
                 let _: Result<(), ()> =
                     parallel::in_order(threads, &indexes, read, |_, (members, results)| {
                         all.members += members;

@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let id = EntryId::parse(id).ok();
         id.is_none_or(|id| id.is_host() || rule.keeps(&id.target()))
     };
-    let databases = Databases { rule: &rule, limits: &args.options.limits };
+    let databases = Databases { rule: &rule };
     let editor = Editor {
         keep: Keep::Images(&is_kept),
         databases: args.databases.then_some(databases),

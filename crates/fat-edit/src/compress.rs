@@ -112,16 +112,38 @@ fn higher_levels(method: Method) -> &'static [i32] {
     }
 }
 
-/// Runs at most `count` jobs that `next` gives, on at most `threads` threads. Returns the result of each, in their
-/// order, which does not depend on the number of threads.
+/// The jobs that are to be run.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    /// Their number, at most.
+    pub(super) count: usize,
+    /// The bytes of the largest, and of all that may be held at one time.
+    pub(super) largest: u64,
+    pub(super) most: u64,
+}
+
+impl Jobs {
+    /// Returns what is in flight at one time. One job more is made meanwhile, unless each goes by itself.
+    fn bounds(&self, threads: usize) -> Bounds {
+        let bounds = Bounds::new(NonZeroUsize::new(threads).unwrap_or(NonZeroUsize::MIN));
+        let bytes = self.most.saturating_sub(self.largest).min(IN_FLIGHT);
+        match bytes < self.largest && self.most / 2 < self.largest {
+            true => bounds.with_jobs(1),
+            false => bounds.with_jobs(usize::MAX).with_bytes(bytes),
+        }
+    }
+}
+
+/// Runs the jobs that `next` gives, on at most `threads` threads. Returns the result of each, in their order, which does not
+/// depend on the number of threads.
 ///
 /// `next` is called on this thread, while others compress.
 pub(super) fn run<E>(
     threads: NonZeroU32,
-    count: usize,
+    expected: &Jobs,
     mut next: impl FnMut() -> Result<Option<Job>, E>,
 ) -> Result<Vec<Compressed>, E> {
-    let at_once = threads.get().min(u32::try_from(count).unwrap_or(u32::MAX)).max(1);
+    let at_once = threads.get().min(u32::try_from(expected.count).unwrap_or(u32::MAX)).max(1);
     // The threads left over help with each one: libzstd has workers of its own at high levels.
     let of_each = threads.get() / at_once;
     let mut failed = None;
@@ -136,11 +158,8 @@ pub(super) fn run<E>(
         }
     });
     let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
-    let bounds = Bounds::new(NonZeroUsize::new(at_once).unwrap_or(NonZeroUsize::MIN))
-        .with_jobs(usize::MAX)
-        .with_bytes(IN_FLIGHT);
     let results = thread::scope(|scope| {
-        in_order(scope, bounds, jobs, || |job: Job| job.run(of_each)).collect()
+        in_order(scope, expected.bounds(at_once), jobs, || |job: Job| job.run(of_each)).collect()
     });
     failed.map_or(Ok(results), Err)
 }

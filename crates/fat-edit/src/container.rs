@@ -131,10 +131,7 @@ impl Planner<'_> {
             return Err(Problem::InputChanged);
         }
         let edit = self.bundle_edit(node);
-        let max = match edit {
-            BundleEdit::Compress(options) => options.max_decompressed,
-            _ => self.contents.max_decompressed,
-        };
+        let max = self.most_of(edit);
         if size > max {
             return Err(damaged(ccob::Error::too_large(size, max)));
         }
@@ -222,11 +219,13 @@ impl Planner<'_> {
         path: &[PathStep],
     ) -> Result<Step, Problem> {
         let wishes = self.wishes(node);
-        let (form, max) = match self.bundle_edit(node) {
-            BundleEdit::Keep => (Form::Kept, self.contents.max_decompressed),
-            BundleEdit::Decompress => (Form::Plain, self.contents.max_decompressed),
-            BundleEdit::Compress(options) => (Form::compressed(options), options.max_decompressed),
+        let edit = self.bundle_edit(node);
+        let form = match edit {
+            BundleEdit::Keep => Form::Kept,
+            BundleEdit::Decompress => Form::Plain,
+            BundleEdit::Compress(options) => Form::compressed(options),
         };
+        let max = self.most_of(edit);
         let allow_findings = self.edit.options.allow_findings;
         let derived = &mut self.derived;
         let mut later = |stored: Range<u64>, size: u64| {
@@ -298,10 +297,7 @@ impl Planner<'_> {
     ) -> Result<Step, Problem> {
         let size = compression.uncompressed_size();
         let edit = self.bundle_edit(node);
-        let max = match edit {
-            BundleEdit::Compress(options) => options.max_decompressed,
-            _ => self.contents.max_decompressed,
-        };
+        let max = self.most_of(edit);
         if size > max {
             let error = ccob::Error::too_large(size, max);
             return Err(malformed(Error::of_offload_binary_stream(error)).of(node, path));

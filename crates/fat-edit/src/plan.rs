@@ -4,6 +4,7 @@
 use std::io;
 use std::io::{Read, Seek, Write};
 
+use byte_parts::Part;
 #[cfg(doc)]
 use fat_object::ImageInfo;
 use object_edit::{Input, Output, is_copy_of};
@@ -161,6 +162,18 @@ impl EditPlan {
     #[must_use]
     pub fn size(&self) -> u64 {
         self.parts.size()
+    }
+
+    /// Returns the bytes that the plan holds at most while it is [written](Self::write): new ones, and the largest of those that
+    /// are decompressed then.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        let new = self.parts.iter().map(|part| match part {
+            Part::Bytes(bytes) => bytes.len() as u64,
+            _ => 0,
+        });
+        let decompressed = self.derived.iter().map(|bundle| bundle.size).max();
+        new.fold(decompressed.unwrap_or(0), u64::saturating_add)
     }
 
     /// Returns the changes of all containers, also of those that stay as they were.

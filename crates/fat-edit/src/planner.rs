@@ -13,6 +13,7 @@ use object_edit::Output;
 use target_id::Target;
 
 use crate::check::Expected;
+use crate::compress::Jobs;
 use crate::container::Step;
 use crate::decompress::Decompress;
 use crate::edit::{BundleEdit, Edit, ImageEdit};
@@ -328,8 +329,16 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Returns the number of bundles that may have to be compressed.
-    fn to_compress(&self, places: &[Place<'_>]) -> usize {
+    /// Returns the most bytes that something may have without compression.
+    pub(super) fn most_of(&self, edit: &BundleEdit) -> u64 {
+        match edit {
+            BundleEdit::Compress(options) => options.max_decompressed,
+            BundleEdit::Keep | BundleEdit::Decompress => self.contents.max_decompressed,
+        }
+    }
+
+    /// Returns what may have to be compressed.
+    fn to_compress(&self, places: &[Place<'_>]) -> Jobs {
         let compressed = |node: &Node| match (node.kind(), node.compression) {
             (_, Some(_)) => self.touches(node),
             (ContainerKind::Bundle | ContainerKind::OffloadBinary, None) => {
@@ -337,7 +346,16 @@ impl<'a> Planner<'a> {
             }
             _ => false,
         };
-        places.iter().filter(|place| compressed(place.node)).count()
+        let mut jobs = Jobs { most: self.most_of(&self.edit.bundles), ..Jobs::default() };
+        for node in places.iter().map(|place| place.node).filter(|node| compressed(node)) {
+            let size = match node.compression {
+                Some(compression) => compression.uncompressed_size(),
+                None => node.range.end - node.range.start,
+            };
+            jobs.count += 1;
+            jobs.largest = jobs.largest.max(size);
+        }
+        jobs
     }
 
     fn threads(&self) -> NonZeroU32 {
@@ -360,8 +378,8 @@ impl<'a> Planner<'a> {
         let mut new = NewContainers::new();
         let mut pending = Vec::new();
         let mut left = places.iter();
-        let (threads, count) = (self.threads(), self.to_compress(&places));
-        let compressed = compress::run(threads, count, || {
+        let (threads, expected) = (self.threads(), self.to_compress(&places));
+        let compressed = compress::run(threads, &expected, || {
             for place in left.by_ref() {
                 match self.container(source, place.node, &place.path, place.alone)? {
                     Step::Done(change, splices) => {

@@ -5,7 +5,6 @@ use std::io::{self, Read};
 use device_select::{Database, Rule, is_host};
 use fat_object::list;
 
-use crate::input::Limits;
 use crate::positioned::Positioned;
 
 /// The bytes of a file that tell whether it is a table of a database.
@@ -15,7 +14,6 @@ const HEAD: u64 = 512;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Databases<'r> {
     pub(crate) rule: &'r Rule,
-    pub(crate) limits: &'r Limits,
 }
 
 impl Databases<'_> {
@@ -29,13 +27,18 @@ impl Databases<'_> {
     /// # Errors
     ///
     /// One of reading the file.
-    pub(super) fn goes(&self, database: &Database, contents: Positioned<'_>) -> io::Result<bool> {
+    pub(super) fn goes(
+        &self,
+        database: &Database,
+        contents: Positioned<'_>,
+        walk: &fat_object::Options,
+    ) -> io::Result<bool> {
         if !database.holds_code() {
             let mut head = Vec::new();
             contents.take(HEAD).read_to_end(&mut head)?;
             return Ok(database.is_table(&head));
         }
-        let listing = list(contents, &self.limits.options())?;
+        let listing = list(contents, walk)?;
         let mut images = listing.images().iter().zip(self.rule.fates(listing.images()));
         let is_some = listing.images().iter().any(|image| !is_host(image));
         let all_go = images.all(|(image, fate)| is_host(image) || !fate.stays());

@@ -29,7 +29,7 @@ use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::records::Lists;
 use crate::store::Keep;
-use crate::{Outcome, input, report as messages, style};
+use crate::{Outcome, report as messages, style};
 
 /// A file to be edited, for who decides how.
 pub(crate) struct Subject<'a> {
@@ -37,7 +37,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) is_named: bool,
     pub(crate) contents: &'a EditableFile,
     pub(crate) file: Positioned<'a>,
-    pub(crate) limits: &'a input::Limits,
+    /// The options of a walk through it, which may hold what is left.
+    pub(crate) walk: &'a fat_object::Options,
 }
 
 /// The common settings of all files.
@@ -52,9 +53,10 @@ pub(crate) struct Editor<'a> {
     pub(crate) databases: Option<Databases<'a>>,
     /// The lists of installed packages that the files are in.
     pub(crate) lists: Lists,
-    /// The most bytes that may be held beside the file that is edited now, and those of its member.
+    /// The most bytes that may be held beside the file that is edited now, those of its member, and those of new members.
     pub(crate) most_held: u64,
     pub(crate) held: Cell<u64>,
+    pub(crate) kept: Cell<u64>,
 }
 
 impl<'a> Editor<'a> {
@@ -69,6 +71,7 @@ impl<'a> Editor<'a> {
             lists: Lists::dropping_signatures(options.host.drop_signature),
             most_held: 0,
             held: Cell::new(0),
+            kept: Cell::new(0),
         }
     }
 
@@ -195,6 +198,7 @@ impl<'a> Editor<'a> {
         let opened = file.open(self.options.limits.max_input)?;
         self.most_held = self.options.limits.held_of(opened.metadata().len());
         self.held.set(0);
+        self.kept.set(0);
         match Package::of(&opened) {
             Ok(Some(package)) if self.images.files.is_empty() => {
                 self.edit_package(file, &package, decide)
@@ -223,7 +227,11 @@ impl<'a> Editor<'a> {
         let Some(path) = file.real() else { return false };
         let Some(database) = databases.candidate(&path.to_string_lossy()) else { return false };
         let opened = file.open(self.options.limits.max_input);
-        opened.is_ok_and(|file| databases.goes(&database, file.reader()).unwrap_or(false))
+        opened.is_ok_and(|file| {
+            let limits = &self.options.limits;
+            let walk = limits.for_file(&limits.options(), file.metadata().len());
+            databases.goes(&database, file.reader(), &walk).unwrap_or(false)
+        })
     }
 
     fn delete(&mut self, file: &Input) -> Result<FileRow, Failure> {
@@ -348,8 +356,8 @@ impl<'a> Editor<'a> {
         if contents.containers().is_empty() {
             return Err(Failure::NoCode);
         }
-        let limits = &self.options.limits;
-        let subject = Subject { is_named, contents: &contents, file: input, limits };
+        let walk = self.walk();
+        let subject = Subject { is_named, contents: &contents, file: input, walk: &walk };
         let mut wishes = decide(&subject, &self.images)?;
         wishes.warnings.extend(warnings);
         let plan = contents
@@ -383,11 +391,20 @@ impl<'a> Editor<'a> {
         }
     }
 
+    /// Returns how many further bytes may be held.
+    pub(super) fn room(&self) -> u64 {
+        self.most_held.saturating_sub(self.held.get()).saturating_sub(self.kept.get())
+    }
+
+    /// Returns the options of a walk that may hold them.
+    pub(super) fn walk(&self) -> fat_object::Options {
+        self.options.limits.options().with_max_decompressed(self.room())
+    }
+
     /// Returns the contents of the file, and those of its findings that are allowed.
     fn survey(&self, input: Positioned<'_>) -> Result<(EditableFile, Vec<String>), Failure> {
         let allow_findings = self.options.host.allow_findings;
-        let room = self.most_held.saturating_sub(self.held.get());
-        let walk = self.options.limits.options().with_max_decompressed(room);
+        let walk = self.walk();
         let opens = self.needs_images() || allow_findings;
         let mut warnings = Vec::new();
         let mut contents = match opens {

@@ -236,7 +236,7 @@ impl Editor<'_> {
 
     fn store_goes(&self, database: Option<&Database>, store: &Store) -> Result<bool, Failure> {
         let (Some(all), Some(database)) = (self.databases, database) else { return Ok(false) };
-        Ok(all.goes(database, store.reader())?)
+        Ok(all.goes(database, store.reader(), &self.walk())?)
     }
 
     fn edit_zip_member(
@@ -285,14 +285,25 @@ impl Editor<'_> {
         store: &Arc<Store>,
     ) -> Result<NewContents, Failure> {
         let threads = self.options.threads().count();
+        let room = self.room().saturating_sub(plan.held());
         let bytes = NewBytes::start(plan, store.clone())?;
         let status = bytes.status();
-        NewContents::like(member, bytes, LEVEL, threads).map_err(|error| {
-            match status.take_error() {
-                Some(error) => explain(&error, &self.images),
-                None => of(error),
-            }
-        })
+        let new =
+            NewContents::like(member, bytes, LEVEL, threads, room).map_err(|error| {
+                match (error.kind(), status.take_error()) {
+                    (ErrorKind::Limit, _) => {
+                        let most = self.most_held;
+                        format!(
+                            "new members are larger together than --max-decompressed={most} allows"
+                        )
+                        .into()
+                    }
+                    (_, Some(error)) => explain(&error, &self.images),
+                    (_, None) => of(error),
+                }
+            })?;
+        self.kept.set(self.kept.get().saturating_add(new.stored_size()));
+        Ok(new)
     }
 
     fn store(
@@ -301,7 +312,7 @@ impl Editor<'_> {
         contents: &mut dyn Read,
         keep: Keep<'_>,
     ) -> Result<Store, Failure> {
-        let (budget, most) = (Budget::default(), self.most_held);
+        let (budget, most) = (Budget::default(), self.most_held.saturating_sub(self.kept.get()));
         let mut account = budget.account(most);
         let store = Store::read(head, contents, keep, &mut account)?;
         self.held.set(most - account.left());

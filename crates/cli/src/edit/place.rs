@@ -188,7 +188,7 @@ fn numbers(subject: &Subject<'_>) -> io::Result<Vec<usize>> {
     let mut numbers = Numbers(Vec::new());
     let mut file = subject.file;
     // The survey compared the hashes, unless that was not wanted.
-    walk(&mut file, &subject.limits.options().with_verify_hash(false), &mut numbers)?;
+    walk(&mut file, &subject.walk.clone().with_verify_hash(false), &mut numbers)?;
     Ok(numbers.0)
 }
 

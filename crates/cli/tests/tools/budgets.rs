@@ -11,14 +11,15 @@ use flate2::write::GzEncoder;
 use bundle_format::text::Leader;
 
 use crate::common::{new_command, stderr};
-use crate::packages::make;
+use crate::packages::make::{self, Around, Made};
 
 /// Zeros in each input: as many as 1 MB of gzip can hold, or fewer for a quick run. Inputs that are decompressed as a whole
 /// have as many as are just allowed, but where the limit is tried.
 fn zeros(input: &str, limit: &str) -> u64 {
     match (input, limit) {
         (ZEROS | ONE_IMAGE | TEXT, "") => 470 << 20,
-        (ONE_IMAGE | TEXT, _) => 28 << 20,
+        (TWO, "") => 400 << 20,
+        (ONE_IMAGE | TEXT | TWO, _) => 28 << 20,
         _ if faulty::is_thorough() => 1000 << 20,
         (SIX_TAR_FILES, _) => 16 << 20,
         _ => 68 << 20,
@@ -29,6 +30,7 @@ const SIX_TAR_FILES: &str = "zeros in six tar files, gzip";
 const ZEROS: &str = "a compressed bundle of zeros";
 const ONE_IMAGE: &str = "a compressed bundle of one image";
 const TEXT: &str = "a compressed text bundle";
+const TWO: &str = "a zip file of two compressed bundles";
 
 /// Writes a tar file with one member, a gzip stream, whose contents start with some bytes.
 fn tar_gz(place: &Path, name: &str, start: &[u8], len: u64) {
@@ -40,16 +42,30 @@ fn tar_gz(place: &Path, name: &str, start: &[u8], len: u64) {
     out.finish().unwrap();
 }
 
-/// Writes a compressed bundle of not quite 1 MB: what is allowed to be decompressed depends on the size.
-fn ccob(place: &Path, mut bundle: Vec<u8>) {
+/// Bytes of noise in a bundle that is not quite 1 MB when it is compressed.
+const MOST: usize = 950_000;
+
+/// Returns a compressed bundle of nearly as many bytes as are noise: what is allowed to be decompressed depends on the size.
+fn ccob(mut bundle: Vec<u8>, noise: usize) -> Vec<u8> {
     let mut state = 1_u32;
-    let noise = bundle.iter_mut().rev().skip(4096).take(950_000);
+    let noise = bundle.iter_mut().rev().skip(4096).take(noise);
     noise.for_each(|byte| {
         // The generator of Numerical Recipes. No byte is zero or ends a line.
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         *byte = (state >> 24) as u8 | 0x80;
     });
-    fs::write(place, ccob::compress(&bundle, &ccob::WriteOptions::default()).unwrap()).unwrap();
+    ccob::compress(&bundle, &ccob::WriteOptions::default()).unwrap()
+}
+
+/// Returns a bundle of one image, most of which is zeros.
+fn bundle(len: u64) -> Vec<u8> {
+    let bundle = fs::read(crate::common::data("kernels.hipfb")).unwrap();
+    let bundle = ccob::decompress(&bundle, 1 << 20).unwrap().data;
+    let at = bundle.windows(4).position(|bytes| bytes == b"\x7fELF").unwrap();
+    let mut image = bundle[at..].to_vec();
+    image.resize(usize::try_from(len).unwrap(), 0);
+    let layout = bundle_format::layout([("hipv4-amdgcn-amd-amdhsa--gfx1030", len)], 1).unwrap();
+    layout.to_vec(&[&image[..]]).unwrap()
 }
 
 /// Makes the input with this name in the table.
@@ -67,21 +83,18 @@ fn make(place: &Path, name: &str, limit: &str) {
             let elf = fs::read(crate::common::data("hip.o")).unwrap();
             tar_gz(place, "a.o", &elf, len);
         }
-        ZEROS => ccob(place, vec![0; usize::try_from(len).unwrap()]),
-        ONE_IMAGE => {
-            let bundle = fs::read(crate::common::data("kernels.hipfb")).unwrap();
-            let bundle = ccob::decompress(&bundle, 1 << 20).unwrap().data;
-            let at = bundle.windows(4).position(|bytes| bytes == b"\x7fELF").unwrap();
-            let mut image = bundle[at..].to_vec();
-            image.resize(usize::try_from(len).unwrap(), 0);
-            let layout =
-                bundle_format::layout([("hipv4-amdgcn-amd-amdhsa--gfx1030", len)], 1).unwrap();
-            ccob(place, layout.to_vec(&[&image[..]]).unwrap());
-        }
+        ZEROS => fs::write(place, ccob(vec![0; usize::try_from(len).unwrap()], MOST)).unwrap(),
+        ONE_IMAGE => fs::write(place, ccob(bundle(len), MOST)).unwrap(),
         TEXT => {
             let image = vec![b' '; usize::try_from(len).unwrap()];
             let entries = [("hip-amdgcn-amd-amdhsa--gfx1030", &image[..])];
-            ccob(place, bundle_format::text::to_vec(Leader::Semicolon, &entries).unwrap());
+            let text = bundle_format::text::to_vec(Leader::Semicolon, &entries).unwrap();
+            fs::write(place, ccob(text, MOST)).unwrap();
+        }
+        TWO => {
+            let one = ccob(bundle(len), MOST / 2);
+            let members = ["a", "b"].map(|name| Made::new(name, &one[..]));
+            fs::write(place, make::zip(&members, &Around::default())).unwrap();
         }
         _ => panic!("{name}: no such input"),
     }
@@ -93,6 +106,8 @@ fn limited(place: &Path, memory: u64, args: &[&str]) -> Output {
     let tool = env!("CARGO_BIN_EXE_offload");
     let mut command = new_command("/bin/sh");
     command.args(["-c", &script, "sh", tool]).args(args).current_dir(place);
+    // Otherwise each thread reserves 64 MiB.
+    command.env("MALLOC_ARENA_MAX", "1");
     command.output().unwrap()
 }
 
@@ -115,7 +130,7 @@ fn each_row_of_the_table_keeps_to_its_memory() {
             made = (input, limit);
         }
         // Those that are just allowed are read.
-        let may_exceed = !matches!(input, ZEROS | ONE_IMAGE | TEXT);
+        let may_exceed = !matches!(input, ZEROS | ONE_IMAGE | TEXT | TWO);
         let memory = memory.strip_suffix(" MiB").unwrap().parse().unwrap();
         for command in commands.split(", ").map(|name| name.trim_matches('`')) {
             let mut args = match command {
@@ -130,7 +145,8 @@ fn each_row_of_the_table_keeps_to_its_memory() {
                 "thin" => vec!["thin", "--keep", "gfx906", "input", "-o", "output"],
                 other => panic!("{other}"),
             };
-            args.extend(["--threads", "1"]);
+            // Members of a zip file are read by several, if they may be.
+            args.extend(["--threads", if input == TWO { "2" } else { "1" }]);
             if !limit.is_empty() {
                 args.extend(["--max-decompressed", limit]);
             }
@@ -146,5 +162,5 @@ fn each_row_of_the_table_keeps_to_its_memory() {
             count += 1;
         }
     }
-    assert_eq!(count, if faulty::is_thorough() { 106 } else { 52 });
+    assert_eq!(count, if faulty::is_thorough() { 127 } else { 62 });
 }

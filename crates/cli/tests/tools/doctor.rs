@@ -42,6 +42,18 @@ fn a_file_counts_once() {
 }
 
 #[test]
+fn a_directory_is_no_package() {
+    let place = environment();
+    let output = place.offload(&["doctor", "--prefix", "env", "--gpu", "gfx1100", "env"]);
+    assert_eq!(
+        stderr(&output),
+        "offload: error: env: no such package is installed; to look into this directory: --prefix for an environment, match for \
+         files\n"
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn files_outside_of_the_environment_are_not_opened() {
     let place = environment();
     let hip = place.path("hip.o");

@@ -125,6 +125,30 @@ fn packages_of_all_kinds_are_looked_into() {
     place.fails(&["ls", "none:usr"], "none:usr: No such file");
 }
 
+#[test]
+fn the_damage_of_a_package_is_one_of_each_member() {
+    let hip = hip();
+    let place = Place::with("hip.o", &hip);
+    let noise: Vec<u8> =
+        (0..200_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let mut damaged = make::gzip(&make::tar(&[("hip.o", &hip), ("noise", &noise)]));
+    damaged.truncate(damaged.len() - 1000);
+    let nested = make::tar(&[("in.tgz", &damaged), ("well.o", &hip)]);
+    fs::write(place.path("damaged.tgz"), damaged).unwrap();
+    fs::write(place.path("nested.tar"), nested).unwrap();
+    for member in ["damaged.tgz:hip.o", "nested.tar:in.tgz:hip.o", "nested.tar:in.tgz"] {
+        for command in [&["ls"][..], &["kernels"], &["match", "--gpu", "gfx1100"]] {
+            let output = place.offload(&[command, &[member]].concat());
+            let said = stderr(&output);
+            assert!(said.contains("malformed gzip"), "{command:?} {member}: {said}");
+            assert_eq!(output.status.code(), Some(1), "{command:?} {member}");
+            assert!(!output.stdout.is_empty(), "{command:?} {member}");
+        }
+    }
+    // One of another package is none of it.
+    place.succeeds(&["ls", "nested.tar:well.o"]);
+}
+
 /// The library's tests have all cases; each here is one way from the library to an exit status.
 #[test]
 fn no_command_passes_over_what_programs_read_differently() {

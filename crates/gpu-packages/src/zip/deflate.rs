@@ -55,10 +55,15 @@ impl NewContents {
     /// # Errors
     ///
     /// Those of the reader.
-    pub fn deflate(
+    pub fn deflate(contents: impl Read, level: u32, threads: NonZeroUsize) -> Result<Self, Error> {
+        Self::deflate_most(contents, level, threads, u64::MAX)
+    }
+
+    fn deflate_most(
         mut contents: impl Read,
         level: u32,
         threads: NonZeroUsize,
+        most: u64,
     ) -> Result<Self, Error> {
         let mut crc = flate2::Crc::new();
         let mut hasher = Hasher::new(Algorithm::Sha256);
@@ -106,6 +111,7 @@ impl NewContents {
             });
             for block in blocks {
                 data.extend_from_slice(&block?);
+                within(&data, most)?;
             }
             Ok(())
         });
@@ -122,20 +128,21 @@ impl NewContents {
         })
     }
 
-    /// Reads contents to their end and stores or deflates them, as a member is.
+    /// Reads contents to their end and stores or deflates them, as a member is: at most `most` bytes, which are held in memory.
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// Those of the reader; [`Limit`](ErrorKind::Limit) if there are more bytes.
     pub fn like(
         member: &ZipMember,
         contents: impl Read,
         level: u32,
         threads: NonZeroUsize,
+        most: u64,
     ) -> Result<Self, Error> {
         match member.method() {
-            0 => Self::store(contents),
-            _ => Self::deflate(contents, level, threads),
+            0 => Self::store_most(contents, most),
+            _ => Self::deflate_most(contents, level, threads, most),
         }
     }
 
@@ -144,9 +151,14 @@ impl NewContents {
     /// # Errors
     ///
     /// Those of the reader.
-    pub fn store(mut contents: impl Read) -> Result<Self, Error> {
+    pub fn store(contents: impl Read) -> Result<Self, Error> {
+        Self::store_most(contents, u64::MAX)
+    }
+
+    fn store_most(contents: impl Read, most: u64) -> Result<Self, Error> {
         let mut data = Vec::new();
-        contents.read_to_end(&mut data)?;
+        contents.take(most.saturating_add(1)).read_to_end(&mut data)?;
+        within(&data, most)?;
         let mut crc = flate2::Crc::new();
         crc.update(&data);
         let sha256 = Hash::of(Algorithm::Sha256, &data);
@@ -191,6 +203,17 @@ impl NewContents {
             Algorithm::Sha256 => Ok(self.sha256.clone()),
             algorithm => Ok(crate::hash::hash_reader(algorithm, &mut self.reader())?.1),
         }
+    }
+}
+
+/// Fails if there are more bytes than may be held.
+fn within(data: &[u8], most: u64) -> Result<(), Error> {
+    match data.len() as u64 > most {
+        true => {
+            let text = format!("the new contents of a member exceed the limit of {most} bytes");
+            Err(Error::new(ErrorKind::Limit, text))
+        }
+        false => Ok(()),
     }
 }
 
