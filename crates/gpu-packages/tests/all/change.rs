@@ -267,6 +267,24 @@ fn any_number_of_threads_gives_the_same_bytes() {
     }
 }
 
+#[test]
+fn new_contents_keep_to_their_limit() {
+    let contents: Vec<u8> = (0..1_200_000_u32).map(|n| (n.wrapping_mul(n) >> 5) as u8).collect();
+    for method in [0, 8] {
+        let mut made = Made::new("a", "old");
+        made.method = method;
+        let old = make::zip(&[made], &Around::default());
+        let zip = Zip::read(Cursor::new(&old)).unwrap();
+        let member = &zip.members()[0];
+        assert_eq!(member.method(), method);
+        let like = |most| NewContents::like(member, &contents[..], 6, ONE, most);
+        let size = like(u64::MAX).unwrap().stored_size();
+        assert!(like(size).is_ok());
+        assert_eq!(like(size - 1).unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(like(0).unwrap_err().kind(), ErrorKind::Limit);
+    }
+}
+
 fn xz(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = Codec::Xz.encoder(Vec::new(), Some(1)).unwrap();
     encoder.write_all(bytes).unwrap();
