@@ -303,12 +303,16 @@ fn hash_new(image: &mut Known, images: &[NewImage]) -> Result<(), Problem> {
     let mut new = new.reader();
     new.seek(SeekFrom::Start(start))?;
     let (mut left, mut hash) = ((&mut *new).take(end - start), Hash::default());
-    if image.size == 0 {
+    let read = if image.size == 0 {
         let mut code = Vec::new();
         left.read_to_end(&mut code)?;
         hash.add(&nv_fatbin::as_stored(&code));
+        code.len() as u64
     } else {
-        io::copy(&mut left, &mut hash)?;
+        io::copy(&mut left, &mut hash)?
+    };
+    if read != end - start {
+        return Err(Problem::InputChanged);
     }
     image.content = Content::Hash(hash.hasher.finish());
     Ok(())
