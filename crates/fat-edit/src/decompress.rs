@@ -108,6 +108,9 @@ impl Decompress {
         let mut stored = Vec::new();
         let len = STORED.min(self.stored.end - self.stored.start);
         input.take(len).read_to_end(&mut stored)?;
+        if (stored.len() as u64) < len {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Problem::InputChanged));
+        }
         let prefix = ccob::decompress_prefix(&stored, LEN, self.size);
         let damaged = |error: ccob::Error| self.damaged(error.into());
         prefix.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, damaged(error)))
