@@ -38,6 +38,9 @@ pub struct NvidiaArch {
     ptx: bool,
 }
 
+/// The compute capabilities of Tegra: K1, X1, X2, Xavier, Orin, Thor by both its names.
+const TEGRA: [(u16, u16); 7] = [(3, 2), (5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0)];
+
 impl NvidiaArch {
     /// Reads a name: `sm_` or `compute_`, two to four digits of which the first is not 0, and `a`, `f` or nothing.
     /// Returns whether there is such a GPU is not asked. Letters are lower case, as NVIDIA's tools want them.
@@ -109,24 +112,41 @@ impl NvidiaArch {
     /// "Feature Set Compiler Targets" with the table of families) and the documentation of the CUDA
     /// compiler driver ("GPU Compilation"):
     ///
-    /// - machine code runs on the same major number with the same or a higher minor one;
+    /// - machine code runs on the same major number with the same or a higher minor one, except that machine code for
+    ///   [Tegra](Self::is_tegra) runs on that compute capability alone, and no other does on Tegra ("Binary compatibility is
+    ///   supported for the desktop only");
     /// - PTX on the same or any higher compute capability;
     /// - both on the family from that compute capability on with `f`, on that compute capability
     ///   alone with `a`.
     ///
-    /// Between the GPUs of Tegra and others NVIDIA promises nothing about machine code; this
-    /// function makes no difference. PTX can also be too new for the driver, which names do not tell.
+    /// PTX can also be too new for the driver, which names do not tell.
     #[must_use]
     pub fn runs_on(self, gpu: Self) -> bool {
         if gpu.ptx {
             return false;
         }
         let reached = self.capability() <= gpu.capability();
+        if self.capability() != gpu.capability() && self.is_apart_from(gpu) {
+            return false;
+        }
         match self.scope {
             NvidiaScope::Architecture => self.capability() == gpu.capability(),
             NvidiaScope::Family => reached && self.family() == gpu.family(),
             NvidiaScope::Portable => reached && (self.ptx || self.major == gpu.major),
         }
+    }
+
+    /// Returns whether it is that of a GPU of Tegra: Jetson, DRIVE.
+    ///
+    /// NVIDIA's list of CUDA GPUs; 11.0 is the name that CUDA 13 gave to 10.1.
+    #[must_use]
+    pub fn is_tegra(self) -> bool {
+        TEGRA.contains(&self.capability())
+    }
+
+    /// Returns whether this is machine code that no other compute capability runs, as one of them is Tegra's.
+    pub(crate) fn is_apart_from(self, gpu: Self) -> bool {
+        !self.ptx && (self.is_tegra() || gpu.is_tegra())
     }
 
     pub(crate) fn capability(self) -> (u16, u16) {
@@ -194,12 +214,21 @@ mod tests {
     #[test]
     fn code_runs_on_these_gpus_only() {
         for (code, gpus) in [
-            ("sm_80", &["sm_80", "sm_86", "sm_87", "sm_88", "sm_89"][..]),
-            ("sm_86", &["sm_86", "sm_87", "sm_88", "sm_89"]),
+            ("sm_80", &["sm_80", "sm_86", "sm_88", "sm_89"][..]),
+            ("sm_86", &["sm_86", "sm_88", "sm_89"]),
+            ("sm_87", &["sm_87"]),
             ("sm_88", &["sm_88", "sm_89"]),
             ("sm_90", &["sm_90"]),
             ("sm_90a", &["sm_90"]),
-            ("sm_100", &["sm_100", "sm_101", "sm_103", "sm_107"]),
+            ("sm_100", &["sm_100", "sm_103", "sm_107"]),
+            ("sm_101", &["sm_101"]),
+            (
+                "compute_87",
+                &[
+                    "sm_87", "sm_88", "sm_89", "sm_90", "sm_100", "sm_101", "sm_103", "sm_107",
+                    "sm_110", "sm_120", "sm_121",
+                ],
+            ),
             ("sm_100a", &["sm_100"]),
             ("sm_100f", &["sm_100", "sm_103", "sm_107"]),
             ("sm_101f", &["sm_101"]),

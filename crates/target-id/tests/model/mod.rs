@@ -434,6 +434,9 @@ fn is_portable(code: Id<'_>, target: Id<'_>) -> bool {
         && target.triple.is_none_or(other)
 }
 
+/// Jetson TK1, Nano, TX2, Xavier, Orin, Thor before and after its renaming (NVIDIA's list of CUDA GPUs, by hand).
+const TEGRA: [(u32, u32); 7] = [(3, 2), (5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0)];
+
 /// Returns whether a GPU runs code for a compute capability, both by name; no names but `sm_` and `compute_` ones.
 pub(crate) fn nvidia_runs(code: &str, gpu: &str) -> bool {
     let (Some((code, ptx)), Some((gpu, false))) = (capability(code), capability(gpu)) else {
@@ -449,7 +452,8 @@ pub(crate) fn nvidia_runs(code: &str, gpu: &str) -> bool {
             .any(|(major, minor, family)| (*major, *minor) == name && family.contains(&gpu)),
         // PTX: the same compute capability and all above.
         _ if ptx => name <= gpu,
-        // Machine code: the same major number, and no lower minor one.
+        // Machine code: that of Tegra on itself; the same major number, and no lower minor one.
+        _ if [name, gpu].iter().any(|one| TEGRA.contains(one)) => name == gpu,
         _ => name.0 == gpu.0 && name.1 <= gpu.1,
     }
 }
