@@ -193,12 +193,12 @@ impl Selection {
         if has_more { format!("is of the given kind and {what}") } else { what }
     }
 
-    /// Warns of impossible processors if there is a near name: others may be new.
+    /// Warns of impossible processors.
     pub(crate) fn warn(&self) {
         for request in &self.requests {
             let name = request.processor();
             let near = request.near();
-            if !near.is_empty() && !may_be_processor(name) {
+            if !(name.is_empty() || may_be_code_for(name) || is_known_processor(name)) {
                 report::warning(&format_args!("unknown processor {name}{}", did_you_mean(&near)));
             }
         }

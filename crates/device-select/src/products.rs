@@ -98,8 +98,27 @@ fn processor_by_name(text: &str) -> Option<&'static str> {
     intel.or_else(|| Processor::from_architecture(&text).map(Processor::name))
 }
 
-/// Replaces the name of a product, its PCI ID, or another name of its processor by the processor: `MI300X:xnack+`
-/// becomes `gfx942:xnack+`, `xe-pvc` becomes `intel_gpu_pvc`. Returns other texts unchanged.
+/// Returns the processor in other spellings: `GFX1100`, `SM_86`, `sm86`, and the compute capability `8.6`.
+fn respelled(text: &str) -> Option<String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let number = lower.strip_prefix("sm").map(|rest| rest.trim_start_matches(['_', '-', ' ']));
+    let capability = || {
+        let (major, minor) = lower.split_once('.')?;
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+        let digits = minor.strip_suffix(['a', 'f']).unwrap_or(minor);
+        let is_one = is_number(major) && is_number(digits) && digits.len() == 1;
+        is_one.then(|| format!("{major}{minor}"))
+    };
+    let name = match number.map(ToOwned::to_owned).or_else(capability) {
+        Some(number) => format!("sm_{number}"),
+        None => lower,
+    };
+    may_be_processor(&name).then_some(name)
+}
+
+/// Replaces the name of a product, its PCI ID, or another name or spelling of its processor by the processor: `MI300X:xnack+`
+/// becomes `gfx942:xnack+`, `xe-pvc` becomes `intel_gpu_pvc`, the compute capability `8.6` becomes `sm_86`. Returns other texts
+/// unchanged.
 ///
 /// # Errors
 ///
@@ -114,6 +133,9 @@ pub fn target_id(text: &str) -> Result<Cow<'_, str>, NotADevice> {
     }
     if may_be_processor(name) {
         return Ok(Cow::Borrowed(text));
+    }
+    if let Some(processor) = respelled(name) {
+        return Ok(Cow::Owned(format!("{processor}{features}")));
     }
     Ok(match processor(name)? {
         Some(processor) => Cow::Owned(format!("{processor}{features}")),
@@ -152,8 +174,11 @@ fn processor(typed: &str) -> Result<Option<&'static str>, NotADevice> {
         return one(typed, &found).map(Some);
     }
     let parts = those(&|p| is_part(&wanted, &p.key()));
-    match wanted.len() {
-        3.. if !parts.is_empty() => Err(several(typed, &parts)),
+    // A number is enough for people: `3060`.
+    let has_number = wanted.bytes().filter(u8::is_ascii_digit).count() >= 3;
+    match (wanted.len(), &parts[..]) {
+        (3.., [_, ..]) if has_number => one(typed, &parts).map(Some),
+        (3.., [_, ..]) => Err(several(typed, &parts)),
         _ => Ok(None),
     }
 }
@@ -386,8 +411,6 @@ mod tests {
             "gfx90a:xnack+",
             "gfx9-generic",
             "sm_86",
-            "8.6",
-            "sm90",
             "gfx1103x",
             "generic",
             "",
@@ -403,10 +426,6 @@ mod tests {
     #[test]
     fn ambiguous_names_are_errors() {
         for (typed, words) in [
-            (
-                "RX 7900",
-                "RX 7900 names several GPUs: Radeon RX 7900 GRE (gfx1100), Radeon RX 7900 XT (gfx1100), Radeon RX 7900 XTX (gfx1100), Radeon RX 7900M (gfx1100)",
-            ),
             (
                 "RTX 4000",
                 "RTX 4000 names several GPUs: Quadro RTX 4000 (sm_75), RTX 4000 Ada (sm_89), RTX PRO 4000 Blackwell (sm_120)",
