@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use device_select::{Device, kfd_processor};
+use device_select::{Device, kfd_processor, may_be_processor};
 use serde::Serialize;
 
 use crate::opened::open_regular;
@@ -215,8 +215,10 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
             expanded.arguments.push(argument);
             break;
         };
-        let words: Vec<&str> = value.to_str().map_or(Vec::new(), |text| text.split(',').collect());
-        if !words.iter().any(|word| Machine::named(word).is_some()) {
+        let text = value.to_str().unwrap_or_default();
+        let words: Vec<&str> = text.split(',').flat_map(listed).collect();
+        let is_list = words.len() > text.split(',').count();
+        if !is_list && !words.iter().any(|word| Machine::named(word).is_some()) {
             match is_apart {
                 true => expanded.arguments.extend([argument, value]),
                 false => expanded.arguments.push(argument),
@@ -242,6 +244,16 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
         }
     }
     Ok(expanded)
+}
+
+/// Returns the target IDs of a list with blanks, `gfx1100 gfx906`, or the text itself: names of products have blanks, too.
+fn listed(text: &str) -> Vec<&str> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_id = |word: &&str| {
+        let processor = word.split_once(':').map_or(*word, |(processor, _)| processor);
+        may_be_processor(&processor.to_ascii_lowercase())
+    };
+    if words.len() > 1 && words.iter().all(is_id) { words } else { vec![text] }
 }
 
 /// Returns the text that says what a word stands for, and why.
@@ -312,6 +324,21 @@ mod tests {
         assert_eq!(ids(&[&unknown[..], &[information]].concat()).unwrap(), ["sm_90"]);
         let error = ids(&unknown).unwrap_err();
         assert!(error.contains("10de:ffff") && error.contains("nvidia-smi"), "{error}");
+    }
+
+    #[test]
+    fn lists_may_have_blanks() {
+        assert_eq!(listed("gfx1100 GFX90a:xnack+  sm_86"), ["gfx1100", "GFX90a:xnack+", "sm_86"]);
+        for one in ["RX 7600", "gfx1100", "gfx1100 XT", " gfx906 "] {
+            assert_eq!(listed(one), [one]);
+        }
+        let arguments = ["match", "--gpu", "gfx1100 gfx906,RX 7600", "--gpu=sm_80 sm_86", "x"];
+        let expanded = expand(arguments.map(OsString::from)).unwrap().arguments;
+        let all = [
+            "match", "--gpu", "gfx1100", "--gpu", "gfx906", "--gpu", "RX 7600", "--gpu", "sm_80",
+            "--gpu", "sm_86", "x",
+        ];
+        assert_eq!(expanded, all);
     }
 
     #[test]
