@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use device_select::{Device, Vendor};
+use device_select::{Device, FileSet, Support, Vendor};
 use fat_object::Severity;
 use serde::Serialize;
 
 use crate::environment::{self, Distribution};
 use crate::help::More;
-use crate::match_gpu::{self, File, Question, view};
+use crate::match_gpu::{self, File, Question, package, view};
 use crate::native::Machine;
 use crate::parallel::{self, Threads};
 use crate::progress::Progress;
-use crate::style::{self, ERROR, HEADING, PLAIN, TARGET, show};
+use crate::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
 use crate::{Outcome, input, report};
 
 pub(crate) const MORE: More = More {
@@ -30,8 +30,9 @@ pub(crate) const MORE: More = More {
         ),
     ],
     notes: &[
-        "A package has code for a GPU if one of its files does: several builds for one vendor are alternatives. Code in other places \
-         than the files of packages, such as that of the system's libraries, is not looked for.",
+        "Files of a package are judged together, as by `offload match` of a wheel: builds for several versions of CUDA are \
+         alternatives, and of kernel databases the files for the GPU count. Code in other places than the files of packages, such as \
+         that of the system's libraries, is not looked for.",
     ],
 };
 
@@ -68,6 +69,7 @@ pub(crate) struct Args {
 #[serde(rename_all = "kebab-case")]
 enum Answer {
     Serves,
+    Partly,
     DoesNotServe,
     /// It has code for GPUs of other vendors only.
     OtherVendors,
@@ -88,12 +90,12 @@ struct Row {
 }
 
 /// A package, and what its files say.
-#[derive(Default)]
 struct Package {
     has_code: bool,
     vendors: BTreeSet<&'static str>,
-    /// For each GPU: files of its vendor, those with code for it, and the first reason why one has none.
-    of_gpus: Vec<(usize, usize, Option<String>)>,
+    files: FileSet,
+    /// For each GPU the first reason why a file has no code for it.
+    why: Vec<Option<String>>,
     faults: Vec<String>,
 }
 
@@ -106,7 +108,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             return Ok(Outcome::Faults);
         }
     };
-    let question = Question { gpus, kinds: &[], check: false, limits: &args.limits };
+    let question =
+        Question { gpus, kinds: &[], check: false, is_strict: false, limits: &args.limits };
     let progress = Progress::start("looking into packages");
     let mut rows = Vec::new();
     let mut outcome = if faults.is_empty() { Outcome::Clean } else { Outcome::Faults };
@@ -177,9 +180,13 @@ fn packages(args: &Args) -> Result<(Vec<Distribution>, Vec<String>), String> {
 
 /// Looks into all files of a package.
 fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
-    let nothing = (0, 0, None);
-    let mut package = Package { of_gpus: vec![nothing; question.gpus.len()], ..Package::default() };
-    package.faults.clone_from(&distribution.faults);
+    let mut package = Package {
+        has_code: false,
+        vendors: BTreeSet::new(),
+        files: FileSet::new(question.gpus.len()),
+        why: vec![None; question.gpus.len()],
+        faults: distribution.faults.clone(),
+    };
     let files = match distribution.files() {
         Ok(files) => files,
         Err(error) => {
@@ -198,17 +205,17 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
         let Some(file) = file.filter(|file| !file.units.is_empty()) else { continue };
         package.has_code = true;
         package.vendors.extend(file.units.iter().filter_map(|unit| Some(unit.vendor()?.as_str())));
+        let name = path.to_string_lossy();
+        let name = name.rsplit_once("site-packages/").map_or(&*name, |(_, name)| name);
         for (gpu, answers) in file.asked(question, &input) {
-            let at = question.gpus.iter().position(|other| std::ptr::eq(other, gpu));
-            let Some((files, serving, why)) = at.and_then(|at| package.of_gpus.get_mut(at)) else {
+            let Some(at) = question.gpus.iter().position(|other| std::ptr::eq(other, gpu)) else {
                 continue;
             };
-            *files += 1;
-            if answers.is_served() {
-                *serving += 1;
-            } else if why.is_none() {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let (_, words) = view::conclude(&file.units, gpu, answers.answers());
+            package.files.add(name, at, &file.units, answers);
+            let why = package.why.get_mut(at).filter(|why| why.is_none());
+            if let Some(why) = why.filter(|_| answers.support() >= Support::Unknown) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let (_, words) = view::conclude(&file.units, gpu, answers);
                 let hint = view::hint(&file.units, gpu, answers.answers());
                 let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
                 *why = Some(format!("{name} {words}{hint}"));
@@ -220,11 +227,13 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
 
 impl Package {
     fn row(&self, one: &Distribution, gpu: &Device, at: usize) -> Row {
-        let (files, serving, why) = self.of_gpus.get(at).cloned().unwrap_or_default();
-        let name = gpu.name();
-        let (answer, why) = match (files, serving) {
+        let (name, questions) = (gpu.name(), self.files.questions());
+        let of_gpu = || questions.iter().map(|question| question.files(at));
+        let files = of_gpu().map(|(files, _)| files).sum();
+        let serving = of_gpu().map(|(_, serving)| serving).sum();
+        let (answer, why) = match package::words(&self.files, at, &name) {
             _ if !self.has_code => (Answer::NoDeviceCode, "no device code".to_owned()),
-            (0, _) => {
+            None => {
                 let vendors = Vec::from_iter(self.vendors.iter().copied()).join(", ");
                 let vendor = gpu.vendor().as_str();
                 let why = format!(
@@ -232,22 +241,25 @@ impl Package {
                 );
                 (Answer::OtherVendors, why)
             }
-            (_, 0) => {
+            Some((Support::Yes, _)) if files == serving => {
+                (Answer::Serves, format!("has code for {name} in {}", style::files(files)))
+            }
+            Some((Support::Yes, _)) => {
+                let files = style::files(files);
+                (Answer::Serves, format!("has code for {name} in {serving} of {files}"))
+            }
+            Some((Support::Partly, words)) => (Answer::Partly, words),
+            Some((Support::Unknown | Support::No, words)) => {
                 let advice = match gpu.vendor() {
                     Vendor::Amd => "install a build for it, or one with generic code",
                     Vendor::Nvidia => "install a build for it, or one with PTX",
                     Vendor::Intel => "install a build for it, or one with SPIR-V",
                     _ => "install a build for it",
                 };
-                (Answer::DoesNotServe, format!("{}; {advice}", why.unwrap_or_default()))
+                // Of one file more can be said.
+                let why = self.why.get(at).cloned().flatten().filter(|_| questions.len() == 1);
+                (Answer::DoesNotServe, format!("{}; {advice}", why.unwrap_or(words)))
             }
-            (files, serving) if files == serving => {
-                (Answer::Serves, format!("has code for {name} in {}", style::files(files)))
-            }
-            (files, serving) => (
-                Answer::Serves,
-                format!("has code for {name} in {serving} of {}", style::files(files)),
-            ),
         };
         Row {
             package: one.name.clone(),
@@ -272,6 +284,7 @@ fn print(rows: &[Row], packages: usize) -> io::Result<()> {
         let style = match row.answer {
             Answer::Serves => TARGET,
             Answer::DoesNotServe => ERROR,
+            Answer::Partly => WARNING,
             Answer::OtherVendors | Answer::NoDeviceCode => PLAIN,
         };
         let Row { package, version, why, .. } = row;

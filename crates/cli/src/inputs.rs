@@ -291,6 +291,14 @@ impl Looked {
         self.outcome == Outcome::Faults
     }
 
+    /// Adds faults, if there are some.
+    pub(crate) fn with_faults(self, are_there: bool) -> Self {
+        match are_there {
+            true => Looked { outcome: Outcome::Faults, ..self },
+            false => self,
+        }
+    }
+
     /// Returns the outcome, and notes each directory in which nothing was seen.
     pub(crate) fn outcome(self) -> Outcome {
         self.empty.iter().for_each(|text| report::note(text));

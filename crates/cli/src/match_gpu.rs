@@ -1,16 +1,19 @@
 //! `offload match`: which image each container gives a GPU, and why not the others.
 
 mod json;
-mod package;
+pub(crate) mod package;
 pub(crate) mod view;
 mod walk;
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use device_select::{Device, PtxJit, Runtime, Selection, Unit, Vendor};
+use device_select::{
+    Device, FileSet, PtxJit, QuestionKind, Runtime, Selection, Support, Unit, Vendor,
+};
 use fat_object::{FileFormat, Severity, Summary};
 
 use crate::help::More;
@@ -56,8 +59,13 @@ pub(crate) const MORE: More = More {
 /// Show which image a GPU loads, and why not the others
 ///
 /// A runtime chooses one image from each container: a bundle, a fatbinary, or all offload binaries of a section. A
-/// library has one container for each source file and needs code in every container that holds kernels. Exits with 1 if
-/// such a container has no image for the GPU, or if a file has no device code.
+/// library has one container for each source file and needs code in every container that holds kernels. CUDA loads a
+/// container when one of its kernels is asked for, and a library may choose kernels by GPU: where some containers have
+/// code for the GPU and others do not, the answer is `partly`. Exits with 1 if the answer is no, or if a file has no
+/// device code.
+///
+/// Of a kernel database, one for each GPU (rocblas/library, kernel packs), the files for the GPU count. Builds for several
+/// versions of CUDA or ROCm (libfoo_cuda118.so, libfoo_cuda128.so) are one question.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
@@ -85,6 +93,11 @@ pub(crate) struct Args {
     /// compared.
     #[arg(long)]
     check: bool,
+    /// Exit with 1 where only some of the code is for a GPU, too
+    ///
+    /// CUDA programs may choose kernels by GPU, and such a file has code for each GPU in some containers only.
+    #[arg(long)]
+    strict: bool,
     /// Print one JSON array of all containers, with one object for each GPU
     #[arg(long)]
     json: bool,
@@ -111,7 +124,20 @@ pub(crate) struct Question<'a> {
     pub(crate) kinds: &'a [Runtime],
     /// `true` if images are compared with the names of their entries.
     pub(crate) check: bool,
+    /// `true` if some of the code is not enough.
+    pub(crate) is_strict: bool,
     pub(crate) limits: &'a input::Limits,
+}
+
+impl Question<'_> {
+    /// Returns whether an answer is one for exit status 1.
+    fn fails(&self, support: Support) -> bool {
+        match support {
+            Support::Yes => false,
+            Support::Partly => self.is_strict,
+            Support::Unknown | Support::No => true,
+        }
+    }
 }
 
 impl Args {
@@ -125,6 +151,7 @@ impl Args {
             gpus: self.gpus.iter().map(|gpu| gpu.clone().with_ptx_jit(ptx_jit)).collect(),
             kinds: &self.kinds,
             check: self.check,
+            is_strict: self.strict,
             limits: &self.limits,
         }
     }
@@ -155,11 +182,14 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
     let mut hints = Vec::new();
     let mut printed = false;
-    // The members of a package come one after the other.
-    let mut package: Option<Package> = None;
     let question = args.question();
-    let read = |file: &Input, threads| Read::of(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
+    let mut together = Together::new(&question, &inputs);
+    let print = |set: &Package| match args.quiet {
+        true => Ok(()),
+        false => set.print(),
+    };
+    let read = |file: &Input, threads| Read::of(&question, file, threads);
     let looked = inputs.look(
         (&args.limits, Keep::Heads),
         args.threads,
@@ -184,18 +214,19 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                 }
                 Read::Passed => return Ok(Seen::Nothing),
             };
-            if let Some(done) = package.take_if(|done| input.package() != Some(done.name())) {
-                done.print(&mut out)?;
-                out.flush()?;
-            }
-            let Some(seen) = File::seen(&question, input, file.as_ref()) else {
+            together.end_others(input, print)?;
+            let Some(seen) = File::seen(&together, input, file.as_ref()) else {
                 return Ok(Seen::Nothing);
             };
             complaints.iter().for_each(report::Complaint::report);
             let name = input.name();
-            let Some(file) = file.filter(|file| !args.quiet && !file.units.is_empty()) else {
+            let Some(file) = file.filter(|file| !file.units.is_empty()) else { return Ok(seen) };
+            if together.takes(input, &file) || args.quiet {
+                for (gpu, answers) in file.asked(&question, input) {
+                    hints.extend(view::hint(&file.units, gpu, answers.answers()));
+                }
                 return Ok(seen);
-            };
+            }
             if printed && input.is_named() {
                 show!(out)?;
             }
@@ -210,38 +241,29 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                 }
             }
             for (gpu, answers) in file.asked(&question, input) {
-                if let Some(name) = input.package() {
-                    let package = package.get_or_insert_with(|| Package::new(name, &args.gpus));
-                    package.add(gpu, input.name(), &file.units, answers);
-                    hints.extend(view::hint(&file.units, gpu, answers.answers()));
-                    continue;
-                }
-                let answers = answers.answers();
                 view::conclusion(&mut out, name, &file.units, gpu, answers)?;
-                hints.extend(view::hint(&file.units, gpu, answers));
+                hints.extend(view::hint(&file.units, gpu, answers.answers()));
             }
             // Keep what is printed and what is complained about in order on a shared terminal.
             out.flush()?;
             Ok(seen)
         },
     )?;
-    if let Some(package) = package {
-        package.print(&mut out)?;
-        out.flush()?;
-    }
+    let fails = together.end(print)?;
     hints.sort();
     hints.dedup();
-    for hint in hints {
-        report::note(&hint);
+    if !args.quiet {
+        hints.iter().for_each(|hint| report::note(hint));
     }
-    Ok(looked.needing_code())
+    Ok(looked.with_faults(fails).needing_code())
 }
 
 fn run_json(args: &Args) -> io::Result<Outcome> {
     let mut rows = Array::start()?;
     let question = args.question();
-    let read = |file: &Input, threads| Read::of(&question, file, threads);
     let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
+    let mut together = Together::new(&question, &inputs);
+    let read = |file: &Input, threads| Read::of(&question, file, threads);
     let looked = inputs.look(
         (&args.limits, Keep::Heads),
         args.threads,
@@ -258,22 +280,102 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
                 }
                 Read::Passed => return Ok(Seen::Nothing),
             };
-            let Some(seen) = File::seen(&question, input, file.as_ref()) else {
+            together.end_others(input, |_| Ok(()))?;
+            let Some(seen) = File::seen(&together, input, file.as_ref()) else {
                 return Ok(Seen::Nothing);
             };
             complaints.iter().for_each(report::Complaint::report);
             let Some(file) = file else { return Ok(seen) };
+            together.takes(input, &file);
             for (n, unit) in file.units.iter().enumerate() {
                 for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
                     let Some(answer) = answers.answers().get(n) else { continue };
-                    rows.row(&Record::new(input.name(), unit, gpu, answer))?;
+                    rows.row(&Record::new(input.name(), unit, gpu, (answers.support(), answer)))?;
                 }
             }
             Ok(seen)
         },
     )?;
+    let fails = together.end(|_| Ok(()))?;
     rows.end()?;
-    Ok(looked.needing_code())
+    Ok(looked.with_faults(fails).needing_code())
+}
+
+/// The answers of files that are judged together: those of a package, whose members come one after the other, and those in
+/// directories that are alternatives.
+struct Together<'q> {
+    question: &'q Question<'q>,
+    /// The number of files for each question that several files are about, as far as names tell.
+    counts: HashMap<String, usize>,
+    package: Option<Package>,
+    alternatives: Package,
+    fails: bool,
+}
+
+impl<'q> Together<'q> {
+    fn new(question: &'q Question<'q>, inputs: &Inputs) -> Self {
+        let mut counts = HashMap::new();
+        for file in inputs.files().iter().filter(|file| !file.is_named()) {
+            if let (QuestionKind::Database | QuestionKind::Builds, name) =
+                FileSet::question_of(file.name())
+            {
+                *counts.entry(name).or_default() += 1;
+            }
+        }
+        let alternatives = Package::new("", &question.gpus);
+        Together { question, counts, package: None, alternatives, fails: false }
+    }
+
+    /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
+    fn is_about(&self, input: &Input) -> bool {
+        let is_one_of_several = || match FileSet::question_of(input.name()) {
+            (QuestionKind::File, _) => false,
+            (_, name) if name.contains('*') => self.counts.get(&name).is_some_and(|n| *n > 1),
+            _ => true,
+        };
+        input.package().is_some() || !input.is_named() && is_one_of_several()
+    }
+
+    /// Ends the package before this file.
+    fn end_others(
+        &mut self,
+        input: &Input,
+        print: impl FnOnce(&Package) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match self.package.take_if(|done| input.package() != Some(done.name())) {
+            Some(done) => {
+                self.fails |= self.question.fails(done.support());
+                print(&done)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether a file is one of these, and adds it.
+    fn takes(&mut self, input: &Input, file: &File) -> bool {
+        if !self.is_about(input) {
+            return false;
+        }
+        let Together { question, package, alternatives, .. } = self;
+        let set = match input.package() {
+            Some(name) => package.get_or_insert_with(|| Package::new(name, &question.gpus)),
+            None => alternatives,
+        };
+        for (gpu, answers) in file.asked(question, input) {
+            set.add(gpu, input.name(), &file.units, answers);
+        }
+        true
+    }
+
+    /// Ends all; returns whether an answer is one for exit status 1.
+    fn end(self, mut print: impl FnMut(&Package) -> io::Result<()>) -> io::Result<bool> {
+        let mut fails = self.fails;
+        for set in self.package.iter().chain([&self.alternatives]) {
+            fails |= self.question.fails(set.support());
+            print(set)?;
+        }
+        Ok(fails)
+    }
 }
 
 /// The result of reading a file.
@@ -323,7 +425,7 @@ impl File {
         file: &Input,
         threads: Threads,
     ) -> (Option<File>, Vec<report::Complaint>) {
-        let &Question { ref gpus, kinds, check, limits } = question;
+        let &Question { ref gpus, kinds, check, limits, .. } = question;
         let name = file.name();
         let mut walk = Walk::new(file);
         // IDs decide, and they stand in the tables.
@@ -354,13 +456,16 @@ impl File {
     }
 
     /// Returns what came of a file; `None` if nothing is worth a word.
-    fn seen(question: &Question<'_>, input: &Input, file: Option<&File>) -> Option<Seen> {
+    fn seen(together: &Together<'_>, input: &Input, file: Option<&File>) -> Option<Seen> {
+        let question = together.question;
         let Some(file) = file else { return Some(Seen::Faults) };
         let mut asked = file.asked(question, input).peekable();
         if !input.is_named() && file.errors == 0 && asked.peek().is_none() {
             return None;
         }
-        Some(Seen::faults(!file.is_sound() || asked.any(|(_, answers)| !answers.is_served())))
+        let fails = |(_, answers): (_, &Selection)| question.fails(answers.support());
+        let is_alone = !together.is_about(input);
+        Some(Seen::faults(!file.is_sound() || is_alone && asked.any(fails)))
     }
 
     /// Returns the GPUs that the file is to have code for, with the answers. Directories have files for GPUs of several
@@ -378,7 +483,9 @@ impl File {
             };
             input.is_named()
                 || self.units.iter().any(|unit| is_for(unit) && is_loaded(unit))
-                    && (!is_pack || answers.is_served())
+                    && (!is_pack
+                        || input.package().is_some()
+                        || answers.support() < Support::Unknown)
         })
     }
 

@@ -6,6 +6,7 @@ use core::fmt;
 
 use crate::device::{Device, States};
 use crate::reason::Why;
+use crate::support::Support;
 
 /// The condition on which a device gets an image: `xnack is off`.
 #[derive(Debug, PartialEq)]
@@ -135,6 +136,10 @@ pub enum Note {
     LinkedWhenLoaded,
     /// Its code uses features of other devices.
     OtherGpus,
+    /// Its code for the device is LLVM bitcode, which must be linked before anything can load it.
+    Unlinked,
+    /// It holds LTO-IR only, which the program links and compiles itself (nvJitLink).
+    LtoIr,
     /// The device could load images with some of its kernels only.
     SomeKernels,
 }
@@ -148,6 +153,8 @@ impl Note {
             Note::Linked => "relocatable, linked into section:.nv_fatbin",
             Note::LinkedWhenLoaded => "linked from section:__nv_relfatbin when it is loaded",
             Note::OtherGpus => "for the features of other GPUs",
+            Note::Unlinked => "not linked: needs the offload link step",
+            Note::LtoIr => "LTO-IR, which the program links itself",
             Note::SomeKernels => "not all kernels have an image for it",
         }
     }
@@ -158,11 +165,18 @@ impl Note {
 #[must_use]
 pub struct Selection {
     answers: Vec<Answer>,
+    support: Support,
 }
 
 impl Selection {
-    pub(crate) fn new(answers: Vec<Answer>) -> Self {
-        Selection { answers }
+    pub(crate) fn new(answers: Vec<Answer>, support: Support) -> Self {
+        Selection { answers, support }
+    }
+
+    /// Returns whether the file runs on the device, as far as its units tell.
+    #[must_use]
+    pub fn support(&self) -> Support {
+        self.support
     }
 
     /// Returns one for each unit, in the same order.
@@ -174,6 +188,6 @@ impl Selection {
     /// Returns whether every unit that counts has code for the device, perhaps on a condition, and at least one counts.
     #[must_use]
     pub fn is_served(&self) -> bool {
-        self.answers.iter().any(Answer::counts) && !self.answers.iter().any(Answer::lacks_code)
+        self.support == Support::Yes
     }
 }

@@ -18,7 +18,7 @@ const CODE: [&str; 3] = ["co", "hsaco", "kpack"];
 /// Extensions of other files of databases.
 const TABLES: [&str; 6] = ["dat", "db", "fdb", "kdb", "ufdb", "model"];
 /// Extensions that may follow.
-const SUFFIXES: [&str; 3] = [".txt", ".bz2", ".zst"];
+const SUFFIXES: [&str; 4] = [".txt", ".bz2", ".zst", ".zlib"];
 /// Words after a processor that are features of a target ID.
 const FEATURES: [&str; 4] = ["-xnack+", "-xnack-", "-sramecc+", "-sramecc-"];
 
@@ -44,6 +44,7 @@ const FEATURES: [&str; 4] = ["-xnack+", "-xnack-", "-sramecc+", "-sramecc-"];
 pub struct Database {
     target: String,
     holds: Holds,
+    directory: String,
 }
 
 /// Contents of a file of a database.
@@ -58,6 +59,7 @@ enum Holds {
     Model,
     Bzip2,
     Zstandard,
+    Zlib,
 }
 
 impl Database {
@@ -73,6 +75,7 @@ impl Database {
             packed = packed.or(match *suffix {
                 ".bz2" => Some(Holds::Bzip2),
                 ".zst" => Some(Holds::Zstandard),
+                ".zlib" => Some(Holds::Zlib),
                 _ => None,
             });
         }
@@ -92,13 +95,22 @@ impl Database {
         };
         let directory = || inner.iter().rev().find(|directory| is_amdgpu(directory));
         let target = target_in(stem).or_else(|| directory().map(|&name| name.into()))?;
-        Some(Database { target, holds: packed.unwrap_or(holds) })
+        // A kernel pack lies beside the others of its libraries.
+        let depth = place.map_or(directories.len(), |place| place + 2);
+        let directory = directories.get(..depth)?.join("/");
+        Some(Database { target, holds: packed.unwrap_or(holds), directory })
     }
 
     /// Returns the target ID that the file is for.
     #[must_use]
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// Returns the directory of the database, in which one library looks for files for any GPU: `lib/rocblas/library`.
+    #[must_use]
+    pub fn directory(&self) -> &str {
+        &self.directory
     }
 
     /// Returns the target ID as the target of an image.
@@ -130,6 +142,13 @@ impl Database {
             Holds::Model => head.trim_ascii_start().starts_with(b"{"),
             Holds::Bzip2 => head.starts_with(b"BZh"),
             Holds::Zstandard => head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]),
+            // RFC 1950: deflate, and the check of the two bytes.
+            Holds::Zlib => match head {
+                [first @ 0x78, second, ..] => {
+                    u16::from_be_bytes([*first, *second]).is_multiple_of(31)
+                }
+                _ => false,
+            },
         }
     }
 }
@@ -209,6 +228,18 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_is_one_database() {
+        for (path, expected) in [
+            ("a/rocblas/library/x_gfx906.co", "a/rocblas/library"),
+            ("hipblaslt/library/gfx942/extop_gfx942.co", "hipblaslt/library"),
+            ("a.whl:lib/.kpack/blas_gfx1100.kpack", "a.whl:lib/.kpack"),
+            ("blas_gfx1100.kpack", ""),
+        ] {
+            assert_eq!(Database::at(path).unwrap().directory(), expected);
+        }
+    }
+
+    #[test]
     fn other_files_have_none() {
         for path in [
             "",
@@ -238,7 +269,7 @@ mod tests {
 
     #[test]
     fn contents_are_those_of_the_extension() {
-        let heads: [(&str, &[u8]); 7] = [
+        let heads: [(&str, &[u8]); 8] = [
             ("rocblas/library/x_gfx906.dat", b"\x82\xa9solutions"),
             ("miopen/db/gfx90678.kdb", b"SQLite format 3\0\x10"),
             ("miopen/db/gfx90678.db.txt", b"64-14-1x1=ConvAsm1x1U:1,8,8\n"),
@@ -246,6 +277,7 @@ mod tests {
             ("miopen/db/gfx908.tn.model", b" {\"architecture\": {"),
             ("miopen/db/gfx90678.kdb.bz2", b"BZh91AY"),
             ("rocblas/library/x_gfx906.dat.zst", b"\x28\xb5\x2f\xfd"),
+            ("hipblaslt/library/gfx906/TensileLibrary_gfx906.dat.zlib", b"\x78\x9c\xed"),
         ];
         for (at, (path, head)) in heads.iter().enumerate() {
             let database = Database::at(path).unwrap();

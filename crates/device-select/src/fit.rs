@@ -11,6 +11,7 @@ use target_id::{IntelGpu, NvidiaArch, Target, Verdict, compatible};
 use crate::device::{Device, States, Vendor};
 use crate::order::tier;
 use crate::reason::Why;
+use crate::unit::Runtime;
 
 /// The system of graphics shaders.
 const VULKAN: &str = "vulkan";
@@ -78,6 +79,17 @@ impl Code<'_> {
         self.target.triple().is_some_and(|triple| triple.is_spirv() || triple.is_spir())
     }
 
+    /// Returns whether it is LLVM bitcode that a link step makes code of: HIP and CUDA load none, and OpenMP none of the sections
+    /// of an object. AdaptiveCpp compiles its own.
+    fn is_unlinked(&self) -> bool {
+        let is_loaded = match Runtime::of(self.target.kind()) {
+            Runtime::Hip | Runtime::Cuda => self.container == ContainerKind::Hcf,
+            Runtime::Openmp => self.container != ContainerKind::Section,
+            _ => true,
+        };
+        self.format == FileFormat::Bitcode && !is_loaded
+    }
+
     /// Returns whether it is machine code of SYCL's compilers for GPUs of Intel: only the image itself knows for which.
     fn is_unnamed_machine_code(&self) -> bool {
         let triple = self.target.triple().map(|triple| triple.as_str());
@@ -104,6 +116,9 @@ impl Code<'_> {
     fn never(&self, device: &Device) -> Option<Why> {
         if self.target.is_host() || self.format == FileFormat::HostPlaceholder {
             return Some(Why::Host);
+        }
+        if let Some(triple) = self.target.triple().filter(|triple| triple.is_cpu()) {
+            return Some(Why::Cpu(triple.arch().to_owned()));
         }
         let format = self.format;
         if format.is_container() && !self.is_registered {
@@ -168,6 +183,8 @@ pub(crate) struct Fit {
     pub(crate) states: States,
     /// `true` if it is machine code for processors that the container does not name, maybe for this one.
     pub(crate) may_fit: bool,
+    /// `true` if it is for the device, once it is linked.
+    pub(crate) is_unlinked: bool,
 }
 
 impl Fit {
@@ -175,7 +192,8 @@ impl Fit {
         if let Some(verdict) = code.of_archive(device) {
             let verdicts = vec![verdict; device.states().len()];
             let states = device.all_states();
-            return Fit { never: None, verdicts, misnamed: None, states, may_fit: false };
+            let (never, misnamed) = (None, None);
+            return Fit { never, verdicts, misnamed, states, may_fit: false, is_unlinked: false };
         }
         let may_fit = code.is_unnamed_machine_code()
             && device.vendor() == Vendor::Intel
@@ -187,6 +205,7 @@ impl Fit {
                 misnamed: None,
                 states: 0,
                 may_fit,
+                is_unlinked: false,
             };
         }
         // AdaptiveCpp compiles its bitcode for any GPU.
@@ -209,6 +228,10 @@ impl Fit {
                 verdict.is_compatible() && !(code.is_registered && is_other)
             })
             .fold(0, |states, (n, _)| states | 1 << n);
+        if states != 0 && code.is_unlinked() {
+            let never = Some(Why::Unlinked);
+            return Fit { never, verdicts, misnamed: None, states: 0, may_fit, is_unlinked: true };
+        }
         let mut misnamed = None;
         if let Some((own, found)) = code.own() {
             // Runtimes choose by name; their loaders compare the processor in the image's header, and refuse others.
@@ -225,12 +248,12 @@ impl Fit {
             };
             states &= loads;
         }
-        Fit { never: None, verdicts, misnamed, states, may_fit }
+        Fit { never: None, verdicts, misnamed, states, may_fit, is_unlinked: false }
     }
 
-    /// Returns whether the device could load the image in some state, according to the container.
+    /// Returns whether the device could load the image in some state, according to the container, perhaps once it is linked.
     pub(crate) fn could_load(&self) -> bool {
-        self.states != 0 || self.may_fit
+        self.states != 0 || self.may_fit || self.is_unlinked
     }
 
     /// Returns whether no device of this vendor can load the image, whatever its target ID.

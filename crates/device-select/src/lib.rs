@@ -82,6 +82,10 @@ mod rule;
 #[cfg(feature = "files")]
 mod select;
 #[cfg(feature = "files")]
+mod set;
+#[cfg(feature = "files")]
+mod support;
+#[cfg(feature = "files")]
 mod unit;
 
 #[cfg(feature = "files")]
@@ -96,10 +100,13 @@ pub use machine::kfd_processor;
 pub use memory::{LoadError, LoadErrorKind, load};
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]
-#[cfg(feature = "files")]
 pub use rule::{Fate, Rule, Wanted, is_host, is_misnamed};
 #[cfg(feature = "files")]
 pub use select::select;
+#[cfg(feature = "files")]
+pub use set::{FileSet, Question, QuestionKind};
+#[cfg(feature = "files")]
+pub use support::Support;
 #[cfg(feature = "files")]
 pub use unit::{Runtime, Unit};
 

@@ -17,6 +17,10 @@ pub(crate) enum Why {
     Verdict(Verdict),
     /// It is for the host.
     Host,
+    /// It is for this CPU: OpenMP can offload to one.
+    Cpu(String),
+    /// LLVM bitcode for the device, of which a link step makes code.
+    Unlinked,
     /// It is a container itself.
     Container(FileFormat),
     /// An entry of an NVIDIA fatbinary in another format.
@@ -82,6 +86,8 @@ impl fmt::Display for Why {
         match self {
             Self::Verdict(verdict) => verdict.fmt(f),
             Self::Host => f.write_str("is host code"),
+            Self::Cpu(arch) => write!(f, "is code for CPUs ({})", arch.escape_debug()),
+            Self::Unlinked => f.write_str("is not linked: it needs the offload link step"),
             Self::Container(format) => {
                 write!(f, "is a {format}, whose images are judged on their own")
             }

@@ -258,10 +258,13 @@ impl Rule {
         if is_host(image) || is_loose_shader(image) {
             return Fate::Stays;
         }
+        // Code for a CPU is not for other GPUs.
+        let is_cpu = image.target().triple().is_some_and(Triple::is_cpu);
         let (target, disagreement) = (image.target(), image.disagreement());
         match self {
             Rule::Drop { wanted } if wanted.iter().any(|one| one.is_for(image)) => Fate::Goes,
             Rule::Drop { .. } => Fate::Stays,
+            Rule::Keep { .. } if is_cpu => Fate::Stays,
             Rule::Keep { wanted, exact, .. } => {
                 if wanted.iter().any(|one| one.is_just_for(target, disagreement)) {
                     Fate::Stays

@@ -14,18 +14,20 @@ use crate::fit::Fit;
 use crate::kernels;
 use crate::order::{Order, pick};
 use crate::reason::{Before, Why};
+use crate::support;
 use crate::unit::{Runtime, Unit};
 
 /// Returns the images that a device loads from each unit of one file, and the units it needs.
 ///
 /// Units for other vendors do not count if there are any others; neither do units without kernels, relocatable CUDA code
-/// that was linked, and code for the features of other NVIDIA GPUs (`sm_90a`) if another unit has code for this one.
+/// that was linked, and code for the features of other NVIDIA GPUs (`sm_90a`) or LTO-IR if another unit has code for this one.
 pub fn select(units: &[Unit], device: &Device) -> Selection {
     let mut answers: Vec<_> = units.iter().map(|unit| judge(unit, device)).collect();
     link(units, &mut answers);
     leave_out_foreign(units, device, &mut answers);
-    leave_out_specific(units, &mut answers);
-    Selection::new(answers)
+    leave_out_others(units, &mut answers);
+    let support = support::of_file(units, &answers);
+    Selection::new(answers, support)
 }
 
 /// Returns the images that a device gets from a unit.
@@ -63,7 +65,9 @@ fn judge(unit: &Unit, gpu: &Device) -> Answer {
         };
         Judged { given, why: reason }
     });
-    let mut answer = Answer::new(given, judged.collect(), None);
+    let is_unlinked = given == Given::No && fits.iter().any(|fit| fit.is_unlinked);
+    let note = is_unlinked.then_some(Note::Unlinked);
+    let mut answer = Answer::new(given, judged.collect(), note);
     let holds_nothing = match answer.given {
         Given::Yes => {
             picked.keys().all(|n| unit.candidates.get(*n).is_some_and(Candidate::is_empty))
@@ -140,14 +144,16 @@ fn leave_out_foreign(units: &[Unit], gpu: &Device, answers: &mut [Answer]) {
     }
 }
 
-/// Leaves out units that use features of other GPUs, if another unit has code for this one: the program chooses between
-/// them by the GPU that it finds.
-fn leave_out_specific(units: &[Unit], answers: &mut [Answer]) {
+/// Leaves out units that use features of other GPUs, and those of LTO-IR, if another unit has code for this one: the program
+/// chooses by the GPU that it finds, and hands LTO-IR to a linker.
+fn leave_out_others(units: &[Unit], answers: &mut [Answer]) {
     if !answers.iter().any(|answer| answer.counts() && answer.given != Given::No) {
         return;
     }
-    for (unit, answer) in units.iter().zip(answers) {
-        if answer.lacks_code() && unit.is_specific() {
+    for (unit, answer) in units.iter().zip(answers).filter(|(_, answer)| answer.lacks_code()) {
+        if unit.is_lto_ir() {
+            answer.leave_out(Note::LtoIr);
+        } else if unit.is_specific() {
             answer.leave_out(Note::OtherGpus);
         }
     }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use std::collections::HashSet;
 
-use fat_object::ContainerKind;
+use fat_object::{ContainerKind, FileFormat};
 use target_id::{NvidiaArch, OffloadKind};
 
 use crate::candidate::Candidate;
@@ -207,6 +207,11 @@ impl Unit {
     /// Returns whether all its images for devices are known to hold no kernel, and there are any.
     pub(crate) fn is_empty(&self) -> bool {
         self.with_code().next().is_none() && !self.candidates.iter().all(Candidate::is_host)
+    }
+
+    /// Returns whether all its code is LTO-IR.
+    pub(crate) fn is_lto_ir(&self) -> bool {
+        !self.is_empty() && self.with_code().all(|image| image.format() == FileFormat::LtoIr)
     }
 
     /// Returns whether all its code uses features that only some NVIDIA GPUs have (`sm_90a`, `sm_100f`).

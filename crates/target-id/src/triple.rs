@@ -179,6 +179,23 @@ impl Triple {
         self.has_arch(&["spir", "spir64"])
     }
 
+    /// Returns whether this is a processor of a host on which OpenMP can offload to the host itself, as LLVM's libomptarget
+    /// does: x86, ARM, POWER, RISC-V, LoongArch, IBM Z.
+    #[must_use]
+    pub fn is_cpu(&self) -> bool {
+        self.has_arch(&[
+            "i386",
+            "x86_64",
+            "arm",
+            "aarch64",
+            "powerpc64",
+            "powerpc64le",
+            "riscv64",
+            "loongarch64",
+            "s390x",
+        ])
+    }
+
     /// Returns whether the first field is an architecture LLVM knows. `clang-offload-bundler` takes no other on its
     /// command line.
     #[must_use]

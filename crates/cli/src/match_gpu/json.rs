@@ -1,6 +1,6 @@
 //! The JSON output of `match`.
 
-use device_select::{Answer, Condition, Device, Given, Note, Unit};
+use device_select::{Answer, Condition, Device, Given, Note, Support, Unit};
 use fat_object::FileFormat;
 use serde::Serialize;
 use target_id::OffloadKind;
@@ -14,6 +14,8 @@ pub(super) struct Record<'a> {
     path: &'a [String],
     runtime: Option<&'static str>,
     gpu: String,
+    /// The answer about the file as a whole.
+    answer: &'static str,
     result: &'static str,
     condition: Option<&'a str>,
     counted: bool,
@@ -38,7 +40,12 @@ struct Row<'a> {
 }
 
 impl<'a> Record<'a> {
-    pub(super) fn new(file: &'a str, unit: &'a Unit, gpu: &Device, answer: &'a Answer) -> Self {
+    pub(super) fn new(
+        file: &'a str,
+        unit: &'a Unit,
+        gpu: &Device,
+        (support, answer): (Support, &'a Answer),
+    ) -> Self {
         let images = unit.candidates().iter().zip(&answer.images).map(|(candidate, judged)| {
             let target = candidate.target();
             Row {
@@ -62,6 +69,7 @@ impl<'a> Record<'a> {
             path: unit.path(),
             runtime: unit.runtime().as_str(),
             gpu: gpu.name(),
+            answer: support.as_str(),
             result: word(&answer.given),
             condition: condition(&answer.given),
             counted: answer.counts(),

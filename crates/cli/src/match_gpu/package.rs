@@ -1,48 +1,24 @@
-//! The answer of a package: a line for each GPU, about all files in it.
+//! The answer of files that belong together: a line for each GPU.
 
-use std::borrow::Cow;
-use std::collections::HashSet;
 use std::io;
 
-use device_select::{Answer, Device, Selection, Unit};
+use device_select::{Device, FileSet, Question, QuestionKind, Selection, Support, Unit};
 
+use crate::each_once::each_once;
 use crate::report;
-use crate::style::{ERROR, HEADING, Out, TARGET, WARNING, show};
+use crate::style::{self, ERROR, HEADING, Out, TARGET, WARNING, show};
 
-/// The answers of the files of a package.
+/// The answers of the files of a package, or of those of a directory that are alternatives.
 pub(super) struct Package {
     name: String,
-    /// One for each GPU, in the order of the command line.
-    gpus: Vec<Gpu>,
-}
-
-/// The answers for a GPU.
-struct Gpu {
-    name: String,
-    /// The number of files that have code for GPUs of its vendor, and the first.
-    files: usize,
-    first: String,
-    /// The files in which it lacks code.
-    missing: Vec<String>,
-    /// The targets of the code in those files, each once.
-    built_for: Vec<String>,
-    seen: HashSet<String>,
-    /// The number of files that serve it under a condition.
-    conditional: usize,
+    gpus: Vec<String>,
+    files: FileSet,
 }
 
 impl Package {
     pub(super) fn new(name: &str, gpus: &[Device]) -> Self {
-        let gpus = gpus.iter().map(|gpu| Gpu {
-            name: gpu.name(),
-            files: 0,
-            first: String::new(),
-            missing: Vec::new(),
-            built_for: Vec::new(),
-            seen: HashSet::new(),
-            conditional: 0,
-        });
-        Package { name: name.to_owned(), gpus: gpus.collect() }
+        let files = FileSet::new(gpus.len());
+        Package { name: name.to_owned(), gpus: gpus.iter().map(Device::name).collect(), files }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -52,71 +28,179 @@ impl Package {
     /// Adds the answers of a file for a GPU.
     pub(super) fn add(&mut self, gpu: &Device, file: &str, units: &[Unit], answers: &Selection) {
         let name = gpu.name();
-        let Some(gpu) = self.gpus.iter_mut().find(|other| other.name == name) else { return };
-        gpu.files += 1;
+        let Some(gpu) = self.gpus.iter().position(|other| *other == name) else { return };
         // The name of the package is said once.
-        let file = file.strip_prefix(&*self.name).and_then(|file| file.strip_prefix(':'));
-        let file = file.unwrap_or_default();
-        if gpu.files == 1 {
-            gpu.first = file.to_owned();
-        }
-        if answers.is_served() {
-            let is_conditional = |answer: &Answer| answer.given.condition().is_some();
-            gpu.conditional += usize::from(answers.answers().iter().any(is_conditional));
-            return;
-        }
-        gpu.missing.push(file.to_owned());
-        let lacking = units.iter().zip(answers.answers());
-        let lacking = lacking.filter(|(_, answer)| answer.lacks_code());
-        for label in lacking.flat_map(|(unit, _)| unit.built_for()).map(Cow::into_owned) {
-            if gpu.seen.insert(label.clone()) {
-                gpu.built_for.push(label);
-            }
-        }
+        let member = file.strip_prefix(&*self.name).and_then(|file| file.strip_prefix(':'));
+        self.files.add(member.unwrap_or(file), gpu, units, answers);
     }
 
-    /// Prints a line for each GPU of whose vendor there is code.
-    pub(super) fn print(&self, out: &mut Out<'_>) -> io::Result<()> {
-        for gpu in self.gpus.iter().filter(|gpu| gpu.files > 0) {
-            let style = match (gpu.missing.len(), gpu.conditional) {
-                (0, 0) => TARGET,
-                (0, _) => WARNING,
-                _ => ERROR,
+    /// Returns the worst answer.
+    pub(super) fn support(&self) -> Support {
+        let all = (0..self.gpus.len()).filter_map(|gpu| self.files.support(gpu));
+        all.max().unwrap_or(Support::Yes)
+    }
+
+    /// Prints a line for each GPU of whose vendor there is code; of alternatives in directories, a line for each of them.
+    pub(super) fn print(&self) -> io::Result<()> {
+        let mut out = style::stdout();
+        let questions: Vec<&Question> = self.files.questions().iter().collect();
+        match self.name.is_empty() {
+            false => self.print_about(&mut out, &questions)?,
+            true => questions.chunks(1).try_for_each(|one| self.print_about(&mut out, one))?,
+        }
+        out.flush()
+    }
+
+    fn print_about(&self, out: &mut Out<'_>, questions: &[&Question]) -> io::Result<()> {
+        for (gpu, name) in self.gpus.iter().enumerate() {
+            let questions = about(questions, gpu, |_| true);
+            let Some(support) = questions.iter().filter_map(|one| one.support(gpu)).max() else {
+                continue;
             };
-            let words = gpu.words();
-            let name = &self.name;
+            let asked = About { gpu, name, questions };
+            let style = match support {
+                Support::Yes if !asked.questions.iter().any(|one| one.is_conditional(gpu)) => {
+                    TARGET
+                }
+                Support::Yes | Support::Partly => WARNING,
+                Support::Unknown | Support::No => ERROR,
+            };
+            let (name, words) = match (&*self.name, &asked.questions[..]) {
+                ("", [one]) => (one.name(), asked.alone(one, support)),
+                (name, _) => (name, asked.words(support)),
+            };
             show!(out, "{HEADING}{name}{HEADING:#}: {style}{words}{style:#}")?;
         }
         Ok(())
     }
 }
 
-impl Gpu {
-    fn words(&self) -> String {
-        let Gpu { name, files, first, missing, built_for, conditional, .. } = self;
-        let count = *files;
-        let files = |n: usize| match (n, count) {
-            (_, 1) => first.clone(),
-            (2, 2) => "both files".to_owned(),
-            (n, all) if n == all => format!("all {all} files"),
-            (n, all) => format!("{n} of {all} files"),
-        };
-        if missing.is_empty() {
-            let condition = match *conditional {
-                0 => String::new(),
-                _ if count == 1 => ", on a condition".to_owned(),
-                n => format!(", on a condition in {}", files(n)),
-            };
-            return format!("has code for {name} in {}{condition}", files(count));
+/// Returns the answer of files that belong together for a GPU, by its number, in words; `None` if there is nothing for its vendor.
+pub(crate) fn words(files: &FileSet, gpu: usize, name: &str) -> Option<(Support, String)> {
+    let support = files.support(gpu)?;
+    let questions: Vec<&Question> = files.questions().iter().collect();
+    let asked = About { gpu, name, questions: about(&questions, gpu, |_| true) };
+    Some((support, asked.words(support)))
+}
+
+/// The questions about a GPU.
+struct About<'a> {
+    gpu: usize,
+    name: &'a str,
+    questions: Vec<&'a Question>,
+}
+
+/// Returns the questions with such an answer for a GPU.
+fn about<'q>(
+    questions: &[&'q Question],
+    gpu: usize,
+    is: impl Fn(Support) -> bool,
+) -> Vec<&'q Question> {
+    let has_one = |question: &&&Question| question.support(gpu).is_some_and(&is);
+    questions.iter().filter(has_one).copied().collect()
+}
+
+impl About<'_> {
+    fn words(&self, support: Support) -> String {
+        let name = self.name;
+        match support {
+            Support::Yes => {
+                let conditional =
+                    self.questions.iter().filter(|one| one.is_conditional(self.gpu)).count();
+                let condition = match conditional {
+                    0 => String::new(),
+                    _ if self.questions.len() == 1 => ", on a condition".to_owned(),
+                    n => format!(", on a condition in {}", self.count(n)),
+                };
+                format!("has code for {name} in {}{condition}", self.count(self.questions.len()))
+            }
+            Support::Partly => self.partly(),
+            Support::Unknown | Support::No => self.lacks(),
         }
-        let built_for = match &built_for[..] {
+    }
+
+    /// Returns what is said of a database or of builds, whose name is said before.
+    fn alone(&self, question: &Question, support: Support) -> String {
+        let name = self.name;
+        let (files, serving) = question.files(self.gpu);
+        let built_for = match (support >= Support::Unknown, question.built_for(self.gpu)) {
+            (true, [_, ..]) => format!(": built for {}", report::few(question.built_for(self.gpu))),
+            _ => String::new(),
+        };
+        match (support, question.kind()) {
+            (Support::Yes, _) => format!("has code for {name} in {}", some_of(serving, files)),
+            (Support::Partly, QuestionKind::Builds) => format!("partly: {}", self.builds(question)),
+            (Support::Partly, _) => format!("partly: has code for {name} in some containers only"),
+            _ => format!("lacks code for {name} in {}{built_for}", some_of(files, files)),
+        }
+    }
+
+    fn partly(&self) -> String {
+        let name = self.name;
+        let partly = about(&self.questions, self.gpu, |support| support == Support::Partly);
+        let (builds, files): (Vec<&Question>, Vec<&Question>) =
+            partly.into_iter().partition(|one| one.kind() == QuestionKind::Builds);
+        let builds = builds.iter().map(|one| format!("{}: {}", one.name(), self.builds(one)));
+        let mut words: Vec<String> = builds.collect();
+        if !files.is_empty() {
+            let have = if files.len() == 1 { "has" } else { "have" };
+            let files = report::few(files.iter().map(|file| file.name()));
+            words.push(format!("{files} {have} code for {name} in some containers only"));
+        }
+        format!("partly: {}", words.join("; "))
+    }
+
+    /// Returns what is said of builds of which some serve the GPU.
+    fn builds(&self, builds: &Question) -> String {
+        let (files, serving) = builds.files(self.gpu);
+        let name = self.name;
+        let have = if serving == 1 { "has" } else { "have" };
+        match builds.missing(self.gpu) {
+            [] => format!("the builds have code for {name} in some containers only"),
+            missing => {
+                let missing = report::few(missing);
+                format!("{serving} of {files} builds {have} code for {name}, not {missing}")
+            }
+        }
+    }
+
+    fn lacks(&self) -> String {
+        let lacking = about(&self.questions, self.gpu, |support| support >= Support::Unknown);
+        let names: Vec<&str> = lacking.iter().map(|question| question.name()).collect();
+        let files = match names.len() == self.questions.len() {
+            true => String::new(),
+            false => format!(": {}", report::few(&names)),
+        };
+        let labels = each_once(lacking.iter().flat_map(|one| one.built_for(self.gpu)));
+        let built_for = match &labels[..] {
             [] => String::new(),
             labels => format!(": built for {}", report::few(labels)),
         };
-        let missing_files = match missing.len() == count {
-            true => String::new(),
-            false => format!(": {}", report::few(missing)),
+        format!("lacks code for {} in {}{files}{built_for}", self.name, self.count(lacking.len()))
+    }
+
+    /// Returns the number of some of the questions in words: `2 of 3 files`.
+    fn count(&self, some: usize) -> String {
+        let is_file = |question: &&Question| question.kind() == QuestionKind::File;
+        let noun = match self.questions.iter().all(is_file) {
+            true => "files",
+            false => "files and databases",
         };
-        format!("lacks code for {name} in {}{missing_files}{built_for}", files(missing.len()))
+        match (some, &self.questions[..]) {
+            (_, [one]) => one.name().to_owned(),
+            (2, [_, _]) => format!("both {noun}"),
+            (some, all) if some == all.len() => format!("all {some} {noun}"),
+            (some, all) => format!("{some} of {} {noun}", all.len()),
+        }
+    }
+}
+
+/// Returns a number of files in words.
+fn some_of(some: usize, all: usize) -> String {
+    match (some, all) {
+        (1, 1) => "its only file".to_owned(),
+        (2, 2) => "both files".to_owned(),
+        (some, all) if some == all => format!("all {all} files"),
+        (some, all) => format!("{some} of {all} files"),
     }
 }

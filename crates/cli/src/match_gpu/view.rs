@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
-use device_select::{Answer, Candidate, Condition, Device, Given, Note, Selection, Unit};
+use device_select::{Answer, Candidate, Condition, Device, Given, Note, Selection, Support, Unit};
 
 use crate::each_once::each_once;
 use crate::naming::format_text;
@@ -148,6 +148,7 @@ fn cell(unit: &Unit, answer: &Answer) -> String {
         .collect();
     match &answer.given {
         _ if answer.note == Some(Note::NoKernels) => "no kernels".to_owned(),
+        _ if answer.note == Some(Note::Unlinked) => "not linked".to_owned(),
         _ if !given.is_empty() => given.join(", "),
         Given::Yes => "linked when loaded".to_owned(),
         Given::If(condition) => format!("if {}", condition.as_str()),
@@ -163,16 +164,16 @@ pub(super) fn conclusion(
     file: &str,
     units: &[Unit],
     gpu: &Device,
-    answers: &[Answer],
+    selection: &Selection,
 ) -> io::Result<()> {
-    let (style, words) = conclude(units, gpu, answers);
+    let (style, words) = conclude(units, gpu, selection);
     show!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")
 }
 
 /// Returns a conclusion in words, and how it is shown.
-pub(crate) fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Style, String) {
+pub(crate) fn conclude(units: &[Unit], gpu: &Device, selection: &Selection) -> (Style, String) {
     let name = gpu.name();
-    let all = || units.iter().zip(answers);
+    let all = || units.iter().zip(selection.answers());
     let left_out = |note| all().filter(move |(_, answer)| answer.note == Some(note));
     let counted: Vec<_> = all().filter(|(_, answer)| answer.counts()).collect();
     let lacks = counted.iter().filter(|(_, answer)| answer.lacks_code());
@@ -188,11 +189,17 @@ pub(crate) fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Sty
         .collect();
     let all = counted.len() + elsewhere.len();
     let without = missing.len() + elsewhere.len();
-    let style = match (missing.len(), &conditions[..]) {
-        (0, []) if elsewhere.is_empty() => TARGET,
-        (0, _) => WARNING,
-        _ => ERROR,
+    let style = match (selection.support(), &conditions[..]) {
+        (Support::Yes, []) if elsewhere.is_empty() => TARGET,
+        (Support::Yes | Support::Partly, _) => WARNING,
+        (Support::Unknown | Support::No, _) => ERROR,
     };
+    let is_unlinked = |(_, answer): &(_, &Answer)| answer.note == Some(Note::Unlinked);
+    if all == without && counted.iter().any(is_unlinked) {
+        let words =
+            format!("has code for {name} that is not linked: it needs the offload link step");
+        return (style, words);
+    }
     let mut words = match (all, without) {
         (1, 0) => format!("has code for {name}{}", instead(&counted, &name)),
         (2, 0) => format!("both {containers} have code for {name}"),
@@ -200,7 +207,8 @@ pub(crate) fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Sty
         (all, without) if all == without => format!("has no code for {name}"),
         (all, without) => {
             let have = if all - without == 1 { "has" } else { "have" };
-            format!("{} of {all} {containers} {have} code for {name}", all - without)
+            let partly = if selection.support() == Support::Partly { "partly: " } else { "" };
+            format!("{partly}{} of {all} {containers} {have} code for {name}", all - without)
         }
     };
     if let Some(condition) = conditions.first() {

@@ -4,7 +4,7 @@
 //! compatibility guides, `getDeviceImage` of `sycl-rt`. See [`device_select`].
 
 use bundle_format::EntryId;
-use device_select::{Answer, Candidate, Device, Given, Selection, Unit, select};
+use device_select::{Answer, Candidate, Device, Given, Note, Selection, Support, Unit, select};
 use fat_object::FileFormat::{Bitcode, Cubin, Elf, Empty, Fatbinary, Ptx, SpirV, Zstd};
 use fat_object::{ContainerKind, FileFormat};
 
@@ -285,6 +285,85 @@ fn containers_of_other_vendors_are_used_if_there_are_no_others() {
     assert_eq!(counted(&units[..1], "sm_80"), [(true, Given::No)]);
     let host = hip(ContainerKind::Bundle, &["host"]);
     assert_eq!(counted(&[host], "gfx906"), [(true, Given::No)]);
+}
+
+fn support(units: &[Unit], gpu: &str) -> Support {
+    select(units, &Device::parse(gpu).unwrap()).support()
+}
+
+#[test]
+fn all_that_hip_registers_is_needed_and_some_of_cuda() {
+    let hip = |targets: &[&str]| hip(ContainerKind::Bundle, targets);
+    let units = [hip(&["gfx906", "gfx1100"]), hip(&["gfx906"])];
+    assert_eq!(support(&units, "gfx906"), Support::Yes);
+    assert_eq!(support(&units, "gfx1100"), Support::No);
+    assert_eq!(support(&units, "gfx90a"), Support::No);
+    assert_eq!(support(&units, "sm_80"), Support::No);
+    // Built alike: what one lacks all lack.
+    let like = || cuda(&[("sm_80", Cubin), ("sm_90", Cubin)]);
+    assert_eq!(support(&[like(), like()], "sm_86"), Support::Yes);
+    assert_eq!(support(&[like(), like()], "sm_75"), Support::No);
+    // Built unlike: the program chooses.
+    let units = [like(), cuda(&[("sm_90", Cubin)]), cuda(&[("sm_100", Cubin)])];
+    assert_eq!(support(&units, "sm_90"), Support::Partly);
+    assert_eq!(support(&units, "sm_86"), Support::Partly);
+    assert_eq!(support(&units, "sm_120"), Support::No);
+    // Code that names its only GPU says so.
+    let specific = [like(), cuda(&[("sm_90a", Cubin)])];
+    assert_eq!(support(&specific, "sm_80"), Support::Yes);
+    assert_eq!(support(&specific[1..], "sm_80"), Support::No);
+    assert_eq!(support(&[], "sm_80"), Support::No);
+}
+
+#[test]
+fn lto_ir_counts_where_there_is_nothing_else() {
+    let lto_ir = || cuda(&[("sm_75", FileFormat::LtoIr)]);
+    assert_eq!(support(&[lto_ir(), cuda(&[("sm_80", Cubin)])], "sm_86"), Support::Yes);
+    assert_eq!(support(&[lto_ir(), cuda(&[("sm_80", Cubin)])], "sm_75"), Support::No);
+    assert_eq!(support(&[lto_ir()], "sm_86"), Support::No);
+}
+
+#[test]
+fn tegra_runs_no_machine_code_for_others() {
+    let unit = cuda(&[("sm_80", Cubin), ("sm_80", Ptx)]);
+    assert_eq!(picked(&unit, "sm_86"), [0]);
+    assert_eq!(picked(&unit, "sm_87"), [1]);
+    let reason = "is code for sm_80, but sm_87 is Tegra's, which runs no other machine code";
+    assert_eq!(reasons(&unit, "sm_87")[0], reason);
+    assert_eq!(picked(&cuda(&[("sm_87", Cubin)]), "sm_89"), [0; 0]);
+}
+
+#[test]
+fn code_for_the_cpu_is_for_no_gpu() {
+    let id = "openmp-x86_64-pc-linux-gnu-unknown-generic";
+    let unit = container_of(ContainerKind::OffloadBinary, &[(id, CODE)]);
+    for gpu in ["gfx90a", "sm_90", "intel_gpu_pvc"] {
+        assert_eq!(given(&unit, gpu), "no");
+        assert_eq!(reasons(&unit, gpu), ["is code for CPUs (x86_64)"]);
+        assert_eq!(support(std::slice::from_ref(&unit), gpu), Support::No);
+    }
+}
+
+#[test]
+fn code_that_is_not_linked_is_loaded_by_nothing() {
+    let needs_link = "is not linked: it needs the offload link step";
+    for (container, id, is_loaded) in [
+        (ContainerKind::Section, "hip-amdgcn-amd-amdhsa--gfx906", false),
+        (ContainerKind::Bundle, "hipv4-amdgcn-amd-amdhsa--gfx906", false),
+        (ContainerKind::OffloadBinary, "hip-amdgcn-amd-amdhsa--gfx906", false),
+        (ContainerKind::Section, "openmp-amdgcn-amd-amdhsa--gfx906", false),
+        // OpenMP's plugins compile it.
+        (ContainerKind::OffloadBinary, "openmp-amdgcn-amd-amdhsa--gfx906", true),
+        (ContainerKind::Hcf, "hip-amdgcn-amd-amdhsa--gfx906", true),
+    ] {
+        let unit = container_of(container, &[(id, Bitcode)]);
+        assert_eq!(given(&unit, "gfx906") == "yes", is_loaded, "{container:?} {id}");
+        if !is_loaded {
+            assert_eq!(reasons(&unit, "gfx906"), [needs_link]);
+            assert_eq!(only(&answer(&unit, "gfx906")).note, Some(Note::Unlinked));
+            assert_ne!(reasons(&unit, "gfx90a"), [needs_link]);
+        }
+    }
 }
 
 #[test]

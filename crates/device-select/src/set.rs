@@ -1,0 +1,307 @@
+//! Files that belong together: a package, a directory, an environment.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use std::collections::{HashMap, HashSet};
+
+use crate::answer::{Answer, Selection};
+use crate::database::Database;
+use crate::support::Support;
+use crate::unit::Unit;
+
+/// Kind of a [`Question`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QuestionKind {
+    /// A file that stands for itself.
+    File,
+    /// A database: of its files each is for one GPU, and those for one GPU are enough. Or files whose names differ in the GPU.
+    Database,
+    /// Builds of one library for several versions of CUDA or ROCm, of which a program loads one.
+    Builds,
+}
+
+/// What a device needs of a set of files: one file, or one of several.
+#[derive(Debug)]
+pub struct Question {
+    kind: QuestionKind,
+    name: String,
+    /// The path of the only file, if there is only one.
+    only: Option<String>,
+    answers: Vec<Answers>,
+}
+
+/// The answers of the files of a question, for one device.
+#[derive(Debug, Default)]
+struct Answers {
+    /// The number of files with code for GPUs of its vendor, and how many of them serve it.
+    files: usize,
+    serving: usize,
+    best: Option<Support>,
+    worst: Option<Support>,
+    is_conditional: bool,
+    /// `true` if all that is missing is code for the features of other GPUs.
+    is_specific: bool,
+    /// The files without code for it, and what they have code for.
+    missing: Vec<String>,
+    built_for: Vec<String>,
+    seen: HashSet<String>,
+}
+
+impl Question {
+    /// Returns the kind. What would be one of several files is a [`File`](QuestionKind::File) while it is the only one.
+    #[must_use]
+    pub fn kind(&self) -> QuestionKind {
+        match self.only.is_some() && self.name.contains('*') {
+            true => QuestionKind::File,
+            false => self.kind,
+        }
+    }
+
+    /// Returns the path of the file, the directory of the database, or the path that several files share, with a star in the
+    /// place of the version or the GPU.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.only.as_ref().filter(|_| self.name.contains('*')).unwrap_or(&self.name)
+    }
+
+    /// Returns the answer for a device, by its number; `None` if there is nothing for its vendor.
+    ///
+    /// A database serves a device that some of its files are for. Of several builds it depends on the version that is there:
+    /// [`Partly`](Support::Partly), if some serve the device.
+    #[must_use]
+    pub fn support(&self, device: usize) -> Option<Support> {
+        let answers = self.answers.get(device)?;
+        let (best, worst) = (answers.best?, answers.worst?);
+        Some(match self.kind {
+            QuestionKind::Database => best,
+            QuestionKind::Builds if best < Support::Unknown && worst >= Support::Unknown => {
+                Support::Partly
+            }
+            QuestionKind::File | QuestionKind::Builds => worst,
+        })
+    }
+
+    /// Returns the number of files with code for the vendor of a device, and how many of them have code for it.
+    #[must_use]
+    pub fn files(&self, device: usize) -> (usize, usize) {
+        self.answers.get(device).map_or((0, 0), |answers| (answers.files, answers.serving))
+    }
+
+    /// Returns whether a file serves the device on a condition only.
+    #[must_use]
+    pub fn is_conditional(&self, device: usize) -> bool {
+        self.answers.get(device).is_some_and(|answers| answers.is_conditional)
+    }
+
+    /// Returns the paths of files without code for a device.
+    #[must_use]
+    pub fn missing(&self, device: usize) -> &[String] {
+        self.answers.get(device).map_or(&[], |answers| &answers.missing)
+    }
+
+    /// Returns the targets of the code that a device does not load, each once.
+    #[must_use]
+    pub fn built_for(&self, device: usize) -> &[String] {
+        self.answers.get(device).map_or(&[], |answers| &answers.built_for)
+    }
+}
+
+/// Files that belong together, and what devices need of them.
+///
+/// ```
+/// use device_select::{Device, FileSet, QuestionKind, Support, select, units};
+///
+/// let gpu = Device::parse("gfx906")?;
+/// let mut set = FileSet::new(1);
+/// // Code for gfx1100 and gfx90a, which lies where rocBLAS has its kernels.
+/// let units = units(std::fs::File::open("../../examples/data/kernels.hipfb").unwrap()).unwrap();
+/// set.add("rocblas/library/Kernels.so-000-gfx1100.hsaco", 0, &units, &select(&units, &gpu));
+/// assert_eq!(set.support(0), Some(Support::No));
+/// assert_eq!(set.questions()[0].kind(), QuestionKind::Database);
+/// assert_eq!(set.questions()[0].name(), "rocblas/library");
+/// # Ok::<(), device_select::NotADevice>(())
+/// ```
+#[derive(Debug)]
+pub struct FileSet {
+    devices: usize,
+    questions: Vec<Question>,
+    /// Their positions.
+    by_name: HashMap<String, usize>,
+}
+
+impl FileSet {
+    /// Returns a set without files, for this number of devices.
+    #[must_use]
+    pub fn new(devices: usize) -> Self {
+        FileSet { devices, questions: Vec::new(), by_name: HashMap::new() }
+    }
+
+    /// Returns the kind of the question that a file belongs to, as far as its path tells, and its name.
+    ///
+    /// ```
+    /// use device_select::{FileSet, QuestionKind};
+    ///
+    /// let name = |path| FileSet::question_of(path);
+    /// assert_eq!(name("foo/libfoo_cuda118.so"), (QuestionKind::Builds, "foo/libfoo_cuda*.so".to_owned()));
+    /// assert_eq!(name("hipblaslt/library/gfx90a/x.co").1, "hipblaslt/library");
+    /// assert_eq!(name("foo/libfoo.so"), (QuestionKind::File, "foo/libfoo.so".to_owned()));
+    /// ```
+    #[must_use]
+    pub fn question_of(path: &str) -> (QuestionKind, String) {
+        if let Some(database) = Database::at(path) {
+            return (QuestionKind::Database, database.directory().to_owned());
+        }
+        if let Some(name) = with_star(path, &PROCESSORS) {
+            return (QuestionKind::Database, name);
+        }
+        match with_star(path, &PLATFORMS) {
+            Some(name) => (QuestionKind::Builds, name),
+            None => (QuestionKind::File, path.to_owned()),
+        }
+    }
+
+    /// Adds the answer of a file for a device, by its number.
+    pub fn add(&mut self, path: &str, device: usize, units: &[Unit], selection: &Selection) {
+        let (kind, name) = Self::question_of(path);
+        let at = *self.by_name.entry(name).or_insert_with_key(|name| {
+            let answers = (0..self.devices).map(|_| Answers::default()).collect();
+            let only = Some(path.to_owned());
+            self.questions.push(Question { kind, name: name.clone(), only, answers });
+            self.questions.len() - 1
+        });
+        let Some(question) = self.questions.get_mut(at) else { return };
+        question.only.take_if(|only| only != path);
+        if let Some(answers) = question.answers.get_mut(device) {
+            answers.add(path, units, selection);
+        }
+    }
+
+    /// Returns the questions, in the order of their first files.
+    #[must_use]
+    pub fn questions(&self) -> &[Question] {
+        &self.questions
+    }
+
+    /// Returns the answer for a device, by its number: the worst one of all questions; `None` if there is nothing for its vendor.
+    ///
+    /// A file that only has code for the features of other GPUs (`sm_90a`) is no reason for a "no" if other files serve the device:
+    /// the program chooses.
+    #[must_use]
+    pub fn support(&self, device: usize) -> Option<Support> {
+        let all = || self.questions.iter().filter_map(|one| Some((one, one.support(device)?)));
+        let is_served = all().any(|(_, support)| support < Support::Unknown);
+        let softened = all().map(|(question, support)| {
+            let is_specific = question.answers.get(device).is_some_and(|one| one.is_specific);
+            if is_served && is_specific { support.min(Support::Partly) } else { support }
+        });
+        softened.max()
+    }
+}
+
+impl Answers {
+    fn add(&mut self, path: &str, units: &[Unit], selection: &Selection) {
+        let support = selection.support();
+        self.files += 1;
+        self.best = self.best.min(Some(support)).or(Some(support));
+        self.worst = self.worst.max(Some(support));
+        if support < Support::Unknown {
+            self.serving += 1;
+            let is_conditional = |answer: &Answer| answer.given.condition().is_some();
+            self.is_conditional |= selection.answers().iter().any(is_conditional);
+            return;
+        }
+        let is_specific = |unit: &Unit| unit.is_specific();
+        let lacks_more = || {
+            let mut lacking = units.iter().zip(selection.answers());
+            lacking.any(|(unit, answer)| answer.lacks_code() && !is_specific(unit))
+        };
+        self.is_specific = (self.missing.is_empty() || self.is_specific) && !lacks_more();
+        self.missing.push(path.to_owned());
+        let lacking = units.iter().zip(selection.answers());
+        let lacking = lacking.filter(|(_, answer)| answer.lacks_code());
+        for label in lacking.flat_map(|(unit, _)| unit.built_for()) {
+            if self.seen.insert(label.clone().into_owned()) {
+                self.built_for.push(label.into_owned());
+            }
+        }
+    }
+}
+
+/// Names of platforms before a version, and of processors before a number.
+const PLATFORMS: [&str; 4] = ["cuda", "cu", "rocm", "hip"];
+const PROCESSORS: [&str; 3] = ["sm_", "sm", "gfx"];
+
+/// Returns the path of a build for a version of CUDA or ROCm, or for a GPU, with a star in the place of the version or number:
+/// `libfoo_cuda118.so`, `cu118/libfoo.so`.
+fn with_star(path: &str, names: &[&str]) -> Option<String> {
+    let words = path.char_indices().filter(|&(at, _)| {
+        let before = path.get(..at).and_then(|before| before.chars().next_back());
+        before.is_none_or(|before| !before.is_alphanumeric())
+    });
+    // The last one tells most.
+    for (at, _) in words.collect::<Vec<_>>().into_iter().rev() {
+        let rest = path.get(at..)?;
+        let Some(name) = names.iter().find(|name| {
+            let number = rest.strip_prefix(**name);
+            number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+        }) else {
+            continue;
+        };
+        let is_hex = *name == "gfx";
+        let is_digit = |c: &u8| c.is_ascii_digit() || *c == b'.' || is_hex && c.is_ascii_hexdigit();
+        let number = rest.get(name.len()..)?;
+        let digits = number.bytes().take_while(is_digit).count();
+        let number = number.get(..digits)?.trim_end_matches('.');
+        let after = rest.get(name.len() + number.len()..)?;
+        // `sm_90a` is a processor, too.
+        let after = match *name == "sm" || *name == "sm_" {
+            true => after.strip_prefix(['a', 'f']).unwrap_or(after),
+            false => after,
+        };
+        if !after.starts_with(char::is_alphanumeric) {
+            return Some(format!("{}{name}*{after}", path.get(..at)?));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_for_several_versions_or_gpus_are_one() {
+        for (path, expected) in [
+            ("a/libbitsandbytes_cuda118.so", Some("a/libbitsandbytes_cuda*.so")),
+            ("a.whl:b/libfoo_cuda132_nocublaslt.so", Some("a.whl:b/libfoo_cuda*_nocublaslt.so")),
+            ("libfoo-cu12.4.so", Some("libfoo-cu*.so")),
+            ("cuda12.dll", Some("cuda*.dll")),
+            ("libfoo_rocm63.so", Some("libfoo_rocm*.so")),
+            ("cuda12/libfoo.so", Some("cuda*/libfoo.so")),
+            ("lib/libcudart.so.12", None),
+            ("lib/libcuda.so.1", None),
+            ("libcu12x.so", None),
+            ("xcuda12.so", None),
+            ("libfoo_cuda.so", None),
+        ] {
+            assert_eq!(with_star(path, &PLATFORMS).as_deref(), expected, "{path}");
+        }
+        for (path, expected) in [
+            (
+                "libnvinfer_builder_resource_sm86.so.10",
+                Some("libnvinfer_builder_resource_sm*.so.10"),
+            ),
+            ("kernels/gemm_sm_90a.cubin", Some("kernels/gemm_sm_*.cubin")),
+            ("images/kernel_gfx90a.hsaco", Some("images/kernel_gfx*.hsaco")),
+            ("gfx1100/a.co", Some("gfx*/a.co")),
+            ("libfoo.so", None),
+            ("charm86.so", None),
+            ("sm_abc.so", None),
+        ] {
+            assert_eq!(with_star(path, &PROCESSORS).as_deref(), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Does a file run on a device: the answer about all its units.
+
+use core::fmt;
+
+use crate::answer::Answer;
+use crate::unit::{Runtime, Unit};
+
+/// The answer to whether something runs on a device. The worst answer about its parts is the one about the whole: the
+/// greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Support {
+    /// All that a runtime would load is there, perhaps on a condition.
+    Yes,
+    /// The program chooses by device itself: some of its code is for this one, some for others only.
+    Partly,
+    /// Something was not understood, so "no device code" may be false.
+    Unknown,
+    /// Nothing is for the device, or something that a runtime loads unasked is not.
+    No,
+}
+
+impl Support {
+    /// Returns the word: `yes`, `partly`, `unknown`, `no`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Support::Yes => "yes",
+            Support::Partly => "partly",
+            Support::Unknown => "unknown",
+            Support::No => "no",
+        }
+    }
+}
+
+impl fmt::Display for Support {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Returns the answer about the units of one file.
+///
+/// HIP, OpenMP and SYCL load what is registered: all of it must be there. The CUDA driver loads a container when a kernel of it
+/// is asked for, and programs choose kernels by device. Containers that were built alike, for one list of targets, serve the same
+/// devices; if some serve this one and others do not, they were built unlike, on purpose.
+pub(crate) fn of_file(units: &[Unit], answers: &[Answer]) -> Support {
+    let (mut result, mut serves_cuda, mut lacks_cuda) = (Support::No, false, false);
+    for (unit, answer) in units.iter().zip(answers).filter(|(_, answer)| answer.counts()) {
+        let is_cuda = unit.runtime() == Runtime::Cuda;
+        match answer.lacks_code() {
+            true if !is_cuda => return Support::No,
+            true => lacks_cuda = true,
+            false => {
+                serves_cuda |= is_cuda;
+                result = Support::Yes;
+            }
+        }
+    }
+    match (lacks_cuda, serves_cuda) {
+        (true, true) => Support::Partly,
+        (true, false) => Support::No,
+        (false, _) => result,
+    }
+}
