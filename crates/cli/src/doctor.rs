@@ -256,7 +256,7 @@ impl Package {
                     Vendor::Intel => "install a build for it, or one with SPIR-V",
                     _ => "install a build for it",
                 };
-                // Of one file more can be said.
+                // More can be said about a single file.
                 let why = self.why.get(at).cloned().flatten().filter(|_| questions.len() == 1);
                 (Answer::DoesNotServe, format!("{}; {advice}", why.unwrap_or(words)))
             }

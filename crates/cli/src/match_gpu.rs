@@ -64,8 +64,8 @@ pub(crate) const MORE: More = More {
 /// code for the GPU and others do not, the answer is `partly`. Exits with 1 if the answer is no, or if a file has no
 /// device code.
 ///
-/// Of a kernel database, one for each GPU (rocblas/library, kernel packs), the files for the GPU count. Builds for several
-/// versions of CUDA or ROCm (libfoo_cuda118.so, libfoo_cuda128.so) are one question.
+/// Kernel databases have files for each GPU (rocblas/library, kernel packs), and one that is for the GPU is enough. Builds
+/// for several versions of CUDA or ROCm (libfoo_cuda118.so, libfoo_cuda128.so) are one question.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
@@ -481,8 +481,11 @@ impl File {
             let is_loaded = |unit: &Unit| {
                 unit.candidates().iter().any(|image| image.format() != FileFormat::Bitcode)
             };
+            // A file without kernels serves nobody, and fails nobody.
+            let counts = || answers.answers().iter().any(device_select::Answer::counts);
             input.is_named()
-                || self.units.iter().any(|unit| is_for(unit) && is_loaded(unit))
+                || counts()
+                    && self.units.iter().any(|unit| is_for(unit) && is_loaded(unit))
                     && (!is_pack
                         || input.package().is_some()
                         || answers.support() < Support::Unknown)

@@ -2,13 +2,15 @@
 //!
 //! A file holds *containers*: bundles, fatbinaries, sections of offload binaries. A device needs one image from
 //! each container that has kernels for it; the runtime of its kind chooses which. A library has a container for
-//! each source file, so a GPU that one of them serves is not a GPU that the library serves.
+//! each source file, so a GPU that one of them serves is not a GPU that the library serves, but for CUDA, which loads
+//! them one by one ([`Support`]).
 //!
 //! | for | see |
 //! |---|---|
 //! | the device: a target ID, the name of a product, a PCI ID, in any state of `xnack` and `sramecc` | [`Device`] |
 //! | which image of a fat binary in memory to load | [`load`] |
 //! | which images of a file, and what each container lacks | [`units`], [`select`] |
+//! | whether a file, or files that belong together, run on a device | [`Support`], [`FileSet`] |
 //! | what to keep for some devices, and what may go | [`Rule`] |
 //! | products, their processors and PCI IDs | [`Product`] |
 //!

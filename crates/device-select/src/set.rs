@@ -23,7 +23,7 @@ pub enum QuestionKind {
     Builds,
 }
 
-/// What a device needs of a set of files: one file, or one of several.
+/// A part of a set of files that a device needs: one file, or one of several.
 #[derive(Debug)]
 pub struct Question {
     kind: QuestionKind,
@@ -42,6 +42,8 @@ struct Answers {
     best: Option<Support>,
     worst: Option<Support>,
     is_conditional: bool,
+    /// The number of containers that the device needs code of, and how many have it.
+    containers: (usize, usize),
     /// `true` if all that is missing is code for the features of other GPUs.
     is_specific: bool,
     /// The files without code for it, and what they have code for.
@@ -51,7 +53,7 @@ struct Answers {
 }
 
 impl Question {
-    /// Returns the kind. What would be one of several files is a [`File`](QuestionKind::File) while it is the only one.
+    /// Returns the kind. The only one of files that would be several is a [`File`](QuestionKind::File).
     #[must_use]
     pub fn kind(&self) -> QuestionKind {
         match self.only.is_some() && self.name.contains('*') {
@@ -69,8 +71,8 @@ impl Question {
 
     /// Returns the answer for a device, by its number; `None` if there is nothing for its vendor.
     ///
-    /// A database serves a device that some of its files are for. Of several builds it depends on the version that is there:
-    /// [`Partly`](Support::Partly), if some serve the device.
+    /// A database serves a device that some of its files are for. Several builds serve it [`Partly`](Support::Partly), if some do: it
+    /// depends on the version that is there.
     #[must_use]
     pub fn support(&self, device: usize) -> Option<Support> {
         let answers = self.answers.get(device)?;
@@ -88,6 +90,12 @@ impl Question {
     #[must_use]
     pub fn files(&self, device: usize) -> (usize, usize) {
         self.answers.get(device).map_or((0, 0), |answers| (answers.files, answers.serving))
+    }
+
+    /// Returns the number of containers that count for a device, and how many of them have code for it.
+    #[must_use]
+    pub fn containers(&self, device: usize) -> (usize, usize) {
+        self.answers.get(device).map_or((0, 0), |answers| answers.containers)
     }
 
     /// Returns whether a file serves the device on a condition only.
@@ -187,8 +195,8 @@ impl FileSet {
 
     /// Returns the answer for a device, by its number: the worst one of all questions; `None` if there is nothing for its vendor.
     ///
-    /// A file that only has code for the features of other GPUs (`sm_90a`) is no reason for a "no" if other files serve the device:
-    /// the program chooses.
+    /// A file that only has code for the features of other GPUs (`sm_90a`) counts as "partly" if other files serve the device: the
+    /// program chooses.
     #[must_use]
     pub fn support(&self, device: usize) -> Option<Support> {
         let all = || self.questions.iter().filter_map(|one| Some((one, one.support(device)?)));
@@ -207,6 +215,10 @@ impl Answers {
         self.files += 1;
         self.best = self.best.min(Some(support)).or(Some(support));
         self.worst = self.worst.max(Some(support));
+        for answer in selection.answers().iter().filter(|answer| answer.counts()) {
+            self.containers.0 += 1;
+            self.containers.1 += usize::from(!answer.lacks_code());
+        }
         if support < Support::Unknown {
             self.serving += 1;
             let is_conditional = |answer: &Answer| answer.given.condition().is_some();

@@ -130,7 +130,9 @@ impl About<'_> {
         match (support, question.kind()) {
             (Support::Yes, _) => format!("has code for {name} in {}", some_of(serving, files)),
             (Support::Partly, QuestionKind::Builds) => format!("partly: {}", self.builds(question)),
-            (Support::Partly, _) => format!("partly: has code for {name} in some containers only"),
+            (Support::Partly, _) => {
+                format!("partly: code for {name} in {} containers", self.share(question))
+            }
             _ => format!("lacks code for {name} in {}{built_for}", some_of(files, files)),
         }
     }
@@ -142,12 +144,18 @@ impl About<'_> {
             partly.into_iter().partition(|one| one.kind() == QuestionKind::Builds);
         let builds = builds.iter().map(|one| format!("{}: {}", one.name(), self.builds(one)));
         let mut words: Vec<String> = builds.collect();
-        if !files.is_empty() {
-            let have = if files.len() == 1 { "has" } else { "have" };
-            let files = report::few(files.iter().map(|file| file.name()));
-            words.push(format!("{files} {have} code for {name} in some containers only"));
+        let shares = files.iter().map(|file| format!("{} ({})", file.name(), self.share(file)));
+        let shares: Vec<String> = shares.collect();
+        if !shares.is_empty() {
+            words.push(format!("code for {name} in some containers of {}", report::few(shares)));
         }
         format!("partly: {}", words.join("; "))
+    }
+
+    /// Returns how many containers have code for the GPU: `177 of 182`.
+    fn share(&self, file: &Question) -> String {
+        let (all, serving) = file.containers(self.gpu);
+        format!("{serving} of {all}")
     }
 
     /// Returns what is said of builds of which some serve the GPU.
@@ -156,7 +164,7 @@ impl About<'_> {
         let name = self.name;
         let have = if serving == 1 { "has" } else { "have" };
         match builds.missing(self.gpu) {
-            [] => format!("the builds have code for {name} in some containers only"),
+            [] => format!("code for {name} in {} containers of the builds", self.share(builds)),
             missing => {
                 let missing = report::few(missing);
                 format!("{serving} of {files} builds {have} code for {name}, not {missing}")
