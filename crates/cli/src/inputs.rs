@@ -661,7 +661,9 @@ impl Input {
             let path = PathBuf::from(path);
             let store = Some((Arc::new(store), held.left()));
             let opened = self.opened.clone();
-            let package = Some(self.name.clone()).filter(|_| !is_named);
+            // In a directory a compressed file is one like others.
+            let is_file = package.is_compressed() && !self.is_named;
+            let package = Some(self.name.clone()).filter(|_| !is_named && !is_file);
             let member = Input { path, name, store, opened, ..Input::below(self.root) };
             // Its path is not one of the system.
             let mut input = Input { is_named, package, host: OnceLock::from(None), ..member };

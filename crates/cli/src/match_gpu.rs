@@ -330,7 +330,11 @@ impl<'q> Together<'q> {
     fn is_about(&self, input: &Input) -> bool {
         let is_one_of_several = || match FileSet::question_of(input.name()) {
             (QuestionKind::File, _) => false,
-            (_, name) if name.contains('*') => self.counts.get(&name).is_some_and(|n| *n > 1),
+            (_, name) if name.contains('*') => {
+                // The only member of a compressed file stands for that.
+                let name = name.strip_suffix(":contents").unwrap_or(&name);
+                self.counts.get(name).is_some_and(|n| *n > 1)
+            }
             _ => true,
         };
         input.package().is_some() || !input.is_named() && is_one_of_several()

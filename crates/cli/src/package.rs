@@ -87,10 +87,17 @@ impl Package {
                 let text = "tar archive whose first header has a wrong checksum";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-            None if is_compressed_tar(head, opened) => Form::Stream(PackageKind::Tar),
-            None => return Ok(None),
+            None => match compressed(head, opened) {
+                Some(kind) => Form::Stream(kind),
+                None => return Ok(None),
+            },
         };
         Ok(Some(Package { opened: Arc::clone(opened), form }))
+    }
+
+    /// Returns whether it is a compressed file that is no tar file.
+    pub(crate) fn is_compressed(&self) -> bool {
+        matches!(self.form, Form::Stream(PackageKind::Compressed))
     }
 
     /// Returns the file.
@@ -176,21 +183,37 @@ pub(crate) trait Work<T>:
 
 impl<T, W: Fn(&Member, &mut dyn Read, &mut Account<'_>) -> io::Result<Option<T>>> Work<T> for W {}
 
-/// Returns whether a file is a compressed tar file, or one that claims to be and is damaged.
-fn is_compressed_tar(head: &[u8], file: &Opened) -> bool {
-    struct Nothing;
-    impl Visitor for Nothing {
+/// Returns the kind of a compressed file whose contents are looked into: a tar file, or one that claims to be compressed and is
+/// damaged; or a file that may hold device code.
+fn compressed(head: &[u8], file: &Opened) -> Option<PackageKind> {
+    struct First(PackageKind);
+    impl Visitor for First {
+        fn package(&mut self, path: &MemberPath, kind: PackageKind) -> bool {
+            if path.is_empty() {
+                self.0 = kind;
+            }
+            true
+        }
+
+        fn compressed(&mut self, _: &MemberPath, head: &[u8]) -> bool {
+            is_looked_into(head)
+        }
+
         fn member(&mut self, _: &Member, _: &mut dyn Read) -> Result<(), Error> {
             Err(Error::refused("the first member is enough"))
         }
     }
     if Codec::sniff(head) == Codec::None {
-        return false;
+        return None;
     }
     let reader = BufReader::new(file.reader());
-    match walk(reader, &Options::default(), &mut Nothing) {
-        Ok(_) => true,
-        Err(error) => matches!(error.kind(), ErrorKind::Refused | ErrorKind::Malformed),
+    let mut first = First(PackageKind::Tar);
+    match walk(reader, &Options::default(), &mut first) {
+        Ok(_) => Some(first.0),
+        Err(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Malformed) => {
+            Some(first.0)
+        }
+        Err(_) => None,
     }
 }
 
@@ -225,6 +248,10 @@ impl<'w, W, T> Each<'w, W, T> {
 }
 
 impl<T, W: Work<T>> Visitor for Each<'_, W, T> {
+    fn compressed(&mut self, _: &MemberPath, head: &[u8]) -> bool {
+        is_looked_into(head)
+    }
+
     fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
         self.found.members += 1;
         if member.has_file_contents() {
@@ -273,6 +300,11 @@ pub(crate) fn store(
         (true, None) => Store::read(&head, contents, keep, held).map(Some),
         (false, _) => Ok(None),
     }
+}
+
+/// Returns whether a file that starts like this is looked into where it is compressed.
+fn is_looked_into(head: &[u8]) -> bool {
+    may_hold_code(head) || sniff(head).is_some() || Codec::sniff(head) != Codec::None
 }
 
 /// Returns whether a walk reads files that start like this.

@@ -246,38 +246,47 @@ impl Answers {
 const PLATFORMS: [&str; 4] = ["cuda", "cu", "rocm", "hip"];
 const PROCESSORS: [&str; 3] = ["sm_", "sm", "gfx"];
 
-/// Returns the path of a build for a version of CUDA or ROCm, or for a GPU, with a star in the place of the version or number:
+/// Returns the path of a build for a version of CUDA or ROCm, or for a GPU, with stars in the place of versions or numbers:
 /// `libfoo_cuda118.so`, `cu118/libfoo.so`.
 fn with_star(path: &str, names: &[&str]) -> Option<String> {
-    let words = path.char_indices().filter(|&(at, _)| {
-        let before = path.get(..at).and_then(|before| before.chars().next_back());
-        before.is_none_or(|before| !before.is_alphanumeric())
-    });
-    // The last one tells most.
-    for (at, _) in words.collect::<Vec<_>>().into_iter().rev() {
-        let rest = path.get(at..)?;
-        let Some(name) = names.iter().find(|name| {
-            let number = rest.strip_prefix(**name);
-            number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
-        }) else {
+    let mut stars = String::new();
+    let mut copied = 0;
+    for (at, _) in path.char_indices() {
+        let before = path.get(..at)?.chars().next_back();
+        if at < copied || before.is_some_and(char::is_alphanumeric) {
             continue;
+        }
+        if let Some((name, len)) = numbered(path.get(at..)?, names) {
+            stars.push_str(path.get(copied..at)?);
+            stars.push_str(name);
+            stars.push('*');
+            copied = at + len;
+        }
+    }
+    stars.push_str(path.get(copied..)?);
+    (copied > 0).then_some(stars)
+}
+
+/// Returns which of these names a text starts with, if a number follows and ends the word; and the length of both.
+fn numbered<'n>(text: &str, names: &[&'n str]) -> Option<(&'n str, usize)> {
+    names.iter().find_map(|name| {
+        let number = text.strip_prefix(*name)?;
+        let is_digit = |c: &u8| match *name {
+            "gfx" => c.is_ascii_hexdigit(),
+            _ => c.is_ascii_digit() || *c == b'.',
         };
-        let is_hex = *name == "gfx";
-        let is_digit = |c: &u8| c.is_ascii_digit() || *c == b'.' || is_hex && c.is_ascii_hexdigit();
-        let number = rest.get(name.len()..)?;
         let digits = number.bytes().take_while(is_digit).count();
-        let number = number.get(..digits)?.trim_end_matches('.');
-        let after = rest.get(name.len() + number.len()..)?;
+        let digits = number.get(..digits)?.trim_end_matches('.');
+        let after = number.get(digits.len()..)?;
         // `sm_90a` is a processor, too.
-        let after = match *name == "sm" || *name == "sm_" {
+        let after = match name.starts_with("sm") {
             true => after.strip_prefix(['a', 'f']).unwrap_or(after),
             false => after,
         };
-        if !after.starts_with(char::is_alphanumeric) {
-            return Some(format!("{}{name}*{after}", path.get(..at)?));
-        }
-    }
-    None
+        let is_one = digits.starts_with(|c: char| c.is_ascii_digit())
+            && !after.starts_with(char::is_alphanumeric);
+        is_one.then_some((*name, text.len() - after.len()))
+    })
 }
 
 #[cfg(test)]
@@ -309,6 +318,8 @@ mod tests {
             ("kernels/gemm_sm_90a.cubin", Some("kernels/gemm_sm_*.cubin")),
             ("images/kernel_gfx90a.hsaco", Some("images/kernel_gfx*.hsaco")),
             ("gfx1100/a.co", Some("gfx*/a.co")),
+            ("gfx1100/a_gfx1100.co", Some("gfx*/a_gfx*.co")),
+            ("k_gfx1100.o.zst:contents", Some("k_gfx*.o.zst:contents")),
             ("libfoo.so", None),
             ("charm86.so", None),
             ("sm_abc.so", None),

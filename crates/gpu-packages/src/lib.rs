@@ -42,6 +42,7 @@
 //! | package | layers that have no name | name of a member |
 //! |---|---|---|
 //! | wheel, zip | | `pkg/libfoo.so` |
+//! | another file with gzip, xz, zstd, bzip2, if the [visitor](Visitor::compressed) wants it | the compression | `contents` |
 //! | tar, also with gzip, xz, zstd, bzip2 | the compression | `usr/lib/libfoo.so`, without `./` |
 //! | deb | `data.tar.*` | `usr/lib/libfoo.so`; `control.tar:md5sums` |
 //! | rpm | the compressed cpio file | `usr/lib/libfoo.so` |

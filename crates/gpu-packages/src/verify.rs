@@ -132,7 +132,7 @@ impl Package {
         match self.kind {
             PackageKind::Wheel => self.record.is_some(),
             PackageKind::Conda | PackageKind::Tar | PackageKind::Deb => true,
-            PackageKind::Zip | PackageKind::Rpm => false,
+            PackageKind::Zip | PackageKind::Rpm | PackageKind::Compressed => false,
         }
     }
 
@@ -206,6 +206,10 @@ impl Sink for Checker<'_> {
             recorded: 0,
         });
         true
+    }
+
+    fn compressed(&mut self, path: &MemberPath, head: &[u8]) -> bool {
+        self.visitor.compressed(path, head)
     }
 
     /// Reads the `RECORD`, which tells the hashes to compute.

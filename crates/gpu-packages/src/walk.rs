@@ -38,6 +38,8 @@ pub enum PackageKind {
     Deb,
     /// An RPM package.
     Rpm,
+    /// A compressed file that is no tar file: its contents are its only member, by the name `contents`.
+    Compressed,
 }
 
 impl fmt::Display for PackageKind {
@@ -49,6 +51,7 @@ impl fmt::Display for PackageKind {
             PackageKind::Tar => "tar file",
             PackageKind::Deb => "Debian package",
             PackageKind::Rpm => "RPM package",
+            PackageKind::Compressed => "compressed file",
         })
     }
 }
@@ -102,7 +105,7 @@ impl Member {
         self.kind
     }
 
-    /// Returns the size of the contents in bytes, as the package says.
+    /// Returns the size of the contents in bytes, as the package says; 0 in a compressed file, which does not say it.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
@@ -158,6 +161,13 @@ pub trait Visitor {
         true
     }
 
+    /// Returns whether to enter a compressed file that is no tar file, by the first 512 bytes of its contents. One that is not
+    /// entered is a member like others; alone, it is no package.
+    fn compressed(&mut self, path: &MemberPath, head: &[u8]) -> bool {
+        let _ = (path, head);
+        false
+    }
+
     /// Takes a member. Contents that are not read are skipped.
     ///
     /// # Errors
@@ -182,6 +192,9 @@ pub trait Visitor {
 pub(crate) trait Sink {
     /// Returns whether to enter a package, as [`Visitor::package`]. [`leave`](Self::leave) follows an entered one.
     fn package(&mut self, path: &MemberPath, kind: PackageKind) -> bool;
+
+    /// Returns whether to enter a compressed file, as [`Visitor::compressed`].
+    fn compressed(&mut self, path: &MemberPath, head: &[u8]) -> bool;
 
     /// Takes the directory of a zip file that was entered, before its members.
     fn zip(&mut self, _: &Zip, _: &mut Source<'_>) {}
@@ -215,6 +228,10 @@ struct Unchecked<'v>(&'v mut dyn Visitor);
 impl Sink for Unchecked<'_> {
     fn package(&mut self, path: &MemberPath, kind: PackageKind) -> bool {
         self.0.package(path, kind)
+    }
+
+    fn compressed(&mut self, path: &MemberPath, head: &[u8]) -> bool {
+        self.0.compressed(path, head)
     }
 
     fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
@@ -386,21 +403,24 @@ impl Walker {
                     .take(HEAD as u64)
                     .read_to_end(&mut contents)
                     .map_err(|error| codec_error(codec, error))?;
-                if !tar::is_tar(&contents) {
-                    let text = format!("expected a tar file compressed with {codec}");
-                    return Err(Error::new(ErrorKind::NotAPackage, text));
-                }
-                sink.package(&place.path, PackageKind::Tar);
+                let kind = match tar::is_tar(&contents) {
+                    true => PackageKind::Tar,
+                    false if sink.compressed(&place.path, &contents) => PackageKind::Compressed,
+                    false => {
+                        let text = format!("expected a tar file compressed with {codec}");
+                        return Err(Error::new(ErrorKind::NotAPackage, text));
+                    }
+                };
+                sink.package(&place.path, kind);
                 let reader = reader.reader;
                 reader.seek(io::SeekFrom::Start(0))?;
                 let mut reader = Raw::new(reader, len);
                 let decoder = Decoded { reader: codec.decoder(&mut reader)?, codec };
                 let mut decoder = self.allowance.count(decoder);
                 let place = Place { at: None, ..place };
-                let tar = TarReader::new(&mut decoder);
-                let result = self.tar(tar, PackageKind::Tar, &place, sink);
+                let result = self.stream(kind, &mut decoder, &place, sink);
                 sink.leave(&result);
-                result.map(|()| PackageKind::Tar)
+                result.map(|()| kind)
             }
             _ => {
                 let text = "expected a zip, tar, deb or rpm file, or a compressed tar file";
@@ -420,6 +440,7 @@ impl Walker {
         match kind {
             PackageKind::Deb => self.deb(reader, place, sink),
             PackageKind::Rpm => self.rpm(reader, place, sink),
+            PackageKind::Compressed => self.compressed(reader, place, sink),
             _ => self.tar(TarReader::new(reader), kind, place, sink),
         }
     }
@@ -678,6 +699,27 @@ impl Walker {
         Ok(())
     }
 
+    /// Hands over the contents of a compressed file.
+    fn compressed(
+        &self,
+        reader: &mut dyn Read,
+        place: &Place,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        let member = Member {
+            path: place.path.join(b"contents"),
+            package: PackageKind::Compressed,
+            kind: MemberKind::File,
+            size: 0,
+            mode: None,
+            link: Vec::new(),
+            offset: 0,
+            zip_index: None,
+            place: None,
+        };
+        self.file(&member, reader, place, sink)
+    }
+
     /// Hands a member to the sink, or the members of the package that it is, and its hash if the sink asks for it.
     fn file(
         &self,
@@ -746,7 +788,7 @@ impl Walker {
             }
             None => {
                 let inner = Place { at: None, ..inner };
-                self.maybe_tar(codec, member, head, contents, &inner, sink)
+                self.maybe_compressed(codec, member, head, contents, &inner, sink)
             }
         }
     }
@@ -806,8 +848,8 @@ impl Walker {
         finish(result, &member.path, sink)
     }
 
-    /// Walks over a compressed tar file. Other compressed files are members like others.
-    fn maybe_tar(
+    /// Walks over a compressed tar file, or a compressed file that the sink wants to enter. Others are members like others.
+    fn maybe_compressed(
         &self,
         codec: Codec,
         member: &Member,
@@ -819,17 +861,22 @@ impl Walker {
         let mut probed = head.to_vec();
         let mut start = Vec::new();
         let tee = Tee { reader: contents, log: &mut probed, left: PROBE };
-        let is_tar = codec.decoder(head.chain(tee)).is_ok_and(|decoder| {
-            let read = self.allowance.count(decoder).take(HEAD as u64).read_to_end(&mut start);
-            read.is_ok() && tar::is_tar(&start)
+        let is_read = codec.decoder(head.chain(tee)).is_ok_and(|decoder| {
+            let decoder = self.allowance.count(decoder);
+            decoder.take(HEAD as u64).read_to_end(&mut start).is_ok()
         });
-        if !is_tar || !sink.package(&member.path, PackageKind::Tar) {
+        let kind = match is_read {
+            true if tar::is_tar(&start) => Some(PackageKind::Tar),
+            true if sink.compressed(&member.path, &start) => Some(PackageKind::Compressed),
+            _ => None,
+        };
+        let Some(kind) = kind.filter(|&kind| sink.package(&member.path, kind)) else {
             return deliver(member, &probed, contents, sink);
-        }
+        };
         let decoder = codec.decoder(probed.chain(contents));
         let result = decoder.and_then(|reader| {
             let mut decoder = self.allowance.count(Decoded { reader, codec });
-            self.tar(TarReader::new(&mut decoder as &mut dyn Read), PackageKind::Tar, inner, sink)
+            self.stream(kind, &mut decoder as &mut dyn Read, inner, sink)
         });
         sink.leave(&result);
         finish(result, &member.path, sink)

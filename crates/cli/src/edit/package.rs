@@ -714,6 +714,9 @@ pub(super) fn no_wheel() -> Failure {
 
 fn unwritten(kind: PackageKind) -> Failure {
     let why = match kind {
+        PackageKind::Compressed => {
+            return "is compressed as a whole: decompress it first".to_owned().into();
+        }
         PackageKind::Rpm => "the headers of an RPM package sign its contents",
         _ => "its lists of files are compressed in it",
     };

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 
-use crate::common::{data, stderr};
+use crate::common::{data, stderr, stdout};
 use crate::wheels::Place;
 
 #[allow(dead_code, reason = "the tests of gpu-packages use all of it")]
@@ -88,6 +88,13 @@ fn packages_of_all_kinds_are_looked_into() {
         "one.zip",
         &make::zip(&[Made::new("in/two.tgz", make::gzip(&tar))], &Around::default()),
     )]);
+    let compressed = make::zip(
+        &[
+            Made::new("a.o.zst.gz", make::gzip(&zstd(&hip))),
+            Made::new("text.gz", make::gzip(b"text")),
+        ],
+        &Around::default(),
+    );
     let place = Place::with("hip.o", &hip);
     let alone = images(&place, "hip.o");
     assert_eq!(alone.len(), 5);
@@ -100,6 +107,10 @@ fn packages_of_all_kinds_are_looked_into() {
         ("a.rpm", make::rpm(&make::gzip(&make::cpio(&files))), "usr/lib/hip.o"),
         ("a.conda", make::conda(zstd(&tar), zstd(&make::tar(&[]))), "usr/lib/hip.o"),
         ("nested.tar", nested, "one.zip:in/two.tgz:usr/lib/hip.o"),
+        // Single files that are compressed.
+        ("a.o.gz", make::gzip(&hip), "contents"),
+        ("a.o.zst", zstd(&hip), "contents"),
+        ("b.zip", compressed, "a.o.zst.gz:contents:contents"),
     ] {
         fs::write(place.path(name), bytes).unwrap();
         let whole = format!("{name}:{member}");
@@ -123,6 +134,30 @@ fn packages_of_all_kinds_are_looked_into() {
     place.fails(&["ls", missing], "a.tar:usr/lib/none: no such member");
     place.fails(&["ls", "hip.o:usr"], "hip.o: not a package");
     place.fails(&["ls", "none:usr"], "none:usr: No such file");
+}
+
+#[test]
+fn compressed_files_for_one_gpu_each_are_one_question() {
+    let place = Place::with("hip.o", &hip());
+    let bundle = fs::read(data("kernels.hipfb")).unwrap();
+    fs::create_dir(place.path("pkg")).unwrap();
+    fs::write(place.path("pkg/kernel_gfx1100.hipfb.zst"), zstd(&hip())).unwrap();
+    fs::write(place.path("pkg/kernel_gfx1030.hipfb.zst"), zstd(&bundle)).unwrap();
+    fs::write(place.path("pkg/kernel_gfx1031.hipfb.zst"), zstd(&bundle)).unwrap();
+    let files = ["kernel_gfx1030.hipfb.zst", "kernel_gfx1031.hipfb.zst"];
+    let zip = files.map(|name| Made::new(name, fs::read(place.path("pkg").join(name)).unwrap()));
+    fs::write(place.path("a.zip"), make::zip(&zip, &Around::default())).unwrap();
+    let answer = |gpu: &str| stdout(&place.offload(&["match", "--gpu", gpu, "pkg", "a.zip"]));
+    assert_eq!(
+        answer("gfx1030"),
+        "a.zip: has code for gfx1030 in kernel_gfx*.hipfb.zst:contents\n\
+         pkg/kernel_gfx*.hipfb.zst:contents: has code for gfx1030 in 2 of 3 files\n"
+    );
+    assert_eq!(
+        answer("gfx1100"),
+        "a.zip: lacks code for gfx1100 in kernel_gfx*.hipfb.zst:contents: built for gfx1030, gfx90a\n\
+         pkg/kernel_gfx*.hipfb.zst:contents: has code for gfx1100 in 1 of 3 files\n"
+    );
 }
 
 #[test]

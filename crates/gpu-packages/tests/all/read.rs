@@ -3,8 +3,8 @@
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write as _};
 
 use gpu_packages::{
-    Codec, Error, ErrorKind, Member, Options, PackageKind, TarKind, TarReader, Visitor, Zip,
-    ZipWalker, sniff, walk,
+    Codec, Error, ErrorKind, Finding, FindingKind, Member, MemberPath, Options, PackageKind,
+    TarKind, TarReader, Visitor, Zip, ZipWalker, sniff, walk,
 };
 
 use crate::make::{self, Around, Made};
@@ -228,7 +228,7 @@ fn packages_in_packages_are_read() {
         ("blobs/sha256/00", &compressed(Codec::Gzip, &layer)),
         ("blobs/sha256/01", &compressed(Codec::Zstd, &layer)),
         ("index.json", b"{}"),
-        ("notes.txt.gz", &make::gzip(b"not a tar file")),
+        ("notes.txt.gz", &compressed(Codec::Gzip, b"not a tar file")),
         ("fake.zip", b"PK\x03\x04 but not a zip file"),
     ]);
     let found = seen(&image);
@@ -246,7 +246,7 @@ fn packages_in_packages_are_read() {
     assert!(names.contains(&"blobs/sha256/01:opt/foo.whl:foo/a.so"), "{names:?}");
     assert!(names.contains(&"blobs/sha256/00:bin/x"));
     let file = |name: &str| found.files.iter().find(|(found, _)| found == name).unwrap().1.clone();
-    assert_eq!(file("notes.txt.gz"), make::gzip(b"not a tar file"));
+    assert_eq!(file("notes.txt.gz"), compressed(Codec::Gzip, b"not a tar file"));
     assert_eq!(file("fake.zip"), b"PK\x03\x04 but not a zip file");
 }
 
@@ -264,7 +264,7 @@ fn visitors_may_stay_outside() {
     }
     let inner = make::zip(&made(), &Around::default());
     let tar = make::tar(&[("a", b"1")]);
-    let gz = make::gzip(&tar);
+    let gz = compressed(Codec::Gzip, &tar);
     let files: [(&str, &[u8]); 3] = [("x.zip", &inner), ("x.tar", &tar), ("x.tgz", &gz)];
     let mut outside = Outside(Seen::default());
     walk(Cursor::new(make::tar(&files)), &Options::default(), &mut outside).unwrap();
@@ -273,7 +273,7 @@ fn visitors_may_stay_outside() {
 
 #[test]
 fn threads_read_members_of_a_zip_file() {
-    let inner = make::gzip(&make::tar(&[("x", b"abc")]));
+    let inner = compressed(Codec::Gzip, &make::tar(&[("x", b"abc")]));
     let mut members = made();
     members.push(Made::new("inner.tar.gz", inner));
     let file = make::zip(&members, &Around::default());
@@ -300,7 +300,7 @@ fn threads_read_members_of_a_zip_file() {
 #[test]
 fn other_files_are_not_packages() {
     let elf = b"\x7fELF".repeat(300);
-    let gz = make::gzip(b"text");
+    let gz = compressed(Codec::Gzip, b"text");
     for bytes in [&b""[..], b"PK", &elf, &gz, b"!<arch>\nfoo.o/          "] {
         let error =
             walk(Cursor::new(bytes), &Options::default(), &mut Seen::default()).unwrap_err();
@@ -321,9 +321,16 @@ fn contents_that_are_not_compressed_have_a_place() {
         (tar.clone(), 3),
         (zip.clone(), 3),
         (deflated, 0),
-        (make::gzip(&tar), 0),
+        (compressed(Codec::Gzip, &tar), 0),
         (make::deb(&FILES, "", <[u8]>::to_vec), 0),
-        (make::tar(&[("in.tar", &tar), ("in.tgz", &make::gzip(&tar)), ("in.zip", &zip)]), 3),
+        (
+            make::tar(&[
+                ("in.tar", &tar),
+                ("in.tgz", &compressed(Codec::Gzip, &tar)),
+                ("in.zip", &zip),
+            ]),
+            3,
+        ),
     ] {
         assert_eq!(seen(&file).places.len(), places);
     }
@@ -362,4 +369,51 @@ fn contents_that_are_not_read_are_passed_over() {
     let short = file[..file.len() - 4096].to_vec();
     let error = walk(Cursor::new(short), &Options::default(), &mut names).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Truncated);
+}
+
+/// Enters compressed files of text.
+struct OfText(Seen);
+
+impl Visitor for OfText {
+    fn package(&mut self, path: &MemberPath, kind: PackageKind) -> bool {
+        self.0.package(path, kind)
+    }
+
+    fn compressed(&mut self, _: &MemberPath, head: &[u8]) -> bool {
+        assert!(head.len() <= 512);
+        head.starts_with(b"text")
+    }
+
+    fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
+        self.0.member(member, contents)
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.0.finding(finding);
+    }
+}
+
+#[test]
+fn compressed_files_are_entered_if_that_is_wanted() {
+    let text = b"text ".repeat(1000);
+    let (wanted, other) = (compressed(Codec::Gzip, &text), compressed(Codec::Gzip, b"other"));
+    let tar = make::tar(&[
+        ("a.gz", &wanted[..]),
+        ("b.gz", &other),
+        ("c.gz", &wanted[..wanted.len() - 9]),
+    ]);
+    let walked = |bytes: &[u8]| {
+        let mut of_text = OfText(Seen::default());
+        walk(Cursor::new(bytes), &Options::default(), &mut of_text).map(|kind| (kind, of_text.0))
+    };
+    let (kind, seen) = walked(&tar).unwrap();
+    assert_eq!(kind, PackageKind::Tar);
+    assert_eq!(seen.files[0], ("a.gz:contents".to_owned(), text.clone()));
+    assert_eq!(seen.files[1], ("b.gz".to_owned(), other.clone()));
+    assert_eq!(seen.packages[1], ("a.gz".to_owned(), PackageKind::Compressed));
+    // The end of a damaged one is missed.
+    assert_eq!(seen.kinds(), [FindingKind::Damaged]);
+    let (kind, seen) = walked(&wanted).unwrap();
+    assert_eq!((kind, seen.files), (PackageKind::Compressed, vec![("contents".to_owned(), text)]));
+    assert_eq!(walked(&other).err().unwrap().kind(), ErrorKind::NotAPackage);
 }
