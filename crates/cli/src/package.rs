@@ -95,7 +95,7 @@ impl Package {
         Ok(Some(Package { opened: Arc::clone(opened), form }))
     }
 
-    /// Returns whether it is a compressed file that is no tar file.
+    /// Returns whether it is a compressed file, and not a tar file.
     pub(crate) fn is_compressed(&self) -> bool {
         matches!(self.form, Form::Stream(PackageKind::Compressed))
     }

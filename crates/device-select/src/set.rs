@@ -1,7 +1,6 @@
 //! Files that belong together: a package, a directory, an environment.
 
 use alloc::borrow::ToOwned;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use std::collections::{HashMap, HashSet};

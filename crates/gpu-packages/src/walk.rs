@@ -38,7 +38,7 @@ pub enum PackageKind {
     Deb,
     /// An RPM package.
     Rpm,
-    /// A compressed file that is no tar file: its contents are its only member, by the name `contents`.
+    /// A compressed file, but not a tar file: its contents are its only member, by the name `contents`.
     Compressed,
 }
 
@@ -161,8 +161,8 @@ pub trait Visitor {
         true
     }
 
-    /// Returns whether to enter a compressed file that is no tar file, by the first 512 bytes of its contents. One that is not
-    /// entered is a member like others; alone, it is no package.
+    /// Returns whether to enter a compressed file, not a tar file, by the first 512 bytes of its contents. One that is not
+    /// entered is a member like others; alone, it is not a package.
     fn compressed(&mut self, path: &MemberPath, head: &[u8]) -> bool {
         let _ = (path, head);
         false
