@@ -268,7 +268,7 @@ fn match_answers_for_packages_in_a_line() {
     let output =
         place.offload(&["match", "--gpu", "gfx1100,sm_90", "a.tar", "b.tar", "c.tar", "hip.o"]);
     assert_eq!(output.status.code(), Some(1));
-    let lines = crate::common::stdout(&output);
+    let lines = stdout(&output);
     let expected = "a.tar: lacks code for gfx1100 in 2 of 3 files: b.o, c.o: built for ";
     assert!(lines.starts_with(expected), "{lines}");
     assert!(lines.contains("\nb.tar: lacks code for gfx1100 in both files: built for "), "{lines}");
@@ -311,7 +311,7 @@ fn packages_in_packages_are_verified() {
     damaged[at + 16] ^= 1;
     fs::write(place.path("a.tar"), make::tar(&[("in/foo.whl", &damaged)])).unwrap();
     let output = place.offload(&["verify", "a.tar"]);
-    let lines = crate::common::stdout(&output);
+    let lines = stdout(&output);
     assert_eq!(output.status.code(), Some(1));
     assert!(lines.contains("a.tar:in/foo.whl:foo/a.py: expected CRC-32"), "{lines}");
     assert!(!lines.contains("lacks it") && !lines.contains("ok"), "{lines}");
