@@ -254,7 +254,7 @@ fn packages_in_packages_are_read() {
 fn visitors_may_stay_outside() {
     struct Outside(Seen);
     impl Visitor for Outside {
-        fn package(&mut self, path: &gpu_packages::MemberPath, _: PackageKind) -> bool {
+        fn package(&mut self, path: &MemberPath, _: PackageKind) -> bool {
             path.is_empty()
         }
 
