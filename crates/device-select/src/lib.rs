@@ -63,6 +63,7 @@ mod few;
 mod machine;
 mod memory;
 mod order;
+mod overrides;
 mod products;
 
 #[cfg(feature = "files")]
@@ -100,6 +101,7 @@ pub use database::Database;
 pub use device::{Device, NotADevice, PtxJit, Vendor, may_be_processor};
 pub use machine::kfd_processor;
 pub use memory::{LoadError, LoadErrorKind, load};
+pub use overrides::Override;
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]
 pub use rule::{Fate, Rule, Wanted, is_host, is_misnamed};

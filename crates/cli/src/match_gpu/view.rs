@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
-use device_select::{Answer, Candidate, Condition, Device, Given, Note, Selection, Support, Unit};
+use device_select::{
+    Answer, Candidate, Condition, Device, Given, Note, Override, Selection, Support, Unit,
+};
 
 use crate::each_once::each_once;
 use crate::naming::format_text;
@@ -312,26 +314,23 @@ fn listed(labels: &[Cow<'_, str>]) -> String {
     }
 }
 
-/// Returns a suggestion: a processor with the instruction set of the GPU for which there is code, if there is none
-/// for the GPU.
-///
-/// LLVM's AMDGPU usage guide finds no difference between the processors of gfx10-3-generic. The override of the GPU
-/// in ROCm for Linux is documented in its issue tracker only.
+/// Returns a suggestion: a processor of the family of the GPU for which there is code, if there is none for the GPU.
 pub(crate) fn hint(units: &[Unit], gpu: &Device, answers: &[Answer]) -> Option<String> {
-    let info = gpu.id().processor_info()?;
-    if info.name() == "gfx1030" || info.covered_by()?.name() != "gfx10-3-generic" {
-        return None;
-    }
+    let setting = Override::of(gpu)?;
     let mut missing =
         units.iter().zip(answers).filter(|(_, answer)| answer.lacks_code()).peekable();
     missing.peek()?;
-    let has_it =
-        |unit: &Unit| unit.candidates().iter().any(|image| image.target().id() == "gfx1030");
+    let (base, version) = (setting.processor(), setting.version());
+    let has_it = |unit: &Unit| unit.candidates().iter().any(|image| image.target().id() == base);
     missing.all(|(unit, _)| has_it(unit)).then(|| {
+        let name = gpu.id().processor();
+        let likeness = match base {
+            "gfx1030" => format!("{name} has the instructions of {base}"),
+            _ => format!("{name} is of the family of {base}"),
+        };
         format!(
-            "{} has the instructions of gfx1030, for which there is code; on Linux some run that with \
-             HSA_OVERRIDE_GFX_VERSION=10.3.0, which AMD does not support",
-            info.name()
+            "{likeness}, for which there is code; on Linux some run that with HSA_OVERRIDE_GFX_VERSION={version}, which AMD does \
+             not support"
         )
     })
 }
