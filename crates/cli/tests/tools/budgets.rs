@@ -17,7 +17,7 @@ use crate::packages::make::{self, Around, Made};
 /// have as many as are just allowed, but where the limit is tried.
 fn zeros(input: &str, limit: &str) -> u64 {
     match (input, limit) {
-        (ZEROS | ONE_IMAGE | TEXT, "") => 470 << 20,
+        (ZEROS | ONE_IMAGE | TEXT, "") => 450 << 20,
         (TWO, "") => 400 << 20,
         (ONE_IMAGE | TEXT | TWO, _) => 28 << 20,
         _ if faulty::is_thorough() => 1000 << 20,

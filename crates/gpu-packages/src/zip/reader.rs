@@ -73,9 +73,14 @@ impl Zip {
             }
         };
         let header_len = LOCAL + member.name.len();
+        if member.offset.saturating_add(header_len as u64) > self.directory_at {
+            let text = "its local header reaches into the central directory";
+            return Err(named(Error::at(ErrorKind::Malformed, member.offset, text)));
+        }
         reader.seek(SeekFrom::Start(member.offset))?;
         let mut header = vec![0; header_len];
-        reader.read_exact(&mut header).map_err(|error| named(error.into()))?;
+        // The file became shorter, if it ends here.
+        reader.read_exact(&mut header).map_err(|error| named(Error::of_file(error)))?;
         let name_len = usize::from(u16_at(&header, 26));
         let is_same = field(&header, 0) == Some(*b"PK\x03\x04")
             && name_len == member.name.len()
