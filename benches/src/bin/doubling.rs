@@ -307,7 +307,8 @@ impl Doubling<'_> {
         }
     }
 
-    /// Measures a size again, with more runs, and the next: returns the least exponent.
+    /// Measures a size again, with more runs, and larger ones: returns the least exponent. Where the memory of a run outgrows a
+    /// cache the time grows faster once; a loop in a loop does so at every size.
     fn again(
         &self,
         tool: &str,
@@ -316,15 +317,18 @@ impl Doubling<'_> {
         size: usize,
     ) -> Result<f64, Box<dyn Error>> {
         let mut times = Vec::new();
-        for size in [size / 4, size / 2, size, size * 2] {
+        for size in [size / 4, size / 2, size, size * 2, size * 4, size * 8] {
             let mut least = f64::INFINITY;
             for _ in 0..RUNS {
                 least = least.min(self.time(tool, args, make, size)?);
             }
             times.push(least);
+            if least > 5.0 * ENOUGH {
+                break;
+            }
         }
-        let [first, second, third, last] = times[..] else { return Err("four sizes".into()) };
-        Ok(exponent(first, third).min(exponent(second, last)))
+        let pairs = times.iter().zip(times.iter().skip(2));
+        Ok(pairs.map(|(before, last)| exponent(*before, *last)).fold(f64::INFINITY, f64::min))
     }
 
     /// Returns the seconds of all cores for an input of this size, less those of a run that reads nothing.
