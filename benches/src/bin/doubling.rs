@@ -134,7 +134,7 @@ const FILES: &[Question] = &[
     Question("roc-obj-ls", &["{}"]),
 ];
 /// Commands that read no file whose size can be doubled, or only trees.
-const OTHERS: [&str; 5] = ["gpus", "completions", "man", "help", "doctor"];
+const OTHERS: [&str; 6] = ["gpus", "why", "completions", "man", "help", "doctor"];
 
 const TREES: &[(&str, Tree, &[Question])] = &[
     (

@@ -67,6 +67,7 @@ mod temporary;
 mod thin;
 mod unbundle;
 mod verify;
+mod why;
 mod wrap;
 pub mod wrapper;
 

@@ -10,7 +10,7 @@ use crate::help::Group;
 use crate::{
     Outcome, add, bundle, completions, compress, decompress, doctor, extract, fatbin, gpus, help,
     kernels, link, ls, manual, match_gpu, native, pack, packs, remove, replace, report, style,
-    thin, unbundle, verify, wrap,
+    thin, unbundle, verify, why, wrap,
 };
 
 /// See, extract, edit and verify the GPU code in any file
@@ -38,6 +38,8 @@ enum Command {
     Diff(kernels::diff::Args),
     /// Tell which Python packages have code for this machine's GPUs
     Doctor(doctor::Args),
+    /// Explain an error message about device code, and what helps
+    Why(why::Args),
     /// List the names of GPUs, with their processors and PCI IDs
     Gpus(gpus::Args),
     /// Check structure, bounds, hashes and rules of composition
@@ -88,6 +90,7 @@ const GROUPS: [Group; 6] = [
             ("kernels", &kernels::MORE),
             ("diff", &kernels::diff::MORE),
             ("doctor", &doctor::MORE),
+            ("why", &why::MORE),
             ("gpus", &gpus::MORE),
             ("verify", &verify::MORE),
         ],
@@ -155,6 +158,7 @@ pub fn main() -> ExitCode {
         Command::Kernels(args) => kernels::run(&args),
         Command::Diff(args) => kernels::diff::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Why(args) => why::run(&args),
         Command::Gpus(args) => gpus::run(&args),
         Command::Extract(args) => extract::run(&args),
         Command::Verify(args) => verify::run(&args),

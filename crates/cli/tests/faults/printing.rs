@@ -9,7 +9,7 @@ use super::table::{Inputs, words};
 use crate::common::stderr;
 
 /// Everything that prints to standard output.
-const PRINTERS: [(&str, &str); 45] = [
+const PRINTERS: [(&str, &str); 46] = [
     ("offload", "--help"),
     ("offload", "-h"),
     ("offload", "--version"),
@@ -17,6 +17,7 @@ const PRINTERS: [(&str, &str); 45] = [
     ("offload", "wrap --help"),
     ("offload", "completions zsh"),
     ("offload", "gpus"),
+    ("offload", "why hipErrorNoBinaryForGpu"),
     ("offload", "gpus --json"),
     ("offload", "man"),
     ("offload", "man clang-offload-bundler"),

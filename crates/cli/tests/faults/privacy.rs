@@ -33,6 +33,7 @@ const NO_WRITERS: &[&str] = &[
     "diff",
     "doctor",
     "gpus",
+    "why",
     "verify",
     "completions",
     "man",

@@ -68,7 +68,7 @@ const READERS: [(&str, &str); 36] = [
 ];
 
 /// Commands that read no file that a user may have got from others.
-const NO_READERS: [&str; 4] = ["gpus", "completions", "man", "help"];
+const NO_READERS: [&str; 5] = ["gpus", "why", "completions", "man", "help"];
 
 /// Returns the bytes with hostile strings, if there are such strings.
 fn with_hostile_strings(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -294,3 +294,10 @@ fn sessions_show_what_tools_print() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n\n"));
     assert!(count > 20, "only {count} commands found");
 }
+
+/// `offload why` prints the sections of a page, which the crate has to have a copy of.
+#[test]
+fn messages_that_the_tool_explains_are_those_of_the_page() {
+    let page = fs::read_to_string(root().join("docs/my-program-says.md")).unwrap();
+    assert!(page == include_str!("../../src/why/messages.md"), "copy the page");
+}

@@ -1,0 +1,151 @@
+//! `offload why`: the explanation of a message that a program printed.
+
+use std::io::{self, Read};
+
+use crate::help::More;
+use crate::style::{self, COLUMN, HEADING, show};
+use crate::{Outcome, report};
+
+/// The page of docs with a section for each message.
+const PAGE: &str = include_str!("why/messages.md");
+
+/// The most bytes of a program's output that are looked at.
+const MOST: u64 = 16 << 20;
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload why \"no kernel image is available\"", "explain a message, or a part of one"),
+        ("offload why hipErrorNoBinaryForGpu", "explain an error by its name"),
+        (
+            "echo 'CUDA error: named symbol not found' | offload why -",
+            "explain the messages in the output of a program",
+        ),
+    ],
+    notes: &[
+        "The same texts are in docs/my-program-says.md. They are about device code: kernels that are not there, or cannot be loaded.",
+    ],
+};
+
+/// Explain an error message about device code, and what helps
+///
+/// Prints what the message means, the command that tells why it came, and the cure. Exits with 1 if no message is known.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = MORE.text())]
+pub(crate) struct Args {
+    /// The message, a part of it, or the name of an error; - is standard input
+    #[arg(required = true, value_name = "MESSAGE")]
+    message: Vec<String>,
+}
+
+/// The section of a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Section<'p> {
+    title: &'p str,
+    text: &'p str,
+}
+
+/// Returns all sections.
+fn sections() -> impl Iterator<Item = Section<'static>> {
+    let parts = PAGE.split("\n## ").skip(1);
+    parts.filter_map(|part| part.split_once('\n')).map(|(title, text)| Section { title, text })
+}
+
+impl<'p> Section<'p> {
+    /// Returns the message, and others of the same meaning.
+    fn messages(&self) -> impl Iterator<Item = &'p str> {
+        let also = self.text.lines().find_map(|line| line.strip_prefix("Also: "));
+        let others = also.into_iter().flat_map(|also| also.trim_end_matches('.').split(", "));
+        [self.title].into_iter().chain(others.map(|other| other.trim_matches('`')))
+    }
+
+    /// Returns whether a text has one of the messages, or is a part of one.
+    fn is_about(&self, text: &str) -> bool {
+        const SHORTEST: usize = 8;
+        self.messages().map(plain).any(|message| {
+            text.contains(&message) || text.len() >= SHORTEST && message.contains(text.trim_end())
+        })
+    }
+}
+
+/// Returns the words of a text in lower case, with a space before and after each.
+fn plain(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(" ".to_owned(), |text, word| text + word + " ")
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let text = match &args.message[..] {
+        [only] if only == "-" => {
+            let mut bytes = Vec::new();
+            io::stdin().lock().take(MOST).read_to_end(&mut bytes)?;
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+        words => words.join(" "),
+    };
+    let text = plain(&text);
+    let found: Vec<Section<'_>> = sections().filter(|section| section.is_about(&text)).collect();
+    if found.is_empty() {
+        report::error(&"no message that is known here");
+        for section in sections() {
+            report::note(&format_args!("known: {}", section.title));
+        }
+        return Ok(Outcome::Faults);
+    }
+    let mut out = style::stdout();
+    for (n, section) in found.iter().enumerate() {
+        if n > 0 {
+            show!(out)?;
+        }
+        let title = section.title;
+        show!(out, "{HEADING}{title}{HEADING:#}")?;
+        let mut is_command = false;
+        for line in section.text.trim_end().lines() {
+            if line.starts_with("```") {
+                is_command = !is_command;
+            } else if is_command {
+                show!(out, "  {COLUMN}{line}{COLUMN:#}")?;
+            } else {
+                show!(out, "{line}")?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(Outcome::Clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn titles(text: &str) -> Vec<&'static str> {
+        let text = plain(text);
+        sections().filter(|section| section.is_about(&text)).map(|section| section.title).collect()
+    }
+
+    #[test]
+    fn each_message_leads_to_its_section_alone() {
+        assert!(sections().count() >= 8);
+        for section in sections() {
+            assert!(section.text.contains("```sh\noffload "), "{}", section.title);
+            for message in section.messages() {
+                assert_eq!(titles(message), [section.title], "{message}");
+                let printed = format!("RuntimeError: CUDA error: {message} (at foo.cu:12)");
+                assert_eq!(titles(&printed), [section.title], "{printed}");
+            }
+        }
+    }
+
+    #[test]
+    fn messages_are_found_in_what_programs_print() {
+        let title = "no kernel image is available for execution on the device";
+        assert_eq!(titles("no kernel image"), [title]);
+        assert_eq!(titles("hipErrorNoBinaryForGpu: Unable to find code object"), [title]);
+        let rocblas = "rocBLAS error: Cannot read /opt/rocm/lib/rocblas/library/TensileLibrary.dat: Illegal seek for GPU arch : gfx1032";
+        assert_eq!(titles(rocblas), ["Cannot read TensileLibrary.dat"]);
+        assert_eq!(titles("error 980"), [""; 0]);
+        for nothing in ["", "error", "the", "hello world", "segmentation fault"] {
+            assert_eq!(titles(nothing), [""; 0], "{nothing}");
+        }
+    }
+}
