@@ -13,7 +13,11 @@ fn ours(file: &Path, gpu: &str) -> Option<(usize, String)> {
     let output = offload(args.into_iter().chain([file.as_os_str()]));
     let records: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let [record] = &records.as_array().unwrap()[..] else { panic!("{}", stderr(&output)) };
-    let given = record["images"].as_array().unwrap().iter().find(|image| image["given"] == "yes");
+    // The bundler hands bitcode to a linker; before that nothing loads it.
+    let is_given = |image: &&serde_json::Value| {
+        image["given"] == "yes" || image["reason"].as_str().unwrap().starts_with("is not linked")
+    };
+    let given = record["images"].as_array().unwrap().iter().find(is_given);
     given.map(|image| {
         let index = usize::try_from(image["index"].as_u64().unwrap()).unwrap();
         (index, image["reason"].as_str().unwrap().to_owned())
