@@ -43,8 +43,6 @@ struct Answers {
     is_conditional: bool,
     /// The number of containers that the device needs code of, and how many have it.
     containers: (usize, usize),
-    /// `true` if all that is missing is code for the features of other GPUs.
-    is_specific: bool,
     /// The files without code for it, and what they have code for.
     missing: Vec<String>,
     built_for: Vec<String>,
@@ -193,18 +191,9 @@ impl FileSet {
     }
 
     /// Returns the answer for a device, by its number: the worst one of all questions; `None` if there is nothing for its vendor.
-    ///
-    /// A file that only has code for the features of other GPUs (`sm_90a`) counts as "partly" if other files serve the device: the
-    /// program chooses.
     #[must_use]
     pub fn support(&self, device: usize) -> Option<Support> {
-        let all = || self.questions.iter().filter_map(|one| Some((one, one.support(device)?)));
-        let is_served = all().any(|(_, support)| support < Support::Unknown);
-        let softened = all().map(|(question, support)| {
-            let is_specific = question.answers.get(device).is_some_and(|one| one.is_specific);
-            if is_served && is_specific { support.min(Support::Partly) } else { support }
-        });
-        softened.max()
+        self.questions.iter().filter_map(|question| question.support(device)).max()
     }
 }
 
@@ -224,12 +213,6 @@ impl Answers {
             self.is_conditional |= selection.answers().iter().any(is_conditional);
             return;
         }
-        let is_specific = |unit: &Unit| unit.is_specific();
-        let lacks_more = || {
-            let mut lacking = units.iter().zip(selection.answers());
-            lacking.any(|(unit, answer)| answer.lacks_code() && !is_specific(unit))
-        };
-        self.is_specific = (self.missing.is_empty() || self.is_specific) && !lacks_more();
         self.missing.push(path.to_owned());
         let lacking = units.iter().zip(selection.answers());
         let lacking = lacking.filter(|(_, answer)| answer.lacks_code());
