@@ -198,6 +198,7 @@ fn choose<'data>(
     let order = match images.first().and_then(|(target, _)| target.kind()) {
         Some(OffloadKind::OpenMp) if in_binaries => Order::First,
         Some(OffloadKind::Hip | OffloadKind::HipV4) if !compressed => Order::FirstOfTier,
+        Some(OffloadKind::Cuda) => Order::Driver,
         _ => Order::Best,
     };
     match best(order, images.iter().map(|(target, _)| target), device)[..] {

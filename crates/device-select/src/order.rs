@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use target_id::{Target, Verdict, compatible};
+use target_id::{NvidiaArch, Target, Verdict, compatible};
 
 use crate::device::{Device, States};
 
@@ -15,9 +15,11 @@ pub(crate) enum Order {
     /// Native code before generic code before portable code; of equals the first: HIP in bundles that are not compressed
     /// (`ExtractFatBinaryUsingCOMGR` of the HIP runtime).
     FirstOfTier,
-    /// The one that fits best ([`Verdict::rank`]): HIP in compressed bundles (Comgr's `lookUpCodeObject`), and CUDA, which
-    /// takes machine code before PTX, each with the highest compute capability (NVIDIA's compatibility guides).
+    /// The one that fits best ([`Verdict::rank`]): HIP in compressed bundles (Comgr's `lookUpCodeObject`).
     Best,
+    /// Machine code before PTX, each with the highest compute capability (NVIDIA's compatibility guides), and of one compute
+    /// capability the code of the narrowest scope (`sm_90a` before `sm_90`: seen with NVIDIA's driver 580 on an H200): CUDA.
+    Driver,
 }
 
 /// Returns the positions of the images that a device loads, each with the states of the device in which it does; none if it
@@ -52,12 +54,24 @@ pub(crate) fn pick<'v>(
             Order::First => (0, *n),
             Order::FirstOfTier => (u32::from(tier(verdict)), *n),
             Order::Best => (verdict.rank(), *n),
+            Order::Driver => (by_scope(verdict, device.states().get(state)), *n),
         };
         if let Some((n, _)) = fitting.min_by_key(key) {
             *picked.entry(n).or_default() |= 1 << state;
         }
     }
     picked
+}
+
+/// Returns the rank of a verdict about CUDA code, in which the name of a GPU is its compute capability and no more.
+fn by_scope(verdict: &Verdict, gpu: Option<&Target>) -> u32 {
+    let named = || NvidiaArch::parse(gpu?.id()).ok();
+    match (verdict, named()) {
+        (Verdict::Exact, Some(arch)) => {
+            Verdict::NvidiaCovers { code_object: arch, target: arch }.rank()
+        }
+        _ => verdict.rank(),
+    }
 }
 
 /// Returns 0 for native code, 1 for generic code, 2 for portable code.

@@ -90,6 +90,7 @@ fn order(unit: &Unit) -> Order {
     match unit.runtime {
         Runtime::Openmp if in_packages => Order::First,
         Runtime::Hip if !unit.compressed => Order::FirstOfTier,
+        Runtime::Cuda => Order::Driver,
         _ => Order::Best,
     }
 }
@@ -106,7 +107,7 @@ fn behind(order: Order, fit: &Fit, first: Option<(&Candidate, &Fit)>) -> Why {
     let differs = first_fit.verdict_in(fit.states) != fit.verdict_in(fit.states);
     let why = match what.filter(|_| first_fit.tier() < fit.tier()) {
         Some(what) => what,
-        None if order == Order::Best && differs => Before::Fits,
+        None if matches!(order, Order::Best | Order::Driver) && differs => Before::Fits,
         None => Before::Stands,
     };
     Why::Behind { label: first.label().to_owned(), why }

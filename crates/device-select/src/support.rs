@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::answer::Answer;
-use crate::unit::{Runtime, Unit};
+use crate::unit::Unit;
 
 /// The answer to whether something runs on a device. The worst answer about its parts is the one about the whole: the
 /// greatest.
@@ -42,21 +42,22 @@ impl fmt::Display for Support {
 ///
 /// HIP, OpenMP and SYCL load what is registered: all of it must be there. The CUDA driver loads a container when a kernel of it
 /// is asked for, and programs choose kernels by device. Containers that were built alike, for one list of targets, serve the same
-/// devices; if some serve this one and others do not, they were built unlike, on purpose.
+/// devices; if some serve this one and others do not, they were built unlike, on purpose. Nothing registers images outside of
+/// containers: programs hand them to the driver themselves, of any vendor.
 pub(crate) fn of_file(units: &[Unit], answers: &[Answer]) -> Support {
-    let (mut result, mut serves_cuda, mut lacks_cuda) = (Support::No, false, false);
+    let (mut result, mut some_serve, mut some_lack) = (Support::No, false, false);
     for (unit, answer) in units.iter().zip(answers).filter(|(_, answer)| answer.counts()) {
-        let is_cuda = unit.runtime() == Runtime::Cuda;
+        let is_chosen = unit.is_chosen_by_program();
         match answer.lacks_code() {
-            true if !is_cuda => return Support::No,
-            true => lacks_cuda = true,
+            true if !is_chosen => return Support::No,
+            true => some_lack = true,
             false => {
-                serves_cuda |= is_cuda;
+                some_serve |= is_chosen;
                 result = Support::Yes;
             }
         }
     }
-    match (lacks_cuda, serves_cuda) {
+    match (some_lack, some_serve) {
         (true, true) => Support::Partly,
         (true, false) => Support::No,
         (false, _) => result,

@@ -178,6 +178,12 @@ impl Unit {
         matches!(&*self.section, ".nv_fatbin" | ".nv_fatb").then_some(self.host)
     }
 
+    /// Returns whether its images lie in no container: a scan found them.
+    #[must_use]
+    pub fn is_loose(&self) -> bool {
+        self.loose
+    }
+
     /// Returns the vendor whose GPUs it is for, if all its images show it and agree.
     #[must_use]
     pub fn vendor(&self) -> Option<Vendor> {
@@ -207,6 +213,11 @@ impl Unit {
     /// Returns whether all its images for devices are known to hold no kernel, and there are any.
     pub(crate) fn is_empty(&self) -> bool {
         self.with_code().next().is_none() && !self.candidates.iter().all(Candidate::is_host)
+    }
+
+    /// Returns whether the program decides if it is loaded: a kernel of it is asked for, or it is handed to the driver.
+    pub(crate) fn is_chosen_by_program(&self) -> bool {
+        self.runtime == Runtime::Cuda || self.loose
     }
 
     /// Returns whether all its code is LTO-IR.

@@ -285,6 +285,7 @@ fn lacking(missing: &[&Unit]) -> String {
         named += 1 + more;
         let place = first.place();
         let who = match more {
+            0 if first.is_loose() => format!("{place} have none"),
             0 => format!("{place} has none"),
             n => format!("{place} and {n} more have none"),
         };
