@@ -145,7 +145,7 @@ fn gpus(args: &Args) -> Result<Vec<Device>, String> {
     if !args.gpus.is_empty() {
         return Ok(args.gpus.clone());
     }
-    let found = Machine::this().gpus()?;
+    let found = Machine::this().visible_here()?;
     let ids: BTreeSet<&str> = found.iter().map(|gpu| &*gpu.id).collect();
     report::note(&format_args!(
         "GPUs of this machine: {}",

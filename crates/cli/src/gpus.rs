@@ -58,7 +58,7 @@ struct Record {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if args.native {
-        return match Machine::this().gpus() {
+        return match Machine::this().visible_here() {
             Ok(gpus) if args.json => print_json(gpus.iter()).map(|()| Outcome::Clean),
             Ok(gpus) => print_native(&gpus).map(|()| Outcome::Clean),
             Err(error) => {

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use byte_parts::ReadSeek;
-use fat_object::{Container, ContainerKind, Enter, Finding, Image, PathStep, Summary, Visitor};
+use fat_object::{
+    Container, ContainerKind, Enter, FileFormat, Finding, Image, PathStep, Summary, Visitor,
+};
 use gpu_packages::{Member, Verified};
 
 use crate::budget::{Account, Budget};
@@ -253,17 +255,20 @@ impl Input {
         self.verified.as_deref()
     }
 
-    /// Returns whether nothing is to be said of a file with nothing to show.
-    pub(crate) fn is_passed_over(&self, shows: bool, summary: &io::Result<Summary>) -> bool {
-        !self.is_named && !shows && summary.as_ref().is_ok_and(|summary| summary.findings == 0)
+    /// Returns what was seen in a file of which nothing is to be said, as it has nothing to show and nobody named it.
+    pub(crate) fn passed_over(&self, shows: bool, summary: &io::Result<Summary>) -> Option<Seen> {
+        let summary = summary.as_ref().ok().filter(|summary| summary.findings == 0)?;
+        (!self.is_named && !shows).then(|| Seen::nothing(summary))
     }
 }
 
 /// The result of a look into a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Seen {
     /// The file lacks device code, and the user did not name it.
     Nothing,
+    /// The same, of a format that is not read and may hold device code.
+    Unread(FileFormat),
     /// All is well.
     Well,
     /// Something is wrong.
@@ -271,6 +276,14 @@ pub(crate) enum Seen {
 }
 
 impl Seen {
+    /// Returns what was seen in a file without anything to show.
+    pub(crate) fn nothing(summary: &Summary) -> Self {
+        match package::is_unread(summary.format) {
+            true => Seen::Unread(summary.format),
+            false => Seen::Nothing,
+        }
+    }
+
     /// Returns faults if there are some.
     pub(crate) fn faults(are_there: bool) -> Self {
         if are_there { Seen::Faults } else { Seen::Well }
@@ -283,6 +296,41 @@ pub(crate) struct Looked {
     outcome: Outcome,
     /// Texts about the directories and packages in which nothing was seen.
     empty: Vec<String>,
+    unread: Unread,
+}
+
+/// Files that may hold device code and were not read.
+#[derive(Debug, Default)]
+struct Unread {
+    count: usize,
+    /// The first ones.
+    names: Vec<String>,
+}
+
+impl Unread {
+    fn add(&mut self, name: &str, format: FileFormat) {
+        const MOST: usize = 5;
+        self.count += 1;
+        if self.names.len() < MOST {
+            self.names.push(format!("{name} ({format})"));
+        }
+    }
+
+    /// Notes them.
+    fn report(&self) {
+        let Unread { count, names } = self;
+        let mut all = names.join(", ");
+        match count - names.len() {
+            0 if *count == 0 => return,
+            0 => {}
+            more => all.push_str(&format!(" and {more} more")),
+        }
+        let were = if *count == 1 { "was" } else { "were" };
+        report::note(&format_args!(
+            "{} {were} not read and may hold device code: {all}",
+            style::files(*count)
+        ));
+    }
 }
 
 impl Looked {
@@ -301,12 +349,14 @@ impl Looked {
 
     /// Returns the outcome, and notes each directory in which nothing was seen.
     pub(crate) fn outcome(self) -> Outcome {
+        self.unread.report();
         self.empty.iter().for_each(|text| report::note(text));
         self.outcome
     }
 
     /// Returns the outcome for a question about device code: a directory in which nothing was seen is an error.
     pub(crate) fn needing_code(self) -> Outcome {
+        self.unread.report();
         self.empty.iter().for_each(|text| report::error(text));
         if self.empty.is_empty() { self.outcome } else { Outcome::Faults }
     }
@@ -460,37 +510,54 @@ impl Inputs {
         let mut seen = vec![false; self.directories.len()];
         let (at_once, each) = threads.for_files(self.files.iter().map(Input::path));
         let mut empty = Vec::new();
+        let mut unread = Unread::default();
+        // Those of each directory.
+        let mut unread_in = vec![0_usize; self.directories.len()];
         let budget = Budget::default();
         let scope = Scope { limits, budget: &budget, keep, verifies: self.verifies };
-        let mut take = |file: &Input, result: Looking<R>, is_seen: &mut bool| {
-            let this = match result {
-                Ok((member, result)) => take(member.as_ref().unwrap_or(file), result)?,
-                Err(error) => {
-                    report::error(&error);
-                    Seen::Faults
+        let mut take =
+            |file: &Input, result: Looking<R>, (is_seen, not_read): (&mut bool, &mut usize)| {
+                let this = match result {
+                    Ok((member, result)) => {
+                        let file = member.as_ref().unwrap_or(file);
+                        let this = take(file, result)?;
+                        if let Seen::Unread(format) = this {
+                            unread.add(file.name(), format);
+                            *not_read += 1;
+                        }
+                        this
+                    }
+                    Err(error) => {
+                        report::error(&error);
+                        Seen::Faults
+                    }
+                };
+                *is_seen |= !matches!(this, Seen::Nothing | Seen::Unread(_));
+                if this == Seen::Faults {
+                    outcome = Outcome::Faults;
                 }
+                io::Result::Ok(())
             };
-            *is_seen |= this != Seen::Nothing;
-            if this == Seen::Faults {
-                outcome = Outcome::Faults;
-            }
-            io::Result::Ok(())
-        };
-        let mut end = |file: &Input, members: Option<usize>, is_seen: bool| {
+        let mut end = |file: &Input, members: Option<usize>, (is_seen, not_read): (bool, usize)| {
             if let Some(count) = members.filter(|_| file.is_named && !is_seen) {
                 let members = if count == 1 { "member" } else { "members" };
-                empty.push(format!("{}: no {} in {count} {members}", file.name, self.sought));
+                let text = format!("{}: no {} in {count} {members}", file.name, self.sought);
+                empty.push(text + &of_which(not_read));
             }
-            for ((root, _), seen) in self.directories.iter().zip(&mut seen) {
-                *seen |= *root == file.root && is_seen;
+            for (((root, _), seen), n) in self.directories.iter().zip(&mut seen).zip(&mut unread_in)
+            {
+                if *root == file.root {
+                    *seen |= is_seen;
+                    *n += not_read;
+                }
             }
         };
         if let [file] = &self.files[..] {
             // Results of its members are taken as they come.
-            let mut is_seen = false;
-            let taken = &mut |result| take(file, result, &mut is_seen);
+            let (mut is_seen, mut not_read) = (false, 0);
+            let taken = &mut |result| take(file, result, (&mut is_seen, &mut not_read));
             let members = file.results(&scope, each, &work, taken)?;
-            end(file, members, is_seen);
+            end(file, members, (is_seen, not_read));
         } else {
             let look = |file: &Input| {
                 let mut results = Vec::new();
@@ -502,17 +569,30 @@ impl Inputs {
             };
             parallel::in_order(at_once, &self.files, look, |file, found| {
                 let (members, results) = found?;
-                let mut is_seen = false;
-                results.into_iter().try_for_each(|result| take(file, result, &mut is_seen))?;
-                end(file, members, is_seen);
+                let (mut is_seen, mut not_read) = (false, 0);
+                let take = |result| take(file, result, (&mut is_seen, &mut not_read));
+                results.into_iter().try_for_each(take)?;
+                end(file, members, (is_seen, not_read));
                 io::Result::Ok(())
             })?;
         }
-        for ((root, name), _) in self.directories.iter().zip(seen).filter(|(_, seen)| !seen) {
-            let count = self.files.iter().filter(|file| file.root == *root).count();
-            empty.push(format!("{name}: no {} in {}", self.sought, style::files(count)));
+        for (((root, name), seen), not_read) in self.directories.iter().zip(seen).zip(unread_in) {
+            if !seen {
+                let count = self.files.iter().filter(|file| file.root == *root).count();
+                let text = format!("{name}: no {} in {}", self.sought, style::files(count));
+                empty.push(text + &of_which(not_read));
+            }
         }
-        Ok(Looked { outcome, empty })
+        Ok(Looked { outcome, empty, unread })
+    }
+}
+
+/// Returns the words about those of some files that were not read.
+fn of_which(not_read: usize) -> String {
+    match not_read {
+        0 => String::new(),
+        1 => ", of which 1 was not read".to_owned(),
+        n => format!(", of which {n} were not read"),
     }
 }
 
@@ -556,32 +636,42 @@ impl Input {
     ) -> io::Result<Option<usize>> {
         let limits = scope.limits;
         let file = self.opened(limits.max_input);
-        let package = match file.as_package(limits.max_input) {
-            Ok(Some(package)) => package,
+        let whole = match file.as_package(limits.max_input) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 take(Err(format!("{}: {}", self.name, report::reason(&error))))?;
                 return Ok(None);
             }
+            whole => whole,
+        };
+        let behind = match &whole {
+            Ok(None) => file.open(limits.max_input).and_then(|opened| Package::behind(&opened)),
+            _ => Ok(None),
+        };
+        let verifies = scope.verifies && matches!(whole, Ok(Some(_)));
+        let scope = &Scope { verifies, ..*scope };
+        let package = match (whole, behind.ok().flatten()) {
+            (Ok(Some(package)), _) => package,
             // The work itself complains of files that cannot be read.
-            Ok(None) | Err(_) if self.member.is_none() => {
-                let result = work(&file, threads);
-                let packs = file.packs();
-                take(Ok((Some(Input { opened: None, ..file }), result)))?;
-                match packs {
-                    Ok(packs) => packs.into_iter().try_for_each(|pack| {
-                        let pack = pack.opened(limits.max_input);
-                        let result = work(&pack, threads);
-                        take(Ok((Some(Input { opened: None, ..pack }), result)))
-                    })?,
-                    Err(error) => take(Err(format!("{}: {error}", self.name)))?,
+            (_, behind) if self.member.is_none() => {
+                let Some(package) = behind else {
+                    file.alone(limits, threads, work, take)?;
+                    return Ok(None);
+                };
+                // The members alone are looked into as such.
+                if let Some(place) = package.program() {
+                    let store = Arc::new(Store::within(Arc::clone(&package.opened), place));
+                    let program =
+                        Input { is_named: false, store: Some((store, u64::MAX)), ..file.clone() };
+                    program.alone(limits, threads, work, take)?;
                 }
-                return Ok(None);
+                package
             }
-            Ok(None) => {
+            (_, Some(package)) => package,
+            (Ok(None), None) => {
                 take(Err(format!("{}: not a package", input::display(&self.path))))?;
                 return Ok(None);
             }
-            Err(error) => {
+            (Err(error), None) => {
                 let (path, error) = (input::display(&self.path), report::reason(&error));
                 take(Err(format!("{path}: {error}")))?;
                 return Ok(None);
@@ -598,6 +688,27 @@ impl Input {
             take(Err(format!("{}: no such member with device code", self.name)))?;
         }
         Ok(Some(members.count))
+    }
+
+    /// Does something with the file, and with its kernel packs.
+    fn alone<R: Send>(
+        &self,
+        limits: &Limits,
+        threads: Threads,
+        work: &(impl Fn(&Input, Threads) -> R + Sync),
+        take: &mut Take<'_, R>,
+    ) -> io::Result<()> {
+        let result = work(self, threads);
+        let packs = self.packs();
+        take(Ok((Some(Input { opened: None, ..self.clone() }), result)))?;
+        match packs {
+            Ok(packs) => packs.into_iter().try_for_each(|pack| {
+                let pack = pack.opened(limits.max_input);
+                let result = work(&pack, threads);
+                take(Ok((Some(Input { opened: None, ..pack }), result)))
+            }),
+            Err(error) => take(Err(format!("{}: {error}", self.name))),
+        }
     }
 
     /// Returns the kernel packs with the device code of a split library, as far as they are there, and not themselves inputs.

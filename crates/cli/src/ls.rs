@@ -1,5 +1,6 @@
 //! `offload ls`: every device image in any file.
 
+mod needs;
 mod row;
 mod same;
 mod view;
@@ -103,6 +104,12 @@ pub(crate) struct Args {
     /// headers. With --json, images that are equal in this way have the same value of same.
     #[arg(long, conflicts_with_all = ["tree", "totals"])]
     same: bool,
+    /// Print what drivers and runtimes must be able to read
+    ///
+    /// By the compression of fatbinaries and bundles, the versions of PTX and of code objects. Images of compressed bundles
+    /// are decompressed for it. With --json, each image has a list of needs.
+    #[arg(long)]
+    needs: bool,
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
@@ -148,8 +155,8 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         "listing",
         list,
         |file, (listing, summary)| {
-            if file.is_passed_over(!listing.is_empty(), &summary) {
-                return Ok(Seen::Nothing);
+            if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
+                return Ok(seen);
             }
             if !std::mem::take(&mut first) {
                 show!(out)?;
@@ -180,6 +187,9 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                     &own,
                     !matches!(shows, Shows::Totals | Shows::TotalsUnasked),
                 )?;
+                if args.needs {
+                    needs::print(&mut out, images.iter().map(|image| &image.listed))?;
+                }
                 if shows == Shows::TotalsUnasked {
                     view::hint(&mut out, images.len())?;
                 }
@@ -208,12 +218,13 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
         "listing",
         list,
         |file, (listing, summary)| {
-            if file.is_passed_over(!listing.is_empty(), &summary) {
-                return Ok(Seen::Nothing);
+            if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
+                return Ok(seen);
             }
             for Hashed { listed: image, hash, same } in listing.sorted(args.sort) {
                 let (hash, same) = (hash.as_deref(), same.as_deref());
-                rows.row(&Row { file: file.name(), image, hash, same })?;
+                let needs = args.needs.then(|| needs::records(image));
+                rows.row(&Row { file: file.name(), image, hash, same, needs })?;
             }
             Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
         },
@@ -278,7 +289,7 @@ fn nothing(summary: &Summary, selection: &Selection, passed: &Passed) -> Result<
 
 fn list(args: &Args, file: &Input, threads: Threads) -> (Listing, io::Result<Summary>) {
     let mut lister = Lister { args, file, depth: 0, listing: Listing::default() };
-    let reads = args.formats || args.hash || args.check || args.same;
+    let reads = args.formats || args.hash || args.check || args.same || args.needs;
     let options = args.limits.options();
     let options = options.with_tables_only(!reads).with_check_compressed(args.check);
     let summary = file.walk(&args.limits, &options, threads, &mut lister);

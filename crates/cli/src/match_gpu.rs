@@ -1,6 +1,7 @@
 //! `offload match`: which image each container gives a GPU, and why not the others.
 
 mod json;
+mod needs;
 pub(crate) mod package;
 pub(crate) mod view;
 mod walk;
@@ -12,7 +13,8 @@ use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use device_select::{
-    Device, FileSet, PtxJit, QuestionKind, Runtime, Selection, Support, Unit, Vendor,
+    Device, FileSet, PtxJit, QuestionKind, Runtime, Selection, Software, Support, Unit, Vendor,
+    Version,
 };
 use fat_object::{FileFormat, Severity, Summary};
 
@@ -26,6 +28,7 @@ use crate::store::Keep;
 use crate::style::{HEADING, show};
 use crate::{Outcome, input, ls, report, style, suggest};
 use json::Record;
+use needs::Needs;
 use package::Package;
 use walk::Walk;
 
@@ -73,6 +76,8 @@ pub(crate) struct Args {
     ///
     /// A GPU is a target ID (gfx90a:xnack+, sm_86), a name (RX 7600), a PCI ID (10de:2684), the output of rocminfo,
     /// a bundle entry ID, or `native`: the GPUs of this machine, as `offload gpus --native` lists them.
+    ///
+    /// Without this option, match the GPUs of this machine.
     #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = gpu)]
     gpus: Vec<Device>,
     /// Files to read, or directories; - is standard input
@@ -86,6 +91,16 @@ pub(crate) struct Args {
     /// force: cubins are ignored (CUDA_FORCE_PTX_JIT=1). disable: PTX is not compiled (CUDA_DISABLE_PTX_JIT=1).
     #[arg(long, value_name = "HOW")]
     ptx_jit: Option<Jit>,
+    /// Leave out what needs a later NVIDIA driver, such as 550
+    ///
+    /// By the version of PTX, and by the compression of fatbinaries. With `native` it is the driver of this machine.
+    #[arg(long, value_name = "VERSION", overrides_with = "driver")]
+    driver: Option<Version>,
+    /// Leave out what needs a later ROCm, such as 6.3
+    ///
+    /// By the version of code objects, and of compressed bundles. With `native` it is that in /opt/rocm.
+    #[arg(long, value_name = "VERSION", overrides_with = "rocm")]
+    rocm: Option<Version>,
     /// Decompress everything and compare each image with the name of its entry
     ///
     /// Entries of bundles, offload binaries and fatbinaries name the GPU of an image, and runtimes choose by that name.
@@ -141,6 +156,13 @@ impl Question<'_> {
 }
 
 impl Args {
+    /// Returns a GPU with the software that loads its code.
+    fn installed(&self, gpu: &Device) -> Device {
+        let versions = [(Software::Driver, self.driver), (Software::Rocm, self.rocm)].into_iter();
+        let versions = versions.filter_map(|(software, version)| Some((software, version?)));
+        versions.fold(gpu.clone(), |gpu, (software, version)| gpu.with_installed(software, version))
+    }
+
     fn question(&self) -> Question<'_> {
         let ptx_jit = match self.ptx_jit {
             None => PtxJit::Needed,
@@ -148,7 +170,7 @@ impl Args {
             Some(Jit::Disable) => PtxJit::Disabled,
         };
         Question {
-            gpus: self.gpus.iter().map(|gpu| gpu.clone().with_ptx_jit(ptx_jit)).collect(),
+            gpus: self.gpus.iter().map(|gpu| self.installed(gpu).with_ptx_jit(ptx_jit)).collect(),
             kinds: &self.kinds,
             check: self.check,
             is_strict: self.strict,
@@ -181,6 +203,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
     let mut hints = Vec::new();
+    let mut needs = Needs::default();
     let mut printed = false;
     let question = args.question();
     let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
@@ -215,12 +238,16 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                 Read::Passed => return Ok(Seen::Nothing),
             };
             together.end_others(input, print)?;
-            let Some(seen) = File::seen(&together, input, file.as_ref()) else {
-                return Ok(Seen::Nothing);
+            let seen = match File::seen(&together, input, file.as_ref()) {
+                Ok(seen) => seen,
+                Err(seen) => return Ok(seen),
             };
             complaints.iter().for_each(report::Complaint::report);
             let name = input.name();
             let Some(file) = file.filter(|file| !file.units.is_empty()) else { return Ok(seen) };
+            for (gpu, answers) in file.asked(&question, input) {
+                needs.add(name, &file.units, gpu, answers.answers());
+            }
             if together.takes(input, &file) || args.quiet {
                 for (gpu, answers) in file.asked(&question, input) {
                     hints.extend(view::hint(&file.units, gpu, answers.answers()));
@@ -253,6 +280,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     hints.sort();
     hints.dedup();
     if !args.quiet {
+        needs.report();
         hints.iter().for_each(|hint| report::note(hint));
     }
     Ok(looked.with_faults(fails).needing_code())
@@ -281,8 +309,9 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
                 Read::Passed => return Ok(Seen::Nothing),
             };
             together.end_others(input, |_| Ok(()))?;
-            let Some(seen) = File::seen(&together, input, file.as_ref()) else {
-                return Ok(Seen::Nothing);
+            let seen = match File::seen(&together, input, file.as_ref()) {
+                Ok(seen) => seen,
+                Err(seen) => return Ok(seen),
             };
             complaints.iter().for_each(report::Complaint::report);
             let Some(file) = file else { return Ok(seen) };
@@ -459,17 +488,17 @@ impl File {
         (Some(File { summary, thin_size, errors, units, answers }), complaints)
     }
 
-    /// Returns what came of a file; `None` if nothing is worth a word.
-    fn seen(together: &Together<'_>, input: &Input, file: Option<&File>) -> Option<Seen> {
+    /// Returns what came of a file; an error if nothing is worth a word.
+    fn seen(together: &Together<'_>, input: &Input, file: Option<&File>) -> Result<Seen, Seen> {
         let question = together.question;
-        let Some(file) = file else { return Some(Seen::Faults) };
+        let Some(file) = file else { return Ok(Seen::Faults) };
         let mut asked = file.asked(question, input).peekable();
         if !input.is_named() && file.errors == 0 && asked.peek().is_none() {
-            return None;
+            return Err(Seen::nothing(&file.summary));
         }
         let fails = |(_, answers): (_, &Selection)| question.fails(answers.support());
         let is_alone = !together.is_about(input);
-        Some(Seen::faults(!file.is_sound() || is_alone && asked.any(fails)))
+        Ok(Seen::faults(!file.is_sound() || is_alone && asked.any(fails)))
     }
 
     /// Returns the GPUs that the file is to have code for, with the answers. Directories have files for GPUs of several
@@ -481,9 +510,13 @@ impl File {
     ) -> impl Iterator<Item = (&'a Device, &'a Selection)> {
         let is_pack = self.summary.format == FileFormat::Kpack;
         question.gpus.iter().zip(&self.answers).filter(move |(gpu, answers)| {
-            let is_for = |unit: &Unit| unit.vendor().is_none_or(|vendor| vendor == gpu.vendor());
+            let is_for = |unit: &Unit| {
+                !unit.is_graphics() && unit.vendor().is_none_or(|vendor| vendor == gpu.vendor())
+            };
             let is_loaded = |unit: &Unit| {
-                unit.candidates().iter().any(|image| image.format() != FileFormat::Bitcode)
+                unit.candidates()
+                    .iter()
+                    .any(|image| !matches!(image.format(), FileFormat::Bitcode | FileFormat::Mlir))
             };
             // A file without kernels serves nobody, and fails nobody.
             let counts = || answers.answers().iter().any(device_select::Answer::counts);

@@ -7,10 +7,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use device_select::{Device, kfd_processor, may_be_processor};
+use device_select::{
+    Device, Vendor, Version, Visible, driver_version, kfd_processor, may_be_processor, overridden,
+    visible_devices,
+};
 use serde::Serialize;
 
 use crate::opened::open_regular;
+use crate::report;
 
 /// The word that stands for the GPUs of this machine. `native=DIRECTORY` stands for those of another, whose /sys and
 /// /proc are there.
@@ -21,8 +25,13 @@ const OPTIONS: [&str; 3] = ["--gpu", "--target", "--keep"];
 const KFD: &str = "sys/class/kfd/kfd/topology/nodes";
 /// Devices on the PCI bus.
 const PCI: &str = "sys/bus/pci/devices";
-/// Descriptions by NVIDIA's kernel driver.
+/// Descriptions by NVIDIA's kernel driver, and its version.
 const NVIDIA: &str = "proc/driver/nvidia/gpus";
+const DRIVER: &str = "proc/driver/nvidia/version";
+/// The device by which Linux on Windows computes.
+const WSL: &str = "/dev/dxg";
+/// The version of ROCm, where its packages put it.
+const ROCM: &str = "opt/rocm/.info/version";
 /// The most bytes of a file of the kernel.
 const MOST: u64 = 1 << 20;
 /// First digits of the class of VGA controllers, 3D controllers and accelerators.
@@ -36,6 +45,64 @@ pub(crate) struct Gpu {
     pub(crate) id: String,
     /// The file or program that tells of it.
     pub(crate) source: String,
+}
+
+impl Gpu {
+    fn vendor(&self) -> Option<Vendor> {
+        Device::parse(&self.id).ok().map(|gpu| gpu.vendor())
+    }
+}
+
+/// Applies the variables of the environment that hide GPUs, or let them pass for others. Returns what was applied.
+fn apply(gpus: &mut Vec<Gpu>, variable: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut numbers = 0..;
+    for gpu in gpus.iter_mut().filter(|gpu| gpu.vendor() == Some(Vendor::Amd)) {
+        let own = format!("HSA_OVERRIDE_GFX_VERSION_{}", numbers.next().unwrap_or(0));
+        let found = [&*own, "HSA_OVERRIDE_GFX_VERSION"].into_iter();
+        let found = found.filter_map(|name| Some((name, variable(name)?))).next();
+        let Some((name, value)) = found else { continue };
+        match overridden(&value) {
+            Some(id) => {
+                notes.push(format!("{name}={value}: {} passes for {id}", gpu.id));
+                gpu.id = id;
+            }
+            None => notes.push(format!("{name}={value} is not a version such as 10.3.0")),
+        }
+    }
+    for (name, vendor) in [
+        ("ROCR_VISIBLE_DEVICES", Vendor::Amd),
+        ("HIP_VISIBLE_DEVICES", Vendor::Amd),
+        ("CUDA_VISIBLE_DEVICES", Vendor::Nvidia),
+    ] {
+        let Some(value) = variable(name) else { continue };
+        let (own, others): (Vec<_>, Vec<_>) =
+            std::mem::take(gpus).into_iter().partition(|gpu| gpu.vendor() == Some(vendor));
+        // CUDA counts the fastest GPU first.
+        let is_alike = own.iter().all(|gpu| own.first().is_some_and(|first| first.id == gpu.id));
+        let is_in_order = vendor != Vendor::Nvidia
+            || is_alike
+            || variable("CUDA_DEVICE_ORDER").as_deref() == Some("PCI_BUS_ID");
+        match visible_devices(&value, own.len()) {
+            Visible::Only(positions) if is_in_order => {
+                if !own.is_empty() {
+                    notes.push(format!(
+                        "{name}={value} leaves {} of {}",
+                        positions.len(),
+                        own.len()
+                    ));
+                }
+                let mut own: Vec<Option<Gpu>> = own.into_iter().map(Some).collect();
+                gpus.extend(positions.into_iter().filter_map(|at| own.get_mut(at)?.take()));
+            }
+            _ => {
+                notes.push(format!("{name}={value} is not applied: its order is not known here"));
+                gpus.extend(own);
+            }
+        }
+        gpus.extend(others);
+    }
+    notes
 }
 
 /// The files of a machine.
@@ -99,6 +166,18 @@ impl Machine {
                 advice(vendor)
             ));
         }
+        let is_this = self.root == Path::new("/");
+        if gpus.is_empty() && is_this {
+            // Windows, and Linux on it, show no devices in files.
+            gpus = of_nvidia_smi();
+        }
+        if gpus.is_empty() && is_this && (cfg!(windows) || Path::new(WSL).exists()) {
+            return Err(format!(
+                "GPUs are not found on Windows without nvidia-smi; type the target ID: {}, or {}",
+                "`offload gpus` lists those of products",
+                advice("10de")
+            ));
+        }
         if gpus.is_empty() {
             let looked: Vec<_> =
                 [KFD, PCI].iter().map(|at| self.root.join(at).display().to_string()).collect();
@@ -110,6 +189,52 @@ impl Machine {
             ));
         }
         Ok(gpus)
+    }
+
+    /// Returns the GPUs as programs see them, and what variables of the environment were applied. Those of another machine are not.
+    ///
+    /// # Errors
+    ///
+    /// As [`gpus`](Self::gpus), and if none is visible.
+    fn visible(
+        &self,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(Vec<Gpu>, Vec<String>), String> {
+        let mut gpus = self.gpus()?;
+        let notes = match self.root == Path::new("/") {
+            true => apply(&mut gpus, variable),
+            false => Vec::new(),
+        };
+        match gpus.is_empty() {
+            true => Err(format!("no GPU is visible: {}", notes.join("; "))),
+            false => Ok((gpus, notes)),
+        }
+    }
+
+    /// Returns the GPUs as programs see them here. Notes what variables of the environment were applied.
+    ///
+    /// # Errors
+    ///
+    /// As [`gpus`](Self::gpus), and if none is visible.
+    pub(crate) fn visible_here(&self) -> Result<Vec<Gpu>, String> {
+        let (gpus, notes) = self.visible(&|name| std::env::var(name).ok())?;
+        notes.iter().for_each(|note| report::note(note));
+        Ok(gpus)
+    }
+
+    /// Returns the versions of software that loads device code, by the options that take them, with the files that tell.
+    fn installed(&self, gpus: &[Gpu]) -> Vec<(&'static str, Version, String)> {
+        let has = |vendor| gpus.iter().any(|gpu| gpu.vendor() == Some(vendor));
+        let read = |file: &str| {
+            let file = self.root.join(file);
+            Some((read(&file)?, file.display().to_string()))
+        };
+        let driver = read(DRIVER).filter(|_| has(Vendor::Nvidia));
+        let driver =
+            driver.and_then(|(text, file)| Some(("--driver", driver_version(&text)?, file)));
+        let rocm = read(ROCM).filter(|_| has(Vendor::Amd));
+        let rocm = rocm.and_then(|(text, file)| Some(("--rocm", text.parse().ok()?, file)));
+        driver.into_iter().chain(rocm).collect()
     }
 
     /// Returns the GPUs that AMD's kernel driver tells of. Containers may not show all nodes.
@@ -194,7 +319,28 @@ pub(crate) struct Expanded {
 ///
 /// As [`Machine::gpus`].
 pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Expanded, String> {
+    expand_in(arguments, &|name| std::env::var(name).ok())
+}
+
+/// Expands in an environment.
+fn expand_in(
+    arguments: impl IntoIterator<Item = OsString>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Expanded, String> {
     let mut expanded = Expanded::default();
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    let is_match = arguments.get(1).is_some_and(|command| command == "match");
+    if is_match && asks_about_this(&arguments) {
+        arguments.splice(2..2, ["--gpu", NATIVE].map(OsString::from));
+    }
+    let has = |option: &str| {
+        let is_it = |text: &str| {
+            text.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        };
+        arguments.iter().any(|argument| argument.to_str().is_some_and(is_it))
+    };
+    let given = ["--driver", "--rocm", "--ptx-jit"].map(|option| (option, has(option)));
+    let is_given = |option: &str| given.iter().any(|(one, is_given)| *one == option && *is_given);
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         if argument == "--" {
@@ -231,8 +377,30 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
                 ids.push(word.to_owned());
                 continue;
             };
-            let gpus = machine.gpus()?;
-            expanded.note = Some(describe(word, &gpus));
+            let is_this = machine.root == Path::new("/");
+            let (gpus, notes) = machine.visible(variable)?;
+            let installed = machine.installed(&gpus);
+            let mut note = describe(word, &gpus);
+            notes.iter().for_each(|applied| note.push_str(&format!("; {applied}")));
+            for (option, version, file) in installed.iter().filter(|_| is_match) {
+                if !is_given(option) {
+                    note.push_str(&format!(
+                        "; {} {version} ({file})",
+                        option.trim_start_matches('-')
+                    ));
+                    expanded.arguments.push(format!("{option}={version}").into());
+                }
+            }
+            for (name, how) in
+                [("CUDA_FORCE_PTX_JIT", "force"), ("CUDA_DISABLE_PTX_JIT", "disable")]
+            {
+                let is_set = || variable(name).is_some_and(|value| value == "1");
+                if is_match && is_this && !is_given("--ptx-jit") && is_set() {
+                    note.push_str(&format!("; {name}=1"));
+                    expanded.arguments.push(format!("--ptx-jit={how}").into());
+                }
+            }
+            expanded.note = Some(note);
             for gpu in gpus {
                 if !ids.contains(&gpu.id) {
                     ids.push(gpu.id);
@@ -244,6 +412,14 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
         }
     }
     Ok(expanded)
+}
+
+/// Returns whether `match` is asked about files without a GPU: about this machine.
+fn asks_about_this(arguments: &[OsString]) -> bool {
+    let words = || arguments.iter().skip(2).filter_map(|argument| argument.to_str());
+    let is_about_gpu = |word: &str| word == "--gpu" || word.starts_with("--gpu=");
+    let asks_for_help = |word: &str| matches!(word, "-h" | "--help");
+    arguments.len() > 2 && !words().any(|word| is_about_gpu(word) || asks_for_help(word))
 }
 
 /// Returns the target IDs of a list with blanks, `gfx1100 gfx906`, or the text itself: names of products have blanks, too.

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use fat_object::FileFormat;
+use fat_object::{FileFormat, is_scanned};
 use gpu_packages::{
     Codec, Error, ErrorKind, Finding, FindingKind, Member, MemberPath, Options, PackageKind,
     Verified, Visitor, Zip, ZipWalker, sniff, verify_with, walk,
@@ -20,6 +20,9 @@ use crate::store::{Keep, Store};
 
 /// The first bytes of a file tell whether it is a package, and those of a member whether a walk would read it.
 pub(crate) const HEAD: u64 = 512;
+
+/// The start of a script.
+const SCRIPT: &[u8] = b"#!";
 
 /// A package that is open.
 #[derive(Debug)]
@@ -93,6 +96,36 @@ impl Package {
             },
         };
         Ok(Some(Package { opened: Arc::clone(opened), form }))
+    }
+
+    /// Returns the zip file after a program or a script.
+    ///
+    /// # Errors
+    ///
+    /// An error of reading.
+    pub(crate) fn behind(opened: &Arc<Opened>) -> io::Result<Option<Self>> {
+        const PROGRAMS: [&[u8]; 6] = [
+            b"\x7fELF",
+            b"MZ",
+            SCRIPT,
+            b"\xcf\xfa\xed\xfe",
+            b"\xca\xfe\xba\xbe",
+            b"\xca\xfe\xba\xbf",
+        ];
+        let is_program = PROGRAMS.iter().any(|magic| opened.head().starts_with(magic));
+        if !opened.has_path() || !is_program {
+            return Ok(None);
+        }
+        let zip = Zip::behind(opened.reader())?;
+        Ok(zip.map(|zip| Package { opened: Arc::clone(opened), form: Form::Zip(zip) }))
+    }
+
+    /// Returns the place of the program before a zip file; `None` for a script.
+    pub(crate) fn program(&self) -> Option<Range<u64>> {
+        match &self.form {
+            Form::Zip(zip) if !self.opened.head().starts_with(SCRIPT) => Some(0..zip.start()),
+            _ => None,
+        }
     }
 
     /// Returns whether it is a compressed file, and not a tar file.
@@ -291,15 +324,44 @@ pub(crate) fn store(
     keep: Keep<'_>,
     held: &mut Account<'_>,
 ) -> io::Result<Option<Store>> {
+    /// The bytes that are kept of a member that is only named.
+    const NAMED: u64 = 64 << 10;
     let mut head = Vec::new();
     contents.take(HEAD).read_to_end(&mut head)?;
     let is_there = |place: &Range<u64>| place.end <= package.metadata().len();
     let place = member.place().filter(is_there).filter(|_| !matches!(keep, Keep::File));
-    match (may_hold_code(&head), place) {
-        (true, Some(place)) => Ok(Some(Store::within(Arc::clone(package), place))),
-        (true, None) => Store::read(&head, contents, keep, held).map(Some),
-        (false, _) => Ok(None),
+    let format = FileFormat::sniff(&head);
+    if let Some(place) = place.filter(|_| is_read(format, &head) || is_unread(format)) {
+        return Ok(Some(Store::within(Arc::clone(package), place)));
     }
+    let is_scanned = format == FileFormat::Unknown && is_read(format, &head);
+    if is_read(format, &head) && !(is_scanned && member.size() > MOST_SCANNED) {
+        return Store::read(&head, contents, keep, held).map(Some);
+    }
+    if is_scanned || is_unread(format) {
+        return Store::read(&head, &mut contents.take(NAMED), Keep::All, held).map(Some);
+    }
+    Ok(None)
+}
+
+/// The most bytes of a compressed member of no known format that is scanned.
+pub(crate) const MOST_SCANNED: u64 = 64 << 20;
+
+/// Returns whether a walk looks into a file of this format.
+fn is_read(format: FileFormat, head: &[u8]) -> bool {
+    may_hold_code(head) || format == FileFormat::Unknown && is_scanned(head)
+}
+
+/// Returns whether a file of this format may hold device code, and is not read.
+pub(crate) fn is_unread(format: FileFormat) -> bool {
+    matches!(
+        format,
+        FileFormat::Lz4
+            | FileFormat::SevenZip
+            | FileFormat::Squashfs
+            | FileFormat::Sqlite
+            | FileFormat::TensorRt
+    )
 }
 
 /// Returns whether a file that starts like this is looked into where it is compressed.

@@ -173,8 +173,8 @@ fn not_read(format: FileFormat) -> String {
                 "is {article}{format}: read as a file with a name only, not from a pipe or another file"
             )
         }
-        FileFormat::MetalLibrary | FileFormat::DirectX | FileFormat::LtoIr | FileFormat::Mlir => {
-            format!("is {}{format}: not supported", article(format))
+        FileFormat::SevenZip | FileFormat::Squashfs | FileFormat::Sqlite | FileFormat::TensorRt => {
+            format!("is {}{format}: not read", article(format))
         }
         // Often a tar archive inside.
         format => format!("is {format}: not read; decompress it first"),
@@ -183,9 +183,9 @@ fn not_read(format: FileFormat) -> String {
 
 fn article(format: FileFormat) -> &'static str {
     match format {
-        FileFormat::Rpm => "an ",
-        FileFormat::MetalLibrary | FileFormat::DirectX | FileFormat::Zip => "a ",
-        FileFormat::Tar | FileFormat::Deb => "a ",
+        FileFormat::Rpm | FileFormat::Sqlite => "an ",
+        FileFormat::SevenZip | FileFormat::Squashfs | FileFormat::TensorRt => "a ",
+        FileFormat::Zip | FileFormat::Tar | FileFormat::Deb => "a ",
         _ => "",
     }
 }

@@ -79,9 +79,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             if let Some(host) = is_sound.then(|| file.split_host()).flatten() {
                 return report_split(&mut out, file.name(), &host);
             }
-            if file.is_passed_over(result.as_ref().is_ok_and(|summary| summary.images > 0), &result)
-            {
-                return Ok(Seen::Nothing);
+            let shows = result.as_ref().is_ok_and(|summary| summary.images > 0);
+            if let Some(seen) = file.passed_over(shows, &result) {
+                return Ok(seen);
             }
             let shown = file.name();
             for finding in &visitor.findings {

@@ -59,13 +59,25 @@ pub enum FileFormat {
     Bzip2,
     /// Data compressed by xz.
     Xz,
-    /// A library of Apple's Metal, which this crate does not read.
+    /// Data compressed by LZ4.
+    Lz4,
+    /// An archive of 7-Zip.
+    SevenZip,
+    /// A squashfs file system, as it lies after the program of an AppImage.
+    Squashfs,
+    /// An SQLite database: MIOpen keeps compiled kernels in some (`.kdb`).
+    Sqlite,
+    /// A serialized engine of TensorRT, which has kernels for one GPU in no documented format.
+    TensorRt,
+    /// A library of Apple's Metal: an image whose contents are not looked into.
     MetalLibrary,
-    /// A container of DirectX shaders (DXBC, DXIL), which this crate does not read.
+    /// A container of DirectX shaders (DXBC, DXIL): an image whose contents are not looked into.
     DirectX,
+    /// A device binary of Intel's OpenCL driver before zebin: an ELF file of the type 0xff04.
+    IntelBinary,
     /// NVIDIA's LTO-IR: code for the link step of a device, in no documented format.
     LtoIr,
-    /// MLIR bytecode, which this crate does not read.
+    /// MLIR bytecode: an image whose contents are not looked into.
     Mlir,
     /// A linker script, which stands for libraries that it names.
     LinkerScript,
@@ -154,8 +166,14 @@ impl FileFormat {
             FileFormat::Gzip => "gzip",
             FileFormat::Bzip2 => "bzip2",
             FileFormat::Xz => "xz",
+            FileFormat::Lz4 => "lz4",
+            FileFormat::SevenZip => "7z",
+            FileFormat::Squashfs => "squashfs",
+            FileFormat::Sqlite => "sqlite",
+            FileFormat::TensorRt => "tensorrt",
             FileFormat::MetalLibrary => "metallib",
             FileFormat::DirectX => "dxbc",
+            FileFormat::IntelBinary => "intel-binary",
             FileFormat::LtoIr => "lto-ir",
             FileFormat::Mlir => "mlir",
             FileFormat::LinkerScript => "linker-script",
@@ -190,12 +208,18 @@ impl FileFormat {
             FileFormat::Gzip => "gz",
             FileFormat::Bzip2 => "bz2",
             FileFormat::Xz => "xz",
+            FileFormat::Lz4 => "lz4",
+            FileFormat::SevenZip => "7z",
+            FileFormat::Squashfs => "squashfs",
+            FileFormat::Sqlite => "db",
+            FileFormat::TensorRt => "engine",
             FileFormat::MetalLibrary => "metallib",
             FileFormat::DirectX => "dxbc",
             FileFormat::LtoIr => "ltoir",
             FileFormat::Mlir => "mlirbc",
             FileFormat::LinkerScript => "ld",
             FileFormat::Empty
+            | FileFormat::IntelBinary
             | FileFormat::HostPlaceholder
             | FileFormat::NotRead
             | FileFormat::Unknown => "bin",
@@ -215,8 +239,8 @@ impl FileFormat {
     }
 
     /// Returns whether a walk reads files of this format, so that finding no image in one means that there is none.
-    /// `false` for packages (zip, tar, deb, RPM), compressed data, device code of formats that are known by name only (Metal,
-    /// DirectX, LTO-IR, MLIR) and bytes of no known format.
+    /// `false` for packages (zip, tar, deb, RPM, 7-Zip), file systems, compressed data, databases, engines of TensorRT and bytes of
+    /// no known format, of which a walk sees what a scan finds.
     #[must_use]
     pub fn is_read(self) -> bool {
         !matches!(
@@ -229,10 +253,11 @@ impl FileFormat {
                 | FileFormat::Gzip
                 | FileFormat::Bzip2
                 | FileFormat::Xz
-                | FileFormat::MetalLibrary
-                | FileFormat::DirectX
-                | FileFormat::LtoIr
-                | FileFormat::Mlir
+                | FileFormat::Lz4
+                | FileFormat::SevenZip
+                | FileFormat::Squashfs
+                | FileFormat::Sqlite
+                | FileFormat::TensorRt
                 | FileFormat::Unknown
         )
     }
@@ -281,6 +306,12 @@ impl fmt::Display for FileFormat {
             FileFormat::Gzip => "gzip data",
             FileFormat::Bzip2 => "bzip2 data",
             FileFormat::Xz => "xz data",
+            FileFormat::Lz4 => "LZ4 data",
+            FileFormat::SevenZip => "7-Zip archive",
+            FileFormat::Squashfs => "squashfs file system",
+            FileFormat::Sqlite => "SQLite database",
+            FileFormat::TensorRt => "TensorRT engine",
+            FileFormat::IntelBinary => "Intel device binary",
             FileFormat::MetalLibrary => "Metal library",
             FileFormat::DirectX => "DirectX shader",
             FileFormat::LtoIr => "LTO-IR",
@@ -319,6 +350,12 @@ const MAGICS: &[(&[u8], FileFormat)] = &[
     (b"\xed\xab\xee\xdb", FileFormat::Rpm),
     (b"\x1f\x8b\x08", FileFormat::Gzip),
     (b"\xfd7zXZ\0", FileFormat::Xz),
+    (b"\x04\x22\x4d\x18", FileFormat::Lz4),
+    (b"7z\xbc\xaf\x27\x1c", FileFormat::SevenZip),
+    (b"hsqs", FileFormat::Squashfs),
+    (b"SQLite format 3\0", FileFormat::Sqlite),
+    (b"ftrt", FileFormat::TensorRt),
+    (b"ptrt", FileFormat::TensorRt),
     (b"\0asm", FileFormat::Wasm),
     (b"MZ", FileFormat::Coff),
     (b"\xfe\xed\xfa\xce", FileFormat::MachO),
@@ -330,6 +367,9 @@ const MAGICS: &[(&[u8], FileFormat)] = &[
 /// Debian packages are `ar` archives whose first member is their version ("deb(5)").
 const DEB: &[u8] = b"!<arch>\ndebian-binary";
 
+/// `e_type` of device binaries in the cache format of Intel's compute runtime before zebin.
+const INTEL_BINARY: [u8; 2] = 0xff04_u16.to_le_bytes();
+
 /// Returns the format of an ELF file by `e_machine`: a 16-bit number at byte 18, in the byte order that byte 5 names.
 fn sniff_elf(bytes: &[u8]) -> FileFormat {
     let machine = match (bytes.get(5), bytes.get(18..20)) {
@@ -339,6 +379,7 @@ fn sniff_elf(bytes: &[u8]) -> FileFormat {
     };
     match machine {
         EM_CUDA => FileFormat::Cubin,
+        0 if bytes.get(16..18) == Some(&INTEL_BINARY) => FileFormat::IntelBinary,
         machine => FileFormat::Elf { machine },
     }
 }

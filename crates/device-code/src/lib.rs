@@ -40,6 +40,7 @@ mod notes;
 mod serialize;
 mod spirv;
 mod target;
+mod version;
 mod window;
 
 pub use bitcode::is_device;
@@ -55,6 +56,7 @@ pub use kernels::{
 };
 pub use spirv::check_spirv;
 pub use target::{HEAD, image_target, image_target_at};
+pub use version::code_version;
 
 /// The code of the README compiles and runs.
 #[cfg(doctest)]

@@ -11,6 +11,7 @@ use target_id::{OffloadKind, Target, Triple};
 
 use crate::device::Vendor;
 use crate::fit::Code;
+use crate::needs::{Need, needs};
 
 /// An image and what decides whether a device loads it.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub struct Candidate {
     kernels: Option<Vec<String>>,
     /// IP versions of the GPUs that an archive of machine code of SYCL's is for.
     gpus: Option<Vec<String>>,
+    needs: Vec<Need>,
 }
 
 impl Candidate {
@@ -50,6 +52,7 @@ impl Candidate {
             disagreement: None,
             kernels: None,
             gpus: None,
+            needs: Vec::new(),
         }
     }
 
@@ -67,6 +70,7 @@ impl Candidate {
                 Some(_) => image.archived_gpus().unwrap_or_default(),
                 None => None,
             },
+            needs: needs(image),
             index: image.index(),
             target: image.loaded_as().into_owned(),
             stored_id: image.target().id().to_owned(),
@@ -83,6 +87,12 @@ impl Candidate {
     pub fn with_code(mut self, holds_code: bool) -> Self {
         self.holds_code = Some(holds_code);
         self
+    }
+
+    /// Returns the software that loads it, as far as that is [known](needs).
+    #[must_use]
+    pub fn needs(&self) -> &[Need] {
+        &self.needs
     }
 
     /// Returns its position among all images of the file.
@@ -167,6 +177,7 @@ impl Candidate {
             disagreement: self.disagreement.as_ref(),
             is_registered: self.kernels.is_some() && self.container != ContainerKind::Hcf,
             gpus: self.gpus.as_deref(),
+            needs: Cow::Borrowed(&self.needs),
         }
     }
 

@@ -129,7 +129,8 @@ impl Visitor for Collector {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         // Each offload binary holds an image or some, and each section of the object form one, as does each place that
         // a scan found: the runtime chooses among all of them.
-        let loose = image.path().last().is_some_and(PathStep::is_found_by_scan);
+        let is_gzip = image.container() == ContainerKind::Gzip;
+        let loose = is_gzip || image.path().last().is_some_and(PathStep::is_found_by_scan);
         let parts = loose
             || matches!(
                 image.container(),
@@ -139,12 +140,15 @@ impl Visitor for Collector {
         let is_part = |step: &PathStep| step.kind() == ContainerKind::Concatenated;
         let parts = parts || image.path().last().is_some_and(is_part);
         let unit = self.around.last().and_then(|around| around.unit.as_ref());
-        let depth = self.around.len().saturating_sub(usize::from(parts && unit.is_none()));
+        // The images of several streams of gzip are one choice.
+        let dropped = usize::from(parts && unit.is_none()) + usize::from(is_gzip);
+        let depth = self.around.len().saturating_sub(dropped);
         let around = self.around.get(..depth).unwrap_or_default();
         let container = around.last().map_or(0, |around| around.number);
         let runtime = Runtime::of(image.target().kind());
         let candidate = Candidate::of(image)?;
-        let shaders = loose && candidate.code().is_shader();
+        let is_file = image.container() == ContainerKind::File;
+        let shaders = (loose || is_file) && candidate.code().is_shader();
         let known = (container, runtime.as_str(), loose, shaders);
         let known = *self.by_container.entry(known).or_insert(self.units.len());
         if let Some(unit) = self.units.get_mut(known) {

@@ -15,6 +15,7 @@ use target_id::{
 };
 
 use crate::few::few;
+use crate::needs::{Need, Software, Version};
 
 /// The maker of a device, or of the runtimes that load an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,6 +81,8 @@ pub struct Device {
     /// All ways to set them: feature `n` is on where bit `n` of the position is set.
     states: Vec<Target>,
     ptx_jit: PtxJit,
+    /// Software that is installed, as far as it is known.
+    installed: Vec<(Software, Version)>,
 }
 
 /// The reason why a text does not name a device.
@@ -207,7 +210,7 @@ impl Device {
                 Target::new(kind.cloned(), triple.cloned(), &state(&id, settings))
             })
             .collect();
-        Some(Device { id, vendor, open, states, ptx_jit: PtxJit::Needed })
+        Some(Device { id, vendor, open, states, ptx_jit: PtxJit::Needed, installed: Vec::new() })
     }
 
     /// Sets whether the driver compiles PTX, which only matters for NVIDIA's GPUs.
@@ -216,6 +219,27 @@ impl Device {
     #[must_use]
     pub fn with_ptx_jit(self, ptx_jit: PtxJit) -> Self {
         Device { ptx_jit, ..self }
+    }
+
+    /// Sets the version of software that is installed: what needs a later one is not loaded. Software without a version has all.
+    #[must_use]
+    pub fn with_installed(mut self, software: Software, version: Version) -> Self {
+        self.installed.retain(|(one, _)| *one != software);
+        self.installed.push((software, version));
+        self
+    }
+
+    /// Returns whether the version of this software is known.
+    #[must_use]
+    pub fn has_version_of(&self, software: Software) -> bool {
+        self.installed.iter().any(|(one, _)| *one == software)
+    }
+
+    /// Returns whether the software that is [installed](Self::with_installed) is too old.
+    #[must_use]
+    pub fn lacks(&self, need: &Need) -> bool {
+        let is_older = |&(one, version)| one == need.software() && version < need.since();
+        self.installed.iter().any(is_older)
     }
 
     /// Returns whether the driver ignores code of this architecture, as it is [told](Self::with_ptx_jit).

@@ -9,6 +9,7 @@ use fat_object::{ContainerKind, Disagreement, FileFormat, ImageInfo};
 use target_id::{IntelGpu, NvidiaArch, Target, Verdict, compatible};
 
 use crate::device::{Device, States, Vendor};
+use crate::needs::{Need, needs};
 use crate::order::tier;
 use crate::reason::Why;
 use crate::unit::Runtime;
@@ -30,6 +31,7 @@ pub(crate) struct Code<'a> {
     pub(crate) is_registered: bool,
     /// IP versions of the GPUs that an archive of machine code is for, and `generic_ir`.
     pub(crate) gpus: Option<&'a [String]>,
+    pub(crate) needs: Cow<'a, [Need]>,
 }
 
 impl<'a> From<&'a ImageInfo> for Code<'a> {
@@ -42,6 +44,7 @@ impl<'a> From<&'a ImageInfo> for Code<'a> {
             disagreement: image.disagreement(),
             is_registered: image.sycl().is_some(),
             gpus: None,
+            needs: needs(image).into(),
         }
     }
 }
@@ -52,7 +55,9 @@ impl Code<'_> {
         match self.target.triple() {
             Some(triple) if triple.is_amdgpu() => Some(Vendor::Amd),
             Some(triple) if triple.is_nvptx() => Some(Vendor::Nvidia),
-            Some(_) if self.is_shader() => None,
+            _ if self.is_shader() => None,
+            _ if self.format == FileFormat::IntelBinary => Some(Vendor::Intel),
+            _ if self.format == FileFormat::LtoIr => Some(Vendor::Nvidia),
             Some(triple) if self.is_spirv() => match triple.vendor() {
                 "amd" => Some(Vendor::Amd),
                 _ => Some(Vendor::Intel),
@@ -71,7 +76,8 @@ impl Code<'_> {
 
     /// Returns whether it is a graphics shader, which no runtime of GPU computing loads.
     pub(crate) fn is_shader(&self) -> bool {
-        self.target.triple().is_some_and(|triple| triple.os() == VULKAN)
+        matches!(self.format, FileFormat::DirectX | FileFormat::MetalLibrary)
+            || self.target.triple().is_some_and(|triple| triple.os() == VULKAN)
     }
 
     /// Returns whether the triple is one of portable code.
@@ -93,7 +99,8 @@ impl Code<'_> {
     /// Returns whether it is machine code of SYCL's compilers for GPUs of Intel: only the image itself knows for which.
     fn is_unnamed_machine_code(&self) -> bool {
         let triple = self.target.triple().map(|triple| triple.as_str());
-        triple.is_some_and(|triple| triple.starts_with("spir64_gen")) && self.target.id().is_empty()
+        let is_gen = || triple.is_some_and(|triple| triple.starts_with("spir64_gen"));
+        self.format == FileFormat::IntelBinary || is_gen() && self.target.id().is_empty()
     }
 
     /// Returns the verdict about machine code for several GPUs of Intel, if it names them. SPIR-V among it is for all
@@ -134,7 +141,11 @@ impl Code<'_> {
             return Some(Why::LtoIr);
         }
         if self.is_shader() {
-            return Some(Why::Shader);
+            return Some(Why::Shader(match format {
+                FileFormat::DirectX => "DirectX",
+                FileFormat::MetalLibrary => "Metal",
+                _ => "Vulkan",
+            }));
         }
         if self.size == 0 {
             return Some(Why::Empty);
@@ -162,6 +173,9 @@ impl Code<'_> {
             && device.ignores(arch)
         {
             return Some(if arch.is_ptx() { Why::PtxJitDisabled } else { Why::PtxJitForced });
+        }
+        if let Some(need) = self.needs.iter().find(|need| device.lacks(need)) {
+            return Some(Why::Needs(*need));
         }
         match self.target.triple().map(|triple| triple.as_str()) {
             Some(triple) if triple.starts_with("spir64_x86_64") => Some(Why::X86),

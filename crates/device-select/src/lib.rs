@@ -59,9 +59,11 @@ extern crate std;
 
 mod database;
 mod device;
+mod environment;
 mod few;
 mod machine;
 mod memory;
+mod needs;
 mod order;
 mod overrides;
 mod products;
@@ -99,8 +101,12 @@ pub use candidate::Candidate;
 pub use collect::{Collector, units};
 pub use database::Database;
 pub use device::{Device, NotADevice, PtxJit, Vendor, may_be_processor};
-pub use machine::kfd_processor;
+pub use environment::{Visible, overridden, visible_devices};
+pub use machine::{driver_version, kfd_processor};
 pub use memory::{LoadError, LoadErrorKind, load};
+#[cfg(feature = "files")]
+pub use needs::needs;
+pub use needs::{Need, NotAVersion, Software, Version};
 pub use overrides::Override;
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]

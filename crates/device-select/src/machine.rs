@@ -3,6 +3,8 @@
 use alloc::format;
 use alloc::string::String;
 
+use crate::needs::Version;
+
 /// Returns the processor in a node of the topology of AMD's kernel driver, KFD; `None` for CPUs.
 ///
 /// `properties` is the text of `/sys/class/kfd/kfd/topology/nodes/N/properties`: lines of a key and a decimal number.
@@ -28,6 +30,22 @@ pub fn kfd_processor(properties: &str) -> Option<String> {
     let revision = value("capability").map(|capability| capability >> 22 & 0xf);
     let strict = if version == GFX1250 && revision == Some(0) { "-strict" } else { "" };
     Some(format!("gfx{major}{minor}{stepping:x}{strict}"))
+}
+
+/// Returns the version of NVIDIA's kernel driver from the text of `/proc/driver/nvidia/version`.
+///
+/// ```
+/// use device_select::{Version, driver_version};
+///
+/// let text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\nGCC version: gcc 15\n";
+/// assert_eq!(driver_version(text), Some(Version::new(580, 159)));
+/// ```
+#[must_use]
+pub fn driver_version(text: &str) -> Option<Version> {
+    let line = text.lines().find(|line| line.starts_with("NVRM version:"))?;
+    let is_version =
+        |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');
+    line.split_whitespace().find(is_version)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use target_id::Verdict;
 
 use crate::device::Vendor;
 use crate::few::few;
+use crate::needs::Need;
 
 /// The reason why a device loads an image, or does not, as text with the image as its subject: `is host code`.
 #[derive(Clone, Debug)]
@@ -33,8 +34,8 @@ pub(crate) enum Why {
     PtxJitForced,
     /// PTX, while the driver does not compile it.
     PtxJitDisabled,
-    /// A shader, which no runtime of GPU computing loads.
-    Shader,
+    /// A shader, which no runtime of GPU computing loads, with the interface that does.
+    Shader(&'static str),
     /// No bytes.
     Empty,
     /// It is for the GPUs of another maker.
@@ -54,6 +55,8 @@ pub(crate) enum Why {
     MachineCodeFor(Vec<String>),
     /// Machine code for some GPUs of Intel's, maybe for the device.
     UnnamedMachineCode,
+    /// The software that is installed is too old.
+    Needs(Need),
     /// For processors of the x86 family.
     X86,
     /// For FPGAs.
@@ -100,7 +103,7 @@ impl fmt::Display for Why {
             Self::PtxJitDisabled => {
                 f.write_str("is PTX, which the driver does not compile with CUDA_DISABLE_PTX_JIT=1")
             }
-            Self::Shader => f.write_str("is a graphics shader (Vulkan)"),
+            Self::Shader(interface) => write!(f, "is a graphics shader ({interface})"),
             Self::Empty => f.write_str("is empty"),
             Self::OtherVendor(vendor) => {
                 write!(f, "is for another vendor ({})", vendor.map_or("", Vendor::as_str))
@@ -116,6 +119,7 @@ impl fmt::Display for Why {
             Self::UnnamedMachineCode => {
                 f.write_str("is machine code for GPUs that the container does not name")
             }
+            Self::Needs(need) => write!(f, "needs {need}"),
             Self::X86 => f.write_str("is for x86 processors"),
             Self::Fpga => f.write_str("is for FPGAs"),
             Self::Misnamed { found } => write!(f, "holds code for {found}"),

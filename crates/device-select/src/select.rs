@@ -26,7 +26,7 @@ pub fn select(units: &[Unit], device: &Device) -> Selection {
     link(units, &mut answers);
     leave_out_foreign(units, device, &mut answers);
     leave_out_others(units, &mut answers);
-    let support = support::of_file(units, &answers);
+    let support = support::of_file(units, &answers, device);
     Selection::new(answers, support)
 }
 

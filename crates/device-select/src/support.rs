@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::answer::Answer;
+use crate::device::Device;
 use crate::unit::Unit;
 
 /// The answer to whether something runs on a device. The worst answer about its parts is the one about the whole: the
@@ -44,9 +45,15 @@ impl fmt::Display for Support {
 /// is asked for, and programs choose kernels by device. Containers that were built alike, for one list of targets, serve the same
 /// devices; if some serve this one and others do not, they were built unlike, on purpose. Nothing registers images outside of
 /// containers: programs hand them to the driver themselves, of any vendor.
-pub(crate) fn of_file(units: &[Unit], answers: &[Answer]) -> Support {
+pub(crate) fn of_file(units: &[Unit], answers: &[Answer], gpu: &Device) -> Support {
+    let counted = || units.iter().zip(answers).filter(|(_, answer)| answer.counts());
+    // A linker in the program makes code of it, or nobody does.
+    if counted().next().is_some() && counted().all(|(unit, _)| unit.is_lto_ir()) {
+        let is_foreign = |unit: &Unit| unit.is_foreign(gpu);
+        return if units.iter().any(is_foreign) { Support::No } else { Support::Unknown };
+    }
     let (mut result, mut some_serve, mut some_lack) = (Support::No, false, false);
-    for (unit, answer) in units.iter().zip(answers).filter(|(_, answer)| answer.counts()) {
+    for (unit, answer) in counted() {
         let is_chosen = unit.is_chosen_by_program();
         match answer.lacks_code() {
             true if !is_chosen => return Support::No,

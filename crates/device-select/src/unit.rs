@@ -184,6 +184,12 @@ impl Unit {
         self.loose
     }
 
+    /// Returns whether these are graphics shaders, which no runtime of GPU computing loads.
+    #[must_use]
+    pub fn is_graphics(&self) -> bool {
+        self.shaders
+    }
+
     /// Returns the vendor whose GPUs it is for, if all its images show it and agree.
     #[must_use]
     pub fn vendor(&self) -> Option<Vendor> {

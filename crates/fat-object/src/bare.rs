@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use device_code::{FileFormat, check_spirv, is_device};
+use device_code::{Candidate, FileFormat, check_spirv, extent, is_device};
 use target_id::Target;
 
 use crate::elf::{EM_AMDGPU, EM_INTELGT};
@@ -18,12 +18,26 @@ use crate::source::{Source, lend};
 /// Returns whether such a file can be a device image by itself. For LLVM bitcode the triple decides.
 pub(crate) fn may_be(format: FileFormat) -> bool {
     is_device_elf(format)
-        || matches!(format, FileFormat::Ptx | FileFormat::SpirV | FileFormat::Bitcode)
+        || matches!(
+            format,
+            FileFormat::Ptx
+                | FileFormat::SpirV
+                | FileFormat::Bitcode
+                | FileFormat::MetalLibrary
+                | FileFormat::DirectX
+                | FileFormat::LtoIr
+                | FileFormat::Mlir
+        )
 }
 
 /// Returns whether it is an ELF file for a GPU.
 pub(crate) fn is_device_elf(format: FileFormat) -> bool {
-    matches!(format, FileFormat::Cubin | FileFormat::Elf { machine: EM_AMDGPU | EM_INTELGT })
+    matches!(
+        format,
+        FileFormat::Cubin
+            | FileFormat::IntelBinary
+            | FileFormat::Elf { machine: EM_AMDGPU | EM_INTELGT }
+    )
 }
 
 /// Adds the file or member in `window` as an image, if it is one.
@@ -45,6 +59,7 @@ pub(crate) fn image(
             Some(Problem::PtxTarget { looked_at: device_code::HEAD.min(len(window)) })
         }
         FileFormat::SpirV => spirv(source, window)?,
+        FileFormat::DirectX | FileFormat::MetalLibrary => shader(source, window, format)?,
         _ if is_device_elf(format) => segments(source, window)?,
         _ => None,
     };
@@ -69,6 +84,20 @@ fn spirv(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Prob
         expected: fault.expected,
         found: fault.found,
     }))
+}
+
+/// Returns the fault of a Metal library or a DirectX shader whose header does not fit.
+fn shader(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    format: FileFormat,
+) -> io::Result<Option<Problem>> {
+    const HEADER: usize = 96;
+    let head = source.peek(window, HEADER)?;
+    let candidate = Candidate { window: window.clone(), head: &head, before: window.start };
+    let place = lend(source, |source| extent(source, &candidate, format, &mut 0))?;
+    let available = window.end - window.start;
+    Ok(place.is_none().then_some(Problem::Shader { format, available }))
 }
 
 /// Returns the first segment that lies beyond the end of an ELF file; loaders need no sections.

@@ -95,7 +95,12 @@ mod tests {
     #[test]
     fn compressed_images_of_some_kilobytes_are_looked_into() {
         let told = |method, stored: &[u8], size, budget: &mut Budget| {
-            let own = Compression { method, stored_size: 0, uncompressed_size: size };
+            let own = Compression {
+                method,
+                format_version: None,
+                stored_size: 0,
+                uncompressed_size: size,
+            };
             let mut source = Source::of_bytes(stored, Origin::File);
             let window = 0..stored.len() as u64;
             in_compressed(&mut source, &window, own, budget).unwrap()

@@ -42,6 +42,7 @@ pub(crate) fn open(
     let opened = |size, inside| {
         let compression = Compression {
             method: header.method().name().unwrap_or("unknown"),
+            format_version: Some(header.version().number()),
             stored_size: size,
             uncompressed_size: header.uncompressed_size(),
         };
@@ -172,6 +173,7 @@ pub(crate) fn open_compressed_binary(
     let method = compressed_binary::peek_method(source, window, &header)?;
     let compression = Compression {
         method: method.name().unwrap_or("unknown"),
+        format_version: None,
         stored_size: header.size(),
         uncompressed_size: header.inflated_size(),
     };

@@ -10,9 +10,13 @@ use crate::bundle::{Text, is_text_ending_in_marker};
 use crate::context::Context;
 use crate::error::Problem;
 use crate::opened::{Children, Found, Walked};
+use crate::scan::Scan;
 use crate::sequence::Sequence;
 use crate::source::Source;
-use crate::{archive, bare, bitcode, host, kpack, wasm};
+use crate::{archive, bare, bitcode, host, kpack, other, wasm};
+
+/// The first page of an SQLite database, which has its schema, is at most this long.
+const SCHEMA: usize = 64 << 10;
 
 /// The contents of a window: a container, a host file, an archive, or an image in no container.
 pub(crate) struct Contents {
@@ -91,6 +95,15 @@ impl Contents {
             {
                 self.format = FileFormat::Bundle;
                 Some(Box::new(Text::ending_in_marker(window)))
+            }
+            // Only the databases of kernels are of interest.
+            FileFormat::Sqlite if !other::is_kernel_database(&source.peek(&window, SCHEMA)?) => {
+                self.format = FileFormat::Unknown;
+                None
+            }
+            FileFormat::Unknown if cx.options.scan && cx.is_outside() && !source.is_start() => {
+                let is_scanned = other::is_scanned(&head);
+                is_scanned.then(|| Box::new(Scan::of_file(window)) as Box<dyn Children>)
             }
             _ => None,
         })

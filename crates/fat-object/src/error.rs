@@ -83,6 +83,7 @@ impl Error {
             | Problem::NvFatbin(_)
             | Problem::Hcf(_)
             | Problem::Kpack(_)
+            | Problem::GzipStream { .. }
             | Problem::Slice { .. } => ErrorKind::Malformed,
             Problem::Bitcode(_)
             | Problem::Object { .. }
@@ -104,6 +105,7 @@ impl Error {
             | Problem::SegmentBeyondEnd { .. }
             | Problem::Image { .. }
             | Problem::PtxTarget { .. }
+            | Problem::Shader { .. }
             | Problem::SpirV { .. } => ErrorKind::Image,
             Problem::UnknownContents { .. } => ErrorKind::UnknownContents,
             Problem::TrailingBytes { .. } => ErrorKind::TrailingData,
@@ -115,9 +117,10 @@ impl Error {
             | Problem::TooDeep { .. }
             | Problem::ScanStopped { .. } => ErrorKind::Limit,
             Problem::TooManyNames { .. } => ErrorKind::Names,
-            Problem::GccIntermediateCode | Problem::NoSectionHeaders | Problem::Format { .. } => {
-                ErrorKind::NotRead
-            }
+            Problem::GccIntermediateCode
+            | Problem::NoSectionHeaders
+            | Problem::Embedded { .. }
+            | Problem::Format { .. } => ErrorKind::NotRead,
             Problem::Io(_) => ErrorKind::Io,
             Problem::Finding(finding) => finding.error().kind(),
         }
@@ -133,6 +136,7 @@ impl Error {
             Problem::NvFatbin(_) => ContainerKind::NvFatbin,
             Problem::Hcf(_) => ContainerKind::Hcf,
             Problem::Kpack(_) => ContainerKind::Kpack,
+            Problem::GzipStream { .. } => ContainerKind::Gzip,
             Problem::Slice { .. } => ContainerKind::Slice,
             _ => return None,
         })
@@ -192,6 +196,7 @@ impl Error {
             Problem::Composition(_)
             | Problem::Disagreement { .. }
             | Problem::GccIntermediateCode
+            | Problem::Embedded { .. }
             | Problem::NoSectionHeaders => Severity::Warning,
             Problem::Finding(finding) => finding.severity(),
             _ => Severity::Error,
@@ -249,6 +254,7 @@ pub(crate) enum Problem {
     SegmentTable { start: u64, end: u64, available: u64 },
     SegmentBeyondEnd { index: usize, start: u64, end: u64, available: u64 },
     PtxTarget { looked_at: usize },
+    Shader { format: FileFormat, available: u64 },
     SpirV { offset: u64, expected: &'static str, found: u64 },
     OverlappingSections { name: String, start: u64, end: u64 },
     SecondHost { id: String },
@@ -261,6 +267,8 @@ pub(crate) enum Problem {
     ScanStopped { at: u64 },
     GccIntermediateCode,
     NoSectionHeaders,
+    GzipStream { reason: &'static str },
+    Embedded { format: FileFormat, at: u64 },
     Format { format: FileFormat },
     Io(io::Error),
     Finding(Box<Finding>),
@@ -302,6 +310,7 @@ impl fmt::Display for Problem {
             Self::SegmentTable { start, end, available } => write!(f, "segment table lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"),
             Self::SegmentBeyondEnd { index, start, end, available } => write!(f, "segment {index} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"),
             Self::PtxTarget { looked_at } => write!(f, "PTX names no target: expected a directive .target in the first {looked_at} bytes"),
+            Self::Shader { format, available } => write!(f, "malformed {format}: expected a header whose sizes fit the {available} bytes that are there"),
             Self::SpirV { offset, expected, found } => write!(f, "malformed SPIR-V module: byte {offset:#x}: expected {expected}, found {found}"),
             Self::OverlappingSections { name, start, end } => write!(f, "section {name} at {start:#x}..{end:#x} overlaps another section with device code",
         name = printable(name)),
@@ -316,6 +325,8 @@ impl fmt::Display for Problem {
             Self::ScanStopped { at } => write!(f, "the scan for containers stopped at {at:#x}: too many bytes look like the start of one"),
             Self::GccIntermediateCode => f.write_str("GCC's intermediate code for devices (.gnu.offload_lto_*) is not read: GCC generates device code at link time"),
             Self::NoSectionHeaders => write!(f, "no section headers: device code, if any, cannot be found"),
+            Self::GzipStream { reason } => write!(f, "the gzip stream with device code cannot be decompressed: {reason}"),
+            Self::Embedded { format, at } => write!(f, "the {format} at {at:#x} is not read"),
             Self::Format { format } => {
                 write!(f, "files of this format are not read: {format}")
             }

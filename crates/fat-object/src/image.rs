@@ -95,6 +95,7 @@ pub struct ImageInfo {
     pub(crate) compression: Option<Compression>,
     pub(crate) compression_around: Option<Compression>,
     pub(crate) format: FileFormat,
+    pub(crate) code_version: Option<(u16, u16)>,
     pub(crate) sycl: Option<Arc<SyclImage>>,
     pub(crate) hcf: Option<Arc<HcfImage>>,
     pub(crate) disagreement: Option<Box<Disagreement>>,
@@ -258,6 +259,13 @@ impl ImageInfo {
         self.format
     }
 
+    /// Returns major and minor version of the code: of PTX its `.version`, of a code object for AMD GPUs the version of the code object
+    /// and 0. `None` of other formats, and of bytes that were not read.
+    #[must_use]
+    pub fn code_version(&self) -> Option<(u16, u16)> {
+        self.code_version
+    }
+
     /// Returns the contradiction between the image and its [target](Self::target), if there is one: the image is for
     /// other devices than its container states. No device loads it, because runtimes choose by the container's
     /// statement.
@@ -325,6 +333,7 @@ impl Description {
             compression: None,
             compression_around: None,
             format: FileFormat::Unknown,
+            code_version: None,
             sycl: None,
             hcf: None,
             disagreement: None,

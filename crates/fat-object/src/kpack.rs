@@ -101,6 +101,7 @@ fn description(toc: &Toc, entry: &Entry, window: &Range<u64>, range: &Range<u64>
     if toc.scheme() == Scheme::Zstd {
         description.info.compression = Some(Compression {
             method: "zstd",
+            format_version: None,
             stored_size: range.end - range.start,
             uncompressed_size: entry.original_size(),
         });

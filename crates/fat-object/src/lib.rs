@@ -206,10 +206,12 @@ mod context;
 mod copy;
 mod elf;
 mod error;
+mod gzip;
 mod hcf;
 mod host;
 mod image;
 mod image_target;
+mod inflate;
 mod kpack;
 mod listing;
 mod model;
@@ -217,6 +219,7 @@ mod nv_fatbin;
 mod offload;
 mod opened;
 mod options;
+mod other;
 mod question;
 mod scan;
 mod sections;
@@ -241,6 +244,7 @@ pub use model::{
     Compression, Container, ContainerKind, Enter, Finding, Location, PathStep, Severity, Visitor,
 };
 pub use options::Options;
+pub use other::is_scanned;
 pub use question::has_device_code;
 pub use source::ReadSeek;
 pub use walker::{Event, Summary, Walk, images, walk, walk_slice};

@@ -30,6 +30,8 @@ pub enum ContainerKind {
     /// An entry of an NVIDIA fatbinary with several images, compressed as one. They are
     /// [described](crate::ImageInfo::container) by the fatbinary.
     Concatenated,
+    /// A stream of gzip with device code, as programs embed PTX.
+    Gzip,
     /// An HCF container of AdaptiveCpp.
     Hcf,
     /// The code objects of a kernel pack of AMD's for one wrapper of a library, for different targets.
@@ -56,6 +58,7 @@ impl ContainerKind {
             ContainerKind::Ccob => "ccob",
             ContainerKind::NvFatbin => "nv-fatbin",
             ContainerKind::Concatenated => "concatenated",
+            ContainerKind::Gzip => "gzip",
             ContainerKind::Hcf => "hcf",
             ContainerKind::Kpack => "kpack",
             ContainerKind::File => "file",
@@ -241,15 +244,22 @@ impl fmt::Display for Location {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compression {
     pub(crate) method: &'static str,
+    pub(crate) format_version: Option<u16>,
     pub(crate) stored_size: u64,
     pub(crate) uncompressed_size: u64,
 }
 
 impl Compression {
-    /// Returns the name of the method: `zlib`, `zstd`, `lz4`.
+    /// Returns the name of the method: `zlib`, `zstd`, `lz4`, `gzip`.
     #[must_use]
     pub fn method(&self) -> &'static str {
         self.method
+    }
+
+    /// Returns the version of a compressed bundle; `None` of what has no versions.
+    #[must_use]
+    pub fn format_version(&self) -> Option<u16> {
+        self.format_version
     }
 
     /// Returns the number of its bytes in the file, headers of the compressed container included.

@@ -179,6 +179,7 @@ impl Concatenated {
 fn compression(entry: &Entry<'_>) -> Option<Compression> {
     entry.codec().map(|codec| Compression {
         method: codec.name(),
+        format_version: None,
         stored_size: entry.stored_size(),
         uncompressed_size: entry.size(),
     })
@@ -195,6 +196,8 @@ fn description(entry: &Entry<'_>) -> Description {
     description.info.offset_in_container = entry.range().start;
     description.info.fatbinary_entry = Some(entry.offset()..entry.end());
     description.info.compression = compression(entry);
+    let is_ptx = matches!(entry.kind(), Kind::PTX | Kind::RELOCATABLE_PTX);
+    description.info.code_version = is_ptx.then(|| entry.code_version());
     // The first bytes of compressed code say nothing.
     let is_plain = entry.codec().is_none();
     description.format = match entry.kind() {

@@ -1,5 +1,5 @@
 //! The scan of what nothing accounts for in a host file: containers in sections for other data, and outside of all
-//! sections.
+//! sections; and of files of no format that is read, which have no sections.
 //!
 //! Magics alone prove nothing: programs that deal with these formats have them among their constants. Each candidate is
 //! parsed as far as its headers and tables go, inside its section, before a visitor sees any of it.
@@ -30,14 +30,14 @@ use crate::opened::{Children, Found, Opened, Walked};
 use crate::sections::Ranges;
 use crate::sequence::One;
 use crate::source::{Source, lend};
-use crate::{bundle, hcf, image_target, nv_fatbin, offload};
+use crate::{bundle, gzip, hcf, image_target, nv_fatbin, offload};
 
 /// The length of the shortest and the longest of [`MAGICS`].
-const SHORTEST: u64 = 4;
+const SHORTEST: u64 = 3;
 const LONGEST: u64 = 10;
 
 /// The first bytes of containers and images.
-const MAGICS: [&[u8]; 9] = [
+const MAGICS: [&[u8]; 13] = [
     &offload_binary::MAGIC,
     &ccob::MAGIC,
     b"__CL",
@@ -48,6 +48,10 @@ const MAGICS: [&[u8]; 9] = [
     b"\x03\x02\x23\x07\0",
     b"\x07\x23\x02\x03\0",
     PTX,
+    b"DXBC",
+    b"MTLB",
+    &gzip::MAGIC,
+    b"hsqs",
 ];
 
 /// The first directive of PTX, which only comments may precede ("PTX ISA", "Module Directives").
@@ -63,7 +67,7 @@ const PIECE: u64 = 256 << 10;
 const REJECTED_AT_LEAST: u64 = 16 << 20;
 const BYTES_FOR_EACH_REJECTED: u64 = 4;
 
-/// The containers in all bytes of a host file that nothing accounts for. Sections and gaps count from its start.
+/// The containers in all bytes of a file that nothing accounts for. Sections and gaps count from its start.
 pub(crate) struct Scan {
     window: Range<u64>,
     sections: Rc<[Section]>,
@@ -102,6 +106,11 @@ impl Scan {
             scanner: Scanner::default(),
             rejected: Budget::new(allowed),
         }
+    }
+
+    /// Scans a file without sections.
+    pub(crate) fn of_file(window: Range<u64>) -> Self {
+        Self::new(window, &Ranges::default(), Rc::new([]))
     }
 
     /// Returns the section that holds this byte.
@@ -147,7 +156,8 @@ impl Scan {
             | FileFormat::CompressedBundle
             | FileFormat::OffloadBinary
             | FileFormat::Fatbinary
-            | FileFormat::Hcf => Opened::here(step, entered, One::new(window, format)),
+            | FileFormat::Hcf
+            | FileFormat::Gzip => Opened::here(step, entered, One::new(window, format)),
             format => Opened::here(step, entered, Loose { kind, window, format }),
         })
     }
@@ -169,6 +179,12 @@ impl Children for Scan {
         let before = section.map_or(self.free, |s| self.free.max(base + s.range.start));
         let candidate = Candidate { window: at..end, before };
         match sound(source, &candidate, &mut self.rejected)? {
+            Verdict::Sound(FileFormat::Squashfs, range) => {
+                let format = FileFormat::Squashfs;
+                found.finding(base, Problem::Embedded { format, at: at - base });
+                self.at = range.end.max(at + 1);
+                self.free = self.at;
+            }
             Verdict::Sound(format, range) => {
                 let next = range.end.max(at + 1);
                 found.container(Self::opened(
@@ -214,10 +230,10 @@ fn stored_end(cx: &Context<'_>, source: &mut Source<'_>, window: &Range<u64>) ->
 }
 
 /// An image in no container.
-struct Loose {
-    kind: ContainerKind,
-    window: Range<u64>,
-    format: FileFormat,
+pub(crate) struct Loose {
+    pub(crate) kind: ContainerKind,
+    pub(crate) window: Range<u64>,
+    pub(crate) format: FileFormat,
 }
 
 impl Children for Loose {
@@ -296,7 +312,17 @@ fn sound(
                 binary.map(|binary| binary.size())
             }
         },
-        format if format == FileFormat::SpirV || is_device_elf(format) => {
+        FileFormat::Squashfs => squashfs(&head, available),
+        FileFormat::Gzip if gzip::holds_code(source, window, &mut read)? => {
+            return Ok(Verdict::Sound(format, window.clone()));
+        }
+        format
+            if is_device_elf(format)
+                || matches!(
+                    format,
+                    FileFormat::SpirV | FileFormat::DirectX | FileFormat::MetalLibrary
+                ) =>
+        {
             let range = image(source, candidate, &head, format, &mut read)?;
             return Ok(verdict(range.map(|range| (format, range)), rejected, read));
         }
@@ -366,6 +392,18 @@ fn is_stream_of(method: Method, stream: &[u8]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Returns the size of a squashfs file system, according to its superblock: the size of its blocks and its logarithm agree, and it has
+/// the version 4.0.
+fn squashfs(head: &[u8], available: u64) -> Option<u64> {
+    let two = |at: usize| head.get(at..)?.first_chunk().copied().map(u16::from_le_bytes);
+    let block: u32 = head.get(12..)?.first_chunk().copied().map(u32::from_le_bytes)?;
+    let size: u64 = head.get(40..)?.first_chunk().copied().map(u64::from_le_bytes)?;
+    let is_sound = block.is_power_of_two()
+        && u32::from(two(22)?) == block.trailing_zeros()
+        && (two(28)?, two(30)?) == (4, 0);
+    is_sound.then(|| size.min(available))
 }
 
 /// Returns the size of a fatbinary whose first entry is code for a GPU.

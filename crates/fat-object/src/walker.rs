@@ -499,10 +499,10 @@ impl<'r> Walk<'r> {
         };
         let sniffed = head.as_deref().map(FileFormat::sniff);
         info.format = format.or(sniffed).unwrap_or(FileFormat::Unknown);
-        info.disagreement = match (head, sniffed) {
-            (Some(head), Some(own)) => contradiction(&info, own, &head).map(Box::new),
-            _ => None,
-        };
+        if let (Some(head), Some(own)) = (head, sniffed) {
+            info.code_version = device_code::code_version(&head, own).or(info.code_version);
+            info.disagreement = contradiction(&info, own, &head).map(Box::new);
+        }
         info.index = self.images;
         self.images += 1;
         info.path = self.cx.shared_path();

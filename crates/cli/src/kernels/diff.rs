@@ -123,8 +123,9 @@ fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
         "reading",
         collect,
         |file, found: Found| {
-            if file.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
-                return Ok(Seen::Nothing);
+            if let Some(seen) = file.passed_over(!found.collected.images.is_empty(), &found.summary)
+            {
+                return Ok(seen);
             }
             let seen = Seen::faults(complain(wanted, file, &found));
             side.is_read &= is_read(&found);

@@ -165,8 +165,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         "reading",
         collect,
         |input, found: Found| {
-            if input.is_passed_over(!found.collected.images.is_empty(), &found.summary) {
-                return Ok(Seen::Nothing);
+            if let Some(seen) =
+                input.passed_over(!found.collected.images.is_empty(), &found.summary)
+            {
+                return Ok(seen);
             }
             let file = input.name();
             rules.add(file, &found.collected);

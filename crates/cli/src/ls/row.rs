@@ -10,6 +10,8 @@ use twox_hash::XxHash3_64;
 
 use crate::style;
 
+use super::needs;
+
 /// One JSON object: the file as given on the command line, and the `fat-object` record of the image.
 #[derive(Debug, Serialize)]
 pub(super) struct Row<'a> {
@@ -22,6 +24,9 @@ pub(super) struct Row<'a> {
     /// With `--same`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) same: Option<&'a str>,
+    /// With `--needs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) needs: Option<Vec<needs::Record>>,
 }
 
 /// Returns the number of bytes in the file for this image: exact, or its part of the compressed bundle around it.

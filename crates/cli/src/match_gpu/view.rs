@@ -202,6 +202,10 @@ pub(crate) fn conclude(units: &[Unit], gpu: &Device, selection: &Selection) -> (
             format!("has code for {name} that is not linked: it needs the offload link step");
         return (style, words);
     }
+    if selection.support() == Support::Unknown {
+        let words = format!("unknown for {name}: LTO-IR only, of which a linker makes code");
+        return (style, words);
+    }
     let mut words = match (all, without) {
         (1, 0) => format!("has code for {name}{}", instead(&counted, &name)),
         (2, 0) => format!("both {containers} have code for {name}"),

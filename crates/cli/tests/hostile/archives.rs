@@ -93,7 +93,7 @@ pub fn archives() -> Family {
     let (base, images) = sample();
     damage(&mut family, &base, &images);
     family.holds("magic alone", MAGIC.to_vec(), &[]);
-    family.add("magic without its newline", with(&base, 7, b"\r"), Truth::Part(vec![]));
+    family.add("magic without its newline", with(&base, 7, b"\r"), Truth::Part(images.clone()));
     family.add("magic cut", MAGIC[..7].to_vec(), Truth::Any);
     let (object, one) = object_with_package("gfx906");
 
@@ -135,7 +135,11 @@ pub fn archives() -> Family {
     let beyond = (content.len() + 1).to_string();
     family.refused("BSD name longer than the member", bsd(&beyond, content.len(), &content));
     // Or a file that is called `#1`.
-    family.add("BSD name without a length", bsd("", content.len(), &content), Truth::Part(vec![]));
+    family.add(
+        "BSD name without a length",
+        bsd("", content.len(), &content),
+        Truth::Part(one.clone()),
+    );
     let whole = content.len().to_string();
     family.holds("BSD name that is the whole member", bsd(&whole, content.len(), &content), &[]);
 

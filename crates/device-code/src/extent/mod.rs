@@ -2,6 +2,7 @@
 
 mod elf;
 mod ptx;
+mod shader;
 mod spirv;
 
 use core::ops::Range;
@@ -32,6 +33,7 @@ pub struct Candidate<'h> {
 ///   least one function with a body. It ends with the last one.
 /// - All headers of segments and sections of an ELF file for a GPU lie in the window, and so do the bytes that they
 ///   name: the last of these is the end.
+/// - Metal libraries and containers of DirectX shaders state their sizes.
 ///
 /// `read` grows by the number of bytes that were looked at, `head` aside.
 ///
@@ -58,9 +60,13 @@ pub fn extent(
     let size = match format {
         FileFormat::Ptx => return ptx::range(source, window, head, *before, read),
         FileFormat::SpirV => spirv::size(source, window, head, read)?,
-        FileFormat::Cubin | FileFormat::Elf { machine: EM_AMDGPU | EM_INTELGT } => {
+        FileFormat::Cubin
+        | FileFormat::IntelBinary
+        | FileFormat::Elf { machine: EM_AMDGPU | EM_INTELGT } => {
             elf::size(source, window, head, read)?
         }
+        FileFormat::DirectX => shader::directx(head, window.end - window.start),
+        FileFormat::MetalLibrary => shader::metal(head, window.end - window.start),
         _ => None,
     };
     Ok(size.map(|size| window.start..window.start.saturating_add(size).min(window.end)))

@@ -320,7 +320,8 @@ fn lto_ir_counts_where_there_is_nothing_else() {
     let lto_ir = || cuda(&[("sm_75", FileFormat::LtoIr)]);
     assert_eq!(support(&[lto_ir(), cuda(&[("sm_80", Cubin)])], "sm_86"), Support::Yes);
     assert_eq!(support(&[lto_ir(), cuda(&[("sm_80", Cubin)])], "sm_75"), Support::No);
-    assert_eq!(support(&[lto_ir()], "sm_86"), Support::No);
+    assert_eq!(support(&[lto_ir()], "sm_86"), Support::Unknown);
+    assert_eq!(support(&[lto_ir()], "gfx1100"), Support::No);
 }
 
 #[test]

@@ -197,8 +197,12 @@ impl Section {
             match recorded.or_else(|| content_size(&head)) {
                 None => out.finding(range.start, Error::NoSize),
                 Some(uncompressed_size) => {
-                    description.info.compression =
-                        Some(Compression { method: "zstd", stored_size, uncompressed_size });
+                    description.info.compression = Some(Compression {
+                        method: "zstd",
+                        format_version: None,
+                        stored_size,
+                        uncompressed_size,
+                    });
                     let format = inflated_format(cx, source, range, uncompressed_size, out)?;
                     description.format = Some(format);
                 }

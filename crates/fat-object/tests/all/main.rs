@@ -25,6 +25,7 @@ mod image_target;
 #[path = "../limits/mod.rs"]
 mod limits;
 mod list;
+mod other;
 mod passed_over;
 mod question;
 mod scan;

@@ -158,9 +158,11 @@ impl Seek for Counting {
 
 #[test]
 fn unknown_files_cost_two_small_reads() {
-    for byte in *b"x\0" {
+    // A scan reads what is not text.
+    for (byte, scans) in [(b'x', true), (b'x', false), (0, false)] {
         let mut file = Counting { inner: Cursor::new(vec![byte; 8 << 20]), read: 0 };
-        walk(&mut file, &Options::default(), &mut Seen::default()).unwrap();
+        let options = Options::default().with_scan(scans);
+        walk(&mut file, &options, &mut Seen::default()).unwrap();
         assert!(file.read <= 40 << 10, "{}", file.read);
     }
 }

@@ -32,6 +32,31 @@ impl Zip {
         Self::read_source(&mut Source::new(reader)?)
     }
 
+    /// Reads the central directory of a zip file after other data, as programs and scripts have one (zipapp, pex, llamafile). `None`
+    /// if no zip file with members ends where the file ends, and for a file that is nothing but a zip file.
+    ///
+    /// # Errors
+    ///
+    /// Those of the reader.
+    pub fn behind(reader: impl ReadSeek) -> Result<Option<Self>, Error> {
+        match Self::read(reader) {
+            Ok(zip) if zip.ends_file() && zip.start() > 0 => Ok(Some(zip)),
+            Err(error) if error.kind() == ErrorKind::Io => Err(error),
+            Ok(_) | Err(_) => Ok(None),
+        }
+    }
+
+    /// Returns whether nothing follows the comment of the end of central directory.
+    fn ends_file(&self) -> bool {
+        self.ends.comment_end == self.tail.len()
+    }
+
+    /// Returns the place of the first member; 0 if there is none.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.members.iter().map(|member| member.offset).min().unwrap_or(0)
+    }
+
     pub(crate) fn read_source(source: &mut Source<'_>) -> Result<Self, Error> {
         let len = source.len();
         let end_at = find_end(source)?;

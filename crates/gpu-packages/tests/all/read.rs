@@ -417,3 +417,22 @@ fn compressed_files_are_entered_if_that_is_wanted() {
     assert_eq!((kind, seen.files), (PackageKind::Compressed, vec![("contents".to_owned(), text)]));
     assert_eq!(walked(&other).err().unwrap().kind(), ErrorKind::NotAPackage);
 }
+
+#[test]
+fn zip_files_behind_programs_are_found() {
+    let members = made();
+    for is_moved in [false, true] {
+        let around = Around { prefix: b"\x7fELF program".to_vec(), is_moved, ..Around::default() };
+        let file = make::zip(&members, &around);
+        let zip = Zip::behind(Cursor::new(&file)).unwrap().unwrap();
+        assert_eq!((zip.members().len(), zip.start()), (3, 12));
+        // It ends where the file ends.
+        let longer = [&file[..], b"\n"].concat();
+        assert!(Zip::behind(Cursor::new(&longer)).unwrap().is_none());
+    }
+    let plain = make::zip(&members, &Around::default());
+    assert!(Zip::behind(Cursor::new(&plain)).unwrap().is_none());
+    for file in [&b"\x7fELF PK\x05\x06 and more than twenty-two bytes"[..], b"", b"#!"] {
+        assert!(Zip::behind(Cursor::new(file)).unwrap().is_none());
+    }
+}

@@ -1,0 +1,289 @@
+//! Needs of images: the software that can read them, from a version on.
+
+#[cfg(feature = "files")]
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+/// Software that loads device code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Software {
+    /// NVIDIA's driver, by the number of its branch: 550.
+    Driver,
+    /// AMD's ROCm: 6.3.
+    Rocm,
+}
+
+impl fmt::Display for Software {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Software::Driver => "driver",
+            Software::Rocm => "ROCm",
+        })
+    }
+}
+
+/// A version of software, by its first two numbers.
+///
+/// ```
+/// use device_select::Version;
+///
+/// let driver: Version = "550.54.14".parse()?;
+/// assert!(driver > Version::new(535, 183));
+/// assert_eq!(driver.to_string(), "550.54");
+/// # Ok::<(), device_select::NotAVersion>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    major: u16,
+    minor: u16,
+}
+
+/// The text is not a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAVersion;
+
+impl fmt::Display for NotAVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected a version such as 550 or 6.3")
+    }
+}
+
+impl core::error::Error for NotAVersion {}
+
+impl Version {
+    /// Creates a version.
+    #[must_use]
+    pub const fn new(major: u16, minor: u16) -> Self {
+        Version { major, minor }
+    }
+}
+
+/// The first two numbers; what follows is not looked at: `550.54.14`, `6.3.0-39`.
+impl FromStr for Version {
+    type Err = NotAVersion;
+
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        let mut numbers = text.trim().split(['.', '-']).map(|number| number.parse().ok());
+        let major = numbers.next().flatten().ok_or(NotAVersion)?;
+        let minor = match numbers.next() {
+            Some(minor) => minor.ok_or(NotAVersion)?,
+            None => 0,
+        };
+        Ok(Version { major, minor })
+    }
+}
+
+/// `550` where the second number is 0 and the first one is a branch of NVIDIA's driver.
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const FIRST_BRANCH: u16 = 100;
+        match self {
+            Version { major, minor: 0 } if *major >= FIRST_BRANCH => write!(f, "{major}"),
+            Version { major, minor } => write!(f, "{major}.{minor}"),
+        }
+    }
+}
+
+/// Something that an image needs.
+///
+/// ```
+/// use device_select::{Need, Software, Version};
+///
+/// let need = Need::of_ptx(8, 8).unwrap();
+/// assert_eq!((need.software(), need.since()), (Software::Driver, Version::new(575, 0)));
+/// assert_eq!(need.to_string(), "driver 575 or later: PTX 8.8");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Need {
+    software: Software,
+    since: Version,
+    what: What,
+}
+
+/// The thing that needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum What {
+    Ptx(u16, u16),
+    Zstd,
+    CodeObject(u16),
+    CompressedBundle(u16),
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Ptx(major, minor) => write!(f, "PTX {major}.{minor}"),
+            What::Zstd => f.write_str("code in a fatbinary that zstd compressed"),
+            What::CodeObject(version) => write!(f, "code object version {version}"),
+            What::CompressedBundle(version) => {
+                write!(f, "a compressed bundle of version {version}")
+            }
+        }
+    }
+}
+
+/// `driver 550 or later: PTX 8.4`.
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} or later: {}", self.software, self.since, self.what)
+    }
+}
+
+/// The branch of NVIDIA's driver that came with the release of CUDA that has a version of PTX.
+///
+/// NVIDIA, "PTX ISA", "Release Notes" (PTX, CUDA), and "CUDA Toolkit Release Notes" (CUDA, driver for Linux). Driver 580 was seen to
+/// take PTX up to 9.0 and none after it.
+const PTX: [((u16, u16), u16); 27] = [
+    ((6, 0), 384),
+    ((6, 1), 387),
+    ((6, 2), 396),
+    ((6, 3), 410),
+    ((6, 4), 418),
+    ((6, 5), 440),
+    ((7, 0), 450),
+    ((7, 1), 455),
+    ((7, 2), 460),
+    ((7, 3), 465),
+    ((7, 4), 470),
+    ((7, 5), 495),
+    ((7, 6), 510),
+    ((7, 7), 515),
+    ((7, 8), 520),
+    ((8, 0), 525),
+    ((8, 1), 530),
+    ((8, 2), 535),
+    ((8, 3), 545),
+    ((8, 4), 550),
+    ((8, 5), 555),
+    ((8, 6), 565),
+    ((8, 7), 570),
+    ((8, 8), 575),
+    ((9, 0), 580),
+    ((9, 1), 590),
+    ((9, 2), 595),
+];
+
+/// The release of ROCm whose compilers and runtime brought a version of the code object (LLVM, "User Guide for AMDGPU Backend";
+/// ROCm's release notes). Older ones run everywhere.
+const CODE_OBJECT: [(u16, Version); 2] = [(5, Version::new(5, 7)), (6, Version::new(6, 3))];
+
+/// The release of ROCm that reads a version of compressed bundles: LLVM 17, 19 and 21 brought them.
+const COMPRESSED_BUNDLE: [(u16, Version); 3] =
+    [(1, Version::new(6, 0)), (2, Version::new(6, 2)), (3, Version::new(7, 0))];
+
+/// NVIDIA's drivers before this one, and ROCm before that one, are not maintained: what these have is not worth a note.
+const OLD_DRIVER: Version = Version::new(535, 0);
+const OLD_ROCM: Version = Version::new(6, 0);
+
+impl Need {
+    /// Returns what a version of PTX needs; `None` if it is older or newer than the table.
+    #[must_use]
+    pub fn of_ptx(major: u16, minor: u16) -> Option<Self> {
+        let (_, branch) = PTX.iter().find(|(version, _)| *version == (major, minor))?;
+        let since = Version::new(*branch, 0);
+        Some(Need { software: Software::Driver, since, what: What::Ptx(major, minor) })
+    }
+
+    /// Returns what entries of fatbinaries need that are compressed by zstd, as nvcc does since CUDA 12.4: the driver for it.
+    #[must_use]
+    pub fn of_zstd() -> Self {
+        Need { software: Software::Driver, since: Version::new(550, 0), what: What::Zstd }
+    }
+
+    /// Returns what a code object for AMD GPUs needs, by its version; `None` if all runtimes load it, and for a version that nobody
+    /// knows.
+    #[must_use]
+    pub fn of_code_object(version: u16) -> Option<Self> {
+        let (_, since) = CODE_OBJECT.iter().find(|(one, _)| *one == version)?;
+        let what = What::CodeObject(version);
+        Some(Need { software: Software::Rocm, since: *since, what })
+    }
+
+    /// Returns what a compressed bundle of this version needs; `None` for a version that nobody knows.
+    #[must_use]
+    pub fn of_compressed_bundle(version: u16) -> Option<Self> {
+        let (_, since) = COMPRESSED_BUNDLE.iter().find(|(one, _)| *one == version)?;
+        let what = What::CompressedBundle(version);
+        Some(Need { software: Software::Rocm, since: *since, what })
+    }
+
+    /// Returns the software that is needed.
+    #[must_use]
+    pub fn software(&self) -> Software {
+        self.software
+    }
+
+    /// Returns the first version of it that is enough.
+    #[must_use]
+    pub fn since(&self) -> Version {
+        self.since
+    }
+
+    /// Returns what needs it: `PTX 8.8`.
+    #[must_use]
+    pub fn what(&self) -> impl fmt::Display {
+        self.what
+    }
+
+    /// Returns whether all releases that are still maintained are enough.
+    #[must_use]
+    pub fn is_old(&self) -> bool {
+        self.since
+            <= match self.software {
+                Software::Driver => OLD_DRIVER,
+                Software::Rocm => OLD_ROCM,
+            }
+    }
+}
+
+/// Returns what an image needs, as far as a walk read it: not of what is compressed unless it was
+/// [checked](fat_object::Options::with_check_compressed), and not of the images of compressed bundles of which the
+/// [tables](fat_object::Options::with_tables_only) alone were read.
+#[cfg(feature = "files")]
+#[must_use]
+pub fn needs(image: &fat_object::ImageInfo) -> Vec<Need> {
+    use fat_object::{ContainerKind, FileFormat};
+
+    let mut needs = Vec::new();
+    let is_zstd = |compression: fat_object::Compression| compression.method() == "zstd";
+    if image.container() == ContainerKind::NvFatbin && image.compression().is_some_and(is_zstd) {
+        needs.push(Need::of_zstd());
+    }
+    let bundle = image.compression_around().and_then(|around| around.format_version());
+    needs.extend(bundle.and_then(Need::of_compressed_bundle));
+    match (image.format(), image.code_version()) {
+        (FileFormat::Ptx, Some((major, minor))) => needs.extend(Need::of_ptx(major, minor)),
+        (FileFormat::Elf { .. }, Some((version, _))) => needs.extend(Need::of_code_object(version)),
+        _ => {}
+    }
+    needs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn versions_are_read_and_compared() {
+        let version = |text: &str| text.parse::<Version>();
+        assert_eq!(version("580.159.04"), Ok(Version::new(580, 159)));
+        assert_eq!(version("6.3.0-39"), Ok(Version::new(6, 3)));
+        assert_eq!(version(" 550\n"), Ok(Version::new(550, 0)));
+        for bad in ["", "x", "6.x", "-1", "99999", "v6"] {
+            assert_eq!(version(bad), Err(NotAVersion), "{bad}");
+        }
+        assert_eq!(Version::new(7, 0).to_string(), "7.0");
+        assert_eq!(Version::new(550, 0).to_string(), "550");
+        assert!(Version::new(6, 10) > Version::new(6, 9));
+    }
+
+    #[test]
+    fn tables_are_in_order() {
+        assert!(PTX.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1));
+        assert!(CODE_OBJECT.is_sorted() && COMPRESSED_BUNDLE.is_sorted());
+        assert!(Need::of_ptx(8, 2).unwrap().is_old() && !Need::of_ptx(8, 3).unwrap().is_old());
+        assert_eq!(Need::of_ptx(99, 0), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! Streams of gzip that hold device code: programs embed PTX so (RFC 1952).
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use device_code::FileFormat;
+
+use crate::bare::is_device_elf;
+use crate::context::Context;
+use crate::error::Problem;
+use crate::inflate::{self, Inflated};
+use crate::model::{Compression, ContainerKind, PathStep};
+use crate::opened::{Children, Inner, Inside, Opened};
+use crate::scan::Loose;
+use crate::sequence::{Container, One};
+use crate::source::{Origin, Source};
+
+/// The first bytes of a stream: gzip's, and the method, of which there is one.
+pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+
+/// Bytes of the header without its optional fields, and of the trailer.
+const HEADER: usize = 10;
+const TRAILER: u64 = 8;
+
+/// Bytes that the optional fields may have: a name, a comment.
+const MOST_OF_HEADER: usize = 512;
+
+/// Compressed bytes that are looked at to see what they hold.
+const PEEKED: usize = 4096;
+
+/// Returns whether the stream at the start of the window holds device code, according to its first bytes.
+pub(crate) fn holds_code(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    read: &mut u64,
+) -> io::Result<bool> {
+    let bytes = source.peek(window, PEEKED)?;
+    let Some(body) = header_len(&bytes).and_then(|len| bytes.get(len..)) else { return Ok(false) };
+    *read = read.saturating_add(bytes.len() as u64);
+    let start = inflate::start(body, FileFormat::SNIFF_LEN);
+    Ok(is_device_code(FileFormat::sniff(&start)))
+}
+
+/// Opens the stream at the start of the window. Nothing but its own bytes tells where it ends, so it is decoded here.
+pub(crate) fn open(
+    cx: &mut Context<'_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    ordinal: usize,
+) -> io::Result<Result<Option<Container>, Problem>> {
+    if cx.options.only_sized {
+        return Ok(Ok(None));
+    }
+    let head = source.peek(window, MOST_OF_HEADER)?;
+    let Some(header) = header_len(&head) else { return Ok(Ok(None)) };
+    let body = window.start.saturating_add(header as u64)..window.end;
+    let Inflated { bytes, consumed } = match inflate::all(source, &body, cx.decompression_budget())?
+    {
+        Ok(inflated) => inflated,
+        Err(fault) => {
+            cx.decompressed.spend(cx.decompressed.left().min(fault.inflated));
+            return Ok(Err(Problem::GzipStream { reason: fault.reason }));
+        }
+    };
+    let len = bytes.len() as u64;
+    cx.decompressed.spend(len);
+    cx.add_bytes(len);
+    let end = body.start.saturating_add(consumed).saturating_add(TRAILER).min(window.end);
+    let compression = Compression {
+        method: "gzip",
+        format_version: None,
+        stored_size: end - window.start,
+        uncompressed_size: len,
+    };
+    let format = FileFormat::sniff(bytes.get(..FileFormat::SNIFF_LEN).unwrap_or(&bytes));
+    let children: Box<dyn Children> = match is_image(format) {
+        true => Box::new(Loose { kind: ContainerKind::Gzip, window: 0..len, format }),
+        false => Box::new(One::new(0..len, format)),
+    };
+    let source = Source::of_shared(Arc::new(bytes), Origin::Decompressed);
+    let opened = Opened {
+        step: PathStep::new(ContainerKind::Gzip, ordinal.to_string()),
+        window: window.start..end,
+        compression: Some(compression),
+        inside: Inside::Elsewhere(Inner { source, children, held: 0, hash: None }),
+    };
+    Ok(Ok(Some((opened, Some(end)))))
+}
+
+fn is_image(format: FileFormat) -> bool {
+    format == FileFormat::Ptx || is_device_elf(format)
+}
+
+fn is_device_code(format: FileFormat) -> bool {
+    is_image(format)
+        || matches!(
+            format,
+            FileFormat::Fatbinary | FileFormat::CompressedBundle | FileFormat::OffloadBinary
+        )
+}
+
+/// Returns the length of the header; `None` if it is none, or too long.
+fn header_len(bytes: &[u8]) -> Option<usize> {
+    const CHECKSUM: u8 = 2;
+    const EXTRA: u8 = 4;
+    const NAME: u8 = 8;
+    const COMMENT: u8 = 16;
+    const RESERVED: u8 = 0xe0;
+    if !bytes.starts_with(&MAGIC) {
+        return None;
+    }
+    let flags = *bytes.get(3)?;
+    if flags & RESERVED != 0 {
+        return None;
+    }
+    let mut at = HEADER;
+    if flags & EXTRA != 0 {
+        let len = bytes.get(at..)?.first_chunk().copied().map(u16::from_le_bytes)?;
+        at += 2 + usize::from(len);
+    }
+    for flag in [NAME, COMMENT] {
+        if flags & flag != 0 {
+            at += bytes.get(at..)?.iter().position(|&byte| byte == 0)? + 1;
+        }
+    }
+    if flags & CHECKSUM != 0 {
+        at += 2;
+    }
+    (at <= bytes.len().min(MOST_OF_HEADER)).then_some(at)
+}

@@ -1,0 +1,190 @@
+//! Files of no format that is read, and streams and shaders that only a scan finds.
+
+use std::io::Cursor;
+
+use fat_object::{ErrorKind, FileFormat, Listing, Options, Severity, list, list_slice};
+
+use crate::elf_objects::{elf, progbits};
+
+const PTX: &[u8] =
+    b"//\n.version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n";
+
+/// A stream of gzip, with a name if there is one.
+fn gzip(bytes: &[u8], name: &[u8]) -> Vec<u8> {
+    let flags = if name.is_empty() { 0 } else { 8 };
+    let mut stream = vec![0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 0, 3];
+    if !name.is_empty() {
+        stream.extend([name, b"\0"].concat());
+    }
+    stream.extend(miniz_oxide::deflate::compress_to_vec(bytes, 6));
+    // No checksum is compared.
+    stream.extend([0; 4]);
+    stream.extend((bytes.len() as u32).to_le_bytes());
+    stream
+}
+
+fn directx(parts: u32, size: u32) -> Vec<u8> {
+    let mut bytes = b"DXBC".to_vec();
+    bytes.extend([7; 16]);
+    for number in [1, size, parts, 32 + 4 * parts] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.resize(size as usize, 1);
+    bytes
+}
+
+fn metal(size: u64) -> Vec<u8> {
+    let mut bytes = b"MTLB\x01\x80\x02\0\x07\0\0\x81\0\0\0\0".to_vec();
+    for number in [size, 88] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.resize(size as usize, 1);
+    bytes
+}
+
+fn host(section: &[u8]) -> Vec<u8> {
+    let mut host = elf(true, false);
+    host.sections = vec![progbits(".rodata", section), progbits(".data", b"data")];
+    host.build()
+}
+
+/// Lists a file in memory, and from a reader, which gives the same.
+fn listed(file: &[u8]) -> Listing {
+    let lent = list_slice(file, &Options::default()).unwrap();
+    let read = list(Cursor::new(file), &Options::default()).unwrap();
+    assert_eq!(lent.images(), read.images());
+    lent
+}
+
+fn formats(listing: &Listing) -> Vec<FileFormat> {
+    listing.images().iter().map(fat_object::ImageInfo::format).collect()
+}
+
+#[test]
+fn files_of_any_format_are_scanned() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let bundle = std::fs::read(data.join("hip.hipfb")).unwrap();
+    let file = [b"\x14\0\0\0IREE".as_slice(), &[9; 90], &bundle].concat();
+    let found = listed(&file);
+    assert_eq!(found.images().len(), 2);
+    assert_eq!(found.format(), FileFormat::Unknown);
+    assert_eq!(found.images()[1].path()[0].to_string(), "outside-sections:0x62");
+    let none = list_slice(&file, &Options::default().with_scan(false)).unwrap();
+    assert_eq!(none.images(), []);
+    // Text is not scanned, whatever it quotes.
+    let text = [b"KERNEL = '''".as_slice(), PTX, b"'''\n"].concat();
+    assert_eq!(listed(&text).images(), []);
+}
+
+#[test]
+fn streams_of_gzip_with_device_code_are_opened() {
+    for name in [b"".as_slice(), b"k.ptx"] {
+        let stream = gzip(PTX, name);
+        let file = host(&[b"\0", &stream[..], &[0; 5], &gzip(b"text", b""), &stream].concat());
+        let found = listed(&file);
+        assert_eq!(formats(&found), [FileFormat::Ptx; 2]);
+        assert!(found.findings().is_empty());
+        let image = &found.images()[0];
+        assert_eq!(image.target().id(), "sm_75");
+        assert_eq!(image.path()[1].to_string(), "gzip:0");
+        assert_eq!(image.compression_around().unwrap().method(), "gzip");
+        assert_eq!(image.compression_around().unwrap().stored_size(), stream.len() as u64);
+        assert_eq!(image.size(), PTX.len() as u64);
+    }
+}
+
+#[test]
+fn damaged_and_large_streams_of_gzip_are_told() {
+    let long = [PTX, &[b' '; 1 << 20]].concat();
+    let stream = gzip(&long, b"");
+    let file = host(&stream[..stream.len() / 2]);
+    let found = listed(&file);
+    assert_eq!(found.images(), []);
+    assert_eq!(found.findings()[0].error().kind(), ErrorKind::Malformed);
+    let low = Options::default().with_max_decompressed(1 << 16);
+    let mut texts = Vec::new();
+    let listing = list_slice(&host(&stream), &low).unwrap();
+    texts.extend(listing.findings().iter().map(|finding| finding.error().to_string()));
+    assert_eq!(
+        texts,
+        [
+            "the gzip stream with device code cannot be decompressed: it gives more bytes than may be decompressed"
+        ]
+    );
+    // Each byte may be wrong.
+    let stream = gzip(PTX, b"k");
+    for at in 0..stream.len() {
+        for bit in 0..8 {
+            let mut stream = stream.clone();
+            stream[at] ^= 1 << bit;
+            let _ = listed(&host(&stream));
+        }
+    }
+}
+
+#[test]
+fn shaders_of_other_systems_are_images() {
+    let (directx, metal) = (directx(2, 100), metal(120));
+    let found = listed(&host(&[&[1; 4], &directx[..], &metal, &metal[..119]].concat()));
+    assert_eq!(formats(&found), [FileFormat::DirectX, FileFormat::MetalLibrary]);
+    let sizes: Vec<_> = found.images().iter().map(fat_object::ImageInfo::size).collect();
+    assert_eq!(sizes, [100, 120]);
+    for (file, format) in [(directx, FileFormat::DirectX), (metal, FileFormat::MetalLibrary)] {
+        assert_eq!(formats(&listed(&file)), [format]);
+    }
+    // Headers that contradict themselves.
+    for (at, value) in [(20, 2), (24, 30), (24, 255), (28, 0), (28, 65), (32, 3), (32, 200)] {
+        let mut bytes = self::directx(2, 100);
+        bytes[at] = value;
+        assert_eq!(listed(&host(&bytes)).images(), [], "{at}");
+    }
+    for (at, value) in [(16, 80), (16, 255), (24, 3), (24, 200)] {
+        let mut bytes = self::metal(120);
+        bytes[at] = value;
+        assert_eq!(listed(&host(&bytes)).images(), [], "{at}");
+    }
+}
+
+#[test]
+fn device_binaries_of_intel_before_zebin_are_images() {
+    let mut image = elf(true, false);
+    image.sections.push(progbits(".device", b"CTNI"));
+    let mut image = image.build();
+    image[16..20].copy_from_slice(&[4, 0xff, 0, 0]);
+    assert_eq!(formats(&listed(&image)), [FileFormat::IntelBinary]);
+    let found = listed(&host(&[&[1; 8], &image[..], b"more"].concat()));
+    assert_eq!(formats(&found), [FileFormat::IntelBinary]);
+    assert_eq!(found.images()[0].size(), image.len() as u64);
+}
+
+#[test]
+fn what_is_not_read_has_a_name() {
+    let mut squashfs = b"hsqs".to_vec();
+    squashfs.resize(96, 0);
+    squashfs[12..16].copy_from_slice(&(1_u32 << 17).to_le_bytes());
+    squashfs[22] = 17;
+    squashfs[28] = 4;
+    squashfs[40] = 96;
+    let mut program = elf(true, false);
+    program.trailing = squashfs.clone();
+    let program = program.build();
+    let found = listed(&program);
+    let finding = &found.findings()[0];
+    assert_eq!(finding.error().kind(), ErrorKind::NotRead);
+    assert_eq!(finding.severity(), Severity::Warning);
+    let at = program.len() - squashfs.len();
+    assert_eq!(
+        finding.error().to_string(),
+        format!("the squashfs file system at {at:#x} is not read")
+    );
+    squashfs[22] = 16;
+    assert!(listed(&host(&squashfs)).findings().is_empty());
+
+    let format = |bytes: &[u8]| list_slice(bytes, &Options::default()).unwrap().format();
+    let database = |table: &str| format!("SQLite format 3\0{:99}{table}", "").into_bytes();
+    assert_eq!(format(&database("CREATE TABLE kern_db (id)")), FileFormat::Sqlite);
+    assert_eq!(format(&database("CREATE TABLE other (id)")), FileFormat::Unknown);
+    assert_eq!(format(b"\x04\x22\x4d\x18..."), FileFormat::Lz4);
+    assert_eq!(format(b"7z\xbc\xaf\x27\x1c..."), FileFormat::SevenZip);
+    assert_eq!(format(b"ftrt\0\0\0\0"), FileFormat::TensorRt);
+}
