@@ -222,6 +222,18 @@ impl Input {
         }
     }
 
+    /// Reads something of the file.
+    pub(crate) fn with_reader<T>(
+        &self,
+        max: MaxInput,
+        read: impl FnOnce(&mut dyn ReadSeek) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match &self.store {
+            Some((store, _)) => read(&mut store.reader()),
+            None => read(&mut self.open(max)?.reader()),
+        }
+    }
+
     /// Opens a file that it names, as a thin archive does.
     pub(crate) fn open_thin_member(&self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
         Ok(Box::new(self.open_thin_file(name)?))

@@ -50,6 +50,7 @@ mod permissions;
 mod positioned;
 mod progress;
 mod records;
+mod registration;
 mod remove;
 mod replace;
 mod report;

@@ -24,6 +24,7 @@ use crate::json::Array;
 use crate::packs::answer::{Answer as PackAnswer, SplitRecord};
 use crate::packs::host::Host;
 use crate::parallel::Threads;
+use crate::registration::Registration;
 use crate::store::Keep;
 use crate::style::{HEADING, show};
 use crate::{Outcome, input, ls, report, style, suggest};
@@ -474,7 +475,16 @@ impl File {
                 return (None, complaints);
             }
         };
-        let (errors, thin_size) = (walk.errors, walk.thin_size);
+        let (mut errors, thin_size) = (walk.errors, walk.thin_size);
+        match Registration::read(file, &summary, limits.max_input) {
+            Ok(registration) => {
+                let faults = registration.faults().map(|fault| error(format!("{name}: {fault}")));
+                let before = complaints.len();
+                complaints.extend(faults);
+                errors += complaints.len() - before;
+            }
+            Err(reason) => complaints.push(error(format!("{name}: {}", report::reason(&reason)))),
+        }
         let mut units = walk.finish();
         units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
         if units.is_empty() && errors == 0 {

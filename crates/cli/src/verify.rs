@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use byte_parts::ReadSeek;
 use fat_object::{
-    Container, ContainerKind, FileFormat, Finding, Image, PathStep, Summary, Visitor,
+    Container, ContainerKind, FileFormat, Finding, Image, Location, PathStep, Summary, Visitor,
 };
 
 use gpu_packages::Verified;
@@ -16,6 +16,7 @@ use crate::inputs::{Input, Inputs, Seen};
 use crate::naming::triple_text;
 use crate::packs::host::Host;
 use crate::parallel::Threads;
+use crate::registration::Registration;
 use crate::store::Keep;
 use crate::style::{Out, show};
 use crate::{Outcome, input, report, style};
@@ -62,6 +63,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let mut visitor = Checker { file, findings: &mut findings };
         let options = args.limits.options().with_check_compressed(true);
         let result = file.walk(&args.limits, &options, threads, &mut visitor);
+        let result = result.and_then(|summary| {
+            let registration = Registration::read(file, &summary, args.limits.max_input)?;
+            findings.add_registration(&registration);
+            Ok(summary)
+        });
         Checked::File(result, findings)
     };
     let inputs = Inputs::find(&args.files).verifying();
@@ -75,11 +81,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 return report_package(&mut out, file, verified);
             }
             let Checked::File(result, visitor) = checked else { return Ok(Seen::Nothing) };
-            let is_sound = result.as_ref().is_ok_and(|summary| summary.findings == 0);
+            let is_sound =
+                result.as_ref().is_ok_and(|summary| summary.findings == 0) && !visitor.is_misled;
             if let Some(host) = is_sound.then(|| file.split_host()).flatten() {
                 return report_split(&mut out, file.name(), &host);
             }
-            let shows = result.as_ref().is_ok_and(|summary| summary.images > 0);
+            let shows =
+                result.as_ref().is_ok_and(|summary| summary.images > 0) || visitor.is_misled;
             if let Some(seen) = file.passed_over(shows, &result) {
                 return Ok(seen);
             }
@@ -88,7 +96,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 show!(out, "{shown}: {finding}")?;
             }
             let verdict = match result {
-                Ok(summary) if summary.findings > 0 => {
+                Ok(summary) if summary.findings > 0 || visitor.is_misled => {
                     return Ok(Seen::Faults);
                 }
                 Ok(summary) => judge(args, file.path(), &summary, &visitor),
@@ -223,6 +231,23 @@ struct Findings {
     bare: Option<String>,
     /// Images that are for a device and not empty.
     device_images: usize,
+    /// The containers in sections from which HIP gets its code, and where they start.
+    of_hip: Vec<(u64, String)>,
+    /// `true` if registration does not lead to the device code.
+    is_misled: bool,
+}
+
+impl Findings {
+    /// Adds what is wrong with the way from wrappers to containers, and back.
+    fn add_registration(&mut self, registration: &Registration) {
+        let before = self.findings.len();
+        self.findings.extend(registration.faults());
+        for (_, place) in self.of_hip.iter().filter(|(at, _)| registration.forgets(*at)) {
+            self.findings
+                .push(format!("{place}: no wrapper leads to it, so that no runtime finds it"));
+        }
+        self.is_misled = self.findings.len() > before;
+    }
 }
 
 struct Checker<'a> {
@@ -235,6 +260,15 @@ impl Visitor for Checker<'_> {
         use ContainerKind::{Bundle, Ccob, Hcf, Kpack, NvFatbin, OffloadBinary};
         // A compressed bundle and the bundle in it are one thing for its reader.
         let around = container.path().iter().rev().nth(1).map(PathStep::kind);
+        let is_hip = |step: &PathStep| matches!(step.name(), ".hip_fatbin" | ".hip_fat");
+        if let ([section, _], Location::File(at)) = (container.path(), container.location())
+            && matches!(container.kind(), Bundle | Ccob)
+            && is_hip(section)
+        {
+            let place =
+                format!("{section}/{}", container.path().last().map_or(section, |step| step));
+            self.findings.of_hip.push((at, place));
+        }
         let counts =
             matches!(container.kind(), Bundle | Ccob | Hcf | Kpack | NvFatbin | OffloadBinary);
         if counts && around != Some(Ccob) {

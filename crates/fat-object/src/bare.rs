@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use device_code::{Candidate, FileFormat, check_spirv, extent, is_device};
+use device_code::{Candidate, FileFormat, check_spirv, code_version, extent, is_device};
 use target_id::Target;
 
 use crate::elf::{EM_AMDGPU, EM_INTELGT};
@@ -65,6 +65,8 @@ pub(crate) fn image(
     };
     let mut description = Description::of_loose(ContainerKind::File, target);
     description.format = Some(format);
+    let head = source.peek(window, FileFormat::SNIFF_LEN)?;
+    description.info.code_version = code_version(&head, format);
     found.image(window.clone(), description);
     if let Some(error) = fault {
         found.finding(window.start, error);

@@ -120,6 +120,7 @@ impl Error {
             Problem::GccIntermediateCode
             | Problem::NoSectionHeaders
             | Problem::Embedded { .. }
+            | Problem::EntriesAlone { .. }
             | Problem::Format { .. } => ErrorKind::NotRead,
             Problem::Io(_) => ErrorKind::Io,
             Problem::Finding(finding) => finding.error().kind(),
@@ -197,6 +198,7 @@ impl Error {
             | Problem::Disagreement { .. }
             | Problem::GccIntermediateCode
             | Problem::Embedded { .. }
+            | Problem::EntriesAlone { .. }
             | Problem::NoSectionHeaders => Severity::Warning,
             Problem::Finding(finding) => finding.severity(),
             _ => Severity::Error,
@@ -269,6 +271,7 @@ pub(crate) enum Problem {
     NoSectionHeaders,
     GzipStream { reason: &'static str },
     Embedded { format: FileFormat, at: u64 },
+    EntriesAlone { section: String },
     Format { format: FileFormat },
     Io(io::Error),
     Finding(Box<Finding>),
@@ -326,6 +329,7 @@ impl fmt::Display for Problem {
             Self::GccIntermediateCode => f.write_str("GCC's intermediate code for devices (.gnu.offload_lto_*) is not read: GCC generates device code at link time"),
             Self::NoSectionHeaders => write!(f, "no section headers: device code, if any, cannot be found"),
             Self::GzipStream { reason } => write!(f, "the gzip stream with device code cannot be decompressed: {reason}"),
+            Self::EntriesAlone { section } => write!(f, "section {section} registers kernels, but the file holds no device code"),
             Self::Embedded { format, at } => write!(f, "the {format} at {at:#x} is not read"),
             Self::Format { format } => {
                 write!(f, "files of this format are not read: {format}")

@@ -39,6 +39,8 @@ pub(crate) struct Sections {
     /// The parts of sections that hold SYCL images.
     covered: Vec<(u64, Vec<Range<u64>>)>,
     stage: Stage,
+    /// Containers that were entered before.
+    before: usize,
     fault: Option<Problem>,
 }
 
@@ -73,6 +75,7 @@ impl Sections {
             entered: 0,
             covered: Vec::new(),
             stage: Stage::Sections,
+            before: cx.entered,
             fault: None,
         })
     }
@@ -142,6 +145,22 @@ impl Sections {
         Ok(())
     }
 
+    /// Adds what is wrong with the file as a whole.
+    fn end(&mut self, cx: &Context<'_>, found: &mut Found) {
+        let base = self.window.start;
+        let mut sections = self.sections.iter();
+        if self.scans
+            && cx.entered == self.before
+            && let Some(alone) = sections.find(|section| is_of_entries(section))
+        {
+            let at = base.saturating_add(alone.range.start);
+            found.finding(at, Problem::EntriesAlone { section: alone.name.clone() });
+        }
+        if let Some(error) = self.fault.take() {
+            found.finding(base, error);
+        }
+    }
+
     /// Adds the SYCL images in a part of the file between sections.
     fn outside(&self, gap: &Range<u64>, found: &mut Found) {
         let base = self.window.start;
@@ -202,18 +221,14 @@ impl Children for Sections {
                     self.stage = Stage::Scan(Box::new(scan));
                     return Ok(true);
                 }
-                if let Some(error) = self.fault.take() {
-                    found.finding(base, error);
-                }
+                self.end(cx, found);
                 Ok(false)
             }
             Stage::Scan(scan) => {
                 if scan.next(cx, source, found)? {
                     return Ok(true);
                 }
-                if let Some(error) = self.fault.take() {
-                    found.finding(base, error);
-                }
+                self.end(cx, found);
                 Ok(false)
             }
         }
@@ -231,6 +246,12 @@ impl Children for Sections {
             Stage::Scan(scan) => scan.left(walked),
         }
     }
+}
+
+/// Returns whether a section holds the entries by which OpenMP and the offload link step register kernels.
+fn is_of_entries(section: &Section) -> bool {
+    matches!(&*section.name, "llvm_offload_entries" | "omp_offloading_entries")
+        && !section.range.is_empty()
 }
 
 /// Returns whether the file is a device image, which holds no other images.

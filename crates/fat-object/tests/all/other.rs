@@ -188,3 +188,21 @@ fn what_is_not_read_has_a_name() {
     assert_eq!(format(b"7z\xbc\xaf\x27\x1c..."), FileFormat::SevenZip);
     assert_eq!(format(b"ftrt\0\0\0\0"), FileFormat::TensorRt);
 }
+
+#[test]
+fn entries_without_device_code_are_told() {
+    let mut object = elf(true, false);
+    object.sections = vec![progbits("llvm_offload_entries", &[1; 64]), progbits(".data", b"data")];
+    let found = listed(&object.build());
+    let texts: Vec<_> =
+        found.findings().iter().map(|finding| finding.error().to_string()).collect();
+    let expected =
+        "section llvm_offload_entries registers kernels, but the file holds no device code";
+    assert_eq!(texts, [expected]);
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let packages = std::fs::read(data.join("packages.offload")).unwrap();
+    object.sections.push(progbits(".llvm.offloading", &packages));
+    assert!(listed(&object.build()).findings().is_empty());
+    object.sections = vec![progbits("llvm_offload_entries", b"")];
+    assert!(listed(&object.build()).findings().is_empty());
+}

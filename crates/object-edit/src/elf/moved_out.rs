@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use byte_parts::Source;
-use object::elf::SHT_NOBITS;
+use object::elf::{ET_REL, SHT_NOBITS};
 use object::pod::bytes_of_slice;
 
 use super::file::{File, ReadError, SectionHeader, file_range, has_bytes, is_allocated, up};
@@ -19,10 +19,37 @@ use crate::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::moved_out::{HipWrapper, PLACEHOLDER, placeholder};
 use crate::output::{self, Output};
 use crate::pod::LE;
-use crate::registration::{HIP, HIP_MOVED, HIPF, HIPK};
+use crate::registered::Led;
+use crate::registration::{HIP, HIP_MOVED, HIPF, HIPK, Registration};
 
 const DEVICE_CODE: &str = ".hip_fatbin";
 const MARKER: &str = ".rocm_kpack_ref";
+
+/// Returns the offset of each wrapper, and where it leads to, in the order of their addresses.
+pub(crate) fn targets(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    registration: &'static Registration,
+) -> Result<Vec<(u64, Led)>, Problem> {
+    let file = match File::read(source, window) {
+        Ok(file) => file,
+        Err(ReadError::Read(error)) => return Err(error.into()),
+        Err(_) => return Ok(Vec::new()),
+    };
+    // Wrappers of objects lead nowhere before these are linked.
+    if file.header.e_type.get(LE) == ET_REL {
+        return Ok(Vec::new());
+    }
+    let mut all = Vec::new();
+    for wrapper in wrappers(source, &file, registration)? {
+        let at = window.start.saturating_add(offset(&file, wrapper.address)?);
+        let led = wrapper
+            .is_known()
+            .then(|| file.offset_of(wrapper.bundle).map(|at| window.start.saturating_add(at)));
+        all.push((at, led));
+    }
+    Ok(all)
+}
 
 /// Returns the wrappers, in the order of their addresses.
 pub(crate) fn hip_wrappers(

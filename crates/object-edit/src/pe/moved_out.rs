@@ -14,13 +14,34 @@ use crate::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::moved_out::{HipWrapper, PLACEHOLDER, placeholder};
 use crate::output::{self, NewInputs, Output};
 use crate::pod::LE;
-use crate::registration::{HIP, HIP_MOVED, HIPF, HIPK, POINTER};
+use crate::registered::Led;
+use crate::registration::{HIP, HIP_MOVED, HIPF, HIPK, POINTER, Registration};
 
 /// Names of sections have room for 8 characters.
 const DEVICE_CODE: &[u8; 8] = b".hip_fat";
 const MARKER: &[u8; 8] = b".kpackrf";
 /// The offset of the checksum in the optional header.
 const CHECKSUM_AT: u64 = 64;
+
+/// Returns the offset of each wrapper, and where it leads to, in the order of their addresses.
+pub(crate) fn targets(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    registration: &'static Registration,
+) -> Result<Vec<(u64, Led)>, Problem> {
+    let file = match File::read(source, window) {
+        Ok(file) => file,
+        Err(error @ Problem::Read(_)) => return Err(error),
+        Err(_) => return Ok(Vec::new()),
+    };
+    let found = read_of(source, &file, &[registration])?;
+    let place = |wrapper: Wrapper| {
+        let at = window.start.saturating_add(wrapper.pointer_at.saturating_sub(POINTER));
+        let led = file.offset_of(&(wrapper.target..wrapper.target.saturating_add(1)));
+        (at, Some(led.map(|at| window.start.saturating_add(at))))
+    };
+    Ok(found.into_iter().map(place).collect())
+}
 
 /// Returns the wrappers, in the order of their addresses.
 pub(crate) fn hip_wrappers(
