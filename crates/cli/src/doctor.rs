@@ -12,6 +12,8 @@ use crate::environment::{self, Distribution};
 use crate::help::More;
 use crate::match_gpu::{self, File, Question, package, view};
 use crate::native::Machine;
+use crate::packs::answer::Answer as PackAnswer;
+use crate::packs::host::Host;
 use crate::parallel::{self, Threads};
 use crate::progress::Progress;
 use crate::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
@@ -197,6 +199,10 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
     package.faults.extend(files.faults);
     for path in files.paths {
         let input = distribution.input(&path);
+        if let Some(host) = input.split_host() {
+            package.add_split(question, &host, &path);
+            continue;
+        }
         let (file, complaints) = File::read(question, &input, Threads::one());
         if file.as_ref().is_none_or(File::is_damaged) {
             let errors = complaints.into_iter().filter(|one| one.severity == Severity::Error);
@@ -226,6 +232,26 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
 }
 
 impl Package {
+    /// Adds a library whose device code is in kernel packs.
+    fn add_split(&mut self, question: &Question<'_>, host: &Host, path: &Path) {
+        self.has_code = true;
+        self.vendors.insert(Vendor::Amd.as_str());
+        let name = path.to_string_lossy();
+        let name = name.rsplit_once("site-packages/").map_or(&*name, |(_, name)| name);
+        for (at, gpu) in question.gpus.iter().enumerate() {
+            if gpu.vendor() != Vendor::Amd {
+                continue;
+            }
+            let answer = PackAnswer::of(host, gpu);
+            let support = if answer.is_served() { Support::Yes } else { Support::No };
+            self.files.add_answer(name, at, support);
+            let why = self.why.get_mut(at).filter(|why| why.is_none() && support == Support::No);
+            if let Some(why) = why {
+                *why = Some(format!("{name} {}", answer.words()));
+            }
+        }
+    }
+
     fn row(&self, one: &Distribution, gpu: &Device, at: usize) -> Row {
         let (name, questions) = (gpu.name(), self.files.questions());
         let of_gpu = || questions.iter().map(|question| question.files(at));
@@ -236,9 +262,12 @@ impl Package {
             None => {
                 let vendors = Vec::from_iter(self.vendors.iter().copied()).join(", ");
                 let vendor = gpu.vendor().as_str();
-                let why = format!(
-                    "has code for GPUs of {vendors} only; install its build for {vendor}, if it is to use {name}"
-                );
+                let why = match self.vendors.contains(vendor) {
+                    true => "has kernel packs for other GPUs only".to_owned(),
+                    false => format!(
+                        "has code for GPUs of {vendors} only; install its build for {vendor}, if it is to use {name}"
+                    ),
+                };
                 (Answer::OtherVendors, why)
             }
             Some((Support::Yes, _)) if files == serving => {

@@ -11,6 +11,7 @@ use fat_object::{
     Container, ContainerKind, Enter, FileFormat, Finding, Image, PathStep, Summary, Visitor,
 };
 use gpu_packages::{Member, Verified};
+use kpack::Toc;
 
 use crate::budget::{Account, Budget};
 use crate::directory::{Held, Kind};
@@ -18,8 +19,10 @@ use crate::input::Limits;
 use crate::opened::{MaxInput, Opened};
 use crate::output::Name;
 use crate::package::{self, Fault, Package};
-use crate::packs::host::Host;
+use crate::packs::host::{Host, read_table};
+use crate::packs::set::installed;
 use crate::parallel::{self, Threads};
+use crate::positioned::Positioned;
 use crate::progress::Progress;
 use crate::store::{Keep, Store};
 use crate::{Outcome, input, report, style};
@@ -232,6 +235,26 @@ impl Input {
             Some((store, _)) => read(&mut store.reader()),
             None => read(&mut self.open(max)?.reader()),
         }
+    }
+
+    /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is none.
+    pub(crate) fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {
+        let read = |reader: Positioned<'_>| read_table(reader).ok()?.ok();
+        let (path, (toc, _)) = match &self.store {
+            Some((store, _)) => (installed(&self.path), read(store.reader())?),
+            None => (self.real()?, read(self.open(max).ok()?.reader())?),
+        };
+        Some((path, Arc::new(toc)))
+    }
+
+    /// Returns the same, without its bytes: only for messages.
+    pub(crate) fn without_bytes(self) -> Self {
+        Input { opened: None, store: None, ..self }
+    }
+
+    /// Returns whether it is a member of a package, which an argument names or not.
+    pub(crate) fn is_in_package(&self) -> bool {
+        self.store.is_some()
     }
 
     /// Opens a file that it names, as a thin archive does.
@@ -725,7 +748,9 @@ impl Input {
 
     /// Returns the kernel packs with the device code of a split library, as far as they are there, and not themselves inputs.
     fn packs(&self) -> Result<Vec<Input>, String> {
-        let Some(host) = self.split_host() else { return Ok(Vec::new()) };
+        // Those of members are members.
+        let host = self.split_host().filter(|_| self.store.is_none());
+        let Some(host) = host else { return Ok(Vec::new()) };
         let name = host.marker.kernel_name();
         let is_input = |path: &PathBuf| {
             let own = self.below.as_ref().and_then(|(root, _)| root.real.as_ref());
@@ -747,8 +772,11 @@ impl Input {
 
     /// Returns what a library says whose device code is in kernel packs; `None` for another file.
     pub(crate) fn split_host(&self) -> Option<Arc<Host>> {
-        if self.store.is_some() || self.kernel_name.is_some() {
+        if self.kernel_name.is_some() {
             return None;
+        }
+        if let Some((store, _)) = &self.store {
+            return Host::installed_as(store.reader(), &installed(&self.path)).ok()?.map(Arc::new);
         }
         let read = || {
             // The work itself complains of files that cannot be read.

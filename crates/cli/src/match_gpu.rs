@@ -17,12 +17,14 @@ use device_select::{
     Version,
 };
 use fat_object::{FileFormat, Severity, Summary};
+use kpack::Toc;
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::json::Array;
 use crate::packs::answer::{Answer as PackAnswer, SplitRecord};
 use crate::packs::host::Host;
+use crate::packs::set::PackSet;
 use crate::parallel::Threads;
 use crate::registration::Registration;
 use crate::store::Keep;
@@ -237,6 +239,8 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                     return Ok(seen);
                 }
                 Read::Passed => return Ok(Seen::Nothing),
+                Read::Member(host) => return Ok(together.take_host(input, &host)),
+                Read::Pack(pack) => return Ok(together.take_pack(*pack)),
             };
             together.end_others(input, print)?;
             let seen = match File::seen(&together, input, file.as_ref()) {
@@ -277,7 +281,13 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             Ok(seen)
         },
     )?;
-    let fails = together.end(print)?;
+    let fails = together.end(print, |name, answer| match args.quiet {
+        true => Ok(()),
+        false => {
+            answer.print(&mut out, name)?;
+            out.flush()
+        }
+    })?;
     hints.sort();
     hints.dedup();
     if !args.quiet {
@@ -308,6 +318,11 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
                     return Ok(Seen::faults(answers.iter().any(|answer| !answer.is_served())));
                 }
                 Read::Passed => return Ok(Seen::Nothing),
+                Read::Member(host) => return Ok(together.take_host(input, &host)),
+                Read::Pack(pack) => {
+                    write_rows(&mut rows, &args.gpus, pack.input.name(), &pack.file)?;
+                    return Ok(together.take_pack(*pack));
+                }
             };
             together.end_others(input, |_| Ok(()))?;
             let seen = match File::seen(&together, input, file.as_ref()) {
@@ -317,18 +332,25 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
             complaints.iter().for_each(report::Complaint::report);
             let Some(file) = file else { return Ok(seen) };
             together.takes(input, &file);
-            for (n, unit) in file.units.iter().enumerate() {
-                for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
-                    let Some(answer) = answers.answers().get(n) else { continue };
-                    rows.row(&Record::new(input.name(), unit, gpu, (answers.support(), answer)))?;
-                }
-            }
+            write_rows(&mut rows, &args.gpus, input.name(), &file)?;
             Ok(seen)
         },
     )?;
-    let fails = together.end(|_| Ok(()))?;
+    let split = |name: &str, answer: &PackAnswer| rows.row(&SplitRecord::new(name, answer));
+    let fails = together.end(|_| Ok(()), split)?;
     rows.end()?;
     Ok(looked.with_faults(fails).needing_code())
+}
+
+/// Prints the answers about a file.
+fn write_rows(rows: &mut Array, gpus: &[Device], name: &str, file: &File) -> io::Result<()> {
+    for (n, unit) in file.units.iter().enumerate() {
+        for (gpu, answers) in gpus.iter().zip(&file.answers) {
+            let Some(answer) = answers.answers().get(n) else { continue };
+            rows.row(&Record::new(name, unit, gpu, (answers.support(), answer)))?;
+        }
+    }
+    Ok(())
 }
 
 /// The answers of files that are judged together: those of a package, whose members come one after the other, and those in
@@ -339,7 +361,19 @@ struct Together<'q> {
     counts: HashMap<String, usize>,
     package: Option<Package>,
     alternatives: Package,
+    /// The split libraries and the kernel packs in packages.
+    split: PackSet,
+    packs: Vec<PackFile>,
     fails: bool,
+}
+
+/// A kernel pack in a package.
+struct PackFile {
+    input: Input,
+    file: File,
+    toc: Arc<Toc>,
+    /// The path where it is installed.
+    path: PathBuf,
 }
 
 impl<'q> Together<'q> {
@@ -353,7 +387,21 @@ impl<'q> Together<'q> {
             }
         }
         let alternatives = Package::new("", &question.gpus);
-        Together { question, counts, package: None, alternatives, fails: false }
+        let (split, packs) = (PackSet::default(), Vec::new());
+        Together { question, counts, package: None, alternatives, split, packs, fails: false }
+    }
+
+    /// Takes a split library, whose packs may come later.
+    fn take_host(&mut self, input: &Input, host: &Arc<Host>) -> Seen {
+        self.split.add_host(input.name(), host, false);
+        Seen::Well
+    }
+
+    /// Takes a kernel pack: it answers for libraries of the set, or for itself.
+    fn take_pack(&mut self, pack: PackFile) -> Seen {
+        self.split.add_pack(pack.path.clone(), pack.input.name(), &pack.toc);
+        self.packs.push(pack);
+        Seen::Well
     }
 
     /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
@@ -402,9 +450,35 @@ impl<'q> Together<'q> {
     }
 
     /// Ends all; returns whether an answer is one for exit status 1.
-    fn end(self, mut print: impl FnMut(&Package) -> io::Result<()>) -> io::Result<bool> {
+    fn end(
+        self,
+        mut print: impl FnMut(&Package) -> io::Result<()>,
+        mut print_split: impl FnMut(&str, &PackAnswer) -> io::Result<()>,
+    ) -> io::Result<bool> {
         let mut fails = self.fails;
         for set in self.package.iter().chain([&self.alternatives]) {
+            fails |= self.question.fails(set.support());
+            print(set)?;
+        }
+        for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
+            for (name, answer) in self.split.answers(gpu) {
+                fails |= !answer.is_served();
+                print_split(name, &answer)?;
+            }
+        }
+        // Packs without their libraries answer for themselves, those of a package together.
+        let mut alone: Vec<Package> = Vec::new();
+        for pack in self.packs.iter().filter(|pack| !self.split.has_library_of(&pack.toc)) {
+            let name = pack.input.package().unwrap_or_default();
+            if alone.last().is_none_or(|last| last.name() != name) {
+                alone.push(Package::new(name, &self.question.gpus));
+            }
+            for (gpu, answers) in pack.file.asked(self.question, &pack.input) {
+                let Some(last) = alone.last_mut() else { continue };
+                last.add(gpu, pack.input.name(), &pack.file.units, answers);
+            }
+        }
+        for set in &alone {
             fails |= self.question.fails(set.support());
             print(set)?;
         }
@@ -419,6 +493,10 @@ enum Read {
     Split(Arc<Host>, Vec<PackAnswer>),
     /// A kernel pack of such a library, which speaks for it.
     Passed,
+    /// Such a library in a package.
+    Member(Arc<Host>),
+    /// A kernel pack in a package.
+    Pack(Box<PackFile>),
 }
 
 impl Read {
@@ -428,6 +506,7 @@ impl Read {
         }
         // Rests of device code may be left in a split library: no loader looks there.
         match file.split_host() {
+            Some(host) if file.is_in_package() => Read::Member(host),
             Some(host) => {
                 let gpus = question.gpus.iter();
                 let gpus = gpus.filter(|gpu| file.is_named() || gpu.vendor() == Vendor::Amd);
@@ -436,7 +515,18 @@ impl Read {
             }
             None => {
                 let (found, complaints) = File::read(question, file, threads);
-                Read::File(found, complaints)
+                match found {
+                    Some(found) if found.is_pack_in(file) => {
+                        match file.pack_table(question.limits.max_input) {
+                            Some((path, toc)) => {
+                                let input = file.clone().without_bytes();
+                                Read::Pack(Box::new(PackFile { input, file: found, toc, path }))
+                            }
+                            None => Read::File(Some(found), complaints),
+                        }
+                    }
+                    found => Read::File(found, complaints),
+                }
             }
         }
     }
@@ -537,6 +627,12 @@ impl File {
                         || input.package().is_some()
                         || answers.support() < Support::Unknown)
         })
+    }
+
+    /// Returns whether it is a kernel pack in a package, and in order.
+    fn is_pack_in(&self, input: &Input) -> bool {
+        let is_pack = self.summary.format == FileFormat::Kpack;
+        is_pack && input.is_in_package() && !input.is_named() && !self.is_damaged()
     }
 
     /// Returns whether something is wrong with its containers.

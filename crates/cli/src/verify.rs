@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use byte_parts::ReadSeek;
 use fat_object::{
@@ -10,11 +11,13 @@ use fat_object::{
 };
 
 use gpu_packages::Verified;
+use kpack::Toc;
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::naming::triple_text;
 use crate::packs::host::Host;
+use crate::packs::set::PackSet;
 use crate::parallel::Threads;
 use crate::registration::Registration;
 use crate::store::Keep;
@@ -65,12 +68,18 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let result = file.walk(&args.limits, &options, threads, &mut visitor);
         let result = result.and_then(|summary| {
             let registration = Registration::read(file, &summary, args.limits.max_input)?;
+            findings.host = file.split_host();
+            findings.is_member = file.is_in_package();
             findings.add_registration(&registration);
+            if summary.format == FileFormat::Kpack && summary.findings == 0 {
+                findings.pack = file.pack_table(args.limits.max_input);
+            }
             Ok(summary)
         });
         Checked::File(result, findings)
     };
     let inputs = Inputs::find(&args.files).verifying();
+    let mut split = PackSet::default();
     let looked = inputs.look(
         (&args.limits, Keep::Heads),
         args.threads,
@@ -83,8 +92,15 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             let Checked::File(result, visitor) = checked else { return Ok(Seen::Nothing) };
             let is_sound =
                 result.as_ref().is_ok_and(|summary| summary.findings == 0) && !visitor.is_misled;
-            if let Some(host) = is_sound.then(|| file.split_host()).flatten() {
-                return report_split(&mut out, file.name(), &host);
+            if let Some(host) = visitor.host.as_ref().filter(|_| is_sound) {
+                split.add_host(file.name(), host, !visitor.is_member);
+                return match visitor.is_member {
+                    true => Ok(Seen::Well),
+                    false => report_split(&mut out, file.name(), host),
+                };
+            }
+            if let Some((path, toc)) = &visitor.pack {
+                split.add_pack(path.clone(), file.name(), toc);
             }
             let shows =
                 result.as_ref().is_ok_and(|summary| summary.images > 0) || visitor.is_misled;
@@ -115,6 +131,14 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             }
         },
     )?;
+    let (sound, faults) = split.check();
+    for (name, wrappers) in sound {
+        show!(out, "{name}: ok, {} with device code in kernel packs", count(wrappers, "wrapper"))?;
+    }
+    for fault in &faults {
+        show!(out, "{fault}")?;
+    }
+    let looked = looked.with_faults(!faults.is_empty());
     out.flush()?;
     Ok(if args.require_images { looked.needing_code() } else { looked.outcome() })
 }
@@ -231,6 +255,10 @@ struct Findings {
     bare: Option<String>,
     /// Images that are for a device and not empty.
     device_images: usize,
+    /// What the wrappers say of a split library, and the table of a kernel pack.
+    host: Option<Arc<Host>>,
+    is_member: bool,
+    pack: Option<(PathBuf, Arc<Toc>)>,
     /// The containers in sections from which HIP gets its code, and where they start.
     of_hip: Vec<(u64, String)>,
     /// `true` if registration does not lead to the device code.

@@ -170,6 +170,20 @@ impl FileSet {
 
     /// Adds the answer of a file for a device, by its number.
     pub fn add(&mut self, path: &str, device: usize, units: &[Unit], selection: &Selection) {
+        if let Some(answers) = self.answers_of(path, device) {
+            answers.add(path, units, selection);
+        }
+    }
+
+    /// Adds the answer of a file whose device code lies elsewhere, such as in kernel packs, for a device, by its number.
+    pub fn add_answer(&mut self, path: &str, device: usize, support: Support) {
+        if let Some(answers) = self.answers_of(path, device) {
+            answers.count(path, support);
+        }
+    }
+
+    /// Returns the answers that those of a file belong to.
+    fn answers_of(&mut self, path: &str, device: usize) -> Option<&mut Answers> {
         let (kind, name) = Self::question_of(path);
         let at = *self.by_name.entry(name).or_insert_with_key(|name| {
             let answers = (0..self.devices).map(|_| Answers::default()).collect();
@@ -177,11 +191,9 @@ impl FileSet {
             self.questions.push(Question { kind, name: name.clone(), only, answers });
             self.questions.len() - 1
         });
-        let Some(question) = self.questions.get_mut(at) else { return };
+        let question = self.questions.get_mut(at)?;
         question.only.take_if(|only| only != path);
-        if let Some(answers) = question.answers.get_mut(device) {
-            answers.add(path, units, selection);
-        }
+        question.answers.get_mut(device)
     }
 
     /// Returns the questions, in the order of their first files.
@@ -198,22 +210,29 @@ impl FileSet {
 }
 
 impl Answers {
-    fn add(&mut self, path: &str, units: &[Unit], selection: &Selection) {
-        let support = selection.support();
+    /// Adds an answer; returns whether it is that there is code.
+    fn count(&mut self, path: &str, support: Support) -> bool {
         self.files += 1;
         self.best = self.best.min(Some(support)).or(Some(support));
         self.worst = self.worst.max(Some(support));
+        let serves = support < Support::Unknown;
+        match serves {
+            true => self.serving += 1,
+            false => self.missing.push(path.to_owned()),
+        }
+        serves
+    }
+
+    fn add(&mut self, path: &str, units: &[Unit], selection: &Selection) {
         for answer in selection.answers().iter().filter(|answer| answer.counts()) {
             self.containers.0 += 1;
             self.containers.1 += usize::from(!answer.lacks_code());
         }
-        if support < Support::Unknown {
-            self.serving += 1;
+        if self.count(path, selection.support()) {
             let is_conditional = |answer: &Answer| answer.given.condition().is_some();
             self.is_conditional |= selection.answers().iter().any(is_conditional);
             return;
         }
-        self.missing.push(path.to_owned());
         let lacking = units.iter().zip(selection.answers());
         let lacking = lacking.filter(|(_, answer)| answer.lacks_code());
         for label in lacking.flat_map(|(unit, _)| unit.built_for()) {

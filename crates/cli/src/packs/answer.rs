@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use device_select::Device;
 use kpack::Toc;
@@ -32,10 +33,14 @@ pub(crate) struct Answer {
     is_later: bool,
 }
 
+/// A function that reads the table of the pack at a path; `None` if there is none.
+pub(crate) type Open<'o> = dyn Fn(&Path) -> Option<Result<Arc<Toc>, String>> + 'o;
+
 /// The loader at work.
 struct Search<'h> {
     host: &'h Host,
-    packs: BTreeMap<PathBuf, Option<Result<OpenPack, String>>>,
+    open: &'h Open<'h>,
+    packs: BTreeMap<PathBuf, Option<Result<Arc<Toc>, String>>>,
     tried: Vec<PathBuf>,
     used: Vec<PathBuf>,
     is_later: bool,
@@ -49,12 +54,12 @@ impl Search<'_> {
             if !self.packs.contains_key(path) {
                 self.tried.push(path.clone());
             }
-            let open = || path.exists().then(|| OpenPack::open(path));
-            self.packs.entry(path.clone()).or_insert_with(open);
+            self.packs.entry(path.clone()).or_insert_with(|| (self.open)(path));
         }
-        let opened = |path: &PathBuf| self.packs.get(path)?.as_ref()?.as_ref().ok();
-        let packs: Vec<&OpenPack> = places.iter().filter_map(opened).collect();
-        let tables: Vec<&Toc> = packs.iter().map(|pack| &pack.toc).collect();
+        let opened =
+            |path: &PathBuf| Some((path.clone(), self.packs.get(path)?.as_ref()?.as_ref().ok()?));
+        let packs: Vec<(PathBuf, &Arc<Toc>)> = places.iter().filter_map(opened).collect();
+        let tables: Vec<&Toc> = packs.iter().map(|(_, toc)| &***toc).collect();
         let (mut left, mut taken) = (Vec::new(), BTreeSet::new());
         for number in &self.host.numbers {
             let key = search::key(self.host.marker.kernel_name(), *number);
@@ -66,7 +71,7 @@ impl Search<'_> {
             };
             taken.insert(hit.pack);
         }
-        let taken = taken.into_iter().filter_map(|pack| packs.get(pack)).map(|pack| &pack.path);
+        let taken = taken.into_iter().filter_map(|pack| packs.get(pack)).map(|(path, _)| path);
         let new: Vec<PathBuf> = taken.filter(|path| !self.used.contains(path)).cloned().collect();
         self.used.extend(new);
         left
@@ -74,15 +79,15 @@ impl Search<'_> {
 
     /// Returns what the loader finds at a place.
     fn result(&self, path: &Path) -> String {
-        let pack = match self.packs.get(path) {
-            Some(Some(Ok(pack))) => pack,
+        let toc = match self.packs.get(path) {
+            Some(Some(Ok(toc))) => toc,
             Some(Some(Err(error))) => return error.clone(),
             _ => return "not there".to_owned(),
         };
         let (name, numbers) = (self.host.marker.kernel_name(), &self.host.numbers);
-        let entries = pack.toc.entries().iter().filter(|entry| entry.kernel_name() == name);
+        let entries = toc.entries().iter().filter(|entry| entry.kernel_name() == name);
         let known: BTreeSet<u64> = entries.filter_map(kpack::Entry::index).collect();
-        let targets = report::few(pack.toc.archs());
+        let targets = report::few(toc.archs());
         match numbers.iter().filter(|number| known.contains(number)).count() {
             0 => format!("has no code of {name}"),
             all if all == numbers.len() => format!("has code for {targets}"),
@@ -94,8 +99,18 @@ impl Search<'_> {
 impl Answer {
     /// Looks for the code of all wrappers of a library, as the loader does for each: with the features that the GPU may have.
     pub(crate) fn of(host: &Host, gpu: &Device) -> Self {
+        let open = |path: &Path| {
+            let pack = path.exists().then(|| OpenPack::open(path))?;
+            Some(pack.map(|pack| Arc::new(pack.toc)))
+        };
+        Self::among(host, gpu, &open)
+    }
+
+    /// Looks for the code as [`of`](Self::of) does, in packs from elsewhere.
+    pub(crate) fn among(host: &Host, gpu: &Device, open: &Open<'_>) -> Self {
         let mut search = Search {
             host,
+            open,
             packs: BTreeMap::new(),
             tried: Vec::new(),
             used: Vec::new(),
@@ -158,13 +173,14 @@ impl Answer {
         let words = self.words();
         show!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")?;
         if self.is_later {
-            let text = "  ROCm's first loaders of kernel packs (before mid-2026) find less: a pack for a GPU with features hides others";
+            let text = "  ROCm up to 7.14.0 finds less: its loader stops at the first pack that is there, and one for a GPU with features hides others";
             show!(out, "{WARNING}{text}{WARNING:#}")?;
         }
         Ok(())
     }
 
-    fn words(&self) -> String {
+    /// Returns the conclusion in words.
+    pub(crate) fn words(&self) -> String {
         let gpu = &self.gpu;
         let paths = report::few(self.used.iter().map(|path| input::display(path)));
         match self.missing.len() {

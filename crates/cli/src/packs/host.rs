@@ -47,6 +47,16 @@ impl Host {
     ///
     /// Those of reading; `InvalidData` for a marker or wrappers that are damaged.
     pub(crate) fn read(file: Positioned<'_>, path: &Path) -> io::Result<Option<Self>> {
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        Self::installed_as(file, &real)
+    }
+
+    /// Reads a file that is installed at a path without links, or will be.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub(crate) fn installed_as(file: Positioned<'_>, path: &Path) -> io::Result<Option<Self>> {
         let mut source = Source::new(file)?;
         let window = 0..source.len();
         let head = source.peek(&window, FileFormat::SNIFF_LEN)?;
@@ -71,9 +81,24 @@ impl Host {
         let bytes = source.read_range(&(target..end))?;
         let (marker, _) = Marker::parse(&bytes).map_err(|error| invalid(error.to_string()))?;
         let numbers = wrappers.iter().map(|wrapper| wrapper.index).collect();
-        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let directory = real.parent().unwrap_or(Path::new("")).to_owned();
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(Some(Host { marker, numbers, directory }))
+    }
+
+    /// Returns what is wrong if only these wrappers have code in any pack.
+    pub(crate) fn lacks(&self, known: &BTreeSet<u64>) -> Option<String> {
+        let left = self.numbers.iter().filter(|number| !known.contains(number)).count();
+        let all = self.numbers.len();
+        match left {
+            0 => None,
+            left if left == all => {
+                let patterns = crate::report::few(self.patterns());
+                Some(format!("no kernel pack has its device code: looked for {patterns}"))
+            }
+            left => {
+                Some(format!("{left} of {all} wrappers have no device code in any kernel pack"))
+            }
+        }
     }
 
     /// Returns the patterns of the paths of packs that a loader goes through here.
@@ -154,20 +179,15 @@ impl Host {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let wrappers = match (count, left.len()) {
-            (1, _) => "1 wrapper".to_owned(),
-            (all, 0) => format!("{all} wrappers"),
-            (all, left) if left == all => format!("{all} wrappers"),
-            (all, left) => format!("{} of {all} wrappers", all - left),
-        };
-        Ok(match packs {
-            0 => {
-                let patterns = crate::report::few(self.patterns());
-                format!("{wrappers} without device code, which no kernel pack has: {patterns}")
-            }
-            1 => format!("{wrappers} with device code in 1 kernel pack"),
-            n => format!("{wrappers} with device code in {n} kernel packs"),
-        })
+        let known = self.numbers.iter().filter(|number| !left.contains(number)).copied().collect();
+        if let Some(fault) = self.lacks(&known) {
+            return Err(vec![fault]);
+        }
+        let wrappers =
+            if count == 1 { "1 wrapper".to_owned() } else { format!("{count} wrappers") };
+        let packs =
+            if packs == 1 { "1 kernel pack".to_owned() } else { format!("{packs} kernel packs") };
+        Ok(format!("{wrappers} with device code in {packs}"))
     }
 
     /// Returns what the library is, in words.
@@ -222,6 +242,37 @@ fn variables() -> [Option<String>; 2] {
     ["ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX"].map(|name| env::var(name).ok())
 }
 
+/// Reads the table of a pack.
+///
+/// # Errors
+///
+/// Those of reading, and those of the pack.
+pub(crate) fn read_table(file: Positioned<'_>) -> io::Result<Result<(Toc, Blobs), kpack::Error>> {
+    let mut source = Source::new(file)?;
+    let head = source.peek(&(0..source.len()), 16)?;
+    let table = match toc_range(&head, source.len()) {
+        Ok(table) => table,
+        Err(error) => return Ok(Err(error)),
+    };
+    if table.end - table.start > MOST_OF_TABLE {
+        let text = format!("has a table of more than {MOST_OF_TABLE} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    let toc = match Toc::parse(&source.read_range(&table)?, table.start) {
+        Ok(toc) => toc,
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut blobs = Blobs::new(&toc);
+    while let Some(at) = blobs.next_length() {
+        let mut number = [0; 4];
+        source.read_exact_at(at, &mut number)?;
+        if let Err(error) = blobs.set_length(u32::from_le_bytes(number)) {
+            return Ok(Err(error));
+        }
+    }
+    Ok(Ok((toc, blobs)))
+}
+
 /// A pack that is open.
 #[derive(Debug)]
 pub(crate) struct OpenPack {
@@ -241,32 +292,7 @@ impl OpenPack {
         let name = input::display(path);
         let failed = |text: String| format!("{name}: {text}");
         let file = open_regular(path).map_err(|error| failed(crate::report::reason(&error)))?;
-        let read = || -> io::Result<Result<(Toc, Blobs), kpack::Error>> {
-            let mut source = Source::new(Positioned::new(&file))?;
-            let head = source.peek(&(0..source.len()), 16)?;
-            let table = match toc_range(&head, source.len()) {
-                Ok(table) => table,
-                Err(error) => return Ok(Err(error)),
-            };
-            if table.end - table.start > MOST_OF_TABLE {
-                let text = format!("has a table of more than {MOST_OF_TABLE} bytes");
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
-            }
-            let toc = match Toc::parse(&source.read_range(&table)?, table.start) {
-                Ok(toc) => toc,
-                Err(error) => return Ok(Err(error)),
-            };
-            let mut blobs = Blobs::new(&toc);
-            while let Some(at) = blobs.next_length() {
-                let mut number = [0; 4];
-                source.read_exact_at(at, &mut number)?;
-                if let Err(error) = blobs.set_length(u32::from_le_bytes(number)) {
-                    return Ok(Err(error));
-                }
-            }
-            Ok(Ok((toc, blobs)))
-        };
-        match read() {
+        match read_table(Positioned::new(&file)) {
             Ok(Ok((toc, blobs))) => Ok(OpenPack { path: path.to_owned(), file, toc, blobs }),
             Ok(Err(error)) => Err(failed(error.to_string())),
             Err(error) => Err(failed(crate::report::reason(&error))),

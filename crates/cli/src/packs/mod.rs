@@ -5,6 +5,7 @@ mod frames;
 mod hashing;
 pub(crate) mod host;
 pub(crate) mod join;
+pub(crate) mod set;
 pub(crate) mod split;
 
 use fat_edit::EditPlan;

@@ -56,6 +56,7 @@ mod packages;
 mod promises;
 mod records;
 mod roc_obj;
+mod split_sets;
 mod suggest;
 mod sycl;
 mod threads;
