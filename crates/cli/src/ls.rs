@@ -221,10 +221,10 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
             if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
                 return Ok(seen);
             }
-            for Hashed { listed: image, hash, same } in listing.sorted(args.sort) {
-                let (hash, same) = (hash.as_deref(), same.as_deref());
+            for Hashed { listed: image, hash, same, archive } in listing.sorted(args.sort) {
+                let (hash, same, archive) = (hash.as_deref(), same.as_deref(), archive.as_deref());
                 let needs = args.needs.then(|| needs::records(image));
-                rows.row(&Row { file: file.name(), image, hash, same, needs })?;
+                rows.row(&Row { file: file.name(), image, hash, same, archive, needs })?;
             }
             Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
         },
@@ -342,8 +342,10 @@ impl Visitor for Lister<'_> {
         if self.args.selection.includes(image) {
             let hash = if self.args.hash { row::hash(image)? } else { None };
             let same = if self.args.same { same::hash(image)? } else { None };
+            let archive = row::archive(image);
             let listed = image.info().clone();
-            self.listing.items.push(Item::image(self.depth, Hashed { listed, hash, same }));
+            let image = Hashed { listed, hash, same, archive };
+            self.listing.items.push(Item::image(self.depth, image));
         } else {
             self.listing.passed.add(image);
         }

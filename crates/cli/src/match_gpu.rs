@@ -1,11 +1,13 @@
 //! `offload match`: which image each container gives a GPU, and why not the others.
 
+mod advice;
 mod json;
 mod needs;
 pub(crate) mod package;
 pub(crate) mod view;
 mod walk;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
@@ -30,6 +32,7 @@ use crate::registration::Registration;
 use crate::store::Keep;
 use crate::style::{HEADING, show};
 use crate::{Outcome, input, ls, report, style, suggest};
+use advice::Advice;
 use json::Record;
 use needs::Needs;
 use package::Package;
@@ -207,13 +210,18 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
     let mut hints = Vec::new();
     let mut needs = Needs::default();
+    let mut advice = Advice::default();
     let mut printed = false;
     let question = args.question();
     let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
     let mut together = Together::new(&question, &inputs);
-    let print = |set: &Package| match args.quiet {
-        true => Ok(()),
-        false => set.print(),
+    let lacking = RefCell::new(Vec::new());
+    let print = |set: &Package| {
+        lacking.borrow_mut().extend(set.lacking());
+        match args.quiet {
+            true => Ok(()),
+            false => set.print(),
+        }
     };
     let read = |file: &Input, threads| Read::of(&question, file, threads);
     let looked = inputs.look(
@@ -226,6 +234,10 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                 Read::File(file, complaints) => (file, complaints),
                 Read::Split(host, answers) => {
                     let seen = Seen::faults(answers.iter().any(|answer| !answer.is_served()));
+                    let lacking = |gpu: &&Device| {
+                        answers.iter().any(|one| !one.is_served() && one.gpu() == gpu.name())
+                    };
+                    args.gpus.iter().filter(lacking).for_each(|gpu| advice.add(gpu));
                     if args.quiet {
                         return Ok(seen);
                     }
@@ -252,6 +264,9 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             let Some(file) = file.filter(|file| !file.units.is_empty()) else { return Ok(seen) };
             for (gpu, answers) in file.asked(&question, input) {
                 needs.add(name, &file.units, gpu, answers.answers());
+                if answers.support() == Support::No && !together.is_about(input) {
+                    advice.add(gpu);
+                }
             }
             if together.takes(input, &file) || args.quiet {
                 for (gpu, answers) in file.asked(&question, input) {
@@ -281,18 +296,26 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             Ok(seen)
         },
     )?;
-    let fails = together.end(print, |name, answer| match args.quiet {
-        true => Ok(()),
-        false => {
-            answer.print(&mut out, name)?;
-            out.flush()
+    let fails = together.end(print, |name, answer| {
+        if !answer.is_served() {
+            lacking.borrow_mut().push(answer.gpu().to_owned());
+        }
+        match args.quiet {
+            true => Ok(()),
+            false => {
+                answer.print(&mut out, name)?;
+                out.flush()
+            }
         }
     })?;
+    let lacking = lacking.into_inner();
+    args.gpus.iter().filter(|gpu| lacking.contains(&gpu.name())).for_each(|gpu| advice.add(gpu));
     hints.sort();
     hints.dedup();
     if !args.quiet {
         needs.report();
         hints.iter().for_each(|hint| report::note(hint));
+        advice.report();
     }
     Ok(looked.with_faults(fails).needing_code())
 }
@@ -620,8 +643,14 @@ impl File {
             };
             // A file without kernels serves nobody, and fails nobody.
             let counts = || answers.answers().iter().any(device_select::Answer::counts);
+            // A linker makes code of LTO-IR. A file with code for the features of other GPUs alone is taken on these.
+            let is_elsewhere = || {
+                self.units.iter().all(|unit| unit.is_lto_ir() || unit.is_specific())
+                    && answers.support() >= Support::Unknown
+            };
             input.is_named()
                 || counts()
+                    && !is_elsewhere()
                     && self.units.iter().any(|unit| is_for(unit) && is_loaded(unit))
                     && (!is_pack
                         || input.package().is_some()

@@ -361,6 +361,7 @@ pub(crate) fn is_unread(format: FileFormat) -> bool {
             | FileFormat::Squashfs
             | FileFormat::Sqlite
             | FileFormat::TensorRt
+            | FileFormat::LtoIr
     )
 }
 

@@ -255,7 +255,7 @@ struct Findings {
     bare: Option<String>,
     /// Images that are for a device and not empty.
     device_images: usize,
-    /// What the wrappers say of a split library, and the table of a kernel pack.
+    /// The wrappers of a split library, and the table of a kernel pack.
     host: Option<Arc<Host>>,
     is_member: bool,
     pack: Option<(PathBuf, Arc<Toc>)>,

@@ -93,11 +93,13 @@ pub struct Answer {
     pub note: Option<Note>,
     /// True if the device needs code of the unit.
     pub(crate) counts: bool,
+    /// True if the program chooses whether it is loaded, and it is for newer devices, or for features of others.
+    pub(crate) is_optional: bool,
 }
 
 impl Answer {
     pub(crate) fn new(given: Given, images: Vec<Judged>, note: Option<Note>) -> Self {
-        Answer { given, images, note, counts: true }
+        Answer { given, images, note, counts: true, is_optional: false }
     }
 
     /// Returns whether the device needs code of this unit. It needs none of units for GPUs of other vendors, nor of those

@@ -68,6 +68,7 @@ fn judge(unit: &Unit, gpu: &Device) -> Answer {
     let is_unlinked = given == Given::No && fits.iter().any(|fit| fit.is_unlinked);
     let note = is_unlinked.then_some(Note::Unlinked);
     let mut answer = Answer::new(given, judged.collect(), note);
+    answer.is_optional = unit.is_chosen_by_program() && unit.is_for_newer(gpu);
     let holds_nothing = match answer.given {
         Given::Yes => {
             picked.keys().all(|n| unit.candidates.get(*n).is_some_and(Candidate::is_empty))

@@ -41,6 +41,8 @@ struct Answers {
     best: Option<Support>,
     worst: Option<Support>,
     is_conditional: bool,
+    /// `true` if something without code for it is loaded unasked, or is for older devices.
+    is_needed: bool,
     /// The number of containers that the device needs code of, and how many have it.
     containers: (usize, usize),
     /// The files without code for it, and what they have code for.
@@ -178,7 +180,7 @@ impl FileSet {
     /// Adds the answer of a file whose device code lies elsewhere, such as in kernel packs, for a device, by its number.
     pub fn add_answer(&mut self, path: &str, device: usize, support: Support) {
         if let Some(answers) = self.answers_of(path, device) {
-            answers.count(path, support);
+            answers.is_needed |= !answers.count(path, support);
         }
     }
 
@@ -203,9 +205,22 @@ impl FileSet {
     }
 
     /// Returns the answer for a device, by its number: the worst one of all questions; `None` if there is nothing for its vendor.
+    ///
+    /// CUDA loads code when it is asked for: where at least half of the files of a package serve the device, and the others have code for
+    /// newer devices only, these are for what newer devices can do, and the answer is [`Partly`](Support::Partly).
     #[must_use]
     pub fn support(&self, device: usize) -> Option<Support> {
-        self.questions.iter().filter_map(|question| question.support(device)).max()
+        let of = |question: &Question| question.support(device);
+        let worst = self.questions.iter().filter_map(of).max()?;
+        let is_chosen = |question: &Question| {
+            let answers = question.answers.get(device);
+            of(question) != Some(Support::No) || answers.is_some_and(|answers| !answers.is_needed)
+        };
+        let answers = || self.questions.iter().filter_map(of);
+        let serving = answers().filter(|support| *support < Support::Unknown).count();
+        let are_most = serving > 0 && serving * 2 >= answers().count();
+        let is_partly = are_most && worst == Support::No && self.questions.iter().all(is_chosen);
+        Some(if is_partly { Support::Partly } else { worst })
     }
 }
 
@@ -234,8 +249,9 @@ impl Answers {
             return;
         }
         let lacking = units.iter().zip(selection.answers());
-        let lacking = lacking.filter(|(_, answer)| answer.lacks_code());
-        for label in lacking.flat_map(|(unit, _)| unit.built_for()) {
+        let lacking: Vec<_> = lacking.filter(|(_, answer)| answer.lacks_code()).collect();
+        self.is_needed |= !lacking.iter().all(|(_, answer)| answer.is_optional);
+        for label in lacking.into_iter().flat_map(|(unit, _)| unit.built_for()) {
             if self.seen.insert(label.clone().into_owned()) {
                 self.built_for.push(label.into_owned());
             }
@@ -262,10 +278,18 @@ fn with_star(path: &str, names: &[&str]) -> Option<String> {
             stars.push_str(name);
             stars.push('*');
             copied = at + len;
+            copied += without(path.get(copied..)?);
         }
     }
     stars.push_str(path.get(copied..)?);
     (copied > 0).then_some(stars)
+}
+
+/// Returns the length of the words that a text starts with which say that a build does without something: `_nocublaslt`.
+fn without(text: &str) -> usize {
+    let Some(word) = text.strip_prefix("_no") else { return 0 };
+    let len = word.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(word.len());
+    if len == 0 { 0 } else { text.len() - word.len() + len }
 }
 
 /// Returns which of these names a text starts with, if a number follows and ends the word; and the length of both.
@@ -298,7 +322,7 @@ mod tests {
     fn builds_for_several_versions_or_gpus_are_one() {
         for (path, expected) in [
             ("a/libbitsandbytes_cuda118.so", Some("a/libbitsandbytes_cuda*.so")),
-            ("a.whl:b/libfoo_cuda132_nocublaslt.so", Some("a.whl:b/libfoo_cuda*_nocublaslt.so")),
+            ("a.whl:b/libfoo_cuda132_nocublaslt.so", Some("a.whl:b/libfoo_cuda*.so")),
             ("libfoo-cu12.4.so", Some("libfoo-cu*.so")),
             ("cuda12.dll", Some("cuda*.dll")),
             ("libfoo_rocm63.so", Some("libfoo_rocm*.so")),

@@ -221,18 +221,30 @@ impl Unit {
         self.with_code().next().is_none() && !self.candidates.iter().all(Candidate::is_host)
     }
 
+    /// Returns whether all its code is for newer NVIDIA GPUs, or for the features of others.
+    pub(crate) fn is_for_newer(&self, gpu: &Device) -> bool {
+        let Ok(gpu) = NvidiaArch::parse(gpu.id().processor()) else { return false };
+        let is_beyond = |arch: NvidiaArch| {
+            !arch.is_portable() || (arch.major(), arch.minor()) > (gpu.major(), gpu.minor())
+        };
+        let mut images = self.with_code().map(|image| NvidiaArch::parse(image.target().id()));
+        images.all(|arch| arch.is_ok_and(is_beyond))
+    }
+
     /// Returns whether the program decides if it is loaded: a kernel of it is asked for, or it is handed to the driver.
     pub(crate) fn is_chosen_by_program(&self) -> bool {
         self.runtime == Runtime::Cuda || self.loose
     }
 
     /// Returns whether all its code is LTO-IR.
-    pub(crate) fn is_lto_ir(&self) -> bool {
+    #[must_use]
+    pub fn is_lto_ir(&self) -> bool {
         !self.is_empty() && self.with_code().all(|image| image.format() == FileFormat::LtoIr)
     }
 
     /// Returns whether all its code uses features that only some NVIDIA GPUs have (`sm_90a`, `sm_100f`).
-    pub(crate) fn is_specific(&self) -> bool {
+    #[must_use]
+    pub fn is_specific(&self) -> bool {
         let mut images = self.with_code().map(|image| NvidiaArch::parse(image.target().id()));
         !self.is_empty() && images.all(|arch| arch.is_ok_and(|arch| !arch.is_portable()))
     }

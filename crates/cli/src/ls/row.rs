@@ -6,9 +6,10 @@ use std::io;
 
 use fat_object::{FileFormat, Image, ImageInfo};
 use serde::Serialize;
+use target_id::IntelGpu;
 use twox_hash::XxHash3_64;
 
-use crate::style;
+use crate::{report, style};
 
 use super::needs;
 
@@ -24,6 +25,9 @@ pub(super) struct Row<'a> {
     /// With `--same`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) same: Option<&'a str>,
+    /// The GPUs of an archive of machine code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) archive: Option<&'a [String]>,
     /// With `--needs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) needs: Option<Vec<needs::Record>>,
@@ -66,12 +70,12 @@ pub(super) fn group(image: &ImageInfo) -> String {
 }
 
 fn name(image: &ImageInfo) -> String {
-    let target = image.target();
+    let target = image.loaded_as();
     let kind = target.kind().map(ToString::to_string);
     match target.id() {
         "" if kind.as_deref() == Some("host") => "host".to_owned(),
         "" => {
-            let triple = crate::naming::triple_text(target).map(str::to_owned);
+            let triple = crate::naming::triple_text(&target).map(str::to_owned);
             triple.or(kind).unwrap_or_else(|| "(unnamed)".to_owned())
         }
         id => id.to_owned(),
@@ -110,6 +114,34 @@ pub(super) struct Hashed {
     pub(super) hash: Option<String>,
     /// The hash without the target, if that is wanted.
     pub(super) same: Option<String>,
+    /// The GPUs of an archive of machine code of SYCL's, by their names; `SPIR-V` for all others.
+    pub(super) archive: Option<Vec<String>>,
+}
+
+impl Hashed {
+    /// Returns the target in tables: of PTX as it is compiled, of an archive those of its members; a dash for none.
+    pub(super) fn target(&self) -> String {
+        let image = &self.listed;
+        let target = image.loaded_as();
+        let id = match (target.id(), &self.archive) {
+            ("", Some(gpus)) => report::few(gpus),
+            ("", None) => "-".to_owned(),
+            (id, _) => id.to_owned(),
+        };
+        crate::naming::marked(&id, image.disagreement())
+    }
+}
+
+/// Returns the GPUs that an archive of machine code is for, if the image is one. A finding has the reason why it cannot be read.
+pub(super) fn archive(image: &mut Image<'_, '_>) -> Option<Vec<String>> {
+    image.sycl()?;
+    let name = |gpu: String| match IntelGpu::find(&gpu) {
+        _ if gpu == "generic_ir" => "SPIR-V".to_owned(),
+        Some(known) => known.name().to_owned(),
+        None => gpu,
+    };
+    let gpus = image.archived_gpus().ok().flatten()?;
+    Some(gpus.into_iter().map(name).collect())
 }
 
 /// Hashes the bytes that `offload extract` writes of an image: XXH3 with 64 bits, as `xxhsum -H3` prints it. `None` for

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::io;
 
 use fat_object::{Container, FileFormat, ImageInfo, Summary};
-use target_id::{OffloadKind, Target};
+use target_id::OffloadKind;
 
 use super::row::{Hashed, Key, group, path, stored, stored_text};
-use crate::naming::{format_text, marked, triple_text};
+use crate::naming::{format_text, triple_text};
 use crate::style::{self, BAR, COLUMN, HEADING, Out, PLAIN, TARGET, part, show};
 use crate::table::{Align, Table};
 
@@ -88,13 +88,14 @@ pub(super) fn flat(out: &mut Out<'_>, images: &[&Hashed], file_size: u64) -> io:
         .column("HASH", Align::Left, PLAIN)
         .column("IN", Align::Left, COLUMN)
         .shrinks();
-    for Hashed { listed: image, hash, .. } in images {
+    for one in images {
+        let Hashed { listed: image, hash, .. } = one;
         let target = image.target();
         table.row(&[
             image.index().to_string(),
             or_dash(target.kind().map(OffloadKind::as_str)),
             or_dash(triple_text(target)),
-            marked(target_id(target), image.disagreement()),
+            one.target(),
             format_text(image.format()),
             style::size(image.size()),
             stored_text(image),
@@ -113,12 +114,13 @@ pub(super) fn tree(out: &mut Out<'_>, items: &[Item]) -> io::Result<()> {
         match &item.what {
             What::Container(text) => show!(out, "{text}")?,
             What::Image(image) => {
-                let Hashed { listed: image, hash, .. } = &**image;
+                let one = image;
+                let Hashed { listed: image, hash, .. } = &**one;
                 let target = image.target();
                 let parts = [target.kind().map(OffloadKind::as_str), triple_text(target)];
                 let what: String =
                     parts.into_iter().flatten().flat_map(|part| [part, " "]).collect();
-                let target = marked(target_id(target), image.disagreement());
+                let target = one.target();
                 let (index, size) = (image.index(), style::size(image.size()));
                 part!(out, "{COLUMN}#{index}{COLUMN:#} {what}{TARGET}{target}{TARGET:#}  ");
                 match image.format() {
@@ -133,10 +135,6 @@ pub(super) fn tree(out: &mut Out<'_>, items: &[Item]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn target_id(target: &Target) -> &str {
-    Some(target.id()).filter(|id| !id.is_empty()).unwrap_or("-")
 }
 
 fn or_dash(text: Option<&str>) -> String {

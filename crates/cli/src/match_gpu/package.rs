@@ -36,8 +36,22 @@ impl Package {
 
     /// Returns the worst answer.
     pub(super) fn support(&self) -> Support {
-        let all = (0..self.gpus.len()).filter_map(|gpu| self.files.support(gpu));
+        let all = (0..self.gpus.len()).filter_map(|gpu| self.support_of(gpu));
         all.max().unwrap_or(Support::Yes)
+    }
+
+    /// Returns the names of the GPUs for which the answer is no.
+    pub(super) fn lacking(&self) -> Vec<String> {
+        let is_no = |(gpu, _): &(usize, &String)| self.support_of(*gpu) == Some(Support::No);
+        self.gpus.iter().enumerate().filter(is_no).map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Returns the answer for a GPU, by its number. Alternatives in directories may be of several packages.
+    fn support_of(&self, gpu: usize) -> Option<Support> {
+        match self.name.is_empty() {
+            true => self.files.questions().iter().filter_map(|one| one.support(gpu)).max(),
+            false => self.files.support(gpu),
+        }
     }
 
     /// Prints a line for each GPU of whose vendor there is code; of alternatives in directories, a line for each of them.
@@ -54,9 +68,11 @@ impl Package {
     fn print_about(&self, out: &mut Out<'_>, questions: &[&Question]) -> io::Result<()> {
         for (gpu, name) in self.gpus.iter().enumerate() {
             let questions = about(questions, gpu, |_| true);
-            let Some(support) = questions.iter().filter_map(|one| one.support(gpu)).max() else {
+            let Some(worst) = questions.iter().filter_map(|one| one.support(gpu)).max() else {
                 continue;
             };
+            let of_all = self.files.support(gpu).filter(|_| !self.name.is_empty());
+            let support = of_all.unwrap_or(worst);
             let asked = About { gpu, name, questions };
             let style = match support {
                 Support::Yes if !asked.questions.iter().any(|one| one.is_conditional(gpu)) => {
@@ -148,6 +164,14 @@ impl About<'_> {
         let shares: Vec<String> = shares.collect();
         if !shares.is_empty() {
             words.push(format!("code for {name} in some containers of {}", report::few(shares)));
+        }
+        let lacking = about(&self.questions, self.gpu, |support| support >= Support::Unknown);
+        if !lacking.is_empty() {
+            let names = report::few(lacking.iter().map(|one| one.name()));
+            let labels = each_once(lacking.iter().flat_map(|one| one.built_for(self.gpu)));
+            let built_for = report::few(labels);
+            let which = self.count(lacking.len());
+            words.push(format!("no code for {name} in {which}: {names}: built for {built_for}"));
         }
         format!("partly: {}", words.join("; "))
     }

@@ -146,6 +146,11 @@ impl Answer {
         }
     }
 
+    /// Returns the name of the GPU.
+    pub(crate) fn gpu(&self) -> &str {
+        &self.gpu
+    }
+
     /// Returns whether all wrappers get code.
     pub(crate) fn is_served(&self) -> bool {
         self.missing.is_empty()

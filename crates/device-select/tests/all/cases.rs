@@ -388,3 +388,32 @@ fn cuda_code_is_linked_from_ptx() {
     assert_eq!(counted(&[part(), other], "sm_90"), [(true, Given::Yes), (true, Given::No)]);
     assert_eq!(counted(&[part()], "sm_75"), [(true, Given::No)]);
 }
+
+#[test]
+fn packages_may_have_files_for_newer_gpus() {
+    use device_select::FileSet;
+
+    let set = |files: &[(&str, &[&str])], gpu: &str| {
+        let gpu = Device::parse(gpu).unwrap();
+        let mut set = FileSet::new(1);
+        for (name, targets) in files {
+            let images: Vec<_> = targets.iter().map(|target| (*target, Cubin)).collect();
+            let units = [cuda(&images)];
+            set.add(name, 0, &units, &select(&units, &gpu));
+        }
+        set.support(0)
+    };
+    let main: (&str, &[&str]) = ("a/_C.so", &["sm_75", "sm_80", "sm_90", "sm_120"]);
+    let attention: (&str, &[&str]) = ("a/_attention_C.so", &["sm_80", "sm_90a"]);
+    let newest: (&str, &[&str]) = ("a/_newest_C.so", &["sm_90a", "sm_100f"]);
+    assert_eq!(
+        set(&[main, ("a/_moe_C.so", main.1), attention, newest], "sm_75"),
+        Some(Support::Partly)
+    );
+    assert_eq!(set(&[main, attention, newest], "sm_75"), Some(Support::No));
+    assert_eq!(set(&[main, newest], "sm_120"), Some(Support::Partly));
+    // This one was built before the GPU.
+    assert_eq!(set(&[main, attention], "sm_120"), Some(Support::No));
+    assert_eq!(set(&[attention, newest], "sm_75"), Some(Support::No));
+    assert_eq!(set(&[main], "sm_86"), Some(Support::Yes));
+}
