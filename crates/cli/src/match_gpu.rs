@@ -264,7 +264,9 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             let Some(file) = file.filter(|file| !file.units.is_empty()) else { return Ok(seen) };
             for (gpu, answers) in file.asked(&question, input) {
                 needs.add(name, &file.units, gpu, answers.answers());
-                if answers.support() == Support::No && !together.is_about(input) {
+                let lacks_software = answers.answers().iter().any(|one| one.need().is_some());
+                if answers.support() == Support::No && !lacks_software && !together.is_about(input)
+                {
                     advice.add(gpu);
                 }
             }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::device::{Device, States};
+use crate::needs::Need;
 use crate::reason::Why;
 use crate::support::Support;
 
@@ -95,11 +96,12 @@ pub struct Answer {
     pub(crate) counts: bool,
     /// True if the program chooses whether it is loaded, and it is for newer devices, or for features of others.
     pub(crate) is_optional: bool,
+    pub(crate) need: Option<Need>,
 }
 
 impl Answer {
     pub(crate) fn new(given: Given, images: Vec<Judged>, note: Option<Note>) -> Self {
-        Answer { given, images, note, counts: true, is_optional: false }
+        Answer { given, images, note, counts: true, is_optional: false, need: None }
     }
 
     /// Returns whether the device needs code of this unit. It needs none of units for GPUs of other vendors, nor of those
@@ -107,6 +109,12 @@ impl Answer {
     #[must_use]
     pub fn counts(&self) -> bool {
         self.counts
+    }
+
+    /// Returns the software that is too old, if the device would load code of this unit with a later version.
+    #[must_use]
+    pub fn need(&self) -> Option<Need> {
+        self.need
     }
 
     /// Returns whether the device lacks code that it needs.

@@ -174,9 +174,6 @@ impl Code<'_> {
         {
             return Some(if arch.is_ptx() { Why::PtxJitDisabled } else { Why::PtxJitForced });
         }
-        if let Some(need) = self.needs.iter().find(|need| device.lacks(need)) {
-            return Some(Why::Needs(*need));
-        }
         match self.target.triple().map(|triple| triple.as_str()) {
             Some(triple) if triple.starts_with("spir64_x86_64") => Some(Why::X86),
             Some(triple) if triple.starts_with("spir64_fpga") => Some(Why::Fpga),
@@ -242,6 +239,10 @@ impl Fit {
                 verdict.is_compatible() && !(code.is_registered && is_other)
             })
             .fold(0, |states, (n, _)| states | 1 << n);
+        if let Some(need) = code.needs.iter().find(|need| states != 0 && device.lacks(need)) {
+            let never = Some(Why::Needs(*need));
+            return Fit { never, verdicts, misnamed: None, states: 0, may_fit, is_unlinked: false };
+        }
         if states != 0 && code.is_unlinked() {
             let never = Some(Why::Unlinked);
             return Fit { never, verdicts, misnamed: None, states: 0, may_fit, is_unlinked: true };
@@ -268,6 +269,14 @@ impl Fit {
     /// Returns whether the device could load the image in some state, according to the container, perhaps once it is linked.
     pub(crate) fn could_load(&self) -> bool {
         self.states != 0 || self.may_fit || self.is_unlinked
+    }
+
+    /// Returns the software that is too old to load the image, if nothing else is in the way.
+    pub(crate) fn need(&self) -> Option<Need> {
+        match self.never {
+            Some(Why::Needs(need)) => Some(need),
+            _ => None,
+        }
     }
 
     /// Returns whether no device of this vendor can load the image, whatever its target ID.

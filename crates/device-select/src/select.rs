@@ -68,6 +68,7 @@ fn judge(unit: &Unit, gpu: &Device) -> Answer {
     let is_unlinked = given == Given::No && fits.iter().any(|fit| fit.is_unlinked);
     let note = is_unlinked.then_some(Note::Unlinked);
     let mut answer = Answer::new(given, judged.collect(), note);
+    answer.need = fits.iter().filter_map(Fit::need).min().filter(|_| answer.given == Given::No);
     answer.is_optional = unit.is_chosen_by_program() && unit.is_for_newer(gpu);
     let holds_nothing = match answer.given {
         Given::Yes => {

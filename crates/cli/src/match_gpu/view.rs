@@ -206,6 +206,15 @@ pub(crate) fn conclude(units: &[Unit], gpu: &Device, selection: &Selection) -> (
         let words = format!("unknown for {name}: LTO-IR only, of which a linker makes code");
         return (style, words);
     }
+    let needs: Option<Vec<_>> = counted
+        .iter()
+        .filter(|(_, answer)| answer.lacks_code())
+        .map(|(_, answer)| answer.need())
+        .collect();
+    if let Some(need) = needs.and_then(|needs| needs.into_iter().max()) {
+        let words = format!("has code for {name} that needs {need}");
+        return (style, words);
+    }
     let mut words = match (all, without) {
         (1, 0) => format!("has code for {name}{}", instead(&counted, &name)),
         (2, 0) => format!("both {containers} have code for {name}"),
