@@ -285,7 +285,7 @@ struct Checker<'a> {
 
 impl Visitor for Checker<'_> {
     fn enter(&mut self, container: &Container) -> io::Result<()> {
-        use ContainerKind::{Bundle, Ccob, Hcf, Kpack, NvFatbin, OffloadBinary};
+        use ContainerKind::{Bundle, Ccob, Hcf, Kpack, NvFatbin, OffloadBinary, Syclbin};
         // A compressed bundle and the bundle in it are one thing for its reader.
         let around = container.path().iter().rev().nth(1).map(PathStep::kind);
         let is_hip = |step: &PathStep| matches!(step.name(), ".hip_fatbin" | ".hip_fat");
@@ -297,8 +297,10 @@ impl Visitor for Checker<'_> {
                 format!("{section}/{}", container.path().last().map_or(section, |step| step));
             self.findings.of_hip.push((at, place));
         }
-        let counts =
-            matches!(container.kind(), Bundle | Ccob | Hcf | Kpack | NvFatbin | OffloadBinary);
+        let counts = matches!(
+            container.kind(),
+            Bundle | Ccob | Hcf | Kpack | NvFatbin | OffloadBinary | Syclbin
+        );
         if counts && around != Some(Ccob) {
             self.findings.containers += 1;
         }

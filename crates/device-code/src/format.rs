@@ -33,6 +33,8 @@ pub enum FileFormat {
     OffloadBinary,
     /// An HCF container of AdaptiveCpp.
     Hcf,
+    /// A SYCLBIN file of Intel's compiler (`IBYS`).
+    Syclbin,
     /// A kernel pack of AMD's (`KPAK`).
     Kpack,
     /// An `ar` archive, thin or not.
@@ -153,6 +155,7 @@ impl FileFormat {
             FileFormat::CompressedBundle => "ccob",
             FileFormat::OffloadBinary => "offload-binary",
             FileFormat::Hcf => "hcf",
+            FileFormat::Syclbin => "syclbin",
             FileFormat::Kpack => "kpack",
             FileFormat::Archive => "archive",
             FileFormat::Coff => "coff",
@@ -199,6 +202,7 @@ impl FileFormat {
             FileFormat::Archive => "a",
             FileFormat::OffloadBinary => "offload",
             FileFormat::Hcf => "hcf",
+            FileFormat::Syclbin => "syclbin",
             FileFormat::Kpack => "kpack",
             FileFormat::Zstd => "zst",
             FileFormat::Zip => "zip",
@@ -272,6 +276,7 @@ impl FileFormat {
                 | FileFormat::CompressedBundle
                 | FileFormat::OffloadBinary
                 | FileFormat::Hcf
+                | FileFormat::Syclbin
                 | FileFormat::Kpack
                 | FileFormat::Archive
         )
@@ -293,6 +298,7 @@ impl fmt::Display for FileFormat {
             FileFormat::CompressedBundle => "compressed bundle",
             FileFormat::OffloadBinary => "package",
             FileFormat::Hcf => "HCF",
+            FileFormat::Syclbin => "SYCLBIN",
             FileFormat::Kpack => "kernel pack",
             FileFormat::Archive => "archive",
             FileFormat::Coff => "COFF",
@@ -336,6 +342,7 @@ const MAGICS: &[(&[u8], FileFormat)] = &[
     (BUNDLE, FileFormat::Bundle),
     (b"CCOB", FileFormat::CompressedBundle),
     (b"\x10\xff\x10\xad", FileFormat::OffloadBinary),
+    (b"IBYS", FileFormat::Syclbin),
     (b"KPAK", FileFormat::Kpack),
     (b"!<arch>\n", FileFormat::Archive),
     (b"!<thin>\n", FileFormat::Archive),

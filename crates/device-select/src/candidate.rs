@@ -4,13 +4,13 @@ use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use std::io;
+use std::io::{self, Read};
 
 use fat_object::{ContainerKind, Disagreement, FileFormat, Image};
 use target_id::{OffloadKind, Target, Triple};
 
 use crate::device::Vendor;
-use crate::fit::Code;
+use crate::fit::{Code, is_metadata};
 use crate::needs::{Need, needs};
 
 /// An image and what decides whether a device loads it.
@@ -32,6 +32,27 @@ pub struct Candidate {
     /// IP versions of the GPUs that an archive of machine code of SYCL's is for.
     gpus: Option<Vec<String>>,
     needs: Vec<Need>,
+    is_metadata: bool,
+}
+
+/// Returns the format of an image in a SYCLBIN of version 2, which is an offload binary: a length of 64 bits and as many bytes of
+/// properties stand before it (intel/llvm, SYCLBIN design document).
+fn behind_properties(image: &mut Image<'_, '_>) -> io::Result<FileFormat> {
+    let size = image.size();
+    let mut reader = image.reader();
+    let mut length = [0; 8];
+    if size < length.len() as u64 {
+        return Ok(FileFormat::Unknown);
+    }
+    reader.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    if length > size - 8 {
+        return Ok(FileFormat::Unknown);
+    }
+    io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
+    let mut head = Vec::new();
+    reader.take(FileFormat::SNIFF_LEN as u64).read_to_end(&mut head)?;
+    Ok(FileFormat::sniff(&head))
 }
 
 impl Candidate {
@@ -53,12 +74,20 @@ impl Candidate {
             kernels: None,
             gpus: None,
             needs: Vec::new(),
+            is_metadata: false,
         }
     }
 
     /// Describes an image that is being walked.
     pub(crate) fn of(image: &mut Image<'_, '_>) -> io::Result<Self> {
+        let role =
+            image.offload_binary_entry().and_then(|entry| entry.get("role")).map(<[u8]>::to_vec);
+        let format = match role.as_deref() {
+            Some(b"ir" | b"native") => behind_properties(image)?,
+            _ => image.format(),
+        };
         Ok(Candidate {
+            is_metadata: is_metadata(image),
             holds_code: image.holds_code()?,
             kernels: match (image.sycl(), image.hcf()) {
                 (Some(sycl), _) => Some(sycl.kernels().map(str::to_owned).collect()),
@@ -75,7 +104,7 @@ impl Candidate {
             target: image.loaded_as().into_owned(),
             stored_id: image.target().id().to_owned(),
             id: image.id().map(str::to_owned),
-            format: image.format(),
+            format,
             size: image.size(),
             container: image.container(),
             disagreement: image.disagreement().cloned(),
@@ -178,6 +207,7 @@ impl Candidate {
             is_registered: self.kernels.is_some() && self.container != ContainerKind::Hcf,
             gpus: self.gpus.as_deref(),
             needs: Cow::Borrowed(&self.needs),
+            is_metadata: self.is_metadata,
         }
     }
 

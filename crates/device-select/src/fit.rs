@@ -32,6 +32,8 @@ pub(crate) struct Code<'a> {
     /// IP versions of the GPUs that an archive of machine code is for, and `generic_ir`.
     pub(crate) gpus: Option<&'a [String]>,
     pub(crate) needs: Cow<'a, [Need]>,
+    /// `true` if it describes other images: in a SYCLBIN of version 2.
+    pub(crate) is_metadata: bool,
 }
 
 impl<'a> From<&'a ImageInfo> for Code<'a> {
@@ -45,8 +47,16 @@ impl<'a> From<&'a ImageInfo> for Code<'a> {
             is_registered: image.sycl().is_some(),
             gpus: None,
             needs: needs(image).into(),
+            is_metadata: is_metadata(image),
         }
     }
+}
+
+/// Returns whether an entry of an offload binary describes others: a SYCLBIN of version 2 has such roles (intel/llvm, SYCLBIN design
+/// document).
+pub(crate) fn is_metadata(image: &ImageInfo) -> bool {
+    let role = image.offload_binary_entry().and_then(|entry| entry.get("role"));
+    role.is_some_and(|role| role.ends_with(b"metadata"))
 }
 
 impl Code<'_> {
@@ -126,6 +136,9 @@ impl Code<'_> {
         }
         if let Some(triple) = self.target.triple().filter(|triple| triple.is_cpu()) {
             return Some(Why::Cpu(triple.arch().to_owned()));
+        }
+        if self.is_metadata {
+            return Some(Why::Metadata);
         }
         let format = self.format;
         if format.is_container() && !self.is_registered {

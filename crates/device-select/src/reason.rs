@@ -36,6 +36,8 @@ pub(crate) enum Why {
     PtxJitDisabled,
     /// A shader, which no runtime of GPU computing loads, with the interface that does.
     Shader(&'static str),
+    /// It describes other images.
+    Metadata,
     /// No bytes.
     Empty,
     /// It is for the GPUs of another maker.
@@ -104,6 +106,7 @@ impl fmt::Display for Why {
                 f.write_str("is PTX, which the driver does not compile with CUDA_DISABLE_PTX_JIT=1")
             }
             Self::Shader(interface) => write!(f, "is a graphics shader ({interface})"),
+            Self::Metadata => f.write_str("describes the other images"),
             Self::Empty => f.write_str("is empty"),
             Self::OtherVendor(vendor) => {
                 write!(f, "is for another vendor ({})", vendor.map_or("", Vendor::as_str))

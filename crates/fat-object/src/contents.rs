@@ -66,6 +66,7 @@ impl Contents {
             | FileFormat::CompressedBundle
             | FileFormat::OffloadBinary
             | FileFormat::Hcf
+            | FileFormat::Syclbin
             | FileFormat::Fatbinary => Some(Box::new(Sequence::new(window, None, false))),
             FileFormat::Archive | FileFormat::Deb => match archive::open(cx, source, &window)? {
                 Ok(members) => Some(Box::<Members>::new(members)),

@@ -228,6 +228,7 @@ mod sequence;
 mod serialize;
 mod source;
 mod sycl;
+mod syclbin;
 mod table;
 mod walker;
 mod wasm;

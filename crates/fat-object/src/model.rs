@@ -34,6 +34,8 @@ pub enum ContainerKind {
     Gzip,
     /// An HCF container of AdaptiveCpp.
     Hcf,
+    /// A SYCLBIN file of Intel's compiler.
+    Syclbin,
     /// The code objects of a kernel pack of AMD's for one wrapper of a library, for different targets.
     Kpack,
     /// No container: the file, or the member of an archive, is the image. No [`PathStep`] is of this kind.
@@ -60,6 +62,7 @@ impl ContainerKind {
             ContainerKind::Concatenated => "concatenated",
             ContainerKind::Gzip => "gzip",
             ContainerKind::Hcf => "hcf",
+            ContainerKind::Syclbin => "syclbin",
             ContainerKind::Kpack => "kpack",
             ContainerKind::File => "file",
             ContainerKind::Image => "image",

@@ -13,7 +13,7 @@ use crate::error::Problem;
 use crate::model::ContainerKind;
 use crate::opened::{Children, Found, Opened, Walked};
 use crate::source::Source;
-use crate::{bundle, compressed, gzip, hcf, nv_fatbin, offload};
+use crate::{bundle, compressed, gzip, hcf, nv_fatbin, offload, syclbin};
 
 /// The object file for which bundles in it are its object form.
 #[derive(Clone)]
@@ -48,6 +48,7 @@ pub(crate) fn open(
         FileFormat::OffloadBinary => offload::open(source, window, ordinal)?,
         FileFormat::Fatbinary => nv_fatbin::open(source, window, ordinal)?,
         FileFormat::Hcf => hcf::open(source, window, ordinal)?,
+        FileFormat::Syclbin => syclbin::open(source, window, ordinal)?,
         FileFormat::Gzip => match gzip::open(cx, source, window, ordinal)? {
             Ok(Some(opened)) => Ok(opened),
             Ok(None) => return Ok(None),
@@ -108,6 +109,7 @@ impl Children for Sequence {
             FileFormat::CompressedBundle
             | FileFormat::OffloadBinary
             | FileFormat::Fatbinary
+            | FileFormat::Syclbin
             | FileFormat::Hcf => true,
             _ => false,
         };

@@ -206,3 +206,77 @@ fn entries_without_device_code_are_told() {
     object.sections = vec![progbits("llvm_offload_entries", b"")];
     assert!(listed(&object.build()).findings().is_empty());
 }
+
+/// A SYCLBIN of version 1 with an abstract module, these IR modules and these native images.
+fn syclbin(ir: &[&[u8]], native: &[&[u8]]) -> Vec<u8> {
+    let images: Vec<&[u8]> = ir.iter().chain(native).copied().collect();
+    let mut file = b"IBYS".to_vec();
+    for number in [1, 1, ir.len() as u32, native.len() as u32, 0] {
+        file.extend(number.to_le_bytes());
+    }
+    let bytes: usize = images.iter().map(|image| image.len()).sum();
+    for number in [5, bytes as u64, 0, 5] {
+        file.extend(number.to_le_bytes());
+    }
+    file.extend([0; 32]);
+    let mut offset = 0_u64;
+    for image in &images {
+        for number in [0, 5, offset, image.len() as u64] {
+            file.extend(number.to_le_bytes());
+        }
+        offset += image.len() as u64;
+    }
+    file.extend(b"[set]\0\0\0");
+    images.iter().for_each(|image| file.extend(*image));
+    file
+}
+
+#[test]
+fn images_of_syclbin_files_are_listed() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let packages = std::fs::read(data.join("packages.offload")).unwrap();
+    let listing = listed(&packages);
+    let of = |format: FileFormat| {
+        let image = listing.images().iter().find(|image| image.format() == format).unwrap();
+        image.bytes_in(&packages).unwrap()
+    };
+    let (spirv, ptx, cubin) = (of(FileFormat::SpirV), of(FileFormat::Ptx), of(FileFormat::Cubin));
+    let file = syclbin(&[spirv, ptx], &[cubin]);
+    let found = listed(&file);
+    assert!(found.findings().is_empty(), "{:?}", found.findings());
+    assert_eq!(formats(&found), [FileFormat::SpirV, FileFormat::Ptx, FileFormat::Cubin]);
+    let bytes: Vec<_> = found.images().iter().map(|image| image.bytes_in(&file).unwrap()).collect();
+    assert_eq!(bytes, [spirv, ptx, cubin]);
+    let target = found.images()[0].target();
+    assert_eq!(target.to_string(), "sycl-spirv64-unknown-unknown-unknown-");
+    assert_eq!(found.images()[2].path()[0].to_string(), "syclbin:0");
+    // In an offload binary, as clang-offload-packager puts it there.
+    let entry = offload_binary::ImageEntry::new(file.len() as u64);
+    let layout = offload_binary::layout(offload_binary::FormatVersion::V1, &[entry]).unwrap();
+    assert_eq!(listed(&layout.to_vec(&[&file]).unwrap()).images().len(), 4);
+}
+
+#[test]
+fn damaged_syclbin_files_are_told() {
+    let file = syclbin(&[PTX], &[PTX]);
+    for cut in 0..file.len() {
+        let found = listed(&file[..cut]);
+        assert!(found.images().is_empty(), "{cut}");
+        assert!(cut < 4 || !found.findings().is_empty(), "{cut}");
+    }
+    for at in 0..file.len() {
+        for value in [0, 1, 127, 255] {
+            let mut file = file.clone();
+            file[at] = value;
+            let _ = listed(&file);
+        }
+    }
+    let mut newer = file.clone();
+    newer[4] = 2;
+    let text = listed(&newer).findings()[0].error().to_string();
+    assert_eq!(text, "malformed SYCLBIN: its version is 0x2, expected 0x1");
+    let mut beyond = file;
+    beyond[56 + 32 + 24] = 255;
+    let found = listed(&beyond);
+    assert_eq!((found.images().len(), found.findings().len()), (1, 1));
+}
