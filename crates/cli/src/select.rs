@@ -157,7 +157,10 @@ impl Selection {
     /// Returns whether an image is selected.
     pub(crate) fn includes(&self, image: &Image<'_, '_>) -> bool {
         let (target, loaded_as) = (image.target(), image.loaded_as());
+        let could_link = |request: &Request| request.wanted.could_link(image);
+        let is_of_kind = self.kinds.is_empty() || self.kinds.contains(&Kind::Cuda);
         self.includes_target(target, &loaded_as, image.id(), image.disagreement())
+            || !self.exact && is_of_kind && self.requests.iter().any(could_link)
     }
 
     fn includes_target(

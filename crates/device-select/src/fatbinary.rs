@@ -44,7 +44,7 @@ fn fate(entry: &ImageInfo, asked: &Asked<'_>, is_loaded: bool) -> Fate {
         Fate::Stays
     } else if asked.exact {
         Fate::Goes
-    } else if is_loaded || entry.format() == FileFormat::LtoIr && any(&|it| it.could_link(entry)) {
+    } else if is_loaded || any(&|it| it.could_link(entry)) {
         Fate::StaysToo
     } else if entry.format() == FileFormat::Unknown {
         Fate::StaysUnknown

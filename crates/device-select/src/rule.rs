@@ -120,8 +120,12 @@ impl Wanted {
         self.fit(image).is_some_and(|fit| fit.could_load())
     }
 
-    /// Returns whether LTO-IR can be linked and compiled for the GPU.
-    pub(crate) fn could_link(&self, lto_ir: &ImageInfo) -> bool {
+    /// Returns whether it is LTO-IR that can be linked and compiled for the GPU.
+    #[must_use]
+    pub fn could_link(&self, lto_ir: &ImageInfo) -> bool {
+        if lto_ir.format() != FileFormat::LtoIr {
+            return false;
+        }
         let (code, gpu) =
             (NvidiaArch::parse(lto_ir.target().id()), NvidiaArch::parse(self.target.id()));
         code.ok().zip(gpu.ok()).is_some_and(|(code, gpu)| code.as_ptx().runs_on(gpu))
@@ -291,7 +295,9 @@ impl Rule {
         };
         match self {
             _ if is_host(image) => false,
-            Rule::Keep { exact: false, .. } => just() || wanted.could_load(image),
+            Rule::Keep { exact: false, .. } => {
+                just() || wanted.could_load(image) || wanted.could_link(image)
+            }
             Rule::Keep { exact: true, .. } => just(),
             Rule::Drop { .. } => wanted.is_for(image),
         }

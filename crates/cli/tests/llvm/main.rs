@@ -47,6 +47,7 @@ mod kernels;
 mod linker_wrapper;
 mod r#match;
 mod messages;
+mod needs;
 mod object_form;
 mod packager;
 mod peer;

@@ -1,0 +1,66 @@
+//! What images need, by what clang and our writers make.
+
+use std::fs;
+
+use crate::common::{data, llvm, new_command, offload, stdout};
+
+/// The needs of all images of a file, as `SOFTWARE SINCE: WHAT`, each once.
+fn needs(file: &std::path::Path) -> Vec<String> {
+    let arguments = ["ls", "--json", "--needs"].map(std::ffi::OsStr::new);
+    let output = offload(arguments.into_iter().chain([file.as_os_str()]));
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&stdout(&output)).unwrap();
+    let text = |need: &serde_json::Value| {
+        let field = |name: &str| need[name].as_str().unwrap().to_owned();
+        format!("{} {}: {}", field("software"), field("since"), field("what"))
+    };
+    let all = rows.iter().flat_map(|row| row["needs"].as_array().unwrap().iter().map(text));
+    let mut all: Vec<String> = all.collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[test]
+fn code_objects_of_clang_have_their_version() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("k.c");
+    fs::write(&source, "__attribute__((amdgpu_kernel)) void k(void) {}\n").unwrap();
+    for (version, expected) in [
+        ("4", &[][..]),
+        ("5", &["ROCm 5.7: code object version 5"]),
+        ("6", &["ROCm 6.3: code object version 6"]),
+    ] {
+        let object = place.path().join(version);
+        let mut clang = new_command(llvm("clang"));
+        clang.args(["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx906", "-nogpulib", "-w", "-o"]);
+        clang.arg(&object).arg(format!("-mcode-object-version={version}")).arg(&source);
+        let output = clang.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(needs(&object), expected, "{version}");
+    }
+}
+
+#[test]
+fn compressed_bundles_of_clang_have_their_version() {
+    let place = tempfile::tempdir().unwrap();
+    let packed = place.path().join("packed");
+    let input = data("host.o");
+    for version in ["2", "3"] {
+        let mut bundler = new_command(llvm("clang-offload-bundler"));
+        bundler.env("COMPRESSED_BUNDLE_FORMAT_VERSION", version);
+        bundler.args([
+            "-compress",
+            "-targets=host-x86_64-unknown-linux-gnu,hip-amdgcn-amd-amdhsa--gfx906",
+        ]);
+        let input = input.display();
+        bundler.arg(format!("-input={input}")).arg(format!("-input={input}"));
+        bundler.arg("-type=bc").arg(format!("-output={}", packed.display()));
+        let output = bundler.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let written = fs::read(&packed).unwrap();
+        let found = needs(&packed);
+        let since = if written[4] == 3 { "7.0" } else { "6.2" };
+        let expected = format!("ROCm {since}: a compressed bundle of version {}", written[4]);
+        assert_eq!(found, [expected]);
+    }
+}
