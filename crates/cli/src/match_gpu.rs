@@ -95,7 +95,7 @@ pub(crate) struct Args {
     /// Decide as the CUDA driver does while PTX is always compiled, or never
     ///
     /// force: cubins are ignored (CUDA_FORCE_PTX_JIT=1). disable: PTX is not compiled (CUDA_DISABLE_PTX_JIT=1).
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", overrides_with = "ptx_jit")]
     ptx_jit: Option<Jit>,
     /// Leave out what needs a later NVIDIA driver, such as 550
     ///

@@ -502,6 +502,69 @@ mod tests {
         assert!(error.contains("10de:ffff") && error.contains("nvidia-smi"), "{error}");
     }
 
+    /// The GPUs that are left of some, and what is said.
+    fn applied(ids: &[&str], variables: &[(&str, &str)]) -> (Vec<String>, String) {
+        let gpu = |id: &&str| Gpu { id: (*id).to_owned(), source: String::new() };
+        let mut gpus: Vec<Gpu> = ids.iter().map(gpu).collect();
+        let value = |name: &str| {
+            let found = variables.iter().find(|(one, _)| *one == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let notes = apply(&mut gpus, &value).join("; ");
+        (gpus.into_iter().map(|gpu| gpu.id).collect(), notes)
+    }
+
+    #[test]
+    fn variables_hide_gpus_and_let_them_pass_for_others() {
+        let all = ["gfx1103", "gfx906", "sm_86", "sm_90"];
+        let left = |variables: &[(&str, &str)]| applied(&all, variables).0;
+        assert_eq!(left(&[]), all);
+        assert_eq!(left(&[("HIP_VISIBLE_DEVICES", "1")]), ["gfx906", "sm_86", "sm_90"]);
+        assert_eq!(left(&[("ROCR_VISIBLE_DEVICES", "")]), ["sm_86", "sm_90"]);
+        let both = [("ROCR_VISIBLE_DEVICES", "1"), ("HIP_VISIBLE_DEVICES", "0")];
+        assert_eq!(left(&both), ["gfx906", "sm_86", "sm_90"]);
+        let passes = [("HSA_OVERRIDE_GFX_VERSION_0", "11.0.0"), ("ROCR_VISIBLE_DEVICES", "0")];
+        let (ids, notes) = applied(&all, &passes);
+        assert_eq!(ids, ["gfx1100", "sm_86", "sm_90"]);
+        assert!(notes.starts_with("HSA_OVERRIDE_GFX_VERSION_0=11.0.0: gfx1103 passes for gfx1100"));
+        // The order of unlike GPUs of NVIDIA's is that of their speed.
+        let (ids, notes) = applied(&all, &[("CUDA_VISIBLE_DEVICES", "0")]);
+        assert_eq!((ids.len(), notes.contains("is not applied")), (4, true));
+        let ordered = [("CUDA_VISIBLE_DEVICES", "1"), ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")];
+        assert_eq!(left(&ordered), ["sm_90", "gfx1103", "gfx906"]);
+        assert_eq!(applied(&["sm_90", "sm_90"], &[("CUDA_VISIBLE_DEVICES", "1")]).0, ["sm_90"]);
+        let unknown = [("CUDA_VISIBLE_DEVICES", "GPU-8932f937")];
+        assert_eq!(applied(&["sm_90"], &unknown).0, ["sm_90"]);
+    }
+
+    #[test]
+    fn match_asks_about_this_machine_and_its_software() {
+        let (_root, word) = machine(&[
+            ("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x  580.65.06  Release\n"),
+            ("sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n"),
+            ("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n"),
+            ("sys/bus/pci/devices/0000:01:00.0/device", "0x2684\n"),
+        ]);
+        let expanded = |arguments: &[&str]| {
+            let expanded = expand_in(arguments.iter().map(OsString::from), &|_| None).unwrap();
+            let texts = expanded.arguments.into_iter().map(|text| text.into_string().unwrap());
+            texts.collect::<Vec<_>>().join(" ")
+        };
+        let asked = expanded(&["offload", "match", "--gpu", &word, "x"]);
+        assert_eq!(asked, "offload match --driver=580.65 --gpu sm_89 x");
+        let given = expanded(&["offload", "match", "--driver", "535", "--gpu", &word, "x"]);
+        assert_eq!(given, "offload match --driver 535 --gpu sm_89 x");
+        assert_eq!(
+            expanded(&["offload", "thin", "--keep", &word, "x"]),
+            "offload thin --keep sm_89 x"
+        );
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert!(asks_about_this(&words("offload match -q dir")));
+        for text in ["offload match", "offload match --help", "offload match --gpu=sm_86 x"] {
+            assert!(!asks_about_this(&words(text)), "{text}");
+        }
+    }
+
     #[test]
     fn lists_may_have_blanks() {
         assert_eq!(listed("gfx1100 GFX90a:xnack+  sm_86"), ["gfx1100", "GFX90a:xnack+", "sm_86"]);
