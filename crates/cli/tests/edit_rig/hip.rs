@@ -210,6 +210,8 @@ const LINKS: &[Link<Units>] = {
         link("so-bfd-64k", Bfd, Shared, Three).with(&["-Wl,-z,max-page-size=65536"]),
         link("so-lld-64k", Lld, Shared, Three).with(&["-Wl,-z,max-page-size=65536"]),
         link("so-bfd-2m", Bfd, Shared, One).with(&["-Wl,-z,max-page-size=0x200000"]),
+        link("so-bfd-2m-together", Bfd, Shared, Three)
+            .with(&["-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=0x200000"]),
         link("so-bfd-relr", Bfd, Shared, Three).with(&["-Wl,-z,pack-relative-relocs"]),
         // Programs with RELR of mold 1.10 are refused by glibc.
         link("pie-lld-relr", Lld, Pie, Three).with(&["-Wl,-z,pack-relative-relocs"]),

@@ -188,6 +188,7 @@ pub(super) fn segments(
         }
     }
     raise(&mut headers, layout);
+    keep_aligned(&mut headers, layout);
     let loads = Loads::new(file, &headers);
     let count = headers.len() as u64;
     for header in headers.iter_mut().filter(|header| header.p_type.get(LE) != PT_LOAD) {
@@ -208,6 +209,18 @@ fn raise(headers: &mut [ProgramHeader], layout: &Layout) {
     }
     for load in headers.iter_mut().filter(|header| header.p_type.get(LE) == PT_LOAD) {
         load.p_align.set(LE, align);
+    }
+}
+
+/// Gives the alignment of the layout to segments that no longer have their own, such as the parts of one that an earlier edit left as
+/// it was.
+fn keep_aligned(headers: &mut [ProgramHeader], layout: &Layout) {
+    for load in headers.iter_mut().filter(|header| header.p_type.get(LE) == PT_LOAD) {
+        let (start, align) = (load.p_vaddr.get(LE), load.p_align.get(LE));
+        if align > layout.align && !start.wrapping_sub(load.p_offset.get(LE)).is_multiple_of(align)
+        {
+            load.p_align.set(LE, layout.align);
+        }
     }
 }
 
