@@ -361,7 +361,7 @@ fn files_thinned_to_several_targets_are_right() {
                 let narrower = ["thin", "--keep", "gfx1100", "--exact"];
                 let twice = edit(file, &edited.path(), &narrower)?.bytes();
                 let once = edit(file, &file.path, &narrower)?.bytes();
-                // What is left can be compressed.
+                // It can be compressed.
                 if !file.compressed {
                     edit(file, &edited.path(), &["compress"])?;
                 }

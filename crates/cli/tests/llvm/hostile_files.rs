@@ -56,6 +56,11 @@ fn holds_compressed(file: &Hostile) -> bool {
     file.bytes.windows(4).any(|bytes| bytes == b"CCOB")
 }
 
+/// Returns whether nothing is complained about: a note says what the code needs.
+fn only_notes(run: &Run) -> bool {
+    run.stderr.lines().all(|line| line.starts_with("offload: note: "))
+}
+
 /// Some of our tools fail on purpose for files in which nothing is wrong.
 fn ours_by_its_own_rules(file: &Hostile, question: &Question, run: &Run, v: Verdict) -> Verdict {
     let holds = matches!(file.truth, Truth::Holds(_));
@@ -69,7 +74,9 @@ fn ours_by_its_own_rules(file: &Hostile, question: &Question, run: &Run, v: Verd
         }
         // Compressed bundles are read to the end of their tables: what is wrong after them is for `verify`.
         "offload match" | "clang-offload-bundler -list" | "clang-offload-bundler -type=a -list"
-            if v == Verdict::Wrong && run.end == End::Exit(0) && holds_compressed(file) =>
+            if (v == Verdict::Wrong || v == Verdict::Refused && only_notes(run))
+                && run.end == End::Exit(0)
+                && holds_compressed(file) =>
         {
             Verdict::Right
         }

@@ -1,4 +1,4 @@
-//! What images need, by what clang and our writers make.
+//! Needs of images that clang and its bundler make.
 
 use std::fs;
 
