@@ -291,7 +291,7 @@ fn list(args: &Args, file: &Input, threads: Threads) -> (Listing, io::Result<Sum
     let mut lister = Lister { args, file, depth: 0, listing: Listing::default() };
     let reads = args.formats || args.hash || args.check || args.same || args.needs;
     let options = args.limits.options();
-    let options = options.with_tables_only(!reads).with_check_compressed(args.check);
+    let options = options.with_tables_only(!reads).with_check_compressed(args.check || args.needs);
     let summary = file.walk(&args.limits, &options, threads, &mut lister);
     (lister.listing, summary)
 }

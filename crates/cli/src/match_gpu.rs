@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use device_select::{
-    Device, FileSet, PtxJit, QuestionKind, Runtime, Selection, Software, Support, Unit, Vendor,
-    Version,
+    Answer, Device, FileSet, Note, PtxJit, QuestionKind, Runtime, Selection, Software, Support,
+    Unit, Vendor, Version,
 };
 use fat_object::{FileFormat, Severity, Summary};
 use kpack::Toc;
@@ -178,7 +178,8 @@ impl Args {
         Question {
             gpus: self.gpus.iter().map(|gpu| self.installed(gpu).with_ptx_jit(ptx_jit)).collect(),
             kinds: &self.kinds,
-            check: self.check,
+            // What code needs stands in it, often compressed.
+            check: self.check || self.driver.is_some() || self.rocm.is_some(),
             is_strict: self.strict,
             limits: &self.limits,
         }
@@ -264,9 +265,10 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             let Some(file) = file.filter(|file| !file.units.is_empty()) else { return Ok(seen) };
             for (gpu, answers) in file.asked(&question, input) {
                 needs.add(name, &file.units, gpu, answers.answers());
-                let lacks_software = answers.answers().iter().any(|one| one.need().is_some());
-                if answers.support() == Support::No && !lacks_software && !together.is_about(input)
-                {
+                // Other code would not help.
+                let is_there = |one: &Answer| one.need().is_some() || one.note == Some(Note::Lost);
+                let is_there = answers.answers().iter().any(is_there);
+                if answers.support() == Support::No && !is_there && !together.is_about(input) {
                     advice.add(gpu);
                 }
             }
@@ -491,18 +493,23 @@ impl<'q> Together<'q> {
                 print_split(name, &answer)?;
             }
         }
-        // Packs without their libraries answer for themselves, those of a package together.
-        let mut alone: Vec<Package> = Vec::new();
+        // Packs without their libraries answer for themselves: those of a package together, and those that are installed
+        // for one library.
+        let mut alone: Vec<(PathBuf, Package)> = Vec::new();
         for pack in self.packs.iter().filter(|pack| !self.split.has_library_of(&pack.toc)) {
             let name = pack.input.package().unwrap_or_default();
-            if alone.last().is_none_or(|last| last.name() != name) {
-                alone.push(Package::new(name, &self.question.gpus));
-            }
+            let directory = pack.path.parent().unwrap_or(&pack.path).to_owned();
+            let known = alone.iter().position(|(at, set)| set.name() == name || *at == directory);
+            let known = known.unwrap_or_else(|| {
+                alone.push((directory, Package::new(name, &self.question.gpus)));
+                alone.len() - 1
+            });
             for (gpu, answers) in pack.file.asked(self.question, &pack.input) {
-                let Some(last) = alone.last_mut() else { continue };
-                last.add(gpu, pack.input.name(), &pack.file.units, answers);
+                let Some((_, set)) = alone.get_mut(known) else { continue };
+                set.add(gpu, &input::display(&pack.path), &pack.file.units, answers);
             }
         }
+        let alone: Vec<Package> = alone.into_iter().map(|(_, set)| set).collect();
         for set in &alone {
             fails |= self.question.fails(set.support());
             print(set)?;
@@ -591,16 +598,21 @@ impl File {
             }
         };
         let (mut errors, thin_size) = (walk.errors, walk.thin_size);
+        let registrable = std::mem::take(&mut walk.registrable);
+        let mut units = walk.finish();
         match Registration::read(file, &summary, limits.max_input) {
             Ok(registration) => {
-                let faults = registration.faults().map(|fault| error(format!("{name}: {fault}")));
-                let before = complaints.len();
-                complaints.extend(faults);
-                errors += complaints.len() - before;
+                let faults = registration.faults(&registrable);
+                errors += faults.len();
+                complaints.extend(faults.iter().map(|fault| error(format!("{name}: {fault}"))));
+                for unit in &mut units {
+                    if unit.offset().is_some_and(|at| registration.loses(&registrable, at)) {
+                        unit.set_lost();
+                    }
+                }
             }
             Err(reason) => complaints.push(error(format!("{name}: {}", report::reason(&reason)))),
         }
-        let mut units = walk.finish();
         units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
         if units.is_empty() && errors == 0 {
             let why = match (summary.images, kinds) {
@@ -644,7 +656,7 @@ impl File {
                     .any(|image| !matches!(image.format(), FileFormat::Bitcode | FileFormat::Mlir))
             };
             // A file without kernels serves nobody, and fails nobody.
-            let counts = || answers.answers().iter().any(device_select::Answer::counts);
+            let counts = || answers.answers().iter().any(Answer::counts);
             // A linker makes code of LTO-IR. A file with code for the features of other GPUs alone is taken on these.
             let is_elsewhere = || {
                 self.units.iter().all(|unit| unit.is_lto_ir() || unit.is_specific())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use byte_parts::ReadSeek;
 use fat_object::{
-    Container, ContainerKind, FileFormat, Finding, Image, Location, PathStep, Summary, Visitor,
+    Container, ContainerKind, FileFormat, Finding, Image, PathStep, Summary, Visitor,
 };
 
 use gpu_packages::Verified;
@@ -19,7 +19,7 @@ use crate::naming::triple_text;
 use crate::packs::host::Host;
 use crate::packs::set::PackSet;
 use crate::parallel::Threads;
-use crate::registration::Registration;
+use crate::registration::{Containers, Registration};
 use crate::store::Keep;
 use crate::style::{Out, show};
 use crate::{Outcome, input, report, style};
@@ -259,8 +259,8 @@ struct Findings {
     host: Option<Arc<Host>>,
     is_member: bool,
     pack: Option<(PathBuf, Arc<Toc>)>,
-    /// The containers in sections from which HIP gets its code, and where they start.
-    of_hip: Vec<(u64, String)>,
+    /// The containers that wrappers are to lead to.
+    registrable: Containers,
     /// `true` if registration does not lead to the device code.
     is_misled: bool,
 }
@@ -269,11 +269,7 @@ impl Findings {
     /// Adds what is wrong with the way from wrappers to containers, and back.
     fn add_registration(&mut self, registration: &Registration) {
         let before = self.findings.len();
-        self.findings.extend(registration.faults());
-        for (_, place) in self.of_hip.iter().filter(|(at, _)| registration.forgets(*at)) {
-            self.findings
-                .push(format!("{place}: no wrapper leads to it, so that no runtime finds it"));
-        }
+        self.findings.extend(registration.faults(&self.registrable));
         self.is_misled = self.findings.len() > before;
     }
 }
@@ -288,15 +284,7 @@ impl Visitor for Checker<'_> {
         use ContainerKind::{Bundle, Ccob, Hcf, Kpack, NvFatbin, OffloadBinary, Syclbin};
         // A compressed bundle and the bundle in it are one thing for its reader.
         let around = container.path().iter().rev().nth(1).map(PathStep::kind);
-        let is_hip = |step: &PathStep| matches!(step.name(), ".hip_fatbin" | ".hip_fat");
-        if let ([section, _], Location::File(at)) = (container.path(), container.location())
-            && matches!(container.kind(), Bundle | Ccob)
-            && is_hip(section)
-        {
-            let place =
-                format!("{section}/{}", container.path().last().map_or(section, |step| step));
-            self.findings.of_hip.push((at, place));
-        }
+        self.findings.registrable.enter(container);
         let counts = matches!(
             container.kind(),
             Bundle | Ccob | Hcf | Kpack | NvFatbin | OffloadBinary | Syclbin

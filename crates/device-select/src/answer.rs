@@ -152,6 +152,8 @@ pub enum Note {
     LtoIr,
     /// The device could load images with some of its kernels only.
     SomeKernels,
+    /// Nothing that the program registers leads to it.
+    Lost,
 }
 
 impl Note {
@@ -166,6 +168,7 @@ impl Note {
             Note::Unlinked => "not linked: needs the offload link step",
             Note::LtoIr => "LTO-IR, which the program links itself",
             Note::SomeKernels => "not all kernels have an image for it",
+            Note::Lost => "no wrapper leads to it",
         }
     }
 }

@@ -52,6 +52,8 @@ struct Around {
     /// The name of a section.
     section: Option<String>,
     start: u64,
+    /// The same for what starts in the file as it is.
+    offset: Option<u64>,
     /// The containers from outside in, up to the first offload binary of the unit, if it is a registered one.
     unit: Option<Vec<String>>,
 }
@@ -115,7 +117,11 @@ impl Visitor for Collector {
             | Location::Bitcode(start) => start,
             _ => 0,
         };
-        let new = Around { number: self.containers, section, start, unit: None };
+        let offset = match container.location() {
+            Location::File(offset) => Some(offset),
+            _ => None,
+        };
+        let new = Around { number: self.containers, section, start, offset, unit: None };
         let around = self.registered(container, &new).unwrap_or(new);
         self.around.push(around);
         Ok(())
@@ -172,6 +178,8 @@ impl Visitor for Collector {
             section: section.unwrap_or_default(),
             loose,
             shaders,
+            offset: around.iter().rev().find_map(|around| around.offset),
+            is_lost: false,
         });
         Ok(())
     }

@@ -74,10 +74,12 @@ impl FromStr for Version {
     }
 }
 
+/// Branches of NVIDIA's driver have greater numbers than this one.
+const FIRST_BRANCH: u16 = 100;
+
 /// `550` where the second number is 0 and the first one is a branch of NVIDIA's driver.
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const FIRST_BRANCH: u16 = 100;
         match self {
             Version { major, minor: 0 } if *major >= FIRST_BRANCH => write!(f, "{major}"),
             Version { major, minor } => write!(f, "{major}.{minor}"),
@@ -99,6 +101,8 @@ pub struct Need {
     software: Software,
     since: Version,
     what: What,
+    /// `true` if no release that is known is enough.
+    is_unreleased: bool,
 }
 
 /// The thing that needs it.
@@ -108,6 +112,7 @@ enum What {
     Zstd,
     CodeObject(u16),
     CompressedBundle(u16),
+    KernelPack,
 }
 
 impl fmt::Display for What {
@@ -119,6 +124,7 @@ impl fmt::Display for What {
             What::CompressedBundle(version) => {
                 write!(f, "a compressed bundle of version {version}")
             }
+            What::KernelPack => f.write_str("kernel packs"),
         }
     }
 }
@@ -126,7 +132,8 @@ impl fmt::Display for What {
 /// `driver 550 or later: PTX 8.4`.
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} or later: {}", self.software, self.since, self.what)
+        let least = if self.is_unreleased { ", at least" } else { "" };
+        write!(f, "{} {} or later{least}: {}", self.software, self.since, self.what)
     }
 }
 
@@ -172,40 +179,78 @@ const CODE_OBJECT: [(u16, Version); 2] = [(5, Version::new(5, 7)), (6, Version::
 const COMPRESSED_BUNDLE: [(u16, Version); 3] =
     [(1, Version::new(6, 0)), (2, Version::new(6, 2)), (3, Version::new(7, 0))];
 
+/// The first release of ROCm whose runtime looks for device code in kernel packs.
+const KERNEL_PACK: Version = Version::new(7, 12);
+
 /// NVIDIA's drivers before this one, and ROCm before that one, are not maintained: what these have is not worth a note.
 const OLD_DRIVER: Version = Version::new(535, 0);
 const OLD_ROCM: Version = Version::new(6, 0);
 
+/// The release that brought something, in a table in order; what is newer than the table needs a later release than its last one.
+/// `None` for what is older than the table.
+fn release<T: Ord>(
+    table: impl IntoIterator<Item = (T, Version)>,
+    wanted: &T,
+) -> Option<(Version, bool)> {
+    let (mut last, mut is_older) = (None, true);
+    for (version, since) in table {
+        is_older &= *wanted < version;
+        if !is_older && *wanted <= version {
+            return Some((since, false));
+        }
+        last = Some(since);
+    }
+    let Version { major, minor } = last.filter(|_| !is_older)?;
+    // The second number of a driver is that of a build.
+    let is_driver = major >= FIRST_BRANCH;
+    let next = if is_driver { Version::new(major + 1, 0) } else { Version::new(major, minor + 1) };
+    Some((next, true))
+}
+
 impl Need {
-    /// Returns what a version of PTX needs; `None` if it is older or newer than the table.
+    fn of(software: Software, (since, is_unreleased): (Version, bool), what: What) -> Self {
+        Need { software, since, what, is_unreleased }
+    }
+
+    /// Returns what a version of PTX needs; `None` if it is older than the table.
+    ///
+    /// ```
+    /// use device_select::{Need, Version};
+    ///
+    /// // No release that is known here has it.
+    /// assert!(Need::of_ptx(99, 0).unwrap().since() > Version::new(595, 71));
+    /// ```
     #[must_use]
     pub fn of_ptx(major: u16, minor: u16) -> Option<Self> {
-        let (_, branch) = PTX.iter().find(|(version, _)| *version == (major, minor))?;
-        let since = Version::new(*branch, 0);
-        Some(Need { software: Software::Driver, since, what: What::Ptx(major, minor) })
+        let table = PTX.map(|(version, branch)| (version, Version::new(branch, 0)));
+        let since = release(table, &(major, minor))?;
+        Some(Self::of(Software::Driver, since, What::Ptx(major, minor)))
     }
 
     /// Returns what entries of fatbinaries need that are compressed by zstd, as nvcc does since CUDA 12.4: the driver for it.
     #[must_use]
     pub fn of_zstd() -> Self {
-        Need { software: Software::Driver, since: Version::new(550, 0), what: What::Zstd }
+        Self::of(Software::Driver, (Version::new(550, 0), false), What::Zstd)
     }
 
-    /// Returns what a code object for AMD GPUs needs, by its version; `None` if all runtimes load it, and for a version that nobody
-    /// knows.
+    /// Returns what a code object for AMD GPUs needs, by its version; `None` if all runtimes load it.
     #[must_use]
     pub fn of_code_object(version: u16) -> Option<Self> {
-        let (_, since) = CODE_OBJECT.iter().find(|(one, _)| *one == version)?;
-        let what = What::CodeObject(version);
-        Some(Need { software: Software::Rocm, since: *since, what })
+        let since = release(CODE_OBJECT, &version)?;
+        Some(Self::of(Software::Rocm, since, What::CodeObject(version)))
     }
 
-    /// Returns what a compressed bundle of this version needs; `None` for a version that nobody knows.
+    /// Returns what a compressed bundle of this version needs; `None` for version 0, which does not exist.
     #[must_use]
     pub fn of_compressed_bundle(version: u16) -> Option<Self> {
-        let (_, since) = COMPRESSED_BUNDLE.iter().find(|(one, _)| *one == version)?;
-        let what = What::CompressedBundle(version);
-        Some(Need { software: Software::Rocm, since: *since, what })
+        let since = release(COMPRESSED_BUNDLE, &version)?;
+        Some(Self::of(Software::Rocm, since, What::CompressedBundle(version)))
+    }
+
+    /// Returns what a library needs whose device code is in kernel packs.
+    #[must_use]
+    pub fn of_kernel_packs() -> Self {
+        Self::of(Software::Rocm, (KERNEL_PACK, false), What::KernelPack)
     }
 
     /// Returns the software that is needed.
@@ -214,7 +259,7 @@ impl Need {
         self.software
     }
 
-    /// Returns the first version of it that is enough.
+    /// Returns the first version of it that is enough, or the first that may be if no release that is known is.
     #[must_use]
     pub fn since(&self) -> Version {
         self.since
@@ -250,6 +295,9 @@ pub fn needs(image: &fat_object::ImageInfo) -> Vec<Need> {
     if image.container() == ContainerKind::NvFatbin && image.compression().is_some_and(is_zstd) {
         needs.push(Need::of_zstd());
     }
+    if image.container() == ContainerKind::Kpack {
+        needs.push(Need::of_kernel_packs());
+    }
     let bundle = image.compression_around().and_then(|around| around.format_version());
     needs.extend(bundle.and_then(Need::of_compressed_bundle));
     match (image.format(), image.code_version()) {
@@ -284,6 +332,21 @@ mod tests {
         assert!(PTX.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1));
         assert!(CODE_OBJECT.is_sorted() && COMPRESSED_BUNDLE.is_sorted());
         assert!(Need::of_ptx(8, 2).unwrap().is_old() && !Need::of_ptx(8, 3).unwrap().is_old());
-        assert_eq!(Need::of_ptx(99, 0), None);
+    }
+
+    #[test]
+    fn what_is_newer_than_the_tables_needs_a_later_release() {
+        assert_eq!(Need::of_ptx(5, 0), None);
+        let text = |need: Option<Need>| need.unwrap().to_string();
+        assert_eq!(text(Need::of_ptx(9, 2)), "driver 595 or later: PTX 9.2");
+        assert_eq!(text(Need::of_ptx(9, 3)), "driver 596 or later, at least: PTX 9.3");
+        assert_eq!(text(Need::of_ptx(99, 0)), "driver 596 or later, at least: PTX 99.0");
+        assert_eq!(Need::of_code_object(4), None);
+        assert_eq!(
+            text(Need::of_code_object(7)),
+            "ROCm 6.4 or later, at least: code object version 7"
+        );
+        let bundle = text(Need::of_compressed_bundle(4));
+        assert_eq!(bundle, "ROCm 7.1 or later, at least: a compressed bundle of version 4");
     }
 }

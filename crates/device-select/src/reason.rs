@@ -59,6 +59,8 @@ pub(crate) enum Why {
     UnnamedMachineCode,
     /// The software that is installed is too old.
     Needs(Need),
+    /// Nothing that the program registers leads to it.
+    Lost,
     /// For processors of the x86 family.
     X86,
     /// For FPGAs.
@@ -131,6 +133,7 @@ impl fmt::Display for Why {
                 "holds code for {found}, but is called {called}, and runtimes choose by that"
             ),
             Self::Behind { label, why } => write!(f, "would do, but {label} {}", why.text()),
+            Self::Lost => f.write_str("would do, but no wrapper leads to it"),
             Self::KernelsElsewhere => {
                 write!(f, "would do, but each of its kernels is taken from another image")
             }

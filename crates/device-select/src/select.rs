@@ -23,6 +23,7 @@ use crate::unit::{Runtime, Unit};
 /// that was linked, and code for the features of other NVIDIA GPUs (`sm_90a`) or LTO-IR if another unit has code for this one.
 pub fn select(units: &[Unit], device: &Device) -> Selection {
     let mut answers: Vec<_> = units.iter().map(|unit| judge(unit, device)).collect();
+    lose(units, &mut answers);
     link(units, &mut answers);
     leave_out_foreign(units, device, &mut answers);
     leave_out_others(units, &mut answers);
@@ -113,6 +114,20 @@ fn behind(order: Order, fit: &Fit, first: Option<(&Candidate, &Fit)>) -> Why {
         None => Before::Stands,
     };
     Why::Behind { label: first.label().to_owned(), why }
+}
+
+/// Takes away what no runtime finds.
+fn lose(units: &[Unit], answers: &mut [Answer]) {
+    for (_, answer) in
+        units.iter().zip(answers).filter(|(unit, answer)| unit.is_lost && answer.counts())
+    {
+        if answer.given != Given::No {
+            (answer.given, answer.note) = (Given::No, Some(Note::Lost));
+        }
+        for image in answer.images.iter_mut().filter(|image| image.given != Given::No) {
+            *image = Judged { given: Given::No, why: Why::Lost };
+        }
+    }
 }
 
 /// Adds results that depend on the other units of the file: CUDA code that was linked, or is linked when it is loaded.

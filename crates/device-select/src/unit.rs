@@ -95,6 +95,10 @@ pub struct Unit {
     pub(crate) loose: bool,
     /// `true` if these are graphics shaders, which the program itself hands to the driver.
     pub(crate) shaders: bool,
+    /// The offset of the container in the file, if it starts there as it is.
+    pub(crate) offset: Option<u64>,
+    /// `true` if no runtime finds it.
+    pub(crate) is_lost: bool,
 }
 
 impl Unit {
@@ -116,7 +120,21 @@ impl Unit {
             section: String::new(),
             loose: false,
             shaders: false,
+            offset: None,
+            is_lost: false,
         }
+    }
+
+    /// Says that no runtime finds it: nothing that the program registers leads there. No device is given any of its images.
+    pub fn set_lost(&mut self) {
+        self.is_lost = true;
+    }
+
+    /// Returns the offset of its container in the file; of a compressed one that of the outermost. `None` for images in no
+    /// container.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        self.offset
     }
 
     /// Puts the unit into a section of an object: CUDA links code of some sections of the same object when it is

@@ -195,6 +195,7 @@ pub(crate) enum Problem {
     WrapperSection {
         address: u64,
         size: u64,
+        what: &'static str,
     },
     WrapperForm {
         wrapper: usize,
@@ -302,10 +303,9 @@ impl fmt::Display for Problem {
             Self::SelfCheck { address, what } => {
                 write!(f, "self-check failed at address {address:#x}: {what}")
             }
-            Self::WrapperSection { address, size } => write!(
-                f,
-                "wrappers at {address:#x}: {size} bytes, not a multiple of the 24 bytes of a wrapper"
-            ),
+            Self::WrapperSection { address, size, what } => {
+                write!(f, "wrappers at {address:#x}: {size} bytes, {what}")
+            }
             Self::WrapperForm { wrapper, address, magic, version, expected } => write!(
                 f,
                 "wrapper {wrapper} at {address:#x}: magic {magic:#010x} and version {version}, expected {expected}"

@@ -10,6 +10,9 @@ use byte_parts::Source;
 use crate::error::Problem;
 use crate::host::{SectionChange, SectionEdit};
 
+/// What is wrong with a section of wrappers whose size is no multiple of theirs.
+pub(crate) const NO_MULTIPLE: &str = "not a multiple of the 24 bytes of a wrapper";
+
 /// The words of a wrapper.
 pub(crate) type Record = [[u8; 8]; 3];
 /// The offset of the pointer in a wrapper.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use device_select::{Answer, Device, Given, Need, Unit};
+use device_select::{Answer, Device, Given, Need, Software, Unit};
 
 use crate::report;
 
@@ -17,7 +17,7 @@ struct Files {
 }
 
 impl Needs {
-    /// Adds those of a file, except where the version of the software is known, and what all maintained releases have.
+    /// Adds the one of a file for the latest version of each software, except where the version of the software is known, and what all maintained releases have.
     pub(super) fn add(&mut self, file: &str, units: &[Unit], gpu: &Device, answers: &[Answer]) {
         let judged = units
             .iter()
@@ -25,7 +25,16 @@ impl Needs {
             .flat_map(|(unit, answer)| unit.candidates().iter().zip(&answer.images));
         let given = judged.filter(|(_, judged)| judged.given != Given::No);
         let needs = given.flat_map(|(candidate, _)| candidate.needs());
-        for need in needs.filter(|need| !need.is_old() && !gpu.has_version_of(need.software())) {
+        let needs = needs.filter(|need| !need.is_old() && !gpu.has_version_of(need.software()));
+        // What the latest version has is enough for the others.
+        let mut latest: BTreeMap<Software, &Need> = BTreeMap::new();
+        for need in needs {
+            let known = latest.entry(need.software()).or_insert(need);
+            if known.since() < need.since() {
+                *known = need;
+            }
+        }
+        for need in latest.into_values() {
             let files =
                 self.0.entry(*need).or_insert_with(|| Files { first: String::new(), count: 0 });
             if files.first != file {

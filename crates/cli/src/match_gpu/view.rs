@@ -202,6 +202,16 @@ pub(crate) fn conclude(units: &[Unit], gpu: &Device, selection: &Selection) -> (
             format!("has code for {name} that is not linked: it needs the offload link step");
         return (style, words);
     }
+    let is_lost = |(_, answer): &&(_, &Answer)| answer.note == Some(Note::Lost);
+    let lost = counted.iter().filter(is_lost).count();
+    if lost > 0 && lost == missing.len() {
+        let of =
+            if lost == all { String::new() } else { format!(" in {lost} of {all} {containers}") };
+        return (
+            style,
+            format!("has code for {name}{of} that no runtime finds: no wrapper leads to it"),
+        );
+    }
     if selection.support() == Support::Unknown {
         let words = format!("unknown for {name}: LTO-IR only, of which a linker makes code");
         return (style, words);

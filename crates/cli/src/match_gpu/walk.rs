@@ -7,6 +7,7 @@ use device_select::{Collector, Unit};
 use fat_object::{Container, ContainerKind, ErrorKind, Finding, Image, Location, Visitor};
 
 use crate::inputs::Input;
+use crate::registration::Containers;
 use crate::report;
 
 /// Visitor that collects units, and complaints.
@@ -18,12 +19,15 @@ pub(super) struct Walk<'a> {
     /// Size of the files that a thin archive names.
     pub(super) thin_size: u64,
     pub(super) complaints: Vec<report::Complaint>,
+    /// The containers that wrappers are to lead to.
+    pub(super) registrable: Containers,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(file: &'a Input) -> Self {
         let collector = Collector::default();
-        Walk { file, collector, errors: 0, thin_size: 0, complaints: Vec::new() }
+        let (complaints, registrable) = (Vec::new(), Containers::default());
+        Walk { file, collector, errors: 0, thin_size: 0, complaints, registrable }
     }
 
     /// Returns the units, when the walk is over.
@@ -39,6 +43,7 @@ impl Visitor for Walk<'_> {
         {
             self.thin_size = self.thin_size.saturating_add(container.size());
         }
+        self.registrable.enter(container);
         self.collector.enter(container)
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device_select::Device;
+use device_select::{Device, Need};
 use kpack::Toc;
 use kpack::search::{self, Loader};
 use serde::Serialize;
@@ -31,6 +31,8 @@ pub(crate) struct Answer {
     conditions: Vec<String>,
     /// Loaders of the first releases find less.
     is_later: bool,
+    /// What keeps a loader from looking at all.
+    need: Option<Need>,
 }
 
 /// A function that reads the table of the pack at a path; `None` if there is none.
@@ -143,6 +145,7 @@ impl Answer {
             missing: missing.filter(|_| served.is_empty()).unwrap_or_default(),
             conditions,
             is_later: search.is_later,
+            need: Some(Need::of_kernel_packs()).filter(|need| gpu.lacks(need)),
         }
     }
 
@@ -153,7 +156,7 @@ impl Answer {
 
     /// Returns whether all wrappers get code.
     pub(crate) fn is_served(&self) -> bool {
-        self.missing.is_empty()
+        self.missing.is_empty() && self.need.is_none()
     }
 
     /// Prints where the loader looks, in its order.
@@ -188,6 +191,9 @@ impl Answer {
     pub(crate) fn words(&self) -> String {
         let gpu = &self.gpu;
         let paths = report::few(self.used.iter().map(|path| input::display(path)));
+        if let Some(need) = &self.need {
+            return format!("has no code for {gpu} that is found: needs {need}");
+        }
         match self.missing.len() {
             0 if !self.conditions.is_empty() => {
                 let states = report::few(&self.conditions);

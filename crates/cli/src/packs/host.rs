@@ -10,9 +10,10 @@ use std::path::{Component, Path, PathBuf};
 
 use byte_parts::Source;
 use fat_object::FileFormat;
-use kpack::search::{self, Place, Variables};
+use kpack::search::{self, Loader, Place, Variables};
 use kpack::{Blobs, Marker, Toc, toc_range};
 use object_edit::Format;
+use target_id::Processor;
 
 use crate::each_once::each_once;
 use crate::input;
@@ -101,6 +102,31 @@ impl Host {
         }
     }
 
+    /// Returns the wrappers whose code a loader finds for some GPU, in packs at these paths.
+    pub(crate) fn found_in(&self, packs: &BTreeMap<PathBuf, &Toc>) -> BTreeSet<u64> {
+        let name = self.marker.kernel_name();
+        let mut archs: BTreeSet<&str> = BTreeSet::new();
+        for toc in packs.values() {
+            let entries = toc.entries().iter().filter(|entry| entry.kernel_name() == name);
+            archs.extend(entries.map(kpack::Entry::arch));
+        }
+        let mut found = BTreeSet::new();
+        for targets in archs.into_iter().flat_map(gpus_of) {
+            if found.len() == self.numbers.len() {
+                break;
+            }
+            let tables = self.places(&targets);
+            let tables: Vec<&Toc> =
+                tables.iter().filter_map(|path| packs.get(path).copied()).collect();
+            let has_code = |number: &&u64| {
+                let key = search::key(name, **number);
+                search::lookup(&tables, &targets, &key, Loader::Later).is_ok()
+            };
+            found.extend(self.numbers.iter().filter(has_code));
+        }
+        found
+    }
+
     /// Returns the patterns of the paths of packs that a loader goes through here.
     pub(crate) fn patterns(&self) -> Vec<String> {
         let [list, prefix] = variables();
@@ -163,24 +189,20 @@ impl Host {
     /// depends on the targets of the packs that are there.
     pub(crate) fn check(&self) -> Result<String, Vec<String>> {
         let (name, count) = (self.marker.kernel_name(), self.numbers.len());
-        let (mut faults, mut left, mut packs) = (Vec::new(), self.numbers.clone(), 0_usize);
+        let (mut faults, mut tables) = (Vec::new(), BTreeMap::new());
         for path in self.packs().map_err(|error| vec![error])? {
             match OpenPack::open(&path) {
-                Ok(pack) => {
-                    let entries = pack.toc.entries().iter();
-                    let of_library = entries.filter(|entry| entry.kernel_name() == name);
-                    let known: BTreeSet<u64> = of_library.filter_map(kpack::Entry::index).collect();
-                    left.retain(|number| !known.contains(number));
-                    packs += usize::from(!known.is_empty());
-                }
+                Ok(pack) => _ = tables.insert(path, pack.toc),
                 Err(error) => faults.push(error),
             }
         }
         if !faults.is_empty() {
             return Err(faults);
         }
-        let known = self.numbers.iter().filter(|number| !left.contains(number)).copied().collect();
-        if let Some(fault) = self.lacks(&known) {
+        tables.retain(|_, toc| toc.entries().iter().any(|entry| entry.kernel_name() == name));
+        let packs = tables.len();
+        let tables = tables.iter().map(|(path, toc)| (path.clone(), toc)).collect();
+        if let Some(fault) = self.lacks(&self.found_in(&tables)) {
             return Err(vec![fault]);
         }
         let wrappers =
@@ -196,6 +218,16 @@ impl Host {
         let name = self.marker.kernel_name();
         format!("its device code is in kernel packs, as {name}: {patterns}")
     }
+}
+
+/// Returns the targets of GPUs for which a loader may take code for an architecture, in its order: those that a generic
+/// processor covers ask for themselves first.
+fn gpus_of(arch: &str) -> Vec<Vec<&str>> {
+    let processor = Processor::amdgpu(arch.split(':').next().unwrap_or(arch));
+    let covered = processor.map_or(&[][..], |processor| processor.covers());
+    let mut gpus: Vec<Vec<&str>> = covered.iter().map(|gpu| vec![*gpu, arch]).collect();
+    gpus.push(vec![arch]);
+    gpus
 }
 
 /// Directories that are looked through for packs, each read once.

@@ -32,20 +32,29 @@ struct Pack {
     toc: Arc<Toc>,
 }
 
-/// Returns the path of the member of a package where it is installed: of wheels below site-packages.
+/// How the names of packages end. A colon stands in the names of kernel packs, too.
+const PACKAGES: [&str; 9] =
+    [".whl", ".zip", ".tar", ".deb", ".rpm", ".conda", ".gz", ".xz", ".zst"];
+
+/// Returns the path of the member of a package where it is installed: of wheels below site-packages. A package in a package is
+/// installed like any other.
 pub(crate) fn installed(member: &Path) -> PathBuf {
-    let mut parts = member.components().peekable();
+    let text = member.to_string_lossy();
+    let is_package = |&(at, _): &(usize, &str)| {
+        text.get(..at).is_some_and(|before| PACKAGES.iter().any(|end| before.ends_with(end)))
+    };
+    let inner = text.match_indices(':').filter(is_package).last();
+    let inner = inner.and_then(|(at, colon)| text.get(at + colon.len()..));
+    let inner = inner.map_or(member, Path::new);
     let is_data = |part: &Component<'_>| part.as_os_str().to_string_lossy().ends_with(".data");
     let is_site = |part: &Component<'_>| {
         matches!(part.as_os_str().to_str(), Some("purelib" | "platlib" | "data"))
     };
-    let mut ahead = parts.clone();
-    if ahead.next().is_some_and(|part| is_data(&part))
-        && ahead.next().is_some_and(|part| is_site(&part))
-    {
-        return ahead.collect();
+    let mut parts = inner.components();
+    match (parts.next(), parts.next()) {
+        (Some(data), Some(site)) if is_data(&data) && is_site(&site) => parts.collect(),
+        _ => inner.to_owned(),
     }
-    std::iter::from_fn(|| parts.next()).collect()
 }
 
 impl PackSet {
@@ -80,10 +89,9 @@ impl PackSet {
     /// with the set: code that no pack has, packs that no library is for, packs that hide others from old loaders.
     pub(crate) fn check(&self) -> (Vec<(&str, usize)>, Vec<String>) {
         let (mut sound, mut faults) = (Vec::new(), Vec::new());
+        let packs = self.packs.iter().map(|(path, pack)| (path.clone(), &*pack.toc)).collect();
         for Library { name, host, .. } in self.hosts.iter().filter(|one| !one.is_on_disk) {
-            let own = |pack: &Pack| numbers_of(&pack.toc, host.marker.kernel_name());
-            let known: BTreeSet<u64> = self.packs.values().flat_map(own).collect();
-            match host.lacks(&known) {
+            match host.lacks(&host.found_in(&packs)) {
                 Some(text) => faults.push(format!("{name}: {text}")),
                 None => sound.push((&**name, host.numbers.len())),
             }
@@ -113,12 +121,6 @@ impl PackSet {
     }
 }
 
-/// Returns the numbers of the wrappers of a library that have code in a pack.
-fn numbers_of(toc: &Toc, kernel_name: &str) -> BTreeSet<u64> {
-    let entries = toc.entries().iter().filter(|entry| entry.kernel_name() == kernel_name);
-    entries.filter_map(kpack::Entry::index).collect()
-}
-
 /// Returns the path of the pack for a processor, if this is that of a processor with a feature: `x_gfx90a.kpack` for
 /// `x_gfx90a:xnack+.kpack`. Loaders try that one first.
 fn plain_of(path: &Path) -> Option<PathBuf> {
@@ -138,6 +140,9 @@ mod tests {
         assert_eq!(path("torch/lib/a.so"), Path::new("torch/lib/a.so"));
         assert_eq!(path("torch-2.9.data/platlib/torch/a.so"), Path::new("torch/a.so"));
         assert_eq!(path("a.data"), Path::new("a.data"));
+        assert_eq!(path("w/core.whl:torch/a.so"), Path::new("torch/a.so"));
+        assert_eq!(path("a.tar:b.whl:b-1.data/purelib/b.so"), Path::new("b.so"));
+        assert_eq!(path("k/x_gfx90a:xnack+.kpack"), Path::new("k/x_gfx90a:xnack+.kpack"));
     }
 
     #[test]

@@ -117,3 +117,34 @@ fn verify_finds_what_is_missing_empty_orphaned_or_hidden() {
     let found = faults(&place, &["site"]);
     assert!(found[0].contains("lib.so: no kernel pack has its device code"), "{found:?}");
 }
+
+#[test]
+fn packs_count_where_a_loader_looks_for_them() {
+    let (place, library, [gfx1100, gfx906]) = split();
+    let (at_1100, at_906) = ("pkg/.kpack/two_gfx1100.kpack", "pkg/.kpack/two_gfx906.kpack");
+    zip(&place, "host.whl", &[("pkg/lib.so", &library)]);
+    zip(&place, "gfx1100.whl", &[(at_1100, &gfx1100)]);
+    zip(&place, "other.whl", &[("other/.kpack/two_gfx1100.kpack", &gfx1100)]);
+    zip(&place, "swapped.whl", &[(at_1100, &gfx906), (at_906, &gfx1100)]);
+    for wrong in ["other.whl", "swapped.whl"] {
+        let found = faults(&place, &["host.whl", wrong]);
+        assert!(found[0].contains("pkg/lib.so: no kernel pack has its device code"), "{found:?}");
+        assert!(!serves(&place, "gfx1100", &["host.whl", wrong]), "{wrong}");
+    }
+    // Packages in a package are installed side by side.
+    let read = |name: &str| fs::read(place.path(name)).unwrap();
+    let [host, packs] = ["host.whl", "gfx1100.whl"].map(read);
+    zip(&place, "both.zip", &[("w/host.whl", &host), ("w/gfx1100.whl", &packs)]);
+    assert_eq!(faults(&place, &["both.zip"]), [""; 0]);
+    assert!(serves(&place, "gfx1100", &["both.zip"]));
+    // Packs without their library are one set, whatever packages they come in.
+    zip(&place, "gfx906.whl", &[(at_906, &gfx906)]);
+    assert!(serves(&place, "gfx1100", &["gfx1100.whl", "gfx906.whl"]));
+    // No pack is looked for before ROCm 7.12.
+    let rocm = |version: &str| {
+        let files = ["host.whl", "gfx1100.whl"];
+        let args = [&["match", "--quiet", "--gpu", "gfx1100", "--rocm", version], &files[..]];
+        place.offload(&args.concat()).status.success()
+    };
+    assert!(!rocm("7.11") && rocm("7.12"));
+}

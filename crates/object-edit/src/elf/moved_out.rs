@@ -43,9 +43,11 @@ pub(crate) fn targets(
     let mut all = Vec::new();
     for wrapper in wrappers(source, &file, registration)? {
         let at = window.start.saturating_add(offset(&file, wrapper.address)?);
-        let led = wrapper
-            .is_known()
-            .then(|| file.offset_of(wrapper.bundle).map(|at| window.start.saturating_add(at)));
+        let led = match wrapper.form {
+            PointerForm::Unknown { .. } => None,
+            PointerForm::Null => Some(None),
+            _ => Some(file.offset_of(wrapper.bundle).map(|at| window.start.saturating_add(at))),
+        };
         all.push((at, led));
     }
     Ok(all)
@@ -109,7 +111,8 @@ fn lead(
                 patches.push(Patch::word(entry.saturating_add(16), new.wrapping_sub(symbol)));
                 in_place
             }
-            PointerForm::Unknown { kind } => {
+            form @ (PointerForm::Null | PointerForm::Unknown { .. }) => {
+                let kind = if let PointerForm::Unknown { kind } = form { kind } else { 0 };
                 let address = wrapper.pointer();
                 return Err(Problem::PointerForm { bundle: n, address, kind });
             }
@@ -177,7 +180,7 @@ pub(crate) fn move_out(
     starts.sort_unstable();
     starts.dedup();
     let start = match starts.first() {
-        Some(&start) if starts.last().is_some_and(|last| slot.contains(last)) => start,
+        Some(&start) if starts.iter().all(|start| slot.contains(start)) => start,
         Some(_) => {
             let kind = "files with wrappers that lead elsewhere";
             return Err(Problem::Unsupported { kind });

@@ -11,7 +11,7 @@ use super::relocations::{Machine, Relocations, entries};
 use super::symbols;
 use crate::error::Problem;
 use crate::pod::{LE, first};
-use crate::registration::{POINTER, Record, Registration};
+use crate::registration::{NO_MULTIPLE, POINTER, Record, Registration};
 
 /// A wrapper. Addresses are those of the file, before a loader adds its own.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub(super) enum PointerForm {
     },
     /// The value in place, in a program that is not relocated.
     Plain,
+    /// No address: 0, which nothing relocates.
+    Null,
     /// Something else: a relocation of this type, or 0 for none where one has to be.
     Unknown { kind: u32 },
 }
@@ -88,8 +90,15 @@ pub(super) fn wrappers(
     }
     let machine = Machine::of(file)?;
     let relocations = Relocations::read(source, file)?;
-    if file.header.e_type.get(LE) == ET_EXEC && relocations.other.is_none() {
-        wrappers.iter_mut().for_each(|wrapper| wrapper.form = PointerForm::Plain);
+    if relocations.other.is_none() {
+        let is_fixed = file.header.e_type.get(LE) == ET_EXEC;
+        for wrapper in &mut wrappers {
+            match wrapper.bundle {
+                0 => wrapper.form = PointerForm::Null,
+                _ if is_fixed => wrapper.form = PointerForm::Plain,
+                _ => {}
+            }
+        }
     }
     let mut found = vec![false; wrappers.len()];
     relocations.rela(source, file, &mut |source, entry, rela| {
@@ -154,8 +163,13 @@ fn in_place(
         let (address, size) = (section.sh_addr.get(LE), section.sh_size.get(LE));
         let range = file_range(section);
         let available = file.window.end - file.window.start;
-        if section.sh_type.get(LE) == SHT_NOBITS || !size.is_multiple_of(24) {
-            return Err(Problem::WrapperSection { address, size });
+        let what = match section.sh_type.get(LE) {
+            SHT_NOBITS => Some("none of them in the file (NOBITS)"),
+            _ if !size.is_multiple_of(24) => Some(NO_MULTIPLE),
+            _ => None,
+        };
+        if let Some(what) = what {
+            return Err(Problem::WrapperSection { address, size, what });
         }
         if range.end > available {
             let (what, start, end) = ("the section of the wrappers", range.start, range.end);
@@ -228,6 +242,8 @@ pub(super) fn repoint(
                 }
                 in_place
             }
+            // Nothing moves what it leads to.
+            PointerForm::Null => continue,
             PointerForm::Unknown { kind } => {
                 let bundle = bundle_number(wrappers, n);
                 return Err(Problem::PointerForm { bundle, address: wrapper.pointer(), kind });

@@ -8,7 +8,7 @@ use super::file::{File, file_range};
 use super::slot::Slot;
 use crate::error::Problem;
 use crate::pod::{LE, first};
-use crate::registration::{self, POINTER, Record, Registration};
+use crate::registration::{self, NO_MULTIPLE, POINTER, Record, Registration};
 
 /// As many characters of a section's name as a PE file may have room for.
 const NAME: usize = 8;
@@ -58,7 +58,7 @@ pub(super) fn read_of(
         let raw_at = file_range(section).start;
         let start = file.window.start + raw_at;
         let base = file.image_base();
-        let mut at = 0;
+        let (before, mut at) = (wrappers.len(), 0);
         while at < size {
             let end = (at + SIZE).min(size);
             let record = source.read_range(&(start + at..start + end))?;
@@ -69,7 +69,7 @@ pub(super) fn read_of(
             let address = u64::from(section.virtual_address.get(LE)) + at;
             let Some(record) = first(&record) else {
                 let address = base.wrapping_add(section.virtual_address.get(LE).into());
-                return Err(Problem::WrapperSection { address, size });
+                return Err(Problem::WrapperSection { address, size, what: NO_MULTIPLE });
             };
             let bundle =
                 registration.target(&record, wrappers.len(), base.wrapping_add(address))?;
@@ -79,6 +79,10 @@ pub(super) fn read_of(
                 pointer_at: raw_at + at + POINTER,
             });
             at += SIZE;
+        }
+        if wrappers.len() == before && size >= SIZE {
+            let address = base.wrapping_add(section.virtual_address.get(LE).into());
+            return Err(Problem::WrapperSection { address, size, what: "all of them zero" });
         }
     }
     Ok(wrappers)
