@@ -252,7 +252,8 @@ impl Fit {
                 verdict.is_compatible() && !(code.is_registered && is_other)
             })
             .fold(0, |states, (n, _)| states | 1 << n);
-        if let Some(need) = code.needs.iter().find(|need| states != 0 && device.lacks(need)) {
+        let lacks = |need: &&Need| states != 0 && device.lacks(need);
+        if let Some(need) = code.needs.iter().filter(lacks).max_by_key(|need| need.since()) {
             let never = Some(Why::Needs(*need));
             return Fit { never, verdicts, misnamed: None, states: 0, may_fit, is_unlinked: false };
         }

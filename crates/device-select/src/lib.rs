@@ -114,7 +114,7 @@ pub use rule::{Fate, Rule, Wanted, is_host, is_misnamed};
 #[cfg(feature = "files")]
 pub use select::select;
 #[cfg(feature = "files")]
-pub use set::{FileSet, Question, QuestionKind};
+pub use set::{FileSet, Obstacle, Question, QuestionKind};
 #[cfg(feature = "files")]
 pub use support::Support;
 #[cfg(feature = "files")]

@@ -3,10 +3,12 @@
 use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use std::collections::{HashMap, HashSet};
 
-use crate::answer::{Answer, Selection};
+use crate::answer::{Answer, Note, Selection};
 use crate::database::Database;
+use crate::needs::Need;
 use crate::support::Support;
 use crate::unit::Unit;
 
@@ -49,6 +51,38 @@ struct Answers {
     missing: Vec<String>,
     built_for: Vec<String>,
     seen: HashSet<String>,
+    /// The greatest obstacle, and the number of files that have all code, but for obstacles.
+    obstacle: Option<Obstacle>,
+    kept_from: usize,
+}
+
+/// Something that keeps a device from code that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// The software that is installed is too old.
+    Needs(Need),
+    /// Nothing that the program registers leads to it.
+    Lost,
+}
+
+impl Obstacle {
+    fn of(answer: &Answer) -> Option<Self> {
+        match answer.note {
+            Some(Note::Lost) => Some(Obstacle::Lost),
+            _ => answer.need().map(Obstacle::Needs),
+        }
+    }
+}
+
+/// `needs driver 550 or later: PTX 8.4`.
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Obstacle::Needs(need) => write!(f, "needs {need}"),
+            Obstacle::Lost => f.write_str("no wrapper leads to it, so that no runtime finds it"),
+        }
+    }
 }
 
 impl Question {
@@ -107,6 +141,14 @@ impl Question {
     #[must_use]
     pub fn missing(&self, device: usize) -> &[String] {
         self.answers.get(device).map_or(&[], |answers| &answers.missing)
+    }
+
+    /// Returns what keeps a device from code, if all that it lacks is there; of a database one file is enough.
+    #[must_use]
+    pub fn obstacle(&self, device: usize) -> Option<Obstacle> {
+        let answers = self.answers.get(device)?;
+        let is_all = answers.serving + answers.kept_from >= answers.files;
+        answers.obstacle.filter(|_| is_all || self.kind == QuestionKind::Database)
     }
 
     /// Returns the targets of the code that a device does not load, each once.
@@ -250,6 +292,12 @@ impl Answers {
         }
         let lacking = units.iter().zip(selection.answers());
         let lacking: Vec<_> = lacking.filter(|(_, answer)| answer.lacks_code()).collect();
+        let obstacles: Option<Vec<_>> =
+            lacking.iter().map(|(_, answer)| Obstacle::of(answer)).collect();
+        if let Some(obstacle) = obstacles.and_then(|all| all.into_iter().max()) {
+            self.kept_from += 1;
+            self.obstacle = self.obstacle.max(Some(obstacle));
+        }
         self.is_needed |= !lacking.iter().all(|(_, answer)| answer.is_optional);
         for label in lacking.into_iter().flat_map(|(unit, _)| unit.built_for()) {
             if self.seen.insert(label.clone().into_owned()) {

@@ -40,9 +40,14 @@ impl Package {
         all.max().unwrap_or(Support::Yes)
     }
 
-    /// Returns the names of the GPUs for which the answer is no.
+    /// Returns the names of the GPUs for which the answer is no, and other code would help.
     pub(super) fn lacking(&self) -> Vec<String> {
-        let is_no = |(gpu, _): &(usize, &String)| self.support_of(*gpu) == Some(Support::No);
+        let is_no = |(gpu, _): &(usize, &String)| {
+            let questions = self.files.questions().iter();
+            let mut lacking = questions.filter(|one| one.support(*gpu) == Some(Support::No));
+            self.support_of(*gpu) == Some(Support::No)
+                && lacking.any(|question| question.obstacle(*gpu).is_none())
+        };
         self.gpus.iter().enumerate().filter(is_no).map(|(_, name)| name.clone()).collect()
     }
 
@@ -139,9 +144,9 @@ impl About<'_> {
     fn alone(&self, question: &Question, support: Support) -> String {
         let name = self.name;
         let (files, serving) = question.files(self.gpu);
-        let built_for = match (support >= Support::Unknown, question.built_for(self.gpu)) {
-            (true, [_, ..]) => format!(": built for {}", report::few(question.built_for(self.gpu))),
-            _ => String::new(),
+        let built_for = match support >= Support::Unknown {
+            true => built_for(&[question], self.gpu),
+            false => String::new(),
         };
         match (support, question.kind()) {
             (Support::Yes, _) => format!("has code for {name} in {}", some_of(serving, files)),
@@ -168,10 +173,9 @@ impl About<'_> {
         let lacking = about(&self.questions, self.gpu, |support| support >= Support::Unknown);
         if !lacking.is_empty() {
             let names = report::few(lacking.iter().map(|one| one.name()));
-            let labels = each_once(lacking.iter().flat_map(|one| one.built_for(self.gpu)));
-            let built_for = report::few(labels);
             let which = self.count(lacking.len());
-            words.push(format!("no code for {name} in {which}: {names}: built for {built_for}"));
+            let built_for = built_for(&lacking, self.gpu);
+            words.push(format!("no code for {name} in {which}: {names}{built_for}"));
         }
         format!("partly: {}", words.join("; "))
     }
@@ -203,11 +207,7 @@ impl About<'_> {
             true => String::new(),
             false => format!(": {}", report::few(&names)),
         };
-        let labels = each_once(lacking.iter().flat_map(|one| one.built_for(self.gpu)));
-        let built_for = match &labels[..] {
-            [] => String::new(),
-            labels => format!(": built for {}", report::few(labels)),
-        };
+        let built_for = built_for(&lacking, self.gpu);
         format!("lacks code for {} in {}{files}{built_for}", self.name, self.count(lacking.len()))
     }
 
@@ -224,6 +224,19 @@ impl About<'_> {
             (some, all) if some == all.len() => format!("all {some} {noun}"),
             (some, all) => format!("{some} of {} {noun}", all.len()),
         }
+    }
+}
+
+/// Returns what code without use for a GPU is for, in words, or what keeps the GPU from it.
+fn built_for(lacking: &[&Question], gpu: usize) -> String {
+    let obstacles: Option<Vec<_>> = lacking.iter().map(|one| one.obstacle(gpu)).collect();
+    if let Some(obstacle) = obstacles.and_then(|all| all.into_iter().max()) {
+        return format!(": {obstacle}");
+    }
+    let labels = each_once(lacking.iter().flat_map(|one| one.built_for(gpu)));
+    match &labels[..] {
+        [] => String::new(),
+        labels => format!(": built for {}", report::few(labels)),
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn installed(member: &Path) -> PathBuf {
     let is_package = |&(at, _): &(usize, &str)| {
         text.get(..at).is_some_and(|before| PACKAGES.iter().any(|end| before.ends_with(end)))
     };
-    let inner = text.match_indices(':').filter(is_package).last();
+    let inner = text.match_indices(':').rfind(is_package);
     let inner = inner.and_then(|(at, colon)| text.get(at + colon.len()..));
     let inner = inner.map_or(member, Path::new);
     let is_data = |part: &Component<'_>| part.as_os_str().to_string_lossy().ends_with(".data");

@@ -148,3 +148,23 @@ fn packs_count_where_a_loader_looks_for_them() {
     };
     assert!(!rocm("7.11") && rocm("7.12"));
 }
+
+#[test]
+fn code_that_is_there_and_not_loaded_is_told() {
+    let place = Place::with("v2", &fs::read(data("hip-ccob-v2.hipfb")).unwrap());
+    let bundle = fs::read(place.path("v2")).unwrap();
+    let mut library = fs::read(data("hip-two-units.so")).unwrap();
+    // The magic of the first wrapper.
+    library[0x5130..0x5134].copy_from_slice(b"XXXX");
+    zip(&place, "old.whl", &[("pkg/a.hipfb", &bundle)]);
+    zip(&place, "lost.whl", &[("pkg/lib.so", &library)]);
+    let output = place.offload(&["match", "--gpu", "gfx1100", "--rocm", "6.1", "old.whl"]);
+    let text = stdout(&output);
+    let said =
+        "lacks code for gfx1100 in pkg/a.hipfb: needs ROCm 6.3 or later: code object version 6";
+    assert!(text.contains(said), "{text}");
+    // Other code would not help.
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("install a build"));
+    let text = stdout(&place.offload(&["match", "--gpu", "gfx1100", "lost.whl"]));
+    assert!(text.contains("no wrapper leads to it, so that no runtime finds it"), "{text}");
+}
