@@ -8,10 +8,11 @@ use bundle_format::EntryId;
 use target_id::OffloadKind;
 
 use crate::edit::{Incoming, NewImages, Numbered, Wishes};
-use crate::failure::Failure;
 use crate::help::More;
+use crate::suggest;
 use crate::suggest::did_you_mean;
-use crate::{Outcome, suggest};
+use tool_kit::Outcome;
+use tool_kit::failure::Failure;
 
 pub(crate) const MORE: More = More {
     examples: &[

@@ -8,19 +8,20 @@ use bundle_format::text::Leader;
 use bundle_format::{EntryId, HIP_ALIGN};
 use serde::Serialize;
 
-use crate::arguments::{split, usage};
-use crate::bundler::{self, BundleJob, FileType, Mode, Notes, Reading};
 use crate::compression::Compression;
-use crate::failure::Failure;
 use crate::help::More;
-use crate::opened::MaxInput;
-use crate::output::Outputs;
-use crate::parallel::Threads;
-use crate::progress::Progress;
-use crate::style::show;
+use crate::suggest;
 use crate::suggest::did_you_mean;
-use crate::table::{Align, Table};
-use crate::{Outcome, input, json, report, special, style, suggest};
+use drop_ins::bundler::{self, BundleJob, FileType, Mode, Notes, Reading};
+use tool_kit::arguments::{split, usage};
+use tool_kit::failure::Failure;
+use tool_kit::opened::MaxInput;
+use tool_kit::output::Outputs;
+use tool_kit::parallel::Threads;
+use tool_kit::progress::Progress;
+use tool_kit::style::show;
+use tool_kit::table::{Align, Table};
+use tool_kit::{Outcome, input, json, report, special, style};
 
 pub(crate) const MORE: More = More {
     examples: &[

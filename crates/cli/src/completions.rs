@@ -9,11 +9,11 @@ use clap_complete::Shell;
 use target_id::{Family, IntelGpu, Processor, processor_family, processor_names};
 use wrapper_ir::Abi;
 
-use crate::Outcome;
 use crate::help::More;
 use crate::native::NATIVE;
-use crate::wrapper::kind_names;
 use device_select::Product;
+use drop_ins::wrapper::kind_names;
+use tool_kit::Outcome;
 
 pub(crate) const MORE: More = More {
     examples: &[

@@ -7,10 +7,10 @@ use ccob::Version;
 use fat_edit::{CompressOptions, EditableContainer, EditableFile};
 use fat_object::FileFormat;
 
-use crate::Outcome;
 use crate::compression::Compression;
 use crate::edit::{Editor, Options, Uneditable, Wishes, Work};
 use crate::help::More;
+use tool_kit::Outcome;
 
 pub(crate) const MORE: More = More {
     examples: &[

@@ -2,8 +2,8 @@
 
 use ccob::{Method, Version, WriteOptions};
 
-use crate::parallel::Threads;
-use crate::report;
+use tool_kit::parallel::Threads;
+use tool_kit::report;
 
 /// Compression options, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::Outcome;
 use crate::edit::{Editor, Options, Uneditable, Wishes, Work};
 use crate::help::More;
+use tool_kit::Outcome;
 
 pub(crate) const MORE: More = More {
     examples: &[

@@ -1,5 +1,6 @@
 //! `offload doctor`: whether the packages of a Python environment have code for the GPUs of a machine.
 
+use crate::limits::Limits;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,10 @@ use crate::match_gpu::{self, File, Question, package, view};
 use crate::native::Machine;
 use crate::packs::answer::Answer as PackAnswer;
 use crate::packs::host::Host;
-use crate::parallel::{self, Threads};
-use crate::progress::Progress;
-use crate::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
-use crate::{Outcome, input, report};
+use tool_kit::parallel::{self, Threads};
+use tool_kit::progress::Progress;
+use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
+use tool_kit::{Outcome, report};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -63,7 +64,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
-    limits: input::Limits,
+    limits: Limits,
 }
 
 /// The answer for a package and a GPU.
@@ -135,7 +136,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     })?;
     drop(progress);
     if args.json {
-        crate::json::print(&rows)?;
+        tool_kit::json::print(&rows)?;
         return Ok(outcome);
     }
     print(&rows, distributions.len())?;

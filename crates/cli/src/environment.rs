@@ -8,10 +8,10 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::directory::{Held, Kind};
 use crate::inputs::Input;
-use crate::{input, report};
 use gpu_packages::Record;
+use tool_kit::directory::{Held, Kind};
+use tool_kit::{input, report};
 
 /// Names of directories with distributions.
 const PACKAGES: [&str; 2] = ["site-packages", "dist-packages"];

@@ -1,5 +1,7 @@
 //! `offload extract`: device images into files of their own.
 
+use crate::complaint;
+use crate::limits::Limits;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -13,13 +15,13 @@ use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::naming::{marked, triple_text};
-use crate::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
-use crate::parallel::Threads;
-use crate::permissions::NewPermissions;
 use crate::select::{Passed, Selection};
 use crate::store::Keep;
-use crate::style::show;
-use crate::{Outcome, input, report, scratch, standard, style};
+use tool_kit::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
+use tool_kit::parallel::Threads;
+use tool_kit::permissions::NewPermissions;
+use tool_kit::style::show;
+use tool_kit::{Outcome, report, scratch, standard, style};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -76,7 +78,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
-    limits: input::Limits,
+    limits: Limits,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
@@ -317,7 +319,7 @@ impl Visitor for Extractor<'_> {
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        report::finding(self.file.name(), finding);
+        complaint::finding(self.file.name(), finding);
         self.errors += usize::from(finding.severity() == Severity::Error);
         Ok(())
     }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use nv_fatbin::{CompressionMode, Flags};
 
-use crate::fatbinary::{Image, Options, host, make};
 use crate::help::More;
-use crate::opened::MaxInput;
-use crate::output::Outputs;
-use crate::style::show;
-use crate::{Outcome, input, standard, style};
+use drop_ins::fatbinary::{Image, Options, host, make};
+use tool_kit::opened::MaxInput;
+use tool_kit::output::Outputs;
+use tool_kit::style::show;
+use tool_kit::{Outcome, input, standard, style};
 
 pub(crate) const MORE: More = More {
     examples: &[

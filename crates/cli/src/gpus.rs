@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::help::More;
 use crate::native::{Gpu, Machine};
-use crate::style::{self, PLAIN, TARGET};
-use crate::table::{Align, Table};
-use crate::{Outcome, report};
 use device_select::{Product, Vendor};
+use tool_kit::style::{self, PLAIN, TARGET};
+use tool_kit::table::{Align, Table};
+use tool_kit::{Outcome, report};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -104,7 +104,7 @@ fn print_native(gpus: &[Gpu]) -> io::Result<()> {
 }
 
 fn print_json(records: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
-    let mut rows = crate::json::Array::start()?;
+    let mut rows = tool_kit::json::Array::start()?;
     for record in records {
         rows.row(&record)?;
     }

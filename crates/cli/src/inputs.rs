@@ -1,5 +1,6 @@
 //! The files that a command looks into: those that are named, and those below directories.
 
+use crate::limits::{Limits, walk_open};
 use std::fs::{self, File};
 use std::io;
 use std::ops::ControlFlow;
@@ -14,18 +15,17 @@ use gpu_packages::{Member, Verified};
 use kpack::Toc;
 
 use crate::budget::{Account, Budget};
-use crate::directory::{Held, Kind};
-use crate::input::Limits;
-use crate::opened::{MaxInput, Opened};
-use crate::output::Name;
 use crate::package::{self, Fault, Package};
 use crate::packs::host::{Host, read_table};
 use crate::packs::set::installed;
-use crate::parallel::{self, Threads};
-use crate::positioned::Positioned;
-use crate::progress::Progress;
 use crate::store::{Keep, Store};
-use crate::{Outcome, input, report, style};
+use tool_kit::directory::{Held, Kind};
+use tool_kit::opened::{MaxInput, Opened};
+use tool_kit::output::Name;
+use tool_kit::parallel::{self, Threads};
+use tool_kit::positioned::Positioned;
+use tool_kit::progress::Progress;
+use tool_kit::{Outcome, input, report, style};
 
 /// A file to look into.
 #[derive(Clone, Debug)]
@@ -219,9 +219,9 @@ impl Input {
             // A library has only some of the code objects in a kernel pack.
             Some(name) => {
                 let mut visitor = OfLibrary { visitor, name };
-                input::walk_open(&opened, options, threads, &mut visitor)
+                walk_open(&opened, options, threads, &mut visitor)
             }
-            None => input::walk_open(&opened, options, threads, visitor),
+            None => walk_open(&opened, options, threads, visitor),
         }
     }
 

@@ -10,17 +10,18 @@ use offload_link::{
 use serde_json::{Value, json};
 
 use crate::help::More;
-use crate::linker_wrapper::clang::Clang;
-use crate::linker_wrapper::files::Files;
-use crate::linker_wrapper::programs::Programs;
-use crate::linker_wrapper::sources::{Input, Sources};
-use crate::opened::{MaxInput, Opened};
-use crate::output::Outputs;
-use crate::parallel::Threads;
-use crate::payload::Payload;
-use crate::permissions::NewPermissions;
-use crate::style::{HEADING, Out, TARGET, show};
-use crate::{Outcome, bundler, input, json, linker_wrapper, report, style, wrapper};
+use drop_ins::linker_wrapper::clang::Clang;
+use drop_ins::linker_wrapper::files::Files;
+use drop_ins::linker_wrapper::programs::Programs;
+use drop_ins::linker_wrapper::sources::{Input, Sources};
+use drop_ins::{bundler, linker_wrapper, wrapper};
+use tool_kit::opened::{MaxInput, Opened};
+use tool_kit::output::Outputs;
+use tool_kit::parallel::Threads;
+use tool_kit::payload::Payload;
+use tool_kit::permissions::NewPermissions;
+use tool_kit::style::{HEADING, Out, TARGET, show};
+use tool_kit::{Outcome, input, json, report, style};
 
 pub(crate) const MORE: More = More {
     examples: &[

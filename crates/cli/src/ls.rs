@@ -5,6 +5,7 @@ mod row;
 mod same;
 mod view;
 
+use crate::limits::Limits;
 use std::io;
 use std::path::PathBuf;
 
@@ -13,13 +14,13 @@ use fat_object::{Container, ContainerKind, Finding, Image, Location, Severity, S
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
-use crate::json::Array;
-use crate::parallel::Threads;
 use crate::select::{Passed, Selection};
 use crate::store::Keep;
-use crate::style::show;
-use crate::{Outcome, input, report, style};
 use row::{Hashed, Key, Row};
+use tool_kit::json::Array;
+use tool_kit::parallel::Threads;
+use tool_kit::style::show;
+use tool_kit::{Outcome, report, style};
 pub(crate) use view::heading;
 use view::{Item, Totals};
 
@@ -113,7 +114,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
-    limits: input::Limits,
+    limits: Limits,
 }
 
 /// The printed part of a file's listing.
@@ -284,7 +285,7 @@ fn nothing(summary: &Summary, selection: &Selection, passed: &Passed) -> Result<
         let (has, advice) = (passed.listed(), selection.advice(passed));
         return Ok(format!("none of its {images} images {condition}{has}{advice}"));
     }
-    report::no_images(summary)
+    drop_ins::no_images::no_images(summary)
 }
 
 fn list(args: &Args, file: &Input, threads: Threads) -> (Listing, io::Result<Summary>) {

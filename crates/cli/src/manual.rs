@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use clap::Command;
 
 use crate::help::{Group, More};
-use crate::output::Outputs;
-use crate::permissions::NewPermissions;
 use crate::suggest::{did_you_mean, nearest};
-use crate::{Outcome, report};
+use tool_kit::output::Outputs;
+use tool_kit::permissions::NewPermissions;
+use tool_kit::{Outcome, report};
 use tools::TOOLS;
 
 pub(crate) const MORE: More = More {

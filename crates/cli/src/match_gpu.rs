@@ -7,6 +7,8 @@ pub(crate) mod package;
 pub(crate) mod view;
 mod walk;
 
+use crate::complaint::Complaint;
+use crate::limits::Limits;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
@@ -23,19 +25,20 @@ use kpack::Toc;
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
-use crate::json::Array;
 use crate::packs::answer::{Answer as PackAnswer, SplitRecord};
 use crate::packs::host::Host;
 use crate::packs::set::PackSet;
-use crate::parallel::Threads;
 use crate::registration::Registration;
 use crate::store::Keep;
-use crate::style::{HEADING, show};
-use crate::{Outcome, input, ls, report, style, suggest};
+use crate::{ls, suggest};
 use advice::Advice;
 use json::Record;
 use needs::Needs;
 use package::Package;
+use tool_kit::json::Array;
+use tool_kit::parallel::Threads;
+use tool_kit::style::{HEADING, show};
+use tool_kit::{Outcome, input, report, style};
 use walk::Walk;
 
 pub(crate) const MORE: More = More {
@@ -128,7 +131,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
-    limits: input::Limits,
+    limits: Limits,
 }
 
 /// The settings of the CUDA driver.
@@ -147,7 +150,7 @@ pub(crate) struct Question<'a> {
     pub(crate) check: bool,
     /// `true` if some of the code is not enough.
     pub(crate) is_strict: bool,
-    pub(crate) limits: &'a input::Limits,
+    pub(crate) limits: &'a Limits,
 }
 
 impl Question<'_> {
@@ -260,7 +263,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                 Ok(seen) => seen,
                 Err(seen) => return Ok(seen),
             };
-            complaints.iter().for_each(report::Complaint::report);
+            complaints.iter().for_each(Complaint::report);
             let name = input.name();
             let Some(file) = file.filter(|file| !file.units.is_empty()) else { return Ok(seen) };
             for (gpu, answers) in file.asked(&question, input) {
@@ -356,7 +359,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
                 Ok(seen) => seen,
                 Err(seen) => return Ok(seen),
             };
-            complaints.iter().for_each(report::Complaint::report);
+            complaints.iter().for_each(Complaint::report);
             let Some(file) = file else { return Ok(seen) };
             together.takes(input, &file);
             write_rows(&mut rows, &args.gpus, input.name(), &file)?;
@@ -520,7 +523,7 @@ impl<'q> Together<'q> {
 
 /// The result of reading a file.
 enum Read {
-    File(Option<File>, Vec<report::Complaint>),
+    File(Option<File>, Vec<Complaint>),
     /// A library whose device code is in kernel packs, with an answer for each GPU of AMD's.
     Split(Arc<Host>, Vec<PackAnswer>),
     /// A kernel pack of such a library, which speaks for it.
@@ -580,7 +583,7 @@ impl File {
         question: &Question<'_>,
         file: &Input,
         threads: Threads,
-    ) -> (Option<File>, Vec<report::Complaint>) {
+    ) -> (Option<File>, Vec<Complaint>) {
         let &Question { ref gpus, kinds, check, limits, .. } = question;
         let name = file.name();
         let mut walk = Walk::new(file);
@@ -589,7 +592,7 @@ impl File {
         let options = options.with_tables_only(!check).with_check_compressed(check);
         let walked = file.walk(limits, &options, threads, &mut walk);
         let mut complaints = std::mem::take(&mut walk.complaints);
-        let error = |message| report::Complaint { severity: Severity::Error, message };
+        let error = |message| Complaint { severity: Severity::Error, message };
         let summary = match walked {
             Ok(summary) => summary,
             Err(reason) => {
@@ -616,7 +619,7 @@ impl File {
         units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
         if units.is_empty() && errors == 0 {
             let why = match (summary.images, kinds) {
-                (0, _) => report::no_images(&summary).unwrap_or_else(|error| error),
+                (0, _) => drop_ins::no_images::no_images(&summary).unwrap_or_else(|error| error),
                 (images, _) => format!("none of its {images} images is of the given kind"),
             };
             complaints.push(error(format!("{name}: {why}")));

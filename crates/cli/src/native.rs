@@ -13,8 +13,8 @@ use device_select::{
 };
 use serde::Serialize;
 
-use crate::opened::open_regular;
-use crate::report;
+use tool_kit::opened::open_regular;
+use tool_kit::report;
 
 /// The word that stands for the GPUs of this machine. `native=DIRECTORY` stands for those of another, whose /sys and
 /// /proc are there.

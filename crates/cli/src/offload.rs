@@ -8,10 +8,11 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::help::Group;
 use crate::{
-    Outcome, add, bundle, completions, compress, decompress, doctor, extract, fatbin, gpus, help,
-    kernels, link, ls, manual, match_gpu, native, pack, packs, remove, replace, report, style,
-    thin, unbundle, verify, why, wrap,
+    add, bundle, completions, compress, decompress, doctor, extract, fatbin, gpus, help, kernels,
+    link, ls, manual, match_gpu, native, pack, packs, remove, replace, thin, unbundle, verify, why,
+    wrap,
 };
+use tool_kit::{Outcome, report, style};
 
 /// See, extract, edit and verify the GPU code in any file
 ///

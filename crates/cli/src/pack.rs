@@ -8,14 +8,15 @@ use offload_binary::FormatVersion;
 use offload_binary::llvm::Release;
 
 use crate::help::More;
-use crate::opened::MaxInput;
-use crate::output::Outputs;
-use crate::packager::{ImageSpec, Package};
-use crate::parallel::Threads;
-use crate::style::show;
+use crate::suggest;
 use crate::suggest::{did_you_mean, nearest};
-use crate::{Outcome, input, report, standard, style, suggest};
 use device_select::may_be_processor;
+use drop_ins::packager::{ImageSpec, Package};
+use tool_kit::opened::MaxInput;
+use tool_kit::output::Outputs;
+use tool_kit::parallel::Threads;
+use tool_kit::style::show;
+use tool_kit::{Outcome, input, report, standard, style};
 
 pub(crate) const MORE: More = More {
     examples: &[

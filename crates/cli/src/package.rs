@@ -13,10 +13,10 @@ use gpu_packages::{
 };
 
 use crate::budget::{Account, Budget};
-use crate::input::Limits;
-use crate::opened::Opened;
-use crate::parallel;
+use crate::limits::Limits;
 use crate::store::{Keep, Store};
+use tool_kit::opened::Opened;
+use tool_kit::parallel;
 
 /// The first bytes of a file tell whether it is a package, and those of a member whether a walk would read it.
 pub(crate) const HEAD: u64 = 512;

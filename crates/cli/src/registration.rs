@@ -7,7 +7,7 @@ use fat_object::{Container, ContainerKind, FileFormat, Location, Summary};
 use object_edit::{Format, Registered, RegisteredWith, Target, registered};
 
 use crate::inputs::Input;
-use crate::opened::MaxInput;
+use tool_kit::opened::MaxInput;
 
 /// The containers in the sections from which runtimes get their code by wrappers.
 #[derive(Debug, Default)]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::Outcome;
 use crate::edit::{Editor, Numbered, Options, Subject, Uneditable, Wishes, Within, Work};
-use crate::failure::Failure;
 use crate::help::More;
+use tool_kit::Outcome;
+use tool_kit::failure::Failure;
 
 pub(crate) const MORE: More = More {
     examples: &[

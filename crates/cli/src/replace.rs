@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use crate::Outcome;
 use crate::edit::{Incoming, NewImages, Numbered, Wishes};
-use crate::failure::Failure;
 use crate::help::More;
+use tool_kit::Outcome;
+use tool_kit::failure::Failure;
 
 pub(crate) const MORE: More = More {
     examples: &[

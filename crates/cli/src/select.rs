@@ -10,8 +10,9 @@ use fat_object::{Disagreement, Image};
 use target_id::{NvidiaArch, OffloadKind, Target, is_known_processor};
 
 use crate::naming::{group, marked};
+use crate::suggest;
 use crate::suggest::{did_you_mean, not_a_device, stored};
-use crate::{report, suggest};
+use tool_kit::report;
 
 /// A full bundle entry ID or a plain target ID.
 #[derive(Clone, Debug)]

@@ -6,14 +6,13 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bundle_format::Bundle;
 
 use crate::budget::Account;
-use crate::opened::Opened;
-use crate::positioned::Positioned;
-use crate::scratch;
+use tool_kit::opened::Opened;
+use tool_kit::positioned::{Holes, Positioned};
+use tool_kit::scratch;
 
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
@@ -84,29 +83,6 @@ enum Bytes {
     File(File, u64),
 }
 
-/// The ranges of a member that are not kept.
-#[derive(Debug, Default)]
-pub(crate) struct Holes {
-    /// In order.
-    ranges: Vec<Range<u64>>,
-    were_read: AtomicBool,
-}
-
-impl Holes {
-    /// Returns the number of bytes, at most `len`, that can be read at a place. Fails in a hole.
-    pub(crate) fn readable(&self, at: u64, len: u64) -> io::Result<u64> {
-        let next = self.ranges.partition_point(|hole| hole.end <= at);
-        match self.ranges.get(next) {
-            Some(hole) if hole.start <= at && len > 0 => {
-                self.were_read.store(true, Ordering::Relaxed);
-                Err(io::Error::other("bytes of an image that were not kept"))
-            }
-            Some(hole) => Ok(len.min(hole.start.saturating_sub(at))),
-            None => Ok(len),
-        }
-    }
-}
-
 impl Store {
     /// Returns a member that lies in the file of a package as it is.
     pub(crate) fn within(file: Arc<Opened>, place: Range<u64>) -> Self {
@@ -162,7 +138,7 @@ impl Store {
         if kept.file.metadata()?.len() < at || matches!(keep, Keep::File) {
             kept.file.set_len(at)?;
         }
-        let holes = Holes { ranges: holes, were_read: false.into() };
+        let holes = Holes::new(holes);
         Ok(Store { bytes: Bytes::File(kept.file, at), holes })
     }
 
@@ -207,12 +183,12 @@ impl Store {
 
     /// Returns whether somebody asked for bytes that were not kept.
     pub(crate) fn was_too_small(&self) -> bool {
-        self.holes.were_read.load(Ordering::Relaxed)
+        self.holes.were_read()
     }
 
     /// Returns whether there are bytes that were not kept.
     pub(crate) fn has_holes(&self) -> bool {
-        !self.holes.ranges.is_empty()
+        !self.holes.ranges().is_empty()
     }
 
     /// Returns the size of the member in bytes.
@@ -403,7 +379,7 @@ mod tests {
             let store = Store::read(&file[..64], &mut &file[64..], keep, &mut held).unwrap();
             assert_eq!(store.size(), file.len() as u64);
             let is_hole =
-                |at: usize| store.holes.ranges.iter().any(|hole| hole.contains(&(at as u64)));
+                |at: usize| store.holes.ranges().iter().any(|hole| hole.contains(&(at as u64)));
             let mut whole = Vec::new();
             if wanted.len() == 4 {
                 store.reader().read_to_end(&mut whole).unwrap();
@@ -424,7 +400,7 @@ mod tests {
                     false => assert_eq!((reader.read(&mut byte).unwrap(), byte[0]), (1, file[at])),
                 }
             }
-            let kept: u64 = store.holes.ranges.iter().map(|hole| hole.end - hole.start).sum();
+            let kept: u64 = store.holes.ranges().iter().map(|hole| hole.end - hole.start).sum();
             let sizes = [200_000, 3_000_000, 100, 5_000_000];
             let most =
                 (0..4).filter(|n| !wanted.contains(n)).map(|n| sizes[usize::from(n)]).sum::<u64>();
@@ -469,8 +445,8 @@ mod tests {
             let mut held = budget.account(limit);
             Store::read(&[], &mut &file[..], keep, &mut held)
         };
-        assert_eq!(read(Keep::Heads, 1 << 30).unwrap().holes.ranges.len(), 9);
-        assert!(read(Keep::All, 1 << 30).unwrap().holes.ranges.is_empty());
+        assert_eq!(read(Keep::Heads, 1 << 30).unwrap().holes.ranges().len(), 9);
+        assert!(read(Keep::All, 1 << 30).unwrap().holes.ranges().is_empty());
         let error = read(Keep::All, 5_000_000).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         assert!(read(Keep::Heads, 5_000_000).is_ok());

@@ -9,15 +9,15 @@ use device_select::{Fate, Rule, is_host, is_misnamed};
 use fat_edit::{EditableContainer, EditableFile};
 use fat_object::{ContainerKind, FileFormat, ImageInfo};
 
-use crate::Outcome;
 use crate::edit::{
     Databases, Editor, Options, Subject, Uneditable, Wishes, Work, closest, names, place,
 };
-use crate::failure::Failure;
 use crate::help::More;
 use crate::select::Request;
 use crate::store::Keep;
 use crate::suggest::generic;
+use tool_kit::Outcome;
+use tool_kit::failure::Failure;
 
 /// The most faults of one kind that are reported one by one.
 const MOST_FAULTS: usize = 10;

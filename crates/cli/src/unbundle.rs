@@ -1,5 +1,7 @@
 //! `offload unbundle`: entries of bundles into files.
 
+use crate::complaint;
+use crate::limits::{Limits, walk_open};
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::io;
@@ -11,17 +13,18 @@ use fat_object::{ContainerKind, Finding, Image, Severity, Visitor};
 use serde::Serialize;
 use target_id::Target;
 
-use crate::arguments::{split, usage};
-use crate::failure::Failure;
 use crate::help::More;
-use crate::keep::{Keeper, Kept};
-use crate::opened::Opened;
-use crate::output::{self, Outputs};
-use crate::parallel::Threads;
-use crate::progress::Progress;
+use crate::suggest;
 use crate::suggest::{did_you_mean, stored};
-use crate::table::{Align, Table};
-use crate::{Outcome, input, json, report, style, suggest};
+use drop_ins::keep::{Keeper, Kept};
+use tool_kit::arguments::{split, usage};
+use tool_kit::failure::Failure;
+use tool_kit::opened::Opened;
+use tool_kit::output::{self, Outputs};
+use tool_kit::parallel::Threads;
+use tool_kit::progress::Progress;
+use tool_kit::table::{Align, Table};
+use tool_kit::{Outcome, input, json, report, style};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -68,7 +71,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
-    limits: input::Limits,
+    limits: Limits,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
@@ -125,7 +128,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
         known: HashSet::new(),
         errors: Vec::new(),
     };
-    input::walk_open(&opened, (&args.limits, &args.limits.options()), args.threads, &mut taker)
+    walk_open(&opened, (&args.limits, &args.limits.options()), args.threads, &mut taker)
         .map_err(|error| in_file(&error))?;
     let Taker { wanted, mut keeper, images, seen, mut errors, .. } = taker;
     if images == 0 && errors.is_empty() {
@@ -271,7 +274,7 @@ impl Visitor for Taker<'_> {
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         match finding.severity() {
-            Severity::Warning => report::finding(self.name, finding),
+            Severity::Warning => complaint::finding(self.name, finding),
             Severity::Error => self.errors.push(format!("{}: {finding}", self.name)),
         }
         Ok(())

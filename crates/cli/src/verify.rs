@@ -1,5 +1,6 @@
 //! `offload verify`: structure, bounds, hashes and composition rules.
 
+use crate::limits::Limits;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,11 +19,11 @@ use crate::inputs::{Input, Inputs, Seen};
 use crate::naming::triple_text;
 use crate::packs::host::Host;
 use crate::packs::set::PackSet;
-use crate::parallel::Threads;
 use crate::registration::{Containers, Registration};
 use crate::store::Keep;
-use crate::style::{Out, show};
-use crate::{Outcome, input, report, style};
+use tool_kit::parallel::Threads;
+use tool_kit::style::{Out, show};
+use tool_kit::{Outcome, report, style};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -53,7 +54,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
-    limits: input::Limits,
+    limits: Limits,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
@@ -220,7 +221,7 @@ fn judge(
             n => format!("{images} in {}", count(n, "container")),
         });
     }
-    let why = report::no_images(summary)?;
+    let why = drop_ins::no_images::no_images(summary)?;
     let is_empty_pipe = summary.format == FileFormat::Empty && !is_file(path);
     match args.require_images || is_empty_pipe {
         true => Err(why),

@@ -3,8 +3,8 @@
 use std::io::{self, Read};
 
 use crate::help::More;
-use crate::style::{self, COLUMN, HEADING, show};
-use crate::{Outcome, report};
+use tool_kit::style::{self, COLUMN, HEADING, show};
+use tool_kit::{Outcome, report};
 
 /// The page of docs with a section for each message.
 const PAGE: &str = include_str!("why/messages.md");

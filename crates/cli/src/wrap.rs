@@ -8,10 +8,12 @@ use target_id::is_known_processor;
 use wrapper_ir::{Abi, OffloadKind};
 
 use crate::help::More;
-use crate::opened::MaxInput;
+use crate::suggest;
 use crate::suggest::{did_you_mean, nearest};
-use crate::wrapper::{Emit, Request, host_triple, kind_named, kind_names};
-use crate::{Outcome, fatbinary, report, suggest};
+use drop_ins::fatbinary;
+use drop_ins::wrapper::{Emit, Request, host_triple, kind_named, kind_names};
+use tool_kit::opened::MaxInput;
+use tool_kit::{Outcome, report};
 
 pub(crate) const MORE: More = More {
     examples: &[

@@ -7,7 +7,7 @@
 use std::fs::{File, Metadata};
 
 #[cfg(unix)]
-use crate::permissions::Permissions;
+use tool_kit::permissions::Permissions;
 
 /// Signatures of the kernel over the contents of a file: they say nothing about another one.
 #[cfg(unix)]
@@ -53,14 +53,14 @@ pub(crate) fn hand_over(
     // In this order: a new owner takes attributes away.
     if let Err(error) = hand_over_owner(permissions.owner(), new) {
         let (owner, group) = permissions.owner();
-        let reason = crate::report::reason(&error);
+        let reason = tool_kit::report::reason(&error);
         lost.push(format!("its owner {owner}:{group} could not be kept: {reason}"));
         if permissions.loses_set_id(&new.metadata()?) {
             lost.push("its set-user-ID and set-group-ID bits were removed".to_owned());
         }
     }
     for (name, error) in copy_attributes(old, new) {
-        let reason = crate::report::reason(&error);
+        let reason = tool_kit::report::reason(&error);
         lost.push(format!("its attribute {} could not be kept: {reason}", name.display()));
     }
     Ok(lost)

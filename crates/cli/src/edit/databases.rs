@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use device_select::{Database, Rule, is_host};
 use fat_object::list;
 
-use crate::positioned::Positioned;
+use tool_kit::positioned::Positioned;
 
 /// The bytes of a file that tell whether it is a table of a database.
 const HEAD: u64 = 512;

@@ -20,16 +20,16 @@ use super::options::Options;
 use super::package::no_wheel;
 use super::report::{self, FileRow, Work};
 use super::wishes::Wishes;
-use crate::failure::Failure;
 use crate::inputs::{Input, Inputs};
-use crate::opened::Opened;
-use crate::output::{How, Name, Outputs, is_same};
 use crate::package::Package;
-use crate::positioned::Positioned;
-use crate::progress::Progress;
 use crate::records::Lists;
 use crate::store::Keep;
-use crate::{Outcome, report as messages, style};
+use tool_kit::failure::Failure;
+use tool_kit::opened::Opened;
+use tool_kit::output::{How, Name, Outputs, is_same};
+use tool_kit::positioned::Positioned;
+use tool_kit::progress::Progress;
+use tool_kit::{Outcome, report as messages, style};
 
 /// A file to be edited, for who decides how.
 pub(crate) struct Subject<'a> {
@@ -82,7 +82,7 @@ impl<'a> Editor<'a> {
     ) -> io::Result<Outcome> {
         let inputs = Inputs::find(self.files);
         if let Some(fault) = self.options.output.fault(self.files) {
-            crate::arguments::usage(fault);
+            tool_kit::arguments::usage(fault);
         }
         if self.options.output.output.is_some()
             && let Some(directory) = inputs.first_directory()

@@ -1,6 +1,6 @@
 //! Findings of a file that is to be edited.
 
-use crate::failure::Failure;
+use tool_kit::failure::Failure;
 
 /// The most findings that are warned of one by one.
 const MOST: usize = 5;

@@ -10,8 +10,8 @@ use super::options::Options;
 use super::place::{Numbered, Within};
 use super::report::Work;
 use super::wishes::Wishes;
-use crate::failure::Failure;
-use crate::{Outcome, report};
+use tool_kit::failure::Failure;
+use tool_kit::{Outcome, report};
 
 /// The options of commands that put new images into a file.
 #[derive(clap::Args, Clone, Debug)]

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 
 use fat_edit::NewImage;
 
-use crate::arguments::split;
-use crate::input;
-use crate::opened::{MaxInput, Opened};
-use crate::payload::at;
-use crate::permissions::NewPermissions;
-use crate::report::reason;
+use tool_kit::arguments::split;
+use tool_kit::input;
+use tool_kit::opened::{MaxInput, Opened};
+use tool_kit::payload::at;
+use tool_kit::permissions::NewPermissions;
+use tool_kit::report::reason;
 
 /// The images that arguments `ID=IMAGE` name. The position of an argument is the number of its image.
 #[derive(Debug, Default)]

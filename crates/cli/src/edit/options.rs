@@ -1,12 +1,12 @@
 //! The options that commands which edit files share.
 
+use crate::limits::Limits;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fat_edit::EditOptions;
 
-use crate::input;
-use crate::parallel::Threads;
+use tool_kit::parallel::Threads;
 
 /// Options of all commands that edit files.
 #[derive(clap::Args, Clone, Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
-    pub(crate) limits: input::Limits,
+    pub(crate) limits: Limits,
 }
 
 impl Options {

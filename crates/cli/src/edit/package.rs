@@ -21,14 +21,14 @@ use super::new_images::NewImages;
 use super::report::FileRow;
 use super::wishes::Wishes;
 use crate::budget::Budget;
-use crate::failure::Failure;
 use crate::inputs::Input;
-use crate::output::{How, Outputs};
 use crate::package::{Form, HEAD, Package, may_hold_code};
-use crate::positioned::Positioned;
-use crate::report as messages;
-use crate::scratch;
 use crate::store::{Keep, Store, StoreReader};
+use tool_kit::failure::Failure;
+use tool_kit::output::{How, Outputs};
+use tool_kit::positioned::Positioned;
+use tool_kit::report as messages;
+use tool_kit::scratch;
 
 /// The level of deflate that published wheels have.
 const LEVEL: u32 = 6;

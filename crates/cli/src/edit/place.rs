@@ -9,9 +9,9 @@ use fat_object::{ContainerKind, FileFormat, Finding, Image, ImageInfo, Visitor, 
 use super::editor::Subject;
 use super::wishes::{path_text, place};
 use crate::naming::group;
-use crate::report;
 use crate::select::Request;
 use crate::suggest::stored;
+use tool_kit::report;
 
 /// The option that says where in a file, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]

@@ -11,9 +11,9 @@ use target_id::OffloadKind;
 
 use super::wishes::Wishes;
 use crate::naming::group;
-use crate::style::{self, HEADING, PLAIN, TARGET, show};
-use crate::table::{Align, Table};
-use crate::{input, report as messages};
+use tool_kit::style::{self, HEADING, PLAIN, TARGET, show};
+use tool_kit::table::{Align, Table};
+use tool_kit::{input, report as messages};
 
 /// The kind of work, for the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,7 +309,7 @@ fn targets(contents: &EditableFile, plan: &EditPlan) -> Vec<TargetRow> {
 
 /// Prints all files as one array.
 pub(super) fn json(rows: &[FileRow]) -> io::Result<()> {
-    crate::json::print(rows)
+    tool_kit::json::print(rows)
 }
 
 /// Prints a heading and a table for each file that changes.

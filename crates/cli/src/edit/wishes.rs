@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::each_once::each_once;
 use crate::naming::{group, marked};
-use crate::report;
 use device_select::is_host;
 use fat_edit::{Edit, EditOptions, EditableContainer, EditableFile};
 use fat_object::{ContainerKind, ImageInfo, PathStep};
+use tool_kit::each_once::each_once;
+use tool_kit::report;
 
 /// An [`Edit`], and what the report says about it.
 #[derive(Debug)]

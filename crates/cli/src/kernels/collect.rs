@@ -1,5 +1,6 @@
 //! The kernels of a file, collected while it is walked.
 
+use crate::limits::Limits;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -9,11 +10,10 @@ use byte_parts::ReadSeek;
 use device_code::{Kernel, KernelKind, KernelRule, Measure, Occupancy, Stored, Version, demangled};
 use fat_object::{FileFormat, Finding, Image, ImageInfo, Severity, Summary, Visitor};
 
-use crate::input;
 use crate::inputs::Input;
 use crate::naming::{group, marked};
-use crate::parallel::Threads;
 use crate::select::Selection;
+use tool_kit::parallel::Threads;
 
 /// The result of a walk.
 pub(super) struct Found {
@@ -229,7 +229,7 @@ pub(super) struct Wanted<'a> {
     /// A pattern of names.
     pub(super) glob: Option<&'a str>,
     pub(super) has_arguments: bool,
-    pub(super) limits: &'a input::Limits,
+    pub(super) limits: &'a Limits,
 }
 
 pub(super) fn collect(wanted: &Wanted<'_>, file: &Input, threads: Threads) -> Found {

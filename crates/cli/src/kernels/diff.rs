@@ -1,5 +1,6 @@
 //! `offload diff`: images and kernels that came, went and changed.
 
+use crate::limits::Limits;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
@@ -13,12 +14,12 @@ use super::complain;
 use super::rules::Rules;
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
-use crate::parallel::Threads;
 use crate::select::Selection;
 use crate::store::Keep;
-use crate::style::{self, Out, PLAIN, TARGET, show};
-use crate::table::{Align, Table};
-use crate::{Outcome, input, report};
+use tool_kit::parallel::Threads;
+use tool_kit::style::{self, Out, PLAIN, TARGET, show};
+use tool_kit::table::{Align, Table};
+use tool_kit::{Outcome, input, report};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -78,7 +79,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
-    limits: input::Limits,
+    limits: Limits,
 }
 
 /// A kernel in both files, or in one of them.
@@ -155,7 +156,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let pairs = pairs(old, new);
     let sums = sums(old, new);
     if args.json {
-        crate::json::print(&record(args, &pairs, &sums))?;
+        tool_kit::json::print(&record(args, &pairs, &sums))?;
     } else {
         let mut out = style::stdout();
         text(&mut out, args, &pairs, &sums)?;
@@ -200,7 +201,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 fn is_read(found: &Found) -> bool {
     match &found.summary {
         Ok(summary) if found.collected.images.is_empty() => {
-            found.faults.is_empty() && (summary.images > 0 || report::no_images(summary).is_ok())
+            found.faults.is_empty()
+                && (summary.images > 0 || drop_ins::no_images::no_images(summary).is_ok())
         }
         summary => summary.is_ok(),
     }

@@ -6,6 +6,7 @@ mod record;
 mod rules;
 mod view;
 
+use crate::limits::Limits;
 use std::io;
 use std::path::PathBuf;
 
@@ -13,14 +14,14 @@ use device_code::{KernelRule, Measure};
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
-use crate::json::Array;
-use crate::parallel::Threads;
 use crate::select::Selection;
 use crate::store::Keep;
-use crate::style::{Out, show};
-use crate::{Outcome, input, report, style};
 use collect::{Found, Wanted};
 use rules::Rules;
+use tool_kit::json::Array;
+use tool_kit::parallel::Threads;
+use tool_kit::style::{Out, show};
+use tool_kit::{Outcome, report, style};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -94,7 +95,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
-    limits: input::Limits,
+    limits: Limits,
 }
 
 /// Keys of `--sort`.
@@ -218,7 +219,7 @@ fn complain(wanted: &Wanted<'_>, input: &Input, found: &Found) -> bool {
                 }
                 false => match input.split_host() {
                     Some(host) => Ok(host.describe()),
-                    None => report::no_images(summary),
+                    None => drop_ins::no_images::no_images(summary),
                 },
             };
             match why {

@@ -5,7 +5,7 @@ use std::io;
 use device_code::{KernelKind, Measure, Occupancy, Stored, Version};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::json::Array;
+use tool_kit::json::Array;
 
 use super::collect::{Argument, Collected, ListedImage, Row};
 

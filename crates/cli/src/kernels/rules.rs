@@ -3,7 +3,7 @@
 use device_code::{KernelRule, Measure, Version};
 
 use super::collect::Collected;
-use crate::report;
+use tool_kit::report;
 
 /// The rules of `--fail-on`, with what they hit.
 pub(super) struct Rules<'a> {

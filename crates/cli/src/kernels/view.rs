@@ -8,9 +8,9 @@ use device_code::{KernelKind, Measure, RegisterLimits, Stored};
 
 use super::collect::{Collected, Found, Row};
 use super::{Args, Key};
-use crate::each_once::each_once;
-use crate::style::{self, COLUMN, HEADING, Out, PLAIN, TARGET, show};
-use crate::table::{Align, Table};
+use tool_kit::each_once::each_once;
+use tool_kit::style::{self, COLUMN, HEADING, Out, PLAIN, TARGET, show};
+use tool_kit::table::{Align, Table};
 
 /// The columns of a table of one GPU, with titles.
 const COLUMNS: [(&str, Measure); 12] = [

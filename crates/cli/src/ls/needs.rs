@@ -7,8 +7,8 @@ use device_select::{Need, needs};
 use fat_object::ImageInfo;
 use serde::Serialize;
 
-use crate::style::{self, Out, PLAIN};
-use crate::table::{Align, Table};
+use tool_kit::style::{self, Out, PLAIN};
+use tool_kit::table::{Align, Table};
 
 /// A need; the fields of one JSON object, in this order.
 #[derive(Debug, Serialize)]

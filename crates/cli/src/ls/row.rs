@@ -9,7 +9,7 @@ use serde::Serialize;
 use target_id::IntelGpu;
 use twox_hash::XxHash3_64;
 
-use crate::{report, style};
+use tool_kit::{report, style};
 
 use super::needs;
 

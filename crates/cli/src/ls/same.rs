@@ -10,8 +10,8 @@ use target_id::{Processor, TargetId};
 use twox_hash::XxHash3_64;
 
 use super::row::{Hashed, group, stored};
-use crate::style::{self, Out, PLAIN, TARGET, show};
-use crate::table::{Align, Table};
+use tool_kit::style::{self, Out, PLAIN, TARGET, show};
+use tool_kit::table::{Align, Table};
 
 /// These are hashed in the place of a target.
 const ZEROS: &[u8] = &[0; 64];

@@ -9,8 +9,8 @@ use target_id::OffloadKind;
 
 use super::row::{Hashed, Key, group, path, stored, stored_text};
 use crate::naming::{format_text, triple_text};
-use crate::style::{self, BAR, COLUMN, HEADING, Out, PLAIN, TARGET, part, show};
-use crate::table::{Align, Table};
+use tool_kit::style::{self, BAR, COLUMN, HEADING, Out, PLAIN, TARGET, part, show};
+use tool_kit::table::{Align, Table};
 
 /// A line of the tree: a container, or an image at its depth.
 #[derive(Debug)]

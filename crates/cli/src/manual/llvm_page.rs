@@ -2,7 +2,7 @@
 
 use super::roff::{Page, bold, escaped, italic};
 use super::tools::TOOLS;
-use crate::llvm_cl::{Kind, Opt, Tool, Visibility};
+use drop_ins::llvm_cl::{Kind, Opt, Tool, Visibility};
 
 pub(super) fn page(name: &str, tool: &Tool) -> String {
     let overview = tool.overview.split_whitespace().collect::<Vec<_>>().join(" ");

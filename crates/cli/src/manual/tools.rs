@@ -1,7 +1,7 @@
 //! The tools that stand in for LLVM's, AMD's and NVIDIA's.
 
-use crate::llvm_cl::Tool;
-use crate::{bundler, fatbinary, linker_wrapper, packager, roc_obj, wrapper};
+use drop_ins::llvm_cl::Tool;
+use drop_ins::{bundler, fatbinary, linker_wrapper, packager, roc_obj, wrapper};
 
 /// The tools with options of their own.
 pub(super) const TOOLS: [(&str, &Tool); 9] = [

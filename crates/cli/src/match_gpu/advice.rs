@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use device_select::{Device, Vendor};
 use target_id::IntelGpu;
 
-use crate::report;
+use tool_kit::report;
 
 /// The GPUs for which something has no code, by their names.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use device_select::{Answer, Device, Given, Need, Software, Unit};
 
-use crate::report;
+use tool_kit::report;
 
 /// The needs of the images that are given, and the files that have them.
 #[derive(Default)]

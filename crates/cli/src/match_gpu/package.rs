@@ -4,9 +4,9 @@ use std::io;
 
 use device_select::{Device, FileSet, Question, QuestionKind, Selection, Support, Unit};
 
-use crate::each_once::each_once;
-use crate::report;
-use crate::style::{self, ERROR, HEADING, Out, TARGET, WARNING, show};
+use tool_kit::each_once::each_once;
+use tool_kit::report;
+use tool_kit::style::{self, ERROR, HEADING, Out, TARGET, WARNING, show};
 
 /// The answers of the files of a package, or of those of a directory that are alternatives.
 pub(super) struct Package {

@@ -8,11 +8,13 @@ use device_select::{
     Answer, Candidate, Condition, Device, Given, Note, Override, Selection, Support, Unit,
 };
 
-use crate::each_once::each_once;
 use crate::naming::format_text;
-use crate::report;
-use crate::style::{self, COLUMN, ERROR, HEADING, Out, PLAIN, Style, TARGET, WARNING, part, show};
-use crate::table::{Align, Table};
+use tool_kit::each_once::each_once;
+use tool_kit::report;
+use tool_kit::style::{
+    self, COLUMN, ERROR, HEADING, Out, PLAIN, Style, TARGET, WARNING, part, show,
+};
+use tool_kit::table::{Align, Table};
 
 /// Groups units that look alike, in file order: libraries have one for each of their many source files.
 fn groups<K: Eq + std::hash::Hash>(units: &[Unit], key: impl Fn(usize) -> K) -> Vec<Vec<usize>> {

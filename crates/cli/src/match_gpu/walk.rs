@@ -1,5 +1,6 @@
 //! The walk through a file: its units, and what is wrong in it.
 
+use crate::complaint::Complaint;
 use std::io;
 
 use byte_parts::ReadSeek;
@@ -8,7 +9,6 @@ use fat_object::{Container, ContainerKind, ErrorKind, Finding, Image, Location, 
 
 use crate::inputs::Input;
 use crate::registration::Containers;
-use crate::report;
 
 /// Visitor that collects units, and complaints.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Walk<'a> {
     pub(super) errors: usize,
     /// Size of the files that a thin archive names.
     pub(super) thin_size: u64,
-    pub(super) complaints: Vec<report::Complaint>,
+    pub(super) complaints: Vec<Complaint>,
     /// The containers that wrappers are to lead to.
     pub(super) registrable: Containers,
 }
@@ -63,7 +63,7 @@ impl Visitor for Walk<'_> {
         if finding.error().kind() == ErrorKind::Disagreement {
             return Ok(());
         }
-        self.complaints.push(report::Complaint::new(self.file.name(), finding));
+        self.complaints.push(Complaint::new(self.file.name(), finding));
         Ok(())
     }
 

@@ -11,10 +11,10 @@ use kpack::search::{self, Loader};
 use serde::Serialize;
 
 use super::host::{Host, OpenPack};
-use crate::input;
-use crate::report;
-use crate::style::{self, ERROR, HEADING, Out, PLAIN, TARGET, WARNING, show};
-use crate::table::{Align, Table};
+use tool_kit::input;
+use tool_kit::report;
+use tool_kit::style::{self, ERROR, HEADING, Out, PLAIN, TARGET, WARNING, show};
+use tool_kit::table::{Align, Table};
 
 /// The answer for a GPU.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use byte_parts::{Inputs, WriteError, copy_range};
 
-use crate::positioned::Positioned;
-use crate::scratch;
+use tool_kit::positioned::Positioned;
+use tool_kit::scratch;
 
 /// The contents of the temporary file.
 const CODES: &str = "code objects";

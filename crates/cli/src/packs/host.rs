@@ -15,10 +15,10 @@ use kpack::{Blobs, Marker, Toc, toc_range};
 use object_edit::Format;
 use target_id::Processor;
 
-use crate::each_once::each_once;
-use crate::input;
-use crate::opened::open_regular;
-use crate::positioned::Positioned;
+use tool_kit::each_once::each_once;
+use tool_kit::input;
+use tool_kit::opened::open_regular;
+use tool_kit::positioned::Positioned;
 
 /// The most bytes that a loader reads of a marker.
 const MOST_OF_MARKER: u64 = 64 << 10;
@@ -93,7 +93,7 @@ impl Host {
         match left {
             0 => None,
             left if left == all => {
-                let patterns = crate::report::few(self.patterns());
+                let patterns = tool_kit::report::few(self.patterns());
                 Some(format!("no kernel pack has its device code: looked for {patterns}"))
             }
             left => {
@@ -214,7 +214,7 @@ impl Host {
 
     /// Returns what the library is, in words.
     pub(crate) fn describe(&self) -> String {
-        let patterns = crate::report::few(self.patterns());
+        let patterns = tool_kit::report::few(self.patterns());
         let name = self.marker.kernel_name();
         format!("its device code is in kernel packs, as {name}: {patterns}")
     }
@@ -323,11 +323,11 @@ impl OpenPack {
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         let name = input::display(path);
         let failed = |text: String| format!("{name}: {text}");
-        let file = open_regular(path).map_err(|error| failed(crate::report::reason(&error)))?;
+        let file = open_regular(path).map_err(|error| failed(tool_kit::report::reason(&error)))?;
         match read_table(Positioned::new(&file)) {
             Ok(Ok((toc, blobs))) => Ok(OpenPack { path: path.to_owned(), file, toc, blobs }),
             Ok(Err(error)) => Err(failed(error.to_string())),
-            Err(error) => Err(failed(crate::report::reason(&error))),
+            Err(error) => Err(failed(tool_kit::report::reason(&error))),
         }
     }
 

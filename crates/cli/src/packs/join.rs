@@ -14,16 +14,16 @@ use object_edit::{Input, Output};
 use super::RECIPE;
 use super::hashing::Hashing;
 use super::host::{Host, OpenPack};
-use crate::failure::Failure;
 use crate::help::More;
-use crate::opened::{MaxInput, Opened};
-use crate::output::{How, Outputs};
-use crate::permissions::NewPermissions;
-use crate::positioned::Positioned;
-use crate::progress::Progress;
-use crate::stamp::Stamp;
-use crate::style::{self, HEADING, show};
-use crate::{Outcome, input, report, scratch};
+use tool_kit::failure::Failure;
+use tool_kit::opened::{MaxInput, Opened};
+use tool_kit::output::{How, Outputs};
+use tool_kit::permissions::NewPermissions;
+use tool_kit::positioned::Positioned;
+use tool_kit::progress::Progress;
+use tool_kit::stamp::Stamp;
+use tool_kit::style::{self, HEADING, show};
+use tool_kit::{Outcome, input, report, scratch};
 
 pub(crate) const MORE: More = More {
     examples: &[

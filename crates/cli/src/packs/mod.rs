@@ -11,7 +11,7 @@ pub(crate) mod split;
 use fat_edit::EditPlan;
 
 use crate::edit::describe_host;
-use crate::report;
+use tool_kit::report;
 
 /// The key of a pack's table under which a split library's way back is kept: after it, the name of the library.
 const RECIPE: &str = "offload:";

@@ -9,7 +9,7 @@ use kpack::Toc;
 
 use super::answer::Answer;
 use super::host::Host;
-use crate::report;
+use tool_kit::report;
 
 /// The libraries and packs of a set.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! `offload split`: device code of HIP moved from libraries to kernel packs.
 
+use crate::limits::{Limits, walk_open};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -14,16 +15,16 @@ use kpack::{Marker, NewKpack, Scheme, search};
 use super::RECIPE;
 use super::frames::Frames;
 use super::hashing::hash;
-use crate::failure::Failure;
 use crate::help::More;
-use crate::opened::Opened;
-use crate::output::Outputs;
-use crate::parallel::Threads;
-use crate::permissions::NewPermissions;
-use crate::progress::Progress;
-use crate::style::{self, HEADING, PLAIN, TARGET, show};
-use crate::table::{Align, Table};
-use crate::{Outcome, input, report};
+use tool_kit::failure::Failure;
+use tool_kit::opened::Opened;
+use tool_kit::output::Outputs;
+use tool_kit::parallel::Threads;
+use tool_kit::permissions::NewPermissions;
+use tool_kit::progress::Progress;
+use tool_kit::style::{self, HEADING, PLAIN, TARGET, show};
+use tool_kit::table::{Align, Table};
+use tool_kit::{Outcome, input, report};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -85,7 +86,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
-    limits: input::Limits,
+    limits: Limits,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
@@ -235,12 +236,8 @@ impl Library {
             let walk = scope.spawn(|| {
                 let mut sending = Sending { library: self, sender, finding: None };
                 let options = args.limits.options().with_enter_images(false);
-                let walked = input::walk_open(
-                    &self.opened,
-                    (&args.limits, &options),
-                    args.threads,
-                    &mut sending,
-                );
+                let walked =
+                    walk_open(&self.opened, (&args.limits, &options), args.threads, &mut sending);
                 match (walked, sending.finding) {
                     (Err(error), _) => Err(Failure::from(error)),
                     (_, Some(finding)) => Err(finding.into()),

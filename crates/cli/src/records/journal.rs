@@ -13,9 +13,9 @@ use gpu_packages::{Algorithm, Hash, Record};
 
 use super::{At, Contents, MOST, New};
 use crate::edit::hand_over;
-use crate::permissions::NewPermissions;
-use crate::report;
-use crate::temporary::Temporary;
+use tool_kit::permissions::NewPermissions;
+use tool_kit::report;
+use tool_kit::temporary::Temporary;
 
 /// Stands in the place of the hash of a file that is about to be deleted.
 const DELETED: &str = "deleted";

@@ -10,12 +10,12 @@ use gpu_packages::{Algorithm, Record};
 use super::conda::CondaList;
 use super::journal::{Journal, Note};
 use super::{At, Contents, MOST, New, below};
-use crate::directory::Held;
 use crate::edit::hand_over;
-use crate::output::{How, Name, Outputs};
-use crate::permissions::NewPermissions;
-use crate::stamp::Stamp;
-use crate::{input, report};
+use tool_kit::directory::Held;
+use tool_kit::output::{How, Name, Outputs};
+use tool_kit::permissions::NewPermissions;
+use tool_kit::stamp::Stamp;
+use tool_kit::{input, report};
 
 /// Files that sign a `RECORD`.
 const SIGNATURES: [&str; 2] = ["RECORD.jws", "RECORD.p7s"];

@@ -18,12 +18,12 @@ use std::path::{Component, Path, PathBuf};
 
 use gpu_packages::{Algorithm, Hash, hash_reader};
 
-use crate::directory::{Held, Kind};
 use crate::environment::{root_and_base, sites_in};
 use crate::inputs::Input;
-use crate::positioned::Positioned;
-use crate::report;
 use list::{Format, List};
+use tool_kit::directory::{Held, Kind};
+use tool_kit::positioned::Positioned;
+use tool_kit::report;
 
 /// The most bytes of a list.
 const MOST: u64 = 256 << 20;

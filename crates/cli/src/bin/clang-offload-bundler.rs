@@ -1,7 +1,0 @@
-//! `clang-offload-bundler`: LLVM's bundler of code objects, in Rust.
-
-#![forbid(unsafe_code)]
-
-fn main() -> std::process::ExitCode {
-    offload_cli::bundler::main()
-}

@@ -1,7 +1,0 @@
-//! `clang-offload-packager`: LLVM's packager of device images, in Rust.
-
-#![forbid(unsafe_code)]
-
-fn main() -> std::process::ExitCode {
-    offload_cli::packager::main()
-}

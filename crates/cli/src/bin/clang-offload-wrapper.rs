@@ -1,7 +1,0 @@
-//! `clang-offload-wrapper`: LLVM's maker of registration code, in Rust.
-
-#![forbid(unsafe_code)]
-
-fn main() -> std::process::ExitCode {
-    offload_cli::wrapper::clang::main()
-}

@@ -1,7 +1,0 @@
-//! `llvm-offload-binary`: LLVM's packager of device images, in Rust.
-
-#![forbid(unsafe_code)]
-
-fn main() -> std::process::ExitCode {
-    offload_cli::packager::main()
-}

@@ -1,7 +1,0 @@
-//! `roc-obj-ls`: AMD's lister of code objects, in Rust.
-
-#![forbid(unsafe_code)]
-
-fn main() -> std::process::ExitCode {
-    offload_cli::roc_obj::ls::main()
-}

@@ -1,0 +1,73 @@
+//! The options that bound a walk, and the walk.
+
+use std::io;
+
+use fat_object::{Summary, Visitor};
+use tool_kit::opened::{MaxInput, Opened, parse_size};
+use tool_kit::parallel::Threads;
+
+/// Walks a file that the visitor may read as well, at any position; an error if it was changed by the end.
+pub(crate) fn walk_open(
+    file: &Opened,
+    (limits, options): (&Limits, &fat_object::Options),
+    threads: Threads,
+    visitor: &mut dyn Visitor,
+) -> io::Result<Summary> {
+    let threads = threads.for_walks();
+    let options = limits.for_file(options, file.metadata().len());
+    let summary = fat_object::walk_with_threads(&file.reader(), threads, &options, visitor)?;
+    file.check()?;
+    Ok(summary)
+}
+
+/// The options that bound what is decompressed and copied, shared by the commands.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Limits {
+    /// Limit decompressed data held at one time (default: 2G)
+    ///
+    /// One limit for all levels of packages, members and bundles, and for new members of a zip file. Threads that read
+    /// files, or the members of a large zip file, have one each. The suffixes are K, M and G. Files below 7M have a lower
+    /// default: 256M, and 256 bytes for each byte of the file.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_decompressed: Option<u64>,
+    /// Do not search host files for containers outside of device sections
+    ///
+    /// By default, every byte of a host file (ELF, PE, Mach-O, COFF, WebAssembly) outside of device sections is
+    /// searched for bundles, offload binaries and fatbinaries. Containers found there are named by section and
+    /// offset. This option is faster.
+    #[arg(long)]
+    no_scan: bool,
+    #[command(flatten)]
+    pub(crate) max_input: MaxInput,
+}
+
+impl Limits {
+    /// Returns the options of a walk, for a file of any length.
+    pub(crate) fn options(&self) -> fat_object::Options {
+        fat_object::Options::default()
+            .with_max_decompressed(self.held_of(u64::MAX))
+            .with_scan(!self.no_scan)
+    }
+
+    /// Returns the most bytes that are held at one time beside a file of this length.
+    pub(crate) fn held_of(&self, len: u64) -> u64 {
+        let default = || gpu_packages::Options::default().held_of(len);
+        self.max_decompressed.unwrap_or_else(default)
+    }
+
+    /// Returns whether less may be held than with the default for large files, as of a file that is small.
+    pub(crate) fn are_low(&self, len: u64) -> bool {
+        self.held_of(len) < gpu_packages::Options::default().held_of(u64::MAX)
+    }
+
+    /// Returns the same options for a file of this length.
+    pub(crate) fn for_file(&self, options: &fat_object::Options, len: u64) -> fat_object::Options {
+        let held = self.held_of(len).min(options.max_decompressed());
+        options.clone().with_max_decompressed(held)
+    }
+
+    /// Returns the options for a package of this length.
+    pub(crate) fn for_package(&self, len: u64) -> gpu_packages::Options {
+        gpu_packages::Options::default().with_max_held(self.held_of(len))
+    }
+}

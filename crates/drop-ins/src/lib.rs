@@ -1,0 +1,15 @@
+//! Tools in place of LLVM's, AMD's and NVIDIA's, with their words, options and exit status. Each binary is one call into this
+//! library, which `offload` shares; it is no stable API.
+
+#![forbid(unsafe_code)]
+
+pub mod bundler;
+pub mod drop_in;
+pub mod fatbinary;
+pub mod keep;
+pub mod linker_wrapper;
+pub mod llvm_cl;
+pub mod no_images;
+pub mod packager;
+pub mod roc_obj;
+pub mod wrapper;

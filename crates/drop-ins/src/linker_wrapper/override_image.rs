@@ -1,0 +1,51 @@
+//! `--override-image=KIND=FILE`: a file in place of what device links make.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use fat_object::image_target;
+use offload_binary::{ImageKind, OffloadKind};
+use offload_link::{LinkTarget, LinkedImage};
+
+use tool_kit::input;
+use tool_kit::opened::{MaxInput, Opened};
+use tool_kit::permissions::NewPermissions;
+use tool_kit::report::reason;
+
+/// An image, its file, and the permissions of that.
+pub(super) type Overriding = (LinkedImage, PathBuf, NewPermissions);
+
+/// Reads the image. Its target is what the image says, that of the host for other ELF files.
+pub(super) fn read(value: &OsStr, host_triple: &str) -> io::Result<Overriding> {
+    let bytes = input::bytes(value.to_owned());
+    let mut parts = bytes.splitn(2, |&byte| byte == b'=');
+    let kind = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
+    let path = input::path(parts.next().unwrap_or_default());
+    let mut image = Vec::new();
+    let permissions = Opened::new(&path, MaxInput::default())
+        .and_then(|opened| {
+            opened.reader().read_to_end(&mut image)?;
+            Ok(opened.permissions())
+        })
+        .map_err(|error| io::Error::other(format!("'{}': {}", path.display(), reason(&error))))?;
+    if !image.starts_with(b"\x7fELF") {
+        return Err(io::Error::other(format!(
+            "Invalid ELF class: '{}' is not an ELF file",
+            path.display()
+        )));
+    }
+    let kind = OffloadKind::from_name(&kind).filter(|kind| *kind != OffloadKind::NONE);
+    let kind = kind.ok_or_else(|| io::Error::other("none bundling is not supported"))?;
+    let target = image_target(&image).and_then(|target| {
+        let triple = target.triple()?.offload_binary_form().to_owned();
+        Some(LinkTarget::new(triple, target.id()))
+    });
+    let image = LinkedImage {
+        target: target.unwrap_or_else(|| LinkTarget::new(host_triple, "")),
+        kinds: vec![kind],
+        image_kind: ImageKind::OBJECT,
+        parts: image.into(),
+    };
+    Ok((image, path, permissions))
+}

@@ -1,0 +1,72 @@
+//! Failures of commands.
+
+use std::io;
+
+use crate::{Outcome, report};
+
+/// The reason why a command failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// Errors, one line each.
+    Complaints(Vec<String>),
+    /// The file lacks device code: an error if the user named it.
+    NoCode,
+    /// There is device code, but none that the command is about: errors if the user named the file.
+    NotConcerned(Vec<String>),
+    /// Standard output was closed early: print nothing.
+    ReaderLeft,
+}
+
+impl Failure {
+    /// Returns the failure to print results.
+    pub fn printing(error: &io::Error) -> Self {
+        Failure::of(error, |reason| format!("<stdout>: {reason}"))
+    }
+
+    /// Returns an error, in these words.
+    fn of(error: &io::Error, words: impl Fn(String) -> String) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
+            _ => Failure::Complaints(vec![words(report::reason(error))]),
+        }
+    }
+
+    /// Returns the errors; `Err` if nothing is to be printed.
+    pub fn complaints(self) -> io::Result<Vec<String>> {
+        match self {
+            Failure::ReaderLeft => Err(io::ErrorKind::BrokenPipe.into()),
+            Failure::NoCode => Ok(vec!["no device code found".to_owned()]),
+            Failure::Complaints(complaints) | Failure::NotConcerned(complaints) => Ok(complaints),
+        }
+    }
+
+    /// Reports each complaint by `say`.
+    pub fn report(self, say: impl Fn(&str)) -> io::Result<Outcome> {
+        self.complaints()?.iter().for_each(|complaint| say(complaint));
+        Ok(Outcome::Faults)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::from(&error)
+    }
+}
+
+impl From<&io::Error> for Failure {
+    fn from(error: &io::Error) -> Self {
+        Failure::of(error, |reason| reason)
+    }
+}
+
+impl From<String> for Failure {
+    fn from(complaint: String) -> Self {
+        Failure::Complaints(vec![complaint])
+    }
+}
+
+impl From<Vec<String>> for Failure {
+    fn from(complaints: Vec<String>) -> Self {
+        Failure::Complaints(complaints)
+    }
+}

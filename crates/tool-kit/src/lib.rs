@@ -1,0 +1,36 @@
+//! Files and terminals as command line tools need them: inputs that are opened once, output that is all or nothing, tables, colours,
+//! JSON, progress, exit status. Knows no GPU. Made for the tools of this workspace, and no stable API.
+
+#![forbid(unsafe_code)]
+
+pub mod arguments;
+pub mod directory;
+pub mod each_once;
+pub mod failure;
+pub mod file_part;
+pub mod input;
+pub mod json;
+pub mod opened;
+pub mod output;
+pub mod parallel;
+pub mod payload;
+pub mod permissions;
+pub mod positioned;
+pub mod progress;
+pub mod report;
+pub mod scratch;
+pub mod special;
+pub mod stamp;
+pub mod standard;
+pub mod style;
+pub mod table;
+pub mod temporary;
+
+/// The result of a command that did not fail outright.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing to complain about.
+    Clean,
+    /// Complaints were printed.
+    Faults,
+}

@@ -1,0 +1,244 @@
+//! Inputs as they are opened: files, and bounded copies of what can be read only once.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, IsTerminal, Read, Seek, Write};
+use std::path::Path;
+
+use crate::directory::Held;
+use crate::permissions::NewPermissions;
+use crate::positioned::Positioned;
+use crate::special::{is_device, is_null, is_null_device};
+use crate::stamp::Stamp;
+use crate::{scratch, standard, style};
+
+/// The first bytes of a file that are read at once: all of a small one.
+const HEAD: u64 = 32 << 10;
+
+/// An input that has a size and can be read from any place: a file that a command opens once.
+#[derive(Debug)]
+pub struct Opened {
+    /// The file.
+    pub file: File,
+    metadata: Metadata,
+    permissions: NewPermissions,
+    /// `true` if its path leads to the file again.
+    has_path: bool,
+    /// Its first bytes.
+    head: Vec<u8>,
+}
+
+/// Bound on what is copied of inputs that are not files.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct MaxInput {
+    /// Limit the bytes read from standard input or a pipe (suffixes K, M, G)
+    ///
+    /// Such input is copied to a temporary file. Regular files are not copied and have no limit.
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size, hide_short_help = true)]
+    max_input: u64,
+}
+
+impl Default for MaxInput {
+    /// Returns the default of the option, which is the limit of tools without it.
+    fn default() -> Self {
+        MaxInput { max_input: 4 << 30 }
+    }
+}
+
+impl Opened {
+    /// Opens a file, and copies a pipe. `-` is standard input. Refuses devices, which may have no end.
+    pub fn new(path: &Path, max: MaxInput) -> io::Result<Self> {
+        if path.as_os_str() == "-" {
+            return stdin(max);
+        }
+        if cfg!(windows) && is_null(path) {
+            return Opened::copy(scratch::in_memory(COPY)?);
+        }
+        let metadata = fs::metadata(path)?;
+        if metadata.is_dir() {
+            // Opening a directory can succeed.
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if is_device(&metadata) && !is_null_device(&metadata) {
+            return Err(device());
+        }
+        let mut file = File::open(path)?;
+        match file.metadata()? {
+            metadata if metadata.is_file() => Opened::file(file, metadata, true),
+            _ => Opened::copy(spool(&mut file, max)?),
+        }
+    }
+
+    /// Opens a regular file only, without waiting.
+    pub fn regular(path: &Path) -> io::Result<Self> {
+        let file = open_regular(path)?;
+        let metadata = file.metadata()?;
+        Opened::file(file, metadata, true)
+    }
+
+    /// Opens a regular file below a directory that is held.
+    pub fn below(directory: &Held, relative: &Path) -> io::Result<Self> {
+        let file = directory.file(relative)?;
+        let metadata = file.metadata()?;
+        Opened::file(file, metadata, true)
+    }
+
+    fn file(file: File, metadata: Metadata, has_path: bool) -> io::Result<Self> {
+        let permissions = NewPermissions::of_input(&metadata);
+        Opened::with_head(Opened { file, metadata, permissions, has_path, head: Vec::new() })
+    }
+
+    fn copy(file: File) -> io::Result<Self> {
+        let (metadata, permissions) = (file.metadata()?, NewPermissions::PLAIN);
+        Opened::with_head(Opened { file, metadata, permissions, has_path: false, head: Vec::new() })
+    }
+
+    fn with_head(mut self) -> io::Result<Self> {
+        let most = HEAD.min(self.metadata.len());
+        let mut head = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
+        Positioned::new(&self.file).take(most).read_to_end(&mut head)?;
+        self.head = head;
+        Ok(self)
+    }
+
+    /// Returns a reader of the file from its start. Its first bytes are read already.
+    pub fn reader(&self) -> Positioned<'_> {
+        Positioned::with_head(&self.file, &self.head, self.metadata.len())
+    }
+
+    /// Returns the first bytes of the file: all of a small one.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Returns the file's data from when it was opened.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Returns the file as it was when it was opened.
+    pub fn stamp(&self) -> Stamp {
+        Stamp::new(&self.metadata)
+    }
+
+    /// Fails if the file was written to since it was opened.
+    pub fn check(&self) -> io::Result<()> {
+        self.stamp().check(&self.file)
+    }
+
+    /// Permissions of new files that are made of the input. A pipe has none to go by.
+    pub fn permissions(&self) -> NewPermissions {
+        self.permissions
+    }
+
+    /// Returns whether the path can open the same file again, so that it need not stay open.
+    pub fn has_path(&self) -> bool {
+        self.has_path
+    }
+}
+
+/// Opens standard input: itself if it is a file at its start, else a copy of the rest.
+fn stdin(max: MaxInput) -> io::Result<Opened> {
+    let mut file = standard::input()?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if metadata.is_file() && file.stream_position()? == 0 {
+        return Opened::file(file, metadata, false);
+    }
+    if is_device(&metadata) && !is_null_device(&metadata) && !file.is_terminal() {
+        return Err(device());
+    }
+    Opened::copy(spool(&mut file, max)?)
+}
+
+fn device() -> io::Error {
+    io::Error::other("is a device: expected a file or a pipe")
+}
+
+/// The contents of temporary files here.
+const COPY: &str = "a copy of the input";
+
+/// The largest input that is copied to memory.
+const SMALL: u64 = 64 << 10;
+
+fn spool(from: &mut impl Read, MaxInput { max_input }: MaxInput) -> io::Result<File> {
+    let mut first = Vec::new();
+    let mut from = from.take(max_input.saturating_add(1));
+    (&mut from).take(SMALL + 1).read_to_end(&mut first)?;
+    let mut file = match first.len() as u64 {
+        0..=SMALL => scratch::in_memory(COPY)?,
+        _ => scratch::file(COPY)?,
+    };
+    let copied = file.write_all(&first).and_then(|()| io::copy(&mut from, &mut file));
+    let copied = copied.map_err(|error| scratch::copying(COPY, error))? + first.len() as u64;
+    if copied > max_input {
+        let limit = style::size(max_input);
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("exceeds the limit of {limit} for standard input and pipes: use a file"),
+        ));
+    }
+    file.rewind()?;
+    Ok(file)
+}
+
+/// Opens a regular file. A pipe is not waited for, nor a device opened: an archive must not make us do that.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    require_regular(&fs::metadata(path)?)?;
+    let file = open_at_once(path)?;
+    // Something else may have come in its place.
+    require_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Fails for anything but a regular file.
+pub fn require_regular(metadata: &Metadata) -> io::Result<()> {
+    match metadata.file_type() {
+        kind if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        kind if !kind.is_file() => Err(io::Error::other("not a regular file")),
+        _ => Ok(()),
+    }
+}
+
+/// Opens a file without waiting for somebody to write to it.
+#[cfg(unix)]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+}
+
+#[cfg(not(unix))]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+/// Returns a number of bytes, with a binary suffix.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (text.get(..text.len() - 1), 10),
+        Some(b'M' | b'm') => (text.get(..text.len() - 1), 20),
+        Some(b'G' | b'g') => (text.get(..text.len() - 1), 30),
+        _ => (Some(text), 0),
+    };
+    digits
+        .and_then(|digits| digits.parse::<u64>().ok())
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "expected a number of bytes, such as 512M".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_size;
+
+    #[test]
+    fn sizes_have_binary_suffixes() {
+        assert_eq!(parse_size("123"), Ok(123));
+        assert_eq!(parse_size("2G"), Ok(2 << 30));
+        assert_eq!(parse_size("4k"), Ok(4096));
+        for bad in ["", "G", "-1", "1T", "99999999999G"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Reading a file from several places at the same time.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The ranges of a file that cannot be read.
+#[derive(Debug, Default)]
+pub struct Holes {
+    /// In order.
+    ranges: Vec<Range<u64>>,
+    were_read: AtomicBool,
+}
+
+impl Holes {
+    /// Creates holes from their ranges, in order.
+    pub fn new(ranges: Vec<Range<u64>>) -> Self {
+        Holes { ranges, were_read: false.into() }
+    }
+
+    /// Returns the ranges.
+    pub fn ranges(&self) -> &[Range<u64>] {
+        &self.ranges
+    }
+
+    /// Returns whether somebody asked for bytes of a hole.
+    pub fn were_read(&self) -> bool {
+        self.were_read.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of bytes, at most `len`, that can be read at a place. Fails in a hole.
+    fn readable(&self, at: u64, len: u64) -> io::Result<u64> {
+        let next = self.ranges.partition_point(|hole| hole.end <= at);
+        match self.ranges.get(next) {
+            Some(hole) if hole.start <= at && len > 0 => {
+                self.were_read.store(true, Ordering::Relaxed);
+                Err(io::Error::other("bytes of an image that were not kept"))
+            }
+            Some(hole) => Ok(len.min(hole.start.saturating_sub(at))),
+            None => Ok(len),
+        }
+    }
+}
+
+/// A position of its own in a file that others read, too. Moving it costs nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Positioned<'f> {
+    /// Without, all bytes are in `head`.
+    file: Option<&'f File>,
+    /// The offset in the file of what is read.
+    start: u64,
+    /// The bytes that cannot be read.
+    holes: Option<&'f Holes>,
+    /// The first bytes, which were read before.
+    head: &'f [u8],
+    /// The size of the file, if it is known.
+    len: Option<u64>,
+    position: u64,
+}
+
+impl<'f> Positioned<'f> {
+    /// Creates the start of a file.
+    pub fn new(file: &'f File) -> Self {
+        Positioned { file: Some(file), ..Positioned::of_bytes(&[]) }.with_len(None)
+    }
+
+    /// Creates the start of bytes in memory.
+    pub fn of_bytes(head: &'f [u8]) -> Self {
+        let len = Some(head.len() as u64);
+        Positioned { file: None, start: 0, holes: None, head, len, position: 0 }
+    }
+
+    /// Creates the start of a part of a file.
+    pub fn of_range(file: &'f File, range: &Range<u64>) -> Self {
+        let start = range.start;
+        Positioned { start, ..Positioned::new(file).with_len(Some(range.end - start)) }
+    }
+
+    fn with_len(self, len: Option<u64>) -> Self {
+        Positioned { len, ..self }
+    }
+
+    /// Creates the start of a file of `len` bytes, the first of which were read before.
+    pub fn with_head(file: &'f File, head: &'f [u8], len: u64) -> Self {
+        Positioned { head, len: Some(len), ..Positioned::new(file) }
+    }
+
+    /// Creates the start of the first `len` bytes of a file, some of which are missing.
+    pub fn with_holes(file: &'f File, len: u64, holes: &'f Holes) -> Self {
+        Positioned { holes: Some(holes), len: Some(len), ..Positioned::new(file) }
+    }
+
+    /// Returns whether several threads may read at the same time: elsewhere reading moves the position of the file
+    /// itself.
+    pub fn shares() -> bool {
+        cfg!(any(unix, windows))
+    }
+}
+
+impl Read for Positioned<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let start = usize::try_from(self.position).ok();
+        if let Some(known) =
+            start.and_then(|start| self.head.get(start..)).filter(|k| !k.is_empty())
+        {
+            let read = known.len().min(buf.len());
+            if let (Some(to), Some(from)) = (buf.get_mut(..read), known.get(..read)) {
+                to.copy_from_slice(from);
+            }
+            self.position += read as u64;
+            return Ok(read);
+        }
+        if self.len.is_some_and(|len| self.position >= len) {
+            return Ok(0);
+        }
+        let Some(file) = self.file else { return Ok(0) };
+        let mut len = buf.len();
+        if let Some(most) = self.len {
+            let left = most - self.position;
+            len = usize::try_from(left).map_or(len, |left| left.min(len));
+        }
+        if let Some(holes) = self.holes {
+            let readable = holes.readable(self.position, len as u64)?;
+            len = usize::try_from(readable).unwrap_or(len);
+        }
+        let place = self.start.saturating_add(self.position);
+        let read = read_at(file, buf.get_mut(..len).unwrap_or_default(), place)?;
+        self.position = self.position.saturating_add(read as u64);
+        Ok(read)
+    }
+}
+
+impl Seek for Positioned<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+            SeekFrom::End(by) => {
+                let len = match (self.len, self.file) {
+                    (None, Some(file)) => file.metadata()?.len(),
+                    (len, _) => len.unwrap_or_default(),
+                };
+                len.checked_add_signed(by)
+            }
+        };
+        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buf: &mut [u8], position: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buf, position)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buf: &mut [u8], position: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buf, position)
+}
+
+#[cfg(not(any(unix, windows)))]
+fn read_at(mut file: &File, buf: &mut [u8], position: u64) -> io::Result<usize> {
+    file.seek(SeekFrom::Start(position))?;
+    file.read(buf)
+}
+
+/// Returns the same file, read from a position of its own.
+#[cfg(target_os = "linux")]
+pub fn reopen(file: &File) -> Option<File> {
+    File::open(crate::directory::in_proc(file)).ok()
+}
+
+/// Returns `None`: other systems cannot reopen a file.
+#[cfg(not(target_os = "linux"))]
+pub fn reopen(_file: &File) -> Option<File> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn positions_are_independent() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        let (mut one, mut two) = (Positioned::new(&file), Positioned::new(&file));
+        let next = |reader: &mut Positioned<'_>| {
+            let mut bytes = [0; 2];
+            reader.read_exact(&mut bytes).map(|()| bytes)
+        };
+        assert_eq!(next(&mut one).unwrap(), *b"01");
+        assert_eq!(one.seek(SeekFrom::End(-4)).unwrap(), 6);
+        assert_eq!(next(&mut two).unwrap(), *b"01");
+        assert_eq!(next(&mut one).unwrap(), *b"67");
+        assert_eq!(one.seek(SeekFrom::Current(-3)).unwrap(), 5);
+        assert_eq!(next(&mut one).unwrap(), *b"56");
+        assert_eq!(two.seek(SeekFrom::Start(20)).unwrap(), 20);
+        assert_eq!(next(&mut two).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert!(one.seek(SeekFrom::Current(-8)).is_err());
+        assert!(one.seek(SeekFrom::End(-11)).is_err());
+    }
+}

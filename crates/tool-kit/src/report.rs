@@ -1,0 +1,135 @@
+//! Messages on standard error: `offload: error: FILE: what is wrong`.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use anstream::{AutoStream, ColorChoice, StripStream};
+
+use crate::style::{ERROR, NOTE, Style, Text, WARNING, printable_lines, text};
+
+/// The name of the tool in messages.
+pub const OFFLOAD: &str = "offload";
+
+/// Prints an error of `offload`.
+pub fn error(message: &dyn Display) {
+    error_of(OFFLOAD, message);
+}
+
+/// Prints a warning of `offload`.
+pub fn warning(message: &dyn Display) {
+    warning_of(OFFLOAD, message);
+}
+
+/// Prints a note of `offload`.
+pub fn note(message: &dyn Display) {
+    line(OFFLOAD, NOTE, "note", message);
+}
+
+/// Joins names for a message: `A, B, C`, the first five, `and 12 more`.
+pub fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
+    const MOST: usize = 5;
+    let mut names = names.into_iter();
+    let mut text = String::new();
+    for name in names.by_ref().take(MOST) {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(name.as_ref());
+    }
+    match names.count() {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
+}
+
+/// Prints an error of a tool that is not called `offload`.
+pub fn error_of(tool: &str, message: &dyn Display) {
+    line(tool, ERROR, "error", message);
+}
+
+/// Prints a warning of a tool that is not called `offload`.
+pub fn warning_of(tool: &str, message: &dyn Display) {
+    line(tool, WARNING, "warning", message);
+}
+
+/// Says that a tool has a new name.
+pub fn deprecated(name: &str, instead: &str) {
+    say(&text!("{WARNING}warning: {WARNING:#}'{name}' is deprecated. Use '{instead}' instead."));
+}
+
+/// Prints a line on standard error. Errors of printing are ignored: the exit status remains.
+pub fn say(line: &Text) {
+    print([line.as_str(), "\n"].concat().as_bytes());
+}
+
+/// Prints lines on standard error, without colours.
+pub fn say_lines(lines: &str) {
+    print(printable_lines(lines).as_bytes());
+}
+
+/// Writes to standard error. `anstream` would write what lies between colours piece by piece.
+fn print(lines: &[u8]) {
+    static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
+    let _ = match CHOICE.get_or_init(|| AutoStream::choice(&io::stderr())) {
+        ColorChoice::Never => {
+            let mut plain = StripStream::new(Vec::new());
+            plain.write_all(lines).and_then(|()| io::stderr().write_all(&plain.into_inner()))
+        }
+        _ => anstream::stderr().write_all(lines),
+    };
+}
+
+/// Ends a tool with an error. If standard output was closed early, ends quietly with the status of SIGPIPE.
+pub fn end(tool: &str, error: &io::Error) -> ExitCode {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return ExitCode::from(141);
+    }
+    match error.raw_os_error() {
+        // Name the output for errors of the system.
+        Some(_) => error_of(tool, &format_args!("<stdout>: {}", reason(error))),
+        None => error_of(tool, &reason(error)),
+    }
+    ExitCode::FAILURE
+}
+
+/// Prints a help text of the tool, and ends.
+pub fn print_help(tool: &str, text: &str) -> ExitCode {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => end(tool, &error),
+    }
+}
+
+/// Returns the system's message without the number of the error.
+pub fn reason(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::IsADirectory && error.get_ref().is_none() {
+        return "Is a directory".to_owned();
+    }
+    let mut text = error.to_string();
+    if let Some(at) = text.find(" (os error ") {
+        text.truncate(at);
+    }
+    text
+}
+
+/// Returns the error with its reason before the name of the file: LLVM's tools that name no file start with the
+/// reason.
+pub fn reason_first(error: io::Error) -> io::Error {
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+
+    // Errors of the system; others are ours.
+    let of_system = !matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof);
+    let text = error.to_string();
+    let named = text.strip_prefix('\'').and_then(|text| text.rsplit_once("': "));
+    match named.filter(|_| of_system && error.get_ref().is_some()) {
+        Some((path, reason)) => io::Error::new(error.kind(), format!("{reason}: '{path}'")),
+        None => error,
+    }
+}
+
+fn line(tool: &str, style: Style, severity: &str, message: &dyn Display) {
+    say(&text!("{tool}: {style}{severity}{style:#}: {message}"));
+}

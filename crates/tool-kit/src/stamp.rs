@@ -1,0 +1,85 @@
+//! A file as it is at one time.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+/// A file at one time: which one it is, and whether it was written to since, as far as sizes and times tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    size: u64,
+    /// Seconds and nanoseconds.
+    modified: (i128, i128),
+    /// Device and number, where files have them.
+    file: (i128, i128),
+}
+
+impl Stamp {
+    /// Takes the stamp of an open file.
+    pub fn of(file: &File) -> io::Result<Self> {
+        Ok(Stamp::new(&file.metadata()?))
+    }
+
+    /// Takes the stamp of a file.
+    #[cfg(unix)]
+    pub fn new(metadata: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Stamp::from_parts(
+            metadata.size(),
+            (metadata.mtime(), metadata.mtime_nsec()),
+            (metadata.dev(), metadata.ino()),
+        )
+    }
+
+    /// Returns a stamp of the system's numbers: their types differ, and some systems return large ones as negative.
+    #[cfg(unix)]
+    pub fn from_parts<T: Into<i128>, N: Into<i128>>(
+        size: impl Into<i128>,
+        (seconds, nanoseconds): (T, N),
+        (device, number): (impl Into<i128>, impl Into<i128>),
+    ) -> Self {
+        fn unsigned(number: impl Into<i128>) -> i128 {
+            number.into().rem_euclid(1 << 64)
+        }
+        Stamp {
+            size: u64::try_from(unsigned(size)).unwrap_or(u64::MAX),
+            modified: (unsigned(seconds), unsigned(nanoseconds)),
+            file: (unsigned(device), unsigned(number)),
+        }
+    }
+
+    /// Takes the stamp of a file.
+    #[cfg(not(unix))]
+    pub fn new(metadata: &fs::Metadata) -> Self {
+        let modified = metadata.modified().ok();
+        let since = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        let since = since.unwrap_or_default();
+        Stamp {
+            size: metadata.len(),
+            modified: (since.as_secs().into(), since.subsec_nanos().into()),
+            file: (0, 0),
+        }
+    }
+
+    /// Returns the size of the file in bytes.
+    pub fn size(self) -> u64 {
+        self.size
+    }
+
+    /// Fails if the file was written to since.
+    pub fn check(self, file: &File) -> io::Result<()> {
+        self.compare(Stamp::of(file)?)
+    }
+
+    /// Checks as [`check`](Self::check) does, the file that has this name now.
+    pub fn check_at(self, path: &Path) -> io::Result<()> {
+        self.compare(Stamp::new(&fs::metadata(path)?))
+    }
+
+    fn compare(self, now: Stamp) -> io::Result<()> {
+        match now == self {
+            true => Ok(()),
+            false => Err(io::Error::other("the file was changed while it was read")),
+        }
+    }
+}
