@@ -17,7 +17,16 @@ pub fn build(tools: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
     let mut command = Command::new(cargo);
     // As `cargo build` alone does: features as users get them, not those that other crates here also want.
     command
-        .args(["build", "--release", "--quiet", "-p", "offload-cli", "--target-dir"])
+        .args([
+            "build",
+            "--release",
+            "--quiet",
+            "-p",
+            "offload-cli",
+            "-p",
+            "offload-drop-ins",
+            "--target-dir",
+        ])
         .arg(target);
     for tool in tools {
         command.args(["--bin", tool]);

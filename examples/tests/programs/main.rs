@@ -16,7 +16,7 @@ mod instrument;
 mod link;
 #[cfg(feature = "llvm-peer")]
 mod llvm;
-#[path = "../../../crates/cli/tests/common/machine.rs"]
+#[path = "../../../crates/tool-tests/tests/common/machine.rs"]
 mod machine;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod readme;

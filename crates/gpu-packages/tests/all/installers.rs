@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::rules::{Case, Peer, cases, files};
 
-#[path = "../../../cli/tests/common/machine.rs"]
+#[path = "../../../tool-tests/tests/common/machine.rs"]
 mod machine;
 
 /// Asks the program, and returns whether it succeeded.

@@ -26,7 +26,7 @@ pub(super) fn llvm_triple(name: &str) -> Cow<'_, str> {
 ///
 /// From `RUSTC_BOOTSTRAP=1 rustc -Z unstable-options --print all-target-specs-json` of rustc 1.95.0 and
 /// 1.97.0-nightly (2026-05-19), which agree but for `wasm32-wali-linux-musl`: that is of the latter. The test
-/// `llvm_triples` of `offload-cli` asks the installed rustc.
+/// `llvm_triples` of `tool-tests` asks the installed rustc.
 const TARGETS: &[(&str, &str)] = &[
     ("aarch64-apple-darwin", "arm64-apple-macosx"),
     ("aarch64-apple-ios", "arm64-apple-ios"),

@@ -1,4 +1,4 @@
-//! Modules as LLVM bitcode, without LLVM. `offload-cli` tests what LLVM makes of them, where
+//! Modules as LLVM bitcode, without LLVM. `tool-tests` tests what LLVM makes of them, where
 //! its tools are called.
 
 use byte_parts::Part;

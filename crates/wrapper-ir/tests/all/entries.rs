@@ -1,7 +1,7 @@
 //! Modules of entries: their text, whole, their objects, and what is refused.
 //!
 //! `BLESS=1 cargo test -p wrapper-ir --test all entries::` regenerates `golden/entries*.ll`. They are compared with what clang emits
-//! in `crates/cli/tests/llvm/entries.rs`.
+//! in `crates/tool-tests/tests/llvm/entries.rs`.
 
 use std::path::Path;
 

@@ -8,7 +8,7 @@
 //!     jq -r 'to_entries[] | .key + " " + .value."llvm-target"'
 //! ```
 //!
-//! `BLESS=1 cargo test -p wrapper-ir --test all rustc_targets::` writes the last one. `crates/cli/tests/llvm/triples.rs`
+//! `BLESS=1 cargo test -p wrapper-ir --test all rustc_targets::` writes the last one. `crates/tool-tests/tests/llvm/triples.rs`
 //! compares names, triples and data layouts with those of the installed rustc and clang.
 
 use std::collections::BTreeMap;

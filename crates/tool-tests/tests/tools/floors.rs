@@ -1,0 +1,128 @@
+//! Dependencies point down: no crate uses a crate of its own floor or of a floor above it.
+
+use std::fs;
+use std::path::Path;
+
+/// A crate, and the only crates of this workspace that it may use. `None`: all of the floors below its own.
+type Line = (&'static str, Option<&'static [&'static str]>);
+
+/// The floors from the ground up. A crate may be listed before it exists.
+const FLOORS: [(&str, &[Line]); 9] = [
+    ("foundation", &[("byte-parts", None)]),
+    (
+        "ground",
+        &[
+            ("target-id", Some(&[])),
+            ("ccob", Some(&[])),
+            ("llvm-bitcode", Some(&[])),
+            ("hcf", Some(&[])),
+            ("nv-fatbin", None),
+            ("kpack", None),
+        ],
+    ),
+    (
+        "first",
+        &[
+            ("offload-binary", Some(&["target-id", "byte-parts"])),
+            ("bundle-format", Some(&["target-id", "byte-parts"])),
+            // The target of bitcode is read from its modules.
+            ("device-code", Some(&["target-id", "llvm-bitcode"])),
+            ("sycl-table", Some(&["byte-parts"])),
+        ],
+    ),
+    (
+        "second",
+        &[("wrapper-ir", None), ("fat-object", None), ("object-edit", Some(&["byte-parts"]))],
+    ),
+    ("third", &[("device-select", None), ("hda-archive", None)]),
+    (
+        "fourth",
+        &[("fat-edit", None), ("offload-link", None), ("gpu-packages", Some(&["byte-parts"]))],
+    ),
+    ("fifth", &[("offload-tool-kit", Some(&["byte-parts"]))]),
+    ("sixth", &[("offload-drop-ins", None)]),
+    ("roof", &[("offload-cli", None)]),
+];
+
+/// Returns the dependencies of a manifest, without those for tests and benches.
+fn dependencies(manifest: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut is_within = false;
+    for line in manifest.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            let section = section.rsplit_once("'.").map_or(section, |(_, section)| section);
+            let (table, name) = match section.rsplit_once("dependencies.") {
+                Some((table, name)) => (format!("{table}dependencies"), Some(name)),
+                None => (section.to_owned(), None),
+            };
+            let is_one = table.ends_with("dependencies") && !table.ends_with("dev-dependencies");
+            is_within = is_one && name.is_none();
+            names.extend(name.filter(|_| is_one));
+        } else if is_within && line.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            names.extend(line.split(['.', '=', ' ']).next());
+        }
+    }
+    names
+}
+
+#[test]
+fn dependencies_point_down() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap();
+    let floor_of = |name: &str| {
+        FLOORS.iter().position(|(_, crates)| crates.iter().any(|(other, _)| *other == name))
+    };
+    let may_use = |name: &str| {
+        let mut crates = FLOORS.iter().flat_map(|(_, crates)| *crates);
+        crates.find(|(other, _)| *other == name).and_then(|(_, only)| *only)
+    };
+    let mut ours = Vec::new();
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        let manifest = fs::read_to_string(entry.unwrap().path().join("Cargo.toml")).unwrap();
+        let line = manifest.lines().find_map(|line| line.strip_prefix("name = ")).unwrap();
+        ours.push((line.trim_matches('"').to_owned(), manifest));
+    }
+    let is_ours = |name: &&str| ours.iter().any(|(other, _)| other == name);
+    let mut arrows = 0;
+    for (name, manifest) in &ours {
+        let used = dependencies(manifest);
+        let used = used.into_iter().filter(is_ours);
+        let Some(floor) = floor_of(name) else {
+            // Crates for tests only: failing streams, and the checks of the fuzz targets and of the tools, which use all.
+            assert!(
+                ["faulty", "oracles", "tool-tests"].contains(&name.as_str()),
+                "the table of floors lacks {name}"
+            );
+            assert!(name != "faulty" || used.count() == 0, "{name} uses crates of ours");
+            continue;
+        };
+        for used in used {
+            let Some(lower) = floor_of(used) else { panic!("{name} uses {used}") };
+            assert!(lower < floor, "{name} uses {used}, which is not below it");
+            let is_allowed = may_use(name).is_none_or(|only| only.contains(&used));
+            assert!(is_allowed, "{name} uses {used}, which its line does not have");
+            arrows += 1;
+        }
+    }
+    assert!(arrows > 20, "{arrows}: the manifests were not understood");
+}
+
+#[test]
+fn manifests_are_understood() {
+    let manifest = "\
+[package]
+name = \"x\"
+[dependencies]
+a.workspace = true
+# b = \"1\"
+c = { workspace = true }
+[target.'cfg(unix)'.dependencies]
+d = \"1\"
+[build-dependencies.e]
+version = \"1\"
+[dev-dependencies]
+f = \"1\"
+[lints]
+workspace = true
+";
+    assert_eq!(dependencies(manifest), ["a", "c", "d", "e"]);
+}

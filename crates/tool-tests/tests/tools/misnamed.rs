@@ -1,0 +1,170 @@
+//! Images for other GPUs than their entries say, in every kind of container. The rest is in `cases/misnamed`.
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use crate::common::{new_command, stderr, stdout, tool};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
+use tempfile::TempDir;
+
+/// A directory in which `offload` runs.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let offload = tool("offload");
+        new_command(offload).args(args).current_dir(self.0.path()).output().unwrap()
+    }
+}
+
+/// The header of a code object, V5.
+fn code_object(flags: u32) -> Vec<u8> {
+    let mut file = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
+    file.resize(64, 0);
+    file[18] = 224;
+    file[48..52].copy_from_slice(&flags.to_le_bytes());
+    file
+}
+
+/// A bundle with one image.
+fn bundle(id: &str, image: &[u8], align: u64) -> Vec<u8> {
+    bundle_format::layout([(id, image.len() as u64)], align).unwrap().to_vec(&[image]).unwrap()
+}
+
+/// A cubin for this number, as CUDA 13 writes it.
+fn cubin(sm: u32) -> Vec<u8> {
+    let mut file = code_object(0x0600_0004 | sm << 8);
+    (file[7], file[8], file[18]) = (0x41, 8, 190);
+    file
+}
+
+/// An offload binary with one image.
+fn package(
+    version: FormatVersion,
+    kind: OffloadKind,
+    triple: &str,
+    arch: &str,
+    image: &[u8],
+) -> Vec<u8> {
+    let entry = ImageEntry::new(image.len() as u64)
+        .image_kind(ImageKind::OBJECT)
+        .offload_kind(kind)
+        .string("triple", triple)
+        .string("arch", arch);
+    offload_binary::layout(version, &[entry]).unwrap().to_vec(&[image]).unwrap()
+}
+
+/// A fatbinary with one cubin.
+fn fatbinary(sm: u8, image: &[u8]) -> Vec<u8> {
+    let mut file = b"\x50\xed\x55\xba\x01\x00\x10\x00".to_vec();
+    file.extend((64 + image.len() as u64).to_le_bytes());
+    let mut entry = vec![2, 0, 1, 1, 64, 0, 0, 0];
+    entry.extend((image.len() as u64).to_le_bytes());
+    entry.resize(64, 0);
+    (entry[28], entry[40]) = (sm, 1);
+    [file, entry, image.to_vec()].concat()
+}
+
+/// Files of every kind with one image for another GPU than its entry says: name of the kind, target of the entry, target
+/// of the image, bytes.
+fn misnamed() -> Vec<(String, &'static str, &'static str, Vec<u8>)> {
+    let amd = code_object(0x549);
+    let (amdgcn, amdgpu) = ("amdgcn-amd-amdhsa", "amdgpu9.06-amd-amdhsa");
+    let nvptx = "nvptx64-nvidia-cuda";
+    let mut files = vec![
+        (
+            "bundle".to_owned(),
+            "gfx906",
+            "gfx1250",
+            bundle("hipv4-amdgcn-amd-amdhsa--gfx906", &amd, 4096),
+        ),
+        (
+            "cuda bundle".to_owned(),
+            "sm_80",
+            "sm_90",
+            bundle("cuda-nvptx64-nvidia-cuda--sm_80", &cubin(90), 8),
+        ),
+        (
+            "openmp bundle".to_owned(),
+            "sm_80",
+            "sm_90",
+            bundle("openmp-nvptx64-nvidia-cuda--sm_80", &cubin(90), 8),
+        ),
+        ("fatbinary".to_owned(), "sm_80", "sm_90", fatbinary(80, &cubin(90))),
+    ];
+    for version in [FormatVersion::V1, FormatVersion::V2, FormatVersion::V3] {
+        for (kind, triple, arch, holds, image) in [
+            (OffloadKind::HIP, amdgcn, "gfx906", "gfx1250", amd.clone()),
+            (OffloadKind::HIP, amdgpu, "gfx906", "gfx1250", amd.clone()),
+            (OffloadKind::OPENMP, amdgcn, "gfx906", "gfx1250", amd.clone()),
+            (OffloadKind::OPENMP, amdgpu, "gfx906", "gfx1250", amd.clone()),
+            (OffloadKind::SYCL, amdgcn, "gfx906", "gfx1250", amd.clone()),
+            (OffloadKind::CUDA, nvptx, "sm_80", "sm_90", cubin(90)),
+            (OffloadKind::OPENMP, nvptx, "sm_80", "sm_90", cubin(90)),
+            (OffloadKind::SYCL, nvptx, "sm_80", "sm_90", cubin(90)),
+        ] {
+            let file = package(version, kind, triple, arch, &image);
+            let name = format!("version {version}, {kind}, {triple}");
+            if version == FormatVersion::V3 {
+                let options = ccob::WriteOptions::default();
+                let packed = fat_edit::compress_offload_binary(&file, &options).unwrap();
+                files.push((format!("{name}, compressed"), arch, holds, packed));
+            }
+            files.push((name, arch, holds, file));
+        }
+    }
+    files
+}
+
+#[test]
+fn every_kind_of_container_is_compared() {
+    for (name, named, holds, file) in misnamed() {
+        let place = Place::new();
+        place.write("file", &file);
+        let output = place.run(&["verify", "file"]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        let finding = stdout(&output);
+        assert!(finding.contains("and its image disagree"), "{name}: {finding}");
+        assert!(stdout(&place.run(&["ls", "file"])).contains(&format!("{named} (holds {holds})")));
+        for (gpu, row) in [
+            (named, format!("no: holds code for {holds}\n")),
+            (holds, format!("no: holds code for {holds}, but is called {named}, and runtimes")),
+        ] {
+            let output = place.run(&["match", "--gpu", gpu, "file"]);
+            assert_eq!(output.status.code(), Some(1), "{name} {gpu}");
+            assert!(stdout(&output).contains(&row), "{name} {gpu}: {}", stdout(&output));
+            let args = ["thin", "file", "--keep", gpu, "--allow-findings", "-o", "out"];
+            let output = place.run(&args);
+            assert_eq!(output.status.code(), Some(1), "{name} {gpu}");
+            for (command, status, words) in [
+                (&["ls", "file"][..], 0, "none of its 1 images serves the given target; it has"),
+                (&["extract", "file", "-o", "out"], 1, "no image matches; it has"),
+            ] {
+                let output = place.run(&[command, &["--target", gpu]].concat());
+                let said = stderr(&output);
+                assert_eq!(output.status.code(), Some(status), "{name} {gpu}: {said}");
+                assert!(said.contains("and its image disagree"), "{said}");
+                assert!(said.contains(words), "{said}");
+                assert!(said.contains(&format!("{named} (holds {holds})")), "{said}");
+                assert!(!place.path("out").exists());
+            }
+        }
+        // The number of the image selects it.
+        let output = place.run(&["extract", "file", "--index", "0", "-o", "out"]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+        assert!(stderr(&output).contains("and its image disagree"));
+        assert!(stdout(&output).contains(&format!("(holds {holds})")), "{}", stdout(&output));
+    }
+}

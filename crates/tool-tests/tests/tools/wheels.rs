@@ -1,0 +1,330 @@
+//! Wheels: looked into, and edited with their `RECORD`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use gpu_packages::{Algorithm, Hash, Record};
+use zip::write::SimpleFileOptions;
+
+use crate::common::{data, new_command, stderr, stdout, tool};
+
+const RECORD: &str = "foo-1.0.dist-info/RECORD";
+
+/// The hash of a RECORD.
+fn hash(bytes: &[u8]) -> String {
+    format!("sha256={}", Hash::of(Algorithm::Sha256, bytes).to_base64())
+}
+
+/// Returns a wheel with two objects that have device code, and more files.
+fn wheel(more: &[(&str, &[u8])]) -> Vec<u8> {
+    let [hip, cuda] = ["hip.o", "cuda-fatbin.o"].map(|name| fs::read(data(name)).unwrap());
+    let mut files: Vec<(&str, &[u8])> = vec![
+        ("foo/__init__.py", b"\"\"\"A package.\"\"\"\n"),
+        ("foo/hip.o", &hip),
+        ("foo/library/cuda.o", &cuda),
+        ("foo-1.0.dist-info/METADATA", b"Name: foo\nVersion: 1.0\n"),
+    ];
+    files.extend(more);
+    let rows =
+        files.iter().map(|(name, bytes)| format!("{name},{},{}\n", hash(bytes), bytes.len()));
+    let list = format!("{}{RECORD},,\n", rows.collect::<String>());
+    files.push((RECORD, list.as_bytes()));
+    let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in files {
+        out.start_file(name, SimpleFileOptions::default()).unwrap();
+        out.write_all(bytes).unwrap();
+    }
+    out.finish().unwrap().into_inner()
+}
+
+/// Returns all members, in order.
+fn members(wheel: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut archive = zip::ZipArchive::new(Cursor::new(wheel)).unwrap();
+    let count = archive.len();
+    let read = |at| {
+        let mut file = archive.by_index(at).unwrap();
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).unwrap();
+        (file.name().unwrap().into_owned(), bytes)
+    };
+    (0..count).map(read).collect()
+}
+
+/// Fails unless the list of files has the hash and the size of each member, and no other.
+fn check_record(members: &[(String, Vec<u8>)]) {
+    let files: BTreeMap<&str, &[u8]> =
+        members.iter().map(|(name, bytes)| (&**name, &**bytes)).collect();
+    let record = Record::parse(files[RECORD]).unwrap();
+    let mut listed = 0;
+    for row in record.rows().filter(|row| row.path() != RECORD.as_bytes()) {
+        let name = std::str::from_utf8(row.path()).unwrap();
+        let bytes = files[name];
+        let (found, size) = (row.hash_field(), row.size());
+        assert_eq!((found, size), (hash(bytes).as_bytes(), Some(bytes.len() as u64)), "{name}");
+        listed += 1;
+    }
+    assert_eq!(listed + 1, files.len());
+}
+
+pub(crate) struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new(wheel: &[u8]) -> Self {
+        Place::with("foo.whl", wheel)
+    }
+
+    /// Makes a directory with this file.
+    pub(crate) fn with(name: &str, bytes: &[u8]) -> Self {
+        let place = Place(tempfile::tempdir().unwrap());
+        fs::write(place.path(name), bytes).unwrap();
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = new_command(tool("offload"));
+        command.args(args).current_dir(&self.0);
+        command
+    }
+
+    pub(crate) fn offload(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    pub(crate) fn succeeds(&self, args: &[&str]) -> String {
+        let output = self.offload(args);
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+        stdout(&output)
+    }
+
+    pub(crate) fn fails(&self, args: &[&str], words: &str) {
+        let output = self.offload(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        // Findings of `verify` are its output.
+        let said = stdout(&output) + &stderr(&output);
+        assert!(said.contains(words), "{args:?}: {said}");
+    }
+}
+
+fn read(path: impl AsRef<Path>) -> Vec<u8> {
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn members_are_looked_into() {
+    let place = Place::new(&wheel(&[]));
+    let listed = place.succeeds(&["ls", "foo.whl"]);
+    assert!(listed.contains("foo.whl:foo/hip.o") && listed.contains("foo.whl:foo/library/cuda.o"));
+    assert!(!listed.contains("__init__"), "{listed}");
+    assert_eq!(
+        place.succeeds(&["verify", "foo.whl"]),
+        "foo.whl: ok, wheel, 5 members, 4 with the recorded hash\n\
+         foo.whl:foo/hip.o: ok, 5 images in 1 container\n\
+         foo.whl:foo/library/cuda.o: ok, 3 images in 1 container\n"
+    );
+    assert_eq!(
+        place.succeeds(&["match", "--gpu", "gfx1100,sm_86", "foo.whl"]),
+        "foo.whl: has code for gfx1100 in foo/hip.o\n\
+         foo.whl: has code for sm_86 in foo/library/cuda.o\n"
+    );
+    assert_eq!(place.offload(&["match", "--gpu", "gfx1201", "foo.whl"]).status.code(), Some(1));
+    place.fails(
+        &["match", "--gpu", "intel_gpu_pvc", "foo.whl"],
+        "no code for such GPUs in 5 members",
+    );
+    // The images are those of the members by themselves.
+    let whole = place.succeeds(&["ls", "--json", "--hash", "foo.whl"]);
+    for (name, bytes) in members(&read(place.path("foo.whl"))) {
+        if name.ends_with(".o") {
+            fs::write(place.path("member"), bytes).unwrap();
+            let alone = place.succeeds(&["ls", "--json", "--hash", "member"]);
+            let alone = alone.replace("\"member\"", &format!("\"foo.whl:{name}\""));
+            for row in alone.lines().filter(|line| line.contains("index")) {
+                assert!(whole.contains(row.trim_end_matches(',')), "{row}");
+            }
+        }
+    }
+    assert!(place.succeeds(&["kernels", "foo.whl"]).contains("scale"));
+}
+
+#[test]
+fn thinned_wheels_have_a_right_record() {
+    let old = wheel(&[]);
+    let place = Place::new(&old);
+    place.succeeds(&["thin", "--keep", "gfx1100", "foo.whl", "-o", "small.whl"]);
+    let (before, after) = (members(&old), members(&read(place.path("small.whl"))));
+    check_record(&after);
+    let names =
+        |members: &[(String, Vec<u8>)]| members.iter().map(|m| m.0.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&before), names(&after));
+    let changed =
+        before.iter().zip(&after).filter(|(old, new)| old.1 != new.1).map(|(old, _)| &*old.0);
+    assert_eq!(changed.collect::<Vec<_>>(), ["foo/hip.o", RECORD]);
+    // The member is what the file by itself becomes.
+    fs::write(place.path("hip.o"), &before[1].1).unwrap();
+    place.succeeds(&["thin", "--keep", "gfx1100", "hip.o", "-o", "small.o"]);
+    assert_eq!(after[1].1, read(place.path("small.o")));
+}
+
+#[test]
+fn wheels_are_compressed_and_come_back() {
+    let old = wheel(&[]);
+    let place = Place::new(&old);
+    place.succeeds(&["compress", "foo.whl", "-o", "small.whl"]);
+    place.succeeds(&["decompress", "--in-place", "small.whl"]);
+    let new = members(&read(place.path("small.whl")));
+    check_record(&new);
+    assert_eq!(new[1], members(&old)[1]);
+}
+
+#[test]
+fn outputs_go_to_a_directory_or_into_the_place_of_the_wheel() {
+    let place = Place::new(&wheel(&[]));
+    fs::create_dir(place.path("out")).unwrap();
+    place.succeeds(&["thin", "--keep", "gfx1100", "foo.whl", "-o", "out"]);
+    place.succeeds(&["thin", "--keep", "gfx1100", "--in-place", "foo.whl"]);
+    assert_eq!(read(place.path("foo.whl")), read(place.path("out/foo.whl")));
+    // Nothing is left to do.
+    let before = fs::metadata(place.path("foo.whl")).unwrap().modified().unwrap();
+    place.succeeds(&["thin", "--keep", "gfx1100", "--in-place", "foo.whl"]);
+    assert_eq!(fs::metadata(place.path("foo.whl")).unwrap().modified().unwrap(), before);
+}
+
+#[test]
+fn a_wheel_on_standard_output_is_nothing_else() {
+    let place = Place::new(&wheel(&[]));
+    place.succeeds(&["thin", "--keep", "gfx1100", "foo.whl", "-o", "small.whl"]);
+    let output = place.offload(&["thin", "--keep", "gfx1100", "foo.whl", "-o", "-"]);
+    assert!(output.status.success());
+    assert!(output.stdout == read(place.path("small.whl")));
+}
+
+#[test]
+fn kernel_databases_leave_a_wheel() {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let code = &hip[20480..][..3784];
+    let databases = ["rocblas/library/Kernels.so-000-gfx90a.hsaco", "miopen/db/gfx90a68.kdb"];
+    let others = ["rocblas/library/text_gfx90a.dat", "foo/library/Kernels.so-000-gfx90a.hsaco"];
+    let place = Place::new(&wheel(&[
+        (databases[0], code),
+        (databases[1], b"SQLite format 3\0"),
+        (others[0], b"text"),
+        (others[1], code),
+    ]));
+    // A file of this name has nothing to do with the member.
+    fs::create_dir_all(place.path("miopen/db")).unwrap();
+    fs::write(place.path("miopen/db/gfx90a68.kdb"), "text").unwrap();
+    for (gpu, is_left) in [("gfx1100", false), ("gfx90a", true)] {
+        place.succeeds(&["thin", "--keep", gpu, "--databases", "foo.whl", "-o", "small.whl"]);
+        let new = members(&read(place.path("small.whl")));
+        check_record(&new);
+        let has = |name: &str| new.iter().any(|(found, _)| found == name);
+        assert!(databases.iter().all(|name| has(name) == is_left), "{gpu}");
+        assert!(others.iter().all(|name| has(name)), "{gpu}");
+    }
+}
+
+#[test]
+fn signed_wheels_are_refused_unless_told() {
+    let signature = "foo-1.0.dist-info/RECORD.jws";
+    let place = Place::new(&wheel(&[(signature, b"{}")]));
+    let thin = ["thin", "--keep", "gfx1100", "foo.whl", "-o", "small.whl"];
+    place.fails(&thin, "foo-1.0.dist-info/RECORD.jws: the wheel is signed");
+    assert!(!place.path("small.whl").exists());
+    place.succeeds(&[&thin[..], &["--drop-signature"]].concat());
+    let new = members(&read(place.path("small.whl")));
+    check_record(&new);
+    assert!(!new.iter().any(|(name, _)| name == signature));
+}
+
+#[test]
+fn damaged_wheels_are_errors_and_nothing_is_written() {
+    let whole = wheel(&[]);
+    let place = Place::new(&whole);
+    let start = whole.windows(9).position(|bytes| bytes == b"foo/hip.o").unwrap();
+    let mut damaged = whole.clone();
+    damaged[start + 2000] ^= 1;
+    for (bytes, words) in [
+        (&whole[..whole.len() - 30], "expected a zip file with an end of central directory"),
+        (&damaged[..], "foo/hip.o: "),
+    ] {
+        fs::write(place.path("foo.whl"), bytes).unwrap();
+        for args in [
+            &["ls", "foo.whl"][..],
+            &["verify", "foo.whl"],
+            &["match", "--gpu", "gfx1100", "foo.whl"],
+        ] {
+            place.fails(args, words);
+        }
+        place.fails(&["thin", "--keep", "gfx1100", "foo.whl", "-o", "small.whl"], words);
+        place.fails(&["thin", "--keep", "gfx1100", "--in-place", "foo.whl"], words);
+        assert!(!place.path("small.whl").exists());
+        assert_eq!(read(place.path("foo.whl")), bytes);
+    }
+    fs::write(place.path("foo.whl"), &whole).unwrap();
+    place
+        .fails(&["ls", "--max-decompressed", "1K", "foo.whl"], "more than --max-decompressed=1024");
+    place.fails(
+        &["thin", "--keep", "gfx1201", "foo.whl", "-o", "small.whl"],
+        "foo.whl:foo/hip.o: --keep gfx1201: no such image",
+    );
+}
+
+/// An edit must not give files that were tampered with a record that says that they are right.
+#[test]
+fn wheels_that_differ_from_their_record_are_refused() {
+    let whole = wheel(&[]);
+    let tampered = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (member, mut bytes) in members(&whole) {
+            if member == name {
+                change(&mut bytes);
+            }
+            out.start_file(member, SimpleFileOptions::default()).unwrap();
+            out.write_all(&bytes).unwrap();
+        }
+        out.finish().unwrap().into_inner()
+    };
+    let longer = |bytes: &mut Vec<u8>| bytes.extend(b"more");
+    // The header of an object that is not loaded has bytes that nothing reads.
+    let other = |bytes: &mut Vec<u8>| bytes[12] ^= 1;
+    let size = |name: &str, by: usize| {
+        let old = members(&whole).iter().find(|(member, _)| member == name).unwrap().1.len();
+        format!("foo.whl:{name}: RECORD has the size {old}, found {}", old + by)
+    };
+    for (bytes, words) in [
+        (tampered("foo/hip.o", &longer), size("foo/hip.o", 4)),
+        (
+            tampered("foo/hip.o", &other),
+            "foo.whl:foo/hip.o: RECORD has the hash sha256=".to_owned(),
+        ),
+        (tampered("foo/__init__.py", &longer), size("foo/__init__.py", 4)),
+    ] {
+        let place = Place::new(&bytes);
+        place.fails(&["verify", "foo.whl"], &words);
+        let thin = ["thin", "--keep", "gfx1100", "foo.whl"];
+        for output in [&["-o", "small.whl"][..], &["--in-place"], &["--dry-run"]] {
+            let advice = "(allow editing with --allow-findings)";
+            let output = place.offload(&[&thin, output].concat());
+            assert_eq!(output.status.code(), Some(1));
+            let said = stderr(&output);
+            assert!(said.contains(&words) && said.contains(advice), "{said}");
+            assert!(!place.path("small.whl").exists());
+            assert!(read(place.path("foo.whl")) == bytes);
+        }
+        let allowed = [&thin[..], &["-o", "small.whl", "--allow-findings"]].concat();
+        let said = stderr(&place.offload(&allowed));
+        assert!(said.contains("warning: foo.whl:") && said.contains("RECORD has the "), "{said}");
+        let changed = [RECORD, "foo/hip.o"];
+        let (before, after) = (members(&bytes), members(&read(place.path("small.whl"))));
+        for (old, new) in before.iter().zip(&after) {
+            assert_eq!(old == new, !changed.contains(&&*old.0), "{}", old.0);
+        }
+    }
+}
