@@ -85,6 +85,7 @@ impl Error {
             | Problem::Kpack(_)
             | Problem::GzipStream { .. }
             | Problem::Syclbin { .. }
+            | Problem::SyclbinOverlap { .. }
             | Problem::Slice { .. } => ErrorKind::Malformed,
             Problem::Bitcode(_)
             | Problem::Object { .. }
@@ -139,7 +140,7 @@ impl Error {
             Problem::Hcf(_) => ContainerKind::Hcf,
             Problem::Kpack(_) => ContainerKind::Kpack,
             Problem::GzipStream { .. } => ContainerKind::Gzip,
-            Problem::Syclbin { .. } => ContainerKind::Syclbin,
+            Problem::Syclbin { .. } | Problem::SyclbinOverlap { .. } => ContainerKind::Syclbin,
             Problem::Slice { .. } => ContainerKind::Slice,
             _ => return None,
         })
@@ -272,7 +273,8 @@ pub(crate) enum Problem {
     GccIntermediateCode,
     NoSectionHeaders,
     GzipStream { reason: &'static str },
-    Syclbin { what: &'static str, expected: u64, found: u64 },
+    Syclbin { what: String, expected: u64, found: u64 },
+    SyclbinOverlap { first: usize, second: usize, at: u64 },
     Embedded { format: FileFormat, at: u64 },
     EntriesAlone { section: String },
     Format { format: FileFormat },
@@ -332,6 +334,7 @@ impl fmt::Display for Problem {
             Self::GccIntermediateCode => f.write_str("GCC's intermediate code for devices (.gnu.offload_lto_*) is not read: GCC generates device code at link time"),
             Self::NoSectionHeaders => write!(f, "no section headers: device code, if any, cannot be found"),
             Self::Syclbin { what, expected, found } => write!(f, "malformed SYCLBIN: {what} is {found:#x}, expected {expected:#x}"),
+            Self::SyclbinOverlap { first, second, at } => write!(f, "malformed SYCLBIN: images {first} and {second} overlap at {at:#x}"),
             Self::GzipStream { reason } => write!(f, "the gzip stream with device code cannot be decompressed: {reason}"),
             Self::EntriesAlone { section } => write!(f, "section {section} registers kernels, but the file holds no device code"),
             Self::Embedded { format, at } => write!(f, "the {format} at {at:#x} is not read"),
