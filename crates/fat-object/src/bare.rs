@@ -3,7 +3,9 @@
 use std::io;
 use std::ops::Range;
 
-use device_code::{Candidate, FileFormat, check_spirv, code_version, extent, is_device};
+use device_code::{
+    Candidate, FileFormat, check_intel, check_spirv, code_version, extent, is_device,
+};
 use target_id::Target;
 
 use crate::elf::{EM_AMDGPU, EM_INTELGT};
@@ -84,6 +86,10 @@ pub(crate) fn fault(
     match format {
         FileFormat::SpirV => spirv(source, window),
         FileFormat::DirectX | FileFormat::MetalLibrary => shader(source, window, format),
+        FileFormat::IntelBinary | FileFormat::Elf { machine: EM_INTELGT } => {
+            let fault = lend(source, |source| check_intel(source, window))?;
+            Ok(fault.map(|fault| Problem::IntelElf { format, fault }))
+        }
         _ if is_device_elf(format) => segments(source, window),
         _ => Ok(None),
     }

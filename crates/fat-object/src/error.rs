@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::{fmt, io};
 
-use device_code::FileFormat;
+use device_code::{Fault, FileFormat};
 
 use crate::agreement::Disagreement;
 use crate::model::{ContainerKind, Finding, Severity, printable};
@@ -108,6 +108,7 @@ impl Error {
             | Problem::Image { .. }
             | Problem::PtxTarget { .. }
             | Problem::Shader { .. }
+            | Problem::IntelElf { .. }
             | Problem::SpirV { .. } => ErrorKind::Image,
             Problem::UnknownContents { .. } => ErrorKind::UnknownContents,
             Problem::TrailingBytes { .. } => ErrorKind::TrailingData,
@@ -260,6 +261,7 @@ pub(crate) enum Problem {
     SegmentBeyondEnd { index: usize, start: u64, end: u64, available: u64 },
     PtxTarget { looked_at: usize },
     Shader { format: FileFormat, available: u64 },
+    IntelElf { format: FileFormat, fault: Fault },
     SpirV { offset: u64, expected: &'static str, found: u64 },
     OverlappingSections { name: String, start: u64, end: u64 },
     SecondHost { id: String },
@@ -319,6 +321,7 @@ impl fmt::Display for Problem {
             Self::SegmentBeyondEnd { index, start, end, available } => write!(f, "segment {index} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"),
             Self::PtxTarget { looked_at } => write!(f, "PTX names no target: expected a directive .target in the first {looked_at} bytes"),
             Self::Shader { format, available } => write!(f, "malformed {format}: expected a header whose sizes fit the {available} bytes that are there"),
+            Self::IntelElf { format, fault } => write!(f, "malformed {format}: byte {fault}"),
             Self::SpirV { offset, expected, found } => write!(f, "malformed SPIR-V module: byte {offset:#x}: expected {expected}, found {found}"),
             Self::OverlappingSections { name, start, end } => write!(f, "section {name} at {start:#x}..{end:#x} overlaps another section with device code",
         name = printable(name)),

@@ -148,9 +148,13 @@ fn shaders_of_other_systems_are_images() {
 #[test]
 fn device_binaries_of_intel_before_zebin_are_images() {
     let mut image = elf(true, false);
-    image.sections.push(progbits(".device", b"CTNI"));
+    let program = [0x494e_5443_u32, 1081, 12, 8, 0, 0, 0].map(u32::to_le_bytes).concat();
+    image.sections.push(progbits(".device", &program));
     let mut image = image.build();
     image[16..20].copy_from_slice(&[4, 0xff, 0, 0]);
+    assert_eq!(errors(&image), [] as [&str; 0]);
+    let found = errors(&image[..image.len() / 2]);
+    assert!(found[0].starts_with("malformed Intel device binary: byte 0x28"), "{found:?}");
     assert_eq!(formats(&listed(&image)), [FileFormat::IntelBinary]);
     let found = listed(&host(&[&[1; 8], &image[..], b"more"].concat()));
     assert_eq!(formats(&found), [FileFormat::IntelBinary]);
@@ -207,8 +211,11 @@ fn entries_without_device_code_are_told() {
     assert!(listed(&object.build()).findings().is_empty());
 }
 
+/// IR modules and native images.
+type Module<'a> = (&'a [&'a [u8]], &'a [&'a [u8]]);
+
 /// A SYCLBIN of version 1 with abstract modules of these IR modules and native images.
-fn modules(modules: &[(&[&[u8]], &[&[u8]])]) -> Vec<u8> {
+fn modules(modules: &[Module<'_>]) -> Vec<u8> {
     const SPIRV: &[u8] = b"[SYCLBIN/ir module metadata]\ntype=1|0\n\0\0";
     const PTX: &[u8] = b"[SYCLBIN/ir module metadata]\ntype=1|1\n\0\0";
     let (ir, native): (Vec<_>, Vec<_>) = modules.iter().copied().unzip();
