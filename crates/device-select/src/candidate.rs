@@ -207,9 +207,9 @@ impl Candidate {
         }
     }
 
-    /// Returns whether it describes other images.
+    /// Returns whether it describes other images, or is the SYCLBIN around them.
     pub(crate) fn is_metadata(&self) -> bool {
-        self.is_metadata
+        self.is_metadata || self.format == FileFormat::Syclbin
     }
 
     /// Returns whether it is known to hold no kernel.
