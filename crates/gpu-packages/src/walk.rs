@@ -19,7 +19,7 @@ use crate::path::{MemberPath, Shown, unsafe_name, without_dot};
 use crate::rpm;
 use crate::tar::{self, TarKind, TarReader};
 use crate::wheel;
-use crate::zip::{Zip, is_codec_error};
+use crate::zip::{SCRIPT, Zip, is_codec_error, is_program};
 
 /// Kind of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,6 +128,15 @@ impl Member {
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Returns the member without its bytes after `size`.
+    fn cut(&self, size: u64) -> Self {
+        let place = self
+            .place
+            .as_ref()
+            .map(|place| place.start..place.start.saturating_add(size).min(place.end));
+        Member { size, place, ..self.clone() }
     }
 
     /// Returns whether the member has contents that may be extracted to a file: it is a regular file, or a symbolic link of
@@ -353,6 +362,8 @@ struct Walker {
 const HEAD: usize = 512;
 /// Compressed bytes that are read to see if they hold a tar file: more than a block of bzip2.
 const PROBE: u64 = 2 << 20;
+/// The most bytes of a program or a script in a package that are searched for a zip file at its end.
+const MAX_PROGRAM: u64 = 64 << 20;
 
 impl Walker {
     /// Creates a walk over a file of this length.
@@ -371,8 +382,11 @@ impl Walker {
     ) -> Result<PackageKind, Error> {
         let head = source.peek(&(0..source.len()), HEAD)?;
         let place = Place::of_file();
-        if sniff(&head) == Some(PackageKind::Zip) {
-            let zip = Zip::read_source(source)?;
+        let zip = match sniff(&head) {
+            Some(PackageKind::Zip) => Some(Zip::read_source(source)?),
+            _ => Zip::behind_source(source)?,
+        };
+        if let Some(zip) = zip {
             let kind = zip.kind();
             sink.package(&place.path, kind);
             let result = self.zip(&zip, kind, source, &place, sink);
@@ -764,7 +778,10 @@ impl Walker {
         let codec = Codec::sniff(head);
         let kind = sniff(head);
         if kind.is_none() && codec == Codec::None {
-            return deliver(member, head, contents, sink);
+            return match is_program(head) && place.depth < self.options.max_depth {
+                true => self.held_program(member, head, contents, place, sink),
+                false => deliver(member, head, contents, sink),
+            };
         }
         if place.depth >= self.options.max_depth {
             let limit = self.options.max_depth;
@@ -825,6 +842,55 @@ impl Walker {
         drop(bytes);
         sink.hold(inner.held);
         result
+    }
+
+    /// Walks over the zip file after a program or a script that lies in another package; both are held in memory. The program is
+    /// a member like others.
+    fn held_program(
+        &self,
+        member: &Member,
+        head: &[u8],
+        contents: &mut dyn Read,
+        place: &Place,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        let held = place.held.saturating_add(member.size);
+        let mut bytes = head.to_vec();
+        let room = usize::try_from(member.size).unwrap_or(usize::MAX).saturating_sub(bytes.len());
+        if member.size > MAX_PROGRAM
+            || held > self.max_held
+            || !sink.hold(held)
+            || bytes.try_reserve_exact(room).is_err()
+        {
+            return deliver(member, head, contents, sink);
+        }
+        if let Err(error) = Read::take(&mut *contents, room as u64).read_to_end(&mut bytes) {
+            sink.hold(place.held);
+            return finish(Err(error.into()), &member.path, sink);
+        }
+        let mut source = Source::of_bytes(&bytes);
+        match Zip::behind_source(&mut source) {
+            Ok(Some(zip)) if sink.package(&member.path, zip.kind()) => {
+                let inner =
+                    Place { path: member.path.clone(), depth: place.depth + 1, held, at: None };
+                let start = usize::try_from(zip.start()).unwrap_or(usize::MAX);
+                let program = bytes.get(..start).unwrap_or_default();
+                let delivered = match program.starts_with(SCRIPT) {
+                    true => Ok(()),
+                    false => deliver(&member.cut(zip.start()), program, &mut io::empty(), sink),
+                };
+                let result =
+                    delivered.and_then(|()| self.zip(&zip, zip.kind(), &mut source, &inner, sink));
+                sink.leave(&result);
+                sink.hold(place.held);
+                return finish(result, &member.path, sink);
+            }
+            Ok(_) => {}
+            Err(error) => finish(Err(error.while_reading("zip file")), &member.path, sink)?,
+        }
+        // What is handed over is not held by the walk.
+        sink.hold(place.held);
+        deliver(member, &bytes, contents, sink)
     }
 
     fn zip_of_bytes(

@@ -137,6 +137,34 @@ fn packages_of_all_kinds_are_looked_into() {
 }
 
 #[test]
+fn zip_files_after_programs_in_packages_are_looked_into() {
+    let hip = hip();
+    let after = |prefix: Vec<u8>| {
+        let around = Around { prefix, ..Around::default() };
+        make::zip(&[Made::new("in/hip.o", &hip[..])], &around)
+    };
+    let program = after(hip.clone());
+    let files: [(&str, &[u8]); 2] =
+        [("a.pyz", &after(b"#!/usr/bin/env python3\n".to_vec())), ("bin/program", &program)];
+    let made = files.map(|(name, bytes)| Made::new(name, bytes));
+    let place = Place::with("hip.o", &hip);
+    let alone = images(&place, "hip.o");
+    for (name, bytes) in [
+        ("a.zip", make::zip(&made, &Around::default())),
+        ("stored.zip", make::zip(&made.map(|made| Made { method: 0, ..made }), &Around::default())),
+        ("a.tar.zst", zstd(&make::tar(&files))),
+    ] {
+        fs::write(place.path(name), bytes).unwrap();
+        for member in ["a.pyz:in/hip.o", "bin/program:in/hip.o"] {
+            assert_eq!(images(&place, &format!("{name}:{member}")), alone, "{name}:{member}");
+        }
+        let verified = place.succeeds(&["verify", name]);
+        assert!(verified.contains(&format!("{name}:bin/program: ok, 5 images")), "{verified}");
+        assert_eq!(images(&place, name).len(), 3 * alone.len());
+    }
+}
+
+#[test]
 fn compressed_files_for_one_gpu_each_are_one_question() {
     let place = Place::with("hip.o", &hip());
     let bundle = fs::read(data("kernels.hipfb")).unwrap();
