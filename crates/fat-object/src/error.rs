@@ -84,6 +84,9 @@ impl Error {
             | Problem::Hcf(_)
             | Problem::Kpack(_)
             | Problem::GzipStream { .. }
+            | Problem::GzipTrailer { .. }
+            | Problem::GzipCrc { .. }
+            | Problem::GzipSize { .. }
             | Problem::Syclbin { .. }
             | Problem::Slice { .. } => ErrorKind::Malformed,
             Problem::Bitcode(_)
@@ -138,7 +141,10 @@ impl Error {
             Problem::NvFatbin(_) => ContainerKind::NvFatbin,
             Problem::Hcf(_) => ContainerKind::Hcf,
             Problem::Kpack(_) => ContainerKind::Kpack,
-            Problem::GzipStream { .. } => ContainerKind::Gzip,
+            Problem::GzipStream { .. }
+            | Problem::GzipTrailer { .. }
+            | Problem::GzipCrc { .. }
+            | Problem::GzipSize { .. } => ContainerKind::Gzip,
             Problem::Syclbin { .. } => ContainerKind::Syclbin,
             Problem::Slice { .. } => ContainerKind::Slice,
             _ => return None,
@@ -272,6 +278,9 @@ pub(crate) enum Problem {
     GccIntermediateCode,
     NoSectionHeaders,
     GzipStream { reason: &'static str },
+    GzipTrailer { available: usize },
+    GzipCrc { expected: u32, found: u32 },
+    GzipSize { expected: u32, found: u64 },
     Syclbin { what: &'static str, expected: u64, found: u64 },
     Embedded { format: FileFormat, at: u64 },
     EntriesAlone { section: String },
@@ -333,6 +342,9 @@ impl fmt::Display for Problem {
             Self::NoSectionHeaders => write!(f, "no section headers: device code, if any, cannot be found"),
             Self::Syclbin { what, expected, found } => write!(f, "malformed SYCLBIN: {what} is {found:#x}, expected {expected:#x}"),
             Self::GzipStream { reason } => write!(f, "the gzip stream with device code cannot be decompressed: {reason}"),
+            Self::GzipTrailer { available } => write!(f, "the gzip stream with device code ends early: expected a trailer of 8 bytes, found {available}"),
+            Self::GzipCrc { expected, found } => write!(f, "the gzip stream with device code fails its checksum: expected CRC-32 {expected:08x}, found {found:08x}"),
+            Self::GzipSize { expected, found } => write!(f, "the gzip stream with device code has another size than it says: expected {expected} bytes, found {found}"),
             Self::EntriesAlone { section } => write!(f, "section {section} registers kernels, but the file holds no device code"),
             Self::Embedded { format, at } => write!(f, "the {format} at {at:#x} is not read"),
             Self::Format { format } => {

@@ -2,7 +2,9 @@
 
 use std::io::Cursor;
 
-use fat_object::{ErrorKind, FileFormat, Listing, Options, Severity, list, list_slice};
+use fat_object::{
+    ContainerKind, ErrorKind, FileFormat, Listing, Options, Severity, list, list_slice,
+};
 
 use crate::elf_objects::{elf, progbits};
 
@@ -17,8 +19,10 @@ fn gzip(bytes: &[u8], name: &[u8]) -> Vec<u8> {
         stream.extend([name, b"\0"].concat());
     }
     stream.extend(miniz_oxide::deflate::compress_to_vec(bytes, 6));
-    // No checksum is compared.
-    stream.extend([0; 4]);
+    let crc = bytes.iter().fold(!0u32, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| crc >> 1 ^ (crc & 1) * 0xedb8_8320)
+    });
+    stream.extend((!crc).to_le_bytes());
     stream.extend((bytes.len() as u32).to_le_bytes());
     stream
 }
@@ -111,8 +115,26 @@ fn damaged_and_large_streams_of_gzip_are_told() {
             "the gzip stream with device code cannot be decompressed: it gives more bytes than may be decompressed"
         ]
     );
-    // Each byte may be wrong.
+    // The contents are there, and the trailer contradicts them.
     let stream = gzip(PTX, b"k");
+    let end = stream.len();
+    for (wrong, at, text) in [
+        (end - 8, 8, "fails its checksum: expected CRC-32 5fb1a916, found 5fb1a917"),
+        (end - 4, 4, "has another size than it says: expected 77 bytes, found 76"),
+    ] {
+        let mut stream = stream.clone();
+        stream[wrong] ^= 1;
+        let found = listed(&[b"\x01\0\x02", &stream[..]].concat());
+        assert_eq!(formats(&found), [FileFormat::Ptx]);
+        let [finding] = found.findings() else { panic!("{:?}", found.findings()) };
+        assert_eq!(finding.location().offset(), 3 + (end - at) as u64);
+        assert_eq!(finding.error().container(), Some(ContainerKind::Gzip));
+        assert!(finding.error().to_string().contains(text), "{finding}");
+    }
+    let found = listed(&[b"\x01\0\x02", &stream[..end - 3]].concat());
+    assert_eq!(formats(&found), [FileFormat::Ptx]);
+    assert!(found.findings()[0].to_string().ends_with("expected a trailer of 8 bytes, found 5"));
+    // Each byte may be wrong.
     for at in 0..stream.len() {
         for bit in 0..8 {
             let mut stream = stream.clone();
