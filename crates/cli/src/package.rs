@@ -232,11 +232,17 @@ fn compressed(head: &[u8], file: &Opened) -> Option<PackageKind> {
     if Codec::sniff(head) == Codec::None {
         return None;
     }
+    // Other decoders fail for want of a dictionary or a filter, too.
+    let is_damage = |kind| match kind {
+        ErrorKind::Malformed => true,
+        ErrorKind::Codec | ErrorKind::Mismatch => Codec::sniff(head) == Codec::Gzip,
+        _ => false,
+    };
     let reader = BufReader::new(file.reader());
     let mut first = First(PackageKind::Tar);
     match walk(reader, &Options::default(), &mut first) {
         Ok(_) => Some(first.0),
-        Err(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Malformed) => {
+        Err(error) if is_damage(error.kind()) || error.kind() == ErrorKind::Refused => {
             Some(first.0)
         }
         Err(_) => None,

@@ -413,14 +413,13 @@ impl Walker {
             (None, codec) if codec != Codec::None => {
                 let mut contents = Vec::new();
                 let decoded = self.allowance.count(codec.decoder(&mut reader)?);
-                decoded
-                    .take(HEAD as u64)
-                    .read_to_end(&mut contents)
-                    .map_err(|error| codec_error(codec, error))?;
+                let read = decoded.take(HEAD as u64).read_to_end(&mut contents);
+                // The walk itself meets what is wrong after the first bytes.
                 let kind = match tar::is_tar(&contents) {
                     true => PackageKind::Tar,
                     false if sink.compressed(&place.path, &contents) => PackageKind::Compressed,
                     false => {
+                        read.map_err(|error| codec_error(codec, error))?;
                         let text = format!("expected a tar file compressed with {codec}");
                         return Err(Error::new(ErrorKind::NotAPackage, text));
                     }
@@ -810,6 +809,39 @@ impl Walker {
         }
     }
 
+    /// Reads a member, all of which is held in memory; only some of it if it has more than `most` bytes, or more than may be held.
+    /// Returns its bytes, and whether that is all. The caller gives back what is held.
+    fn hold(
+        &self,
+        (member, most): (&Member, u64),
+        head: &[u8],
+        contents: &mut dyn Read,
+        before: u64,
+        sink: &mut dyn Sink,
+    ) -> (Vec<u8>, io::Result<bool>) {
+        let mut bytes = head.to_vec();
+        loop {
+            // A compressed file does not say the size of its contents.
+            let is_sized = member.package != PackageKind::Compressed;
+            let len = bytes.len() as u64;
+            let room = if is_sized { member.size.saturating_sub(len) } else { len };
+            let all = len.saturating_add(room);
+            let held = before.saturating_add(all);
+            if all > most
+                || held > self.max_held
+                || !sink.hold(held)
+                || bytes.try_reserve_exact(usize::try_from(room).unwrap_or(usize::MAX)).is_err()
+            {
+                return (bytes, Ok(false));
+            }
+            match Read::take(&mut *contents, room).read_to_end(&mut bytes) {
+                Ok(read) if is_sized || (read as u64) < room => return (bytes, Ok(true)),
+                Ok(_) => {}
+                Err(error) => return (bytes, Err(error)),
+            }
+        }
+    }
+
     /// Walks over a zip file that lies in another package. It is held in memory.
     fn held_zip(
         &self,
@@ -819,23 +851,25 @@ impl Walker {
         inner: &Place,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let held = inner.held.saturating_add(member.size);
-        let mut bytes = head.to_vec();
-        let room = usize::try_from(member.size).unwrap_or(usize::MAX).saturating_sub(bytes.len());
-        if held > self.max_held || !sink.hold(held) || bytes.try_reserve_exact(room).is_err() {
-            sink.hold(inner.held);
-            let text = format!(
-                "a zip file of {} bytes in another package exceeds the limit of {} bytes held",
-                member.size, self.max_held
-            );
-            let (path, error) = (member.path.clone(), Error::new(ErrorKind::Limit, text));
-            sink.finding(Finding { path, kind: FindingKind::Unread, error });
-            return deliver(member, head, contents, sink);
-        }
-        let read = Read::take(&mut *contents, room as u64).read_to_end(&mut bytes);
-        let result = match read {
-            Ok(_) => {
+        let (bytes, is_all) = self.hold((member, u64::MAX), head, contents, inner.held, sink);
+        let held = inner.held.saturating_add(bytes.len() as u64);
+        let result = match is_all {
+            Ok(true) => {
                 self.zip_of_bytes(member, &bytes, &Place { held, at: None, ..inner.clone() }, sink)
+            }
+            Ok(false) => {
+                sink.hold(inner.held);
+                let size = match member.size {
+                    0 => String::new(),
+                    size => format!(" of {size} bytes"),
+                };
+                let text = format!(
+                    "a zip file{size} in another package exceeds the limit of {} bytes held",
+                    self.max_held
+                );
+                let (path, error) = (member.path.clone(), Error::new(ErrorKind::Limit, text));
+                sink.finding(Finding { path, kind: FindingKind::Unread, error });
+                deliver(member, &bytes, contents, sink)
             }
             Err(error) => finish(Err(error.into()), &member.path, sink),
         };
@@ -854,19 +888,21 @@ impl Walker {
         place: &Place,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let held = place.held.saturating_add(member.size);
-        let mut bytes = head.to_vec();
-        let room = usize::try_from(member.size).unwrap_or(usize::MAX).saturating_sub(bytes.len());
-        if member.size > MAX_PROGRAM
-            || held > self.max_held
-            || !sink.hold(held)
-            || bytes.try_reserve_exact(room).is_err()
-        {
-            return deliver(member, head, contents, sink);
-        }
-        if let Err(error) = Read::take(&mut *contents, room as u64).read_to_end(&mut bytes) {
-            sink.hold(place.held);
-            return finish(Err(error.into()), &member.path, sink);
+        let (bytes, is_all) = self.hold((member, MAX_PROGRAM), head, contents, place.held, sink);
+        let held = place.held.saturating_add(bytes.len() as u64);
+        match is_all {
+            Ok(true) => {}
+            Ok(false) => {
+                sink.hold(place.held);
+                return deliver(member, &bytes, contents, sink);
+            }
+            Err(error) => {
+                sink.hold(place.held);
+                let mut failed = Failed(Some(error));
+                deliver(member, &bytes, &mut failed, sink)?;
+                let unseen = failed.0.map_or(Ok(()), |error| Err(error.into()));
+                return finish(unseen, &member.path, sink);
+            }
         }
         let mut source = Source::of_bytes(&bytes);
         match Zip::behind_source(&mut source) {
@@ -927,14 +963,14 @@ impl Walker {
         let mut probed = head.to_vec();
         let mut start = Vec::new();
         let tee = Tee { reader: contents, log: &mut probed, left: PROBE };
-        let is_read = codec.decoder(head.chain(tee)).is_ok_and(|decoder| {
-            let decoder = self.allowance.count(decoder);
-            decoder.take(HEAD as u64).read_to_end(&mut start).is_ok()
-        });
-        let kind = match is_read {
-            true if tar::is_tar(&start) => Some(PackageKind::Tar),
-            true if sink.compressed(&member.path, &start) => Some(PackageKind::Compressed),
-            _ => None,
+        // The walk itself meets what is wrong after the first bytes.
+        if let Ok(decoder) = codec.decoder(head.chain(tee)) {
+            let _ = self.allowance.count(decoder).take(HEAD as u64).read_to_end(&mut start);
+        }
+        let kind = match () {
+            () if tar::is_tar(&start) => Some(PackageKind::Tar),
+            () if sink.compressed(&member.path, &start) => Some(PackageKind::Compressed),
+            () => None,
         };
         let Some(kind) = kind.filter(|&kind| sink.package(&member.path, kind)) else {
             return deliver(member, &probed, contents, sink);
@@ -1086,6 +1122,15 @@ impl<R: Read> Read for Hashing<R> {
         self.hasher.update(buf.get(..read).unwrap_or_default());
         self.size += read as u64;
         Ok(read)
+    }
+}
+
+/// The end of a reader that failed.
+struct Failed(Option<io::Error>);
+
+impl Read for Failed {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }
 

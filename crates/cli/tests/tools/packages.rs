@@ -102,7 +102,7 @@ fn packages_of_all_kinds_are_looked_into() {
         ("a.tar", tar.clone(), "usr/lib/hip.o"),
         ("a.tar.gz", make::gzip(&tar), "usr/lib/hip.o"),
         ("a.tar.zst", zstd(&tar), "usr/lib/hip.o"),
-        ("a.zip", zip, "usr/lib/hip.o"),
+        ("a.zip", zip.clone(), "usr/lib/hip.o"),
         ("a.deb", make::deb(&files, ".zst", zstd), "usr/lib/hip.o"),
         ("a.rpm", make::rpm(&make::gzip(&make::cpio(&files))), "usr/lib/hip.o"),
         ("a.conda", make::conda(zstd(&tar), zstd(&make::tar(&[]))), "usr/lib/hip.o"),
@@ -110,6 +110,7 @@ fn packages_of_all_kinds_are_looked_into() {
         // Single files that are compressed.
         ("a.o.gz", make::gzip(&hip), "contents"),
         ("a.o.zst", zstd(&hip), "contents"),
+        ("a.zip.gz", make::gzip(&zip), "contents:usr/lib/hip.o"),
         ("b.zip", compressed, "a.o.zst.gz:contents:contents"),
     ] {
         fs::write(place.path(name), bytes).unwrap();

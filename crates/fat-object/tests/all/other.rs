@@ -20,7 +20,7 @@ fn gzip(bytes: &[u8], name: &[u8]) -> Vec<u8> {
     }
     stream.extend(miniz_oxide::deflate::compress_to_vec(bytes, 6));
     let crc = bytes.iter().fold(!0u32, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| crc >> 1 ^ (crc & 1) * 0xedb8_8320)
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ ((crc & 1) * 0xedb8_8320))
     });
     stream.extend((!crc).to_le_bytes());
     stream.extend((bytes.len() as u32).to_le_bytes());

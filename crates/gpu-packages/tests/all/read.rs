@@ -496,3 +496,38 @@ fn zip_files_behind_programs_are_walked_and_verified() {
     assert_eq!((verified.kind, finding.error.offset()), (PackageKind::Zip, Some(10)));
     assert!(finding.to_string().contains("expected CRC-32"), "{finding}");
 }
+
+#[test]
+fn damage_of_gzip_streams_has_a_place() {
+    let read = |stream: &[u8]| {
+        let mut bytes = Vec::new();
+        let read = Codec::Gzip.decoder(stream).unwrap().read_to_end(&mut bytes);
+        (bytes, read.err().map(|error| error.to_string()))
+    };
+    let (one, two) = (make::gzip(b"contents"), make::gzip(b"more"));
+    let both = [&one[..], &two].concat();
+    assert_eq!(read(&both), (b"contentsmore".to_vec(), None));
+    // A name, a comment, an extra field and a checksum of the header.
+    let head = b"\x1f\x8b\x08\x1e\0\0\0\0\0\x03\x02\0abname\0comment\0\x01\x02";
+    assert_eq!(read(&[head, &one[10..]].concat()), (b"contents".to_vec(), None));
+    let (end, start) = (both.len(), one.len());
+    let wrong = |at: usize| {
+        let mut bytes = both.clone();
+        bytes[at] ^= 1;
+        read(&bytes)
+    };
+    for (at, place, text) in [
+        (end - 8, end - 8, "expected CRC-32 "),
+        (end - 4, end - 4, "expected 5 bytes of contents, found 4"),
+        (start - 4, start - 4, "expected 9 bytes of contents, found 8"),
+        (start, start, "expected a header, 1f 8b 08 and flags below 20, found [1e, 8b, 08, 00]"),
+    ] {
+        let (bytes, error) = wrong(at);
+        let expected = format!("malformed gzip data: byte {place:#x}: {text}");
+        assert!(error.as_ref().is_some_and(|error| error.starts_with(&expected)), "{error:?}");
+        assert_eq!(bytes.len(), if at < end - 8 { 8 } else { 12 });
+    }
+    for len in (0..end).filter(|&len| len != start) {
+        assert!(read(&both[..len]).1.unwrap().contains(", found the end"), "{len}");
+    }
+}
