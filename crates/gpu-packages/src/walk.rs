@@ -279,7 +279,10 @@ pub fn sniff(head: &[u8]) -> Option<PackageKind> {
 /// Walks over all members of a package, and of packages in it, in the order of the file. Returns the kind of the
 /// package.
 ///
-/// Nothing is unpacked to disk. Only zip files in other packages are held in memory, as [`Options::with_max_held`] allows.
+/// A zip file after a program or a script is a package as well; in another package, the program is a member, too.
+///
+/// Nothing is unpacked to disk. Only zip files in other packages, and programs and scripts of up to 64 MiB that may have one at their
+/// end, are held in memory, as [`Options::with_max_held`] allows.
 ///
 /// # Errors
 ///

@@ -302,3 +302,44 @@ fn damaged_syclbin_files_are_told() {
     let found = listed(&beyond);
     assert_eq!((found.images().len(), found.findings().len()), (1, 1));
 }
+
+/// A superblock of squashfs that states a size.
+fn squashfs(size: u64) -> Vec<u8> {
+    let mut bytes = b"hsqs".to_vec();
+    bytes.resize(96, 0);
+    for (at, value) in [(12, 0x20000_u32), (20, 17 << 16), (28, 4)] {
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    bytes[40..48].copy_from_slice(&size.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn headers_that_are_not_sound_hide_nothing() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let bundle = std::fs::read(data.join("hip.hipfb")).unwrap();
+    let (mut directx, mut metal) = (directx(2, 100), metal(120));
+    directx[27] = 0x80;
+    metal[23] = 0x80;
+    for (header, text) in [
+        (directx, "malformed DirectX shader"),
+        (metal, "malformed Metal library"),
+        (squashfs(1 << 63), "the squashfs file system at 0x0 is not read"),
+    ] {
+        let file = [&header[..], &bundle].concat();
+        let found = listed(&file);
+        assert_eq!(found.images().len(), 2, "{text}");
+        let place = format!("outside-sections:{:#x}", header.len());
+        assert_eq!(found.images()[1].path()[0].to_string(), place);
+        let [finding] = found.findings() else { panic!("{:?}", found.findings()) };
+        assert!(finding.error().to_string().starts_with(text), "{finding}");
+        // In other data, too.
+        assert_eq!(listed(&[b"\x01\0", &file[..]].concat()).images().len(), 2, "{text}");
+        assert_eq!(listed(&host(&file)).images().len(), 2, "{text}");
+    }
+    // One that is sound is not searched.
+    let file = [&squashfs(96 + bundle.len() as u64)[..], &bundle].concat();
+    assert_eq!(listed(&file).images(), []);
+    assert_eq!(listed(&host(&file)).images(), []);
+    assert_eq!(listed(&squashfs(1 << 63)).findings().len(), 0);
+}
