@@ -697,6 +697,10 @@ impl Input {
                         Input { is_named: false, store: Some((store, u64::MAX)), ..file.clone() };
                     program.alone(limits, threads, work, take)?;
                 }
+                if let Some(trailing) = package.trailing().filter(|_| !scope.verifies) {
+                    let name = input::display(&self.path);
+                    report::note(&format_args!("{name}: {trailing} bytes follow its zip file"));
+                }
                 package
             }
             (Ok(None), Err(error)) if self.member.is_none() && is_damage(&error) => {

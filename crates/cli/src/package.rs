@@ -121,6 +121,14 @@ impl Package {
         }
     }
 
+    /// Returns how many bytes follow a zip file, if some do.
+    pub(crate) fn trailing(&self) -> Option<usize> {
+        match &self.form {
+            Form::Zip(zip) => Some(zip.trailing()).filter(|&trailing| trailing > 0),
+            Form::Stream(_) => None,
+        }
+    }
+
     /// Returns whether it is a compressed file, and not a tar file.
     pub(crate) fn is_compressed(&self) -> bool {
         matches!(self.form, Form::Stream(PackageKind::Compressed))

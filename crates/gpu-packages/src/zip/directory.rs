@@ -67,7 +67,7 @@ impl Zip {
                 return if has_end(source, is_script)? { Err(error) } else { Ok(None) };
             }
         };
-        if zip.members.is_empty() || !(zip.ends_file() || is_script) {
+        if zip.members.is_empty() || zip.trailing() > 0 && !is_script {
             return Ok(None);
         }
         let start = zip.start();
@@ -82,9 +82,10 @@ impl Zip {
         Ok(Some(zip))
     }
 
-    /// Returns whether nothing follows the comment of the end of central directory.
-    fn ends_file(&self) -> bool {
-        self.ends.comment_end == self.tail.len()
+    /// Returns how many bytes follow the comment of the end of central directory, and belong to no record.
+    #[must_use]
+    pub fn trailing(&self) -> usize {
+        self.tail.len().saturating_sub(self.ends.comment_end)
     }
 
     /// Returns the place of the first member; 0 if there is none.
@@ -268,7 +269,8 @@ fn find_end(source: &mut Source<'_>) -> Result<u64, Error> {
     last.map(|at| start + at as u64).ok_or_else(|| Error::new(ErrorKind::NotAPackage, text))
 }
 
-/// Returns whether an end of central directory ends the file; or, in a script, follows a central directory.
+/// Returns whether there is an end of central directory after a program, and not just its magic: it follows a directory, or names
+/// one volume. It ends the file, unless that is a script.
 fn has_end(source: &mut Source<'_>, is_script: bool) -> Result<bool, Error> {
     let len = source.len();
     let end_at = match find_end(source) {
@@ -277,13 +279,11 @@ fn has_end(source: &mut Source<'_>, is_script: bool) -> Result<bool, Error> {
         Err(error) => return Err(error),
     };
     let end = source.read_range(&(end_at..end_at.saturating_add(END as u64)))?;
-    if end_at + END as u64 + u64::from(u16_at(&end, 20)) == len {
-        return Ok(true);
-    }
-    let Some(directory_at) = end_at.checked_sub(u64::from(u32_at(&end, 12))) else {
-        return Ok(false);
-    };
-    Ok(is_script && source.peek(&(directory_at..end_at), 4)?.starts_with(b"PK\x01\x02"))
+    let ends_file = end_at + END as u64 + u64::from(u16_at(&end, 20)) == len;
+    let directory_at = end_at.saturating_sub(u64::from(u32_at(&end, 12)));
+    let has_directory = source.peek(&(directory_at..end_at), 4)?.starts_with(b"PK\x01\x02");
+    let is_one = u32_at(&end, 4) == 0 && u16_at(&end, 8) == u16_at(&end, 10);
+    Ok(if ends_file { has_directory || is_one } else { has_directory && is_script })
 }
 
 /// Reads the zip64 end of central directory that a locator points to.

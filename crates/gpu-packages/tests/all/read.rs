@@ -435,6 +435,9 @@ fn zip_files_behind_programs_are_found() {
     for file in [&b"\x7fELF PK\x05\x06 and more than twenty-two bytes"[..], b"", b"#!"] {
         assert!(Zip::behind(Cursor::new(file)).unwrap().is_none());
     }
+    // A magic whose next bytes fit by chance.
+    let chance = [&b"\x7fELF PK\x05\x06"[..], &[7; 16], b"\0\0"].concat();
+    assert!(Zip::behind(Cursor::new(&chance)).unwrap().is_none());
     // Scripts may have bytes at the end.
     let script = Around { prefix: b"#!/bin/sh\n".to_vec(), ..Around::default() };
     let longer = [&make::zip(&members, &script)[..], b"signature"].concat();
