@@ -406,7 +406,7 @@ fn squashfs(head: &[u8], available: u64) -> Option<u64> {
     let is_sound = block.is_power_of_two()
         && u32::from(two(22)?) == block.trailing_zeros()
         && (two(28)?, two(30)?) == (4, 0);
-    // Of a size that is not there nothing is certain but the superblock.
+    // Only the superblock is certain where the size is not there.
     is_sound.then_some(if size <= available { size } else { SUPERBLOCK })
 }
 

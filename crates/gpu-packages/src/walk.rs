@@ -927,7 +927,7 @@ impl Walker {
             Ok(_) => {}
             Err(error) => finish(Err(error.while_reading("zip file")), &member.path, sink)?,
         }
-        // What is handed over is not held by the walk.
+        // The walk does not hold bytes that it hands over.
         sink.hold(place.held);
         deliver(member, &bytes, contents, sink)
     }

@@ -36,7 +36,7 @@ pub struct Zip {
     len: u64,
     /// Place that offsets count from.
     base: u64,
-    /// Size of the program before it, which is no part of it.
+    /// Size of the program before it.
     program: u64,
     /// Place of the central directory.
     directory_at: u64,
