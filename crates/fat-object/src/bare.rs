@@ -106,7 +106,7 @@ fn spirv(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Prob
 }
 
 /// Returns the fault of a Metal library or a DirectX shader whose header does not fit.
-fn shader(
+pub(crate) fn shader(
     source: &mut Source<'_>,
     window: &Range<u64>,
     format: FileFormat,

@@ -84,6 +84,9 @@ impl Error {
             | Problem::Hcf(_)
             | Problem::Kpack(_)
             | Problem::GzipStream { .. }
+            | Problem::GzipTrailer { .. }
+            | Problem::GzipCrc { .. }
+            | Problem::GzipSize { .. }
             | Problem::Syclbin { .. }
             | Problem::SyclbinOverlap { .. }
             | Problem::Slice { .. } => ErrorKind::Malformed,
@@ -140,7 +143,10 @@ impl Error {
             Problem::NvFatbin(_) => ContainerKind::NvFatbin,
             Problem::Hcf(_) => ContainerKind::Hcf,
             Problem::Kpack(_) => ContainerKind::Kpack,
-            Problem::GzipStream { .. } => ContainerKind::Gzip,
+            Problem::GzipStream { .. }
+            | Problem::GzipTrailer { .. }
+            | Problem::GzipCrc { .. }
+            | Problem::GzipSize { .. } => ContainerKind::Gzip,
             Problem::Syclbin { .. } | Problem::SyclbinOverlap { .. } => ContainerKind::Syclbin,
             Problem::Slice { .. } => ContainerKind::Slice,
             _ => return None,
@@ -275,6 +281,9 @@ pub(crate) enum Problem {
     GccIntermediateCode,
     NoSectionHeaders,
     GzipStream { reason: &'static str },
+    GzipTrailer { available: usize },
+    GzipCrc { expected: u32, found: u32 },
+    GzipSize { expected: u32, found: u64 },
     Syclbin { what: String, expected: u64, found: u64 },
     SyclbinOverlap { first: usize, second: usize, at: u64 },
     Embedded { format: FileFormat, at: u64 },
@@ -339,6 +348,9 @@ impl fmt::Display for Problem {
             Self::Syclbin { what, expected, found } => write!(f, "malformed SYCLBIN: {what} is {found:#x}, expected {expected:#x}"),
             Self::SyclbinOverlap { first, second, at } => write!(f, "malformed SYCLBIN: images {first} and {second} overlap at {at:#x}"),
             Self::GzipStream { reason } => write!(f, "the gzip stream with device code cannot be decompressed: {reason}"),
+            Self::GzipTrailer { available } => write!(f, "the gzip stream with device code ends early: expected a trailer of 8 bytes, found {available}"),
+            Self::GzipCrc { expected, found } => write!(f, "the gzip stream with device code fails its checksum: expected CRC-32 {expected:08x}, found {found:08x}"),
+            Self::GzipSize { expected, found } => write!(f, "the gzip stream with device code has another size than it says: expected {expected} bytes, found {found}"),
             Self::EntriesAlone { section } => write!(f, "section {section} registers kernels, but the file holds no device code"),
             Self::Embedded { format, at } => write!(f, "the {format} at {at:#x} is not read"),
             Self::Format { format } => {

@@ -2,7 +2,9 @@
 
 use std::io::Cursor;
 
-use fat_object::{ErrorKind, FileFormat, Listing, Options, Severity, list, list_slice};
+use fat_object::{
+    ContainerKind, ErrorKind, FileFormat, Listing, Options, Severity, list, list_slice,
+};
 
 use crate::elf_objects::{elf, progbits};
 
@@ -17,8 +19,10 @@ fn gzip(bytes: &[u8], name: &[u8]) -> Vec<u8> {
         stream.extend([name, b"\0"].concat());
     }
     stream.extend(miniz_oxide::deflate::compress_to_vec(bytes, 6));
-    // No checksum is compared.
-    stream.extend([0; 4]);
+    let crc = bytes.iter().fold(!0u32, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ ((crc & 1) * 0xedb8_8320))
+    });
+    stream.extend((!crc).to_le_bytes());
     stream.extend((bytes.len() as u32).to_le_bytes());
     stream
 }
@@ -111,8 +115,26 @@ fn damaged_and_large_streams_of_gzip_are_told() {
             "the gzip stream with device code cannot be decompressed: it gives more bytes than may be decompressed"
         ]
     );
-    // Each byte may be wrong.
+    // The contents are there, and the trailer contradicts them.
     let stream = gzip(PTX, b"k");
+    let end = stream.len();
+    for (wrong, at, text) in [
+        (end - 8, 8, "fails its checksum: expected CRC-32 5fb1a916, found 5fb1a917"),
+        (end - 4, 4, "has another size than it says: expected 77 bytes, found 76"),
+    ] {
+        let mut stream = stream.clone();
+        stream[wrong] ^= 1;
+        let found = listed(&[b"\x01\0\x02", &stream[..]].concat());
+        assert_eq!(formats(&found), [FileFormat::Ptx]);
+        let [finding] = found.findings() else { panic!("{:?}", found.findings()) };
+        assert_eq!(finding.location().offset(), 3 + (end - at) as u64);
+        assert_eq!(finding.error().container(), Some(ContainerKind::Gzip));
+        assert!(finding.error().to_string().contains(text), "{finding}");
+    }
+    let found = listed(&[b"\x01\0\x02", &stream[..end - 3]].concat());
+    assert_eq!(formats(&found), [FileFormat::Ptx]);
+    assert!(found.findings()[0].to_string().ends_with("expected a trailer of 8 bytes, found 5"));
+    // Each byte may be wrong.
     for at in 0..stream.len() {
         for bit in 0..8 {
             let mut stream = stream.clone();
@@ -372,4 +394,45 @@ fn damaged_syclbin_files_are_told() {
     beyond[56 + 32 + 24] = 255;
     let found = listed(&beyond);
     assert_eq!((found.images().len(), found.findings().len()), (1, 1));
+}
+
+/// A superblock of squashfs that states a size.
+fn squashfs(size: u64) -> Vec<u8> {
+    let mut bytes = b"hsqs".to_vec();
+    bytes.resize(96, 0);
+    for (at, value) in [(12, 0x20000_u32), (20, 17 << 16), (28, 4)] {
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    bytes[40..48].copy_from_slice(&size.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn headers_that_are_not_sound_hide_nothing() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let bundle = std::fs::read(data.join("hip.hipfb")).unwrap();
+    let (mut directx, mut metal) = (directx(2, 100), metal(120));
+    directx[27] = 0x80;
+    metal[23] = 0x80;
+    for (header, text) in [
+        (directx, "malformed DirectX shader"),
+        (metal, "malformed Metal library"),
+        (squashfs(1 << 63), "the squashfs file system at 0x0 is not read"),
+    ] {
+        let file = [&header[..], &bundle].concat();
+        let found = listed(&file);
+        assert_eq!(found.images().len(), 2, "{text}");
+        let place = format!("outside-sections:{:#x}", header.len());
+        assert_eq!(found.images()[1].path()[0].to_string(), place);
+        let [finding] = found.findings() else { panic!("{:?}", found.findings()) };
+        assert!(finding.error().to_string().starts_with(text), "{finding}");
+        // In other data, too.
+        assert_eq!(listed(&[b"\x01\0", &file[..]].concat()).images().len(), 2, "{text}");
+        assert_eq!(listed(&host(&file)).images().len(), 2, "{text}");
+    }
+    // One that is sound is not searched.
+    let file = [&squashfs(96 + bundle.len() as u64)[..], &bundle].concat();
+    assert_eq!(listed(&file).images(), []);
+    assert_eq!(listed(&host(&file)).images(), []);
+    assert_eq!(listed(&squashfs(1 << 63)).findings().len(), 0);
 }
