@@ -1,6 +1,7 @@
 //! `offload`: see, extract and verify the GPU code in any file.
 
 use std::borrow::Cow;
+use std::io;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -25,100 +26,67 @@ struct Cli {
     command: Command,
 }
 
-/// Each with the first line of its help: the options of a command are only put together when it is called.
-#[derive(Debug, Subcommand)]
-#[command(defer = true)]
-enum Command {
-    /// List every device image in any file: kind, triple, target, size
-    Ls(ls::Args),
-    /// Show which image a GPU loads, and why not the others
-    Match(match_gpu::Args),
-    /// List the kernels of images, and their resources
-    Kernels(kernels::Args),
-    /// Show which images and kernels came, went, changed
-    Diff(kernels::diff::Args),
-    /// Tell which Python packages have code for this machine's GPUs
-    Doctor(doctor::Args),
-    /// Explain an error message about device code, and what helps
-    Why(why::Args),
-    /// List the names of GPUs, with their processors and PCI IDs
-    Gpus(gpus::Args),
-    /// Check structure, bounds, hashes and rules of composition
-    Verify(verify::Args),
-    /// Write device images to files with safe generated names
-    Extract(extract::Args),
-    /// Extract the best code object for each target ID from any file
-    Unbundle(unbundle::Args),
-    /// Bundle code objects, as clang-offload-bundler does
-    Bundle(bundle::Args),
-    /// Pack device images into an offload binary, which clang can embed
-    Pack(pack::Args),
-    /// Pack cubins, PTX and LTO-IR into an NVIDIA fatbinary
-    Fatbin(fatbin::Args),
-    /// Remove device code for other GPUs from any file, linked or not
-    Thin(thin::Args),
-    /// Remove entries of bundles and offload binaries, in any file
-    Remove(remove::Args),
-    /// Replace images in any file
-    Replace(replace::Args),
-    /// Add images to a bundle, offload binary or fatbinary, in any file
-    Add(add::Args),
-    /// Compress bundles, offload binaries and fatbinaries in any file
-    Compress(compress::Args),
-    /// Decompress and check bundles, offload binaries and fatbinaries
-    Decompress(decompress::Args),
-    /// Move device code of HIP from libraries to kernel packs
-    Split(packs::split::Args),
-    /// Move device code from kernel packs into their library
-    Join(packs::join::Args),
-    /// Link device code of objects, and register it in one object
-    Link(link::Args),
-    /// Wrap device images in a module that registers them at run time
-    Wrap(wrap::Args),
-    /// Print a shell completion script
-    Completions(completions::Args),
-    /// Print a manual page, or write all of them
-    Man(manual::Args),
+/// Makes the commands of their list: for each the variant, the name, the module, what its `run` gets beside the arguments, and the
+/// first line of its help. The options of a command are only put together when it is called.
+macro_rules! commands {
+    ($($title:literal: $($variant:ident $name:literal $($module:ident)::+ $(($($more:expr),*))? : $about:literal;)+)+) => {
+        #[derive(Debug, Subcommand)]
+        #[command(defer = true)]
+        enum Command {
+            $($(#[doc = $about] #[command(name = $name)] $variant($($module)::+::Args),)+)+
+        }
+
+        /// The commands, as people look for them.
+        const GROUPS: &[Group] = &[$(($title, &[$(($name, &$($module)::+::MORE)),+])),+];
+
+        impl Command {
+            fn run(&self) -> io::Result<Outcome> {
+                match self {
+                    $($(Command::$variant(args) => $($module)::+::run(args $($(, $more)*)?),)+)+
+                }
+            }
+        }
+    };
 }
 
-/// The commands, as people look for them.
-const GROUPS: [Group; 6] = [
-    (
-        "Inspect",
-        &[
-            ("ls", &ls::MORE),
-            ("match", &match_gpu::MORE),
-            ("kernels", &kernels::MORE),
-            ("diff", &kernels::diff::MORE),
-            ("doctor", &doctor::MORE),
-            ("why", &why::MORE),
-            ("gpus", &gpus::MORE),
-            ("verify", &verify::MORE),
-        ],
-    ),
-    ("Extract", &[("extract", &extract::MORE), ("unbundle", &unbundle::MORE)]),
-    ("Create", &[("bundle", &bundle::MORE), ("pack", &pack::MORE), ("fatbin", &fatbin::MORE)]),
-    (
-        "Edit",
-        &[
-            ("thin", &thin::MORE),
-            ("remove", &remove::MORE),
-            ("replace", &replace::MORE),
-            ("add", &add::MORE),
-            ("compress", &compress::MORE),
-            ("decompress", &decompress::MORE),
-            ("split", &packs::split::MORE),
-            ("join", &packs::join::MORE),
-        ],
-    ),
-    ("Link", &[("link", &link::MORE), ("wrap", &wrap::MORE)]),
-    ("Set up", &[("completions", &completions::MORE), ("man", &manual::MORE)]),
-];
+commands! {
+    "Inspect":
+    Ls "ls" ls: "List every device image in any file: kind, triple, target, size";
+    Match "match" match_gpu: "Show which image a GPU loads, and why not the others";
+    Kernels "kernels" kernels: "List the kernels of images, and their resources";
+    Diff "diff" kernels::diff: "Show which images and kernels came, went, changed";
+    Doctor "doctor" doctor: "Tell which Python packages have code for this machine's GPUs";
+    Why "why" why: "Explain an error message about device code, and what helps";
+    Gpus "gpus" gpus: "List the names of GPUs, with their processors and PCI IDs";
+    Verify "verify" verify: "Check structure, bounds, hashes and rules of composition";
+    "Extract":
+    Extract "extract" extract: "Write device images to files with safe generated names";
+    Unbundle "unbundle" unbundle: "Extract the best code object for each target ID from any file";
+    "Create":
+    Bundle "bundle" bundle: "Bundle code objects, as clang-offload-bundler does";
+    Pack "pack" pack: "Pack device images into an offload binary, which clang can embed";
+    Fatbin "fatbin" fatbin: "Pack cubins, PTX and LTO-IR into an NVIDIA fatbinary";
+    "Edit":
+    Thin "thin" thin: "Remove device code for other GPUs from any file, linked or not";
+    Remove "remove" remove: "Remove entries of bundles and offload binaries, in any file";
+    Replace "replace" replace: "Replace images in any file";
+    Add "add" add: "Add images to a bundle, offload binary or fatbinary, in any file";
+    Compress "compress" compress: "Compress bundles, offload binaries and fatbinaries in any file";
+    Decompress "decompress" decompress: "Decompress and check bundles, offload binaries and fatbinaries";
+    Split "split" packs::split: "Move device code of HIP from libraries to kernel packs";
+    Join "join" packs::join: "Move device code from kernel packs into their library";
+    "Link":
+    Link "link" link: "Link device code of objects, and register it in one object";
+    Wrap "wrap" wrap: "Wrap device images in a module that registers them at run time";
+    "Set up":
+    Completions "completions" completions (definition(), &manual::names(GROUPS)): "Print a shell completion script";
+    Man "man" manual (definition(), GROUPS): "Print a manual page, or write all of them";
+}
 
 /// Returns the definition of the command line.
 fn definition() -> clap::Command {
     let command = Cli::command();
-    let template = help::template(&command, &GROUPS);
+    let template = help::template(&command, GROUPS);
     command.help_template(template)
 }
 
@@ -153,36 +121,7 @@ pub fn main() -> ExitCode {
         }
         Err(error) => return usage(&error),
     };
-    let result = match cli.command {
-        Command::Ls(args) => ls::run(&args),
-        Command::Match(args) => match_gpu::run(&args),
-        Command::Kernels(args) => kernels::run(&args),
-        Command::Diff(args) => kernels::diff::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Why(args) => why::run(&args),
-        Command::Gpus(args) => gpus::run(&args),
-        Command::Extract(args) => extract::run(&args),
-        Command::Verify(args) => verify::run(&args),
-        Command::Pack(args) => pack::run(&args),
-        Command::Fatbin(args) => fatbin::run(&args),
-        Command::Bundle(args) => bundle::run(&args),
-        Command::Unbundle(args) => unbundle::run(&args),
-        Command::Compress(args) => compress::run(&args),
-        Command::Decompress(args) => decompress::run(&args),
-        Command::Thin(args) => thin::run(&args),
-        Command::Remove(args) => remove::run(&args),
-        Command::Replace(args) => replace::run(&args),
-        Command::Add(args) => add::run(&args),
-        Command::Split(args) => packs::split::run(&args),
-        Command::Join(args) => packs::join::run(&args),
-        Command::Link(args) => link::run(&args),
-        Command::Wrap(args) => wrap::run(&args),
-        Command::Completions(args) => {
-            completions::run(&args, definition(), &manual::names(&GROUPS))
-        }
-        Command::Man(args) => manual::run(&args, definition(), &GROUPS),
-    };
-    match result {
+    match cli.command.run() {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Faults) => ExitCode::FAILURE,
         Err(error) => report::end(report::OFFLOAD, &error),
@@ -223,6 +162,6 @@ mod tests {
         let names = grouped.into_iter().map(|(name, _)| *name);
         assert!(names.eq(listed.get_subcommands().map(|command| command.get_name())));
         let help = built.find_subcommand("help").unwrap().get_about().unwrap().to_string();
-        assert!(crate::help::template(&listed, &super::GROUPS).contains(&help));
+        assert!(crate::help::template(&listed, super::GROUPS).contains(&help));
     }
 }
