@@ -161,9 +161,6 @@ openmp=host-x86_64-unknown-linux-gnu,openmp-nvptx64-nvidia-cuda--sm_70
 "$bin/clang-offload-bundler" --type=ll --targets="$openmp" --input=host.ll \
   --input=host-sm_70.ll --output=bundle.ll
 
-# The text form of the first proposal of clang-offload-bundler, which no tool writes.
-cp proposal.s bundle-proposal.s
-
 # ---- no device code ------------------------------------------------------------------------------
 
 "$bin/clang" --target=x86_64-pc-linux-gnu "${host_flags[@]}" -c host.c -o host.o
@@ -227,7 +224,7 @@ files=(
   hip-packager.o:o openmp-packager.o:o merged-packager.o:o hip-embedded.bc:bc packages.offload:o
   hip.hipfb:o kernels.hipfb:o kernels-old.hipfb:o hip-ccob-v2.hipfb:o hip-ccob-v3.hipfb:o
   bundle.bc:bc bundle.o:o
-  bundle.hipi:hipi bundle.ll:ll bundle.s:s bundle-proposal.s:s
+  bundle.hipi:hipi bundle.ll:ll bundle.s:s
   libhip.a:a libhip-thin.a:a libhip-darwin.a:a libbundles.a:a
   hip.obj:o hip.dll:o hip.lib:a hip-macos.o:o hip-macos-universal.o:o
   cuda-fatbin.o:o host.o:o

@@ -109,7 +109,6 @@ fn cases() -> Vec<Case> {
         case(SAME, h::text_bundle_of_entries, 512, THIN, NOTHING),
         case("text bundle, open entries", h::text_without_ends, 512, VERIFY, LIST_TEXT),
         case("text bundle, a line of markers", h::text_of_long_lines, 512, VERIFY, LIST_TEXT),
-        case("text bundle, end markers", h::text_ending_in_markers, 512, LS, NOTHING),
         case(
             "compressed bundles that claim 4 GiB",
             h::compressed_headers_in_a_row,

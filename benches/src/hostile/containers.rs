@@ -124,13 +124,6 @@ pub fn text_of_long_lines(n: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A text bundle of the first proposal, with a marker after each entry.
-#[must_use]
-pub fn text_ending_in_markers(n: usize) -> Vec<u8> {
-    let entry = |i: usize| format!("x\n; __CLANG_OFFLOAD_BUNDLE____END__ any{i:07}\n");
-    (0..n / entry(0).len()).map(entry).collect::<String>().into_bytes()
-}
-
 /// Headers of compressed bundles, each of which claims 4 GiB.
 #[must_use]
 pub fn compressed_headers_in_a_row(n: usize) -> Vec<u8> {

@@ -16,8 +16,8 @@ pub use containers::{
     bundle_of_unknown_processors, bundle_with_the_best_last, bundles_in_a_row, bundles_in_bundles,
     compressed_headers_in_a_row, fatbinary_of_empty_entries, magics, package_of_entries,
     package_of_strings, packages_in_a_row, packages_in_packages, packages_of_targets, promises,
-    text_bundle_of_entries, text_ending_in_markers, text_of_long_lines, text_without_ends,
-    thin_archive, zlib_bomb, zstd_bomb,
+    text_bundle_of_entries, text_of_long_lines, text_without_ends, thin_archive, zlib_bomb,
+    zstd_bomb,
 };
 pub use objects::{
     code_of_kernels, coff_of_long_names, coff_of_sections, coff_with_bundles, elf_of_hosts,
@@ -49,7 +49,6 @@ pub const ALL: &[(&str, Make)] = &[
     ("text bundle of entries", text_bundle_of_entries),
     ("text without ends", text_without_ends),
     ("text of long lines", text_of_long_lines),
-    ("text ending in markers", text_ending_in_markers),
     ("compressed headers in a row", compressed_headers_in_a_row),
     ("packages in a row", packages_in_a_row),
     ("packages in packages", packages_in_packages),

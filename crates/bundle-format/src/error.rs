@@ -5,7 +5,7 @@ use alloc::string::String;
 use core::fmt;
 use core::str::Utf8Error;
 
-use crate::text::Leader;
+use crate::leader::{Leader, START};
 use crate::to_u64;
 use crate::wire::HEADER_LEN;
 
@@ -63,22 +63,21 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match &self.0 {
             Problem::Incomplete { .. } => ErrorKind::Incomplete,
-            Problem::BadMagic | Problem::NoMarkers | Problem::NoEndMarkers => ErrorKind::NotABundle,
+            Problem::BadMagic | Problem::NoMarkers => ErrorKind::NotABundle,
             Problem::TruncatedHeader { .. }
             | Problem::TooManyEntries { .. }
             | Problem::TruncatedDescriptor { .. }
             | Problem::IdBeyondEnd { .. }
             | Problem::EntryBeyondEnd { .. }
             | Problem::StartWithoutNewline { .. }
-            | Problem::MissingEnd { .. }
-            | Problem::PayloadWithoutEnd { .. } => ErrorKind::Truncated,
+            | Problem::MissingEnd { .. } => ErrorKind::Truncated,
             Problem::EntryInsideDescriptors { .. }
             | Problem::EntriesOverlap { .. }
             | Problem::EndMismatch { .. }
             | Problem::EndWithoutStart { .. } => ErrorKind::Malformed,
             Problem::InBundle { error, .. } => error.kind(),
             Problem::TrailingData { .. } => ErrorKind::TrailingData,
-            Problem::WrongLeader { .. } | Problem::StartMarker { .. } => ErrorKind::OtherForm,
+            Problem::WrongLeader { .. } => ErrorKind::OtherForm,
             Problem::EmptyId { .. }
             | Problem::IdNotUtf8 { .. }
             | Problem::IdFields { .. }
@@ -111,9 +110,7 @@ impl Error {
             | Problem::StartWithoutNewline { offset, .. }
             | Problem::MissingEnd { offset, .. }
             | Problem::EndMismatch { offset, .. }
-            | Problem::EndWithoutStart { offset }
-            | Problem::StartMarker { offset }
-            | Problem::PayloadWithoutEnd { offset, .. } => Some(*offset),
+            | Problem::EndWithoutStart { offset } => Some(*offset),
             Problem::InBundle { offset, error } => {
                 Some(offset.saturating_add(error.offset().unwrap_or_default()))
             }
@@ -123,7 +120,6 @@ impl Error {
             | Problem::IdControl { .. }
             | Problem::IdTooLong { .. }
             | Problem::NoMarkers
-            | Problem::NoEndMarkers
             | Problem::ZeroAlignment
             | Problem::OffsetOverflow { .. }
             | Problem::Output(_)
@@ -146,7 +142,6 @@ impl Error {
             | Problem::StartWithoutNewline { entry, .. }
             | Problem::MissingEnd { entry, .. }
             | Problem::EndMismatch { entry, .. }
-            | Problem::PayloadWithoutEnd { entry, .. }
             | Problem::OffsetOverflow { entry }
             | Problem::MarkerInPayload { entry, .. }
             | Problem::LineBreakInId { entry, .. } => Some(*entry),
@@ -280,14 +275,6 @@ pub(crate) enum Problem {
     EndWithoutStart {
         offset: u64,
     },
-    NoEndMarkers,
-    StartMarker {
-        offset: u64,
-    },
-    PayloadWithoutEnd {
-        entry: u64,
-        offset: u64,
-    },
     ZeroAlignment,
     OffsetOverflow {
         entry: u64,
@@ -371,7 +358,7 @@ impl fmt::Display for Problem {
                 write!(f, "bundle entry ID has {len} bytes, expected {max} at most")
             }
             Self::NoMarkers => {
-                write!(f, "text bundle has no line \"<comment> {}\"", crate::text::START)
+                write!(f, "text bundle has no line \"<comment> {START}\"")
             }
             Self::WrongLeader { offset, found, expected } => write!(
                 f,
@@ -392,15 +379,6 @@ impl fmt::Display for Problem {
             ),
             Self::EndWithoutStart { offset } => {
                 write!(f, "text bundle has an end marker at {offset:#x} without a start marker")
-            }
-            Self::NoEndMarkers => {
-                write!(f, "text bundle has no line \"<comment> {}\"", crate::text::END)
-            }
-            Self::StartMarker { offset } => {
-                write!(f, "text bundle with end markers only has a start marker at {offset:#x}")
-            }
-            Self::PayloadWithoutEnd { entry, offset } => {
-                write!(f, "text bundle entry {entry} at {offset:#x} lies after the last end marker")
             }
             Self::ZeroAlignment => f.write_str("bundle alignment is 0, expected at least 1"),
             Self::OffsetOverflow { entry } => {

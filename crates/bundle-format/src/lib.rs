@@ -19,8 +19,7 @@
 //!     ---- code objects, with zeros in between as alignment demands ----
 //! ```
 //!
-//! And the text one, where code objects lie between comment lines: see [`text::TextBundle`]. An older text form,
-//! with a comment line only after each code object, is read but never written: see [`text::TextBundle::parse_end_marked`].
+//! And the text one, where code objects lie between comment lines: see [`text::TextBundle`].
 //! Compressed bundles (`CCOB`) are another format around a bundle and not the concern of this crate.
 //!
 //! [bundler]: https://clang.llvm.org/docs/ClangOffloadBundler.html
@@ -123,6 +122,7 @@ mod composition;
 mod entry_id;
 mod error;
 mod layout;
+mod leader;
 mod select;
 pub mod text;
 mod wire;

@@ -1,64 +1,16 @@
 //! The text layout: code objects between comment lines.
 
-mod end_marked;
-
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memmem, memrchr};
 
 use crate::error::{Error, Problem};
+use crate::leader::{COMMON, END, START};
 use crate::to_u64;
 
-pub use end_marked::{TAIL_LEN, ends_in_marker};
-
-/// The text after the comment leader and a space on a line that starts an entry. Another space and the bundle entry
-/// ID follow.
-pub(crate) const START: &str = "__CLANG_OFFLOAD_BUNDLE____START__";
-/// The same on a line that ends an entry.
-pub(crate) const END: &str = "__CLANG_OFFLOAD_BUNDLE____END__";
-/// The common part of all marker lines after the comment leader.
-const COMMON: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____";
-
-/// The start of a comment, which hides marker lines from other tools.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Leader {
-    /// `//`, in preprocessed C and C++.
-    Slashes,
-    /// `#`, in assembler and dependency files.
-    Hash,
-    /// `;`, in LLVM IR.
-    Semicolon,
-}
-
-impl Leader {
-    const ALL: [Self; 3] = [Self::Slashes, Self::Hash, Self::Semicolon];
-
-    /// Returns the characters.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Slashes => "//",
-            Self::Hash => "#",
-            Self::Semicolon => ";",
-        }
-    }
-
-    /// Returns the leader in a file of one of the types of clang-offload-bundler: `i`, `ii`, `cui` and
-    /// `hipi` have `//`, `d` and `s` have `#`, `ll` has `;`. `None` for types that have the
-    /// binary layout (`bc`, `o`, `gch`, `ast`, `a`) and for unknown ones.
-    #[must_use]
-    pub fn for_type(file_type: &str) -> Option<Self> {
-        match file_type {
-            "i" | "ii" | "cui" | "hipi" => Some(Self::Slashes),
-            "d" | "s" => Some(Self::Hash),
-            "ll" => Some(Self::Semicolon),
-            _ => None,
-        }
-    }
-}
+pub use crate::leader::Leader;
 
 /// Returns whether a file that starts with these bytes is a text bundle: its first line that is not empty is a
 /// marker that starts an entry, after any of the comment leaders.
@@ -79,6 +31,28 @@ pub fn is_text_bundle(prefix: &[u8]) -> bool {
             .and_then(|rest| rest.strip_prefix(START.as_bytes()))
             .is_some_and(|rest| rest.starts_with(b" "))
     })
+}
+
+/// Number of bytes from the end of a text that [`ends_in_marker`] needs. Longer marker lines are not recognised.
+pub const TAIL_LEN: usize = 4096;
+
+/// Returns whether a text that ends in these bytes may be a text bundle: its last line that is not blank ends an entry, after any of
+/// the comment leaders. Something may stand before the first marker, so that [`is_text_bundle`] does not tell.
+///
+/// The `tail` is the whole text, or its last bytes ([`TAIL_LEN`] of them are enough); if it contains NUL, it is not text. A first line
+/// that is not complete counts as one.
+#[must_use]
+pub fn ends_in_marker(tail: &[u8]) -> bool {
+    let written = tail.trim_ascii_end();
+    let start = memrchr(b'\n', written).and_then(|at| at.checked_add(1)).unwrap_or(0);
+    let Some(line) = tail.get(start..) else { return false };
+    let is_marker = Leader::ALL.iter().any(|leader| {
+        line.strip_prefix(leader.as_str().as_bytes())
+            .and_then(|rest| rest.strip_prefix(b" "))
+            .and_then(|rest| rest.strip_prefix(END.as_bytes()))
+            .is_some_and(|id| id.starts_with(b" "))
+    });
+    is_marker && memchr(0, tail).is_none()
 }
 
 /// A valid text bundle.

@@ -122,10 +122,11 @@ mod hash;
 mod header;
 mod md5;
 mod method;
+mod options;
 mod stream;
 mod wire;
 
-pub use compress::{WriteOptions, compress, compress_stream};
+pub use compress::{compress, compress_stream};
 pub use decompress::{
     Decompressed, MAX_UNCOMPRESSED, decompress, decompress_growing, decompress_into,
     decompress_stream, decompress_unverified,
@@ -136,6 +137,7 @@ pub use error::{Error, ErrorKind};
 pub use hash::hash;
 pub use header::Header;
 pub use method::{Method, Version};
+pub use options::WriteOptions;
 #[cfg(feature = "std")]
 pub use stream::Decoder;
 pub use stream::decompress_prefix;

@@ -57,8 +57,9 @@ pub use kernels::{
     Version, kernels, places_of_target,
 };
 pub use spirv::check_spirv;
-pub use target::{HEAD, image_target, image_target_at};
+pub use target::{image_target, image_target_at};
 pub use version::code_version;
+pub use window::HEAD;
 
 /// The code of the README compiles and runs.
 #[cfg(doctest)]

@@ -6,8 +6,7 @@ use llvm_bitcode::{ReadAt, Unreadable};
 use target_id::{Target, Triple};
 
 use crate::fault::Fault;
-use crate::target::HEAD;
-use crate::window::{peek, read_range};
+use crate::window::{HEAD, peek, read_range};
 
 /// Words before the first instruction.
 pub(crate) const HEADER_WORDS: usize = 5;

@@ -14,10 +14,7 @@ use crate::elf::{FileHeader, Header64, LE, Section64, SectionHeader, first, head
 use crate::format::FileFormat;
 use crate::notes;
 use crate::spirv;
-use crate::window::{peek, read_range};
-
-/// Bytes of PTX and SPIR-V that are read: directives and capabilities stand first, after comments and names.
-pub const HEAD: usize = 16 << 10;
+use crate::window::{HEAD, peek, read_range};
 
 /// Section headers of a cubin that are read. The one in question is the ninth.
 const SECTIONS: u16 = 64;

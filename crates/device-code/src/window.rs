@@ -6,6 +6,9 @@ use core::ops::Range;
 
 use llvm_bitcode::{ReadAt, Unreadable};
 
+/// Bytes of PTX and SPIR-V that are read: directives and capabilities stand first, after comments and names.
+pub const HEAD: usize = 16 << 10;
+
 /// Returns the first bytes of `window`, at most `max`.
 pub(crate) fn peek(
     source: &mut dyn ReadAt,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use byte_parts::{ReadSeek, Source};
-use fat_object::{BundleForm, ContainerKind, FileFormat, Location};
+use fat_object::{ContainerKind, FileFormat, Location};
 
 use crate::dispatch::Host;
 use crate::edit::BundleEdit;
@@ -43,11 +43,6 @@ impl EditableFile {
                 }
                 (ContainerKind::File | ContainerKind::Member | ContainerKind::Slice, _) => {
                     container.uneditable = Some("device images in no container");
-                }
-                // This form nobody reads out of a compressed bundle, either.
-                (ContainerKind::Bundle, Some(BundleForm::EndMarkers(_))) => {
-                    let kind = "text bundles with markers only after their entries";
-                    container.uneditable.get_or_insert(kind);
                 }
                 _ => {}
             }

@@ -119,7 +119,7 @@ pub(crate) fn contradiction(
     format: FileFormat,
     head: &[u8],
 ) -> Option<Disagreement> {
-    let is_text = matches!(info.bundle_form, Some(BundleForm::Text(_) | BundleForm::EndMarkers(_)));
+    let is_text = matches!(info.bundle_form, Some(BundleForm::Text(_)));
     if is_text || !is_device_code(format) {
         return None;
     }

@@ -84,18 +84,7 @@ impl Entries {
     }
 
     fn composition(&self, cx: &mut Context<'_>, found: &mut Found) {
-        let findings = match self.form {
-            // The proposal leaves it to the user what an ID is.
-            BundleForm::EndMarkers(_) => {
-                let ids = self.ids.iter().map(String::as_str);
-                bundle_format::composition(ids)
-                    .into_iter()
-                    .filter(|finding| finding.first().is_some())
-                    .collect()
-            }
-            _ => cx.composition(&self.ids),
-        };
-        for finding in findings {
+        for finding in cx.composition(&self.ids) {
             found.finding(self.start, Problem::Composition(finding));
         }
     }
@@ -200,18 +189,11 @@ impl Children for SectionEntry {
 /// A text bundle, which takes the whole window: its end is nowhere recorded.
 pub(crate) struct Text {
     window: Range<u64>,
-    ends_in_marker: bool,
 }
 
 impl Text {
     pub(crate) fn new(window: Range<u64>) -> Self {
-        Text { window, ends_in_marker: false }
-    }
-
-    /// Returns a text whose last line is a marker: one of the first proposal's form, or an ordinary text bundle with
-    /// something before its first marker.
-    pub(crate) fn ending_in_marker(window: Range<u64>) -> Self {
-        Text { window, ends_in_marker: true }
+        Text { window }
     }
 
     fn opened<'e>(
@@ -228,16 +210,6 @@ impl Text {
     }
 
     fn parse(&self, cx: &Context<'_>, bytes: &[u8]) -> Result<Opened, bundle_format::Error> {
-        if self.ends_in_marker {
-            match TextBundle::parse_end_marked(bytes) {
-                Err(error) if error.kind() == bundle_format::ErrorKind::OtherForm => {}
-                parsed => {
-                    let bundle = parsed?;
-                    let form = BundleForm::EndMarkers(bundle.leader());
-                    return Ok(self.opened(cx, form, bundle.entries()));
-                }
-            }
-        }
         let bundle = TextBundle::parse(bytes)?;
         Ok(self.opened(cx, BundleForm::Text(bundle.leader()), bundle.entries()))
     }
@@ -280,7 +252,7 @@ pub(crate) fn is_start(
 }
 
 /// Returns whether the window, whose first bytes are `head`, holds a text whose last line is the marker of a text
-/// bundle. Reads a few kilobytes once, whatever the window holds.
+/// bundle: something may stand before its first one. Reads a few kilobytes once, whatever the window holds.
 pub(crate) fn is_text_ending_in_marker(
     source: &mut Source<'_>,
     window: &Range<u64>,

@@ -103,12 +103,12 @@ impl Contents {
             {
                 host::open(cx, source, &window, found)?
             }
-            // Last, because it costs another reading. Code for a GPU may stand first in such a text.
+            // Last, because it costs another reading. Anything may stand before the first marker.
             FileFormat::Unknown | FileFormat::Ptx | FileFormat::LinkerScript
                 if is_text_ending_in_marker(source, &window, &head)? =>
             {
                 self.format = FileFormat::Bundle;
-                Some(Box::new(Text::ending_in_marker(window)))
+                Some(Box::new(Text::new(window)))
             }
             // Only the databases of kernels are of interest.
             FileFormat::Sqlite if !other::is_kernel_database(&source.peek(&window, SCHEMA)?) => {

@@ -66,9 +66,6 @@ pub enum BundleForm {
     Binary,
     /// Between comment lines, after this leader.
     Text(bundle_format::text::Leader),
-    /// Before a comment line, after this leader: the text form of the first proposal, which no release of LLVM
-    /// reads.
-    EndMarkers(bundle_format::text::Leader),
     /// As a section of the host's object file; in Mach-O in a bundle in a section of it, see
     /// `fat_edit::object_bundle`.
     Section,

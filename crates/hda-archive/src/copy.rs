@@ -6,9 +6,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use byte_parts::Part;
 use byte_parts::ReadSeek;
 
+use crate::device_archive::{DeviceArchive, Planned};
 use crate::error::{Error, Problem};
 use crate::fingerprint::{Fingerprint, fingerprint_of};
-use crate::unbundle::{DeviceArchive, Planned};
 
 /// As much is written at one time, when there is as much.
 const CHUNK: usize = 1 << 18;

@@ -124,6 +124,7 @@ struct Readme;
 
 mod check;
 mod copy;
+mod device_archive;
 mod entries;
 mod error;
 mod fingerprint;
@@ -136,8 +137,9 @@ mod write;
 
 pub use check::{Conflict, conflicts};
 pub use copy::ArchiveCopy;
+pub use device_archive::DeviceArchive;
 pub use entries::{Entry, entries, no_thin_members};
 pub use error::{Error, ErrorKind};
 pub use fat_object::Options;
-pub use unbundle::{DeviceArchive, Unbundling, Warning};
+pub use unbundle::{Unbundling, Warning};
 pub use write::{Member, create, write_archive};

@@ -80,8 +80,7 @@ pub fn check(data: &[u8]) {
 
 /// Checks that a walk marks the images that [`check_agreement`] refuses, if devices load their format.
 pub fn check_marked(image: &Image<'_, '_>, contents: &[u8]) {
-    let is_text =
-        matches!(image.bundle_form(), Some(BundleForm::Text(_) | BundleForm::EndMarkers(_)));
+    let is_text = matches!(image.bundle_form(), Some(BundleForm::Text(_)));
     let format = FileFormat::sniff(&contents[..contents.len().min(ENOUGH)]);
     let is_device_code = matches!(
         format,

@@ -1,7 +1,7 @@
 //! Bundles, binary and text.
 
 use bundle_format::text::TextBundle;
-use bundle_format::text::{ends_in_marker, is_text_bundle, to_vec, write_to};
+use bundle_format::text::{is_text_bundle, to_vec, write_to};
 use bundle_format::{Bundle, Entry, Error, ErrorKind, bundles};
 use byte_parts::Part;
 
@@ -150,49 +150,6 @@ pub fn check_text(data: &[u8]) {
     let again = TextBundle::parse(&bytes).expect("what is written can be read");
     assert_eq!(again.leader(), bundle.leader());
     assert!(is_text_bundle(&bytes));
-    let parts = |bundle: &TextBundle<'_>| -> Vec<(Vec<u8>, Vec<u8>)> {
-        bundle.entries().map(|e| (e.id().to_vec(), e.payload().to_vec())).collect()
-    };
-    assert_eq!(parts(&again), parts(&bundle));
-}
-
-/// Checks a text bundle of the form of the first proposal.
-pub fn check_end_marked(data: &[u8]) {
-    let bundle = match TextBundle::parse_end_marked(data) {
-        Ok(bundle) => bundle,
-        Err(error) => {
-            assert!(!ends_in_marker(data) || error.kind() != ErrorKind::NotABundle);
-            return assert_message(&error);
-        }
-    };
-    assert_eq!(ends_in_marker(data), !data.contains(&0));
-    // No text is of both forms.
-    TextBundle::parse(data).expect_err("has no start markers");
-
-    let leader = bundle.leader().as_str().as_bytes();
-    let mut end = 0;
-    let mut rewritten = Vec::new();
-    for (index, entry) in bundle.entries().enumerate() {
-        assert_eq!(entry.index(), index);
-        assert!(!entry.id().is_empty() && !entry.id().contains(&b'\n'));
-        let start = entry.offset() as usize;
-        let content = &data[start..start + entry.payload().len()];
-        assert_eq!(entry.payload().as_ptr_range(), content.as_ptr_range());
-        assert!(content.is_empty() || content.ends_with(b"\n"));
-        // The marker line of the entry before, and nothing else, lies in between.
-        let marker = &data[end..start];
-        assert_eq!(marker.iter().filter(|&&byte| byte == b'\n').count(), index.min(1));
-        assert!(index == 0 || (marker.starts_with(leader) && marker.ends_with(b"\n")));
-        end = start + content.len();
-        let parts = [content, leader, b" __CLANG_OFFLOAD_BUNDLE____END__ ", entry.id(), b"\r\n"];
-        rewritten.extend_from_slice(&parts.concat());
-    }
-    let rest = &data[end..];
-    let line = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
-    assert!(rest.starts_with(leader) && rest[line..].trim_ascii().is_empty());
-
-    let again = TextBundle::parse_end_marked(&rewritten).expect("the same in the other spelling");
-    assert_eq!(again.leader(), bundle.leader());
     let parts = |bundle: &TextBundle<'_>| -> Vec<(Vec<u8>, Vec<u8>)> {
         bundle.entries().map(|e| (e.id().to_vec(), e.payload().to_vec())).collect()
     };

@@ -10,6 +10,7 @@
 #![deny(missing_docs, missing_debug_implementations)]
 
 mod error;
+mod found;
 mod image;
 mod memory;
 mod reader;
@@ -17,9 +18,9 @@ mod stored;
 mod tables;
 
 pub use error::{Error, ErrorKind};
+pub use found::Tables;
 pub use image::{SyclImage, SyclProperty, SyclValue, aspect_name};
 pub use stored::{content_size, image_end, is_spirv_header};
-pub use tables::Tables;
 
 /// The code of the README compiles and runs.
 #[cfg(doctest)]

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use byte_parts::{Budget, Source};
 
 use crate::error::Problem;
+use crate::found::Tables;
 use crate::image::{SyclImage, SyclProperty, SyclValue};
 use crate::memory::{Memory, Part, number};
-use crate::tables::Tables;
 
 /// Bytes of the descriptor of a table: version 1, number of images, address of their descriptors, two null pointers.
 const TABLE: usize = 32;

@@ -6,20 +6,10 @@ use std::ops::Range;
 
 use byte_parts::{Budget, Source};
 
-use crate::error::{Error, Problem};
-use crate::image::SyclImage;
+use crate::error::Problem;
+use crate::found::Tables;
 use crate::memory::{Memory, number};
 use crate::reader::Reader;
-
-/// The content of the tables of a linked host file.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Tables {
-    /// Images by place.
-    pub images: Vec<SyclImage>,
-    /// Faults of what cannot be read.
-    pub faults: Vec<Error>,
-}
 
 impl Tables {
     /// Finds the tables of the host file in `window`, and reads them. An ELF or PE file of 64 bits, little-endian, can have

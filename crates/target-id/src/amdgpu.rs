@@ -6,8 +6,8 @@
 //! gfx940 and gfx941 were removed before LLVM 22. LLVM 22 selects no feature for gfx1250 and gfx1251, LLVM 23 selects
 //! `sramecc`, LLVM 24 `xnack`: target IDs of all three are read. gfx1250-strict is new in LLVM 24.
 
+use crate::amd_processor::{Family, Processor};
 use crate::feature::Features;
-use crate::processor::{Family, Processor};
 
 const NONE: Features = Features::NONE;
 const XNACK: Features = Features::XNACK;

@@ -3,11 +3,12 @@
 use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
 
+use crate::amd_processor::Family;
 use crate::feature::Feature;
 use crate::intel::IntelGpu;
 use crate::kind::OffloadKind;
 use crate::nvidia::NvidiaArch;
-use crate::processor::{AMDGCNSPIRV, Family, GENERIC, processor_family};
+use crate::processor::{AMDGCNSPIRV, GENERIC, processor_family};
 use crate::target::Target;
 use crate::target_id::TargetId;
 use crate::triple::Triple;

@@ -80,6 +80,7 @@
 
 extern crate alloc;
 
+mod amd_processor;
 mod amdgpu;
 mod compatible;
 mod conflict;
@@ -98,6 +99,7 @@ mod target_id;
 mod triple;
 mod verdict;
 
+pub use amd_processor::{Family, Processor};
 pub use compatible::{Options, compatible, compatible_with_options};
 pub use conflict::{Conflict, conflicts};
 pub use error::{Error, ErrorKind};
@@ -105,7 +107,7 @@ pub use feature::{Feature, Setting};
 pub use intel::IntelGpu;
 pub use kind::OffloadKind;
 pub use nvidia::NvidiaArch;
-pub use processor::{Family, Processor, is_known_processor, processor_family, processor_names};
+pub use processor::{is_known_processor, processor_family, processor_names};
 pub use provides::{Provision, provides};
 pub use target::Target;
 pub use target_id::TargetId;

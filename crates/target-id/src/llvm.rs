@@ -1,7 +1,8 @@
 //! Rules and texts of LLVM's tools, which know less than this crate.
 
+use crate::amd_processor::Family;
 use crate::amdgpu::AMDGCN;
-use crate::processor::{Family, GENERIC, INTEL, processor_family};
+use crate::processor::{GENERIC, INTEL, processor_family};
 use crate::verdict::Verdict;
 
 /// Returns whether `clang-offload-bundler` keeps a target ID with this processor.

@@ -4,8 +4,9 @@ use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use crate::amd_processor::Processor;
 use crate::feature::{Feature, Setting};
-use crate::processor::{GENERIC, Processor};
+use crate::processor::GENERIC;
 use crate::target::Target;
 use crate::target_id::TargetId;
 use crate::triple::Triple;

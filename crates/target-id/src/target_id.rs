@@ -6,9 +6,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::amd_processor::{Family, Processor};
 use crate::error::{Error, Problem};
 use crate::feature::{Feature, Setting};
-use crate::processor::{self, Family, GENERIC, Processor};
+use crate::processor::{self, GENERIC};
 use crate::triple::Triple;
 
 /// A target ID, `<processor>(":"<feature>("+"|"-"))*`, as the Clang Offload Bundler

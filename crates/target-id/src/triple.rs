@@ -3,6 +3,7 @@
 pub(crate) mod arch;
 mod arm;
 mod fields;
+mod meaning;
 mod normalize;
 mod rustc;
 
@@ -10,7 +11,7 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use core::fmt;
 
-use arch::Arch;
+use meaning::Arch;
 
 /// A target triple, `<arch>-<vendor>-<os>[-<environment>]`, as somebody wrote it.
 ///

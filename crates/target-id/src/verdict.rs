@@ -4,12 +4,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::amd_processor::{Family, Processor};
 use crate::error::{Error, ErrorKind};
 use crate::feature::{Feature, Setting};
 use crate::intel::IntelGpu;
 use crate::kind::OffloadKind;
 use crate::nvidia::{NvidiaArch, NvidiaScope};
-use crate::processor::{Family, Processor, processor_family};
+use crate::processor::processor_family;
 use crate::triple::Triple;
 
 /// `true` if and why a code object can be used for a target.

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::directory::Held;
 use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
-use crate::special::{is_device, is_null, is_null_device};
+use crate::special::{is_device, is_null, is_null_device, require_regular};
 use crate::stamp::Stamp;
 use crate::{scratch, standard, style};
 
@@ -190,15 +190,6 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     // Something else may have come in its place.
     require_regular(&file.metadata()?)?;
     Ok(file)
-}
-
-/// Fails for anything but a regular file.
-pub fn require_regular(metadata: &Metadata) -> io::Result<()> {
-    match metadata.file_type() {
-        kind if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        kind if !kind.is_file() => Err(io::Error::other("not a regular file")),
-        _ => Ok(()),
-    }
 }
 
 /// Opens a file without waiting for somebody to write to it.

@@ -1,6 +1,7 @@
 //! Special files: devices, and the one that is empty.
 
 use std::fs::Metadata;
+use std::io;
 use std::path::Path;
 
 /// Returns whether the path names the null device, which is empty and accepts everything: `/dev/null`, and `NUL` on
@@ -32,4 +33,13 @@ pub fn is_null_device(metadata: &Metadata) -> bool {
 #[cfg(not(unix))]
 pub fn is_null_device(_metadata: &Metadata) -> bool {
     false
+}
+
+/// Fails for anything but a regular file.
+pub fn require_regular(metadata: &Metadata) -> io::Result<()> {
+    match metadata.file_type() {
+        kind if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        kind if !kind.is_file() => Err(io::Error::other("not a regular file")),
+        _ => Ok(()),
+    }
 }

@@ -13,7 +13,6 @@ mod common;
 
 mod api;
 mod binary;
-mod end_marked;
 #[cfg(feature = "std")]
 #[cfg(not(miri))]
 mod faults;

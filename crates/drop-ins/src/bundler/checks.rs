@@ -7,7 +7,7 @@ use bundle_format::{EntryId, Request, composition};
 use target_id::llvm::bundler_accepts;
 use target_id::{Triple, is_known_processor};
 
-use super::options::{Files, Options};
+use super::options::{Files, Options, Reading};
 
 /// A request that makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,15 +91,6 @@ fn one_spelling(files: &Files, name: &str, warnings: &mut Vec<String>) -> Result
         warnings.push(format!("-{name}s is deprecated, use -{name} instead"));
     }
     Ok(())
-}
-
-/// The reading of an ID whose triple has no environment.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Reading {
-    /// The last field is a target ID.
-    TargetId,
-    /// The last field is the environment, as in LLVM's tool, which so loses the target ID.
-    Environment,
 }
 
 /// Checks the targets, each for itself and all together.

@@ -364,7 +364,6 @@ fn misfit(file_type: FileType, form: BundleForm) -> String {
         BundleForm::Text(leader) => {
             format!("a text bundle with the comment leader \"{}\"", leader.as_str())
         }
-        BundleForm::EndMarkers(_) => "a text bundle of a form that was only proposed".to_owned(),
         _ => "a bundle of another form".to_owned(),
     };
     let expected = match file_type {

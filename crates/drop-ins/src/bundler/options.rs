@@ -2,9 +2,17 @@
 
 use std::path::PathBuf;
 
-use super::checks::Reading;
 use crate::llvm_cl::{Kind, Matches, Opt, Tool, Visibility};
 use tool_kit::input;
+
+/// The reading of an ID whose triple has no environment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reading {
+    /// The last field is a target ID.
+    TargetId,
+    /// The last field is the environment, as in LLVM's tool, which so loses the target ID.
+    Environment,
+}
 
 /// The options of `clang-offload-bundler`.
 pub static TOOL: Tool = Tool {

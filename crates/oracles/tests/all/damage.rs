@@ -35,7 +35,6 @@ fn bitcode_symbols() {
 fn bundles_of_every_form() {
     over_samples(bundles::check_binary);
     over_samples(bundles::check_text);
-    over_samples(bundles::check_end_marked);
 }
 
 #[test]

@@ -48,7 +48,6 @@ fn bitcode_samples() {
 fn bundle_samples() {
     over_samples(bundles::check_binary);
     over_samples(bundles::check_text);
-    over_samples(bundles::check_end_marked);
 }
 
 #[test]

@@ -1,22 +1,14 @@
 //! Architecture names as LLVM reads them.
 
 use super::arm;
+use super::meaning::Arch;
+use crate::amd_processor::Processor;
 use crate::amdgpu::AMDGCN;
-use crate::processor::Processor;
 
 /// Name under which `amdgcn` and all `amdgpu…` architectures go.
 pub(super) const AMDGPU: &str = "amdgcn";
 
 const NVPTX64: &str = "nvptx64";
-
-/// The meaning of an architecture field: two spellings of one architecture are equal here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Arch<'a> {
-    /// One name for each architecture.
-    pub(super) name: &'static str,
-    /// Sub-architecture, empty if none. Any text for `amdgpu`.
-    pub(super) sub: &'a str,
-}
 
 /// Each architecture with a closed list of spellings; the first one names it.
 const SPELLINGS: &[&[&str]] = &[

@@ -1,7 +1,7 @@
 //! ARM's architecture names are not a list but a little language:
 //! `(arm | thumb | arm64 | aarch64 …)[eb][v<version>…][eb]`.
 
-use super::arch::Arch;
+use super::meaning::Arch;
 
 /// Version names after the prefix, and the sub-architecture each one is.
 const VERSIONS: &[(&[&str], &str)] = &[

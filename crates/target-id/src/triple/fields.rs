@@ -2,7 +2,7 @@
 //!
 //! Every function returns one name per meaning, and the empty text for unknown ones.
 
-use super::arch::Arch;
+use super::meaning::Arch;
 
 /// The result of [`os`] for AMD's HSA runtime.
 pub(super) const AMDHSA: &str = "amdhsa";

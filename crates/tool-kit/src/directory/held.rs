@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Directory, Entry, Kind};
-use crate::opened::require_regular;
+use crate::special::require_regular;
 
 /// A directory that a user named, and the door to all files below it.
 ///

@@ -27,6 +27,7 @@ mod bare;
 mod budgets;
 mod bundler;
 mod cases;
+mod circles;
 mod commands;
 mod docs;
 mod doctor;

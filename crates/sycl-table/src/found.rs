@@ -1,0 +1,14 @@
+//! What the tables of a file come to.
+
+use crate::error::Error;
+use crate::image::SyclImage;
+
+/// The content of the tables of a linked host file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Tables {
+    /// Images by place.
+    pub images: Vec<SyclImage>,
+    /// Faults of what cannot be read.
+    pub faults: Vec<Error>,
+}

@@ -1,4 +1,0 @@
-#![no_main]
-#![forbid(unsafe_code)]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| oracles::bundles::check_end_marked(data));
