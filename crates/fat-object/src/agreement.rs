@@ -1,69 +1,13 @@
 //! Comparison of an image with what its entry in a container says.
 
-use std::fmt;
-
 use device_code::FileFormat;
 use offload_binary::ImageKind;
 use target_id::{Family, NvidiaArch, Processor, Target, Triple, Verdict, compatible};
 
+use crate::disagreement::Disagreement;
 use crate::elf::{EM_AMDGPU, EM_INTELGT};
 use crate::image::{BundleForm, ImageInfo, OffloadBinaryEntry, loaded_as};
 use crate::image_target;
-
-/// A contradiction between an image and the target that its container states for it.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Disagreement {
-    /// The format is one that devices of this architecture do not load.
-    Format {
-        /// The format of the image.
-        found: FileFormat,
-        /// The formats that devices of the architecture load, in words.
-        expected: &'static str,
-    },
-    /// The image is for other devices.
-    Target {
-        /// The target ID that the image itself states: the ELF header of an AMD GPU code object, `sm_90` of a cubin's,
-        /// `compute_90` for the `.target` of PTX.
-        found: String,
-        /// The reason why devices of the target cannot load it.
-        verdict: Verdict,
-    },
-    /// The kind of image that an offload binary records is another one. Runtimes go by the bytes.
-    Kind {
-        /// The format of the image.
-        found: FileFormat,
-        /// The kind that is recorded.
-        recorded: ImageKind,
-    },
-}
-
-impl fmt::Display for Disagreement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Format { found, expected } => write!(f, "{found} where {expected} is expected"),
-            Self::Target { verdict, .. } => write!(f, "the code object {verdict}"),
-            Self::Kind { found, recorded } => {
-                write!(f, "{found} where the offload binary records {recorded}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Disagreement {}
-
-impl Disagreement {
-    /// Returns the image's own target ID, or its format, as messages name it: `gfx1250`, `SPIR-V`.
-    #[must_use]
-    pub fn found(&self) -> String {
-        match self {
-            Disagreement::Target { found, .. } => found.clone(),
-            Disagreement::Format { found, .. } | Disagreement::Kind { found, .. } => {
-                found.to_string()
-            }
-        }
-    }
-}
 
 /// Checks an image against the target that its container is to state, by its first bytes, of which 2048 are enough.
 ///

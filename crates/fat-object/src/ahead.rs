@@ -9,13 +9,12 @@ use std::thread::Scope;
 use byte_parts::{Bounds, in_order};
 
 use crate::compressed::read_and;
-use crate::model::{ContainerKind, Enter, Location, Visitor};
+use crate::context::Outcome;
+use crate::model::{ContainerKind, Enter, Location};
 use crate::options::Options;
 use crate::source::{Origin, ReadSeek, Source};
+use crate::visitor::Visitor;
 use crate::walker::{Event, Summary, Walk};
-
-/// The result of decompressing.
-pub(crate) type Outcome = Result<ccob::Decompressed, ccob::Error>;
 
 /// Less data than this in all is not worth starting threads for.
 const WORTHWHILE: u64 = 1 << 20;

@@ -11,14 +11,13 @@ use object::archive::Header;
 use object::read::ReadRef;
 use object::read::archive::{ArchiveFile, ArchiveMember};
 
-use crate::bundle::lossy;
-use crate::contents::Contents;
 use crate::context::Context;
 use crate::error::Problem;
 use crate::host::with_object_reader;
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Found, Inner, Inside, Opened};
+use crate::opened::{Children, Content, Found, Inner, Inside, Member, Opened};
 use crate::source::{Origin, ReadSeek, Source};
+use crate::text::lossy;
 
 const THIN_MAGIC: [u8; 8] = *b"!<thin>\n";
 
@@ -30,16 +29,6 @@ const MAGIC_LEN: u64 = 8;
 
 /// COFF's archives start with three tables, and one more for ARM64EC.
 const MAX_TABLES: usize = 4;
-
-/// A member, as the archive names it.
-pub(crate) struct Member {
-    pub(crate) name: Vec<u8>,
-    /// Offset in the archive; `None` for a thin archive's member, which is a file of its own.
-    start: Option<u64>,
-    size: u64,
-    /// The start of the archive.
-    archive: u64,
-}
 
 /// The members of an archive.
 pub(crate) struct Members {
@@ -89,7 +78,7 @@ impl Children for Members {
         }
         let inner = self.window.start + start..self.window.start + end;
         let step = PathStep::from_bytes(ContainerKind::Member, &member.name);
-        found.container(Opened::here(step, inner.clone(), Contents::new(inner)));
+        found.container(Opened::file(step, inner));
         Ok(true)
     }
 }
@@ -122,12 +111,12 @@ pub(crate) fn thin_member(
         found.finding(member.archive, error);
     }
     cx.add_file(&source);
-    let children = Box::new(Contents::new(0..size));
+    let content = Content::File(0..size);
     found.container(Opened {
         step: PathStep::from_bytes(ContainerKind::Member, &member.name),
         window: 0..size,
         compression: None,
-        inside: Inside::Elsewhere(Inner { source, children, held: 0, hash: None }),
+        inside: Inside::Elsewhere(Inner { source, content, held: 0, hash: None }),
     });
     Ok(true)
 }

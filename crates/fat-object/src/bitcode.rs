@@ -18,7 +18,7 @@ use target_id::Triple;
 
 use crate::context::Context;
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Found, Inner, Inside, Opened};
+use crate::opened::{Children, Content, Found, Inner, Inside, Opened};
 use crate::sequence::{Sequence, Start, starts_with};
 use crate::source::{Lent, Origin, Source, lend};
 
@@ -86,12 +86,12 @@ impl Children for Objects {
         if is_container {
             cx.decompressed.spend(held);
             cx.add_bytes(held);
-            let children = Box::new(Sequence::new(0..held, None, false));
+            let content = Content::known(Sequence::new(0..held, None, false));
             found.container(Opened {
                 step: PathStep::new(ContainerKind::Section, name),
                 window: stored,
                 compression: None,
-                inside: Inside::Elsewhere(Inner { source: inner, children, held, hash: None }),
+                inside: Inside::Elsewhere(Inner { source: inner, content, held, hash: None }),
             });
         }
         Ok(true)

@@ -13,9 +13,9 @@ use crate::context::Context;
 use crate::error::Problem;
 use crate::image::{BundleForm, Description};
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Found, Opened};
-use crate::sequence::{Container, Object};
+use crate::opened::{Children, Container, Found, Object, Opened};
 use crate::source::Source;
+use crate::text::lossy;
 
 /// Opens the binary bundle at the start of the window. In an `object` it is that object's form of a bundle.
 pub(crate) fn open(
@@ -263,9 +263,4 @@ pub(crate) fn is_text_ending_in_marker(
     }
     let start = window.end.saturating_sub(TAIL_LEN as u64).max(window.start);
     Ok(ends_in_marker(&source.read_range(&(start..window.end))?))
-}
-
-/// Returns these bytes as text, with a replacement character for each that is not UTF-8.
-pub(crate) fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -7,7 +7,6 @@ use bundle_format::EntryId;
 use byte_parts::Budget;
 use target_id::Target;
 
-use crate::ahead::Outcome;
 use crate::error::Problem;
 use crate::model::{Compression, ContainerKind, PathStep};
 use crate::options::Options;
@@ -26,6 +25,9 @@ const REMEMBERED: usize = 4096;
 pub(crate) fn names_of(len: u64) -> Budget {
     Budget::new(NAMES_AT_LEAST.saturating_add(len.saturating_mul(NAMES_FOR_EACH_BYTE)))
 }
+
+/// The result of decompressing.
+pub(crate) type Outcome = Result<ccob::Decompressed, ccob::Error>;
 
 /// Gives what the compressed bundle at an offset of the file came to, if somebody else decompresses it.
 pub(crate) type Ahead<'r> = Box<dyn FnMut(u64) -> Option<Outcome> + 'r>;
@@ -56,6 +58,26 @@ pub(crate) struct Context<'r> {
 }
 
 impl<'r> Context<'r> {
+    /// Counts the most that can have been decompressed before an error: the work was done, as far as the data went.
+    pub(crate) fn spend_on_failure(
+        &mut self,
+        error: &ccob::Error,
+        uncompressed_size: u64,
+        stored: u64,
+    ) {
+        // A block of Zstandard that repeats one byte: 128 KiB in 4 bytes.
+        const MAX_EXPANSION: u64 = 32 << 10;
+        let cost = match error.kind() {
+            ccob::ErrorKind::Stream
+            | ccob::ErrorKind::EndsEarly
+            | ccob::ErrorKind::Output
+            | ccob::ErrorKind::Hash => uncompressed_size.min(stored.saturating_mul(MAX_EXPANSION)),
+            // Found in headers.
+            _ => 0,
+        };
+        self.decompressed.spend(self.decompressed.left().min(cost));
+    }
+
     pub(crate) fn new(options: &Options, ahead: Option<Ahead<'r>>, source: &Source<'_>) -> Self {
         let mut cx = Context {
             options: options.clone(),

@@ -5,9 +5,10 @@ use std::{fmt, io};
 
 use device_code::{Fault, FileFormat};
 
-use crate::agreement::Disagreement;
-use crate::model::{ContainerKind, Finding, Severity, printable};
+use crate::disagreement::Disagreement;
+use crate::model::{ContainerKind, Location, PathStep, Severity, write_path};
 use crate::sycl;
+use crate::text::printable;
 
 /// An error in a walked file, with its place. Offsets in the text count from the start of the container that the
 /// [`Finding`](crate::Finding) names.
@@ -423,3 +424,60 @@ impl From<Problem> for io::Error {
         Error::from(problem).into()
     }
 }
+
+/// Something wrong in the walked file. The walk goes on wherever the damage leaves a way.
+///
+/// Its [`Display`](fmt::Display) form is one line that names the place and what is wrong; control characters of names are
+/// escaped: `section:.hip_fatbin/ccob:1 at byte 0x2000: ...`.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    pub(crate) path: Arc<[PathStep]>,
+    pub(crate) location: Location,
+    pub(crate) error: Error,
+}
+
+impl Finding {
+    /// Returns the containers around it, from outside in.
+    #[must_use]
+    pub fn path(&self) -> &[PathStep] {
+        &self.path
+    }
+
+    /// Returns the start of the container that the error is about.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        self.location
+    }
+
+    /// Returns the error.
+    #[must_use]
+    pub fn error(&self) -> &Error {
+        &self.error
+    }
+
+    /// Returns the severity.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.error.severity()
+    }
+
+    /// Fails with an error of [`InvalidData`](io::ErrorKind::InvalidData) with the finding inside, unless it is a
+    /// warning.
+    pub(crate) fn error_only(&self) -> io::Result<()> {
+        match self.severity() {
+            Severity::Warning => Ok(()),
+            Severity::Error => Err(io::Error::new(io::ErrorKind::InvalidData, self.clone())),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_path(f, &self.path)?;
+        let space = if self.path.is_empty() { "" } else { " " };
+        write!(f, "{space}at {}: {}", self.location, self.error)
+    }
+}
+
+/// The error with which [`Visitor::finding`] ends a walk by default.
+impl std::error::Error for Finding {}

@@ -10,10 +10,9 @@ use crate::bare::is_device_elf;
 use crate::context::Context;
 use crate::error::Problem;
 use crate::inflate::{self, Inflated};
+use crate::loose::Loose;
 use crate::model::{Compression, ContainerKind, PathStep};
-use crate::opened::{Children, Found, Inner, Inside, Opened};
-use crate::scan::Loose;
-use crate::sequence::{Container, One};
+use crate::opened::{Container, Content, Found, Inner, Inside, Opened};
 use crate::source::{Origin, Source};
 
 /// The first bytes of a stream: gzip's, and the method, of which there is one.
@@ -79,16 +78,16 @@ pub(crate) fn open(
         uncompressed_size: len,
     };
     let format = FileFormat::sniff(bytes.get(..FileFormat::SNIFF_LEN).unwrap_or(&bytes));
-    let children: Box<dyn Children> = match is_image(format) {
-        true => Box::new(Loose { kind: ContainerKind::Gzip, window: 0..len, format }),
-        false => Box::new(One::new(0..len, format)),
+    let content = match is_image(format) {
+        true => Content::known(Loose { kind: ContainerKind::Gzip, window: 0..len, format }),
+        false => Content::One(0..len, format),
     };
     let source = Source::of_shared(Arc::new(bytes), Origin::Decompressed);
     let opened = Opened {
         step: PathStep::new(ContainerKind::Gzip, ordinal.to_string()),
         window: window.start..end,
         compression: Some(compression),
-        inside: Inside::Elsewhere(Inner { source, children, held: 0, hash: None }),
+        inside: Inside::Elsewhere(Inner { source, content, held: 0, hash: None }),
     };
     Ok(Ok(Some((opened, Some(end)))))
 }

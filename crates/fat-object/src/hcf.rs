@@ -13,8 +13,7 @@ use crate::error::Problem;
 use crate::image::Description;
 use crate::image_target;
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Found, Opened};
-use crate::sequence::Container;
+use crate::opened::{Children, Container, Found, Opened};
 use crate::source::Source;
 
 /// Reads the text at the start of the window.

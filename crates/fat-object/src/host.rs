@@ -10,14 +10,15 @@ use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
 use object::read::{FileKind, ReadCache, ReadRef};
 use object::{Endianness, Object, ObjectSection, elf, macho};
 
-use crate::bundle::lossy;
-use crate::contents::Contents;
 use crate::context::Context;
 use crate::error::Problem;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened};
-use crate::sections::{Ranges, Sections};
+use crate::ranges::Ranges;
+use crate::section::Section;
+use crate::sections::Sections;
 use crate::source::{Headers, Source};
+use crate::text::lossy;
 use crate::{bare, sycl};
 
 /// The segment and the section that bundles lie in, in Mach-O objects.
@@ -42,16 +43,6 @@ const DEVICE_SECTIONS: [&str; 8] = [
     "__nv_relfatbin",
     "__nv_rel",
 ];
-
-pub(crate) struct Section {
-    pub(crate) name: String,
-    /// Offset and end in the host file.
-    pub(crate) range: Range<u64>,
-    /// `true` if type or name say that it holds device code.
-    pub(crate) device: bool,
-    /// `true` if it holds a bundle in the object form, where names are too short for IDs.
-    pub(crate) holds_bundle: bool,
-}
 
 pub(crate) struct Slice {
     name: String,
@@ -156,7 +147,7 @@ impl Children for Slices {
         } else {
             let inner = base + start..base + end;
             let step = PathStep::new(ContainerKind::Slice, slice.name);
-            found.container(Opened::here(step, inner.clone(), Contents::new(inner)));
+            found.container(Opened::file(step, inner));
         }
         self.index += 1;
         Ok(true)
@@ -299,11 +290,6 @@ fn other_parts<'d>(
         }
     }
     Ok(Parts::Sections)
-}
-
-/// Returns whether the section is a part of GCC's intermediate code for devices (`gcc/lto-section-names.h`).
-pub(crate) fn is_gcc_section(name: &[u8]) -> bool {
-    name.starts_with(b".gnu.offload_lto_")
 }
 
 pub(crate) fn is_device_section(name: &[u8]) -> bool {

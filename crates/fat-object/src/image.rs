@@ -12,10 +12,11 @@ use device_code::FileFormat;
 use sycl_table::SyclImage;
 use target_id::{NvidiaArch, Target};
 
-use crate::agreement::Disagreement;
 use crate::code::Undone;
-use crate::model::{Compression, ContainerKind, Location, PathStep, printable, write_path};
+use crate::disagreement::Disagreement;
+use crate::model::{Compression, ContainerKind, Location, PathStep, write_path};
 use crate::source::{Source, SourceReader};
+use crate::text::printable;
 use crate::{code, image_target};
 
 /// The record of an offload binary about an image, beyond its [`Target`].

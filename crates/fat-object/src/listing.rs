@@ -5,10 +5,12 @@ use std::io::{self, Read, Seek};
 use device_code::FileFormat;
 
 use crate::error::Error;
+use crate::error::Finding;
 use crate::image::{Image, ImageInfo};
-use crate::model::{Finding, Severity, Visitor};
+use crate::model::Severity;
 use crate::options::Options;
 use crate::source::ReadSeek;
+use crate::visitor::Visitor;
 use crate::walker::{Summary, Walk};
 
 /// Lists every image in a file, and all findings: images of sections, archives, bundles, offload binaries and

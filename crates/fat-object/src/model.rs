@@ -1,13 +1,10 @@
 //! The results of a walk other than images: containers, findings and their places; and the visitor.
 
-use std::fmt::{self, Write as _};
-use std::io;
+use std::fmt;
 use std::sync::Arc;
 
-use crate::bundle::lossy;
-use crate::error::Error;
-use crate::image::Image;
-use crate::source::{Origin, ReadSeek};
+use crate::source::Origin;
+use crate::text::{lossy, printable};
 
 /// One kind of thing that device images lie in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -150,32 +147,6 @@ impl PathStep {
 impl fmt::Display for PathStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.kind, printable(&self.name))
-    }
-}
-
-/// A name in the text of a message: without control characters, which could move a terminal's cursor, and cut
-/// where it gets long, because one name can be in many messages.
-pub(crate) struct Printable<'a>(&'a str);
-
-/// Characters.
-const LONGEST_PRINTED: usize = 1024;
-
-pub(crate) fn printable(name: &str) -> Printable<'_> {
-    Printable(name)
-}
-
-impl fmt::Display for Printable<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cut = self.0.char_indices().nth(LONGEST_PRINTED).map(|(end, _)| end);
-        let name = cut.and_then(|end| self.0.get(..end)).unwrap_or(self.0);
-        for c in name.chars() {
-            if c.is_control() {
-                write!(f, "{}", c.escape_default())?;
-            } else {
-                f.write_char(c)?;
-            }
-        }
-        if cut.is_some() { f.write_str("...") } else { Ok(()) }
     }
 }
 
@@ -361,63 +332,6 @@ impl Severity {
     }
 }
 
-/// Something wrong in the walked file. The walk goes on wherever the damage leaves a way.
-///
-/// Its [`Display`](fmt::Display) form is one line that names the place and what is wrong; control characters of names are
-/// escaped: `section:.hip_fatbin/ccob:1 at byte 0x2000: ...`.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    pub(crate) path: Arc<[PathStep]>,
-    pub(crate) location: Location,
-    pub(crate) error: Error,
-}
-
-impl Finding {
-    /// Returns the containers around it, from outside in.
-    #[must_use]
-    pub fn path(&self) -> &[PathStep] {
-        &self.path
-    }
-
-    /// Returns the start of the container that the error is about.
-    #[must_use]
-    pub fn location(&self) -> Location {
-        self.location
-    }
-
-    /// Returns the error.
-    #[must_use]
-    pub fn error(&self) -> &Error {
-        &self.error
-    }
-
-    /// Returns the severity.
-    #[must_use]
-    pub fn severity(&self) -> Severity {
-        self.error.severity()
-    }
-
-    /// Fails with an error of [`InvalidData`](io::ErrorKind::InvalidData) with the finding inside, unless it is a
-    /// warning.
-    pub(crate) fn error_only(&self) -> io::Result<()> {
-        match self.severity() {
-            Severity::Warning => Ok(()),
-            Severity::Error => Err(io::Error::new(io::ErrorKind::InvalidData, self.clone())),
-        }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_path(f, &self.path)?;
-        let space = if self.path.is_empty() { "" } else { " " };
-        write!(f, "{space}at {}: {}", self.location, self.error)
-    }
-}
-
-/// The error with which [`Visitor::finding`] ends a walk by default.
-impl std::error::Error for Finding {}
-
 /// Writes a path like `section:.hip_fatbin/ccob:1`.
 pub(crate) fn write_path(f: &mut fmt::Formatter<'_>, path: &[PathStep]) -> fmt::Result {
     for (i, segment) in path.iter().enumerate() {
@@ -425,44 +339,4 @@ pub(crate) fn write_path(f: &mut fmt::Formatter<'_>, path: &[PathStep]) -> fmt::
         write!(f, "{separator}{segment}")?;
     }
     Ok(())
-}
-
-/// Receives what a [`walk`](crate::walk()) finds, in file order.
-///
-/// An error from any method ends the walk and becomes its result.
-pub trait Visitor {
-    /// Returns whether a container is to be opened. It is asked before anything in it is read or decompressed. Default:
-    /// [`Enter::Open`].
-    #[allow(unused_variables, reason = "the names document the parameters")]
-    fn opens(&mut self, container: &Container) -> Enter {
-        Enter::Open
-    }
-
-    /// Enters a container; [`leave`](Visitor::leave) follows when all of its contents were visited. Not called for one
-    /// that cannot be opened, which is a finding.
-    #[allow(unused_variables, reason = "the names document the parameters")]
-    fn enter(&mut self, container: &Container) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Visits an image.
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()>;
-
-    /// Receives a finding. Default: ignores a warning; ends the walk at an error, as
-    /// [`InvalidData`](io::ErrorKind::InvalidData) with the [`Finding`] inside.
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        finding.error_only()
-    }
-
-    /// Leaves the container that was entered last.
-    fn leave(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Opens the file that a thin archive names. `name` is what the archive stores: a path relative to the
-    /// directory of the archive. Libraries know no files: the default refuses.
-    #[allow(unused_variables, reason = "the names document the parameters")]
-    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
 }

@@ -9,13 +9,11 @@ use device_code::FileFormat;
 use target_id::{OffloadKind, Target, Triple};
 
 use crate::code::{self, Undone};
-use crate::compressed::Closed;
 use crate::context::Context;
 use crate::error::Problem;
 use crate::image::Description;
-use crate::model::{Compression, ContainerKind, PathStep};
-use crate::opened::{Children, Found, Inner, Inside, Known, Opened};
-use crate::sequence::Container;
+use crate::model::{Compression, ContainerKind, Enter, PathStep};
+use crate::opened::{Children, Closed, Container, Content, Found, Inner, Inside, Known, Opened};
 use crate::source::{Origin, Source};
 
 /// Bytes before the first entry.
@@ -100,7 +98,7 @@ fn is_readable(codec: Codec) -> bool {
 }
 
 /// The images of an entry that has several, by their places in its code.
-pub(crate) struct Concatenated(Vec<(Range<u64>, Description)>);
+struct Concatenated(Vec<(Range<u64>, Description)>);
 
 /// Reads the table of an entry with several images, which is in its header.
 fn concatenated(
@@ -130,8 +128,8 @@ impl Concatenated {
     fn opened(self, entry: &Entry<'_>, payload: Range<u64>) -> Opened {
         let compression = compression(entry);
         let inside = match compression {
-            Some(own) => Inside::Closed(Closed::Concatenated(self, own)),
-            None => Inside::Here(Box::new(Known(self.found(payload.start)))),
+            Some(own) => Inside::Closed(Box::new(ClosedImages(self, own))),
+            None => Inside::Here(Content::known(Known(self.found(payload.start)))),
         };
         let step = PathStep::new(ContainerKind::Concatenated, entry.index().to_string());
         Opened { step, window: payload, compression, inside }
@@ -147,7 +145,7 @@ impl Concatenated {
     }
 
     /// Decompresses the code in `window`.
-    pub(crate) fn open(
+    fn open(
         self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
@@ -164,14 +162,30 @@ impl Concatenated {
             Ok(code) => {
                 cx.add_bytes(code.len() as u64);
                 let source = Source::of_shared(Arc::new(code), Origin::Decompressed);
-                let children = Box::new(Known(self.found(0)));
-                Ok(Inner { source, children, held: 0, hash: None })
+                let content = Content::known(Known(self.found(0)));
+                Ok(Inner { source, content, held: 0, hash: None })
             }
             Err(Undone::Codec(error)) => Err(error.into()),
             Err(Undone::Limit(limit)) => {
                 Err(Problem::DecompressedInAll { uncompressed_size, limit })
             }
         })
+    }
+}
+
+/// A compressed entry with several images that nobody opened yet.
+struct ClosedImages(Concatenated, Compression);
+
+impl Closed for ClosedImages {
+    fn open(
+        self: Box<Self>,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        _: Enter,
+    ) -> io::Result<Result<Inner, Problem>> {
+        let ClosedImages(images, own) = *self;
+        images.open(cx, source, window, own)
     }
 }
 

@@ -5,17 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use byte_parts::Budget;
-use offload_binary::{Entry, OffloadBinary};
+use offload_binary::{CompressedBinary, Entry, OffloadBinary};
 
-use crate::compressed::open_compressed_binary;
 use crate::context::Context;
 use crate::error::Problem;
 use crate::image::{Description, OffloadBinaryEntry};
-use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Found, Opened};
-use crate::sequence::Container;
-use crate::source::Source;
-use crate::syclbin;
+use crate::model::{Compression, ContainerKind, Enter, PathStep};
+use crate::opened::{Children, Closed, Container, Content, Found, Inner, Inside, Opened};
+use crate::source::{Origin, Source};
+use crate::{compressed_binary, syclbin};
 
 /// Opens the offload binary at the start of the window.
 pub(crate) fn open(
@@ -29,7 +27,7 @@ pub(crate) fn open(
         Ok(binary) => binary.size(),
         Err(error) => match error.compressed() {
             Some(header) => {
-                return open_compressed_binary(source, window, ordinal, *header).map(Ok);
+                return open_compressed(source, window, ordinal, *header).map(Ok);
             }
             None => return Ok(Err(error.into())),
         },
@@ -132,4 +130,73 @@ pub(crate) fn is_start(
     headers.spend(prefix.len() as u64);
     let parsed = OffloadBinary::parse_prefix(&prefix, window.end - window.start);
     Ok(parsed.is_ok() || parsed.is_err_and(|error| error.compressed().is_some()))
+}
+
+/// Opens the compressed offload binary at the start of the window. Its entries lie in the plain one.
+fn open_compressed(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    ordinal: usize,
+    header: CompressedBinary,
+) -> io::Result<Container> {
+    let start = window.start;
+    let method = compressed_binary::peek_method(source, window, &header)?;
+    let compression = Compression {
+        method: method.name().unwrap_or("unknown"),
+        format_version: None,
+        stored_size: header.size(),
+        uncompressed_size: header.inflated_size(),
+    };
+    let end = start.saturating_add(header.padded_size()).min(window.end);
+    let opened = Opened {
+        step: PathStep::new(ContainerKind::OffloadBinary, ordinal.to_string()),
+        window: start..start.saturating_add(header.size()),
+        compression: Some(compression),
+        inside: Inside::Closed(Box::new(ClosedBinary(header))),
+    };
+    Ok((opened, Some(end)))
+}
+
+/// A compressed offload binary that nobody opened yet.
+struct ClosedBinary(CompressedBinary);
+
+impl Closed for ClosedBinary {
+    fn open(
+        self: Box<Self>,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        _: Enter,
+    ) -> io::Result<Result<Inner, Problem>> {
+        open_binary(cx, source, window, &self.0)
+    }
+}
+
+fn open_binary(
+    cx: &mut Context<'_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    header: &CompressedBinary,
+) -> io::Result<Result<Inner, Problem>> {
+    let uncompressed_size = header.inflated_size();
+    let room = match cx.room_for(uncompressed_size) {
+        Ok(room) => room,
+        Err(error) => return Ok(Err(error)),
+    };
+    let plain = match compressed_binary::read_plain(source, window, header, room)? {
+        Ok((_, plain)) => plain,
+        Err(error) => {
+            if let Problem::PackageStream(error) = &error {
+                cx.spend_on_failure(error, uncompressed_size, header.size());
+            }
+            return Ok(Err(error));
+        }
+    };
+    cx.decompressed.spend(uncompressed_size);
+    cx.add_bytes(plain.len() as u64);
+    let plain = Arc::new(plain);
+    let len = plain.len() as u64;
+    let content = Content::known(Entries::new(Arc::clone(&plain), len, 0));
+    let source = Source::of_shared(plain, Origin::Decompressed);
+    Ok(Ok(Inner { source, content, held: 0, hash: None }))
 }

@@ -3,18 +3,18 @@
 //! No module walks into what it found. Each is a function from a window of a source to an [`Opened`]; [`Children`] name
 //! what lies in that, one after the other, and the [walker](crate::walker) alone goes on.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
+use std::rc::Rc;
 
 use device_code::FileFormat;
 
-use crate::archive::Member;
-use crate::compressed::Closed;
 use crate::context::Context;
 use crate::error::Problem;
 use crate::image::Description;
-use crate::model::{Compression, PathStep};
+use crate::model::{Compression, Enter, PathStep};
 use crate::source::Source;
 
 /// A thing that lies in a container.
@@ -40,17 +40,67 @@ pub(crate) struct Opened {
 /// The place of the bytes that a container holds.
 pub(crate) enum Inside {
     /// In the source of the container.
-    Here(Box<dyn Children>),
+    Here(Content),
     /// In another source.
     Elsewhere(Inner),
     /// Compressed: nobody needs them before the consumer has answered.
-    Closed(Closed),
+    Closed(Box<dyn Closed>),
+}
+
+/// The bytes that a container holds. Only the walker finds out what is in those that are not known.
+pub(crate) enum Content {
+    Known(Box<dyn Children>),
+    /// Whatever its first bytes say.
+    File(Range<u64>),
+    /// A container of any format.
+    Container(Range<u64>),
+    /// A container of this format.
+    One(Range<u64>, FileFormat),
+}
+
+impl Content {
+    pub(crate) fn known(children: impl Children + 'static) -> Self {
+        Content::Known(Box::new(children))
+    }
+}
+
+/// A compressed container that nobody opened yet.
+pub(crate) trait Closed {
+    /// Decompresses the container in `window`.
+    fn open(
+        self: Box<Self>,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        answer: Enter,
+    ) -> io::Result<Result<Inner, Problem>>;
+}
+
+/// A container at the start of a window, and where it ends; `None` after a fault that hides the end.
+pub(crate) type Container = (Opened, Option<u64>);
+
+/// The object file for which bundles in it are its object form.
+#[derive(Clone)]
+pub(crate) struct Object {
+    pub(crate) window: Range<u64>,
+    /// `true` once an entry was found that stands for the object itself.
+    pub(crate) has_placeholder: Rc<Cell<bool>>,
+}
+
+/// A member, as its archive names it.
+pub(crate) struct Member {
+    pub(crate) name: Vec<u8>,
+    /// Offset in the archive; `None` for a thin archive's member, which is a file of its own.
+    pub(crate) start: Option<u64>,
+    pub(crate) size: u64,
+    /// The start of the archive.
+    pub(crate) archive: u64,
 }
 
 /// A source of its own, and what lies in it.
 pub(crate) struct Inner {
     pub(crate) source: Source<'static>,
-    pub(crate) children: Box<dyn Children>,
+    pub(crate) content: Content,
     /// Bytes that it takes of those which may be held at a time, beside those of a compressed container.
     pub(crate) held: u64,
     /// The hash of its bytes, which is still being compared.
@@ -64,7 +114,17 @@ impl Opened {
         window: Range<u64>,
         children: impl Children + 'static,
     ) -> Self {
-        Opened { step, window, compression: None, inside: Inside::Here(Box::new(children)) }
+        Self::of(step, window, Content::known(children))
+    }
+
+    /// Returns a container whose contents lie in its own source, whatever they are.
+    pub(crate) fn file(step: PathStep, window: Range<u64>) -> Self {
+        let content = Content::File(window.clone());
+        Self::of(step, window, content)
+    }
+
+    fn of(step: PathStep, window: Range<u64>, content: Content) -> Self {
+        Opened { step, window, compression: None, inside: Inside::Here(content) }
     }
 }
 

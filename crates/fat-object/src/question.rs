@@ -6,14 +6,15 @@ use std::ops::{ControlFlow, Range};
 use byte_parts::Budget;
 use device_code::FileFormat;
 
-use crate::bundle::lossy;
 use crate::context::names_of;
 use crate::error::{Error, Problem};
-use crate::host::{NamedSection, Parts, is_gcc_section, parts};
+use crate::host::{NamedSection, Parts, parts};
 use crate::model::ContainerKind;
 use crate::options::Options;
+use crate::section::is_gcc_section;
 use crate::sequence::{Start, starts_with};
 use crate::source::{Origin, Source};
+use crate::text::lossy;
 use crate::walker::{Event, Walk};
 
 /// Returns whether a file has device code in it, according to its headers: linkers ask this about each of their inputs.

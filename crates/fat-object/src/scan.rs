@@ -19,18 +19,18 @@ use device_code::FileFormat;
 use offload_binary::{CompressedBinary, OffloadBinary};
 
 use crate::bare::is_device_elf;
-use crate::bundle::lossy;
 use crate::compressed::read_and;
 use crate::context::Context;
 use crate::error::Problem;
-use crate::host::Section;
-use crate::image::Description;
+use crate::loose::Loose;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened, Walked};
-use crate::sections::Ranges;
+use crate::ranges::Ranges;
+use crate::section::Section;
 use crate::sequence::One;
 use crate::source::{Source, lend};
-use crate::{bundle, gzip, hcf, image_target, nv_fatbin, offload};
+use crate::text::lossy;
+use crate::{bundle, gzip, hcf, nv_fatbin, offload};
 
 /// The length of the shortest and the longest of [`MAGICS`].
 const SHORTEST: u64 = 3;
@@ -227,26 +227,6 @@ fn stored_end(cx: &Context<'_>, source: &mut Source<'_>, window: &Range<u64>) ->
     let outcome = read_and(ccob::decompress_unverified, source, window, None, limits)?;
     let stored = outcome.map_or(header.header_len() as u64, |decompressed| decompressed.consumed);
     Ok(window.start + stored)
-}
-
-/// An image in no container.
-pub(crate) struct Loose {
-    pub(crate) kind: ContainerKind,
-    pub(crate) window: Range<u64>,
-    pub(crate) format: FileFormat,
-}
-
-impl Children for Loose {
-    fn next(
-        &mut self,
-        _: &mut Context<'_>,
-        source: &mut Source<'_>,
-        found: &mut Found,
-    ) -> io::Result<bool> {
-        let target = image_target::of_window(source, &self.window, self.format)?;
-        found.image(self.window.clone(), Description::of_loose(self.kind, target));
-        Ok(false)
-    }
 }
 
 /// Bytes that start with a magic.

@@ -1,7 +1,6 @@
 //! The sections of a host file: containers in those that are for device code, and in what nothing accounts for.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
@@ -14,11 +13,12 @@ use crate::bare;
 use crate::bundle::SectionEntry;
 use crate::context::Context;
 use crate::error::Problem;
-use crate::host::{Section, is_gcc_section};
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Found, Inside, Opened, Walked};
+use crate::opened::{Children, Content, Found, Inside, Object, Opened, Walked};
+use crate::ranges::Ranges;
 use crate::scan::Scan;
-use crate::sequence::{Object, Sequence, Start, starts_with};
+use crate::section::{Section, is_gcc_section};
+use crate::sequence::{Sequence, Start, starts_with};
 use crate::source::Source;
 use crate::sycl;
 
@@ -140,7 +140,7 @@ impl Sections {
             }
         };
         let step = PathStep::new(ContainerKind::Section, &*section.name);
-        let (window, inside) = (inner, Inside::Here(children));
+        let (window, inside) = (inner, Inside::Here(Content::Known(children)));
         found.container(Opened { step, window, compression: None, inside });
         Ok(())
     }
@@ -257,50 +257,6 @@ fn is_of_entries(section: &Section) -> bool {
 /// Returns whether the file is a device image, which holds no other images.
 fn is_image(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<bool> {
     Ok(bare::is_device_elf(FileFormat::sniff(&source.peek(window, 64)?)))
-}
-
-/// Ranges that do not overlap.
-#[derive(Default)]
-pub(crate) struct Ranges(BTreeMap<u64, u64>);
-
-impl Ranges {
-    /// Adds a range; false if it shares bytes with one added before.
-    pub(crate) fn insert(&mut self, range: &Range<u64>) -> bool {
-        if range.is_empty() {
-            return true;
-        }
-        let before = self.0.range(..range.end).next_back();
-        if before.is_some_and(|(_, &end)| end > range.start) {
-            return false;
-        }
-        self.0.insert(range.start, range.end);
-        true
-    }
-
-    /// Lets the range that starts here end earlier.
-    fn cut(&mut self, start: u64, end: u64) {
-        if let Some(old) = self.0.get_mut(&start) {
-            *old = end.clamp(start, *old);
-        }
-    }
-
-    /// Leaves of the range that starts here only these parts, which are in order and count from `base`.
-    fn narrow(&mut self, start: u64, parts: &[Range<u64>], base: u64) {
-        let Some(end) = self.0.remove(&start) else { return };
-        let mut at = start;
-        for part in parts {
-            let first = part.start.saturating_sub(base).max(at);
-            at = part.end.saturating_sub(base).min(end).max(first);
-            self.insert(&(first..at));
-        }
-    }
-
-    /// Returns the ranges between, up to `len`.
-    pub(crate) fn gaps(&self, len: u64) -> impl Iterator<Item = Range<u64>> {
-        let ends = std::iter::once(0).chain(self.0.values().copied());
-        let starts = self.0.keys().copied().chain([len]);
-        ends.zip(starts).map(|(end, start)| end..start).filter(|gap| !gap.is_empty())
-    }
 }
 
 #[cfg(test)]

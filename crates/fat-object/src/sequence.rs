@@ -1,9 +1,7 @@
 //! Containers that follow each other.
 
-use std::cell::Cell;
 use std::io;
 use std::ops::Range;
-use std::rc::Rc;
 
 use byte_parts::Budget;
 use device_code::FileFormat;
@@ -11,20 +9,9 @@ use device_code::FileFormat;
 use crate::context::Context;
 use crate::error::Problem;
 use crate::model::ContainerKind;
-use crate::opened::{Children, Found, Opened, Walked};
+use crate::opened::{Children, Found, Object, Walked};
 use crate::source::Source;
 use crate::{bundle, compressed, gzip, hcf, nv_fatbin, offload, syclbin};
-
-/// The object file for which bundles in it are its object form.
-#[derive(Clone)]
-pub(crate) struct Object {
-    pub(crate) window: Range<u64>,
-    /// `true` once an entry was found that stands for the object itself.
-    pub(crate) has_placeholder: Rc<Cell<bool>>,
-}
-
-/// A container at the start of a window, and where it ends; `None` after a fault that hides the end.
-pub(crate) type Container = (Opened, Option<u64>);
 
 /// Opens the container of this format at the start of `window`.
 ///

@@ -5,9 +5,10 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use sycl_table::{SyclImage, SyclProperty, SyclValue, aspect_name};
 use target_id::{OffloadKind, Target};
 
+use crate::error::Finding;
 use crate::image::ImageInfo;
 use crate::listing::Listing;
-use crate::model::{Compression, ContainerKind, Finding, Location, PathStep, Severity};
+use crate::model::{Compression, ContainerKind, Location, PathStep, Severity};
 
 /// The name used in machine-readable output.
 impl Serialize for ContainerKind {

@@ -22,13 +22,12 @@ use std::ops::Range;
 use device_code::{FileFormat, code_version};
 use target_id::{OffloadKind, Target};
 
-use crate::agreement::Disagreement;
 use crate::context::Context;
+use crate::disagreement::Disagreement;
 use crate::error::Problem;
 use crate::image::{Description, ImageInfo};
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Found, Opened};
-use crate::sequence::Container;
+use crate::opened::{Children, Container, Found, Opened};
 use crate::source::Source;
 use crate::{bare, image_target};
 

@@ -10,7 +10,7 @@ use target_id::Target;
 
 use crate::bundle;
 use crate::context::Context;
-use crate::opened::{Found, Inner, Known};
+use crate::opened::{Content, Found, Inner, Known};
 use crate::source::{Origin, Source, SourceReader};
 
 /// Larger tables are read with the whole bundle. The table of a bundle for 30 GPUs has 2 KiB.
@@ -40,7 +40,7 @@ pub(crate) fn open(
     found.container(bundle::opened(bundle::container_of(true), &bundle, 0, 0, None));
     cx.add_bytes(start.len() as u64);
     let source = Source::of_start(start, size, Origin::Decompressed);
-    Ok(Some(Inner { source, children: Box::new(Known(found)), held: 0, hash: None }))
+    Ok(Some(Inner { source, content: Content::known(Known(found)), held: 0, hash: None }))
 }
 
 /// Decompresses a bundle up to the end of its table of entries, and a part of the first image if that is near, within a

@@ -7,18 +7,18 @@ use std::ops::Range;
 use device_code::FileFormat;
 
 use crate::agreement::contradiction;
+use crate::archive;
 use crate::code::{self, Undone};
 use crate::contents::Contents;
 use crate::context::{Ahead, Context};
-use crate::error::Problem;
+use crate::error::{Finding, Problem};
 use crate::image::{Description, Image, ImageInfo};
-use crate::model::{
-    Compression, Container, ContainerKind, Enter, Finding, Location, PathStep, Visitor,
-};
-use crate::opened::{Child, Children, Found, Inner, Inside, Nothing, Opened};
+use crate::model::{Compression, Container, ContainerKind, Enter, Location, PathStep};
+use crate::opened::{Child, Children, Content, Found, Inner, Inside, Member, Nothing, Opened};
 use crate::options::Options;
+use crate::sequence::One;
 use crate::source::{Origin, ReadSeek, Source};
-use crate::{archive, archive::Member};
+use crate::visitor::Visitor;
 
 /// The summary of a finished walk.
 #[derive(Debug)]
@@ -389,8 +389,8 @@ impl<'r> Walk<'r> {
         let is_skipped = answer == Enter::Skip;
         let mut level = Level::new(Box::new(Nothing), window.start);
         let inner = match inside {
-            Inside::Here(children) => {
-                level.children = children;
+            Inside::Here(content) => {
+                level.children = children(content);
                 None
             }
             Inside::Elsewhere(inner) => Some(inner),
@@ -412,10 +412,10 @@ impl<'r> Walk<'r> {
                 }
             }
         };
-        if let Some(Inner { source, children, held, hash }) = inner {
+        if let Some(Inner { source, content, held, hash }) = inner {
             self.cx.in_thin_member |= source.origin() == Origin::ThinMember;
             self.sources.push(source);
-            (level.children, level.held, level.hash) = (children, held, hash);
+            (level.children, level.held, level.hash) = (children(content), held, hash);
             level.has_source = true;
         }
         if is_skipped {
@@ -553,7 +553,7 @@ impl<'r> Walk<'r> {
         if is_entered {
             let name = info.id.clone().unwrap_or_else(|| info.index.to_string());
             let step = PathStep::new(ContainerKind::Image, name);
-            let opened = Opened::here(step, window.clone(), Contents::new(window.clone()));
+            let opened = Opened::file(step, window.clone());
             level.found.first(Child::Container(Box::new(opened)));
         }
         if let Some(fault) = fault {
@@ -588,6 +588,16 @@ impl fmt::Debug for Walk<'_> {
             .field("size", &self.size)
             .field("path", &path)
             .finish_non_exhaustive()
+    }
+}
+
+/// Returns what lies in a container, one after the other.
+fn children(content: Content) -> Box<dyn Children> {
+    match content {
+        Content::Known(children) => children,
+        Content::File(window) => Box::new(Contents::new(window)),
+        Content::Container(window) => Box::new(Contents::of_container(window)),
+        Content::One(window, format) => Box::new(One::new(window, format)),
     }
 }
 

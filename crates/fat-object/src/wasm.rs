@@ -11,15 +11,16 @@ use std::ops::Range;
 
 use byte_parts::Budget;
 
-use crate::bundle::lossy;
 use crate::context::Context;
 use crate::error::Problem;
-use crate::host::{Section, is_device_section};
+use crate::host::is_device_section;
 use crate::opened::Children;
+use crate::section::Section;
 use crate::sections::Sections;
 use crate::sequence::{Start, starts_with};
 use crate::source::Source;
 use crate::sycl;
+use crate::text::lossy;
 
 /// Magic and version of a module. Components have another version, and other sections.
 pub(crate) const HEADER: [u8; 8] = *b"\0asm\x01\0\0\0";

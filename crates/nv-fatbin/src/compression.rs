@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use crate::error::{Error, Problem};
 use crate::kinds::{Flags, Kind};
+use crate::number::{number, reserve};
 use crate::to_u64;
-use crate::write::{number, reserve};
 
 /// The form in which the code of an entry is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -138,3 +138,19 @@ fn len(wire: &Wire, table: &[u8]) -> Option<u64> {
     }
     Some(end)
 }
+
+impl<'data> Entry<'data> {
+    /// Returns the images of an entry of kind [`CONCATENATED`](Kind::CONCATENATED), by their places in the code that
+    /// [`decompress`](Self::decompress) returns; none for other kinds.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](crate::ErrorKind::Malformed) for a table that does not fit its header, or an image that does not lie in
+    /// the code.
+    pub fn concatenated(&self) -> Result<Vec<ConcatenatedImage<'data>>, Error> {
+        if self.kind() != Kind::CONCATENATED {
+            return Ok(Vec::new());
+        }
+        images(self, self.wire.options)
+    }
+}

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Problem};
 use crate::field;
+use crate::kinds::Architecture;
 
 /// The ELF machine of NVIDIA's GPUs.
 const EM_CUDA: u16 = 190;
@@ -52,4 +53,15 @@ fn compat(file: &[u8]) -> Option<&[u8]> {
     let mut sections = table.chunks_exact(size.max(64)).take(count);
     let section = sections.find(|section| field(section, 4) == Some(COMPAT.to_le_bytes()))?;
     file.get(place(section, 24)?..)?.get(..place(section, 32)?)
+}
+
+impl Architecture {
+    /// Returns the architecture of a cubin. A cubin does not say whether it has a suffix.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](crate::ErrorKind::Malformed) for what is not a cubin.
+    pub fn of_cubin(cubin: &[u8]) -> Result<Self, Error> {
+        Ok(Architecture { sm: Cubin::parse(cubin)?.sm, suffix: "" })
+    }
 }

@@ -1,13 +1,10 @@
 //! An entry of a fatbinary.
 
 use alloc::borrow::Cow;
-use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::codec::Codec;
-use crate::concatenated::{self, ConcatenatedImage};
 use crate::error::{Error, Problem};
-use crate::kinds::{Architecture, Flags, Kind};
+use crate::kinds::{Architecture, Codec, Flags, Kind};
 use crate::{field, to_u64};
 
 /// Bytes of the header without its extension.
@@ -55,7 +52,7 @@ impl Wire {
 /// An entry of a fatbinary: code of one kind for one architecture.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'data> {
-    wire: Wire,
+    pub(crate) wire: Wire,
     /// From the first byte of the entry on, as far as they are in memory.
     bytes: &'data [u8],
     index: usize,
@@ -313,19 +310,5 @@ impl<'data> Entry<'data> {
             return Err(Problem::TooLarge { size, limit }.into());
         }
         codec.decompress(payload, size).map(Cow::Owned).map_err(|error| error.of_entry(self.index))
-    }
-
-    /// Returns the images of an entry of kind [`CONCATENATED`](Kind::CONCATENATED), by their places in the code that
-    /// [`decompress`](Self::decompress) returns; none for other kinds.
-    ///
-    /// # Errors
-    ///
-    /// [`Malformed`](crate::ErrorKind::Malformed) for a table that does not fit its header, or an image that does not lie in
-    /// the code.
-    pub fn concatenated(&self) -> Result<Vec<ConcatenatedImage<'data>>, Error> {
-        if self.kind() != Kind::CONCATENATED {
-            return Ok(Vec::new());
-        }
-        concatenated::images(self, self.wire.options)
     }
 }

@@ -2,8 +2,7 @@
 
 use core::fmt;
 
-use crate::codec::Codec;
-use crate::kinds::Architecture;
+use crate::kinds::{Architecture, Codec};
 
 /// An error in a fatbinary, with its place.
 ///

@@ -2,10 +2,6 @@
 
 use core::fmt;
 
-use crate::cubin::Cubin;
-use crate::error::Error;
-use crate::ptx;
-
 /// The kind of code in an entry.
 ///
 /// A number without a constant is kept as it is.
@@ -137,21 +133,6 @@ impl Architecture {
         Some(Architecture { sm: number.parse().ok()?, suffix })
     }
 
-    /// Returns the architecture of a cubin. A cubin does not say whether it has a suffix.
-    ///
-    /// # Errors
-    ///
-    /// [`Malformed`](crate::ErrorKind::Malformed) for what is not a cubin.
-    pub fn of_cubin(cubin: &[u8]) -> Result<Self, Error> {
-        Ok(Architecture { sm: Cubin::parse(cubin)?.sm, suffix: "" })
-    }
-
-    /// Returns the architecture that PTX names in `.target`.
-    #[must_use]
-    pub fn of_ptx(text: &[u8]) -> Option<Self> {
-        Self::from_name(ptx::target(&ptx::normalize(text))?)
-    }
-
     /// Returns whether PTX with this `.target` may be stored for the architecture: the same, or an earlier one without a
     /// suffix.
     ///
@@ -206,5 +187,65 @@ impl Architecture {
 impl fmt::Display for Architecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sm_{}{}", self.sm, self.suffix)
+    }
+}
+
+/// The compression of an entry's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Codec {
+    /// An LZ4 block: all of CUDA 11 and 12, `--compress-mode=speed` of CUDA 13.
+    Lz4,
+    /// A Zstandard frame: CUDA 13, and 12 since 12.8 if asked for.
+    Zstd,
+    /// A zlib stream. NVIDIA's tools read it; no published file has it.
+    Zlib,
+    /// LTO-IR that is scrambled after it was compressed. Only NVIDIA's linker reads it.
+    Scrambled,
+    /// A codec that is not known.
+    Unknown,
+}
+
+impl Codec {
+    /// Returns the codec that these flags name; `None` if the payload is not compressed.
+    #[must_use]
+    pub fn of(flags: Flags) -> Option<Self> {
+        let codecs = [
+            (Flags::SCRAMBLED, Codec::Scrambled),
+            (Flags::LZ4, Codec::Lz4),
+            (Flags::ZSTD, Codec::Zstd),
+            (Flags::ZLIB, Codec::Zlib),
+            (Flags::UNKNOWN_CODEC, Codec::Unknown),
+        ];
+        let compressed = Flags::CODECS.difference(Flags::SCRAMBLED);
+        if !flags.intersects(compressed) {
+            return None;
+        }
+        codecs.into_iter().find(|(flag, _)| flags.contains(*flag)).map(|(_, codec)| codec)
+    }
+
+    /// Returns the name: `lz4`, `zstd`, `zlib`, `scrambled` or `unknown`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Codec::Lz4 => "lz4",
+            Codec::Zstd => "zstd",
+            Codec::Zlib => "zlib",
+            Codec::Scrambled => "scrambled",
+            Codec::Unknown => "unknown",
+        }
+    }
+
+    /// Returns the codec with this [`name`](Self::name).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Codec::Lz4, Codec::Zstd, Codec::Zlib, Codec::Scrambled, Codec::Unknown];
+        all.into_iter().find(|codec| codec.name() == name)
+    }
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }

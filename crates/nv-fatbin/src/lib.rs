@@ -102,16 +102,16 @@ mod error;
 mod fatbin;
 mod kinds;
 mod new_entry;
+mod number;
 mod ptx;
 mod write;
 
-pub use codec::Codec;
 pub use compression::{Compression, CompressionMode};
 pub use concatenated::ConcatenatedImage;
 pub use entry::Entry;
 pub use error::{Error, ErrorKind};
 pub use fatbin::{Fatbin, fatbins};
-pub use kinds::{Architecture, Flags, Kind};
+pub use kinds::{Architecture, Codec, Flags, Kind};
 pub use new_entry::{NewEntry, concatenate};
 pub use write::NewFatbin;
 

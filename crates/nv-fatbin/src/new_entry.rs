@@ -8,7 +8,7 @@ use crate::cubin::Cubin;
 use crate::entry::HEADER;
 use crate::error::{Error, Problem};
 use crate::kinds::{Architecture, Flags, Kind};
-use crate::write::{number, reserve};
+use crate::number::{number, reserve};
 use crate::{field, ptx, to_u64};
 
 /// The version of an entry in every file seen.

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::error::{Error, Problem};
+use crate::kinds::Architecture;
 
 /// White space in C.
 const fn is_space(byte: u8) -> bool {
@@ -88,4 +89,12 @@ fn number(text: &[u8]) -> Option<(u32, &[u8])> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at_checked(digits)?;
     Some((core::str::from_utf8(digits).ok()?.parse().ok()?, rest))
+}
+
+impl Architecture {
+    /// Returns the architecture that PTX names in `.target`.
+    #[must_use]
+    pub fn of_ptx(text: &[u8]) -> Option<Self> {
+        Self::from_name(target(&normalize(text))?)
+    }
 }

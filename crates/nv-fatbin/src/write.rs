@@ -6,9 +6,10 @@ use core::ops::Range;
 
 use crate::compression::{Compression, Stored};
 use crate::entry::Entry;
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::kinds::Flags;
 use crate::new_entry::{NewEntry, table};
+use crate::number::{number, reserve};
 use crate::{MAGIC, to_u64};
 
 impl Entry<'_> {
@@ -209,13 +210,4 @@ impl<'a> NewFatbin<'a> {
         self.entries().for_each(|entry| bytes.extend_from_slice(entry));
         Ok(bytes)
     }
-}
-
-pub(crate) fn reserve(bytes: &mut Vec<u8>, size: usize) -> Result<(), Error> {
-    bytes.try_reserve(size).map_err(|_| Problem::OutOfMemory { size: to_u64(size) }.into())
-}
-
-/// Returns a size as the format has it, in 32 bits.
-pub(crate) fn number(what: &'static str, size: usize) -> Result<u32, Error> {
-    u32::try_from(size).map_err(|_| Problem::Field { what, size: to_u64(size) }.into())
 }

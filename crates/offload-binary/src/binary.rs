@@ -1,15 +1,16 @@
 //! Reading one binary.
 
+use alloc::borrow::Cow;
 use core::ffi::CStr;
 use core::fmt;
 use core::str;
 
 use crate::error::Error;
-use crate::image_entry::FormatVersion;
+use crate::image_entry::ImageEntry;
 use crate::kinds::{Flags, ImageKind, OffloadKind};
 use crate::to_u64;
 use crate::validate;
-use crate::wire::{EntryHeader, EntryTable, HEADER_LEN, StringEntries, StringEntry};
+use crate::wire::{EntryHeader, EntryTable, FormatVersion, HEADER_LEN, StringEntries, StringEntry};
 
 /// A valid offload binary of version 1, 2 or 3, not compressed.
 ///
@@ -245,4 +246,18 @@ fn slice(data: &[u8], offset: u64, len: u64) -> Option<&[u8]> {
     let start = usize::try_from(offset).ok()?;
     let end = start.checked_add(usize::try_from(len).ok()?)?;
     data.get(start..end)
+}
+
+impl<'data> Entry<'data> {
+    /// Returns everything the entry says, to be written again. The strings borrow from the data that was read.
+    #[must_use]
+    pub fn to_image_entry(&self) -> ImageEntry<'data> {
+        ImageEntry {
+            image_kind: self.image_kind(),
+            offload_kind: self.offload_kind(),
+            flags: self.flags(),
+            strings: self.strings().map(|(k, v)| (Cow::Borrowed(k), Cow::Borrowed(v))).collect(),
+            size: self.image_size(),
+        }
+    }
 }

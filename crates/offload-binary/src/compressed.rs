@@ -1,41 +1,9 @@
-//! Compressed binaries of version 3.
+//! Compressed binaries: their headers made and read.
 
-use core::ops::Range;
-
+use crate::compressed_header::CompressedBinary;
 use crate::error::{Error, Problem};
-use crate::image_entry::FormatVersion;
 use crate::validate;
-use crate::wire::{ENTRY_LEN, HEADER_V3_LEN, Header};
-
-/// A compressed binary of version 3, as its header describes it.
-///
-/// Everything after the header of a plain binary is one stream: zstd, if it starts with zstd's magic, and else zlib. This
-/// crate has no codec. To read, inflate [`stream`](Self::stream) to [`body_size`](Self::body_size) bytes, put
-/// [`plain_header`](Self::plain_header) before them, and parse that. To write, compress all bytes of a plain binary
-/// after the first 40, and put [`header`](Self::header) before the stream.
-///
-/// All sizes come from the file: check them against limits before memory is reserved.
-///
-/// ```
-/// use offload_binary::{CompressedBinary, Error, FormatVersion, OffloadBinary};
-///
-/// let plain = offload_binary::layout(FormatVersion::V3, &[])?.to_vec(&[])?;
-/// let stream = b"all bytes of `plain` from 40 on, compressed";
-/// let compressed = CompressedBinary::new(plain.len() as u64, 0, stream.len() as u64)?;
-/// let mut file = compressed.header().to_vec();
-/// file.extend_from_slice(stream);
-///
-/// assert!(OffloadBinary::parse(&file).unwrap_err().compressed().is_some());
-/// assert_eq!(compressed.stream(), 40..file.len() as u64);
-/// assert_eq!(compressed.plain_header(), plain[..40]);
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct CompressedBinary {
-    size: u64,
-    inflated_size: u64,
-    entries: u64,
-}
+use crate::wire::HEADER_V3_LEN;
 
 impl CompressedBinary {
     /// Creates a binary of `entries` entries and `inflated_size` bytes (header included), whose bytes after the
@@ -48,7 +16,7 @@ impl CompressedBinary {
     pub fn new(inflated_size: u64, entries: u64, stream_len: u64) -> Result<Self, Error> {
         let size = HEADER_V3_LEN.saturating_add(stream_len);
         let binary = Self { size, inflated_size, entries };
-        binary.check(HEADER_V3_LEN)?;
+        validate::compressed(&binary, HEADER_V3_LEN)?;
         Ok(binary)
     }
 
@@ -66,96 +34,5 @@ impl CompressedBinary {
             Err(Problem::Compressed { binary }) => Ok(Some(binary)),
             Err(problem) => Err(problem.into()),
         }
-    }
-
-    /// Returns the fields of a header of version 3 that has an inflated size.
-    pub(crate) fn from_header(header: &Header, inflated_size: u64) -> Result<Self, Problem> {
-        let (size, entries) = (header.size, header.entries_extent);
-        let binary = Self { size, inflated_size, entries };
-        binary.check(header.entries_offset)?;
-        Ok(binary)
-    }
-
-    fn check(&self, entries_offset: u64) -> Result<(), Problem> {
-        let minimum = HEADER_V3_LEN + 1;
-        if self.size < minimum {
-            return Err(Problem::SizeTooSmall { size: self.size, minimum });
-        }
-        if entries_offset != HEADER_V3_LEN {
-            let (offset, expected) = (entries_offset, HEADER_V3_LEN);
-            return Err(Problem::CompressedEntriesOffset { offset, expected });
-        }
-        let (size, minimum) = (self.inflated_size, validate::minimum_size(FormatVersion::V3));
-        if size < minimum {
-            return Err(Problem::InflatedSizeTooSmall { size, minimum });
-        }
-        if !size.is_multiple_of(8) {
-            return Err(Problem::InflatedSizeNotMultipleOf8 { size });
-        }
-        let (offset, count) = (entries_offset, self.entries);
-        match validate::range_end(offset, count, ENTRY_LEN, size) {
-            Some(_) => Ok(()),
-            None => Err(Problem::EntriesBeyondEnd { offset, count, size }),
-        }
-    }
-
-    /// Returns the length of header and stream in bytes. Unlike the size of a plain binary it need not be a
-    /// multiple of 8; zeros up to the next multiple follow, which are missing where nothing else follows.
-    #[must_use]
-    pub fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Returns the offset of the next binary, in bytes from the start of this one: its size rounded up to a
-    /// multiple of 8.
-    #[must_use]
-    pub fn padded_size(&self) -> u64 {
-        self.size.checked_next_multiple_of(8).unwrap_or(u64::MAX)
-    }
-
-    /// Returns the range of the compressed stream, in bytes from the start of the binary. It is not empty.
-    #[must_use]
-    pub fn stream(&self) -> Range<u64> {
-        HEADER_V3_LEN..self.size
-    }
-
-    /// Returns the length of the plain binary in bytes, its header included, as the header claims: a multiple of 8.
-    #[must_use]
-    pub fn inflated_size(&self) -> u64 {
-        self.inflated_size
-    }
-
-    /// Returns the number of bytes that the stream must inflate to: the inflated size without the header.
-    #[must_use]
-    pub fn body_size(&self) -> u64 {
-        self.inflated_size - HEADER_V3_LEN
-    }
-
-    /// Returns the number of entries of the plain binary. They fit into its size.
-    #[must_use]
-    pub fn entry_count(&self) -> u64 {
-        self.entries
-    }
-
-    /// Returns the header of this binary.
-    #[must_use]
-    pub fn header(&self) -> [u8; 40] {
-        self.header_with(self.size, self.inflated_size)
-    }
-
-    /// Returns the header of the plain binary, which precedes the inflated stream.
-    #[must_use]
-    pub fn plain_header(&self) -> [u8; 40] {
-        self.header_with(self.inflated_size, 0)
-    }
-
-    fn header_with(&self, size: u64, inflated_size: u64) -> [u8; 40] {
-        let header = Header {
-            version: FormatVersion::V3.number(),
-            size,
-            entries_offset: HEADER_V3_LEN,
-            entries_extent: self.entries,
-        };
-        header.bytes(inflated_size)
     }
 }

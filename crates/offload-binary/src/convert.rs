@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use crate::concatenated::binaries;
 use crate::error::Error;
-use crate::image_entry::FormatVersion;
 use crate::layout::{StringBudget, layout};
+use crate::wire::FormatVersion;
 
 /// Reads all binaries in `data`, as [`binaries`] does, and writes their entries in `version`: one
 /// binary for each entry in version 1, one binary with all entries in versions 2 and 3.

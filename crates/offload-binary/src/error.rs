@@ -3,10 +3,8 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use crate::compressed::CompressedBinary;
-use crate::image_entry::FormatVersion;
-use crate::layout::MAX_STRING_BYTES;
-use crate::wire::HEADER_V3_LEN;
+use crate::compressed_header::CompressedBinary;
+use crate::wire::{FormatVersion, HEADER_V3_LEN, MAX_STRING_BYTES};
 
 /// An error in an offload binary, read or to be written, with its place.
 ///

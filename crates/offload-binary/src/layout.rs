@@ -6,15 +6,10 @@ use core::slice;
 use byte_parts::Layout;
 
 use crate::error::{Error, Problem};
-use crate::image_entry::{FormatVersion, ImageEntry};
+use crate::image_entry::ImageEntry;
 use crate::string_table::StringTable;
 use crate::to_u64;
-use crate::wire::{ENTRY_LEN, EntryHeader, Header};
-
-/// The most bytes all keys and values of a [`layout`] may have together: 64 MiB. Real ones have
-/// a few kilobytes; the limit keeps [`convert`](crate::convert) from unfolding megabytes of
-/// strings that share their bytes into gigabytes.
-pub(crate) const MAX_STRING_BYTES: u64 = 1 << 26;
+use crate::wire::{ENTRY_LEN, EntryHeader, FormatVersion, Header, MAX_STRING_BYTES};
 
 /// Returns the layout of one or more binaries with these entries, in their order. Inputs of the layout are the images,
 /// by the index of their entry; an entry without an image has an empty one.

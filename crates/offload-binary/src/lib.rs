@@ -124,6 +124,7 @@ extern crate std;
 
 mod binary;
 mod compressed;
+mod compressed_header;
 mod concatenated;
 mod convert;
 mod error;
@@ -138,13 +139,14 @@ mod validate;
 mod wire;
 
 pub use binary::{Entry, OffloadBinary};
-pub use compressed::CompressedBinary;
+pub use compressed_header::CompressedBinary;
 pub use concatenated::binaries;
 pub use convert::convert;
 pub use error::{Error, ErrorKind};
-pub use image_entry::{FormatVersion, ImageEntry, StringPair};
+pub use image_entry::{ImageEntry, StringPair};
 pub use kinds::{Flags, ImageKind, OffloadKind};
 pub use layout::layout;
+pub use wire::FormatVersion;
 
 /// The bytes every offload binary starts with.
 pub const MAGIC: [u8; 4] = [0x10, 0xff, 0x10, 0xad];

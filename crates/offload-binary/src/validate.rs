@@ -3,11 +3,11 @@
 
 use alloc::vec::Vec;
 
-use crate::compressed::CompressedBinary;
+use crate::compressed_header::CompressedBinary;
 use crate::error::Problem;
-use crate::image_entry::FormatVersion;
 use crate::wire::{
-    ENTRY_LEN, EntryHeader, EntryTable, HEADER_LEN, HEADER_V3_LEN, Header, StringEntries, u64_at,
+    ENTRY_LEN, EntryHeader, EntryTable, FormatVersion, HEADER_LEN, HEADER_V3_LEN, Header,
+    StringEntries, u64_at,
 };
 use crate::{MAGIC, to_u64};
 
@@ -73,7 +73,8 @@ pub(crate) fn head(prefix: &[u8], available: u64) -> Result<(Header, FormatVersi
             return Err(Problem::Incomplete { needed });
         };
         if inflated_size != 0 {
-            let binary = CompressedBinary::from_header(&header, inflated_size)?;
+            let binary = CompressedBinary { size, inflated_size, entries: header.entries_extent };
+            compressed(&binary, header.entries_offset)?;
             return Err(match size > available {
                 true => Problem::SizeBeyondEnd { size, available },
                 false => Problem::Compressed { binary },
@@ -348,4 +349,28 @@ fn sized(gaps: &[Gap], offset: u64, len: u64, size: u64) -> Result<u64, Fault> {
 pub(crate) fn range_end(offset: u64, count: u64, len: u64, size: u64) -> Option<u64> {
     let end = offset.checked_add(count.checked_mul(len)?)?;
     (end <= size).then_some(end)
+}
+
+/// Checks the numbers of a header of version 3 that has an inflated size.
+pub(crate) fn compressed(binary: &CompressedBinary, entries_offset: u64) -> Result<(), Problem> {
+    let minimum = HEADER_V3_LEN + 1;
+    if binary.size < minimum {
+        return Err(Problem::SizeTooSmall { size: binary.size, minimum });
+    }
+    if entries_offset != HEADER_V3_LEN {
+        let (offset, expected) = (entries_offset, HEADER_V3_LEN);
+        return Err(Problem::CompressedEntriesOffset { offset, expected });
+    }
+    let (size, minimum) = (binary.inflated_size, minimum_size(FormatVersion::V3));
+    if size < minimum {
+        return Err(Problem::InflatedSizeTooSmall { size, minimum });
+    }
+    if !size.is_multiple_of(8) {
+        return Err(Problem::InflatedSizeNotMultipleOf8 { size });
+    }
+    let (offset, count) = (entries_offset, binary.entries);
+    match range_end(offset, count, ENTRY_LEN, size) {
+        Some(_) => Ok(()),
+        None => Err(Problem::EntriesBeyondEnd { offset, count, size }),
+    }
 }

@@ -1,9 +1,9 @@
 //! The structures of the format as they lie in a file, little-endian and unaligned.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::MAGIC;
-use crate::image_entry::FormatVersion;
 
 /// Length in bytes of [`Header`], which is all of it in versions 1 and 2.
 pub(crate) const HEADER_LEN: u64 = 32;
@@ -15,6 +15,71 @@ pub(crate) const ENTRY_LEN: u64 = 40;
 pub(crate) const STRING_V1_LEN: u64 = 16;
 /// Length in bytes of a string entry of versions 2 and 3.
 pub(crate) const STRING_V2_LEN: u64 = 24;
+
+/// The most bytes all keys and values of a [`layout`] may have together: 64 MiB. Real ones have
+/// a few kilobytes; the limit keeps [`convert`](crate::convert) from unfolding megabytes of
+/// strings that share their bytes into gigabytes.
+pub(crate) const MAX_STRING_BYTES: u64 = 1 << 26;
+
+/// The version of the format.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum FormatVersion {
+    /// One binary for each image, one after the other. LLVM 22 and older write this, and every
+    /// release reads it.
+    V1,
+    /// All images in one binary. LLVM 23 writes this; LLVM 22 cannot read it.
+    V2,
+    /// All images in one binary, which may be compressed. LLVM 24 writes this; LLVM 22 and 23 cannot read it.
+    V3,
+}
+
+impl FormatVersion {
+    /// Returns the version with this number, if there is one.
+    #[must_use]
+    pub(crate) const fn from_number(number: u32) -> Option<Self> {
+        match number {
+            1 => Some(Self::V1),
+            2 => Some(Self::V2),
+            3 => Some(Self::V3),
+            _ => None,
+        }
+    }
+
+    /// Returns the number as it stands in the header: 1, 2 or 3.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+            Self::V3 => 3,
+        }
+    }
+
+    /// Returns the length in bytes of the header: 32, and 40 from version 3 on.
+    #[must_use]
+    pub const fn header_len(self) -> u64 {
+        match self {
+            Self::V1 | Self::V2 => HEADER_LEN,
+            Self::V3 => HEADER_V3_LEN,
+        }
+    }
+
+    /// Returns the length in bytes of a string entry.
+    pub(crate) const fn string_entry_len(self) -> u64 {
+        match self {
+            Self::V1 => STRING_V1_LEN,
+            Self::V2 | Self::V3 => STRING_V2_LEN,
+        }
+    }
+}
+
+/// The number.
+impl fmt::Display for FormatVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.number(), f)
+    }
+}
 
 /// Returns the bytes of a field, or `None` past the end of `bytes`.
 fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {

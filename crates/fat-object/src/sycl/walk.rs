@@ -12,10 +12,10 @@ use target_id::{OffloadKind, Target, Triple};
 use super::Error;
 use super::inflate::{self, inflated_head};
 use crate::context::Context;
-use crate::host::Section as HostSection;
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, PathStep};
 use crate::opened::{Children, Found, Walked};
+use crate::section::Section as HostSection;
 use crate::source::Source;
 
 /// The eight bytes of a PE section name that are left of `__CLANG_OFFLOAD_BUNDLE__sycl-spir64`.

@@ -1,0 +1,19 @@
+//! A section of a host file.
+
+use std::ops::Range;
+
+/// A section that may hold device code.
+pub(crate) struct Section {
+    pub(crate) name: String,
+    /// Offset and end in the host file.
+    pub(crate) range: Range<u64>,
+    /// `true` if type or name say that it holds device code.
+    pub(crate) device: bool,
+    /// `true` if it holds a bundle in the object form, where names are too short for IDs.
+    pub(crate) holds_bundle: bool,
+}
+
+/// Returns whether the section is a part of GCC's intermediate code for devices (`gcc/lto-section-names.h`).
+pub(crate) fn is_gcc_section(name: &[u8]) -> bool {
+    name.starts_with(b".gnu.offload_lto_")
+}
