@@ -3,7 +3,7 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use crate::cursor::Cursor;
+use crate::bits::Cursor;
 use crate::error::{Error, Problem};
 
 /// Operands of all abbreviations of one block. LLVM's have about a hundred in total.

@@ -5,7 +5,8 @@ use core::ops::ControlFlow;
 
 use crate::error::{Error, Problem};
 use crate::module::{self, MODULE_FUNCTION, Part};
-use crate::symbols::{File, slice};
+use crate::names::slice;
+use crate::symbols::File;
 use crate::to_u64;
 
 /// A function that a module defines.

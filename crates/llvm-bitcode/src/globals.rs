@@ -5,13 +5,14 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::abbreviation::Abbreviations;
-use crate::cursor::{Cursor, Head, Item, Record};
+use crate::bits::Cursor;
+use crate::cursor::{Head, Item, Record};
 use crate::error::{Error, Problem};
 use crate::module::{
     BLOCKINFO_BLOCK, MODULE_ALIAS, MODULE_ALIAS_OLD, MODULE_FUNCTION, MODULE_GLOBALVAR,
     MODULE_IFUNC, MODULE_VERSION, VALUE_SYMTAB_BLOCK, block_info,
 };
-use crate::symbols::{Names, slice};
+use crate::names::{Names, slice};
 
 const MODULE_DATALAYOUT: u64 = 3;
 const MODULE_SECTIONNAME: u64 = 5;

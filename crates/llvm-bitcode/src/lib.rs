@@ -43,11 +43,13 @@
 extern crate alloc;
 
 mod abbreviation;
+mod bits;
 mod cursor;
 mod error;
 mod functions;
 mod globals;
 mod module;
+mod names;
 mod processor;
 mod reader;
 mod source;

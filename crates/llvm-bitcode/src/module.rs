@@ -20,7 +20,8 @@ use core::fmt;
 use core::ops::{ControlFlow, Range};
 
 use crate::abbreviation::Abbreviations;
-use crate::cursor::{Cursor, Extent, Head, Item, Record};
+use crate::bits::{Cursor, Extent};
+use crate::cursor::{Head, Item, Record};
 use crate::error::{Error, Problem};
 use crate::source::ReadAt;
 

@@ -9,7 +9,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::abbreviation::Abbreviations;
-use crate::cursor::{Cursor, Head, Item, Record};
+use crate::bits::Cursor;
+use crate::cursor::{Head, Item, Record};
 use crate::error::Error;
 use crate::module::{MODULE_FUNCTION, MODULE_VERSION};
 

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use crate::cursor::{Cursor, Extent, Head};
+use crate::bits::{Cursor, Extent};
+use crate::cursor::Head;
 use crate::error::{Error, Problem};
 use crate::source::ReadAt;
 use crate::{EmbeddedObject, WRAPPER_MAGIC, module, processor, u32_at};

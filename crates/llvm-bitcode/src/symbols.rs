@@ -9,8 +9,10 @@
 use alloc::vec::Vec;
 
 use crate::abbreviation::Abbreviations;
-use crate::cursor::{Cursor, Extent, Head, Item};
+use crate::bits::{Cursor, Extent};
+use crate::cursor::{Head, Item};
 use crate::error::{Error, Problem};
+use crate::names::{Names, slice};
 use crate::reader::extent;
 use crate::symtab::SymbolTable;
 use crate::{MAGIC, WRAPPER_MAGIC, globals, module, to_u64};
@@ -19,44 +21,6 @@ const STRTAB_BLOCK: u64 = 23;
 const SYMTAB_BLOCK: u64 = 25;
 /// The code of the one record in either.
 const BLOB: u64 = 1;
-
-/// Names of symbols, bounded by the length of the file they come from.
-#[derive(Debug)]
-pub(crate) struct Names {
-    list: Vec<Vec<u8>>,
-    symbols_left: usize,
-    bytes_left: usize,
-    max_symbols: usize,
-    max_bytes: usize,
-}
-
-impl Names {
-    /// Returns an empty list with limits for a file of this length. Each symbol takes some bytes of a real file,
-    /// several may share a name: modules of one file that define the same weak symbols share their string table.
-    pub(crate) fn new(file_len: usize) -> Self {
-        let (max_symbols, max_bytes) = (file_len / 4, file_len.saturating_mul(16));
-        let (symbols_left, bytes_left) = (max_symbols, max_bytes);
-        Names { list: Vec::new(), symbols_left, bytes_left, max_symbols, max_bytes }
-    }
-
-    /// Makes sure that there may be one more symbol. Those that are not defined count as well.
-    pub(crate) fn count(&mut self) -> Result<(), Error> {
-        let limit = self.max_symbols;
-        let too_many = || Problem::TooMany { what: "symbols for its length", limit };
-        self.symbols_left = self.symbols_left.checked_sub(1).ok_or_else(too_many)?;
-        Ok(())
-    }
-
-    /// Adds the name that `parts` make together.
-    pub(crate) fn push(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
-        let len = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
-        let (what, limit) = ("bytes of symbol names for its length", self.max_bytes);
-        let too_long = || Problem::TooMany { what, limit };
-        self.bytes_left = self.bytes_left.checked_sub(len).ok_or_else(too_long)?;
-        self.list.push(parts.concat());
-        Ok(())
-    }
-}
 
 /// Returns the names of the symbols that LLVM's archive writer enters into the index for this bitcode, in its order;
 /// `None` if the data is not bitcode, raw (`42 43 C0 DE`) or in its wrapper (`DE C0 17 0B`).
@@ -127,12 +91,6 @@ pub fn symbol_table(data: &[u8]) -> Result<Option<SymbolTable<'_>>, Error> {
 /// Returns the bytes of the stream, from which positions in it count.
 fn bytes_of(data: &[u8], stream: Extent) -> &[u8] {
     slice(data, stream.start, stream.len).unwrap_or_default()
-}
-
-/// Returns a part of the bytes; `None` where it lies beyond their end.
-pub(crate) fn slice(bytes: &[u8], start: u64, len: u64) -> Option<&[u8]> {
-    let (start, len) = (usize::try_from(start).ok()?, usize::try_from(len).ok()?);
-    bytes.get(start..)?.get(..len)
 }
 
 /// Facts about symbols in the blocks outside of all others.

@@ -21,7 +21,7 @@
 //! 20  flags
 //! ```
 
-use crate::symbols::{Names, slice};
+use crate::names::{Names, slice};
 use crate::u32_at;
 
 const VERSION: u32 = 3;

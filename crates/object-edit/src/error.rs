@@ -2,7 +2,6 @@
 
 mod object;
 
-use crate::registration::Registration;
 use std::{fmt, io};
 
 use byte_parts::WriteError;
@@ -152,97 +151,35 @@ impl From<Error> for io::Error {
 /// One fault, with all that its text says.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    MovedOut {
-        how: &'static str,
-    },
+    MovedOut { how: &'static str },
     NoSectionHeaders,
-    UnsupportedElf {
-        what: &'static str,
-    },
-    InconsistentSegments {
-        what: &'static str,
-    },
-    BeyondEnd {
-        what: &'static str,
-        start: u64,
-        end: u64,
-        available: u64,
-    },
-    WrapperTarget {
-        wrapper: usize,
-        address: u64,
-        target: u64,
-    },
-    PointerForm {
-        bundle: usize,
-        address: u64,
-        kind: u32,
-    },
-    ForeignReference {
-        bundle: usize,
-        address: u64,
-    },
-    NoRoom {
-        needed: u64,
-        available: u64,
-    },
+    UnsupportedElf { what: &'static str },
+    InconsistentSegments { what: &'static str },
+    BeyondEnd { what: &'static str, start: u64, end: u64, available: u64 },
+    WrapperTarget { wrapper: usize, address: u64, target: u64 },
+    PointerForm { bundle: usize, address: u64, kind: u32 },
+    ForeignReference { bundle: usize, address: u64 },
+    NoRoom { needed: u64, available: u64 },
     Signed,
     NoRoomForSectionHeader,
-    SelfCheck {
-        address: u64,
-        what: &'static str,
-    },
-    WrapperSection {
-        address: u64,
-        size: u64,
-        what: &'static str,
-    },
-    WrapperForm {
-        wrapper: usize,
-        address: u64,
-        magic: u32,
-        version: u32,
-        expected: &'static Registration,
-    },
+    SelfCheck { address: u64, what: &'static str },
+    WrapperSection { address: u64, size: u64, what: &'static str },
+    WrapperForm { wrapper: usize, address: u64, magic: u32, version: u32, expected: String },
     InputChanged,
-    UnsupportedPe {
-        what: &'static str,
-    },
-    InconsistentSections {
-        what: &'static str,
-    },
-    UnknownBytes {
-        offset: u64,
-    },
-    NoWrapper {
-        bundle: usize,
-    },
-    SharedBytes {
-        start: u64,
-        end: u64,
-    },
-    RelocationPlace {
-        section: u64,
-        index: u64,
-        place: u64,
-    },
-    ArchiveField {
-        what: &'static str,
-        value: u64,
-        limit: u64,
-    },
+    UnsupportedPe { what: &'static str },
+    InconsistentSections { what: &'static str },
+    UnknownBytes { offset: u64 },
+    NoWrapper { bundle: usize },
+    SharedBytes { start: u64, end: u64 },
+    RelocationPlace { section: u64, index: u64, place: u64 },
+    ArchiveField { what: &'static str, value: u64, limit: u64 },
     NoRoomForProgramHeader,
     Object(ObjectProblem),
-    Archive {
-        offset: u64,
-        what: &'static str,
-    },
+    Archive { offset: u64, what: &'static str },
     Read(io::Error),
     Write(io::Error),
     NothingLeft,
-    Unsupported {
-        kind: &'static str,
-    },
+    Unsupported { kind: &'static str },
     NoDeviceCode,
 }
 

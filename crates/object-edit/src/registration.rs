@@ -150,7 +150,7 @@ impl Registration {
         match magic == self.magic && self.versions.contains(&version) {
             true => Ok(u64::from_le_bytes(target)),
             false => {
-                let expected = self;
+                let expected = self.to_string();
                 Err(Problem::WrapperForm { wrapper, address, magic, version, expected })
             }
         }

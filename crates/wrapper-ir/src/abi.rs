@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::error::{Error, Problem};
-
 /// The generation of registration code.
 ///
 /// It has to be that of the compiler that made the host objects: their entries lie in a section
@@ -42,16 +40,6 @@ impl Abi {
         Self::Llvm24,
     ];
 
-    /// Returns the generation called `name`: `aomp`, `legacy`, `18`, `19`, `22`, `current` or `24`.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::UnknownName`](crate::ErrorKind::UnknownName).
-    pub fn from_name(name: &str) -> Result<Self, Error> {
-        let named = Self::ALL.into_iter().find(|abi| abi.name() == name);
-        named.ok_or_else(|| Problem::UnknownAbi { name: name.into() }.into())
-    }
-
     /// Returns the name that [`from_name`](Self::from_name) takes.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -75,18 +63,5 @@ impl Abi {
 impl fmt::Display for Abi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names() {
-        for abi in Abi::ALL {
-            assert_eq!(Abi::from_name(abi.name()), Ok(abi));
-        }
-        assert_eq!(Abi::from_name("23"), Err(Problem::UnknownAbi { name: "23".into() }.into()));
     }
 }

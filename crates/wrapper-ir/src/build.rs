@@ -6,6 +6,7 @@ mod fatbin;
 mod openmp;
 pub(crate) mod own_entries;
 mod register_entries;
+mod runtime_names;
 mod sycl;
 mod sycl22;
 
@@ -19,14 +20,27 @@ use crate::description::{
     Blob, Block, Constant, Function, Global, Instruction, Linkage, Local, Module, Name, Operation,
     Role, Startup, Struct, Type,
 };
-use crate::error::Problem;
+use crate::error::{Error, Problem};
 use crate::image::Image;
-use crate::target::{ObjectFormat, Target};
+use crate::object_format::ObjectFormat;
+use crate::target::Target;
 use crate::wrapper::Wrapper;
 use body::Body;
 
+impl Wrapper<'_> {
+    /// Returns the description of the module, which the emitters write.
+    ///
+    /// # Errors
+    ///
+    /// Every [`ErrorKind`](crate::ErrorKind).
+    pub fn module(&self) -> Result<Module, Error> {
+        self.check()?;
+        Ok(module(self)?)
+    }
+}
+
 /// Returns the module for `wrapper`, which is checked except for offload binaries.
-pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Problem> {
+fn module(wrapper: &Wrapper<'_>) -> Result<Module, Problem> {
     let source_name = match wrapper.abi {
         Abi::Aomp => "offload.wrapper.object",
         _ => "offload.wrapper.module",

@@ -2,7 +2,7 @@
 //!
 //! From `clang-22 --target=TRIPLE -S -emit-llvm`, for each triple in the tests here.
 
-use crate::target::ObjectFormat;
+use crate::object_format::ObjectFormat;
 
 /// Returns the data layout of a triple, or `None` for a machine or object format that is not known.
 pub(crate) fn data_layout(triple: &str) -> Option<&'static str> {

@@ -4,7 +4,7 @@ use std::{fmt, io};
 
 use crate::OffloadKind;
 use crate::abi::Abi;
-use crate::target::ObjectFormat;
+use crate::object_format::ObjectFormat;
 
 /// Error of describing or writing registration code or entries.
 ///

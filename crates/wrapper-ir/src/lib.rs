@@ -195,6 +195,7 @@ mod join;
 mod layout;
 mod link;
 mod object;
+mod object_format;
 mod target;
 mod wrapper;
 

@@ -1,7 +1,7 @@
 //! The arguments that the link of a module needs.
 
 use crate::description::Module;
-use crate::target::ObjectFormat;
+use crate::object_format::ObjectFormat;
 
 impl Module {
     /// Returns the arguments that a compiler which calls the linker (`cc`, `clang`, `rustc -C link-arg=`, cargo's

@@ -6,27 +6,7 @@ use target_id::Triple;
 
 use crate::data_layouts::data_layout;
 use crate::error::{Error, Problem};
-
-/// The format of host objects, which decides the names of sections and symbols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ObjectFormat {
-    /// ELF.
-    Elf,
-    /// COFF, of Windows and UEFI.
-    Coff,
-    /// Mach-O.
-    MachO,
-}
-
-impl fmt::Display for ObjectFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Elf => "elf",
-            Self::Coff => "coff",
-            Self::MachO => "mach-o",
-        })
-    }
-}
+use crate::object_format::ObjectFormat;
 
 /// Order of bytes in memory: there are these two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

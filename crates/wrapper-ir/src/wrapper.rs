@@ -4,11 +4,10 @@ use std::borrow::Cow;
 
 use crate::OffloadKind;
 use crate::abi::Abi;
-use crate::build;
-use crate::description::Module;
 use crate::error::{Error, Problem};
 use crate::image::Image;
-use crate::target::{ObjectFormat, Target};
+use crate::object_format::ObjectFormat;
+use crate::target::Target;
 
 /// Describes registration code for device images.
 ///
@@ -140,17 +139,7 @@ impl<'a> Wrapper<'a> {
         self
     }
 
-    /// Returns the description of the module, which the emitters write.
-    ///
-    /// # Errors
-    ///
-    /// Every [`ErrorKind`](crate::ErrorKind).
-    pub fn module(&self) -> Result<Module, Error> {
-        self.check()?;
-        Ok(build::module(self)?)
-    }
-
-    fn check(&self) -> Result<(), Problem> {
+    pub(crate) fn check(&self) -> Result<(), Problem> {
         let (kind, abi, format) = (self.kind, self.abi, self.target.format());
         if !is_supported(kind, abi, format) {
             return Err(Problem::Unsupported { abi, kind, format });
@@ -211,6 +200,18 @@ pub(crate) fn is_supported(kind: OffloadKind, abi: Abi, format: ObjectFormat) ->
     }
 }
 
+impl Abi {
+    /// Returns the generation called `name`: `aomp`, `legacy`, `18`, `19`, `22`, `current` or `24`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownName`](crate::ErrorKind::UnknownName).
+    pub fn from_name(name: &str) -> Result<Self, Error> {
+        let named = Self::ALL.into_iter().find(|abi| abi.name() == name);
+        named.ok_or_else(|| Problem::UnknownAbi { name: name.into() }.into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,6 +228,14 @@ mod tests {
 
     fn error(wrapper: &Wrapper<'_>) -> Error {
         wrapper.module().unwrap_err()
+    }
+
+    #[test]
+    fn generations_have_names() {
+        for abi in Abi::ALL {
+            assert_eq!(Abi::from_name(abi.name()), Ok(abi));
+        }
+        assert_eq!(Abi::from_name("23"), Err(Problem::UnknownAbi { name: "23".into() }.into()));
     }
 
     #[test]

@@ -205,11 +205,12 @@ fn readable(file: &File, address: u64, needed: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::patch::Patch;
     use super::super::sample::{
         DATA, DYNSYM, HIP_FATBIN, RELA, RODATA, SLOT, STARTS, Sample, TEXT, WRAPPERS, index,
         patched, splices, with,
     };
-    use super::super::wrappers::{Patch, repoint};
+    use super::super::wrappers::repoint;
     use super::*;
     use crate::registration::HIP;
 

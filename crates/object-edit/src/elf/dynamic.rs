@@ -8,8 +8,8 @@ use object::elf::{
 };
 
 use super::file::{File, segment_file_range};
+use super::patch::Patch;
 use super::relocations::entries;
-use super::wrappers::Patch;
 use crate::error::Problem;
 use crate::pod::LE;
 

@@ -13,6 +13,7 @@ mod layout;
 mod movable;
 pub(crate) mod moved_out;
 mod names;
+mod patch;
 mod place;
 mod references;
 mod relocations;

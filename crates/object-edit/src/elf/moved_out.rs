@@ -10,9 +10,10 @@ use object::elf::{ET_REL, SHT_NOBITS};
 use object::pod::bytes_of_slice;
 
 use super::file::{File, ReadError, SectionHeader, file_range, has_bytes, is_allocated, up};
+use super::patch::Patch;
 use super::references::foreign_references;
 use super::symbols;
-use super::wrappers::{Patch, PointerForm, Wrapper, wrappers};
+use super::wrappers::{PointerForm, Wrapper, wrappers};
 use super::write::overwrite;
 use crate::error::Problem;
 use crate::host::{Edited, HostContext, Item, SectionChange, SectionEdit};

@@ -8,10 +8,10 @@ use object::pod::bytes_of;
 
 use super::file::{File, Symbol, addresses, file_range};
 use super::layout::Layout;
+use super::patch::Patch;
 use super::relocations::entries;
 use super::sections::Sections;
 use super::symbols::is_address;
-use super::wrappers::Patch;
 use crate::error::Problem;
 use crate::pod::LE;
 

@@ -7,8 +7,8 @@ use byte_parts::Source;
 use object::elf::{SHN_XINDEX, SHT_DYNSYM, SHT_SYMTAB, STT_FILE, STT_TLS, SectionType};
 
 use super::file::{File, SectionHeader, Symbol, file_range};
+use super::patch::Patch;
 use super::relocations::entries;
-use super::wrappers::Patch;
 use crate::error::Problem;
 use crate::pod::LE;
 

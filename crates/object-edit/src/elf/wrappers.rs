@@ -7,6 +7,7 @@ use byte_parts::Source;
 use object::elf::{ET_EXEC, SHF_ALLOC, SHT_NOBITS};
 
 use super::file::{File, Symbol, file_range};
+use super::patch::Patch;
 use super::relocations::{Machine, Relocations, entries};
 use super::symbols;
 use crate::error::Problem;
@@ -62,20 +63,6 @@ pub(super) enum PointerForm {
     Null,
     /// Something else: a relocation of this type, or 0 for none where one has to be.
     Unknown { kind: u32 },
-}
-
-/// Bytes to overwrite.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Patch {
-    /// In the ELF file as it was.
-    pub(super) offset: u64,
-    pub(super) bytes: Vec<u8>,
-}
-
-impl Patch {
-    pub(super) fn word(offset: u64, value: u64) -> Self {
-        Patch { offset, bytes: value.to_le_bytes().to_vec() }
-    }
 }
 
 /// Returns all wrappers, by address. Does not check that bundles start at their targets.

@@ -4,11 +4,11 @@ use object::pod::{bytes_of, bytes_of_slice};
 
 use super::file::{File, ProgramHeader, file_range, up};
 use super::layout::Layout;
+use super::patch::Patch;
 use super::room::HEADER;
 use super::sections::Sections;
 use super::segments::{Map, next_content};
 use super::slot::Slot;
-use super::wrappers::Patch;
 use crate::output::{self, Output};
 use crate::pod::LE;
 

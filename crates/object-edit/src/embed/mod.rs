@@ -8,6 +8,10 @@ mod sections;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use object::BigEndian;
+use object::LittleEndian;
+use object::elf::{FileHeader32, FileHeader64};
+
 pub use sections::{HostObject, NewSections, SectionNames, remove_sections};
 
 use crate::error::{Error, ObjectPart, ObjectProblem};
@@ -34,6 +38,55 @@ const SECTION_ALIGNMENT: u64 = 8;
 /// Those of [`NewSections::offloading`], and [`Limit`](crate::ErrorKind::Limit) when the memory is too small.
 pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, Error> {
     NewSections::offloading(object, contents.len() as u64)?.to_vec(&[contents])
+}
+
+impl<'a> NewSections<'a> {
+    /// Lays out an ELF or COFF object with one more section, which holds offload binaries of `size` bytes in total.
+    ///
+    /// The section is the one that clang makes of `-fembed-offload-object=FILE`: named `.llvm.offloading`, aligned
+    /// to 8 bytes, of type `SHT_LLVM_OFFLOADING` with flag `SHF_EXCLUDE` in ELF, and with
+    /// `IMAGE_SCN_LNK_REMOVE` and `IMAGE_SCN_MEM_DISCARDABLE` in COFF, so that a final link drops it. It is the last
+    /// section and has no symbol. The contents are not interpreted; they are padded with zeros to a multiple of 8
+    /// (offload binaries are multiples of 8 anyway), so that a relocatable link puts those of several objects one after
+    /// the other without gaps.
+    ///
+    /// Everything else stays what it was, byte for byte: contents, symbols, relocations and the fields of all
+    /// section headers but file offsets. In ELF nothing moves except the table of section names and the section
+    /// header table, which are rewritten at the end of the file (where they mostly are to begin with). In COFF the
+    /// section headers follow the file header, so everything after them moves and the offsets in them are
+    /// adjusted; the one offset that is not is `PointerToLinenumber` in symbols of functions, which belongs to
+    /// the line numbers that Microsoft deprecated and no current compiler writes. The name goes into the string
+    /// table, unless the table has it already.
+    ///
+    /// An object that has a `.llvm.offloading` section gets a second one beside it. LLVM's tools and
+    /// `fat_object::walk` read all of them; a relocatable link makes one of them.
+    ///
+    /// ```
+    /// # use object_edit::NewSections;
+    /// # fn embed(object: &[u8], package: &mut std::fs::File) -> Result<(), Box<dyn std::error::Error>> {
+    /// let embedding = NewSections::offloading(object, package.metadata()?.len())?;
+    /// let out = std::fs::File::create("fat.o")?;
+    /// out.set_len(embedding.total_size())?;
+    /// embedding.write_to(out, [package])?; // reads it once; the kernel copies where it can
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Format`](crate::ErrorKind::Format) for everything that is neither ELF nor COFF (Mach-O, WebAssembly, archives, bitcode),
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for files that are linked already, [`Limit`](crate::ErrorKind::Limit) where the format
+    /// has no room, and [`Malformed`](crate::ErrorKind::Malformed) for objects that are truncated or contradict themselves.
+    pub fn offloading(object: &'a [u8], size: u64) -> Result<Self, Error> {
+        Ok(match Kind::of(object)? {
+            Kind::Elf32Little => elf::lay_out::<FileHeader32<LittleEndian>>(object, size),
+            Kind::Elf32Big => elf::lay_out::<FileHeader32<BigEndian>>(object, size),
+            Kind::Elf64Little => elf::lay_out::<FileHeader64<LittleEndian>>(object, size),
+            Kind::Elf64Big => elf::lay_out::<FileHeader64<BigEndian>>(object, size),
+            Kind::Coff => coff::lay_out(object, size),
+            _ => Err(ObjectProblem::Unsupported { format: format_name(object) }),
+        }?)
+    }
 }
 
 /// The formats whose objects can take sections; the last five no single one.

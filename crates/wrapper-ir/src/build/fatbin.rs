@@ -1,55 +1,11 @@
 //! CUDA and HIP: one fatbinary, and a call for each entry.
 
 use super::body::{Body, address};
+use super::runtime_names::Names;
 use super::{
-    Abi, Blob, Constant, Global, Linkage, Module, Name, ObjectFormat, OffloadKind, Operation,
-    Problem, Role, Struct, Type, Wrapper, constant, entries, image_bytes, parts, register_entries,
+    Abi, Blob, Constant, Global, Linkage, Module, Name, OffloadKind, Operation, Problem, Role,
+    Struct, Type, Wrapper, constant, entries, image_bytes, parts, register_entries,
 };
-
-/// The names that CUDA and HIP differ in.
-pub(super) struct Names {
-    /// The prefix of runtime functions.
-    pub(super) runtime: &'static str,
-    register: Name,
-    unregister: Name,
-    handle: Name,
-    pub(super) register_entries: Name,
-    image_section: &'static str,
-    wrapper_section: &'static str,
-    magic: u32,
-    image_align: u64,
-}
-
-impl Names {
-    fn new(kind: OffloadKind, format: ObjectFormat) -> Self {
-        let mach_o = format == ObjectFormat::MachO;
-        if kind == OffloadKind::HIP {
-            Self {
-                runtime: "__hip",
-                register: ".hip.fatbin_reg".into(),
-                unregister: ".hip.fatbin_unreg".into(),
-                handle: ".hip.binary_handle".into(),
-                register_entries: ".hip.globals_reg".into(),
-                image_section: if mach_o { "__HIP,__hip_fatbin" } else { ".hip_fatbin" },
-                wrapper_section: if mach_o { "__HIP,__fatbin" } else { ".hipFatBinSegment" },
-                magic: 0x4849_5046, // "HIPF"
-                image_align: 4096,
-            }
-        } else {
-            Self {
-                runtime: "__cuda",
-                register: ".cuda.fatbin_reg".into(),
-                unregister: ".cuda.fatbin_unreg".into(),
-                handle: ".cuda.binary_handle".into(),
-                register_entries: ".cuda.globals_reg".into(),
-                image_section: if mach_o { "__NV_CUDA,__nv_fatbin" } else { ".nv_fatbin" },
-                wrapper_section: if mach_o { "__NV_CUDA,__fatbin" } else { ".nvFatBinSegment" },
-                magic: 0x4662_43b1,
-                image_align: 8,
-            }
-        }
-    }
-}
 
 pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Problem> {
     const IMAGE: Name = Name::Borrowed(".fatbin_image");

@@ -2,7 +2,7 @@
 
 use super::body::{Body, int, int32, null};
 use super::entries::Entries;
-use super::fatbin::Names;
+use super::runtime_names::Names;
 use super::{Abi, Module, Name, OffloadKind, Operation, Role, Type, Wrapper};
 use crate::description::Value;
 

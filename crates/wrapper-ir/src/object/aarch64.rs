@@ -3,8 +3,8 @@
 use object::{elf, macho, pe};
 
 use super::code::{Arithmetic, Assembler, Code, Prologue, Register};
-use super::coff::coff_kind;
 use super::macho::mach_o_kind;
+use super::pdata::coff_kind;
 use crate::description::Name;
 
 /// Types of the relocations of one format.

@@ -9,11 +9,11 @@ use object::pod::bytes_of;
 use super::code::Assembler;
 use super::data;
 use super::model::{Content, Object, Section, Symbol, SymbolKind, pad, push_parts};
-use super::pdata;
+use super::pdata::{self, coff_kind};
 use crate::description::{Linkage, Module, Name};
 use crate::error::Problem;
 use crate::layout::Output;
-use crate::target::ObjectFormat;
+use crate::object_format::ObjectFormat;
 use crate::to_u64;
 
 /// Properties of a machine.
@@ -36,11 +36,6 @@ pub(super) const ARM64: Machine = Machine {
     pointer: coff_kind(pe::IMAGE_REL_ARM64_ADDR64),
     unwind: pdata::Rules::Arm64,
 };
-
-/// Returns the type of a relocation, as descriptions of relocations have it.
-pub(super) const fn coff_kind(kind: pe::RelocationType) -> u32 {
-    kind.0 as u32
-}
 
 /// Lays out an object.
 pub(super) fn lay_out(

@@ -6,7 +6,7 @@ use super::code::{Assembler, Code, Lowered, ReferenceTarget, lower};
 use super::model::{Content, Object, Relocation, Section, Symbol, SymbolKind};
 use crate::description::{Constant, Global, Linkage, Module, Name};
 use crate::error::Problem;
-use crate::target::ObjectFormat;
+use crate::object_format::ObjectFormat;
 use crate::to_u64;
 
 /// A function in the section of code, which is the first section.

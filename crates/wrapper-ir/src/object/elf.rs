@@ -11,7 +11,7 @@ use super::unwind::{self, Rules};
 use crate::description::{Linkage, Module, Name};
 use crate::error::Problem;
 use crate::layout::Output;
-use crate::target::ObjectFormat;
+use crate::object_format::ObjectFormat;
 use crate::to_u64;
 
 type FileHeader = FileHeader64<LittleEndian>;

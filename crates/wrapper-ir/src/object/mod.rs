@@ -22,7 +22,8 @@ use x86_64::X86;
 use crate::description::Module;
 use crate::error::{Error, Problem};
 use crate::layout::Output;
-use crate::target::{Endian, ObjectFormat};
+use crate::object_format::ObjectFormat;
+use crate::target::Endian;
 
 impl Module {
     /// Lays out the module as a relocatable object, which a linker takes as it is: ELF for

@@ -4,11 +4,15 @@ use std::iter;
 
 use object::pe;
 
-use super::coff::coff_kind;
 use super::data::PlacedFunction;
 use super::model::{Content, Object, Relocation, Symbol, SymbolKind};
 use crate::description::{Linkage, Name};
 use crate::error::Problem;
+
+/// Returns the type of a relocation, as descriptions of relocations have it.
+pub(super) const fn coff_kind(kind: pe::RelocationType) -> u32 {
+    kind.0 as u32
+}
 
 /// The rules of one machine.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use super::model::{Content, Object, Relocation, Section, Symbol, pad, push_parts
 use crate::description::{Linkage, Module, Name, Operation};
 use crate::error::Problem;
 use crate::layout::Output;
-use crate::target::ObjectFormat;
+use crate::object_format::ObjectFormat;
 use crate::to_u64;
 use platform::Platform;
 

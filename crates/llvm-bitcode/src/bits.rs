@@ -1,0 +1,168 @@
+//! Bits of a stream: numbers at any position.
+
+use alloc::vec::Vec;
+
+use crate::error::{Error, Problem};
+use crate::source::{ReadAt, Unreadable};
+
+/// Bytes read at one time.
+pub(crate) const WINDOW: u64 = 16 * 1024;
+/// As many bits as a window surely yields at any position, whatever its bit in the first byte.
+pub(crate) const WORD_BITS: u32 = 57;
+
+/// The place of a stream in its source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Offset in the source of the file, member or entry from which errors count.
+    pub(crate) container: u64,
+    /// Offset in the source of the stream's first byte.
+    pub(crate) start: u64,
+    /// Bytes.
+    pub(crate) len: u64,
+}
+
+/// A position in a stream, and the window of bytes around it.
+pub(crate) struct Cursor<'s> {
+    pub(crate) source: &'s mut dyn ReadAt,
+    pub(crate) stream: Extent,
+    /// In bits from the start of the stream.
+    pub(crate) position: u64,
+    /// End of the innermost block, in bits: nothing is read beyond.
+    pub(crate) limit: u64,
+    pub(crate) window: Vec<u8>,
+    /// Offset of the window in the stream, in bytes.
+    pub(crate) window_start: u64,
+}
+
+impl<'s> Cursor<'s> {
+    pub(crate) fn new(source: &'s mut dyn ReadAt, stream: Extent) -> Self {
+        let limit = stream.len.saturating_mul(8);
+        Cursor { source, stream, position: 0, limit, window: Vec::new(), window_start: 0 }
+    }
+
+    /// Returns the place of the stream.
+    pub(crate) fn stream(&self) -> Extent {
+        self.stream
+    }
+
+    /// Returns the position in bits from the start of the stream.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Returns the position as errors state it.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset_of(self.position)
+    }
+
+    pub(crate) fn offset_of(&self, bit: u64) -> u64 {
+        (self.stream.start - self.stream.container).saturating_add(bit / 8)
+    }
+
+    /// Returns the bytes that are left of the innermost block.
+    pub(crate) fn bytes_left(&self) -> u64 {
+        self.left() / 8
+    }
+
+    pub(crate) fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.position)
+    }
+
+    /// Goes to a position outside of all blocks.
+    pub(crate) fn leave_to(&mut self, position: u64) {
+        self.limit = self.stream.len.saturating_mul(8);
+        self.position = position;
+    }
+
+    /// Goes to a position, without changing where the innermost block ends.
+    pub(crate) fn seek(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    pub(crate) fn need(&self, bits: u64) -> Result<(), Error> {
+        if bits > self.left() {
+            let (offset, end) = (self.offset(), self.offset_of(self.limit));
+            return Err(Problem::BeyondEnd { offset, bits, end }.into());
+        }
+        Ok(())
+    }
+
+    /// Returns at least [`WORD_BITS`] bits from the position on, with zeros past the end of the stream.
+    #[inline]
+    pub(crate) fn word(&mut self) -> Result<u64, Error> {
+        let byte = self.position / 8;
+        if self.in_window(byte).first_chunk::<8>().is_none() {
+            self.load(byte)?;
+        }
+        let word = self.in_window(byte).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        Ok(word >> (self.position % 8))
+    }
+
+    /// Returns the part of the window from an offset in the stream on.
+    #[inline]
+    pub(crate) fn in_window(&self, byte: u64) -> &[u8] {
+        let index = usize::try_from(byte.wrapping_sub(self.window_start)).unwrap_or(usize::MAX);
+        self.window.get(index..).unwrap_or_default()
+    }
+
+    #[cold]
+    pub(crate) fn load(&mut self, byte: u64) -> Result<(), Error> {
+        let end = self.stream.len.min(byte.saturating_add(WINDOW)).max(byte);
+        self.window_start = byte;
+        self.window.clear();
+        self.window.resize(usize::try_from(end - byte).unwrap_or(0), 0);
+        let read = self.source.read_exact_at(self.stream.start + byte, &mut self.window);
+        if let Err(Unreadable) = read {
+            self.window.clear();
+            return Err(
+                Problem::Unreadable { offset: self.offset_of(byte.saturating_mul(8)) }.into()
+            );
+        }
+        if end == self.stream.len {
+            self.window.extend([0; 8]);
+        }
+        Ok(())
+    }
+
+    /// Returns a field of 1 to 64 bits.
+    #[inline]
+    pub(crate) fn fixed(&mut self, width: u32) -> Result<u64, Error> {
+        if width > WORD_BITS {
+            let low = self.fixed(32)?;
+            return Ok(low | self.fixed(width - 32)? << 32);
+        }
+        self.need(width.into())?;
+        let word = self.word()?;
+        self.position += u64::from(width);
+        Ok(word & ((1 << width) - 1))
+    }
+
+    /// Returns a number in chunks of 2 to 32 bits, whose highest bit says that more follow.
+    #[inline]
+    pub(crate) fn vbr(&mut self, width: u32) -> Result<u64, Error> {
+        let more = 1u64 << (width - 1);
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let chunk = self.fixed(width)?;
+            let bits = chunk & (more - 1);
+            if bits != 0 {
+                if shift >= u64::BITS || bits > u64::MAX >> shift {
+                    return Err(Problem::NumberTooLarge { offset: self.offset() }.into());
+                }
+                value |= bits << shift;
+            }
+            if chunk & more == 0 {
+                return Ok(value);
+            }
+            shift = shift.saturating_add(width - 1);
+        }
+    }
+
+    /// Goes on to the next multiple of 32 bits.
+    pub(crate) fn align(&mut self) -> Result<(), Error> {
+        let padding = self.position.wrapping_neg() % 32;
+        self.need(padding)?;
+        self.position += padding;
+        Ok(())
+    }
+}
