@@ -1,8 +1,9 @@
 //! Codecs of payloads, and decompression.
 
+use alloc::format;
 use alloc::vec::Vec;
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::kinds::Codec;
 use crate::to_u64;
 
@@ -31,13 +32,23 @@ impl Codec {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for what only NVIDIA decompresses, [`Codec`](crate::ErrorKind::Codec).
     pub fn check(self, stored: u64, size: u64) -> Result<(), Error> {
         if matches!(self, Codec::Scrambled | Codec::Unknown) {
-            return Err(Problem::Codec { codec: self }.into());
+            return Err(Error::codec(self));
         }
         // Headers and the last block, beside what expands.
         if size > stored.saturating_mul(self.most_expansion()).saturating_add(256 << 10) {
-            return Err(Problem::Stream { codec: self, stored, expected: size, found: None }.into());
+            return Err(self.malformed(stored, size, None));
         }
         Ok(())
+    }
+
+    /// Returns the error of a payload that does not become as many bytes as it should.
+    #[cold]
+    fn malformed(self, stored: u64, expected: u64, found: Option<usize>) -> Error {
+        let found = found.map(|found| format!(", found {found}")).unwrap_or_default();
+        let message = format!(
+            "malformed {self} data: expected {expected} bytes from the {stored} stored{found}"
+        );
+        Error::new(ErrorKind::Codec, message)
     }
 
     /// Decompresses a payload to `size` bytes. Memory is taken for no more than the payload can expand to.
@@ -48,9 +59,9 @@ impl Codec {
     pub fn decompress(self, payload: &[u8], size: u64) -> Result<Vec<u8>, Error> {
         let stored = to_u64(payload.len());
         self.check(stored, size)?;
-        let len = usize::try_from(size).map_err(|_| Problem::OutOfMemory { size })?;
+        let len = usize::try_from(size).map_err(|_| Error::out_of_memory(size))?;
         let mut code = Vec::new();
-        code.try_reserve_exact(len).map_err(|_| Problem::OutOfMemory { size })?;
+        code.try_reserve_exact(len).map_err(|_| Error::out_of_memory(size))?;
         code.resize(len, 0);
         let found = match self {
             Codec::Lz4 => lz4_flex::block::decompress_into(payload, &mut code).ok(),
@@ -59,10 +70,7 @@ impl Codec {
         };
         match found {
             Some(found) if found == len => Ok(code),
-            found => {
-                let found = found.map(to_u64);
-                Err(Problem::Stream { codec: self, stored, expected: size, found }.into())
-            }
+            found => Err(self.malformed(stored, size, found)),
         }
     }
 }
@@ -70,27 +78,27 @@ impl Codec {
 /// Decompresses Zstandard frames; `None` if they are faulty or longer than `code`.
 #[cfg(feature = "zstd")]
 #[allow(clippy::unnecessary_wraps, reason = "other builds have no codec")]
-fn zstd(payload: &[u8], code: &mut [u8]) -> Result<Option<usize>, Problem> {
+fn zstd(payload: &[u8], code: &mut [u8]) -> Result<Option<usize>, Error> {
     Ok(zstd::bulk::decompress_to_buffer(payload, code).ok())
 }
 
 #[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
 #[allow(clippy::unnecessary_wraps, reason = "other builds have no codec")]
-fn zstd(payload: &[u8], code: &mut [u8]) -> Result<Option<usize>, Problem> {
+fn zstd(payload: &[u8], code: &mut [u8]) -> Result<Option<usize>, Error> {
     let mut decoder = ruzstd::decoding::FrameDecoder::new();
     decoder.set_max_window_size(to_u64(code.len()).max(8 << 20));
     Ok(decoder.decode_all(payload, code).ok())
 }
 
 #[cfg(not(any(feature = "ruzstd", feature = "zstd")))]
-fn zstd(_: &[u8], _: &mut [u8]) -> Result<Option<usize>, Problem> {
-    Err(Problem::Codec { codec: Codec::Zstd })
+fn zstd(_: &[u8], _: &mut [u8]) -> Result<Option<usize>, Error> {
+    Err(Error::codec(Codec::Zstd))
 }
 
 /// Decompresses a zlib stream; `None` if it is faulty or longer than `code`.
 #[cfg(feature = "miniz_oxide")]
 #[allow(clippy::unnecessary_wraps, reason = "other builds have no codec")]
-fn zlib(payload: &[u8], code: &mut [u8]) -> Result<Option<usize>, Problem> {
+fn zlib(payload: &[u8], code: &mut [u8]) -> Result<Option<usize>, Error> {
     use miniz_oxide::inflate::TINFLStatus;
     use miniz_oxide::inflate::core::inflate_flags::*;
     use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
@@ -104,6 +112,6 @@ fn zlib(payload: &[u8], code: &mut [u8]) -> Result<Option<usize>, Problem> {
 }
 
 #[cfg(not(feature = "miniz_oxide"))]
-fn zlib(_: &[u8], _: &mut [u8]) -> Result<Option<usize>, Problem> {
-    Err(Problem::Codec { codec: Codec::Zlib })
+fn zlib(_: &[u8], _: &mut [u8]) -> Result<Option<usize>, Error> {
+    Err(Error::codec(Codec::Zlib))
 }

@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::kinds::{Flags, Kind};
 use crate::number::{number, reserve};
 use crate::to_u64;
@@ -92,7 +92,7 @@ impl<'c> Stored<'c> {
 fn lz4(code: &[u8], level: i32) -> Result<Vec<u8>, Error> {
     use lz4::block::{CompressionMode, compress_bound, compress_to_buffer};
 
-    let too_large = || Problem::Field { what: "code", size: to_u64(code.len()) };
+    let too_large = || Error::too_large("code", code.len());
     let most = compress_bound(code.len()).map_err(|_| too_large())?;
     let mut payload = room(most)?;
     let mode = CompressionMode::HIGHCOMPRESSION(level.clamp(3, 12));
@@ -106,7 +106,7 @@ fn lz4(code: &[u8], _: i32) -> Result<Vec<u8>, Error> {
     let most = lz4_flex::block::get_maximum_output_size(code.len());
     let mut payload = room(most)?;
     let len = lz4_flex::block::compress_into(code, &mut payload)
-        .map_err(|_| Problem::OutOfMemory { size: to_u64(most) })?;
+        .map_err(|_| Error::out_of_memory(to_u64(most)))?;
     payload.truncate(len);
     Ok(payload)
 }
@@ -125,12 +125,13 @@ fn zstd(code: &[u8], level: i32) -> Result<Vec<u8>, Error> {
     let most = zstd::zstd_safe::compress_bound(code.len());
     let mut payload = room(most)?;
     let len = zstd::bulk::compress_to_buffer(code, &mut payload, level)
-        .map_err(|_| Problem::OutOfMemory { size: to_u64(most) })?;
+        .map_err(|_| Error::out_of_memory(to_u64(most)))?;
     payload.truncate(len);
     Ok(payload)
 }
 
 #[cfg(not(feature = "zstd"))]
 fn zstd(_: &[u8], _: i32) -> Result<Vec<u8>, Error> {
-    Err(Problem::NoEncoder.into())
+    let message = "this build cannot compress with zstd: it lacks libzstd";
+    Err(Error::new(ErrorKind::Unsupported, message))
 }

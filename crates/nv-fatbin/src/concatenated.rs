@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::entry::{Entry, HEADER, Wire};
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::field;
 use crate::kinds::{Architecture, Flags, Kind};
 
@@ -85,32 +85,30 @@ pub(crate) fn images<'data>(
     let number = |at| field(counts, at).map(u32::from_le_bytes).unwrap_or_default();
     let (count, size) = (number(0), number(4));
     let table = entry.extension(WHAT, at, size.max(COUNTS))?;
-    let malformed = |record: u32, expected: &'static str| Problem::Record {
-        index: entry.index(),
-        offset: entry.offset(),
-        record,
-        expected,
+    let malformed = |record: u32, expected: &str| {
+        let message = format_args!(": image {record} of its table: expected {expected}");
+        Error::at_entry(ErrorKind::Malformed, (entry.index(), entry.offset()), message)
     };
     let mut images = Vec::new();
     let mut rest = table.get(usize::try_from(COUNTS).unwrap_or_default()..).unwrap_or_default();
     for number in 0..count {
         let Some(wire) = Wire::read(rest) else {
-            return Err(malformed(number, "64 bytes in the table").into());
+            return Err(malformed(number, "64 bytes in the table"));
         };
         let len = len(&wire, rest).and_then(|len| usize::try_from(len).ok());
         let Some((record, after)) = len.and_then(|len| rest.split_at_checked(len)) else {
-            return Err(malformed(number, "its identifier and options in the table").into());
+            return Err(malformed(number, "its identifier and options in the table"));
         };
         rest = after;
         let record = Entry::record(&wire, record, entry);
         let image = ConcatenatedImage { record, at: wire.header_size, size: wire.payload_size };
         if image.range().end > entry.size() {
-            return Err(malformed(number, "its image in the code of the entry").into());
+            return Err(malformed(number, "its image in the code of the entry"));
         }
         images.push(image);
     }
     if !rest.is_empty() {
-        return Err(malformed(count, "the end of the table").into());
+        return Err(malformed(count, "the end of the table"));
     }
     Ok(images)
 }

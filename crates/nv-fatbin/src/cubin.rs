@@ -1,6 +1,6 @@
 //! Facts from the header of a cubin, and its section `.nv.compat`.
 
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::field;
 use crate::kinds::Architecture;
 
@@ -25,7 +25,8 @@ pub(crate) struct Cubin<'data> {
 
 impl<'data> Cubin<'data> {
     pub(crate) fn parse(file: &'data [u8]) -> Result<Self, Error> {
-        Self::read(file).ok_or_else(|| Problem::NotACubin.into())
+        let message = "expected a cubin: a little-endian ELF file for machine 190";
+        Self::read(file).ok_or_else(|| Error::malformed(message))
     }
 
     fn read(file: &'data [u8]) -> Option<Self> {

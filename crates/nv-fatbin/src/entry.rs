@@ -1,9 +1,11 @@
 //! An entry of a fatbinary.
 
 use alloc::borrow::Cow;
+use alloc::format;
+use core::fmt;
 use core::ops::Range;
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::kinds::{Architecture, Codec, Flags, Kind};
 use crate::{field, to_u64};
 
@@ -69,23 +71,33 @@ impl<'data> Entry<'data> {
     ///
     /// [`Malformed`](crate::ErrorKind::Malformed) where sizes contradict each other.
     pub fn parse(bytes: &'data [u8], index: usize, offset: u64, size: u64) -> Result<Self, Error> {
-        let beyond = |end: u64| Problem::EntryBeyondEnd { index, offset, end, available: size };
+        let malformed = |message: fmt::Arguments<'_>| {
+            Error::at_entry(ErrorKind::Malformed, (index, offset), message)
+        };
+        let beyond = |end: u64| {
+            malformed(format_args!(
+                " reaches to {end:#x}, beyond the end of the fatbinary at {size:#x}"
+            ))
+        };
         let Some(wire) = Wire::read(bytes) else {
-            return Err(beyond(offset.saturating_add(to_u64(HEADER))).into());
+            return Err(beyond(offset.saturating_add(to_u64(HEADER))));
         };
         let header_size = wire.header_size;
         if u64::from(header_size) < to_u64(HEADER) {
-            return Err(Problem::EntryHeaderSize { index, offset, header_size }.into());
+            let message = format_args!(" has a header size of {header_size}, expected at least 64");
+            return Err(malformed(message));
         }
         let padded = wire.payload_size;
         let end = offset.saturating_add(u64::from(header_size)).saturating_add(padded);
         if end > size {
-            return Err(beyond(end).into());
+            return Err(beyond(end));
         }
         let entry = Entry { wire, bytes, index, offset };
         let exact = entry.stored_size();
         if exact > padded {
-            return Err(Problem::CompressedSize { index, offset, exact, padded }.into());
+            let message =
+                format_args!(" has {exact} bytes of compressed payload in a space of {padded}");
+            return Err(malformed(message));
         }
         let len = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
         Ok(Entry { bytes: bytes.get(..len).unwrap_or(bytes), ..entry })
@@ -240,17 +252,13 @@ impl<'data> Entry<'data> {
     ) -> Result<&'data [u8], Error> {
         let end = u64::from(at).saturating_add(u64::from(len));
         let header_size = self.wire.header_size;
-        let fault = Problem::Extension {
-            index: self.index,
-            offset: self.offset,
-            what,
-            at,
-            end,
-            header_size,
-        };
         let range = usize::try_from(at).ok().zip(usize::try_from(end).ok());
         if u64::from(at) < to_u64(HEADER) || end > u64::from(header_size) {
-            return Err(fault.into());
+            let message = format_args!(
+                ": its {what} at {at:#x}..{end:#x} is not between 0x40 and the end of its header at {header_size:#x}"
+            );
+            let place = (self.index, self.offset);
+            return Err(Error::at_entry(ErrorKind::Malformed, place, message));
         }
         let found = range.and_then(|(at, end)| self.bytes.get(at..end));
         found.ok_or_else(|| self.not_in_memory(u64::from(header_size)))
@@ -287,7 +295,8 @@ impl<'data> Entry<'data> {
     }
 
     fn not_in_memory(&self, needed: u64) -> Error {
-        Problem::Incomplete { index: self.index, offset: self.offset, needed }.into()
+        let message = format_args!(": expected its first {needed} bytes in memory");
+        Error::at_entry(ErrorKind::Incomplete, (self.index, self.offset), message)
     }
 
     /// Returns the code: the payload, decompressed if it is compressed. It may be `limit` bytes long.
@@ -307,7 +316,8 @@ impl<'data> Entry<'data> {
         let Some(codec) = self.codec() else { return Ok(Cow::Borrowed(payload)) };
         let size = self.size();
         if size > limit {
-            return Err(Problem::TooLarge { size, limit }.into());
+            let message = format!("decompresses to {size} bytes, more than the limit of {limit}");
+            return Err(Error::new(ErrorKind::Limit, message));
         }
         codec.decompress(payload, size).map(Cow::Owned).map_err(|error| error.of_entry(self.index))
     }

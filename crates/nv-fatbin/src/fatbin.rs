@@ -1,9 +1,10 @@
 //! A fatbinary, and several in a row.
 
+use alloc::format;
 use core::iter::from_fn;
 
 use crate::entry::Entry;
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::{MAGIC, field, to_u64};
 
 /// Bytes of the header.
@@ -46,20 +47,27 @@ impl<'data> Fatbin<'data> {
     pub fn parse_prefix(prefix: &'data [u8], available: u64) -> Result<Self, Error> {
         let shown = prefix.get(..MAGIC.len()).unwrap_or(prefix);
         if !MAGIC.starts_with(shown) {
-            return Err(Problem::NotAFatbin.into());
+            let message = "expected the magic of a fatbinary, 50 ed 55 ba";
+            return Err(Error::of_header(ErrorKind::NotAFatbin, message));
         }
         let fields = || Some((field(prefix, 4)?, field(prefix, 6)?, field(prefix, 8)?));
         let Some((version, header_size, size)) = fields() else {
-            return Err(Problem::TruncatedHeader { available: to_u64(prefix.len()) }.into());
+            let message = format!("fatbinary header needs 16 bytes, {} are left", prefix.len());
+            return Err(Error::of_header(ErrorKind::Truncated, message));
         };
         let (version, header_size) = (u16::from_le_bytes(version), u16::from_le_bytes(header_size));
         if version != 1 || u64::from(header_size) != HEADER {
-            return Err(Problem::Version { version, header_size }.into());
+            let message = format!(
+                "fatbinary version {version} with a header of {header_size} bytes, expected version 1 with 16"
+            );
+            return Err(Error::of_header(ErrorKind::Unsupported, message));
         }
         let size = u64::from_le_bytes(size);
         let rest = available.saturating_sub(HEADER);
         if size > rest {
-            return Err(Problem::BeyondEnd { size, available: rest }.into());
+            let message =
+                format!("fatbinary promises {size} bytes after its header, {rest} are left");
+            return Err(Error::of_header(ErrorKind::Truncated, message));
         }
         let size = HEADER.saturating_add(size);
         let len = usize::try_from(size).unwrap_or(usize::MAX);

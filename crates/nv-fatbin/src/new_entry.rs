@@ -1,12 +1,13 @@
 //! Entries to be written.
 
 use alloc::borrow::Cow;
+use alloc::format;
 use alloc::vec::Vec;
 
 use crate::compression::{Compression, Stored};
 use crate::cubin::Cubin;
 use crate::entry::HEADER;
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::kinds::{Architecture, Flags, Kind};
 use crate::number::{number, reserve};
 use crate::{field, ptx, to_u64};
@@ -72,7 +73,9 @@ impl<'a> NewEntry<'a> {
     pub fn cubin(architecture: Architecture, cubin: &'a [u8]) -> Result<Self, Error> {
         let facts = Cubin::parse(cubin)?;
         if facts.sm != architecture.sm {
-            return Err(Problem::OtherArchitecture { architecture, found: facts.sm }.into());
+            let found = facts.sm;
+            let message = format!("the cubin is for sm_{found}, expected one for {architecture}");
+            return Err(Error::malformed(message));
         }
         let mut entry = Self::new(Kind::ELF, architecture, cubin);
         entry.code_version = (1, facts.abi_version.into());
@@ -118,7 +121,8 @@ impl<'a> NewEntry<'a> {
     /// [`Malformed`](crate::ErrorKind::Malformed) for what is not LTO-IR.
     pub fn lto_ir(architecture: Architecture, code: &'a [u8]) -> Result<Self, Error> {
         let version = code.strip_prefix(&LTO_IR).and_then(|rest| field(rest, 0));
-        let [major, minor]: [u8; 2] = version.ok_or(Problem::NotLtoIr)?;
+        let [major, minor]: [u8; 2] = version
+            .ok_or_else(|| Error::malformed("expected LTO-IR: ed 43 4e 7f, and its version"))?;
         let mut entry = Self::new(Kind::LTO_IR, architecture, code);
         entry.code_version = (major.into(), minor.into());
         entry.flags |= Flags::BITS_64;
@@ -154,7 +158,7 @@ impl<'a> NewEntry<'a> {
         let mut flags = images.first().map_or(Flags::empty(), |image| image.flags);
         for image in images {
             if image.kind == Kind::CONCATENATED {
-                return Err(Problem::Concatenated.into());
+                return Err(of_several());
             }
             flags &= image.flags;
             let mut extension = Vec::new();
@@ -220,7 +224,7 @@ impl<'a> NewEntry<'a> {
     pub(crate) fn to_vec(&self) -> Result<Vec<u8>, Error> {
         let has_table = self.options.as_ref().is_some_and(|table| table.len() >= 8);
         if self.kind == Kind::CONCATENATED && !has_table {
-            return Err(Problem::Concatenated.into());
+            return Err(of_several());
         }
         let mut extension = Vec::new();
         let identifier_at = self.put_identifier(&mut extension)?;
@@ -261,9 +265,8 @@ impl<'a> NewEntry<'a> {
             extension.extend_from_slice(text);
             return Ok(at);
         }
-        let text_at = at
-            .checked_add(8)
-            .ok_or(Problem::Field { what: "header", size: to_u64(extension.len()) })?;
+        let text_at =
+            at.checked_add(8).ok_or_else(|| Error::too_large("header", extension.len()))?;
         let compat: &[u8] = if self.flags.contains(Flags::COMPAT) { &[0] } else { &[] };
         extension.extend(text_at.to_le_bytes());
         extension.extend(number("options", text.len())?.to_le_bytes());
@@ -363,4 +366,12 @@ fn extend(extension: &mut Vec<u8>, texts: &[&[u8]]) -> Result<(), Error> {
     extension.push(0);
     extension.resize(extension.len().next_multiple_of(8), 0);
     Ok(())
+}
+
+/// Returns the error of an image of several that is itself several.
+#[cold]
+fn of_several() -> Error {
+    let message =
+        "several images are written from NewEntry::concatenated, and none of them is several";
+    Error::new(ErrorKind::Unsupported, message)
 }

@@ -2,15 +2,15 @@
 
 use alloc::vec::Vec;
 
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::to_u64;
 
 /// Takes memory for more bytes.
 pub(crate) fn reserve(bytes: &mut Vec<u8>, size: usize) -> Result<(), Error> {
-    bytes.try_reserve(size).map_err(|_| Problem::OutOfMemory { size: to_u64(size) }.into())
+    bytes.try_reserve(size).map_err(|_| Error::out_of_memory(to_u64(size)))
 }
 
 /// Returns a size as the format has it, in 32 bits.
 pub(crate) fn number(what: &'static str, size: usize) -> Result<u32, Error> {
-    u32::try_from(size).map_err(|_| Problem::Field { what, size: to_u64(size) }.into())
+    u32::try_from(size).map_err(|_| Error::too_large(what, size))
 }

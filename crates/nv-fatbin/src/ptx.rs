@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::kinds::Architecture;
 
 /// White space in C.
@@ -62,7 +62,7 @@ pub(crate) fn version(text: &[u8]) -> Result<(u16, u16), Error> {
         let minor = rest.strip_prefix(b".")?.first().filter(|byte| byte.is_ascii_digit())?;
         Some((u16::try_from(major).ok()?, u16::from(minor.wrapping_sub(b'0'))))
     };
-    read().ok_or_else(|| Problem::PtxVersion.into())
+    read().ok_or_else(|| Error::malformed("expected PTX with its version, such as .version 8.7"))
 }
 
 /// Returns what follows the first `.target`: `sm_90a`.
