@@ -97,9 +97,8 @@ impl Error {
             | Problem::OverlappingSections { .. } => ErrorKind::HostFile,
             Problem::Sycl(error) => error.kind(),
             Problem::SyclTable(error) => match error.kind() {
-                sycl_table::ErrorKind::Unsupported | sycl_table::ErrorKind::Undescribed => {
-                    ErrorKind::NotRead
-                }
+                crate::sycl_table::ErrorKind::Unsupported
+                | crate::sycl_table::ErrorKind::Undescribed => ErrorKind::NotRead,
                 _ => ErrorKind::HostFile,
             },
             Problem::Archive { .. }
@@ -247,11 +246,11 @@ pub(crate) enum Problem {
     PackageStream(ccob::Error),
     NvFatbin(::nv_fatbin::Error),
     Image { entry: String, error: ::nv_fatbin::Error },
-    Hcf(::hcf::Error),
+    Hcf(crate::hcf::Error),
     Kpack(::kpack::Error),
     Bitcode(llvm_bitcode::Error),
     Sycl(sycl::Error),
-    SyclTable(sycl_table::Error),
+    SyclTable(crate::sycl_table::Error),
     Object { format: &'static str, detail: String },
     Archive { detail: String },
     MemberBeyondEnd { name: String, start: u64, end: u64, available: u64 },
@@ -410,10 +409,10 @@ from! {
     Problem::Ccob(ccob::Error);
     Problem::OffloadBinary(offload_binary::Error);
     Problem::NvFatbin(::nv_fatbin::Error);
-    Problem::Hcf(::hcf::Error);
+    Problem::Hcf(crate::hcf::Error);
     Problem::Bitcode(llvm_bitcode::Error);
     Problem::Sycl(sycl::Error);
-    Problem::SyclTable(sycl_table::Error);
+    Problem::SyclTable(crate::sycl_table::Error);
     Error::Bundle(bundle_format::Error);
     Error::Ccob(ccob::Error);
     Error::OffloadBinary(offload_binary::Error);

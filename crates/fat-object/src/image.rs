@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use ::hcf::HcfImage;
+use crate::hcf::HcfImage;
+use crate::sycl_table::SyclImage;
 use byte_parts::Budget;
 use device_code::FileFormat;
-use sycl_table::SyclImage;
 use target_id::{NvidiaArch, Target};
 
 use crate::code::Undone;

@@ -162,8 +162,7 @@
 //! # Other crates in this API
 //!
 //! Targets are those of [`target_id`], bundles those of [`bundle_format`], compressed bundles of [`ccob`], offload
-//! binaries of [`offload_binary`], bitcode of [`llvm_bitcode`]; HCF images of [`hcf`](::hcf), SYCL images of
-//! [`sycl_table`]. Add these crates to your dependencies to name their types. No type of another crate is in the API,
+//! binaries of [`offload_binary`], bitcode of [`llvm_bitcode`]. Add these crates to your dependencies to name their types. No type of another crate is in the API,
 //! unless the feature `serde` is on.
 //!
 //! # Features
@@ -208,7 +207,7 @@ mod disagreement;
 mod elf;
 mod error;
 mod gzip;
-mod hcf;
+pub mod hcf;
 mod host;
 mod image;
 mod image_target;
@@ -232,6 +231,7 @@ mod sequence;
 mod serialize;
 mod source;
 mod sycl;
+pub mod sycl_table;
 mod syclbin;
 mod table;
 mod text;

@@ -43,7 +43,7 @@ const MAGICS: [&[u8]; 13] = [
     b"__CL",
     &::nv_fatbin::MAGIC,
     b"\x7fELF",
-    ::hcf::MAGIC,
+    hcf::MAGIC,
     // With a byte of the version.
     b"\x03\x02\x23\x07\0",
     b"\x07\x23\x02\x03\0",

@@ -1,8 +1,8 @@
 //! Serialization of results, as `offload ls --json` prints them.
 
-use ::hcf::HcfImage;
+use crate::hcf::HcfImage;
+use crate::sycl_table::{SyclImage, SyclProperty, SyclValue, aspect_name};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use sycl_table::{SyclImage, SyclProperty, SyclValue, aspect_name};
 use target_id::{OffloadKind, Target};
 
 use crate::error::Finding;

@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use fat_object::{Listing, Options, list_slice};
 
-#[path = "../../hcf/tests/hcf_sample/mod.rs"]
+#[path = "../../fat-object/tests/hcf_sample/mod.rs"]
 mod hcf_sample;
 
 use hcf_sample::{MARKER, Sample, hcf};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arbitrary::{Result, Unstructured};
 use fat_object::{Options, list_slice};
 
-#[path = "../../sycl-table/tests/sycl_sample/mod.rs"]
+#[path = "../../fat-object/tests/sycl_sample/mod.rs"]
 mod sycl_sample;
 
 use sycl_sample::{Form, Sample, file, spirv, strip};

@@ -134,20 +134,6 @@ fn text_bundles_are_edited() {
 }
 
 #[test]
-fn texts_with_end_markers_only_are_not_edited() {
-    let text = b"one\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx1\ntwo\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx2\n";
-    let error = refused(text, &[], |_, edit| edit.remove(0));
-    assert!(error.kind() == ErrorKind::Unsupported, "{error}");
-    let compress = |_: &EditableFile, edit: &mut Edit| edit.compress(Default::default());
-    let error = refused(text, &[], compress);
-    assert!(error.kind() == ErrorKind::Unsupported, "{error}");
-    let options = EditOptions::default().with_allow_uneditable(true);
-    assert_eq!(plan_with(text, options, &[], compress).unwrap().1, text);
-    // They are not compressed.
-    assert_eq!(edited(text, &[], |_, edit| edit.decompress()), text);
-}
-
-#[test]
 fn new_images_must_match_their_ids() {
     let file = bundle(&[(HOST, b""), (GFX90A, &code_object(0x53f, 900))], 4096);
     let (gfx90a, xnack) = (code_object(0x53f, 70), code_object(0x73f, 70));

@@ -1,8 +1,8 @@
 //! Containers that are read and not edited.
 
-#[path = "../../../hcf/tests/hcf_sample/mod.rs"]
+#[path = "../../../fat-object/tests/hcf_sample/mod.rs"]
 mod hcf_sample;
-#[path = "../../../sycl-table/tests/sycl_sample/mod.rs"]
+#[path = "../../../fat-object/tests/sycl_sample/mod.rs"]
 mod sycl_sample;
 
 use std::io::Cursor;

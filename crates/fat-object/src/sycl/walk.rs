@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::sycl_table::{SyclImage, Tables, content_size, image_end, is_spirv_header};
 use device_code::FileFormat;
-use sycl_table::{SyclImage, Tables, content_size, image_end, is_spirv_header};
 use target_id::{OffloadKind, Target, Triple};
 
 use super::Error;

@@ -21,6 +21,7 @@ mod bitcode;
 mod compressed_packages;
 mod formats;
 mod hcf;
+mod hcf_format;
 mod image_target;
 #[path = "../limits/mod.rs"]
 mod limits;
@@ -30,6 +31,7 @@ mod passed_over;
 mod question;
 mod scan;
 mod sycl;
+mod sycl_tables;
 mod tables;
 mod text_ends;
 mod threads;

@@ -1,15 +1,15 @@
 //! Host files with SYCL images of Intel's toolchain: what tables describe, and what is found without.
 
-#[path = "../../../sycl-table/tests/sycl_sample/mod.rs"]
+#[path = "../sycl_sample/mod.rs"]
 mod sycl_sample;
 
 use std::io;
 
+use fat_object::sycl_table::SyclValue;
 use fat_object::{
     ContainerKind, ErrorKind, FileFormat, Finding, Image, ImageInfo, Options, Visitor, list_slice,
     walk_slice,
 };
-use sycl_table::SyclValue;
 use target_id::OffloadKind;
 
 use crate::elf_objects::{self, progbits};

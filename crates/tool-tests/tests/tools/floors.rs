@@ -15,7 +15,6 @@ const FLOORS: [(&str, &[Line]); 9] = [
             ("target-id", Some(&[])),
             ("ccob", Some(&[])),
             ("llvm-bitcode", Some(&[])),
-            ("hcf", Some(&[])),
             ("nv-fatbin", None),
             ("kpack", None),
         ],
@@ -27,7 +26,6 @@ const FLOORS: [(&str, &[Line]); 9] = [
             ("bundle-format", Some(&["target-id", "byte-parts"])),
             // The target of bitcode is read from its modules.
             ("device-code", Some(&["target-id", "llvm-bitcode"])),
-            ("sycl-table", Some(&["byte-parts"])),
         ],
     ),
     (

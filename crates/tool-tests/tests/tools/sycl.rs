@@ -1,6 +1,6 @@
 //! `offload` on SYCL images of Intel's toolchain.
 
-#[path = "../../../sycl-table/tests/sycl_sample/mod.rs"]
+#[path = "../../../fat-object/tests/sycl_sample/mod.rs"]
 mod sycl_sample;
 
 use std::ffi::OsStr;

@@ -11,19 +11,15 @@
 //!     __hipsycl_hcf_binary_appendixcode";
 //! let size = container.len() as u64;
 //! // A text without its end: more bytes are needed.
-//! assert_eq!(hcf::text(&container[..40], size)?, None);
-//! let text = hcf::text(container, size)?.unwrap();
-//! let container = hcf::Hcf::parse(text, size)?;
+//! assert_eq!(fat_object::hcf::text(&container[..40], size)?, None);
+//! let text = fat_object::hcf::text(container, size)?.unwrap();
+//! let container = fat_object::hcf::Hcf::parse(text, size)?;
 //! assert_eq!(container.images[0].node(), "ptx");
 //! assert_eq!(container.end, size);
-//! # Ok::<(), hcf::Error>(())
+//! # Ok::<(), fat_object::hcf::Error>(())
 //! ```
-#![forbid(unsafe_code)]
-#![deny(missing_docs, missing_debug_implementations)]
-#![no_std]
 
-extern crate alloc;
-
+mod container;
 mod error;
 mod image;
 mod parse;
@@ -32,7 +28,4 @@ pub use error::{Error, ErrorKind};
 pub use image::HcfImage;
 pub use parse::{Hcf, MAGIC, text};
 
-/// The code of the README compiles and runs.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+pub(crate) use container::{open, size};

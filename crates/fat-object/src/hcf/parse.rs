@@ -1,13 +1,13 @@
 //! The text of a container.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec;
-use alloc::vec::Vec;
+use std::collections::BTreeMap;
+use std::string::String;
+use std::sync::Arc;
+use std::vec;
+use std::vec::Vec;
 
-use crate::error::{Error, Problem};
-use crate::image::HcfImage;
+use crate::hcf::error::{Error, Problem};
+use crate::hcf::image::HcfImage;
 
 /// The key of the first line, with which a container starts.
 pub const MAGIC: &[u8] = b"object-id=";
@@ -69,9 +69,9 @@ struct Placed<'t> {
 ///
 /// ```
 /// let start = b"object-id=1\n__hipsycl_hcf_binary_appendixcode";
-/// assert_eq!(hcf::text(start, 1000)?, Some(&b"object-id=1\n"[..]));
-/// assert_eq!(hcf::text(&start[..20], 1000)?, None);
-/// # Ok::<(), hcf::Error>(())
+/// assert_eq!(fat_object::hcf::text(start, 1000)?, Some(&b"object-id=1\n"[..]));
+/// assert_eq!(fat_object::hcf::text(&start[..20], 1000)?, None);
+/// # Ok::<(), fat_object::hcf::Error>(())
 /// ```
 ///
 /// # Errors
@@ -98,13 +98,13 @@ impl Hcf {
     /// let text = b"object-id=1\n{.ptx\n{.__binary\nstart=0\nsize=4\n}.__binary\n}.ptx\n";
     /// let marker = "__hipsycl_hcf_binary_appendix".len();
     /// let available = (text.len() + marker + 4) as u64;
-    /// let container = hcf::Hcf::parse(text, available)?;
+    /// let container = fat_object::hcf::Hcf::parse(text, available)?;
     /// assert_eq!(container.images[0].range(), available - 4..available);
     ///
-    /// let cut_short = hcf::Hcf::parse(text, available - 1)?;
+    /// let cut_short = fat_object::hcf::Hcf::parse(text, available - 1)?;
     /// assert!(cut_short.images.is_empty());
-    /// assert_eq!(cut_short.faults[0].kind(), hcf::ErrorKind::Image);
-    /// # Ok::<(), hcf::Error>(())
+    /// assert_eq!(cut_short.faults[0].kind(), fat_object::hcf::ErrorKind::Image);
+    /// # Ok::<(), fat_object::hcf::Error>(())
     /// ```
     ///
     /// # Errors

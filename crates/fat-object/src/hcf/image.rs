@@ -1,9 +1,9 @@
 //! Description of an image.
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::ops::Range;
+use std::string::String;
+use std::sync::Arc;
+use std::vec::Vec;
 
 /// Description of an image in an HCF container of AdaptiveCpp.
 #[derive(Debug, PartialEq)]

@@ -7,8 +7,8 @@ use std::io::Cursor;
 use std::ops::Range;
 
 use byte_parts::{Budget, Source};
+use fat_object::sycl_table::{Error, ErrorKind, SyclValue, Tables};
 use sycl_sample::{File, Form, Sample, file, spirv, strip};
-use sycl_table::{Error, ErrorKind, SyclValue, Tables};
 
 fn samples() -> Vec<Sample> {
     vec![

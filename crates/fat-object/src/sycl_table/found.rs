@@ -1,7 +1,7 @@
 //! What the tables of a file come to.
 
-use crate::error::Error;
-use crate::image::SyclImage;
+use crate::sycl_table::error::Error;
+use crate::sycl_table::image::SyclImage;
 
 /// The content of the tables of a linked host file.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use byte_parts::{Budget, Source};
 
-use crate::error::Problem;
-use crate::found::Tables;
-use crate::memory::{Memory, number};
-use crate::reader::Reader;
+use crate::sycl_table::error::Problem;
+use crate::sycl_table::found::Tables;
+use crate::sycl_table::memory::{Memory, number};
+use crate::sycl_table::reader::Reader;
 
 impl Tables {
     /// Finds the tables of the host file in `window`, and reads them. An ELF or PE file of 64 bits, little-endian, can have
@@ -20,7 +20,7 @@ impl Tables {
     ///
     /// ```
     /// use byte_parts::{Budget, Source};
-    /// use sycl_table::Tables;
+    /// use fat_object::sycl_table::Tables;
     ///
     /// let file = b"not a linked file";
     /// let mut source = Source::of_bytes(file);

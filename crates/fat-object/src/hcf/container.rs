@@ -1,10 +1,10 @@
-//! HCF containers of AdaptiveCpp, as the crate `hcf` reads them.
+//! HCF containers of AdaptiveCpp, as a walk enters them.
 
 use std::io;
 use std::ops::Range;
 use std::vec;
 
-use ::hcf::{Error, Hcf, HcfImage};
+use super::{Error, Hcf, HcfImage};
 use device_code::FileFormat;
 use target_id::{OffloadKind, Target};
 
@@ -25,7 +25,7 @@ fn text(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Vec<u
         let read = prefix.len() as u64;
         let len = (2 * read).max(FIRST).min(available);
         source.append_range(&(window.start + read..window.start + len), &mut prefix)?;
-        let text_len = match ::hcf::text(&prefix, available) {
+        let text_len = match super::text(&prefix, available) {
             Ok(None) => continue,
             Ok(Some(text)) => text.len(),
             Err(error) => return Ok(Err(error)),

@@ -1,7 +1,7 @@
 //! Errors of reading a container.
 
-use alloc::string::String;
 use core::fmt;
+use std::string::String;
 
 /// An error in an HCF container, with its place.
 ///
@@ -26,8 +26,8 @@ impl Error {
     /// Returns the kind of the error.
     ///
     /// ```
-    /// let error = hcf::text(b"object-id=1\n", 12).unwrap_err();
-    /// assert_eq!(error.kind(), hcf::ErrorKind::NoMarker);
+    /// let error = fat_object::hcf::text(b"object-id=1\n", 12).unwrap_err();
+    /// assert_eq!(error.kind(), fat_object::hcf::ErrorKind::NoMarker);
     /// assert_eq!(error.offset(), 12);
     /// ```
     #[must_use]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use byte_parts::{Budget, Source};
 
-use crate::error::Problem;
-use crate::found::Tables;
-use crate::image::{SyclImage, SyclProperty, SyclValue};
-use crate::memory::{Memory, Part, number};
+use crate::sycl_table::error::Problem;
+use crate::sycl_table::found::Tables;
+use crate::sycl_table::image::{SyclImage, SyclProperty, SyclValue};
+use crate::sycl_table::memory::{Memory, Part, number};
 
 /// Bytes of the descriptor of a table: version 1, number of images, address of their descriptors, two null pointers.
 const TABLE: usize = 32;

@@ -149,8 +149,8 @@ pub enum SyclValue {
 /// Returns the name of an aspect of SYCL, of those that the SYCL specification knows: `fp64` for 6.
 ///
 /// ```
-/// assert_eq!(sycl_table::aspect_name(6), Some("fp64"));
-/// assert_eq!(sycl_table::aspect_name(1000), None);
+/// assert_eq!(fat_object::sycl_table::aspect_name(6), Some("fp64"));
+/// assert_eq!(fat_object::sycl_table::aspect_name(1000), None);
 /// ```
 #[must_use]
 pub fn aspect_name(number: u32) -> Option<&'static str> {

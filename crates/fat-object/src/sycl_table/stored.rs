@@ -14,8 +14,8 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 ///
 /// ```
 /// let header = [0x0723_0203_u32, 0x0001_0400, 0, 9, 0].map(u32::to_le_bytes).concat();
-/// assert!(sycl_table::is_spirv_header(&header, 24));
-/// assert!(!sycl_table::is_spirv_header(&header, 23));
+/// assert!(fat_object::sycl_table::is_spirv_header(&header, 24));
+/// assert!(!fat_object::sycl_table::is_spirv_header(&header, 23));
 /// ```
 #[must_use]
 pub fn is_spirv_header(head: &[u8], size: u64) -> bool {
@@ -42,8 +42,8 @@ pub fn is_spirv_header(head: &[u8], size: u64) -> bool {
 ///
 /// // A frame with one block of three bytes.
 /// let bytes = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 3 << 3 | 1, 0, 0, 1, 2, 3, 0, 0];
-/// assert_eq!(sycl_table::image_end(&mut Source::of_bytes(&bytes), &(0..14))?, Some(12));
-/// assert_eq!(sycl_table::image_end(&mut Source::of_bytes(&bytes), &(1..14))?, None);
+/// assert_eq!(fat_object::sycl_table::image_end(&mut Source::of_bytes(&bytes), &(0..14))?, Some(12));
+/// assert_eq!(fat_object::sycl_table::image_end(&mut Source::of_bytes(&bytes), &(1..14))?, None);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
@@ -109,7 +109,7 @@ fn frame_end(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<
 /// records none. A header has 18 bytes at most.
 ///
 /// ```
-/// assert_eq!(sycl_table::content_size(&[0x28, 0xb5, 0x2f, 0xfd, 0x20, 3]), Some(3));
+/// assert_eq!(fat_object::sycl_table::content_size(&[0x28, 0xb5, 0x2f, 0xfd, 0x20, 3]), Some(3));
 /// ```
 #[must_use]
 pub fn content_size(head: &[u8]) -> Option<u64> {

@@ -3,12 +3,12 @@
 #[path = "../hcf_sample/mod.rs"]
 mod hcf_sample;
 
-use hcf::{Error, ErrorKind, Hcf};
+use fat_object::hcf::{Error, ErrorKind, Hcf};
 use hcf_sample::{MARKER, Sample, hcf};
 
 fn parsed(file: &[u8]) -> Result<Hcf, Error> {
     let available = file.len() as u64;
-    Hcf::parse(hcf::text(file, available)?.unwrap(), available)
+    Hcf::parse(fat_object::hcf::text(file, available)?.unwrap(), available)
 }
 
 #[test]
@@ -39,14 +39,14 @@ fn images_lie_after_the_text() {
 fn the_text_is_found_in_any_prefix_that_has_it() {
     let file = hcf(&[Sample::bitcode(&["kernel"])]);
     let size = file.len() as u64;
-    let text = hcf::text(&file, size).unwrap().unwrap();
+    let text = fat_object::hcf::text(&file, size).unwrap().unwrap();
     let needed = text.len() + MARKER.len();
     for len in 0..file.len() {
-        let found = hcf::text(&file[..len], size).unwrap();
+        let found = fat_object::hcf::text(&file[..len], size).unwrap();
         assert_eq!(found, (len >= needed).then_some(text), "{len}");
     }
     // Nothing after the end of what is available counts.
-    let error = hcf::text(&file, 100).unwrap_err();
+    let error = fat_object::hcf::text(&file, 100).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::NoMarker, 100));
 }
 
