@@ -1,0 +1,379 @@
+//! The wheel and the tarball of the tools for x86-64 Linux, linked statically, as `target/dist` holds them afterwards.
+//! Nothing is uploaded. RELEASING.md says what is in them.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::ci::Ci;
+use crate::files;
+use crate::machine::{Place, has, is_root, is_x86_64_linux, need, variable};
+use crate::notices;
+use crate::process::{self, Result, Stop, command, lacking, read, succeeds, wrong};
+use crate::workspace::Workspace;
+
+pub(crate) fn step(ci: &mut Ci) -> Result {
+    let end = run(&ci.workspace, &["--check".to_owned()]);
+    ci.may_lack("the wheel and the tarball of the tools", end)
+}
+
+/// Builds both. With `--check`, tries them: the wheel in a new virtual environment, the tarball in a root directory that holds
+/// nothing else; packs both again, and wants the same bytes. With `--again`, builds everything a second time, in another
+/// directory, and wants the same bytes.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
+    let what = match arguments {
+        [] => "",
+        [only] if only == "--check" || only == "--again" => only,
+        _ => return Err(Stop::Misused("expected nothing, --check or --again".to_owned())),
+    };
+    let makers = Makers::new(workspace)?;
+    let (made, built) = (workspace.target.join("dist"), workspace.target.join("dist-build"));
+    makers.make(&made, &built)?;
+    for file in files::of(&made)? {
+        println!("{}: {} KiB", files::name(&file), fs::metadata(&file)?.len() / 1024);
+    }
+    let again = makers.place.join("again");
+    if what == "--check" {
+        Tried::new(&makers, &made)?.check()?;
+        makers.make(&again, &built)?;
+        are_the_same(&made, &again, "packed again")?;
+    } else if what == "--again" {
+        makers.make(&again, &makers.place.join("build"))?;
+        are_the_same(&made, &again, "built again")?;
+    }
+    Ok(())
+}
+
+fn lacks(what: &str) -> Stop {
+    lacking(&format!("the wheel and the tarball: {what}"))
+}
+
+fn are_the_same(one: &Path, other: &Path, how: &str) -> Result {
+    for file in files::of(one)? {
+        let name = files::name(&file);
+        if !files::are_equal(&file, &other.join(&name)) {
+            return wrong(format!("{name}: other bytes when {how}"));
+        }
+    }
+    println!("the same bytes {how}");
+    Ok(())
+}
+
+/// Licences of others, written while the wheel is made, which takes them in.
+const NOTICES: &str = "crates/cli/LICENSE-THIRD-PARTY";
+
+/// Everything that makes both files.
+struct Makers {
+    place: Place,
+    root: PathBuf,
+    version: String,
+    maturin: PathBuf,
+    triple: &'static str,
+    /// Flags of the compiler for this target.
+    flags: &'static str,
+    /// The date in both, in seconds.
+    date: String,
+}
+
+impl Drop for Makers {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.root.join(NOTICES));
+    }
+}
+
+impl Makers {
+    fn new(workspace: &Workspace) -> Result<Self> {
+        if !is_x86_64_linux() {
+            return Err(lacks("they are for x86-64 Linux"));
+        }
+        let place = Place::new()?;
+        let maturin = maturin(&workspace.target)?;
+        let (triple, flags) = triple(&place)?;
+        let date = match env::var("SOURCE_DATE_EPOCH") {
+            Ok(date) if !date.is_empty() => date,
+            _ => read(command("git log -1 --format=%ct"))?.trim_end().to_owned(),
+        };
+        let version = workspace.package("offload-cli")?.version.clone();
+        Ok(Self { place, root: workspace.root.clone(), version, maturin, triple, flags, date })
+    }
+
+    /// Returns a command in an environment that does not show in what it makes.
+    fn command(&self, words: &str) -> Command {
+        let mut command = command(words);
+        command.env("SOURCE_DATE_EPOCH", &self.date).env("LC_ALL", "C").env("TZ", "UTC");
+        command
+    }
+
+    fn name(&self) -> String {
+        format!("offload-{}-x86_64-linux", self.version)
+    }
+
+    /// Builds both in a target directory, and packs them into a directory.
+    fn make(&self, directory: &Path, target: &Path) -> Result {
+        let wheel = self.place.join("wheel");
+        let tree = self.place.join(self.name());
+        process::run(command("rm -rf").args([directory, &wheel, &tree]))?;
+        fs::create_dir_all(directory)?;
+        fs::write(NOTICES, notices::all(self.triple)?)?;
+        self.make_wheel(directory, target)?;
+        // The tarball has the programs of the wheel.
+        let unpack = self
+            .command("python3 -m zipfile -e")
+            .args(files::of(directory)?)
+            .arg(&wheel)
+            .status()?;
+        if !unpack.success() {
+            return wrong("the wheel cannot be unpacked");
+        }
+        self.fill(&tree, &wheel)?;
+        self.make_tarball(&tree, &directory.join(format!("{}.tar.gz", self.name())))
+    }
+
+    /// No path of this machine is in the programs. They need no libc of the system, so that any tag for Linux is true.
+    fn make_wheel(&self, directory: &Path, target: &Path) -> Result {
+        let paths = [
+            (cargo_home(), "/cargo"),
+            (self.root.clone(), "/offload"),
+            (target.to_owned(), "/target"),
+        ];
+        let remap =
+            |(from, to): &(PathBuf, &str)| format!("--remap-path-prefix={}={to}", from.display());
+        let flags: Vec<_> = paths.iter().map(remap).chain([self.flags.to_owned()]).collect();
+        let mut build = self.command(&self.maturin.display().to_string());
+        build.args(
+            "build --quiet --release --locked --manifest-path crates/cli/Cargo.toml".split(' '),
+        );
+        build.args("--auditwheel skip --compatibility manylinux2014 musllinux_1_1".split(' '));
+        build
+            .args(["--target", self.triple, "--target-dir"])
+            .arg(target)
+            .arg("--out")
+            .arg(directory);
+        process::run(build.env("RUSTFLAGS", flags.join(" ").trim_end()))
+    }
+
+    /// Lays out the tarball: programs, completions, manual pages, documents.
+    fn fill(&self, tree: &Path, wheel: &Path) -> Result {
+        let (bin, share) = (tree.join("bin"), tree.join("share"));
+        fs::create_dir_all(&bin)?;
+        for program in programs_of(wheel)? {
+            process::run(command("install -m 755").arg(program).arg(&bin))?;
+        }
+        let offload = bin.join("offload");
+        for (shell, path) in [
+            ("bash", "bash-completion/completions/offload"),
+            ("zsh", "zsh/site-functions/_offload"),
+            ("fish", "fish/vendor_completions.d/offload.fish"),
+        ] {
+            let path = share.join(path);
+            fs::create_dir_all(path.parent().unwrap_or(&share))?;
+            fs::write(
+                &path,
+                read(self.command(&offload.display().to_string()).args(["completions", shell]))?,
+            )?;
+        }
+        process::run(Command::new(&offload).args(["man", "--out"]).arg(share.join("man/man1")))?;
+        let documents = share.join("doc/offload");
+        fs::create_dir_all(&documents)?;
+        let files = [
+            "crates/cli/README.md",
+            "CHANGELOG.md",
+            "LICENSE-APACHE",
+            "LICENSE-MIT",
+            "NOTICE",
+            NOTICES,
+        ];
+        process::run(command("install -m 644").args(files).arg(documents))?;
+        process::run(command("chmod -R u=rwX,go=rX").arg(tree))
+    }
+
+    fn make_tarball(&self, tree: &Path, packed: &Path) -> Result {
+        let plain = self.place.join("plain.tar");
+        process::run(
+            self.command("tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner")
+                .arg(format!("--mtime=@{}", self.date))
+                .arg("-C")
+                .arg(&*self.place)
+                .arg("-cf")
+                .arg(&plain)
+                .arg(files::name(tree)),
+        )?;
+        let pack =
+            self.command("gzip -9nc").arg(&plain).stdout(fs::File::create(packed)?).status()?;
+        if pack.success() { Ok(()) } else { wrong("gzip fails") }
+    }
+}
+
+/// Returns maturin, which pip installs into a virtual environment.
+fn maturin(target: &Path) -> Result<PathBuf> {
+    let place = target.join("maturin");
+    let maturin = place.join("bin/maturin");
+    let made = || process::run(command("python3 -m venv").arg(&place));
+    let installed = || {
+        process::run(Command::new(place.join("bin/pip")).args([
+            "install",
+            "--quiet",
+            "maturin>=1.8,<2",
+        ]))
+    };
+    if has(&maturin) || made().and_then(|()| installed()).is_ok() {
+        return Ok(maturin);
+    }
+    Err(lacks("no maturin to be had by pip"))
+}
+
+/// Returns the target to build for, and its flags.
+///
+/// musl is made for static programs. glibc can be linked statically as well; what it loads at run time is not used here.
+fn triple(place: &Path) -> Result<(&'static str, &'static str)> {
+    let musl = "x86_64-unknown-linux-musl";
+    let _ = need("musl-gcc", "musl-tools");
+    if has("musl-gcc") && succeeds(command("rustup target add").arg(musl)) {
+        return Ok((musl, ""));
+    }
+    fs::write(place.join("main.c"), "int main(void) { return 0; }\n")?;
+    if !succeeds(command("cc -static -o main main.c").current_dir(place)) {
+        return Err(lacks("neither the target for musl nor a static glibc to be had"));
+    }
+    println!("linked with glibc: no musl to be had");
+    Ok(("x86_64-unknown-linux-gnu", "-C target-feature=+crt-static"))
+}
+
+/// Returns the programs of a wheel that is unpacked.
+fn programs_of(wheel: &Path) -> Result<Vec<PathBuf>> {
+    let data = files::of(wheel)?.into_iter().find(|path| files::name(path).ends_with(".data"));
+    files::of(&data.unwrap_or_default().join("scripts"))
+}
+
+/// Returns cargo's directory, with the sources of others.
+fn cargo_home() -> PathBuf {
+    let home = variable("HOME", "/");
+    variable("CARGO_HOME", home.join(".cargo"))
+}
+
+/// Both files, unpacked: the wheel in an environment, the tarball in a root directory of its own.
+struct Tried<'m> {
+    makers: &'m Makers,
+    environment: PathBuf,
+    root: PathBuf,
+}
+
+impl<'m> Tried<'m> {
+    fn new(makers: &'m Makers, made: &Path) -> Result<Self> {
+        let (environment, root) = (makers.place.join("venv"), makers.place.join("root"));
+        // A new environment, without an index to ask.
+        process::run(command("python3 -m venv").arg(&environment))?;
+        let wheel = files::of(made)?.into_iter().filter(|path| files::name(path).ends_with(".whl"));
+        let pip = environment.join("bin/pip");
+        process::run(Command::new(pip).args(["install", "--quiet", "--no-index"]).args(wheel))?;
+        fs::create_dir(&root)?;
+        process::run(
+            command("tar --strip-components=1 -C")
+                .arg(&root)
+                .arg("-xzf")
+                .arg(made.join(format!("{}.tar.gz", makers.name()))),
+        )?;
+        fs::copy("examples/data/hip.o", root.join("hip.o"))?;
+        Ok(Self { makers, environment, root })
+    }
+
+    fn check(&self) -> Result {
+        let offload = self.environment.join("bin/offload");
+        process::run(Command::new(&offload).arg("--version"))?;
+        has_code(Command::new(&offload).args(["ls", "examples/data/hip.o"]))?;
+        self.check_programs()?;
+        self.check_commands()?;
+        self.check_documents()?;
+        println!("the wheel works in a new environment, the tarball in an empty root");
+        Ok(())
+    }
+
+    /// Every program of one is in the other, runs where there is nothing else, and says its version.
+    fn check_programs(&self) -> Result {
+        let programs = files::of(&self.root.join("bin"))?;
+        for program in &programs {
+            let name = files::name(program);
+            if !files::are_equal(program, &self.environment.join("bin").join(&name)) {
+                return wrong(format!("{name} is another program in the wheel"));
+            }
+            let headers = read(command("readelf -lS").arg(program))?;
+            if headers.contains(".symtab") || headers.contains("INTERP") {
+                return wrong(format!("{name} is not static, or not stripped"));
+            }
+            let told = read(self.inside(&format!("/bin/{name} --version")))?;
+            if !told.contains(&format!("offload {}", self.makers.version)) {
+                return wrong(format!("{name} --version: {told}"));
+            }
+        }
+        for program in files::of(&self.environment.join("bin"))? {
+            let name = files::name(&program);
+            if (name.contains("offload") || name.starts_with("roc-"))
+                && !self.root.join("bin").join(&name).exists()
+            {
+                return wrong(format!("{name} is not in the tarball"));
+            }
+        }
+        self.check_paths(&programs)
+    }
+
+    fn check_paths(&self, programs: &[PathBuf]) -> Result {
+        for directory in [self.makers.root.clone(), cargo_home()] {
+            let found = command("grep -qF -e").arg(directory).args(programs).status()?;
+            if found.success() {
+                return wrong("the programs name directories of this machine");
+            }
+        }
+        Ok(())
+    }
+
+    fn check_commands(&self) -> Result {
+        has_code(self.inside("/bin/offload ls /hip.o"))?;
+        read(self.inside("/bin/offload extract /hip.o -o /images"))?;
+        read(self.inside("/bin/offload compress /hip.o -o /small.o"))?;
+        read(self.inside("/bin/offload decompress /small.o -o /large.o"))?;
+        process::run(self.inside("/bin/offload verify /large.o"))?;
+        let images = files::below(&self.root.join("images"))?.len();
+        if images == 4 { Ok(()) } else { wrong(format!("{images} images, not 4")) }
+    }
+
+    fn check_documents(&self) -> Result {
+        if !fs::metadata(self.root.join("share/man/man1/offload.1"))
+            .is_ok_and(|page| page.len() > 0)
+        {
+            return wrong("no manual page of offload");
+        }
+        let installed = files::below(&self.environment.join("lib"))?;
+        let is_licence =
+            |path: &&PathBuf| path.to_string_lossy().contains("/site-packages/offload_cli-");
+        let documents = self.root.join("share/doc/offload");
+        for file in files::of(&documents)?
+            .into_iter()
+            .filter(|file| files::name(file).starts_with("LICENSE-"))
+        {
+            let end = Path::new("licenses").join(files::name(&file));
+            let same = installed.iter().filter(is_licence).find(|path| path.ends_with(&end));
+            if !same.is_some_and(|same| files::are_equal(same, &file)) {
+                return wrong(format!("{} is another file in the wheel", files::name(&file)));
+            }
+        }
+        let others = files::text(documents.join("LICENSE-THIRD-PARTY"))?;
+        if others.contains("\n=== zstd-sys") {
+            Ok(())
+        } else {
+            wrong("LICENSE-THIRD-PARTY lacks zstd-sys")
+        }
+    }
+
+    /// Returns a command in the other root directory.
+    fn inside(&self, words: &str) -> Command {
+        let mut inside =
+            command(if is_root() { "chroot" } else { "unshare --map-root-user chroot" });
+        inside.arg(&self.root).args(words.split(' '));
+        inside
+    }
+}
+
+fn has_code(list: impl std::borrow::BorrowMut<Command>) -> Result {
+    if read(list)?.contains("gfx1100") { Ok(()) } else { wrong("no code for gfx1100 in hip.o") }
+}
