@@ -622,6 +622,11 @@ impl Inputs {
     }
 }
 
+/// Returns whether an error is one of what a file holds, not one of reading it.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Unsupported)
+}
+
 /// Returns the words about those of some files that were not read.
 fn of_which(not_read: usize) -> String {
     match not_read {
@@ -682,31 +687,41 @@ impl Input {
             Ok(None) => file.open(limits.max_input).and_then(|opened| Package::behind(&opened)),
             _ => Ok(None),
         };
-        let verifies = scope.verifies && matches!(whole, Ok(Some(_)));
-        let scope = &Scope { verifies, ..*scope };
-        let package = match (whole, behind.ok().flatten()) {
+        let package = match (whole, behind) {
             (Ok(Some(package)), _) => package,
-            // The work itself complains of files that cannot be read.
-            (_, behind) if self.member.is_none() => {
-                let Some(package) = behind else {
-                    file.alone(limits, threads, work, take)?;
-                    return Ok(None);
-                };
+            (_, Ok(Some(package))) => {
                 // The members alone are looked into as such.
-                if let Some(place) = package.program() {
+                if let Some(place) = package.program().filter(|_| self.member.is_none()) {
                     let store = Arc::new(Store::within(Arc::clone(&package.opened), place));
                     let program =
                         Input { is_named: false, store: Some((store, u64::MAX)), ..file.clone() };
                     program.alone(limits, threads, work, take)?;
                 }
+                if let Some(trailing) = package.trailing().filter(|_| !scope.verifies) {
+                    let name = input::display(&self.path);
+                    report::note(&format_args!("{name}: {trailing} bytes follow its zip file"));
+                }
                 package
             }
-            (_, Some(package)) => package,
-            (Ok(None), None) => {
+            (Ok(None), Err(error)) if self.member.is_none() && is_damage(&error) => {
+                // The program is a file like others; a script is none.
+                let opened = file.open(limits.max_input)?;
+                if !package::is_script(&opened) {
+                    file.alone(limits, threads, work, take)?;
+                }
+                take(Err(format!("{}: zip file: {}", self.name, report::reason(&error))))?;
+                return Ok(None);
+            }
+            // The work itself complains of files that cannot be read.
+            _ if self.member.is_none() => {
+                file.alone(limits, threads, work, take)?;
+                return Ok(None);
+            }
+            (Ok(None), Ok(None)) => {
                 take(Err(format!("{}: not a package", input::display(&self.path))))?;
                 return Ok(None);
             }
-            (Err(error), None) => {
+            (Err(error), _) | (_, Err(error)) => {
                 let (path, error) = (input::display(&self.path), report::reason(&error));
                 take(Err(format!("{path}: {error}")))?;
                 return Ok(None);

@@ -21,9 +21,11 @@ use device_select::{
 use fat_object::{FileFormat, Severity, Summary};
 use kpack::Toc;
 
+use crate::arguments::usage;
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::json::Array;
+use crate::native::Installed;
 use crate::packs::answer::{Answer as PackAnswer, SplitRecord};
 use crate::packs::host::Host;
 use crate::packs::set::PackSet;
@@ -101,12 +103,12 @@ pub(crate) struct Args {
     ///
     /// By the version of PTX, and by the compression of fatbinaries. With `native` it is the driver of this machine.
     #[arg(long, value_name = "VERSION", overrides_with = "driver")]
-    driver: Option<Version>,
+    driver: Option<Installed>,
     /// Leave out what needs a later ROCm, such as 6.3
     ///
     /// By the version of code objects, and of compressed bundles. With `native` it is that in /opt/rocm.
     #[arg(long, value_name = "VERSION", overrides_with = "rocm")]
-    rocm: Option<Version>,
+    rocm: Option<Installed>,
     /// Decompress everything and compare each image with the name of its entry
     ///
     /// Entries of bundles, offload binaries and fatbinaries name the GPU of an image, and runtimes choose by that name.
@@ -162,11 +164,15 @@ impl Question<'_> {
 }
 
 impl Args {
-    /// Returns a GPU with the software that loads its code.
-    fn installed(&self, gpu: &Device) -> Device {
-        let versions = [(Software::Driver, self.driver), (Software::Rocm, self.rocm)].into_iter();
-        let versions = versions.filter_map(|(software, version)| Some((software, version?)));
-        versions.fold(gpu.clone(), |gpu, (software, version)| gpu.with_installed(software, version))
+    /// Returns the versions of the software that loads code.
+    fn installed(&self) -> Vec<(Software, Version)> {
+        let asked = [(Software::Driver, &self.driver), (Software::Rocm, &self.rocm)];
+        let asked = asked.into_iter().filter_map(|(software, of)| Some((software, of.as_ref()?)));
+        asked
+            .map(|(software, of)| {
+                (software, of.version(software).unwrap_or_else(|fault| usage(&fault)))
+            })
+            .collect()
     }
 
     fn question(&self) -> Question<'_> {
@@ -175,8 +181,15 @@ impl Args {
             Some(Jit::Force) => PtxJit::Forced,
             Some(Jit::Disable) => PtxJit::Disabled,
         };
+        let installed = self.installed();
+        let gpu = |gpu: &Device| {
+            let gpu = gpu.clone().with_ptx_jit(ptx_jit);
+            installed
+                .iter()
+                .fold(gpu, |gpu, &(software, version)| gpu.with_installed(software, version))
+        };
         Question {
-            gpus: self.gpus.iter().map(|gpu| self.installed(gpu).with_ptx_jit(ptx_jit)).collect(),
+            gpus: self.gpus.iter().map(gpu).collect(),
             kinds: &self.kinds,
             // What code needs stands in it, often compressed.
             check: self.check || self.driver.is_some() || self.rocm.is_some(),

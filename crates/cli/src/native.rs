@@ -6,10 +6,11 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::str::FromStr;
 
 use device_select::{
-    Device, Vendor, Version, Visible, driver_version, kfd_processor, may_be_processor, overridden,
-    visible_devices,
+    Device, NotAVersion, Software, Vendor, Version, Visible, driver_version, kfd_processor,
+    may_be_processor, overridden, visible_devices,
 };
 use serde::Serialize;
 
@@ -106,7 +107,7 @@ fn apply(gpus: &mut Vec<Gpu>, variable: &dyn Fn(&str) -> Option<String>) -> Vec<
 }
 
 /// The files of a machine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Machine {
     root: PathBuf,
 }
@@ -223,18 +224,27 @@ impl Machine {
     }
 
     /// Returns the versions of software that loads device code, by the options that take them, with the files that tell.
-    fn installed(&self, gpus: &[Gpu]) -> Vec<(&'static str, Version, String)> {
+    fn installed(&self, gpus: &[Gpu]) -> Vec<(&'static str, Version, PathBuf)> {
         let has = |vendor| gpus.iter().any(|gpu| gpu.vendor() == Some(vendor));
-        let read = |file: &str| {
-            let file = self.root.join(file);
-            Some((read(&file)?, file.display().to_string()))
+        let of = |(option, vendor, software)| {
+            let (version, file) = self.version(software);
+            Some((option, version.filter(|_| has(vendor))?, file))
         };
-        let driver = read(DRIVER).filter(|_| has(Vendor::Nvidia));
-        let driver =
-            driver.and_then(|(text, file)| Some(("--driver", driver_version(&text)?, file)));
-        let rocm = read(ROCM).filter(|_| has(Vendor::Amd));
-        let rocm = rocm.and_then(|(text, file)| Some(("--rocm", text.parse().ok()?, file)));
-        driver.into_iter().chain(rocm).collect()
+        let all = [
+            ("--driver", Vendor::Nvidia, Software::Driver),
+            ("--rocm", Vendor::Amd, Software::Rocm),
+        ];
+        all.into_iter().filter_map(of).collect()
+    }
+
+    /// Returns the version of software that is installed, and the file that tells.
+    fn version(&self, software: Software) -> (Option<Version>, PathBuf) {
+        let file = self.root.join(if software == Software::Driver { DRIVER } else { ROCM });
+        let version = read(&file).and_then(|text| match software {
+            Software::Driver => driver_version(&text),
+            Software::Rocm => text.parse().ok(),
+        });
+        (version, file)
     }
 
     /// Returns the GPUs that AMD's kernel driver tells of. Containers may not show all nodes.
@@ -255,6 +265,47 @@ impl Machine {
         let model = text.lines().find_map(|line| line.strip_prefix("Model:"))?;
         let gpu = Device::parse(model.trim()).ok()?;
         Some(Gpu { id: gpu.name(), source: file.display().to_string() })
+    }
+}
+
+/// A version that an option takes: as it is, or that of a machine.
+#[derive(Clone, Debug)]
+pub(crate) enum Installed {
+    Version(Version),
+    On(Machine),
+}
+
+impl FromStr for Installed {
+    type Err = NotAVersion;
+
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        match Machine::named(text) {
+            Some(machine) => Ok(Installed::On(machine)),
+            None => text.parse().map(Installed::Version),
+        }
+    }
+}
+
+impl Installed {
+    /// Returns the version of this software.
+    ///
+    /// # Errors
+    ///
+    /// The machine has none.
+    pub(crate) fn version(&self, software: Software) -> Result<Version, String> {
+        let machine = match self {
+            Installed::Version(version) => return Ok(*version),
+            Installed::On(machine) => machine,
+        };
+        let (version, file) = machine.version(software);
+        version.ok_or_else(|| {
+            let (what, example) = match software {
+                Software::Driver => ("NVIDIA driver", "550.54.14"),
+                Software::Rocm => ("ROCm", "6.3"),
+            };
+            let file = file.display();
+            format!("this machine has no {what} ({file}): name the version, for example {example}")
+        })
     }
 }
 
@@ -385,8 +436,9 @@ fn expand_in(
             for (option, version, file) in installed.iter().filter(|_| is_match) {
                 if !is_given(option) {
                     note.push_str(&format!(
-                        "; {} {version} ({file})",
-                        option.trim_start_matches('-')
+                        "; {} {version} ({})",
+                        option.trim_start_matches('-'),
+                        file.display()
                     ));
                     expanded.arguments.push(format!("{option}={version}").into());
                 }

@@ -21,8 +21,10 @@ use crate::store::{Keep, Store};
 /// The first bytes of a file tell whether it is a package, and those of a member whether a walk would read it.
 pub(crate) const HEAD: u64 = 512;
 
-/// The start of a script.
-const SCRIPT: &[u8] = b"#!";
+/// Returns whether a file is a script.
+pub(crate) fn is_script(opened: &Opened) -> bool {
+    opened.head().starts_with(b"#!")
+}
 
 /// A package that is open.
 #[derive(Debug)]
@@ -102,18 +104,9 @@ impl Package {
     ///
     /// # Errors
     ///
-    /// An error of reading.
+    /// An error of reading; `InvalidData` or `Unsupported` for a zip file that is damaged.
     pub(crate) fn behind(opened: &Arc<Opened>) -> io::Result<Option<Self>> {
-        const PROGRAMS: [&[u8]; 6] = [
-            b"\x7fELF",
-            b"MZ",
-            SCRIPT,
-            b"\xcf\xfa\xed\xfe",
-            b"\xca\xfe\xba\xbe",
-            b"\xca\xfe\xba\xbf",
-        ];
-        let is_program = PROGRAMS.iter().any(|magic| opened.head().starts_with(magic));
-        if !opened.has_path() || !is_program {
+        if !opened.has_path() {
             return Ok(None);
         }
         let zip = Zip::behind(opened.reader())?;
@@ -123,8 +116,16 @@ impl Package {
     /// Returns the place of the program before a zip file; `None` for a script.
     pub(crate) fn program(&self) -> Option<Range<u64>> {
         match &self.form {
-            Form::Zip(zip) if !self.opened.head().starts_with(SCRIPT) => Some(0..zip.start()),
+            Form::Zip(zip) if !is_script(&self.opened) => Some(0..zip.start()),
             _ => None,
+        }
+    }
+
+    /// Returns how many bytes follow a zip file, if some do.
+    pub(crate) fn trailing(&self) -> Option<usize> {
+        match &self.form {
+            Form::Zip(zip) => Some(zip.trailing()).filter(|&trailing| trailing > 0),
+            Form::Stream(_) => None,
         }
     }
 
@@ -239,11 +240,17 @@ fn compressed(head: &[u8], file: &Opened) -> Option<PackageKind> {
     if Codec::sniff(head) == Codec::None {
         return None;
     }
+    // Other decoders fail for want of a dictionary or a filter, too.
+    let is_damage = |kind| match kind {
+        ErrorKind::Malformed => true,
+        ErrorKind::Codec | ErrorKind::Mismatch => Codec::sniff(head) == Codec::Gzip,
+        _ => false,
+    };
     let reader = BufReader::new(file.reader());
     let mut first = First(PackageKind::Tar);
     match walk(reader, &Options::default(), &mut first) {
         Ok(_) => Some(first.0),
-        Err(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Malformed) => {
+        Err(error) if is_damage(error.kind()) || error.kind() == ErrorKind::Refused => {
             Some(first.0)
         }
         Err(_) => None,

@@ -115,8 +115,9 @@ impl FileFormat {
             return FileFormat::Deb;
         }
         for (magic, format) in MAGICS {
-            if bytes.starts_with(magic) {
-                return *format;
+            if let Some(rest) = bytes.strip_prefix(*magic) {
+                let is_text = TEXT_MAGICS.contains(magic) && is_text(rest);
+                return if is_text { FileFormat::Unknown } else { *format };
             }
         }
         if is_text_bundle(bytes) {
@@ -371,6 +372,10 @@ const MAGICS: &[(&[u8], FileFormat)] = &[
     (b"\xcf\xfa\xed\xfe", FileFormat::MachO),
 ];
 
+/// Those that text may start with, too. Numbers follow, of which some are small.
+const TEXT_MAGICS: [&[u8]; 9] =
+    [b"CCOB", b"IBYS", b"KPAK", b"MTLB", b"DXBC", b"hsqs", b"ftrt", b"ptrt", b"MZ"];
+
 /// Debian packages are `ar` archives whose first member is their version ("deb(5)").
 const DEB: &[u8] = b"!<arch>\ndebian-binary";
 
@@ -389,6 +394,14 @@ fn sniff_elf(bytes: &[u8]) -> FileFormat {
         0 if bytes.get(16..18) == Some(&INTEL_BINARY) => FileFormat::IntelBinary,
         machine => FileFormat::Elf { machine },
     }
+}
+
+/// Returns whether text follows a magic: small numbers and offsets in a header have zeros.
+fn is_text(rest: &[u8]) -> bool {
+    const HEADER: usize = 64;
+    let head = rest.get(..HEADER).unwrap_or(rest);
+    !head.is_empty()
+        && head.iter().all(|byte| !byte.is_ascii_control() || b"\t\n\r\x0c".contains(byte))
 }
 
 /// Returns whether it is a text bundle: its first line that is not empty is a marker that starts an entry, after
@@ -530,6 +543,12 @@ mod tests {
         // a Java class file
         assert_eq!(FileFormat::sniff(b"\xca\xfe\xba\xbe\0\0\0\x34"), FileFormat::Unknown);
         assert_eq!(FileFormat::sniff(b"KPAK\x01\0"), FileFormat::Kpack);
+        for magic in TEXT_MAGICS {
+            let text = [magic, b" is the magic of a format, na\xc3\xafvely\n"].concat();
+            assert_eq!(FileFormat::sniff(&text), FileFormat::Unknown);
+            assert_ne!(FileFormat::sniff(magic), FileFormat::Unknown);
+            assert_ne!(FileFormat::sniff(&[&text, &b"\0"[..]].concat()), FileFormat::Unknown);
+        }
         assert_eq!(FileFormat::sniff(b"dx"), FileFormat::Unknown);
         assert_eq!(FileFormat::sniff(b"hello"), FileFormat::Unknown);
     }

@@ -7,7 +7,7 @@
 //! - [`kernels`] lists the kernels of an image with the resources that they use; [`Kernel::occupancy`] bounds the waves that run at
 //!   once.
 //! - [`extent`] finds the end of PTX, SPIR-V and ELF images that lie among other bytes.
-//! - [`elf_holds_code`] detects images without kernels, [`check_spirv`] detects damaged SPIR-V modules.
+//! - [`elf_holds_code`] detects images without kernels, [`check_spirv`] and [`check_intel`] detect damaged SPIR-V modules and ELF files for Intel's GPUs.
 //!
 //! ```
 //! use device_code::{FileFormat, image_target};
@@ -34,6 +34,7 @@ mod elf;
 mod extent;
 mod fault;
 mod format;
+mod intel;
 mod kernels;
 mod notes;
 #[cfg(feature = "serde")]
@@ -50,6 +51,7 @@ pub use demangle::demangled;
 pub use extent::{Candidate, extent};
 pub use fault::Fault;
 pub use format::FileFormat;
+pub use intel::check_intel;
 pub use kernels::{
     Argument, Kernel, KernelKind, KernelRule, Kernels, Measure, Occupancy, RegisterLimits, Stored,
     Version, kernels, places_of_target,

@@ -2,12 +2,12 @@
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use std::io::{self, Read};
 
 use fat_object::{ContainerKind, Disagreement, FileFormat, Image};
-use target_id::{OffloadKind, Target, Triple};
+use target_id::{NvidiaArch, OffloadKind, Target, Triple};
 
 use crate::device::Vendor;
 use crate::fit::{Code, is_metadata};
@@ -35,24 +35,39 @@ pub struct Candidate {
     is_metadata: bool,
 }
 
-/// Returns the format of an image in a SYCLBIN of version 2, which is an offload binary: a length of 64 bits and as many bytes of
-/// properties stand before it (intel/llvm, SYCLBIN design document).
-fn behind_properties(image: &mut Image<'_, '_>) -> io::Result<FileFormat> {
+/// Returns the format of an image in a SYCLBIN of version 2, which is an offload binary, and the target that it states: a
+/// length of 64 bits and as many bytes of properties stand before it (intel/llvm, SYCLBIN design document).
+fn behind_properties(image: &mut Image<'_, '_>) -> io::Result<(FileFormat, Option<Target>)> {
     let size = image.size();
     let mut reader = image.reader();
     let mut length = [0; 8];
     if size < length.len() as u64 {
-        return Ok(FileFormat::Unknown);
+        return Ok((FileFormat::Unknown, None));
     }
     reader.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
     if length > size - 8 {
-        return Ok(FileFormat::Unknown);
+        return Ok((FileFormat::Unknown, None));
     }
     io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
     let mut head = Vec::new();
-    reader.take(FileFormat::SNIFF_LEN as u64).read_to_end(&mut head)?;
-    Ok(FileFormat::sniff(&head))
+    reader.take(HEAD).read_to_end(&mut head)?;
+    let format = FileFormat::sniff(head.get(..FileFormat::SNIFF_LEN).unwrap_or(&head));
+    Ok((format, fat_object::image_target(&head)))
+}
+
+/// The first bytes of an image that tell its target.
+const HEAD: u64 = 64 << 10;
+
+/// Returns the target that an entry states, completed by what its image states.
+fn completed(stated: &Target, own: &Target, format: FileFormat) -> Target {
+    let id = match (stated.id(), NvidiaArch::parse(own.id())) {
+        // PTX is compiled for newer GPUs, too.
+        ("", Ok(arch)) if format == FileFormat::Ptx => arch.as_ptx().to_string(),
+        ("", _) => own.id().to_owned(),
+        (id, _) => id.to_owned(),
+    };
+    Target::new(stated.kind().cloned(), stated.triple().or(own.triple()).cloned(), &id)
 }
 
 impl Candidate {
@@ -82,9 +97,13 @@ impl Candidate {
     pub(crate) fn of(image: &mut Image<'_, '_>) -> io::Result<Self> {
         let role =
             image.offload_binary_entry().and_then(|entry| entry.get("role")).map(<[u8]>::to_vec);
-        let format = match role.as_deref() {
-            Some(b"ir" | b"native") => behind_properties(image)?,
-            _ => image.format(),
+        let stated = image.loaded_as().into_owned();
+        let (format, target) = match role.as_deref() {
+            Some(b"ir" | b"native") => {
+                let (format, own) = behind_properties(image)?;
+                (format, own.map(|own| completed(&stated, &own, format)).unwrap_or(stated))
+            }
+            _ => (image.format(), stated),
         };
         Ok(Candidate {
             is_metadata: is_metadata(image),
@@ -101,7 +120,7 @@ impl Candidate {
             },
             needs: needs(image),
             index: image.index(),
-            target: image.loaded_as().into_owned(),
+            target,
             stored_id: image.target().id().to_owned(),
             id: image.id().map(str::to_owned),
             format,
@@ -186,6 +205,11 @@ impl Candidate {
             Some(other) => Cow::Owned(format!("{} (holds {})", self.label(), other.found())),
             None => Cow::Borrowed(self.label()),
         }
+    }
+
+    /// Returns whether it describes other images, or is the SYCLBIN around them.
+    pub(crate) fn is_metadata(&self) -> bool {
+        self.is_metadata || self.format == FileFormat::Syclbin
     }
 
     /// Returns whether it is known to hold no kernel.

@@ -19,12 +19,15 @@ const REGISTERED_SECTIONS: [&str; 3] = [".hip_fatbin", ".hip_fat", "__hip_fatbin
 /// Linkers align what is registered by itself to this.
 const PAGE: u64 = 4096;
 
+/// The container of a unit, its runtime, whether a scan found it, whether it has graphics shaders, and its abstract module.
+type UnitKey = (usize, Option<&'static str>, bool, bool, Option<u32>);
+
 /// Collects the units of one file, as a visitor of a walk. [`units`] is enough for most programs.
 #[derive(Debug, Default)]
 pub struct Collector {
     units: Vec<Unit>,
     /// Positions in `units`.
-    by_container: HashMap<(usize, Option<&'static str>, bool, bool), usize>,
+    by_container: HashMap<UnitKey, usize>,
     /// The containers around.
     around: Vec<Around>,
     containers: usize,
@@ -87,14 +90,16 @@ impl Collector {
         let is_device = |unit: &Unit| !unit.candidates.iter().all(Candidate::is_host);
         let mut devices: HashMap<usize, usize> = HashMap::new();
         for unit in self.units.iter().filter(|unit| is_device(unit)) {
-            *devices.entry(unit.container).or_default() += 1;
+            // Abstract modules have names of their own.
+            *devices.entry(unit.container).or_default() += usize::from(unit.module.is_none());
         }
         let (mut units, hosts): (Vec<_>, Vec<_>) = (self.units.into_iter())
             .partition(|unit| is_device(unit) || !devices.contains_key(&unit.container));
         let mut hosts: HashMap<usize, Unit> =
             hosts.into_iter().map(|host| (host.container, host)).collect();
         for unit in &mut units {
-            unit.is_shared = devices.get(&unit.container).is_some_and(|count| *count > 1);
+            unit.is_shared = unit.module.is_none()
+                && devices.get(&unit.container).is_some_and(|count| *count > 1);
             if let Some(host) = hosts.remove(&unit.container) {
                 unit.candidates.extend(host.candidates);
                 unit.candidates.sort_by_key(Candidate::index);
@@ -155,7 +160,8 @@ impl Visitor for Collector {
         let candidate = Candidate::of(image)?;
         let is_file = image.container() == ContainerKind::File;
         let shaders = (loose || is_file) && candidate.code().is_shader();
-        let known = (container, runtime.as_str(), loose, shaders);
+        let module = image.module();
+        let known = (container, runtime.as_str(), loose, shaders, module);
         let known = *self.by_container.entry(known).or_insert(self.units.len());
         if let Some(unit) = self.units.get_mut(known) {
             unit.candidates.push(candidate);
@@ -167,8 +173,10 @@ impl Visitor for Collector {
         let host = host_at.and_then(|at| around.get(at)).map_or(0, |around| around.number);
         let segments = image.path().get(..depth).unwrap_or(image.path());
         let path = || segments.iter().map(|s| format!("{}:{}", s.kind(), s.name())).collect();
+        let mut path: Vec<String> = unit.cloned().unwrap_or_else(path);
+        path.extend(module.map(|module| format!("module:{module}")));
         self.units.push(Unit {
-            path: unit.cloned().unwrap_or_else(path),
+            path,
             runtime,
             is_shared: false,
             compressed: image.compression_around().is_some(),
@@ -177,6 +185,7 @@ impl Visitor for Collector {
             host,
             section: section.unwrap_or_default(),
             loose,
+            module,
             shaders,
             offset: around.iter().rev().find_map(|around| around.offset),
             is_lost: false,

@@ -223,6 +223,7 @@ impl Fit {
             && device.vendor() == Vendor::Intel
             && code.gpus.is_none();
         if let Some(reason) = code.never(device) {
+            let may_fit = may_fit && matches!(reason, Why::UnnamedMachineCode);
             return Fit {
                 never: Some(reason),
                 verdicts: Vec::new(),

@@ -46,10 +46,15 @@ pub(crate) fn judge(unit: &Unit, gpu: &Device, fits: &[Fit]) -> Option<Answer> {
         _ if may_fit => Given::If(Condition::machine_code()),
         given => given,
     };
+    let is_if = matches!(given, Given::If(_)) && may_fit;
     let judged = fits.iter().zip(&unit.candidates).enumerate().map(|(n, (fit, candidate))| {
         // Those without kernels hold functions and variables that others import.
         let has_kernels = candidate.kernels().is_some_and(|kernels| !kernels.is_empty());
         match (fit.states, !has_kernels || picked.contains(&n)) {
+            (0, true) if is_if && fit.may_fit => {
+                let given = Given::If(Condition::machine_code());
+                Judged { given, why: fit.why_not(gpu) }
+            }
             (0, _) => Judged { given: Given::No, why: fit.why_not(gpu) },
             (states, true) => Judged { given: Given::in_states(gpu, states), why: fit.why(states) },
             (_, false) => Judged { given: Given::No, why: Why::KernelsElsewhere },

@@ -25,6 +25,7 @@ pub fn select(units: &[Unit], device: &Device) -> Selection {
     let mut answers: Vec<_> = units.iter().map(|unit| judge(unit, device)).collect();
     lose(units, &mut answers);
     link(units, &mut answers);
+    leave_out_metadata(units, &mut answers);
     leave_out_foreign(units, device, &mut answers);
     leave_out_others(units, &mut answers);
     let support = support::of_file(units, &answers, device);
@@ -49,12 +50,16 @@ fn judge(unit: &Unit, gpu: &Device) -> Answer {
     let picked = pick(order, gpu, fits.len(), verdict);
     let union = picked.values().fold(0, |union, states| union | states);
     let mut given = Given::in_states(gpu, union);
-    if given == Given::No && fits.iter().any(|fit| fit.may_fit) {
+    let is_unnamed = given == Given::No && fits.iter().any(|fit| fit.may_fit);
+    if is_unnamed {
         given = Given::If(Condition::machine_code());
     }
     let judged = fits.iter().enumerate().map(|(n, fit)| {
         let states = picked.get(&n).copied().unwrap_or(0);
-        let given = Given::in_states(gpu, states);
+        let given = match is_unnamed && fit.may_fit {
+            true => Given::If(Condition::machine_code()),
+            false => Given::in_states(gpu, states),
+        };
         let reason = match (states, fit.states) {
             (0, 0) => fit.why_not(gpu),
             (0, fitting) => {
@@ -149,10 +154,28 @@ fn link(units: &[Unit], answers: &mut [Answer]) {
     }
 }
 
+/// Leaves out units that only describe others.
+fn leave_out_metadata(units: &[Unit], answers: &mut [Answer]) {
+    if units.iter().all(Unit::is_metadata) {
+        return;
+    }
+    for (_, answer) in units.iter().zip(answers).filter(|(unit, _)| unit.is_metadata()) {
+        (answer.counts, answer.note) = (false, None);
+    }
+}
+
 /// Leaves out units for GPUs of other vendors and for graphics shaders, if there are any others.
 fn leave_out_foreign(units: &[Unit], gpu: &Device, answers: &mut [Answer]) {
-    let is_foreign = |unit: &Unit| unit.is_foreign(gpu);
-    if units.iter().all(is_foreign) {
+    // The abstract modules of a SYCLBIN are one program: it needs them all, on any GPU.
+    let programs: HashSet<usize> = (units.iter())
+        .filter(|unit| unit.module.is_some() && !unit.is_foreign(gpu))
+        .map(|unit| unit.container)
+        .collect();
+    let is_foreign = |unit: &Unit| {
+        let is_needed = unit.module.is_some() && programs.contains(&unit.container);
+        !is_needed && unit.is_foreign(gpu)
+    };
+    if units.iter().all(|unit| unit.is_metadata() || is_foreign(unit)) {
         return;
     }
     for (unit, answer) in units.iter().zip(answers) {

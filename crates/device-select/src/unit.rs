@@ -76,8 +76,8 @@ impl fmt::Display for Runtime {
 }
 
 /// The images of which a device gets one: a bundle, a fatbinary, a registered offload binary, all offload binaries of
-/// another section, all sections of a bundle in its object form, or all images that a scan found in no container; and
-/// of these, what one runtime loads.
+/// another section, an abstract module of a SYCLBIN, all sections of a bundle in its object form, or all images that a
+/// scan found in no container; and of these, what one runtime loads.
 #[derive(Debug)]
 pub struct Unit {
     /// The containers from outside in, each as `kind:name`.
@@ -93,6 +93,8 @@ pub struct Unit {
     pub(crate) section: String,
     /// `true` if a scan found the images in no container.
     pub(crate) loose: bool,
+    /// The abstract module of a SYCLBIN whose images these are.
+    pub(crate) module: Option<u32>,
     /// `true` if these are graphics shaders, which the program itself hands to the driver.
     pub(crate) shaders: bool,
     /// The offset of the container in the file, if it starts there as it is.
@@ -119,6 +121,7 @@ impl Unit {
             host: 0,
             section: String::new(),
             loose: false,
+            module: None,
             shaders: false,
             offset: None,
             is_lost: false,
@@ -173,6 +176,7 @@ impl Unit {
             ([.., ccob, "bundle:0"], _) if ccob.starts_with("ccob:") => {
                 path.pop();
             }
+            ([_], _) if self.module.is_some() => path.insert(0, "offload-binary:*"),
             _ if self.shaders => path.push("loose shaders"),
             _ if self.loose => path.push("loose images"),
             (_, Some(ContainerKind::Section)) => path.push("section:__CLANG_OFFLOAD_BUNDLE__*"),
@@ -196,6 +200,12 @@ impl Unit {
         matches!(&*self.section, ".nv_fatbin" | ".nv_fatb").then_some(self.host)
     }
 
+    /// Returns the number of the abstract module of a SYCLBIN whose images these are.
+    #[must_use]
+    pub fn module(&self) -> Option<u32> {
+        self.module
+    }
+
     /// Returns whether its images lie in no container: a scan found them.
     #[must_use]
     pub fn is_loose(&self) -> bool {
@@ -211,7 +221,8 @@ impl Unit {
     /// Returns the vendor whose GPUs it is for, if all its images show it and agree.
     #[must_use]
     pub fn vendor(&self) -> Option<Vendor> {
-        let mut devices = self.candidates.iter().filter(|candidate| !candidate.is_host());
+        let is_code = |candidate: &&Candidate| !candidate.is_host() && !candidate.is_metadata();
+        let mut devices = self.candidates.iter().filter(is_code);
         let first = devices.next()?.vendor();
         first.filter(|_| devices.all(|candidate| candidate.vendor() == first))
     }
@@ -231,7 +242,14 @@ impl Unit {
 
     /// Returns the images for devices that may hold kernels.
     fn with_code(&self) -> impl Iterator<Item = &Candidate> {
-        self.candidates.iter().filter(|candidate| !candidate.is_host() && !candidate.is_empty())
+        let is_nothing =
+            |image: &Candidate| image.is_host() || image.is_empty() || image.is_metadata();
+        self.candidates.iter().filter(move |candidate| !is_nothing(candidate))
+    }
+
+    /// Returns whether its images only describe others.
+    pub(crate) fn is_metadata(&self) -> bool {
+        !self.candidates.is_empty() && self.candidates.iter().all(Candidate::is_metadata)
     }
 
     /// Returns whether all its images for devices are known to hold no kernel, and there are any.
@@ -251,7 +269,7 @@ impl Unit {
 
     /// Returns whether the program decides if it is loaded: a kernel of it is asked for, or it is handed to the driver.
     pub(crate) fn is_chosen_by_program(&self) -> bool {
-        self.runtime == Runtime::Cuda || self.loose
+        self.runtime == Runtime::Cuda || self.loose || self.module.is_some()
     }
 
     /// Returns whether all its code is LTO-IR.

@@ -3,7 +3,9 @@
 use std::io;
 use std::ops::Range;
 
-use device_code::{Candidate, FileFormat, check_spirv, code_version, extent, is_device};
+use device_code::{
+    Candidate, FileFormat, check_intel, check_spirv, code_version, extent, is_device,
+};
 use target_id::Target;
 
 use crate::elf::{EM_AMDGPU, EM_INTELGT};
@@ -58,10 +60,7 @@ pub(crate) fn image(
         FileFormat::Ptx if target.is_none() => {
             Some(Problem::PtxTarget { looked_at: device_code::HEAD.min(len(window)) })
         }
-        FileFormat::SpirV => spirv(source, window)?,
-        FileFormat::DirectX | FileFormat::MetalLibrary => shader(source, window, format)?,
-        _ if is_device_elf(format) => segments(source, window)?,
-        _ => None,
+        format => fault(source, window, format)?,
     };
     let mut description = Description::of_loose(ContainerKind::File, target);
     description.format = Some(format);
@@ -78,6 +77,24 @@ fn len(window: &Range<u64>) -> usize {
     usize::try_from(window.end - window.start).unwrap_or(usize::MAX)
 }
 
+/// Returns what is wrong with the bytes of an image of this format, as far as its own headers tell.
+pub(crate) fn fault(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    format: FileFormat,
+) -> io::Result<Option<Problem>> {
+    match format {
+        FileFormat::SpirV => spirv(source, window),
+        FileFormat::DirectX | FileFormat::MetalLibrary => shader(source, window, format),
+        FileFormat::IntelBinary | FileFormat::Elf { machine: EM_INTELGT } => {
+            let fault = lend(source, |source| check_intel(source, window))?;
+            Ok(fault.map(|fault| Problem::IntelElf { format, fault }))
+        }
+        _ if is_device_elf(format) => segments(source, window),
+        _ => Ok(None),
+    }
+}
+
 /// Returns the fault of a SPIR-V module, if it has one.
 fn spirv(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Problem>> {
     let fault = lend(source, |source| check_spirv(source, window))?;
@@ -89,7 +106,7 @@ fn spirv(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Prob
 }
 
 /// Returns the fault of a Metal library or a DirectX shader whose header does not fit.
-fn shader(
+pub(crate) fn shader(
     source: &mut Source<'_>,
     window: &Range<u64>,
     format: FileFormat,

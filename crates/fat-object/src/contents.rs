@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::rc::Rc;
 
 use device_code::FileFormat;
 
@@ -10,7 +11,8 @@ use crate::bundle::{Text, is_text_ending_in_marker};
 use crate::context::Context;
 use crate::error::Problem;
 use crate::opened::{Children, Found, Walked};
-use crate::scan::Scan;
+use crate::scan::{Scan, is_squashfs};
+use crate::sections::Ranges;
 use crate::sequence::Sequence;
 use crate::source::Source;
 use crate::{archive, bare, bitcode, host, kpack, other, wasm};
@@ -44,6 +46,17 @@ impl Contents {
     /// Returns the contents of a compressed bundle.
     pub(crate) fn of_container(window: Range<u64>) -> Self {
         Contents { is_container: true, ..Self::new(window) }
+    }
+
+    /// Returns what is wrong with a header that hid containers.
+    fn hid(&self, source: &mut Source<'_>) -> io::Result<Option<Problem>> {
+        match self.format {
+            FileFormat::DirectX | FileFormat::MetalLibrary => {
+                bare::shader(source, &self.window, self.format)
+            }
+            format @ FileFormat::Squashfs => Ok(Some(Problem::Embedded { format, at: 0 })),
+            _ => Ok(None),
+        }
     }
 
     fn open(
@@ -102,6 +115,17 @@ impl Contents {
                 self.format = FileFormat::Unknown;
                 None
             }
+            FileFormat::DirectX | FileFormat::MetalLibrary | FileFormat::Squashfs
+                if cx.options.scan
+                    && cx.is_outside()
+                    && !source.is_start()
+                    && !is_sound(source, &window, format)? =>
+            {
+                // The magic is none then.
+                let mut walked = Ranges::default();
+                walked.insert(&(0..4));
+                Some(Box::new(Scan::new(window, &walked, Rc::new([]))))
+            }
             FileFormat::Unknown if cx.options.scan && cx.is_outside() && !source.is_start() => {
                 let is_scanned = other::is_scanned(&head);
                 is_scanned.then(|| Box::new(Scan::of_file(window)) as Box<dyn Children>)
@@ -109,6 +133,15 @@ impl Contents {
             _ => None,
         })
     }
+}
+
+/// Returns whether the header of a shader or of a file system is in order. Anything may follow one that is not.
+fn is_sound(source: &mut Source<'_>, window: &Range<u64>, format: FileFormat) -> io::Result<bool> {
+    if format == FileFormat::Squashfs {
+        let head = source.peek(window, FileFormat::SNIFF_LEN)?;
+        return Ok(is_squashfs(&head, window.end - window.start));
+    }
+    Ok(bare::shader(source, window, format)?.is_none())
 }
 
 impl Children for Contents {
@@ -134,7 +167,11 @@ impl Children for Contents {
             }
             State::Walked => {}
         }
-        if bare::may_be(self.format) && cx.entered == self.before && cx.is_outside() {
+        if cx.entered > self.before && cx.is_outside() {
+            if let Some(error) = self.hid(source)? {
+                found.finding(self.window.start, error);
+            }
+        } else if bare::may_be(self.format) && cx.is_outside() {
             bare::image(source, &self.window, self.format, found)?;
         }
         if self.is_container && !self.format.is_container() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::{fmt, io};
 
-use device_code::FileFormat;
+use device_code::{Fault, FileFormat};
 
 use crate::agreement::Disagreement;
 use crate::model::{ContainerKind, Finding, Severity, printable};
@@ -84,7 +84,11 @@ impl Error {
             | Problem::Hcf(_)
             | Problem::Kpack(_)
             | Problem::GzipStream { .. }
+            | Problem::GzipTrailer { .. }
+            | Problem::GzipCrc { .. }
+            | Problem::GzipSize { .. }
             | Problem::Syclbin { .. }
+            | Problem::SyclbinOverlap { .. }
             | Problem::Slice { .. } => ErrorKind::Malformed,
             Problem::Bitcode(_)
             | Problem::Object { .. }
@@ -107,6 +111,7 @@ impl Error {
             | Problem::Image { .. }
             | Problem::PtxTarget { .. }
             | Problem::Shader { .. }
+            | Problem::IntelElf { .. }
             | Problem::SpirV { .. } => ErrorKind::Image,
             Problem::UnknownContents { .. } => ErrorKind::UnknownContents,
             Problem::TrailingBytes { .. } => ErrorKind::TrailingData,
@@ -138,8 +143,11 @@ impl Error {
             Problem::NvFatbin(_) => ContainerKind::NvFatbin,
             Problem::Hcf(_) => ContainerKind::Hcf,
             Problem::Kpack(_) => ContainerKind::Kpack,
-            Problem::GzipStream { .. } => ContainerKind::Gzip,
-            Problem::Syclbin { .. } => ContainerKind::Syclbin,
+            Problem::GzipStream { .. }
+            | Problem::GzipTrailer { .. }
+            | Problem::GzipCrc { .. }
+            | Problem::GzipSize { .. } => ContainerKind::Gzip,
+            Problem::Syclbin { .. } | Problem::SyclbinOverlap { .. } => ContainerKind::Syclbin,
             Problem::Slice { .. } => ContainerKind::Slice,
             _ => return None,
         })
@@ -259,6 +267,7 @@ pub(crate) enum Problem {
     SegmentBeyondEnd { index: usize, start: u64, end: u64, available: u64 },
     PtxTarget { looked_at: usize },
     Shader { format: FileFormat, available: u64 },
+    IntelElf { format: FileFormat, fault: Fault },
     SpirV { offset: u64, expected: &'static str, found: u64 },
     OverlappingSections { name: String, start: u64, end: u64 },
     SecondHost { id: String },
@@ -272,7 +281,11 @@ pub(crate) enum Problem {
     GccIntermediateCode,
     NoSectionHeaders,
     GzipStream { reason: &'static str },
-    Syclbin { what: &'static str, expected: u64, found: u64 },
+    GzipTrailer { available: usize },
+    GzipCrc { expected: u32, found: u32 },
+    GzipSize { expected: u32, found: u64 },
+    Syclbin { what: String, expected: u64, found: u64 },
+    SyclbinOverlap { first: usize, second: usize, at: u64 },
     Embedded { format: FileFormat, at: u64 },
     EntriesAlone { section: String },
     Format { format: FileFormat },
@@ -317,6 +330,7 @@ impl fmt::Display for Problem {
             Self::SegmentBeyondEnd { index, start, end, available } => write!(f, "segment {index} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"),
             Self::PtxTarget { looked_at } => write!(f, "PTX names no target: expected a directive .target in the first {looked_at} bytes"),
             Self::Shader { format, available } => write!(f, "malformed {format}: expected a header whose sizes fit the {available} bytes that are there"),
+            Self::IntelElf { format, fault } => write!(f, "malformed {format}: byte {fault}"),
             Self::SpirV { offset, expected, found } => write!(f, "malformed SPIR-V module: byte {offset:#x}: expected {expected}, found {found}"),
             Self::OverlappingSections { name, start, end } => write!(f, "section {name} at {start:#x}..{end:#x} overlaps another section with device code",
         name = printable(name)),
@@ -332,7 +346,11 @@ impl fmt::Display for Problem {
             Self::GccIntermediateCode => f.write_str("GCC's intermediate code for devices (.gnu.offload_lto_*) is not read: GCC generates device code at link time"),
             Self::NoSectionHeaders => write!(f, "no section headers: device code, if any, cannot be found"),
             Self::Syclbin { what, expected, found } => write!(f, "malformed SYCLBIN: {what} is {found:#x}, expected {expected:#x}"),
+            Self::SyclbinOverlap { first, second, at } => write!(f, "malformed SYCLBIN: images {first} and {second} overlap at {at:#x}"),
             Self::GzipStream { reason } => write!(f, "the gzip stream with device code cannot be decompressed: {reason}"),
+            Self::GzipTrailer { available } => write!(f, "the gzip stream with device code ends early: expected a trailer of 8 bytes, found {available}"),
+            Self::GzipCrc { expected, found } => write!(f, "the gzip stream with device code fails its checksum: expected CRC-32 {expected:08x}, found {found:08x}"),
+            Self::GzipSize { expected, found } => write!(f, "the gzip stream with device code has another size than it says: expected {expected} bytes, found {found}"),
             Self::EntriesAlone { section } => write!(f, "section {section} registers kernels, but the file holds no device code"),
             Self::Embedded { format, at } => write!(f, "the {format} at {at:#x} is not read"),
             Self::Format { format } => {

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::error::Problem;
 use crate::inflate::{self, Inflated};
 use crate::model::{Compression, ContainerKind, PathStep};
-use crate::opened::{Children, Inner, Inside, Opened};
+use crate::opened::{Children, Found, Inner, Inside, Opened};
 use crate::scan::Loose;
 use crate::sequence::{Container, One};
 use crate::source::{Origin, Source};
@@ -19,7 +19,7 @@ use crate::source::{Origin, Source};
 /// The first bytes of a stream: gzip's, and the method, of which there is one.
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
-/// Bytes of the header without its optional fields, and of the trailer.
+/// Bytes of the header without its optional fields, and of the trailer: CRC-32 and size of the contents.
 const HEADER: usize = 10;
 const TRAILER: u64 = 8;
 
@@ -48,6 +48,7 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
+    found: &mut Found,
 ) -> io::Result<Result<Option<Container>, Problem>> {
     if cx.options.only_sized {
         return Ok(Ok(None));
@@ -66,7 +67,11 @@ pub(crate) fn open(
     let len = bytes.len() as u64;
     cx.decompressed.spend(len);
     cx.add_bytes(len);
-    let end = body.start.saturating_add(consumed).saturating_add(TRAILER).min(window.end);
+    let at = body.start.saturating_add(consumed);
+    let end = at.saturating_add(TRAILER).min(window.end);
+    if let Some((offset, problem)) = trailer_fault(&source.read_range(&(at..end))?, &bytes) {
+        found.finding(at.saturating_add(offset), problem);
+    }
     let compression = Compression {
         method: "gzip",
         format_version: None,
@@ -86,6 +91,31 @@ pub(crate) fn open(
         inside: Inside::Elsewhere(Inner { source, children, held: 0, hash: None }),
     };
     Ok(Ok(Some((opened, Some(end)))))
+}
+
+/// Returns what is wrong with the trailer of a stream, and where in it.
+fn trailer_fault(trailer: &[u8], contents: &[u8]) -> Option<(u64, Problem)> {
+    let number = |at: usize| trailer.get(at..)?.first_chunk().copied().map(u32::from_le_bytes);
+    let (Some(expected), Some(size)) = (number(0), number(4)) else {
+        return Some((0, Problem::GzipTrailer { available: trailer.len() }));
+    };
+    let found = crc32(contents);
+    if found != expected {
+        return Some((0, Problem::GzipCrc { expected, found }));
+    }
+    // Modulo 2^32.
+    let found = contents.len() as u64 & u64::from(u32::MAX);
+    (found != u64::from(size)).then_some((4, Problem::GzipSize { expected: size, found }))
+}
+
+/// Returns the checksum of gzip (RFC 1952, section 8).
+fn crc32(bytes: &[u8]) -> u32 {
+    let bit = |crc: u32, _| (crc >> 1) ^ (0xedb8_8320 * (crc & 1));
+    let table: Vec<u32> = (0..256).map(|byte| (0..8).fold(byte, bit)).collect();
+    !bytes.iter().fold(!0_u32, |crc, &byte| {
+        let [low, ..] = crc.to_le_bytes();
+        (crc >> 8) ^ table.get(usize::from(low ^ byte)).copied().unwrap_or_default()
+    })
 }
 
 fn is_image(format: FileFormat) -> bool {

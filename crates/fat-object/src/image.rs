@@ -98,6 +98,7 @@ pub struct ImageInfo {
     pub(crate) code_version: Option<(u16, u16)>,
     pub(crate) sycl: Option<Arc<SyclImage>>,
     pub(crate) hcf: Option<Arc<HcfImage>>,
+    pub(crate) module: Option<u32>,
     pub(crate) disagreement: Option<Box<Disagreement>>,
 }
 
@@ -186,6 +187,13 @@ impl ImageInfo {
     #[must_use]
     pub fn hcf(&self) -> Option<&HcfImage> {
         self.hcf.as_deref()
+    }
+
+    /// Returns the abstract module of a SYCLBIN that it belongs to, from 0: the images of one module are the same code for several
+    /// devices. `None` elsewhere.
+    #[must_use]
+    pub fn module(&self) -> Option<u32> {
+        self.module
     }
 
     /// Returns the place of its first byte.
@@ -336,6 +344,7 @@ impl Description {
             code_version: None,
             sycl: None,
             hcf: None,
+            module: None,
             disagreement: None,
         };
         Description { info, format: None, object: None }

@@ -15,6 +15,7 @@ use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened};
 use crate::sequence::Container;
 use crate::source::Source;
+use crate::syclbin;
 
 /// Opens the offload binary at the start of the window.
 pub(crate) fn open(
@@ -60,12 +61,15 @@ impl Entries {
     fn image(
         &self,
         cx: &mut Context<'_>,
+        source: &mut Source<'_>,
         entry: &Entry<'_>,
         found: &mut Found,
-    ) -> Result<(), Problem> {
+    ) -> io::Result<Result<(), Problem>> {
         // Strings may share bytes.
         for (key, value) in entry.strings() {
-            cx.take_names(key.len() as u64 + value.len() as u64)?;
+            if let Err(error) = cx.take_names(key.len() as u64 + value.len() as u64) {
+                return Ok(Err(error));
+            }
         }
         let mut description = Description::new(ContainerKind::OffloadBinary, entry.target().into());
         description.info.offset_in_container = entry.image_offset();
@@ -76,8 +80,10 @@ impl Entries {
             strings: entry.strings().map(|(k, v)| (k.to_vec(), v.to_vec())).collect(),
         });
         let start = self.start + entry.image_offset();
-        found.image(start..start + entry.image_size(), description);
-        Ok(())
+        let window = start..start + entry.image_size();
+        syclbin::check_entry(source, &window, &mut description.info, found)?;
+        found.image(window, description);
+        Ok(Ok(()))
     }
 }
 
@@ -85,7 +91,7 @@ impl Children for Entries {
     fn next(
         &mut self,
         cx: &mut Context<'_>,
-        _: &mut Source<'_>,
+        source: &mut Source<'_>,
         found: &mut Found,
     ) -> io::Result<bool> {
         let prefix = Arc::clone(&self.prefix);
@@ -99,7 +105,7 @@ impl Children for Entries {
         let count = binary.entries().len();
         let together = TOGETHER.max(count / TOGETHER);
         for entry in binary.entries().skip(self.next).take(together) {
-            if let Err(error) = self.image(cx, &entry, found) {
+            if let Err(error) = self.image(cx, source, &entry, found)? {
                 found.finding(self.start, error);
                 return Ok(false);
             }

@@ -394,6 +394,9 @@ fn is_stream_of(method: Method, stream: &[u8]) -> bool {
     }
 }
 
+/// The size of a superblock of squashfs.
+const SUPERBLOCK: u64 = 96;
+
 /// Returns the size of a squashfs file system, according to its superblock: the size of its blocks and its logarithm agree, and it has
 /// the version 4.0.
 fn squashfs(head: &[u8], available: u64) -> Option<u64> {
@@ -403,7 +406,13 @@ fn squashfs(head: &[u8], available: u64) -> Option<u64> {
     let is_sound = block.is_power_of_two()
         && u32::from(two(22)?) == block.trailing_zeros()
         && (two(28)?, two(30)?) == (4, 0);
-    is_sound.then(|| size.min(available))
+    // Only the superblock is certain where the size is not there.
+    is_sound.then_some(if size <= available { size } else { SUPERBLOCK })
+}
+
+/// Returns whether a squashfs file system fills a window, according to its superblock.
+pub(crate) fn is_squashfs(head: &[u8], available: u64) -> bool {
+    squashfs(head, available).is_some_and(|size| size > SUPERBLOCK)
 }
 
 /// Returns the size of a fatbinary whose first entry is code for a GPU.

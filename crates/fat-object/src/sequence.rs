@@ -49,7 +49,7 @@ pub(crate) fn open(
         FileFormat::Fatbinary => nv_fatbin::open(source, window, ordinal)?,
         FileFormat::Hcf => hcf::open(source, window, ordinal)?,
         FileFormat::Syclbin => syclbin::open(source, window, ordinal)?,
-        FileFormat::Gzip => match gzip::open(cx, source, window, ordinal)? {
+        FileFormat::Gzip => match gzip::open(cx, source, window, ordinal, found)? {
             Ok(Some(opened)) => Ok(opened),
             Ok(None) => return Ok(None),
             Err(error) => Err(error),

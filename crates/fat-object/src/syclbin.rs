@@ -1,6 +1,6 @@
-//! SYCLBIN files of Intel's compiler (`-fsyclbin`), version 1: tables of modules before their bytes.
+//! SYCLBIN files of Intel's compiler (`-fsyclbin`): version 1, and the entries of version 2, which is an offload binary.
 //!
-//! intel/llvm, "SYCLBIN - A format for separately compiled SYCL device code":
+//! intel/llvm, "SYCLBIN - A format for separately compiled SYCL device code", version 1:
 //!
 //! ```text
 //! file header     magic, version, numbers of abstract modules, IR modules and native images (u32 each), 4 bytes,
@@ -10,22 +10,27 @@
 //! bytes           aligned to 8 bytes
 //! ```
 //!
-//! The last two words of the header of an IR module or of a native image are offset and size in the bytes.
+//! Each header starts with offset and size in the metadata. Those of an abstract module go on with number and first
+//! of its IR modules, and of its native images (u32 each), the others with offset and size in the bytes.
+//!
+//! Version 2 (`llvm/Object/SYCLBIN.h`): an entry has a `role`, and in `am_index` the number of its abstract module. In
+//! those of the roles `ir` and `native` the size of their metadata (u64) and the metadata stand before the image.
 
 use std::io;
 use std::ops::Range;
 
-use device_code::FileFormat;
+use device_code::{FileFormat, code_version};
 use target_id::{OffloadKind, Target};
 
+use crate::agreement::Disagreement;
 use crate::context::Context;
 use crate::error::Problem;
-use crate::image::Description;
-use crate::image_target;
+use crate::image::{Description, ImageInfo};
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened};
 use crate::sequence::Container;
 use crate::source::Source;
+use crate::{bare, image_target};
 
 const FILE_HEADER: u64 = 56;
 const HEADER: u64 = 32;
@@ -33,6 +38,8 @@ const ALIGN: u64 = 8;
 const VERSION: u32 = 1;
 /// The most headers that are read together.
 const TOGETHER: u64 = 1 << 10;
+/// The bytes of metadata among which the type of an IR module is looked for.
+const METADATA: usize = 512;
 
 /// Opens the SYCLBIN at the start of the window.
 pub(crate) fn open(
@@ -43,61 +50,67 @@ pub(crate) fn open(
     let head = source.peek(window, usize::try_from(FILE_HEADER).unwrap_or(usize::MAX))?;
     let available = window.end - window.start;
     let Some(layout) = Layout::of(&head) else {
-        return Ok(Err(Problem::Syclbin {
-            what: "its header",
-            expected: FILE_HEADER,
-            found: available,
-        }));
+        return Ok(Err(fault("its header", FILE_HEADER, available)));
     };
     if layout.version != VERSION {
-        let (expected, found) = (u64::from(VERSION), u64::from(layout.version));
-        return Ok(Err(Problem::Syclbin { what: "its version", expected, found }));
+        return Ok(Err(fault("its version", VERSION.into(), layout.version.into())));
     }
     let end = layout.end().filter(|end| *end <= available);
     let Some(end) = end else {
-        let found = layout.end().unwrap_or(u64::MAX);
-        return Ok(Err(Problem::Syclbin { what: "its size", expected: available, found }));
+        return Ok(Err(fault("its size", available, layout.end().unwrap_or(u64::MAX))));
     };
     let step = PathStep::new(ContainerKind::Syclbin, ordinal.to_string());
     let end = window.start + end;
-    let images = Images { start: window.start, layout, next: 0 };
+    let images = Images { start: window.start, layout, modules: None, next: 0 };
     Ok(Ok((Opened::here(step, window.start..end, images), Some(end))))
+}
+
+fn fault(what: impl Into<String>, expected: u64, found: u64) -> Problem {
+    Problem::Syclbin { what: what.into(), expected, found }
 }
 
 /// The numbers in the file header. None of the sums of a sound file overflow.
 #[derive(Clone, Copy)]
 struct Layout {
     version: u32,
-    abstract_modules: u32,
-    /// IR modules and native images.
-    images: u64,
+    modules: u64,
+    ir: u64,
+    native: u64,
     metadata: u64,
     bytes: u64,
 }
 
 impl Layout {
     fn of(head: &[u8]) -> Option<Self> {
-        let four = |at: usize| head.get(at..)?.first_chunk().copied().map(u32::from_le_bytes);
-        let eight = |at: usize| head.get(at..)?.first_chunk().copied().map(u64::from_le_bytes);
         head.get(usize::try_from(FILE_HEADER).ok()? - 1)?;
         Some(Layout {
-            version: four(4)?,
-            abstract_modules: four(8)?,
-            images: u64::from(four(12)?) + u64::from(four(16)?),
-            metadata: eight(24)?,
-            bytes: eight(32)?,
+            version: four(head, 4)?,
+            modules: four(head, 8)?.into(),
+            ir: four(head, 12)?.into(),
+            native: four(head, 16)?.into(),
+            metadata: eight(head, 24)?,
+            bytes: eight(head, 32)?,
         })
+    }
+
+    /// Returns the number of IR modules and native images.
+    fn images(&self) -> u64 {
+        self.ir + self.native
     }
 
     /// Returns where the headers of images start.
     fn headers(&self) -> u64 {
-        FILE_HEADER + HEADER * u64::from(self.abstract_modules)
+        FILE_HEADER + HEADER * self.modules
+    }
+
+    /// Returns where the metadata starts.
+    fn properties(&self) -> u64 {
+        self.headers() + HEADER * self.images()
     }
 
     /// Returns where the bytes start.
     fn data(&self) -> Option<u64> {
-        let metadata = self.headers().checked_add(HEADER.checked_mul(self.images)?)?;
-        metadata.checked_add(self.metadata)?.checked_next_multiple_of(ALIGN)
+        self.properties().checked_add(self.metadata)?.checked_next_multiple_of(ALIGN)
     }
 
     /// Returns where all ends.
@@ -106,11 +119,150 @@ impl Layout {
     }
 }
 
+fn four(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
+}
+
+fn eight(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
+}
+
 /// The images, one after the other.
 struct Images {
     start: u64,
     layout: Layout,
+    /// The images of each abstract module in order, with its number; `None` before they were read.
+    modules: Option<Vec<(Range<u64>, u32)>>,
     next: u64,
+}
+
+impl Images {
+    /// Hands out the headers between two places, some at a time, with their numbers.
+    fn headers(
+        &self,
+        source: &mut Source<'_>,
+        at: u64,
+        numbers: Range<u64>,
+        mut each: impl FnMut(u64, &[u8]),
+    ) -> io::Result<()> {
+        let mut next = numbers.start;
+        while next < numbers.end {
+            let until = numbers.end.min(next + TOGETHER);
+            let start = self.start + at;
+            let bytes = source.read_range(&(start + HEADER * next..start + HEADER * until))?;
+            let headers = bytes.chunks_exact(usize::try_from(HEADER).unwrap_or(usize::MAX));
+            (next..until).zip(headers).for_each(|(n, header)| each(n, header));
+            next = until;
+        }
+        Ok(())
+    }
+
+    /// Returns the images of each abstract module that has some, in order.
+    fn modules(
+        &self,
+        source: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<Vec<(Range<u64>, u32)>> {
+        let Layout { modules, ir, native, .. } = self.layout;
+        let mut ranges = Vec::new();
+        self.headers(source, FILE_HEADER, 0..modules, |n, header| {
+            let number = |at| four(header, at).map_or(0, u64::from);
+            let of_kinds = [("IR modules", 16, 0, ir), ("native images", 24, ir, native)];
+            for (what, at, before, count) in of_kinds {
+                let (len, first) = (number(at), number(at + 4));
+                if first + len > count {
+                    let what = format!("the end of the {what} of abstract module {n}");
+                    found.finding(self.start, fault(what, count, first + len));
+                } else if len > 0 {
+                    let module = u32::try_from(n).unwrap_or(u32::MAX);
+                    ranges.push((before + first..before + first + len, module));
+                }
+            }
+        })?;
+        ranges.sort_by_key(|(range, module)| (range.start, *module));
+        for pair in ranges.windows(2) {
+            let [(one, _), (other, module)] = pair else { continue };
+            if other.start < one.end {
+                let what = format!("the first image of abstract module {module}");
+                found.finding(self.start, fault(what, one.end, other.start));
+                break;
+            }
+        }
+        Ok(ranges)
+    }
+
+    /// Returns the first two images that share bytes.
+    fn overlap(&self, source: &mut Source<'_>) -> io::Result<Option<Problem>> {
+        let Layout { bytes, .. } = self.layout;
+        let mut ranges = Vec::new();
+        self.headers(source, self.layout.headers(), 0..self.layout.images(), |n, header| {
+            if let Some(range) = range(header, bytes).filter(|range| !range.is_empty()) {
+                ranges.push((range.start, range.end, n));
+            }
+        })?;
+        ranges.sort_unstable();
+        let pair = ranges.windows(2).find(|pair| matches!(pair, [one, other] if other.0 < one.1));
+        let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        Ok(pair.and_then(|pair| {
+            let [(_, _, first), (at, _, second)] = *pair else { return None };
+            let at = self.layout.data()? + at;
+            Some(Problem::SyclbinOverlap { first: number(first), second: number(second), at })
+        }))
+    }
+
+    /// Returns the abstract module of an image.
+    fn module(&self, image: u64) -> Option<u32> {
+        let modules = self.modules.as_deref()?;
+        let after = modules.partition_point(|(range, _)| range.start <= image);
+        let (range, module) = modules.get(after.checked_sub(1)?)?;
+        range.contains(&image).then_some(*module)
+    }
+
+    fn image(
+        &self,
+        source: &mut Source<'_>,
+        n: u64,
+        header: &[u8],
+        found: &mut Found,
+    ) -> io::Result<()> {
+        let Layout { bytes, metadata, .. } = self.layout;
+        let Some(data) = self.layout.data() else { return Ok(()) };
+        let Some(Range { start, end }) = range(header, bytes) else {
+            let end = |at| Some(eight(header, at)?.saturating_add(eight(header, at + 8)?));
+            let what = format!("the end of image {n}");
+            found.finding(self.start, fault(what, bytes, end(16).unwrap_or(u64::MAX)));
+            return Ok(());
+        };
+        let window = self.start + data + start..self.start + data + end;
+        let head = source.peek(&window, FileFormat::SNIFF_LEN)?;
+        let format = FileFormat::sniff(&head);
+        let own = image_target::of_window(source, &window, format)?;
+        let triple = own.as_ref().and_then(Target::triple).cloned();
+        let id = own.as_ref().map(Target::id).unwrap_or_default();
+        let target = Target::new(Some(OffloadKind::Sycl), triple, id);
+        let mut description = Description::new(ContainerKind::Syclbin, target.into());
+        description.format = Some(format);
+        description.info.code_version = code_version(&head, format);
+        description.info.offset_in_container = window.start - self.start;
+        description.info.module = self.module(n);
+        let properties = match (eight(header, 0), eight(header, 8)) {
+            (Some(offset), Some(size)) if offset <= metadata => {
+                let at = self.start + self.layout.properties() + offset;
+                source.peek(&(at..at + size.min(metadata - offset)), METADATA)?
+            }
+            _ => Vec::new(),
+        };
+        let kind = if n < self.layout.ir { Kind::of_ir(&properties) } else { Kind::Native };
+        check(source, &window, format, kind, &mut description.info, found)?;
+        found.image(window, description);
+        Ok(())
+    }
+}
+
+/// Returns the part of the bytes that the header of an image names, if it lies in them.
+fn range(header: &[u8], bytes: u64) -> Option<Range<u64>> {
+    let (offset, size) = (eight(header, 16)?, eight(header, 24)?);
+    offset.checked_add(size).filter(|end| *end <= bytes).map(|end| offset..end)
 }
 
 impl Children for Images {
@@ -120,33 +272,107 @@ impl Children for Images {
         source: &mut Source<'_>,
         found: &mut Found,
     ) -> io::Result<bool> {
-        let Layout { images, bytes, .. } = self.layout;
-        let Some(data) = self.layout.data() else { return Ok(false) };
+        if self.modules.is_none() {
+            // No byte is walked twice.
+            if let Some(overlap) = self.overlap(source)? {
+                found.finding(self.start, overlap);
+                return Ok(false);
+            }
+            self.modules = Some(self.modules(source, found)?);
+        }
+        let images = self.layout.images();
         let until = images.min(self.next + TOGETHER);
         let at = |n: u64| self.start + self.layout.headers() + HEADER * n;
         let headers = source.read_range(&(at(self.next)..at(until)))?;
-        for header in headers.chunks_exact(usize::try_from(HEADER).unwrap_or(usize::MAX)) {
-            let word = |at: usize| header.get(at..)?.first_chunk().copied().map(u64::from_le_bytes);
-            let (Some(offset), Some(size)) = (word(16), word(24)) else { continue };
-            let Some(end) = offset.checked_add(size).filter(|end| *end <= bytes) else {
-                let (what, found_at) = ("the end of an image", offset.saturating_add(size));
-                found.finding(
-                    self.start,
-                    Problem::Syclbin { what, expected: bytes, found: found_at },
-                );
-                continue;
-            };
-            let window = self.start + data + offset..self.start + data + end;
-            let format = FileFormat::sniff(&source.peek(&window, FileFormat::SNIFF_LEN)?);
-            let own = image_target::of_window(source, &window, format)?;
-            let triple = own.as_ref().and_then(Target::triple).cloned();
-            let id = own.as_ref().map(Target::id).unwrap_or_default();
-            let target = Target::new(Some(OffloadKind::Sycl), triple, id);
-            let mut description = Description::new(ContainerKind::Syclbin, target.into());
-            description.info.offset_in_container = window.start - self.start;
-            found.image(window, description);
+        let headers = headers.chunks_exact(usize::try_from(HEADER).unwrap_or(usize::MAX));
+        for (n, header) in (self.next..until).zip(headers) {
+            self.image(source, n, header, found)?;
         }
         self.next = until;
         Ok(until < images)
     }
+}
+
+/// The kind of an image, as its SYCLBIN says.
+#[derive(Clone, Copy)]
+enum Kind {
+    SpirV,
+    Ptx,
+    /// Code for AMD's GPUs, or of a type that nothing names.
+    OtherIr,
+    Native,
+}
+
+impl Kind {
+    /// Returns the kind of an IR module by its properties: `type=1|0` (intel/llvm, "SYCL binary property sets").
+    fn of_ir(properties: &[u8]) -> Self {
+        let mut lines = properties.split(|byte| *byte == b'\n');
+        match lines.find_map(|line| line.strip_prefix(b"type=1|")) {
+            Some(b"0") => Kind::SpirV,
+            Some(b"1") => Kind::Ptx,
+            _ => Kind::OtherIr,
+        }
+    }
+
+    /// Returns the formats of such images in words, and whether this is one of them.
+    fn expectation(self, found: FileFormat) -> (&'static str, bool) {
+        let is_known = !matches!(found, FileFormat::Unknown | FileFormat::Empty);
+        match self {
+            Kind::SpirV => ("SPIR-V", found == FileFormat::SpirV),
+            Kind::Ptx => ("PTX", found == FileFormat::Ptx),
+            Kind::OtherIr => ("SPIR-V, PTX or LLVM bitcode", is_known),
+            Kind::Native => ("an ELF file or another image of a known format", is_known),
+        }
+    }
+}
+
+/// Checks an image against what its SYCLBIN says of it, and its own headers.
+fn check(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    format: FileFormat,
+    kind: Kind,
+    info: &mut ImageInfo,
+    found: &mut Found,
+) -> io::Result<()> {
+    let (expected, is_expected) = kind.expectation(format);
+    if !is_expected {
+        info.disagreement = Some(Box::new(Disagreement::Format { found: format, expected }));
+    }
+    if let Some(fault) = bare::fault(source, window, format)? {
+        found.finding(window.start, fault);
+    }
+    Ok(())
+}
+
+/// Checks an entry of an offload binary that is one of a SYCLBIN of version 2, and adds its abstract module.
+pub(crate) fn check_entry(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    info: &mut ImageInfo,
+    found: &mut Found,
+) -> io::Result<()> {
+    const SIZE: u64 = 8;
+    let Some(entry) = &info.offload_binary_entry else { return Ok(()) };
+    let Some(role) = entry.get("role") else { return Ok(()) };
+    let (is_ir, is_native) = (role == b"ir", role == b"native");
+    info.module = entry.get("am_index").and_then(|n| std::str::from_utf8(n).ok()?.parse().ok());
+    if !is_ir && !is_native {
+        return Ok(());
+    }
+    let available = (window.end - window.start).saturating_sub(SIZE);
+    let head = source.peek(window, usize::try_from(SIZE).unwrap_or(usize::MAX))?;
+    let size = eight(&head, 0).unwrap_or(u64::MAX);
+    if size > available {
+        found.finding(window.start, fault("the size of the metadata of an image", available, size));
+        return Ok(());
+    }
+    let start = window.start + SIZE;
+    let image = start + size..window.end;
+    let kind = match is_ir {
+        true => Kind::of_ir(&source.peek(&(start..image.start), METADATA)?),
+        false => Kind::Native,
+    };
+    let format = FileFormat::sniff(&source.peek(&image, FileFormat::SNIFF_LEN)?);
+    check(source, &image, format, kind, info, found)
 }

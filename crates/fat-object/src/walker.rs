@@ -501,7 +501,8 @@ impl<'r> Walk<'r> {
         info.format = format.or(sniffed).unwrap_or(FileFormat::Unknown);
         if let (Some(head), Some(own)) = (head, sniffed) {
             info.code_version = device_code::code_version(&head, own).or(info.code_version);
-            info.disagreement = contradiction(&info, own, &head).map(Box::new);
+            let contradiction = contradiction(&info, own, &head).map(Box::new);
+            info.disagreement = info.disagreement.or(contradiction);
         }
         info.index = self.images;
         self.images += 1;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, BufReader, Read, Write};
 
 use crate::error::{Error, ErrorKind};
+use crate::gzip;
 
 /// A compression of a whole stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,7 +64,7 @@ impl Codec {
         let buffered = BufReader::with_capacity(64 << 10, reader);
         Ok(match self {
             Codec::None => Box::new(buffered),
-            Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
+            Codec::Gzip => Box::new(gzip::Decoder::new(buffered)),
             #[cfg(feature = "bzip2")]
             Codec::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)),
             #[cfg(feature = "xz")]

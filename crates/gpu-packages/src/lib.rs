@@ -88,6 +88,7 @@ mod cpio;
 mod deb;
 mod deb_parts;
 mod error;
+mod gzip;
 mod hash;
 mod limits;
 mod names;

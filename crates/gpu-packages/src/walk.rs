@@ -19,7 +19,7 @@ use crate::path::{MemberPath, Shown, unsafe_name, without_dot};
 use crate::rpm;
 use crate::tar::{self, TarKind, TarReader};
 use crate::wheel;
-use crate::zip::{Zip, is_codec_error};
+use crate::zip::{SCRIPT, Zip, is_codec_error, is_program};
 
 /// Kind of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,6 +128,15 @@ impl Member {
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Returns the member without its bytes after `size`.
+    fn cut(&self, size: u64) -> Self {
+        let place = self
+            .place
+            .as_ref()
+            .map(|place| place.start..place.start.saturating_add(size).min(place.end));
+        Member { size, place, ..self.clone() }
     }
 
     /// Returns whether the member has contents that may be extracted to a file: it is a regular file, or a symbolic link of
@@ -270,7 +279,10 @@ pub fn sniff(head: &[u8]) -> Option<PackageKind> {
 /// Walks over all members of a package, and of packages in it, in the order of the file. Returns the kind of the
 /// package.
 ///
-/// Nothing is unpacked to disk. Only zip files in other packages are held in memory, as [`Options::with_max_held`] allows.
+/// A zip file after a program or a script is a package as well; in another package, the program is a member, too.
+///
+/// Nothing is unpacked to disk. Only zip files in other packages, and programs and scripts of up to 64 MiB that may have one at their
+/// end, are held in memory, as [`Options::with_max_held`] allows.
 ///
 /// # Errors
 ///
@@ -353,6 +365,8 @@ struct Walker {
 const HEAD: usize = 512;
 /// Compressed bytes that are read to see if they hold a tar file: more than a block of bzip2.
 const PROBE: u64 = 2 << 20;
+/// The most bytes of a program or a script in a package that are searched for a zip file at its end.
+const MAX_PROGRAM: u64 = 64 << 20;
 
 impl Walker {
     /// Creates a walk over a file of this length.
@@ -371,8 +385,11 @@ impl Walker {
     ) -> Result<PackageKind, Error> {
         let head = source.peek(&(0..source.len()), HEAD)?;
         let place = Place::of_file();
-        if sniff(&head) == Some(PackageKind::Zip) {
-            let zip = Zip::read_source(source)?;
+        let zip = match sniff(&head) {
+            Some(PackageKind::Zip) => Some(Zip::read_source(source)?),
+            _ => Zip::behind_source(source)?,
+        };
+        if let Some(zip) = zip {
             let kind = zip.kind();
             sink.package(&place.path, kind);
             let result = self.zip(&zip, kind, source, &place, sink);
@@ -399,14 +416,13 @@ impl Walker {
             (None, codec) if codec != Codec::None => {
                 let mut contents = Vec::new();
                 let decoded = self.allowance.count(codec.decoder(&mut reader)?);
-                decoded
-                    .take(HEAD as u64)
-                    .read_to_end(&mut contents)
-                    .map_err(|error| codec_error(codec, error))?;
+                let read = decoded.take(HEAD as u64).read_to_end(&mut contents);
+                // The walk itself meets what is wrong after the first bytes.
                 let kind = match tar::is_tar(&contents) {
                     true => PackageKind::Tar,
                     false if sink.compressed(&place.path, &contents) => PackageKind::Compressed,
                     false => {
+                        read.map_err(|error| codec_error(codec, error))?;
                         let text = format!("expected a tar file compressed with {codec}");
                         return Err(Error::new(ErrorKind::NotAPackage, text));
                     }
@@ -764,7 +780,10 @@ impl Walker {
         let codec = Codec::sniff(head);
         let kind = sniff(head);
         if kind.is_none() && codec == Codec::None {
-            return deliver(member, head, contents, sink);
+            return match is_program(head) && place.depth < self.options.max_depth {
+                true => self.held_program(member, head, contents, place, sink),
+                false => deliver(member, head, contents, sink),
+            };
         }
         if place.depth >= self.options.max_depth {
             let limit = self.options.max_depth;
@@ -793,6 +812,39 @@ impl Walker {
         }
     }
 
+    /// Reads a member, all of which is held in memory; only some of it if it has more than `most` bytes, or more than may be held.
+    /// Returns its bytes, and whether that is all. The caller gives back what is held.
+    fn hold(
+        &self,
+        (member, most): (&Member, u64),
+        head: &[u8],
+        contents: &mut dyn Read,
+        before: u64,
+        sink: &mut dyn Sink,
+    ) -> (Vec<u8>, io::Result<bool>) {
+        let mut bytes = head.to_vec();
+        loop {
+            // A compressed file does not say the size of its contents.
+            let is_sized = member.package != PackageKind::Compressed;
+            let len = bytes.len() as u64;
+            let room = if is_sized { member.size.saturating_sub(len) } else { len };
+            let all = len.saturating_add(room);
+            let held = before.saturating_add(all);
+            if all > most
+                || held > self.max_held
+                || !sink.hold(held)
+                || bytes.try_reserve_exact(usize::try_from(room).unwrap_or(usize::MAX)).is_err()
+            {
+                return (bytes, Ok(false));
+            }
+            match Read::take(&mut *contents, room).read_to_end(&mut bytes) {
+                Ok(read) if is_sized || (read as u64) < room => return (bytes, Ok(true)),
+                Ok(_) => {}
+                Err(error) => return (bytes, Err(error)),
+            }
+        }
+    }
+
     /// Walks over a zip file that lies in another package. It is held in memory.
     fn held_zip(
         &self,
@@ -802,29 +854,82 @@ impl Walker {
         inner: &Place,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let held = inner.held.saturating_add(member.size);
-        let mut bytes = head.to_vec();
-        let room = usize::try_from(member.size).unwrap_or(usize::MAX).saturating_sub(bytes.len());
-        if held > self.max_held || !sink.hold(held) || bytes.try_reserve_exact(room).is_err() {
-            sink.hold(inner.held);
-            let text = format!(
-                "a zip file of {} bytes in another package exceeds the limit of {} bytes held",
-                member.size, self.max_held
-            );
-            let (path, error) = (member.path.clone(), Error::new(ErrorKind::Limit, text));
-            sink.finding(Finding { path, kind: FindingKind::Unread, error });
-            return deliver(member, head, contents, sink);
-        }
-        let read = Read::take(&mut *contents, room as u64).read_to_end(&mut bytes);
-        let result = match read {
-            Ok(_) => {
+        let (bytes, is_all) = self.hold((member, u64::MAX), head, contents, inner.held, sink);
+        let held = inner.held.saturating_add(bytes.len() as u64);
+        let result = match is_all {
+            Ok(true) => {
                 self.zip_of_bytes(member, &bytes, &Place { held, at: None, ..inner.clone() }, sink)
+            }
+            Ok(false) => {
+                sink.hold(inner.held);
+                let size = match member.size {
+                    0 => String::new(),
+                    size => format!(" of {size} bytes"),
+                };
+                let text = format!(
+                    "a zip file{size} in another package exceeds the limit of {} bytes held",
+                    self.max_held
+                );
+                let (path, error) = (member.path.clone(), Error::new(ErrorKind::Limit, text));
+                sink.finding(Finding { path, kind: FindingKind::Unread, error });
+                deliver(member, &bytes, contents, sink)
             }
             Err(error) => finish(Err(error.into()), &member.path, sink),
         };
         drop(bytes);
         sink.hold(inner.held);
         result
+    }
+
+    /// Walks over the zip file after a program or a script that lies in another package; both are held in memory. The program is
+    /// a member like others.
+    fn held_program(
+        &self,
+        member: &Member,
+        head: &[u8],
+        contents: &mut dyn Read,
+        place: &Place,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        let (bytes, is_all) = self.hold((member, MAX_PROGRAM), head, contents, place.held, sink);
+        let held = place.held.saturating_add(bytes.len() as u64);
+        match is_all {
+            Ok(true) => {}
+            Ok(false) => {
+                sink.hold(place.held);
+                return deliver(member, &bytes, contents, sink);
+            }
+            Err(error) => {
+                sink.hold(place.held);
+                let mut failed = Failed(Some(error));
+                deliver(member, &bytes, &mut failed, sink)?;
+                let unseen = failed.0.map_or(Ok(()), |error| Err(error.into()));
+                return finish(unseen, &member.path, sink);
+            }
+        }
+        let mut source = Source::of_bytes(&bytes);
+        match Zip::behind_source(&mut source) {
+            Ok(Some(zip)) if sink.package(&member.path, zip.kind()) => {
+                let inner =
+                    Place { path: member.path.clone(), depth: place.depth + 1, held, at: None };
+                let start = usize::try_from(zip.start()).unwrap_or(usize::MAX);
+                let program = bytes.get(..start).unwrap_or_default();
+                let delivered = match program.starts_with(SCRIPT) {
+                    true => Ok(()),
+                    false => deliver(&member.cut(zip.start()), program, &mut io::empty(), sink),
+                };
+                let result =
+                    delivered.and_then(|()| self.zip(&zip, zip.kind(), &mut source, &inner, sink));
+                sink.leave(&result);
+                sink.hold(place.held);
+                return finish(result, &member.path, sink);
+            }
+            Ok(_) => {}
+            Err(error) => finish(Err(error.while_reading("zip file")), &member.path, sink)?,
+        }
+        // The walk does not hold bytes that it hands over.
+        sink.hold(place.held);
+        deliver(member, &bytes, contents, sink)
     }
 
     fn zip_of_bytes(
@@ -861,14 +966,14 @@ impl Walker {
         let mut probed = head.to_vec();
         let mut start = Vec::new();
         let tee = Tee { reader: contents, log: &mut probed, left: PROBE };
-        let is_read = codec.decoder(head.chain(tee)).is_ok_and(|decoder| {
-            let decoder = self.allowance.count(decoder);
-            decoder.take(HEAD as u64).read_to_end(&mut start).is_ok()
-        });
-        let kind = match is_read {
-            true if tar::is_tar(&start) => Some(PackageKind::Tar),
-            true if sink.compressed(&member.path, &start) => Some(PackageKind::Compressed),
-            _ => None,
+        // The walk itself meets what is wrong after the first bytes.
+        if let Ok(decoder) = codec.decoder(head.chain(tee)) {
+            let _ = self.allowance.count(decoder).take(HEAD as u64).read_to_end(&mut start);
+        }
+        let kind = match () {
+            () if tar::is_tar(&start) => Some(PackageKind::Tar),
+            () if sink.compressed(&member.path, &start) => Some(PackageKind::Compressed),
+            () => None,
         };
         let Some(kind) = kind.filter(|&kind| sink.package(&member.path, kind)) else {
             return deliver(member, &probed, contents, sink);
@@ -1020,6 +1125,15 @@ impl<R: Read> Read for Hashing<R> {
         self.hasher.update(buf.get(..read).unwrap_or_default());
         self.size += read as u64;
         Ok(read)
+    }
+}
+
+/// The end of a reader that failed.
+struct Failed(Option<io::Error>);
+
+impl Read for Failed {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }
 

@@ -311,8 +311,12 @@ impl Visitor for Collector<'_> {
             size: u64::try_from(code.len()).unwrap_or(u64::MAX),
         });
         if found.kernels.is_none() {
-            let format = found.format;
-            self.warnings.push(format!("image {index}: the kernels of {format} are not read"));
+            self.warnings.push(match found.format {
+                FileFormat::Bitcode => {
+                    format!("image {index}: the kernels of LLVM bitcode are not read")
+                }
+                format => format!("image {index}: {format}: kernels of this format are not listed"),
+            });
         }
         for kernel in found.kernels.iter().flatten() {
             let row = self.names.row(at, kernel, self.wanted.has_arguments);

@@ -38,7 +38,9 @@ pub(super) fn stored(image: &ImageInfo) -> u64 {
     match (image.stored_size(), image.compression_around()) {
         (Some(stored), _) => stored,
         (None, Some(around)) if around.uncompressed_size() > 0 => {
-            let part = u128::from(image.size()) * u128::from(around.stored_size())
+            // The image may itself be compressed in what is around it.
+            let size = image.compression().map_or(image.size(), |own| own.stored_size());
+            let part = u128::from(size) * u128::from(around.stored_size())
                 / u128::from(around.uncompressed_size());
             u64::try_from(part).unwrap_or(u64::MAX)
         }

@@ -184,6 +184,7 @@ pub(crate) fn conclude(units: &[Unit], gpu: &Device, selection: &Selection) -> (
     let containers = match left_out(Note::NoKernels).next() {
         Some(_) if counted.is_empty() => return (ERROR, format!("has no kernels for {name}")),
         Some(_) => "containers with kernels",
+        None if counted.iter().all(|(unit, _)| unit.module().is_some()) => "modules",
         None => "containers",
     };
     let conditions: Vec<&str> = (counted.iter())

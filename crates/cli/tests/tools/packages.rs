@@ -102,7 +102,7 @@ fn packages_of_all_kinds_are_looked_into() {
         ("a.tar", tar.clone(), "usr/lib/hip.o"),
         ("a.tar.gz", make::gzip(&tar), "usr/lib/hip.o"),
         ("a.tar.zst", zstd(&tar), "usr/lib/hip.o"),
-        ("a.zip", zip, "usr/lib/hip.o"),
+        ("a.zip", zip.clone(), "usr/lib/hip.o"),
         ("a.deb", make::deb(&files, ".zst", zstd), "usr/lib/hip.o"),
         ("a.rpm", make::rpm(&make::gzip(&make::cpio(&files))), "usr/lib/hip.o"),
         ("a.conda", make::conda(zstd(&tar), zstd(&make::tar(&[]))), "usr/lib/hip.o"),
@@ -110,6 +110,7 @@ fn packages_of_all_kinds_are_looked_into() {
         // Single files that are compressed.
         ("a.o.gz", make::gzip(&hip), "contents"),
         ("a.o.zst", zstd(&hip), "contents"),
+        ("a.zip.gz", make::gzip(&zip), "contents:usr/lib/hip.o"),
         ("b.zip", compressed, "a.o.zst.gz:contents:contents"),
     ] {
         fs::write(place.path(name), bytes).unwrap();
@@ -134,6 +135,46 @@ fn packages_of_all_kinds_are_looked_into() {
     place.fails(&["ls", missing], "a.tar:usr/lib/none: no such member");
     place.fails(&["ls", "hip.o:usr"], "hip.o: not a package");
     place.fails(&["ls", "none:usr"], "none:usr: No such file");
+}
+
+#[test]
+fn zip_files_after_programs_in_packages_are_looked_into() {
+    let hip = hip();
+    let after = |prefix: Vec<u8>| {
+        let around = Around { prefix, ..Around::default() };
+        make::zip(&[Made::new("in/hip.o", &hip[..])], &around)
+    };
+    let program = after(hip.clone());
+    let files: [(&str, &[u8]); 2] =
+        [("a.pyz", &after(b"#!/usr/bin/env python3\n".to_vec())), ("bin/program", &program)];
+    let made = files.map(|(name, bytes)| Made::new(name, bytes));
+    let place = Place::with("hip.o", &hip);
+    let alone = images(&place, "hip.o");
+    for (name, bytes) in [
+        ("a.zip", make::zip(&made, &Around::default())),
+        ("stored.zip", make::zip(&made.map(|made| Made { method: 0, ..made }), &Around::default())),
+        ("a.tar.zst", zstd(&make::tar(&files))),
+    ] {
+        fs::write(place.path(name), bytes).unwrap();
+        for member in ["a.pyz:in/hip.o", "bin/program:in/hip.o"] {
+            assert_eq!(images(&place, &format!("{name}:{member}")), alone, "{name}:{member}");
+        }
+        let verified = place.succeeds(&["verify", name]);
+        assert!(verified.contains(&format!("{name}:bin/program: ok, 5 images")), "{verified}");
+        assert_eq!(images(&place, name).len(), 3 * alone.len());
+    }
+}
+
+/// Entries of a fatbinary that are compressed in a compressed stream.
+#[test]
+fn shares_of_images_in_streams_are_those_of_the_file() {
+    let fatbinary = fs::read(data("kernels.fatbin")).unwrap();
+    let place = Place::with("a.bin", &[b"\x01\0\x02", &make::gzip(&fatbinary)[..]].concat());
+    let listed = place.succeeds(&["ls", "--totals", "a.bin"]);
+    let shares = listed.lines().filter_map(|line| line.strip_suffix(" %")?.split(' ').next_back());
+    let shares: Vec<f64> = shares.map(|share| share.parse().unwrap()).collect();
+    let sum: f64 = shares.iter().sum();
+    assert!(shares.len() == 3 && (90.0..=100.0).contains(&sum), "{listed}");
 }
 
 #[test]

@@ -35,7 +35,8 @@ pub struct Kernels<'a> {
     /// `true` if the image is an object that a linker makes an image of, such as a relocatable cubin. No GPU loads it.
     pub is_relocatable: bool,
     /// The kernels, in the order of the image; `None` if this crate cannot tell them, as of LLVM
-    /// bitcode for NVIDIA's GPUs from before LLVM 21.
+    /// bitcode for NVIDIA's GPUs from before LLVM 21, of Intel's device binaries before zebin, DirectX shaders, Metal libraries,
+    /// LTO-IR and MLIR.
     pub kernels: Option<Vec<Kernel<'a>>>,
     /// The malformed parts, and what is newer than this crate; the first 1,024 of them. The kernels are those that could be read.
     pub faults: Vec<Fault>,
@@ -253,6 +254,12 @@ pub fn kernels(image: &[u8]) -> Option<Kernels<'_>> {
         FileFormat::SpirV => spirv::read(image, &mut found),
         FileFormat::Bitcode => bitcode::read(image, &mut found),
         FileFormat::Elf { machine: EM_INTELGT } => zebin::read(image, &mut found),
+        // Nothing is read of these.
+        FileFormat::IntelBinary
+        | FileFormat::DirectX
+        | FileFormat::MetalLibrary
+        | FileFormat::LtoIr
+        | FileFormat::Mlir => {}
         _ => return None,
     }
     Some(found)

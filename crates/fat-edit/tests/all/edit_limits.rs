@@ -151,7 +151,7 @@ fn pointers_to_any_bundle_are_refused_in_bounded_time() {
     let fatbin_end = body.len() as u64;
     let wrappers_at = padded(&mut body, 4096);
     // Nothing relocates them in a file that has to be.
-    (0..MANY).for_each(|_| body.extend(wrapper(0)));
+    (0..MANY).for_each(|_| body.extend(wrapper(1)));
     let end = body.len() as u64;
     let section = |name, flags, start: u64, end: u64| Section {
         name,

@@ -2,7 +2,9 @@
 
 use std::io::Cursor;
 
-use fat_object::{ErrorKind, FileFormat, Listing, Options, Severity, list, list_slice};
+use fat_object::{
+    ContainerKind, ErrorKind, FileFormat, Listing, Options, Severity, list, list_slice,
+};
 
 use crate::elf_objects::{elf, progbits};
 
@@ -17,8 +19,10 @@ fn gzip(bytes: &[u8], name: &[u8]) -> Vec<u8> {
         stream.extend([name, b"\0"].concat());
     }
     stream.extend(miniz_oxide::deflate::compress_to_vec(bytes, 6));
-    // No checksum is compared.
-    stream.extend([0; 4]);
+    let crc = bytes.iter().fold(!0u32, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ ((crc & 1) * 0xedb8_8320))
+    });
+    stream.extend((!crc).to_le_bytes());
     stream.extend((bytes.len() as u32).to_le_bytes());
     stream
 }
@@ -111,8 +115,26 @@ fn damaged_and_large_streams_of_gzip_are_told() {
             "the gzip stream with device code cannot be decompressed: it gives more bytes than may be decompressed"
         ]
     );
-    // Each byte may be wrong.
+    // The contents are there, and the trailer contradicts them.
     let stream = gzip(PTX, b"k");
+    let end = stream.len();
+    for (wrong, at, text) in [
+        (end - 8, 8, "fails its checksum: expected CRC-32 5fb1a916, found 5fb1a917"),
+        (end - 4, 4, "has another size than it says: expected 77 bytes, found 76"),
+    ] {
+        let mut stream = stream.clone();
+        stream[wrong] ^= 1;
+        let found = listed(&[b"\x01\0\x02", &stream[..]].concat());
+        assert_eq!(formats(&found), [FileFormat::Ptx]);
+        let [finding] = found.findings() else { panic!("{:?}", found.findings()) };
+        assert_eq!(finding.location().offset(), 3 + (end - at) as u64);
+        assert_eq!(finding.error().container(), Some(ContainerKind::Gzip));
+        assert!(finding.error().to_string().contains(text), "{finding}");
+    }
+    let found = listed(&[b"\x01\0\x02", &stream[..end - 3]].concat());
+    assert_eq!(formats(&found), [FileFormat::Ptx]);
+    assert!(found.findings()[0].to_string().ends_with("expected a trailer of 8 bytes, found 5"));
+    // Each byte may be wrong.
     for at in 0..stream.len() {
         for bit in 0..8 {
             let mut stream = stream.clone();
@@ -148,9 +170,13 @@ fn shaders_of_other_systems_are_images() {
 #[test]
 fn device_binaries_of_intel_before_zebin_are_images() {
     let mut image = elf(true, false);
-    image.sections.push(progbits(".device", b"CTNI"));
+    let program = [0x494e_5443_u32, 1081, 12, 8, 0, 0, 0].map(u32::to_le_bytes).concat();
+    image.sections.push(progbits(".device", &program));
     let mut image = image.build();
     image[16..20].copy_from_slice(&[4, 0xff, 0, 0]);
+    assert_eq!(errors(&image), [] as [&str; 0]);
+    let found = errors(&image[..image.len() / 2]);
+    assert!(found[0].starts_with("malformed Intel device binary: byte 0x28"), "{found:?}");
     assert_eq!(formats(&listed(&image)), [FileFormat::IntelBinary]);
     let found = listed(&host(&[&[1; 8], &image[..], b"more"].concat()));
     assert_eq!(formats(&found), [FileFormat::IntelBinary]);
@@ -207,28 +233,117 @@ fn entries_without_device_code_are_told() {
     assert!(listed(&object.build()).findings().is_empty());
 }
 
-/// A SYCLBIN of version 1 with an abstract module, these IR modules and these native images.
-fn syclbin(ir: &[&[u8]], native: &[&[u8]]) -> Vec<u8> {
-    let images: Vec<&[u8]> = ir.iter().chain(native).copied().collect();
+/// IR modules and native images.
+type Module<'a> = (&'a [&'a [u8]], &'a [&'a [u8]]);
+
+/// A SYCLBIN of version 1 with abstract modules of these IR modules and native images.
+fn modules(modules: &[Module<'_>]) -> Vec<u8> {
+    const SPIRV: &[u8] = b"[SYCLBIN/ir module metadata]\ntype=1|0\n\0\0";
+    const PTX: &[u8] = b"[SYCLBIN/ir module metadata]\ntype=1|1\n\0\0";
+    let (ir, native): (Vec<_>, Vec<_>) = modules.iter().copied().unzip();
+    let (ir, native) = (ir.concat(), native.concat());
     let mut file = b"IBYS".to_vec();
-    for number in [1, 1, ir.len() as u32, native.len() as u32, 0] {
+    for number in [1, modules.len() as u32, ir.len() as u32, native.len() as u32, 0] {
         file.extend(number.to_le_bytes());
     }
-    let bytes: usize = images.iter().map(|image| image.len()).sum();
-    for number in [5, bytes as u64, 0, 5] {
+    let images = || ir.iter().chain(&native);
+    let bytes: usize = images().map(|image| image.len()).sum();
+    for number in [80, bytes as u64, 0, 5] {
         file.extend(number.to_le_bytes());
     }
-    file.extend([0; 32]);
+    let (mut first_ir, mut first_native) = (0, 0);
+    for (ir, native) in modules {
+        file.extend([0; 16]);
+        for number in [ir.len(), first_ir, native.len(), first_native] {
+            file.extend((number as u32).to_le_bytes());
+        }
+        (first_ir, first_native) = (first_ir + ir.len(), first_native + native.len());
+    }
     let mut offset = 0_u64;
-    for image in &images {
-        for number in [0, 5, offset, image.len() as u64] {
+    for image in images() {
+        let is_ptx = image.starts_with(b"//") || image.starts_with(b".version");
+        for number in [if is_ptx { 40 } else { 0 }, 40, offset, image.len() as u64] {
             file.extend(number.to_le_bytes());
         }
         offset += image.len() as u64;
     }
-    file.extend(b"[set]\0\0\0");
-    images.iter().for_each(|image| file.extend(*image));
+    file.extend([SPIRV, PTX].concat());
+    images().for_each(|image| file.extend(*image));
     file
+}
+
+/// A SYCLBIN of version 1 with an abstract module, these IR modules and these native images.
+fn syclbin(ir: &[&[u8]], native: &[&[u8]]) -> Vec<u8> {
+    modules(&[(ir, native)])
+}
+
+/// The texts of the errors found in a file.
+fn errors(file: &[u8]) -> Vec<String> {
+    listed(file).findings().iter().map(|finding| finding.error().to_string()).collect()
+}
+
+#[test]
+fn images_of_syclbin_files_belong_to_modules() {
+    let spirv = [0x0723_0203_u32, 0x0001_0400, 6, 9, 0, 2 << 16 | 17, 6, 3 << 16 | 14, 2, 2];
+    let spirv: Vec<u8> = spirv.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let of = |file: &[u8]| -> Vec<_> {
+        listed(file).images().iter().map(fat_object::ImageInfo::module).collect()
+    };
+    let file = modules(&[(&[&spirv], &[]), (&[PTX], &[PTX, PTX]), (&[], &[])]);
+    assert_eq!(errors(&file), [] as [&str; 0]);
+    // IR modules come first.
+    assert_eq!(of(&file), [Some(0), Some(1), Some(1), Some(1)]);
+    // The first module has two IR modules: one belongs to the second.
+    let mut shared = file.clone();
+    shared[56 + 16] = 2;
+    let message = "malformed SYCLBIN: the first image of abstract module 1 is 0x1, expected 0x2";
+    assert_eq!(errors(&shared), [message]);
+    shared[56 + 16] = 3;
+    let message =
+        "malformed SYCLBIN: the end of the IR modules of abstract module 0 is 0x3, expected 0x2";
+    assert_eq!(errors(&shared), [message]);
+    assert_eq!(of(&shared)[0], None);
+}
+
+#[test]
+fn images_of_syclbin_files_are_what_they_are_said_to_be() {
+    let file = syclbin(&[b"garbage!"], &[b"garbage!"]);
+    let found = errors(&file);
+    let ends = [
+        "unknown where SPIR-V is expected",
+        "unknown where an ELF file or another image of a known format is expected",
+    ];
+    assert_eq!(found.len(), 2, "{found:?}");
+    for (error, end) in found.iter().zip(ends) {
+        assert!(error.ends_with(end), "{error}");
+    }
+    let found = errors(&syclbin(&[b"\x03\x02\x23\x07"], &[]));
+    let message =
+        "malformed SPIR-V module: byte 0x4: expected 20 bytes or more, a multiple of 4, found 4";
+    assert_eq!(found, [message]);
+}
+
+#[test]
+fn images_of_syclbin_files_do_not_overlap() {
+    let mut file = syclbin(&[PTX], &[PTX, PTX]);
+    // The last one starts in the one before.
+    let header = 56 + 32 * 3;
+    file[header + 16] -= 1;
+    let found = listed(&file);
+    assert_eq!(found.images().len(), 0);
+    let data = 56 + 32 * 4 + 80;
+    let at = data + 2 * PTX.len() - 1;
+    let message = format!("malformed SYCLBIN: images 1 and 2 overlap at {at:#x}");
+    assert_eq!(errors(&file), [message]);
+    // Many images of the same bytes.
+    const MANY: u32 = 100_000;
+    let mut file = b"IBYS".to_vec();
+    [1, 0, 0, MANY, 0].iter().for_each(|number: &u32| file.extend(number.to_le_bytes()));
+    [0, 8, 0, 0].iter().for_each(|number: &u64| file.extend(number.to_le_bytes()));
+    let header = [0_u64, 0, 0, 8].map(u64::to_le_bytes).concat();
+    (0..MANY).for_each(|_| file.extend(&header));
+    file.extend([1; 8]);
+    assert_eq!(errors(&file).len(), 1);
 }
 
 #[test]
@@ -279,4 +394,45 @@ fn damaged_syclbin_files_are_told() {
     beyond[56 + 32 + 24] = 255;
     let found = listed(&beyond);
     assert_eq!((found.images().len(), found.findings().len()), (1, 1));
+}
+
+/// A superblock of squashfs that states a size.
+fn squashfs(size: u64) -> Vec<u8> {
+    let mut bytes = b"hsqs".to_vec();
+    bytes.resize(96, 0);
+    for (at, value) in [(12, 0x20000_u32), (20, 17 << 16), (28, 4)] {
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    bytes[40..48].copy_from_slice(&size.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn headers_that_are_not_sound_hide_nothing() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let bundle = std::fs::read(data.join("hip.hipfb")).unwrap();
+    let (mut directx, mut metal) = (directx(2, 100), metal(120));
+    directx[27] = 0x80;
+    metal[23] = 0x80;
+    for (header, text) in [
+        (directx, "malformed DirectX shader"),
+        (metal, "malformed Metal library"),
+        (squashfs(1 << 63), "the squashfs file system at 0x0 is not read"),
+    ] {
+        let file = [&header[..], &bundle].concat();
+        let found = listed(&file);
+        assert_eq!(found.images().len(), 2, "{text}");
+        let place = format!("outside-sections:{:#x}", header.len());
+        assert_eq!(found.images()[1].path()[0].to_string(), place);
+        let [finding] = found.findings() else { panic!("{:?}", found.findings()) };
+        assert!(finding.error().to_string().starts_with(text), "{finding}");
+        // In other data, too.
+        assert_eq!(listed(&[b"\x01\0", &file[..]].concat()).images().len(), 2, "{text}");
+        assert_eq!(listed(&host(&file)).images().len(), 2, "{text}");
+    }
+    // One that is sound is not searched.
+    let file = [&squashfs(96 + bundle.len() as u64)[..], &bundle].concat();
+    assert_eq!(listed(&file).images(), []);
+    assert_eq!(listed(&host(&file)).images(), []);
+    assert_eq!(listed(&squashfs(1 << 63)).findings().len(), 0);
 }

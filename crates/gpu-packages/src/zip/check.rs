@@ -115,7 +115,7 @@ impl Zip {
         let offset_of = |&index: &usize| self.members.get(index).map_or(0, |member| member.offset);
         order.sort_by_key(offset_of);
         let mut layout = FileLayout { placed: Vec::new(), faults: Vec::new(), gaps: Vec::new() };
-        let mut before = 0;
+        let mut before = self.program;
         for (nth, &index) in order.iter().enumerate() {
             let Some(member) = self.members.get(index) else { continue };
             let next = order.get(nth + 1).map_or(self.directory_at, offset_of);

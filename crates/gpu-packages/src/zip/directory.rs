@@ -19,6 +19,16 @@ pub(super) const RECORD: usize = 46;
 /// The largest central directory that is read: two million members with names of a usual length.
 const MAX_DIRECTORY: u64 = 256 << 20;
 
+/// The start of a script.
+pub(crate) const SCRIPT: &[u8] = b"#!";
+
+/// Returns whether a file that starts like this is a program or a script, which a zip file may follow.
+pub(crate) fn is_program(head: &[u8]) -> bool {
+    const PROGRAMS: [&[u8]; 6] =
+        [b"\x7fELF", b"MZ", SCRIPT, b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf"];
+    PROGRAMS.iter().any(|magic| head.starts_with(magic))
+}
+
 impl Zip {
     /// Reads the central directory.
     ///
@@ -32,23 +42,50 @@ impl Zip {
         Self::read_source(&mut Source::new(reader)?)
     }
 
-    /// Reads the central directory of a zip file after other data, as programs and scripts have one (zipapp, pex, llamafile). `None`
-    /// if no zip file with members ends where the file ends, and for a file that is nothing but a zip file.
+    /// Reads the central directory of a zip file after a program or a script (zipapp, pex, llamafile). `None` for a file that does
+    /// not start like a program, and if no zip file with members ends where the file ends; bytes may follow in a script.
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// Those of [`read`](Self::read), for a file that ends in an end of central directory; [`Malformed`](ErrorKind::Malformed) if
+    /// there is no local header where the directory has the first one; those of the reader.
     pub fn behind(reader: impl ReadSeek) -> Result<Option<Self>, Error> {
-        match Self::read(reader) {
-            Ok(zip) if zip.ends_file() && zip.start() > 0 => Ok(Some(zip)),
-            Err(error) if error.kind() == ErrorKind::Io => Err(error),
-            Ok(_) | Err(_) => Ok(None),
-        }
+        Self::behind_source(&mut Source::new(reader)?)
     }
 
-    /// Returns whether nothing follows the comment of the end of central directory.
-    fn ends_file(&self) -> bool {
-        self.ends.comment_end == self.tail.len()
+    pub(crate) fn behind_source(source: &mut Source<'_>) -> Result<Option<Self>, Error> {
+        let len = source.len();
+        let head = source.peek(&(0..len), 4)?;
+        if !is_program(&head) {
+            return Ok(None);
+        }
+        let is_script = head.starts_with(SCRIPT);
+        let mut zip = match Self::read_source(source) {
+            Ok(zip) => zip,
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            Err(error) => {
+                return if has_end(source, is_script)? { Err(error) } else { Ok(None) };
+            }
+        };
+        if zip.members.is_empty() || zip.trailing() > 0 && !is_script {
+            return Ok(None);
+        }
+        let start = zip.start();
+        if !source.peek(&(start..len), 4)?.starts_with(b"PK\x03\x04") {
+            let end_at = zip.directory_at.saturating_add(zip.ends.end as u64);
+            let text = format!(
+                "end of central directory: by its numbers the first member lies at {start:#x}: expected a local header there, PK 3 4"
+            );
+            return Err(Error::at(ErrorKind::Malformed, end_at, text));
+        }
+        zip.program = start;
+        Ok(Some(zip))
+    }
+
+    /// Returns how many bytes follow the comment of the end of central directory, and belong to no record.
+    #[must_use]
+    pub fn trailing(&self) -> usize {
+        self.tail.len().saturating_sub(self.ends.comment_end)
     }
 
     /// Returns the place of the first member; 0 if there is none.
@@ -126,8 +163,16 @@ impl Zip {
             comment_end: in_tail(end_of_comment.min(len)),
         };
         let directory_size = usize::try_from(size).unwrap_or(usize::MAX);
-        let mut zip =
-            Zip { len, base, directory_at, tail, directory_size, ends, members: Vec::new() };
+        let mut zip = Zip {
+            len,
+            base,
+            program: 0,
+            directory_at,
+            tail,
+            directory_size,
+            ends,
+            members: Vec::new(),
+        };
         zip.members = zip.read_members(counts[0])?;
         Ok(zip)
     }
@@ -222,6 +267,23 @@ fn find_end(source: &mut Source<'_>) -> Result<u64, Error> {
         last = last.or(Some(at));
     }
     last.map(|at| start + at as u64).ok_or_else(|| Error::new(ErrorKind::NotAPackage, text))
+}
+
+/// Returns whether there is an end of central directory after a program, and not just its magic: it follows a directory, or names
+/// one volume. It ends the file, unless that is a script.
+fn has_end(source: &mut Source<'_>, is_script: bool) -> Result<bool, Error> {
+    let len = source.len();
+    let end_at = match find_end(source) {
+        Ok(end_at) => end_at,
+        Err(error) if error.kind() == ErrorKind::NotAPackage => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let end = source.read_range(&(end_at..end_at.saturating_add(END as u64)))?;
+    let ends_file = end_at + END as u64 + u64::from(u16_at(&end, 20)) == len;
+    let directory_at = end_at.saturating_sub(u64::from(u32_at(&end, 12)));
+    let has_directory = source.peek(&(directory_at..end_at), 4)?.starts_with(b"PK\x01\x02");
+    let is_one = u32_at(&end, 4) == 0 && u16_at(&end, 8) == u16_at(&end, 10);
+    Ok(if ends_file { has_directory || is_one } else { has_directory && is_script })
 }
 
 /// Reads the zip64 end of central directory that a locator points to.

@@ -11,6 +11,7 @@ use std::fmt;
 use std::ops::Range;
 
 pub use deflate::NewContents;
+pub(crate) use directory::{SCRIPT, is_program};
 pub use reader::ZipMemberReader;
 pub(crate) use reader::is_codec_error;
 pub use rewrite::{Rewrite, ZipEdit};
@@ -35,6 +36,8 @@ pub struct Zip {
     len: u64,
     /// Place that offsets count from.
     base: u64,
+    /// Size of the program before it.
+    program: u64,
     /// Place of the central directory.
     directory_at: u64,
     /// All bytes from the central directory to the end of the file.

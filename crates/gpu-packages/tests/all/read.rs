@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom, Write as _};
 
 use gpu_packages::{
     Codec, Error, ErrorKind, Finding, FindingKind, Member, MemberPath, Options, PackageKind,
-    TarKind, TarReader, Visitor, Zip, ZipWalker, sniff, walk,
+    TarKind, TarReader, Visitor, Zip, ZipWalker, sniff, verify, walk,
 };
 
 use crate::make::{self, Around, Made};
@@ -434,5 +434,103 @@ fn zip_files_behind_programs_are_found() {
     assert!(Zip::behind(Cursor::new(&plain)).unwrap().is_none());
     for file in [&b"\x7fELF PK\x05\x06 and more than twenty-two bytes"[..], b"", b"#!"] {
         assert!(Zip::behind(Cursor::new(file)).unwrap().is_none());
+    }
+    // A magic whose next bytes fit by chance.
+    let chance = [&b"\x7fELF PK\x05\x06"[..], &[7; 16], b"\0\0"].concat();
+    assert!(Zip::behind(Cursor::new(&chance)).unwrap().is_none());
+    // Scripts may have bytes at the end.
+    let script = Around { prefix: b"#!/bin/sh\n".to_vec(), ..Around::default() };
+    let longer = [&make::zip(&members, &script)[..], b"signature"].concat();
+    assert_eq!(Zip::behind(Cursor::new(&longer)).unwrap().unwrap().start(), 10);
+    let bytes = [b"#!/bin/sh\nPK\x05\x06".to_vec(), vec![7; 30]].concat();
+    assert!(Zip::behind(Cursor::new(&bytes)).unwrap().is_none());
+}
+
+#[test]
+fn damaged_zip_files_behind_programs_are_errors() {
+    for prefix in [&b"\x7fELF program"[..], b"#!/bin/sh\n"] {
+        let around = Around { prefix: prefix.to_vec(), is_moved: true, ..Around::default() };
+        let file = make::zip(&made(), &around);
+        let end = file.len() - 22;
+        let with = |at: usize, bytes: &[u8]| {
+            let mut file = file.clone();
+            file[end + at..end + at + bytes.len()].copy_from_slice(bytes);
+            Zip::behind(Cursor::new(&file)).unwrap_err().to_string()
+        };
+        let offset = u32::from_le_bytes(file[end + 16..end + 20].try_into().unwrap());
+        let text = with(16, &u32::MAX.to_le_bytes());
+        assert!(text.contains("at 0xffffffff does not fit before its end"), "{text}");
+        for wrong in [offset - 1, offset + 1] {
+            let (text, len) = (with(16, &wrong.to_le_bytes()), prefix.len());
+            let found = u64::from(offset) + len as u64 - u64::from(wrong);
+            let expected = format!("the first member lies at {found:#x}: expected a local header");
+            assert!(
+                text.contains(&expected) && text.ends_with(&format!("(at {end:#x})")),
+                "{text}"
+            );
+        }
+        assert!(with(8, b"\x09\0\x09\0").contains("promises 9 members, the directory has 3"));
+    }
+}
+
+#[test]
+fn zip_files_behind_programs_are_walked_and_verified() {
+    let around = |prefix: &[u8]| Around { prefix: prefix.to_vec(), ..Around::default() };
+    let (program, script) = (around(b"\x7fELF program"), around(b"#!/bin/sh\n"));
+    let inner = [
+        Made::new("program", make::zip(&made(), &program)),
+        Made::new("script", make::zip(&made(), &script)),
+    ];
+    let mut expected = vec![("program".to_owned(), program.prefix.clone())];
+    expected.extend(owned("program:", &FILES));
+    expected.extend(owned("script:", &FILES));
+    for method in [0, 8] {
+        let inner = inner.clone().map(|made| Made { method, ..made });
+        let outer = seen(&make::zip(&inner, &script));
+        assert_eq!(outer.files, expected);
+        assert!(outer.findings.is_empty(), "{:?}", outer.findings);
+    }
+    let stored: Vec<Made> = made().into_iter().map(|made| Made { method: 0, ..made }).collect();
+    let mut damaged = make::zip(&stored, &script);
+    let at = damaged.windows(4).position(|bytes| bytes == b"\x7fELF").unwrap();
+    damaged[at] ^= 1;
+    let verified = verify(Cursor::new(&damaged), &Options::default()).unwrap();
+    let [finding] = &verified.findings[..] else { panic!("{:?}", verified.findings) };
+    assert_eq!((verified.kind, finding.error.offset()), (PackageKind::Zip, Some(10)));
+    assert!(finding.to_string().contains("expected CRC-32"), "{finding}");
+}
+
+#[test]
+fn damage_of_gzip_streams_has_a_place() {
+    let read = |stream: &[u8]| {
+        let mut bytes = Vec::new();
+        let read = Codec::Gzip.decoder(stream).unwrap().read_to_end(&mut bytes);
+        (bytes, read.err().map(|error| error.to_string()))
+    };
+    let (one, two) = (make::gzip(b"contents"), make::gzip(b"more"));
+    let both = [&one[..], &two].concat();
+    assert_eq!(read(&both), (b"contentsmore".to_vec(), None));
+    // A name, a comment, an extra field and a checksum of the header.
+    let head = b"\x1f\x8b\x08\x1e\0\0\0\0\0\x03\x02\0abname\0comment\0\x01\x02";
+    assert_eq!(read(&[head, &one[10..]].concat()), (b"contents".to_vec(), None));
+    let (end, start) = (both.len(), one.len());
+    let wrong = |at: usize| {
+        let mut bytes = both.clone();
+        bytes[at] ^= 1;
+        read(&bytes)
+    };
+    for (at, place, text) in [
+        (end - 8, end - 8, "expected CRC-32 "),
+        (end - 4, end - 4, "expected 5 bytes of contents, found 4"),
+        (start - 4, start - 4, "expected 9 bytes of contents, found 8"),
+        (start, start, "expected a header, 1f 8b 08 and flags below 20, found [1e, 8b, 08, 00]"),
+    ] {
+        let (bytes, error) = wrong(at);
+        let expected = format!("malformed gzip data: byte {place:#x}: {text}");
+        assert!(error.as_ref().is_some_and(|error| error.starts_with(&expected)), "{error:?}");
+        assert_eq!(bytes.len(), if at < end - 8 { 8 } else { 12 });
+    }
+    for len in (0..end).filter(|&len| len != start) {
+        assert!(read(&both[..len]).1.unwrap().contains(", found the end"), "{len}");
     }
 }

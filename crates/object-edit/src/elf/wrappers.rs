@@ -31,7 +31,7 @@ impl Wrapper {
 
     /// Returns whether its target is known.
     pub(super) fn is_known(&self) -> bool {
-        !matches!(self.form, PointerForm::Unknown { .. })
+        !matches!(self.form, PointerForm::Null | PointerForm::Unknown { .. })
     }
 }
 
