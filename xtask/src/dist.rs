@@ -1,6 +1,8 @@
 //! The wheel and the tarball of the tools for x86-64 Linux, linked statically, as `target/dist` holds them afterwards.
 //! Nothing is uploaded. RELEASING.md says what is in them.
 
+mod tried;
+
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +10,7 @@ use std::process::Command;
 
 use crate::ci::Ci;
 use crate::files;
-use crate::machine::{Place, has, is_root, is_x86_64_linux, need, variable};
+use crate::machine::{Place, has, is_x86_64_linux, need, variable};
 use crate::notices;
 use crate::process::{self, Result, Stop, command, lacking, read, succeeds, wrong};
 use crate::workspace::Workspace;
@@ -35,7 +37,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
     }
     let again = makers.place.join("again");
     if what == "--check" {
-        Tried::new(&makers, &made)?.check()?;
+        tried::Tried::new(&makers, &made)?.check()?;
         makers.make(&again, &built)?;
         are_the_same(&made, &again, "packed again")?;
     } else if what == "--again" {
@@ -98,9 +100,8 @@ impl Makers {
         Ok(Self { place, root: workspace.root.clone(), version, maturin, triple, flags, date })
     }
 
-    /// Returns a command in an environment that does not show in what it makes.
-    fn command(&self, words: &str) -> Command {
-        let mut command = command(words);
+    /// Gives a command an environment that does not show in what it makes.
+    fn dated(&self, mut command: Command) -> Command {
         command.env("SOURCE_DATE_EPOCH", &self.date).env("LC_ALL", "C").env("TZ", "UTC");
         command
     }
@@ -118,14 +119,8 @@ impl Makers {
         fs::write(NOTICES, notices::all(self.triple)?)?;
         self.make_wheel(directory, target)?;
         // The tarball has the programs of the wheel.
-        let unpack = self
-            .command("python3 -m zipfile -e")
-            .args(files::of(directory)?)
-            .arg(&wheel)
-            .status()?;
-        if !unpack.success() {
-            return wrong("the wheel cannot be unpacked");
-        }
+        let mut unpack = command("python3 -m zipfile -e");
+        process::run(unpack.args(files::of(directory)?).arg(&wheel))?;
         self.fill(&tree, &wheel)?;
         self.make_tarball(&tree, &directory.join(format!("{}.tar.gz", self.name())))
     }
@@ -140,7 +135,7 @@ impl Makers {
         let remap =
             |(from, to): &(PathBuf, &str)| format!("--remap-path-prefix={}={to}", from.display());
         let flags: Vec<_> = paths.iter().map(remap).chain([self.flags.to_owned()]).collect();
-        let mut build = self.command(&self.maturin.display().to_string());
+        let mut build = self.dated(Command::new(&self.maturin));
         build.args(
             "build --quiet --release --locked --manifest-path crates/cli/Cargo.toml".split(' '),
         );
@@ -168,12 +163,11 @@ impl Makers {
         ] {
             let path = share.join(path);
             fs::create_dir_all(path.parent().unwrap_or(&share))?;
-            fs::write(
-                &path,
-                read(self.command(&offload.display().to_string()).args(["completions", shell]))?,
-            )?;
+            let mut completions = self.dated(Command::new(&offload));
+            fs::write(&path, read(completions.args(["completions", shell]))?)?;
         }
-        process::run(Command::new(&offload).args(["man", "--out"]).arg(share.join("man/man1")))?;
+        let mut man = self.dated(Command::new(&offload));
+        process::run(man.args(["man", "--out"]).arg(share.join("man/man1")))?;
         let documents = share.join("doc/offload");
         fs::create_dir_all(&documents)?;
         let files = [
@@ -190,8 +184,9 @@ impl Makers {
 
     fn make_tarball(&self, tree: &Path, packed: &Path) -> Result {
         let plain = self.place.join("plain.tar");
+        let pack = "tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner";
         process::run(
-            self.command("tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner")
+            self.dated(command(pack))
                 .arg(format!("--mtime=@{}", self.date))
                 .arg("-C")
                 .arg(&*self.place)
@@ -199,9 +194,8 @@ impl Makers {
                 .arg(&plain)
                 .arg(files::name(tree)),
         )?;
-        let pack =
-            self.command("gzip -9nc").arg(&plain).stdout(fs::File::create(packed)?).status()?;
-        if pack.success() { Ok(()) } else { wrong("gzip fails") }
+        let mut compress = self.dated(command("gzip -9nc"));
+        process::run(compress.arg(&plain).stdout(fs::File::create(packed)?))
     }
 }
 
@@ -250,130 +244,4 @@ fn programs_of(wheel: &Path) -> Result<Vec<PathBuf>> {
 fn cargo_home() -> PathBuf {
     let home = variable("HOME", "/");
     variable("CARGO_HOME", home.join(".cargo"))
-}
-
-/// Both files, unpacked: the wheel in an environment, the tarball in a root directory of its own.
-struct Tried<'m> {
-    makers: &'m Makers,
-    environment: PathBuf,
-    root: PathBuf,
-}
-
-impl<'m> Tried<'m> {
-    fn new(makers: &'m Makers, made: &Path) -> Result<Self> {
-        let (environment, root) = (makers.place.join("venv"), makers.place.join("root"));
-        // A new environment, without an index to ask.
-        process::run(command("python3 -m venv").arg(&environment))?;
-        let wheel = files::of(made)?.into_iter().filter(|path| files::name(path).ends_with(".whl"));
-        let pip = environment.join("bin/pip");
-        process::run(Command::new(pip).args(["install", "--quiet", "--no-index"]).args(wheel))?;
-        fs::create_dir(&root)?;
-        process::run(
-            command("tar --strip-components=1 -C")
-                .arg(&root)
-                .arg("-xzf")
-                .arg(made.join(format!("{}.tar.gz", makers.name()))),
-        )?;
-        fs::copy("examples/data/hip.o", root.join("hip.o"))?;
-        Ok(Self { makers, environment, root })
-    }
-
-    fn check(&self) -> Result {
-        let offload = self.environment.join("bin/offload");
-        process::run(Command::new(&offload).arg("--version"))?;
-        has_code(Command::new(&offload).args(["ls", "examples/data/hip.o"]))?;
-        self.check_programs()?;
-        self.check_commands()?;
-        self.check_documents()?;
-        println!("the wheel works in a new environment, the tarball in an empty root");
-        Ok(())
-    }
-
-    /// Every program of one is in the other, runs where there is nothing else, and says its version.
-    fn check_programs(&self) -> Result {
-        let programs = files::of(&self.root.join("bin"))?;
-        for program in &programs {
-            let name = files::name(program);
-            if !files::are_equal(program, &self.environment.join("bin").join(&name)) {
-                return wrong(format!("{name} is another program in the wheel"));
-            }
-            let headers = read(command("readelf -lS").arg(program))?;
-            if headers.contains(".symtab") || headers.contains("INTERP") {
-                return wrong(format!("{name} is not static, or not stripped"));
-            }
-            let told = read(self.inside(&format!("/bin/{name} --version")))?;
-            if !told.contains(&format!("offload {}", self.makers.version)) {
-                return wrong(format!("{name} --version: {told}"));
-            }
-        }
-        for program in files::of(&self.environment.join("bin"))? {
-            let name = files::name(&program);
-            if (name.contains("offload") || name.starts_with("roc-"))
-                && !self.root.join("bin").join(&name).exists()
-            {
-                return wrong(format!("{name} is not in the tarball"));
-            }
-        }
-        self.check_paths(&programs)
-    }
-
-    fn check_paths(&self, programs: &[PathBuf]) -> Result {
-        for directory in [self.makers.root.clone(), cargo_home()] {
-            let found = command("grep -qF -e").arg(directory).args(programs).status()?;
-            if found.success() {
-                return wrong("the programs name directories of this machine");
-            }
-        }
-        Ok(())
-    }
-
-    fn check_commands(&self) -> Result {
-        has_code(self.inside("/bin/offload ls /hip.o"))?;
-        read(self.inside("/bin/offload extract /hip.o -o /images"))?;
-        read(self.inside("/bin/offload compress /hip.o -o /small.o"))?;
-        read(self.inside("/bin/offload decompress /small.o -o /large.o"))?;
-        process::run(self.inside("/bin/offload verify /large.o"))?;
-        let images = files::below(&self.root.join("images"))?.len();
-        if images == 4 { Ok(()) } else { wrong(format!("{images} images, not 4")) }
-    }
-
-    fn check_documents(&self) -> Result {
-        if !fs::metadata(self.root.join("share/man/man1/offload.1"))
-            .is_ok_and(|page| page.len() > 0)
-        {
-            return wrong("no manual page of offload");
-        }
-        let installed = files::below(&self.environment.join("lib"))?;
-        let is_licence =
-            |path: &&PathBuf| path.to_string_lossy().contains("/site-packages/offload_cli-");
-        let documents = self.root.join("share/doc/offload");
-        for file in files::of(&documents)?
-            .into_iter()
-            .filter(|file| files::name(file).starts_with("LICENSE-"))
-        {
-            let end = Path::new("licenses").join(files::name(&file));
-            let same = installed.iter().filter(is_licence).find(|path| path.ends_with(&end));
-            if !same.is_some_and(|same| files::are_equal(same, &file)) {
-                return wrong(format!("{} is another file in the wheel", files::name(&file)));
-            }
-        }
-        let others = files::text(documents.join("LICENSE-THIRD-PARTY"))?;
-        if others.contains("\n=== zstd-sys") {
-            Ok(())
-        } else {
-            wrong("LICENSE-THIRD-PARTY lacks zstd-sys")
-        }
-    }
-
-    /// Returns a command in the other root directory.
-    fn inside(&self, words: &str) -> Command {
-        let mut inside =
-            command(if is_root() { "chroot" } else { "unshare --map-root-user chroot" });
-        inside.arg(&self.root).args(words.split(' '));
-        inside
-    }
-}
-
-fn has_code(list: impl std::borrow::BorrowMut<Command>) -> Result {
-    if read(list)?.contains("gfx1100") { Ok(()) } else { wrong("no code for gfx1100 in hip.o") }
 }

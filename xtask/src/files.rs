@@ -70,7 +70,7 @@ pub(crate) fn renew(path: &Path, new: &str, only_compares: bool) -> Result<Renew
     Ok(Renewed::Written)
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use crate::machine::Place;

@@ -163,7 +163,7 @@ fn character(name: &str) -> Option<char> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use std::fs;

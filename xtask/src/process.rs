@@ -59,7 +59,7 @@ pub(crate) fn wrong<T>(text: impl Into<String>) -> Result<T> {
 
 /// Returns the command of these words.
 ///
-/// Everything is built once and not changed afterwards, so that nothing is built for changes.
+/// Everything is built once and not changed afterwards: cargo keeps nothing for changes.
 pub(crate) fn command(words: &str) -> Command {
     let mut words = words.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or_default());

@@ -1,7 +1,9 @@
 //! Steps of cargo's commands.
+//!
+//! The workspace is built with `--workspace`, not crate by crate: the features of all crates are unified only then.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::ci::Ci;
 use crate::machine::{cargo_tool, has_target, is_root};
@@ -47,9 +49,10 @@ pub(crate) fn msrv(ci: &mut Ci) -> Result {
         ci.not_checked(format!("the oldest Rust that is promised: no Rust {version} to be had"));
         return Ok(());
     }
-    let mut check = Command::new("cargo");
-    check.arg(format!("+{version}")).args(["check", "--quiet", "--workspace", "--target-dir"]);
-    run(check.arg(ci.workspace.target.join("msrv")).env("CARGO_INCREMENTAL", "0"))
+    run(command("cargo")
+        .arg(format!("+{version}"))
+        .args(["check", "--quiet", "--workspace", "--target-dir"])
+        .arg(ci.workspace.target.join("msrv")))
 }
 
 /// Each crate that has features, without them. The step `clippy` checks all features.
