@@ -23,7 +23,7 @@ pub(crate) struct Workspace {
 pub(crate) struct Package {
     pub name: String,
     pub version: String,
-    /// The directory of its manifest.
+    /// The directory of its manifest, from that of the workspace on.
     pub directory: PathBuf,
     pub rust_version: String,
     pub is_published: bool,
@@ -52,13 +52,11 @@ impl Workspace {
 
     fn parse(printed: &str) -> Result<Self> {
         let all = parse("cargo metadata", printed)?;
-        let mut packages: Vec<_> = items(&all, "/packages").map(Package::of).collect();
+        let root = text(&all, "/workspace_root");
+        let of = |package| Package::of(package, Path::new(root));
+        let mut packages: Vec<_> = items(&all, "/packages").map(of).collect();
         packages.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(Self {
-            root: text(&all, "/workspace_root").into(),
-            target: text(&all, "/target_directory").into(),
-            packages,
-        })
+        Ok(Self { root: root.into(), target: text(&all, "/target_directory").into(), packages })
     }
 
     /// Returns a member.
@@ -105,8 +103,9 @@ impl Workspace {
 }
 
 impl Package {
-    fn of(package: &Value) -> Self {
+    fn of(package: &Value, root: &Path) -> Self {
         let manifest = Path::new(text(package, "/manifest_path"));
+        let manifest = manifest.strip_prefix(root).unwrap_or(manifest);
         let is_program = |target: &&Value| texts(target, "/kind").iter().any(|kind| kind == "bin");
         let programs = items(package, "/targets").filter(is_program);
         // A dependency on a path without a version is none of the package that is published.
@@ -172,6 +171,7 @@ mod tests {
         assert!(workspace.nightly("s390x").is_empty());
         assert_eq!(workspace.package("tool").unwrap().programs, ["t"]);
         assert_eq!(workspace.package("middle").unwrap().no_std_features, ["small"]);
+        assert_eq!(workspace.package("rig").unwrap().directory, Path::new("crates/rig"));
         assert!(workspace.package("rig").is_ok() && workspace.package("serde").is_err());
         assert_eq!(packages(&workspace.no_std()), ["--package=middle"]);
     }
