@@ -75,7 +75,7 @@ pub fn unpacked_llvm(release: u32, tool: &str) -> PathBuf {
     let default = target.join(format!("llvm{release}"));
     let prefix = std::env::var_os(format!("LLVM{release}")).map_or(default, PathBuf::from);
     let path = prefix.join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: .ci/llvm-unpacked {release}", path.display());
+    assert!(path.exists(), "{} is missing: .ci/xtask llvm-unpacked {release}", path.display());
     path
 }
 

@@ -1,6 +1,6 @@
 //! Errors of the drop-in tools with `--release=24` start with the words of LLVM 24's; ours follow.
 //!
-//! Needs LLVM 24 where `LLVM24` points, or in `target/llvm24` (`.ci/llvm-unpacked 24` fetches it); fails without it.
+//! Needs LLVM 24 where `LLVM24` points, or in `target/llvm24` (`.ci/xtask llvm-unpacked 24` fetches it); fails without it.
 
 #[path = "../messages/mod.rs"]
 mod compared;

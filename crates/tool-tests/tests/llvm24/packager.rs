@@ -1,7 +1,7 @@
 //! `llvm-offload-binary` of LLVM 24 and ours with `--release=24`: the same bytes and files of plain packages, and each
 //! reads the compressed ones of the other.
 //!
-//! Needs LLVM 24 where `LLVM24` points, or in `target/llvm24` (`.ci/llvm-unpacked 24` fetches it); fails without it.
+//! Needs LLVM 24 where `LLVM24` points, or in `target/llvm24` (`.ci/xtask llvm-unpacked 24` fetches it); fails without it.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,6 @@
 //! `llvm-offload-wrapper` of a newer release and ours with `--release`: the same modules, but for differences on purpose.
 //!
-//! Needs the release where `LLVM23` or `LLVM24` points, or in `target` (`.ci/llvm-unpacked` fetches it); fails without it.
+//! Needs the release where `LLVM23` or `LLVM24` points, or in `target` (`.ci/xtask llvm-unpacked` fetches it); fails without it.
 
 #[path = "../common/modules.rs"]
 mod modules;

@@ -1,0 +1,101 @@
+//! The peer: LLVM's tools and ours read and write the same files.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::ci::Ci;
+use crate::machine::{need, variable};
+use crate::process::{Result, command, run, succeeds};
+use crate::{lit, unpacked};
+
+/// Installs LLVM 22, and what its tests link, run and read with.
+pub(crate) fn need_llvm() -> Result {
+    need(
+        "/usr/lib/llvm-22/bin/clang-offload-bundler /usr/lib/llvm-22/bin/clang /usr/lib/llvm-22/bin/ld.lld \
+         /usr/lib/llvm-22/bin/llvm-objdump",
+        "clang-22 llvm-22 llvm-22-tools lld-22 binutils",
+    )?;
+    // Libraries for Windows by GNU's linker, which leaves symbols in them.
+    need("x86_64-w64-mingw32-ld", "binutils-mingw-w64-x86-64")?;
+    // Registration code runs: on LLVM's OpenMP runtime, and emulated.
+    need(
+        "aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc qemu-riscv64 /usr/lib/llvm-22/lib/libomptarget.so",
+        "libomp-22-dev liboffload-22-dev qemu-user gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu \
+         libc6-dev-arm64-cross libc6-dev-riscv64-cross",
+    )?;
+    // Edited programs and libraries: linked in many ways, and read and changed by many tools.
+    need("eu-elflint mold patchelf musl-gcc gdb g++", "elfutils mold patchelf musl-tools gdb g++")
+}
+
+fn need_unpacked() -> Result {
+    need_llvm()?;
+    need("patchelf", "patchelf")
+}
+
+/// Returns the command that tests beside LLVM, without the names of tests.
+fn peer() -> Command {
+    command("cargo test --workspace --features tool-tests/llvm-peer,offload-examples/llvm-peer")
+}
+
+/// Fails where LLVM is missing.
+pub(crate) fn step(_: &mut Ci) -> Result {
+    need_llvm()?;
+    run(command("/usr/lib/llvm-22/bin/clang-offload-bundler --version"))?;
+    run(command("examples/data/regenerate.sh --check"))?;
+    run(peer().args(["--test", "llvm"]))?;
+    run(peer().args(["--test", "programs", "llvm"]))
+}
+
+/// Comparisons that take longer than the gate may.
+pub(crate) fn slow(_: &mut Ci) -> Result {
+    need_llvm()?;
+    run(peer().args(["--test", "llvm", "--", "--ignored", "--skip", "wine"]))?;
+    run(peer().args(["--test", "llvm", "hostile_files::ours"]).env("HOSTILE_SIDE", "both"))?;
+    run(peer().args(["--quiet", "--bench", "libraries"]))
+}
+
+pub(crate) fn with_23(ci: &mut Ci) -> Result {
+    with_newer(ci, "23")
+}
+
+pub(crate) fn with_24(ci: &mut Ci) -> Result {
+    with_newer(ci, "24")
+}
+
+fn with_newer(ci: &mut Ci, version: &str) -> Result {
+    let place = unpacked::place(&ci.workspace, version);
+    need_unpacked()?;
+    let end = unpacked::fetch(version, &place).and_then(|()| {
+        let peers = "tool-tests/llvm-peer,offload-examples/llvm-peer";
+        run(command("cargo test --workspace --features")
+            .arg(format!("{peers},tool-tests/llvm{version}-peer"))
+            .args(["--test", &format!("llvm{version}")])
+            .env(format!("LLVM{version}"), &place))
+    });
+    let what =
+        format!("LLVM {version}: its packages cannot be had (.ci/xtask llvm-unpacked {version})");
+    ci.may_lack(what, end)
+}
+
+/// LLVM's own tests of the offload tools: those of LLVM 22, and those of LLVM 23.
+pub(crate) fn lit(ci: &mut Ci) -> Result {
+    need_unpacked()?;
+    run(command("cargo build --quiet --workspace"))?;
+    for release in ["22", "23"] {
+        let tools = ci.workspace.target.join("debug");
+        let end = lit::compare(&ci.workspace, release, &[], Some(tools));
+        ci.may_lack(format!("LLVM {release}'s own tests of the offload tools"), end)?;
+    }
+    Ok(())
+}
+
+/// Wine is large (Debian's wine64: 670 MB), so that it is not installed here.
+pub(crate) fn wine(ci: &mut Ci) -> Result {
+    let wine: PathBuf = variable("WINE", "/usr/lib/wine/wine64");
+    if succeeds(command("test -x").arg(&wine)) {
+        need_llvm()?;
+        return run(peer().args(["--test", "llvm", "wine", "--", "--ignored"]));
+    }
+    ci.not_checked(format!("edited DLLs under Wine: no {} (Debian's wine64)", wine.display()));
+    Ok(())
+}

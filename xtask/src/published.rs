@@ -1,0 +1,60 @@
+//! Published packages and libraries, and the tools of others beside ours. The scripts in Python compare.
+
+use std::path::Path;
+
+use crate::ci::Ci;
+use crate::llvm::need_llvm;
+use crate::machine::{need, variable};
+use crate::process::{Result, command, run};
+
+/// Published packages beside the same files unpacked; thinned, checked, and installed by pip and uv.
+pub(crate) fn packages(ci: &mut Ci) -> Result {
+    need("zstd xz bzip2 rpmbuild rpm2cpio cpio objdump", "zstd xz-utils bzip2 rpm cpio binutils")?;
+    need("dpkg-deb tar python3", "dpkg tar python3-pip")?;
+    // Packages that programs could read differently.
+    run(command("cargo test --quiet --locked -p gpu-packages --test all installers -- --ignored"))?;
+    // Gigabytes are decompressed.
+    run(command("cargo build --release --quiet --locked -p offload-cli --bin offload"))?;
+    run(command("cargo build --release --quiet --locked -p offload-examples --bin wheels"))?;
+    let end = run(command(".ci/packages").arg(ci.workspace.target.join("release")));
+    ci.may_lack("published packages: they cannot be downloaded, or there is no pip", end)
+}
+
+/// Published libraries split into kernel packs, read independently, stripped, joined.
+pub(crate) fn packs(ci: &mut Ci) -> Result {
+    need("zstd strip", "zstd binutils")?;
+    run(command("cargo build --release --quiet --locked -p offload-cli --bin offload"))?;
+    let end = run(command(".ci/packs").arg(ci.workspace.target.join("release")));
+    ci.may_lack("split published libraries: they cannot be downloaded, or there is no pip", end)
+}
+
+/// Kernels of published libraries beside llvm-readobj and spirv-dis.
+pub(crate) fn kernels(ci: &mut Ci) -> Result {
+    need_llvm()?;
+    run(command("cargo build --quiet --workspace"))?;
+    let end = run(command(".ci/kernels").arg(ci.workspace.target.join("debug")));
+    let what = "kernels beside llvm-readobj: a library cannot be downloaded, or there is no pip";
+    ci.may_lack(what, end)
+}
+
+/// Entries of fatbinaries beside cuobjdump, and edited CUDA programs and libraries.
+pub(crate) fn nvidia(ci: &mut Ci) -> Result {
+    run(command("cargo build --quiet --workspace"))?;
+    let tools = ci.workspace.target.join("debug");
+    let end = run(command(".ci/nvidia").arg(&tools));
+    let what = "NVIDIA's cuobjdump: it or a library cannot be downloaded, or there is no pip";
+    ci.may_lack(what, end)?;
+    let cuda = variable("CUDA", ci.workspace.target.join("nvidia"));
+    let end = edited(&cuda);
+    let what = "edited CUDA files: NVIDIA's tools cannot be downloaded, or there is no pip";
+    ci.may_lack(what, end)?;
+    let end = run(command(".ci/cuda-gpu --dry-run").arg(tools).env("CUDA", cuda));
+    ci.may_lack("files for an NVIDIA GPU: no ptxas in $CUDA/bin", end)
+}
+
+fn edited(cuda: &Path) -> Result {
+    run(command(".ci/nvidia --fetch").arg(cuda))?;
+    need_llvm()?;
+    let tests = "cargo test --workspace --features tool-tests/nvidia-peer --test nvidia";
+    run(command(tests).env("CUDA", cuda))
+}
