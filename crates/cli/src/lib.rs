@@ -1,4 +1,4 @@
-//! The tool `offload`: its binary is one call into this library, which is no public API.
+//! The tool `offload`: its binary is one call into this library, whose API is not stable.
 
 #![forbid(unsafe_code)]
 

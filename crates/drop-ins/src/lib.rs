@@ -1,5 +1,5 @@
 //! Tools in place of LLVM's, AMD's and NVIDIA's, with their words, options and exit status. Each binary is one call into this
-//! library, which `offload` shares; it is no stable API.
+//! library, which `offload` shares; its API is not stable.
 
 #![forbid(unsafe_code)]
 

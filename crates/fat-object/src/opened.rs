@@ -50,7 +50,7 @@ pub(crate) enum Inside {
 /// The bytes that a container holds. Only the walker finds out what is in those that are not known.
 pub(crate) enum Content {
     Known(Box<dyn Children>),
-    /// Whatever its first bytes say.
+    /// A file of any format: its first bytes tell.
     File(Range<u64>),
     /// A container of any format.
     Container(Range<u64>),

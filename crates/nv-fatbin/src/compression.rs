@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::kinds::{Flags, Kind};
 use crate::number::{number, reserve};
 use crate::to_u64;

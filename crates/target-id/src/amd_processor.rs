@@ -1,4 +1,4 @@
-//! What is known about an AMD GPU processor.
+//! Facts about an AMD GPU processor.
 
 use crate::feature::{Feature, Features};
 

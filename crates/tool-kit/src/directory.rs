@@ -21,11 +21,11 @@ pub use system::{Directory, Id};
 /// Something in a directory, as it is when it is looked at. Symbolic links are not followed.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What it is.
+    /// File, directory or link.
     pub kind: Kind,
-    /// What it is recognized by.
+    /// Its inode, times and size.
     pub stamp: Stamp,
-    /// Who may do what with it.
+    /// Its mode, owner and group.
     pub permissions: Permissions,
 }
 

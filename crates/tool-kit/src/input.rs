@@ -1,4 +1,4 @@
-//! What the command line names: paths, and the files that they lead to.
+//! Paths of the command line, and the files that they name.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -20,7 +20,7 @@ pub const WARNING: Style = Style(AnsiColor::Yellow.on_default().bold());
 pub const NOTE: Style = Style(AnsiColor::Cyan.on_default().bold());
 /// Names of files above what is said of them.
 pub const HEADING: Style = Style(anstyle::Style::new().bold());
-/// What is looked at last.
+/// Columns of little interest.
 pub const COLUMN: Style = Style(anstyle::Style::new().dimmed());
 /// Targets, and good answers.
 pub const TARGET: Style = Style(AnsiColor::Green.on_default());

@@ -28,11 +28,11 @@ pub struct Image {
 /// Options for all images.
 #[derive(Debug)]
 pub struct Options {
-    /// How entries are compressed.
+    /// The compression of entries.
     pub mode: CompressionMode,
     /// Cubins are compressed, too.
     pub compress_all: bool,
-    /// Whether images for one architecture become one entry.
+    /// `true` to make one entry of the images for one architecture.
     pub concatenate: bool,
     /// The flags that all entries get.
     pub flags: Flags,

@@ -18,9 +18,9 @@ const MAX_LEN: usize = if cfg!(windows) { 30_000 } else { 120_000 };
 /// Runs programs, or shows them only.
 #[derive(Clone, Copy, Debug)]
 pub struct Programs {
-    /// Whether commands are printed and not run.
+    /// `true` to print commands and not run them.
     pub is_dry: bool,
-    /// Whether commands are printed before they are run.
+    /// `true` to print commands before they are run.
     pub is_verbose: bool,
     /// Looks for programs beside the name by which this one was called, not beside the file that it leads to.
     pub is_as_called: bool,

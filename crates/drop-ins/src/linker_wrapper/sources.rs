@@ -17,7 +17,7 @@ pub(super) const AT_ONCE: usize = 16;
 /// Inputs that were searched for device code, and the files that the code is in, in the same order.
 #[derive(Debug, Default)]
 pub struct Sources {
-    /// What the files hold for the link.
+    /// The contents of the files, for the link.
     pub inputs: Inputs<'static>,
     /// The files, in the order of their numbers in `inputs`.
     pub files: Vec<Payload>,
@@ -28,7 +28,7 @@ pub struct Sources {
 pub struct Input {
     /// The path of the file.
     pub path: PathBuf,
-    /// Whether all members of an archive are linked.
+    /// `true` to link all members of an archive.
     pub is_whole: bool,
 }
 

@@ -28,9 +28,9 @@ pub enum Kind {
 pub enum Print {
     /// The help text.
     Help {
-        /// Whether options stand in one list, without categories.
+        /// `true` for one list, without categories.
         list: bool,
-        /// Whether options that are hidden are in it.
+        /// `true` to list hidden options, too.
         hidden: bool,
     },
     /// The version.
@@ -53,7 +53,7 @@ pub enum Visibility {
 pub struct Opt {
     /// The name, without dashes.
     pub name: &'static str,
-    /// What follows the name.
+    /// The kind of its value.
     pub kind: Kind,
     /// The value in help texts: `file` becomes `<file>`.
     pub value_name: &'static str,

@@ -37,7 +37,7 @@ pub struct Request {
     pub abi: Abi,
     /// The triple of the host.
     pub triple: String,
-    /// Whether the object is linked once more before the host link.
+    /// `true` if the object is linked once more before the host link.
     pub relocatable: bool,
     /// See [`Wrapper::retain`].
     pub retain: bool,

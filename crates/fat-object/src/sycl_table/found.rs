@@ -1,4 +1,4 @@
-//! What the tables of a file come to.
+//! The images that the tables of a file name.
 
 use crate::sycl_table::error::Error;
 use crate::sycl_table::image::SyclImage;
