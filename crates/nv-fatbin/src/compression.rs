@@ -133,5 +133,5 @@ fn zstd(code: &[u8], level: i32) -> Result<Vec<u8>, Error> {
 #[cfg(not(feature = "zstd"))]
 fn zstd(_: &[u8], _: i32) -> Result<Vec<u8>, Error> {
     let message = "this build cannot compress with zstd: it lacks libzstd";
-    Err(Error::new(ErrorKind::Unsupported, message))
+    Err(Error::new(crate::error::ErrorKind::Unsupported, message))
 }
