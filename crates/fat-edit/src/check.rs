@@ -5,7 +5,6 @@
 //! number: their bytes are not read. All others are compared by hash.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::Hasher as _;
 use std::io::{self, Read as _, SeekFrom};
 use std::ops::Range;
 
@@ -16,11 +15,11 @@ use fat_object::{
     Visitor, walk, walk_slice,
 };
 use object_edit::{Input, Output, copy_of, reader};
-use twox_hash::XxHash3_64;
 
 use crate::decompress::{Decompress, Stored};
 use crate::edit::NewImage;
 use crate::error::Problem;
+use crate::hash::{Hash, hash, is_padded};
 use crate::inputs::Sources;
 use crate::nv_fatbin;
 use crate::plan::EditPlan;
@@ -71,10 +70,6 @@ impl Known {
 
 fn size(image: &ImageInfo) -> u64 {
     if is_padded(image.container()) { 0 } else { image.size() }
-}
-
-fn is_padded(container: ContainerKind) -> bool {
-    matches!(container, ContainerKind::NvFatbin | ContainerKind::Concatenated)
 }
 
 /// A container of the edited file, as it is expected in the new one.
@@ -314,7 +309,7 @@ fn hash_new(image: &mut Known, images: &[NewImage]) -> Result<(), Problem> {
     if read != end - start {
         return Err(Problem::InputChanged);
     }
-    image.content = Content::Hash(hash.hasher.finish());
+    image.content = Content::Hash(hash.finish());
     Ok(())
 }
 
@@ -488,59 +483,6 @@ impl Visitor for Gather<'_> {
     }
 }
 
-/// Returns the hash of the bytes of an image, decompressed.
-pub(crate) fn hash(image: &mut Image<'_, '_>) -> io::Result<u64> {
-    let mut hash = Hash::default();
-    // Damaged code stays as it is stored.
-    let code = if is_padded(image.container()) { image.code().ok().flatten() } else { None };
-    match code {
-        Some(code) => hash.add(&code),
-        None => image.pieces(&mut |bytes| {
-            hash.add(bytes);
-            Ok(())
-        })?,
-    }
-    Ok(hash.hasher.finish())
-}
-
-/// A hash of bytes without the zeros at their end.
-struct Hash {
-    hasher: XxHash3_64,
-    zeros: usize,
-}
-
-impl Default for Hash {
-    fn default() -> Self {
-        Hash { hasher: XxHash3_64::with_seed(0), zeros: 0 }
-    }
-}
-
-impl Hash {
-    fn add(&mut self, bytes: &[u8]) {
-        const ZEROS: [u8; 256] = [0; 256];
-        let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        let (bytes, zeros) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
-        while !bytes.is_empty() && self.zeros > 0 {
-            let some = ZEROS.get(..self.zeros).unwrap_or(&ZEROS);
-            self.hasher.write(some);
-            self.zeros -= some.len();
-        }
-        self.hasher.write(bytes);
-        self.zeros += zeros.len();
-    }
-}
-
-impl io::Write for Hash {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.add(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
@@ -615,18 +557,5 @@ mod tests {
         let all =
             "bundle:2: self-check failed: the container would be there, which is not expected";
         assert_eq!(checked(&kept, twice), all);
-    }
-
-    #[test]
-    fn zeros_at_the_end_do_not_count() {
-        let hash = |pieces: &[&[u8]]| {
-            let mut hash = Hash::default();
-            pieces.iter().for_each(|piece| hash.add(piece));
-            hash.hasher.finish()
-        };
-        let zeros = [0; 1000];
-        assert_eq!(hash(&[b"code"]), hash(&[b"co", b"de\0\0", b"", &zeros]));
-        assert_eq!(hash(&[&zeros, &zeros, b"x"]), hash(&[&[&zeros[..], &zeros, b"x\0"].concat()]));
-        assert_ne!(hash(&[&zeros, b"x"]), hash(&[b"x"]));
     }
 }

@@ -16,31 +16,13 @@ use crate::edit::BundleEdit;
 use crate::error::Problem;
 use crate::inputs::Sources;
 use crate::nv_fatbin::{self, Asked, Form};
+use crate::offload_form::Treatment;
 use crate::plan::Change;
-use crate::planner::Planner;
-use crate::readers::Treatment;
+use crate::planner::{Otherwise, Planner, Step};
 use crate::rebuild::malformed;
 use crate::survey::Node;
 use crate::write::refused;
 use crate::{binary, bundle, dispatch, text};
-
-/// The next thing to do for a container.
-pub(super) enum Step {
-    /// Nothing more: this takes its place.
-    Done(Change, Output),
-    /// Nothing more: all that it holds is removed, as was wished.
-    Removed,
-    /// The plain bundle is there, and is to be compressed.
-    Compress(Job, Otherwise),
-}
-
-/// Change of the compressed bundle.
-pub(super) enum Otherwise {
-    /// Take it if it is smaller than this one, to which that has been done.
-    Smaller(Change, Output),
-    /// Take it.
-    Always(Change),
-}
 
 impl Otherwise {
     pub(super) fn unless_better(self, compressed: Vec<u8>) -> (Change, Output) {

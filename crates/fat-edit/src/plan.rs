@@ -2,7 +2,6 @@
 
 #[cfg(doc)]
 use std::io;
-use std::io::{Read, Seek, Write};
 
 use byte_parts::Part;
 #[cfg(doc)]
@@ -14,12 +13,10 @@ use target_id::Target;
 use crate::compress::CompressOptions;
 use crate::decompress::Decompress;
 use crate::edit::NewImage;
-use crate::error::Error;
 #[cfg(doc)]
 use crate::error::ErrorKind;
 #[cfg(doc)]
 use crate::survey::{EditableContainer, EditableFile};
-use crate::write;
 
 /// A new file, laid out and checked, but not written.
 #[derive(Debug)]
@@ -199,20 +196,5 @@ impl EditPlan {
     #[must_use]
     pub fn parts(&self) -> &byte_parts::Parts<Input> {
         &self.parts
-    }
-
-    /// Writes the new file.
-    ///
-    /// `input` is the edited file, and is not to be written over: what is read from it has to be what it was.
-    /// From file to file the kernel copies, where the platform can ([`io::copy`]). Memory: nothing but one bundle at a
-    /// time where bundles are decompressed, which are verified only now.
-    ///
-    /// # Errors
-    ///
-    /// [`Read`](ErrorKind::Read) and [`Write`](ErrorKind::Write);
-    /// [`InputChanged`](ErrorKind::InputChanged) where `input` or a new image became shorter; and
-    /// [`Damaged`](ErrorKind::Damaged) for what is decompressed. A part of the new file may be written by then.
-    pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, mut out: W) -> Result<(), Error> {
-        Ok(write::write(self, &mut input, &mut out)?)
     }
 }

@@ -1,111 +1,24 @@
 //! From the wishes for images to new containers, and on to the files that hold them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read, Seek};
 use std::num::NonZeroU32;
 
 use bundle_format::EntryId;
-use byte_parts::{ReadSeek, Source};
-use fat_object::{
-    BundleForm, ContainerKind, FileFormat, ImageInfo, Location, PathStep, check_agreement,
-};
+use byte_parts::Source;
+use fat_object::{BundleForm, ContainerKind, ImageInfo, Location, PathStep, check_agreement};
 use object_edit::Output;
 use target_id::Target;
 
 use crate::check::Expected;
-use crate::compress::Jobs;
-use crate::container::Step;
+use crate::compress;
+use crate::compress::{Job, Jobs};
 use crate::decompress::Decompress;
 use crate::edit::{BundleEdit, Edit, ImageEdit};
-use crate::error::{Error, Problem};
-use crate::plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
-use crate::readers::Treatment;
+use crate::error::Problem;
+use crate::offload_form::Treatment;
+use crate::plan::{Change, ContainerChange, EditNote, ImageChange};
 use crate::survey::{EditableContainer, EditableFile, Node};
 use crate::wishes::{Incoming, NewImages, Wish, Wishes};
-use crate::{check, compress, dispatch, kpack, restore};
-
-pub(super) fn plan(
-    contents: &EditableFile,
-    input: &mut dyn ReadSeek,
-    edit: &Edit,
-) -> Result<EditPlan, Problem> {
-    if let Some(finding) = contents.findings.first()
-        && !edit.options.allow_findings
-    {
-        return Err(finding.clone().into());
-    }
-    if contents.containers.is_empty() {
-        return Err(Problem::NoDeviceCode);
-    }
-    let mut source = Source::new(input)?;
-    if source.len() != contents.size {
-        return Err(Problem::InputChanged);
-    }
-    if contents.format == FileFormat::Kpack {
-        return kpack::plan(contents, &mut source, edit);
-    }
-    let mut planner = Planner::new(contents, edit)?;
-    planner.leave_uneditable()?;
-    planner.keep_placeholders()?;
-    let window = 0..contents.size;
-    let new = planner.containers(&mut source, &contents.root, &[])?;
-    let splices = match &edit.bundles {
-        BundleEdit::Compress(_) => restore::lay_out(&mut planner, &mut source, &window, &new)?,
-        _ => dispatch::file(&mut planner, &mut source, &window, &contents.root, &[], &new)?,
-    };
-    planner.check_done()?;
-    planner.note_offload_binaries();
-    let images = planner.image_changes();
-    let expected = planner.expected();
-    let Planner { changes, notes, derived, .. } = planner;
-    let plan = EditPlan {
-        parts: splices,
-        derived,
-        new_images: edit.new_images.clone(),
-        input_size: contents.size,
-        containers: changes,
-        images,
-        notes,
-    };
-    // The way back from a compressed file is compared with what is expected of it.
-    if !edit.unlimited {
-        check::check(contents, &mut source, &plan, expected)?;
-    }
-    Ok(plan)
-}
-
-impl EditableFile {
-    /// Works out the new file, from headers and sizes. Nothing is written.
-    ///
-    /// ```
-    /// use std::io::Cursor;
-    /// use fat_edit::{Change, CompressOptions, Edit, survey};
-    /// use fat_object::Options;
-    ///
-    /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
-    /// let id = "hipv4-amdgcn-amd-amdhsa--gfx90a";
-    /// let bundle = bundle_format::layout([(id, 5000)], 4096)?.to_vec(&[&[7; 5000]])?;
-    /// let mut file = Cursor::new(bundle);
-    ///
-    /// let surveyed = survey(&mut file, &Options::default())?;
-    /// let mut edit = Edit::default();
-    /// edit.compress(CompressOptions::default());
-    /// let plan = surveyed.plan(&mut file, &edit)?;
-    /// assert_eq!(plan.containers()[0].change, Change::Compressed);
-    /// assert!(plan.size() < surveyed.size());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// Time grows as n log n with sections, symbols, relocations and containers; linked files are scanned as a whole
-    /// where bundles move. Memory: headers and tables, and see [the bounds](crate#bounds).
-    ///
-    /// # Errors
-    ///
-    /// [`Error`] of any kind but [`Write`](crate::ErrorKind::Write).
-    pub fn plan<R: Read + Seek>(&self, mut input: R, edit: &Edit) -> Result<EditPlan, Error> {
-        Ok(plan(self, &mut input, edit)?)
-    }
-}
 
 /// Returns the target that a bundle entry ID names.
 fn target_of(id: &str) -> Target {
@@ -113,6 +26,24 @@ fn target_of(id: &str) -> Target {
         Ok(id) => id.target(),
         Err(_) => Target::new(None, None, id),
     }
+}
+
+/// The next thing to do for a container.
+pub(super) enum Step {
+    /// Nothing more: this takes its place.
+    Done(Change, Output),
+    /// Nothing more: all that it holds is removed, as was wished.
+    Removed,
+    /// The plain bundle is there, and is to be compressed.
+    Compress(Job, Otherwise),
+}
+
+/// Change of the compressed bundle.
+pub(super) enum Otherwise {
+    /// Take it if it is smaller than this one, to which that has been done.
+    Smaller(Change, Output),
+    /// Take it.
+    Always(Change),
 }
 
 /// New containers, by where the old ones start in the source; `None` for those that are removed.
@@ -127,7 +58,7 @@ pub(super) struct Planner<'a> {
     pub(super) wishes: BTreeMap<usize, Wishes<'a>>,
     /// Containers that cannot be edited, and stay as they are.
     pub(super) left: BTreeSet<usize>,
-    changes: Vec<ContainerChange>,
+    pub(super) changes: Vec<ContainerChange>,
     pub(super) notes: Vec<EditNote>,
     /// The inputs [`Input::Derived`](object_edit::Input::Derived), by number.
     pub(super) derived: Vec<Decompress>,
@@ -144,7 +75,7 @@ struct Place<'n> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(contents: &'a EditableFile, edit: &'a Edit) -> Result<Self, Problem> {
+    pub(super) fn new(contents: &'a EditableFile, edit: &'a Edit) -> Result<Self, Problem> {
         let changes = contents.containers.iter().enumerate();
         let changes = changes.map(|(container, old)| {
             let plain = old.compression.map_or(old.size, |c| c.uncompressed_size());
@@ -201,7 +132,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Keeps the smallest entry of each fatbinary of which none would be left, if that is allowed.
-    fn keep_placeholders(&mut self) -> Result<(), Problem> {
+    pub(super) fn keep_placeholders(&mut self) -> Result<(), Problem> {
         let mut count = 0;
         for (&index, wishes) in &mut self.wishes {
             let Some(container) = self.contents.containers.get(index) else { continue };
@@ -422,7 +353,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Checks that all wishes are fulfilled: a file can hold containers in places that no edit reaches.
-    fn check_done(&self) -> Result<(), Problem> {
+    pub(super) fn check_done(&self) -> Result<(), Problem> {
         let left = self.wishes.iter().find(|(index, wishes)| {
             let change = self.changes.get(**index).map(|change| change.change);
             wishes.change_something() && change.is_none_or(|change| change == Change::Kept)
@@ -437,7 +368,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Notes the treatment of offload binaries when the file was compressed.
-    fn note_offload_binaries(&mut self) {
+    pub(super) fn note_offload_binaries(&mut self) {
         let BundleEdit::Compress(options) = &self.edit.bundles else { return };
         let (mut older, mut registered, mut upgraded) = (0, 0, 0);
         for (old, new) in self.contents.containers.iter().zip(&self.changes) {
@@ -483,7 +414,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the images that the new file has to hold.
-    fn expected(&self) -> Expected {
+    pub(super) fn expected(&self) -> Expected {
         let mut expected = Expected::new(self.contents, |image| self.wish(image));
         for (&index, wishes) in &self.wishes {
             let Some(container) = self.contents.containers.get(index) else { continue };
@@ -505,7 +436,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the change of each image; added ones are last.
-    fn image_changes(&self) -> Vec<ImageChange> {
+    pub(super) fn image_changes(&self) -> Vec<ImageChange> {
         let old = self.contents.images.iter().zip(&self.contents.containers_of);
         let old = old.map(|(image, &container)| ImageChange {
             index: Some(image.index()),

@@ -12,54 +12,9 @@ use fat_object::{ContainerKind, Location};
 use object_edit::sections_never_loaded;
 
 use crate::EditableFile;
-use crate::compress::CompressOptions;
 use crate::error::Problem;
+use crate::offload_form::{OffloadBinaryForm, Reader};
 use crate::survey::Node;
-
-/// Offset of the entries in an offload binary that can be compressed: its header leaves no choice.
-const ENTRIES_AT: u64 = 40;
-
-/// A plain offload binary, as far as compression asks for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct OffloadBinaryForm {
-    version: u32,
-    entries_at: u64,
-    reader: Reader,
-}
-
-/// The reader of an offload binary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Reader {
-    /// Tools: it lies in a file of offload binaries, or in a section that is never loaded.
-    Tools,
-    /// HIP's runtime.
-    Hip,
-    /// Another runtime.
-    Program,
-}
-
-/// The outcome of compression for a plain offload binary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Treatment {
-    Compress,
-    /// As `Compress`; it becomes version 3 by that.
-    Upgrade,
-    /// It stays: those who read its version need not read version 3.
-    Older,
-    /// It stays: a runtime reads it that may not decompress it.
-    Registered,
-}
-
-impl OffloadBinaryForm {
-    pub(super) fn treatment(self, options: &CompressOptions) -> Treatment {
-        match (self.reader, self.version) {
-            (Reader::Program, _) => Treatment::Registered,
-            (_, 3) if self.entries_at == ENTRIES_AT => Treatment::Compress,
-            (Reader::Tools, _) if options.upgrade_offload_binaries => Treatment::Upgrade,
-            _ => Treatment::Older,
-        }
-    }
-}
 
 impl EditableFile {
     /// Finds the readers of the offload binaries that are not compressed.

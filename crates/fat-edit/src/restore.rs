@@ -13,8 +13,8 @@ use crate::dispatch;
 use crate::edit::{Edit, EditOptions};
 use crate::error::Problem;
 use crate::inputs::Sources;
-use crate::plan::EditNote;
-use crate::planner::{self, NewContainers, Planner};
+use crate::plan::{EditNote, EditPlan};
+use crate::planner::{NewContainers, Planner};
 use crate::survey::{EditableFile, survey_with};
 
 /// A file as parts of another, and the compressed bundles among the inputs of those parts.
@@ -42,16 +42,20 @@ impl Back {
     }
 }
 
+/// The plan of another edit of a file.
+pub(super) type Planning<'p> =
+    dyn Fn(&EditableFile, &mut dyn ReadSeek, &Edit) -> Result<EditPlan, Problem> + 'p;
+
 /// Lays out the file with its compressed bundles: closed up, or if the way back from there is lost, with each bundle in its
 /// old place.
 pub(super) fn lay_out(
     planner: &mut Planner<'_>,
-    source: &mut Source<'_>,
-    window: &Range<u64>,
+    (source, window): (&mut Source<'_>, &Range<u64>),
     new: &NewContainers,
+    plan: &Planning<'_>,
 ) -> Result<Output, Problem> {
     let contents = planner.contents;
-    let expected = expected(contents, source, planner.edit)?;
+    let expected = expected(contents, source, planner.edit, plan)?;
     let noted = planner.notes.len();
     let mut best: Option<(Output, Vec<EditNote>, Back)> = None;
     for stay in [false, true] {
@@ -65,7 +69,7 @@ pub(super) fn lay_out(
             Err(_) if best.is_some() => break,
             Err(error) => return Err(error),
         };
-        let back = way_back(planner, source, &splices, expected.as_ref())?;
+        let back = way_back(planner, source, (&splices, expected.as_ref()), plan)?;
         let (rank, notes) = (back.rank(), planner.notes.split_off(noted));
         if best.as_ref().is_none_or(|(_, _, best)| best.rank() < rank) {
             best = Some((splices, notes, back));
@@ -110,6 +114,7 @@ fn expected(
     contents: &EditableFile,
     source: &mut Source<'_>,
     edit: &Edit,
+    plan: &Planning<'_>,
 ) -> Result<Expected, Problem> {
     if !edit.images.is_empty() || !edit.added.is_empty() {
         return Ok(Expected::Unknown);
@@ -121,7 +126,7 @@ fn expected(
     if !may_be_compressed {
         return Ok(Expected::Parts((copy_of(&(0..contents.size)), Vec::new())));
     }
-    match decompressed(contents, source.reader(), &edit.options) {
+    match decompressed(contents, source.reader(), &edit.options, plan) {
         Ok(parts) => Ok(Expected::Parts(parts)),
         Err(error @ Problem::Read(_)) => Err(error),
         Err(_) => Ok(Expected::Refused),
@@ -133,11 +138,12 @@ fn decompressed(
     contents: &EditableFile,
     input: &mut dyn ReadSeek,
     options: &EditOptions,
+    plan: &Planning<'_>,
 ) -> Result<Plain, Problem> {
     let mut edit = Edit::new(options.clone().with_grow(false));
     edit.decompress();
     edit.unlimited = true;
-    match planner::plan(contents, input, &edit) {
+    match plan(contents, input, &edit) {
         Ok(plan) => Ok((plan.parts, plan.derived)),
         // Other containers than bundles stay as they are.
         Err(Problem::NoBundle) => Ok((copy_of(&(0..contents.size)), Vec::new())),
@@ -149,15 +155,15 @@ fn decompressed(
 fn way_back(
     planner: &mut Planner<'_>,
     source: &mut Source<'_>,
-    new: &Output,
-    expected: Option<&Plain>,
+    (new, expected): (&Output, Option<&Plain>),
+    plan: &Planning<'_>,
 ) -> Result<Back, Problem> {
     let mut inputs = Sources::new(planner.images.readers, &planner.derived);
     let mut reader = reader(new, source.reader(), &mut inputs);
     let options = Options::default().with_max_decompressed(u64::MAX);
     let options = options.with_scan(planner.contents.scanned);
     let back = survey_with(&mut reader, &options, true).and_then(|after| {
-        let back = decompressed(&after, &mut reader, &planner.edit.options)?;
+        let back = decompressed(&after, &mut reader, &planner.edit.options, plan)?;
         Ok((after, back))
     });
     drop(reader);

@@ -10,10 +10,10 @@ use fat_object::{
     Location, Options, PathStep, Severity, Summary, Visitor, walk, walk_slice,
 };
 
-use crate::check;
 use crate::compress::CompressOptions;
 use crate::error::{Error, Problem};
-use crate::readers::{OffloadBinaryForm, Treatment};
+use crate::hash::hash;
+use crate::offload_form::{OffloadBinaryForm, Treatment};
 
 /// Images and containers of a file, as [`survey`] finds them.
 #[derive(Debug)]
@@ -485,7 +485,7 @@ impl Visitor for Surveyor {
             }
         }
         if !self.is_closed && !matches!(image.location(), Location::File(_)) {
-            self.hashes.insert(index, check::hash(image)?);
+            self.hashes.insert(index, hash(image)?);
         }
         self.images.push(image.info().clone().with_index(index));
         self.containers_of.push(container);

@@ -1,6 +1,6 @@
 //! The new file, written part by part.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
 
 use byte_parts::{Inputs, ReadSeek, WriteError, copy_range};
@@ -8,10 +8,27 @@ use object_edit::Input;
 
 use crate::decompress::Decompress;
 use crate::edit::NewImage;
-use crate::error::Problem;
+use crate::error::{Error, Problem};
 use crate::plan::EditPlan;
 
-pub(crate) fn write<R, W>(plan: &EditPlan, file: &mut R, out: &mut W) -> Result<(), Problem>
+impl EditPlan {
+    /// Writes the new file.
+    ///
+    /// `input` is the edited file, and is not to be written over: what is read from it has to be what it was.
+    /// From file to file the kernel copies, where the platform can ([`io::copy`]). Memory: nothing but one bundle at a
+    /// time where bundles are decompressed, which are verified only now.
+    ///
+    /// # Errors
+    ///
+    /// [`Read`](ErrorKind::Read) and [`Write`](ErrorKind::Write);
+    /// [`InputChanged`](ErrorKind::InputChanged) where `input` or a new image became shorter; and
+    /// [`Damaged`](ErrorKind::Damaged) for what is decompressed. A part of the new file may be written by then.
+    pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, mut out: W) -> Result<(), Error> {
+        Ok(write(self, &mut input, &mut out)?)
+    }
+}
+
+fn write<R, W>(plan: &EditPlan, file: &mut R, out: &mut W) -> Result<(), Problem>
 where
     R: ReadSeek + ?Sized,
     W: Write + ?Sized,

@@ -36,6 +36,8 @@ fn paths(tree: &str) -> Vec<String> {
 /// Returns the code of a file, without comments and unit tests.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    // What documentation alone names is not used.
+    let text = text.replace("#[cfg(doc)]\nuse ", "// ");
     let lines = text.lines().map(|line| line.split("//").next().unwrap());
     lines.collect::<Vec<_>>().join(" ")
 }
