@@ -123,6 +123,7 @@ mod composition;
 mod entry_id;
 mod error;
 mod layout;
+mod near;
 mod select;
 pub mod text;
 mod wire;

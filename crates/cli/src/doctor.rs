@@ -11,10 +11,11 @@ use serde::Serialize;
 
 use crate::environment::{self, Distribution};
 use crate::help::More;
-use crate::match_gpu::{self, File, Question, package, view};
+use crate::match_gpu::{File, Question, package, view};
 use crate::native::Machine;
 use crate::packs::answer::Answer as PackAnswer;
 use crate::packs::host::Host;
+use crate::suggest;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
@@ -50,7 +51,7 @@ pub(crate) struct Args {
     #[arg(value_name = "PACKAGE")]
     packages: Vec<String>,
     /// Ask for these GPUs, not for those of this machine. Repeatable
-    #[arg(long = "gpu", value_name = "TARGET-ID", value_delimiter = ',', value_parser = match_gpu::gpu)]
+    #[arg(long = "gpu", value_name = "TARGET-ID", value_delimiter = ',', value_parser = suggest::gpu)]
     gpus: Vec<Device>,
     /// Look into this environment, not into that of python3
     #[arg(long, value_name = "DIR")]
@@ -154,7 +155,7 @@ fn gpus(args: &Args) -> Result<Vec<Device>, String> {
         "GPUs of this machine: {}",
         Vec::from_iter(ids.iter().copied()).join(", ")
     ));
-    ids.iter().map(|id| match_gpu::gpu(id)).collect()
+    ids.iter().map(|id| suggest::gpu(id)).collect()
 }
 
 /// Returns the packages that are asked for, and faults that may hide some.

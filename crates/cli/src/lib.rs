@@ -24,7 +24,6 @@ mod link;
 mod ls;
 mod manual;
 mod match_gpu;
-mod naming;
 mod native;
 pub mod offload;
 mod pack;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use clap::Command;
 
 use crate::help::{Group, More};
-use crate::suggest::{did_you_mean, nearest};
+use target_id::near::{did_you_mean, nearest};
 use tool_kit::output::Outputs;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::{Outcome, report};

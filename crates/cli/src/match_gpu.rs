@@ -89,7 +89,7 @@ pub(crate) struct Args {
     /// a bundle entry ID, or `native`: the GPUs of this machine, as `offload gpus --native` lists them.
     ///
     /// Without this option, match the GPUs of this machine.
-    #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = gpu)]
+    #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = suggest::gpu)]
     gpus: Vec<Device>,
     /// Files to read, or directories; - is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -209,14 +209,9 @@ fn runtime() -> impl TypedValueParser<Value = Runtime> {
         .try_map(|name| Runtime::from_name(&name).ok_or("not a runtime"))
 }
 
-/// Reads the name of a GPU.
-pub(crate) fn gpu(typed: &str) -> Result<Device, String> {
-    Device::parse(typed).map_err(|reason| suggest::not_a_device(typed, &reason))
-}
-
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     for gpu in &args.gpus {
-        if let Some(doubt) = suggest::doubt(gpu) {
+        if let Some(doubt) = gpu.doubt() {
             report::warning(&doubt);
         }
     }
@@ -632,7 +627,7 @@ impl File {
         units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
         if units.is_empty() && errors == 0 {
             let why = match (summary.images, kinds) {
-                (0, _) => drop_ins::no_images::no_images(&summary).unwrap_or_else(|error| error),
+                (0, _) => summary.no_images().unwrap_or_else(|error| error),
                 (images, _) => format!("none of its {images} images is of the given kind"),
             };
             complaints.push(error(format!("{name}: {why}")));

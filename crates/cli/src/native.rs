@@ -10,9 +10,10 @@ use std::str::FromStr;
 
 use device_select::{
     Device, NotAVersion, Software, Vendor, Version, Visible, driver_version, kfd_processor,
-    may_be_processor, overridden, visible_devices,
+    overridden, visible_devices,
 };
 use serde::Serialize;
+use target_id::may_be_processor;
 
 use tool_kit::opened::open_regular;
 use tool_kit::report;

@@ -5,17 +5,14 @@ use std::io;
 use std::path::PathBuf;
 
 use bundle_format::EntryId;
-use device_select::{Fate, Rule, is_host, is_misnamed};
+use device_select::{Fate, Rule, Wanted, is_host, is_misnamed};
 use fat_edit::{EditableContainer, EditableFile};
 use fat_object::{ContainerKind, FileFormat, ImageInfo};
 
-use crate::edit::{
-    Databases, Editor, Options, Subject, Uneditable, Wishes, Work, closest, names, place,
-};
+use crate::edit::{Databases, Editor, Options, Subject, Uneditable, Wishes, Work, names, place};
 use crate::help::More;
-use crate::select::Request;
 use crate::store::Keep;
-use crate::suggest::generic;
+use crate::suggest;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 
@@ -72,14 +69,14 @@ pub(crate) struct Args {
         long,
         value_name = "ID,...",
         value_delimiter = ',',
-        value_parser = Request::parse_known,
+        value_parser = suggest::known,
         required_unless_present = "drop",
         conflicts_with = "drop"
     )]
-    keep: Vec<Request>,
+    keep: Vec<Wanted>,
     /// Drop images built for these targets; keep others. Repeatable
-    #[arg(long, value_name = "ID,...", value_delimiter = ',', value_parser = Request::parse_known)]
-    drop: Vec<Request>,
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', value_parser = suggest::known)]
+    drop: Vec<Wanted>,
     /// Keep exact target-ID matches only; drop generic code and SPIR-V
     #[arg(long, requires = "keep", conflicts_with = "drop")]
     exact: bool,
@@ -110,13 +107,13 @@ pub(crate) struct Args {
 
 impl Args {
     /// Returns the targets that are named, by either option.
-    fn requests(&self) -> &[Request] {
+    fn wanted(&self) -> &[Wanted] {
         if self.drop.is_empty() { &self.keep } else { &self.drop }
     }
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let wanted = || args.requests().iter().map(|request| request.wanted().clone()).collect();
+    let wanted = || args.wanted().to_vec();
     let rule = match args.drop.is_empty() {
         true => Rule::Keep { wanted: wanted(), exact: args.exact, drop_ptx: args.drop_ptx },
         false => Rule::Drop { wanted: wanted() },
@@ -144,17 +141,15 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
     if images().next().is_none() {
         return Err(Failure::NoCode);
     }
-    let missing: Vec<String> = (args.requests().iter())
-        .filter(|request| {
-            !args.allow_missing && !images().any(|image| rule.means(request.wanted(), image))
-        })
+    let missing: Vec<String> = (args.wanted().iter())
+        .filter(|request| !args.allow_missing && !images().any(|image| rule.means(request, image)))
         .map(|request| {
             let has = names(images());
             let typed = format!("{option} {}", request.text());
-            match closest(request, images()) {
+            match request.closest(images()) {
                 Some(near) => format!("{typed}: did you mean {near}? The file has {has}"),
                 None => {
-                    let generic = generic(request.target().id());
+                    let generic = request.generic();
                     let generic =
                         generic.filter(|_| matches!(rule, Rule::Keep { exact: false, .. }));
                     let would = generic.map(|id| format!("; code for {id} would serve it"));
@@ -165,7 +160,7 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
         })
         .collect();
     // A directory has files for other GPUs, too.
-    let is_concerned = missing.len() < args.requests().len();
+    let is_concerned = missing.len() < args.wanted().len();
     if !missing.is_empty() && !subject.is_named && !is_concerned {
         return Err(Failure::NotConcerned(missing));
     }
@@ -177,11 +172,10 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
 
     let options = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
     let mut wishes = Wishes::new(options);
-    for request in args.requests() {
+    for request in args.wanted() {
         // A name that the file has is none to doubt.
-        if let Some(doubt) = request
-            .doubt()
-            .filter(|_| !images().any(|image| request.wanted().names(image.target())))
+        if let Some(doubt) =
+            request.doubt().filter(|_| !images().any(|image| request.names(image.target())))
         {
             wishes.warn(doubt);
         }
@@ -205,7 +199,7 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
             }
         }
     }
-    let typed: Vec<_> = args.requests().iter().map(Request::text).collect();
+    let typed: Vec<_> = args.wanted().iter().map(Wanted::text).collect();
     let options = [(args.exact, " --exact"), (args.drop_ptx, " --drop-ptx")];
     let options = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name);
     let typed = format!("{option} {}{}", typed.join(","), options.collect::<String>());

@@ -11,7 +11,8 @@
 //! | which image of a fat binary in memory to load | [`load`] |
 //! | which images of a file, and what each container lacks | [`units`], [`select`] |
 //! | whether a file, or files that belong together, run on a device | [`Support`], [`FileSet`] |
-//! | what to keep for some devices, and what may go | [`Rule`] |
+//! | what to keep for some devices, and what may go | [`Rule`], [`Wanted`] |
+//! | which images somebody asks for, and what to say if there are none | [`ImageFilter`] |
 //! | products, their processors and PCI IDs | [`Product`] |
 //!
 //! # Which image does my GPU load
@@ -77,9 +78,13 @@ mod collect;
 #[cfg(feature = "files")]
 mod fatbinary;
 #[cfg(feature = "files")]
+mod filter;
+#[cfg(feature = "files")]
 mod fit;
 #[cfg(feature = "files")]
 mod kernels;
+#[cfg(feature = "files")]
+mod near;
 #[cfg(feature = "files")]
 mod reason;
 #[cfg(feature = "files")]
@@ -100,8 +105,10 @@ pub use candidate::Candidate;
 #[cfg(feature = "files")]
 pub use collect::{Collector, units};
 pub use database::Database;
-pub use device::{Device, NotADevice, PtxJit, Vendor, may_be_processor};
+pub use device::{Device, NotADevice, PtxJit, Vendor};
 pub use environment::{Visible, overridden, visible_devices};
+#[cfg(feature = "files")]
+pub use filter::{ImageFilter, PassedOver};
 pub use machine::{driver_version, kfd_processor};
 pub use memory::{LoadError, LoadErrorKind, load};
 #[cfg(feature = "files")]

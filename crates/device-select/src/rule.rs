@@ -1,5 +1,7 @@
 //! Rules about what to keep for some devices, and what may go.
 
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use bundle_format::EntryId;
@@ -9,12 +11,15 @@ use target_id::{NvidiaArch, Target, Triple, compatible};
 use crate::device::{Device, NotADevice};
 use crate::fatbinary::{self, Asked};
 use crate::fit::{Code, Fit, agree};
+use crate::near::may_be_code_for;
 use crate::products;
 
 /// A target that is asked for: a processor in any state that is left open, a stand-in such as a generic processor, or a
 /// bundle entry ID, which chooses kind and triple as well.
 #[derive(Clone, Debug)]
 pub struct Wanted {
+    /// As it was asked for.
+    text: String,
     target: Target,
     /// `None` for the host, and where there is no target ID.
     device: Option<Device>,
@@ -25,7 +30,7 @@ impl Wanted {
     #[must_use]
     pub fn new(target: Target) -> Self {
         let device = Device::of(&target);
-        Wanted { target, device }
+        Wanted { text: target.to_string(), target, device }
     }
 
     /// Reads a target ID (`gfx90a:xnack+`, `gfx9-generic`), the name or PCI ID of a product, or a bundle entry ID.
@@ -44,7 +49,34 @@ impl Wanted {
         if !target.id().is_empty() {
             target.target_id().map_err(NotADevice::Malformed)?;
         }
-        Ok(Self::new(target))
+        Ok(Wanted { text: text.to_owned(), ..Self::new(target) })
+    }
+
+    /// Reads a target as [`parse`](Self::parse) does, but none with a target ID that no processor can have, unless it is a
+    /// bundle entry ID. For what destroys something.
+    ///
+    /// ```
+    /// use device_select::Wanted;
+    ///
+    /// assert!(Wanted::parse_known("gfx1100").is_ok() && Wanted::parse_known("compute_80").is_ok());
+    /// assert!(Wanted::parse("gfx110O").is_ok() && Wanted::parse_known("gfx110O").is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As of [`parse`](Self::parse), and [`NotADevice::Unknown`].
+    pub fn parse_known(text: &str) -> Result<Self, NotADevice> {
+        let wanted = Self::parse(text)?;
+        match wanted.target.kind().is_none() && !may_be_code_for(wanted.processor()) {
+            true => Err(NotADevice::Unknown(wanted.processor().to_owned())),
+            false => Ok(wanted),
+        }
+    }
+
+    /// Returns the target as it was asked for: `RX 7600`.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Returns the target.

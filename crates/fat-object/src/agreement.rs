@@ -63,6 +63,12 @@ impl Disagreement {
             }
         }
     }
+
+    /// Returns a name of an image, and what it [really](Self::found) holds: `gfx906 (holds gfx1250)`.
+    #[must_use]
+    pub fn marked(&self, name: &str) -> String {
+        format!("{name} (holds {})", self.found())
+    }
 }
 
 /// Checks an image against the target that its container is to state, by its first bytes, of which 2048 are enough.

@@ -215,6 +215,7 @@ mod inflate;
 mod kpack;
 mod listing;
 mod model;
+mod no_images;
 mod nv_fatbin;
 mod offload;
 mod opened;

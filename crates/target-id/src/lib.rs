@@ -36,6 +36,7 @@
 //! | the table of AMD's processors: aliases, features, numbers in ELF headers | [`Processor`] |
 //! | what runs on which NVIDIA GPU | [`NvidiaArch`] |
 //! | Intel's GPUs: names, IP versions, what runs on which | [`IntelGpu`] |
+//! | "did you mean": names near to what was typed | [`near`] |
 //!
 //! ```
 //! use target_id::{OffloadKind, Target, Triple, compatible};
@@ -88,6 +89,7 @@ mod feature;
 mod intel;
 mod kind;
 pub mod llvm;
+pub mod near;
 mod nvidia;
 mod processor;
 mod provides;
@@ -105,7 +107,9 @@ pub use feature::{Feature, Setting};
 pub use intel::IntelGpu;
 pub use kind::OffloadKind;
 pub use nvidia::NvidiaArch;
-pub use processor::{Family, Processor, is_known_processor, processor_family, processor_names};
+pub use processor::{
+    Family, Processor, is_known_processor, may_be_processor, processor_family, processor_names,
+};
 pub use provides::{Provision, provides};
 pub use target::Target;
 pub use target_id::TargetId;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::naming::{group, marked};
 use device_select::is_host;
 use fat_edit::{Edit, EditOptions, EditableContainer, EditableFile};
 use fat_object::{ContainerKind, ImageInfo, PathStep};
@@ -121,7 +120,6 @@ pub(super) fn path_text(path: &[PathStep]) -> String {
 
 /// Returns the targets of images as they are loaded, each once, for a message.
 pub(crate) fn names<'i>(images: impl Iterator<Item = &'i ImageInfo>) -> String {
-    let name =
-        |image: &ImageInfo| marked(&group(&image.loaded_as(), image.id()), image.disagreement());
+    let name = |image: &ImageInfo| image.marked(image.label_of(&image.loaded_as()));
     report::few(each_once(images.map(name)))
 }

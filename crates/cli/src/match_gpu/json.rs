@@ -5,8 +5,6 @@ use fat_object::FileFormat;
 use serde::Serialize;
 use target_id::OffloadKind;
 
-use crate::naming::triple_text;
-
 /// A unit and a GPU; the fields of one JSON object, in this order.
 #[derive(Debug, Serialize)]
 pub(super) struct Record<'a> {
@@ -51,7 +49,7 @@ impl<'a> Record<'a> {
             Row {
                 index: candidate.index(),
                 kind: target.kind().map(OffloadKind::as_str),
-                triple: triple_text(target),
+                triple: target.triple_text(),
                 target: Some(candidate.stored_id()).filter(|id| !id.is_empty()),
                 id: candidate.id(),
                 image_format: Some(candidate.format())

@@ -8,7 +8,7 @@ use device_select::{
     Answer, Candidate, Condition, Device, Given, Note, Override, Selection, Support, Unit,
 };
 
-use crate::naming::format_text;
+use crate::ls::format_text;
 use tool_kit::each_once::each_once;
 use tool_kit::report;
 use tool_kit::style::{
