@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::environment::{self, Distribution};
 use crate::help::More;
 use crate::match_gpu::{File, Question, package, view};
-use crate::native::Machine;
+use crate::native;
 use crate::packs::answer::Answer as PackAnswer;
 use crate::packs::host::Host;
 use crate::suggest;
@@ -149,8 +149,8 @@ fn gpus(args: &Args) -> Result<Vec<Device>, String> {
     if !args.gpus.is_empty() {
         return Ok(args.gpus.clone());
     }
-    let found = Machine::this().visible_here()?;
-    let ids: BTreeSet<&str> = found.iter().map(|gpu| &*gpu.id).collect();
+    let found = native::visible_here()?;
+    let ids: BTreeSet<&str> = found.all().iter().map(|gpu| gpu.id()).collect();
     report::note(&format_args!(
         "GPUs of this machine: {}",
         Vec::from_iter(ids.iter().copied()).join(", ")

@@ -14,6 +14,7 @@
 //! | what to keep for some devices, and what may go | [`Rule`], [`Wanted`] |
 //! | which images somebody asks for, and what to say if there are none | [`ImageFilter`] |
 //! | products, their processors and PCI IDs | [`Product`] |
+//! | the GPUs of a machine, from what its files say | [`Machine`], [`Gpus`] |
 //!
 //! # Which image does my GPU load
 //!
@@ -109,7 +110,7 @@ pub use device::{Device, NotADevice, PtxJit, Vendor};
 pub use environment::{Visible, overridden, visible_devices};
 #[cfg(feature = "files")]
 pub use filter::{ImageFilter, PassedOver};
-pub use machine::{driver_version, kfd_processor};
+pub use machine::{Gpu, Gpus, Machine, NoGpu, driver_version, kfd_processor, version_of};
 pub use memory::{LoadError, LoadErrorKind, load};
 #[cfg(feature = "files")]
 pub use needs::needs;
