@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::environment::{self, Distribution};
 use crate::help::More;
-use crate::match_gpu::{File, Question, package, view};
+use crate::match_gpu::{File, Question};
 use crate::native;
 use crate::packs::answer::Answer as PackAnswer;
 use crate::packs::host::Host;
@@ -223,8 +223,8 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
             let why = package.why.get_mut(at).filter(|why| why.is_none());
             if let Some(why) = why.filter(|_| answers.support() >= Support::Unknown) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let (_, words) = view::conclude(&file.units, gpu, answers);
-                let hint = view::hint(&file.units, gpu, answers.answers());
+                let words = answers.conclusion(&file.units, gpu).text;
+                let hint = answers.hint(&file.units, gpu);
                 let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
                 *why = Some(format!("{name} {words}{hint}"));
             }
@@ -259,7 +259,8 @@ impl Package {
         let of_gpu = || questions.iter().map(|question| question.files(at));
         let files = of_gpu().map(|(files, _)| files).sum();
         let serving = of_gpu().map(|(_, serving)| serving).sum();
-        let (answer, why) = match package::words(&self.files, at, &name) {
+        let conclusion = self.files.support(at).zip(self.files.conclusion(at, &name));
+        let (answer, why) = match conclusion {
             _ if !self.has_code => (Answer::NoDeviceCode, "no device code".to_owned()),
             None => {
                 let vendors = Vec::from_iter(self.vendors.iter().copied()).join(", ");
@@ -279,7 +280,7 @@ impl Package {
                 let files = style::files(files);
                 (Answer::Serves, format!("has code for {name} in {serving} of {files}"))
             }
-            Some((Support::Partly, words)) => (Answer::Partly, words),
+            Some((Support::Partly, words)) => (Answer::Partly, words.text),
             Some((Support::Unknown | Support::No, words)) => {
                 let advice = match gpu.vendor() {
                     Vendor::Amd => "install a build for it, or one with generic code",
@@ -289,7 +290,7 @@ impl Package {
                 };
                 // More can be said about a single file.
                 let why = self.why.get(at).cloned().flatten().filter(|_| questions.len() == 1);
-                (Answer::DoesNotServe, format!("{}; {advice}", why.unwrap_or(words)))
+                (Answer::DoesNotServe, format!("{}; {advice}", why.unwrap_or(words.text)))
             }
         };
         Row {

@@ -3,8 +3,8 @@
 mod advice;
 mod json;
 mod needs;
-pub(crate) mod package;
-pub(crate) mod view;
+mod package;
+mod view;
 mod walk;
 
 use crate::complaint::Complaint;
@@ -275,7 +275,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             let name = input.name();
             let Some(file) = file.filter(|file| !file.units.is_empty()) else { return Ok(seen) };
             for (gpu, answers) in file.asked(&question, input) {
-                needs.add(name, &file.units, gpu, answers.answers());
+                needs.add(name, answers.needs(&file.units, gpu));
                 // Other code would not help.
                 let is_there = |one: &Answer| one.need().is_some() || one.note == Some(Note::Lost);
                 let is_there = answers.answers().iter().any(is_there);
@@ -285,7 +285,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             }
             if together.takes(input, &file) || args.quiet {
                 for (gpu, answers) in file.asked(&question, input) {
-                    hints.extend(view::hint(&file.units, gpu, answers.answers()));
+                    hints.extend(answers.hint(&file.units, gpu));
                 }
                 return Ok(seen);
             }
@@ -303,8 +303,8 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                 }
             }
             for (gpu, answers) in file.asked(&question, input) {
-                view::conclusion(&mut out, name, &file.units, gpu, answers)?;
-                hints.extend(view::hint(&file.units, gpu, answers.answers()));
+                view::conclusion(&mut out, name, &answers.conclusion(&file.units, gpu))?;
+                hints.extend(answers.hint(&file.units, gpu));
             }
             // Keep what is printed and what is complained about in order on a shared terminal.
             out.flush()?;
@@ -658,25 +658,8 @@ impl File {
     ) -> impl Iterator<Item = (&'a Device, &'a Selection)> {
         let is_pack = self.summary.format == FileFormat::Kpack;
         question.gpus.iter().zip(&self.answers).filter(move |(gpu, answers)| {
-            let is_for = |unit: &Unit| {
-                !unit.is_graphics() && unit.vendor().is_none_or(|vendor| vendor == gpu.vendor())
-            };
-            let is_loaded = |unit: &Unit| {
-                unit.candidates()
-                    .iter()
-                    .any(|image| !matches!(image.format(), FileFormat::Bitcode | FileFormat::Mlir))
-            };
-            // A file without kernels serves nobody, and fails nobody.
-            let counts = || answers.answers().iter().any(Answer::counts);
-            // A linker makes code of LTO-IR. A file with code for the features of other GPUs alone is taken on these.
-            let is_elsewhere = || {
-                self.units.iter().all(|unit| unit.is_lto_ir() || unit.is_specific())
-                    && answers.support() >= Support::Unknown
-            };
             input.is_named()
-                || counts()
-                    && !is_elsewhere()
-                    && self.units.iter().any(|unit| is_for(unit) && is_loaded(unit))
+                || answers.concerns(&self.units, gpu)
                     && (!is_pack
                         || input.package().is_some()
                         || answers.support() < Support::Unknown)

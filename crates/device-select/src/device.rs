@@ -307,6 +307,45 @@ impl Device {
         !is_known_processor(name) && !name.starts_with("intel_gpu_")
     }
 
+    /// Returns the options of compilers that make code for it, in words.
+    ///
+    /// ```
+    /// use device_select::Device;
+    ///
+    /// let options = Device::parse("sm_86")?.compiler_options();
+    /// assert_eq!(options, "-gencode arch=compute_86,code=[sm_86,compute_86]");
+    /// # Ok::<(), device_select::NotADevice>(())
+    /// ```
+    #[must_use]
+    pub fn compiler_options(&self) -> String {
+        let name = self.id.processor();
+        match self.vendor {
+            Vendor::Amd => {
+                let generic = self.id.processor_info().and_then(|info| info.covered_by());
+                match generic {
+                    Some(generic) => {
+                        let generic = generic.name();
+                        format!(
+                            "--offload-arch={name}, or --offload-arch={generic}, which covers it"
+                        )
+                    }
+                    None => format!("--offload-arch={name}"),
+                }
+            }
+            Vendor::Nvidia => {
+                let number = name.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
+                format!("-gencode arch=compute_{number},code=[sm_{number},compute_{number}]")
+            }
+            Vendor::Intel => {
+                let target = match IntelGpu::find(name) {
+                    Some(known) => known.name(),
+                    None => name,
+                };
+                format!("-fsycl-targets={target}, or spir64 for all GPUs of Intel's")
+            }
+        }
+    }
+
     /// Returns what to say of a device that is [not known](Self::is_unknown), with suggestions.
     #[must_use]
     pub fn doubt(&self) -> Option<String> {

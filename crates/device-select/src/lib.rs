@@ -11,6 +11,7 @@
 //! | which image of a fat binary in memory to load | [`load`] |
 //! | which images of a file, and what each container lacks | [`units`], [`select`] |
 //! | whether a file, or files that belong together, run on a device | [`Support`], [`FileSet`] |
+//! | answers in words | [`Selection::conclusion`], [`FileSet::conclusion`] |
 //! | what to keep for some devices, and what may go | [`Rule`], [`Wanted`] |
 //! | which images somebody asks for, and what to say if there are none | [`ImageFilter`] |
 //! | products, their processors and PCI IDs | [`Product`] |
@@ -95,9 +96,13 @@ mod select;
 #[cfg(feature = "files")]
 mod set;
 #[cfg(feature = "files")]
+mod set_words;
+#[cfg(feature = "files")]
 mod support;
 #[cfg(feature = "files")]
 mod unit;
+#[cfg(feature = "files")]
+mod words;
 
 #[cfg(feature = "files")]
 pub use answer::{Answer, Condition, Given, Judged, Note, Selection};
@@ -127,6 +132,8 @@ pub use set::{FileSet, Obstacle, Question, QuestionKind};
 pub use support::Support;
 #[cfg(feature = "files")]
 pub use unit::{Runtime, Unit};
+#[cfg(feature = "files")]
+pub use words::{Conclusion, Tone};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -57,7 +57,7 @@ impl<'a> Record<'a> {
                     .map(FileFormat::as_str),
                 size: candidate.size(),
                 holds_code: candidate.holds_code(),
-                given: word(&judged.given),
+                given: judged.given.as_str(),
                 condition: condition(&judged.given),
                 reason: judged.reason().to_string(),
             }
@@ -68,20 +68,12 @@ impl<'a> Record<'a> {
             runtime: unit.runtime().as_str(),
             gpu: gpu.name(),
             answer: support.as_str(),
-            result: word(&answer.given),
+            result: answer.given.as_str(),
             condition: condition(&answer.given),
             counted: answer.counts(),
             note: answer.note.map(Note::as_str),
             images: images.collect(),
         }
-    }
-}
-
-fn word(given: &Given) -> &'static str {
-    match given {
-        Given::Yes => "yes",
-        Given::If(_) => "if",
-        Given::No => "no",
     }
 }
 
