@@ -22,9 +22,9 @@ use crate::rule::Wanted;
 ///
 /// let file = std::fs::File::open("../../examples/data/hip.o")?;
 /// let listing = fat_object::list(file, &fat_object::Options::default())?;
-/// let filter = ImageFilter { wanted: vec![Wanted::parse("gfx1101")?], ..Default::default() };
+/// let filter = ImageFilter { wanted: vec![Wanted::parse("gfx906:xnack-")?], ..Default::default() };
 /// let mut meant = listing.images().iter().filter(|image| filter.includes(image));
-/// assert_eq!(meant.next().map(|image| image.target().id()), Some("gfx11-generic"));
+/// assert_eq!(meant.next().map(|image| image.target().id()), Some("gfx9-generic"));
 /// assert!(meant.next().is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -12,7 +12,7 @@
 //! | which images of a file, and what each container lacks | [`units`], [`select`] |
 //! | whether a file, or files that belong together, run on a device | [`Support`], [`FileSet`] |
 //! | answers in words | [`Selection::conclusion`], [`FileSet::conclusion`] |
-//! | what to keep for some devices, and what may go | [`Rule`], [`Wanted`] |
+//! | what to keep for some devices, and what may go | [`Rule`], [`Decision`] |
 //! | which images somebody asks for, and what to say if there are none | [`ImageFilter`] |
 //! | products, their processors and PCI IDs | [`Product`] |
 //! | the GPUs of a machine, from what its files say | [`Machine`], [`Gpus`] |
@@ -78,6 +78,8 @@ mod candidate;
 #[cfg(feature = "files")]
 mod collect;
 #[cfg(feature = "files")]
+mod decision;
+#[cfg(feature = "files")]
 mod fatbinary;
 #[cfg(feature = "files")]
 mod filter;
@@ -111,6 +113,8 @@ pub use candidate::Candidate;
 #[cfg(feature = "files")]
 pub use collect::{Collector, units};
 pub use database::Database;
+#[cfg(feature = "files")]
+pub use decision::{Decision, Missing};
 pub use device::{Device, NotADevice, PtxJit, Vendor};
 pub use environment::{Visible, overridden, visible_devices};
 #[cfg(feature = "files")]
@@ -123,7 +127,7 @@ pub use needs::{Need, NotAVersion, Software, Version};
 pub use overrides::Override;
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]
-pub use rule::{Fate, Rule, Wanted, is_host, is_misnamed};
+pub use rule::{Fate, Rule, Wanted, is_host};
 #[cfg(feature = "files")]
 pub use select::select;
 #[cfg(feature = "files")]

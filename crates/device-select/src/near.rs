@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use bundle_format::EntryId;
 use fat_object::ImageInfo;
 use target_id::near::{did_you_mean, distance, gpus, nearest, processor, target_ids};
-use target_id::{NvidiaArch, Processor, TargetId, is_known_processor, may_be_processor};
+use target_id::{Processor, TargetId, is_known_processor, may_be_processor};
 
-use crate::rule::Wanted;
+use crate::rule::{Wanted, is_ptx, may_be_code_for};
 
 impl Wanted {
     /// Returns what may have been meant by a text: bundle entry IDs or target IDs.
@@ -84,14 +84,4 @@ impl Wanted {
     pub(crate) fn processor(&self) -> &str {
         processor(self.target().id())
     }
-}
-
-/// Returns whether code may be for a processor of this name, or PTX.
-pub(crate) fn may_be_code_for(name: &str) -> bool {
-    may_be_processor(name) || is_ptx(name)
-}
-
-/// Returns whether it is a name like `compute_80`.
-fn is_ptx(name: &str) -> bool {
-    NvidiaArch::parse(name).is_ok_and(NvidiaArch::is_ptx)
 }

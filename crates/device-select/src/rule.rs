@@ -5,13 +5,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use bundle_format::EntryId;
-use fat_object::{ContainerKind, Disagreement, FileFormat, ImageInfo, PathStep};
-use target_id::{NvidiaArch, Target, Triple, compatible};
+use fat_object::{ContainerKind, Disagreement, FileFormat, ImageInfo, Listing, PathStep};
+use target_id::{NvidiaArch, Target, Triple, compatible, may_be_processor};
 
 use crate::device::{Device, NotADevice};
 use crate::fatbinary::{self, Asked};
 use crate::fit::{Code, Fit, agree};
-use crate::near::may_be_code_for;
 use crate::products;
 
 /// A target that is asked for: a processor in any state that is left open, a stand-in such as a generic processor, or a
@@ -175,6 +174,16 @@ impl Wanted {
     }
 }
 
+/// Returns whether code may be for a processor of this name, or PTX.
+pub(crate) fn may_be_code_for(name: &str) -> bool {
+    may_be_processor(name) || is_ptx(name)
+}
+
+/// Returns whether it is a name like `compute_80`.
+pub(crate) fn is_ptx(name: &str) -> bool {
+    NvidiaArch::parse(name).is_ok_and(NvidiaArch::is_ptx)
+}
+
 /// A rule about which images of a file stay.
 ///
 /// ```
@@ -277,6 +286,15 @@ impl Rule {
         containers.flat_map(|images| self.fates_in(images)).collect()
     }
 
+    /// Returns whether a file holds images for devices, and nothing of it stays.
+    #[must_use]
+    pub fn drops_all_of(&self, file: &Listing) -> bool {
+        let mut images = file.images().iter().zip(self.fates(file.images()));
+        let is_some = file.images().iter().any(|image| !is_host(image));
+        let all_go = images.all(|(image, fate)| is_host(image) || !fate.stays());
+        file.is_complete() && is_some && all_go
+    }
+
     /// Returns the fates of all images of one container.
     fn fates_in(&self, images: &[ImageInfo]) -> Vec<Fate> {
         let is_fatbinary =
@@ -356,8 +374,7 @@ fn is_loose_shader(image: &ImageInfo) -> bool {
 }
 
 /// Returns whether an image is for other devices than its entry states.
-#[must_use]
-pub fn is_misnamed(image: &ImageInfo) -> bool {
+pub(crate) fn is_misnamed(image: &ImageInfo) -> bool {
     is_for_others(image.disagreement())
 }
 

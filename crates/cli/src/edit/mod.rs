@@ -21,4 +21,4 @@ pub(crate) use new_images::NewImages;
 pub(crate) use options::{Options, Uneditable};
 pub(crate) use place::{Numbered, Within};
 pub(crate) use report::Work;
-pub(crate) use wishes::{Wishes, names, place};
+pub(crate) use wishes::{Wishes, names};

@@ -8,7 +8,7 @@ use fat_edit::EditableContainer;
 use fat_object::{ContainerKind, FileFormat, Finding, Image, ImageInfo, Visitor, walk};
 
 use super::editor::Subject;
-use super::wishes::{path_text, place};
+use super::wishes::path_text;
 use tool_kit::report;
 
 /// The option that says where in a file, shared by the commands.
@@ -136,7 +136,7 @@ impl<'c> Numbered<'c> {
             match found.last_mut() {
                 Some(last)
                     if container.kind() == ContainerKind::OffloadBinary
-                        && place(last.1) == place(container) =>
+                        && last.1.place() == container.place() =>
                 {
                     *last = (index, container);
                 }
