@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod add;
-mod budget;
 mod bundle;
 mod complaint;
 mod completions;

@@ -82,6 +82,7 @@
 extern crate alloc;
 
 mod amdgpu;
+mod common;
 mod compatible;
 mod conflict;
 mod error;
