@@ -10,15 +10,14 @@ mod walk;
 use crate::complaint::Complaint;
 use crate::limits::Limits;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use device_select::{
-    Answer, Device, FileSet, Note, PtxJit, QuestionKind, Runtime, Selection, Software, Support,
-    Unit, Vendor, Version,
+    Alternatives, Answer, Device, Note, PtxJit, Runtime, Selection, Software, Support, Unit,
+    Vendor, Version,
 };
 use fat_object::{FileFormat, Severity, Summary};
 use kpack::Toc;
@@ -395,8 +394,7 @@ fn write_rows(rows: &mut Array, gpus: &[Device], name: &str, file: &File) -> io:
 /// directories that are alternatives.
 struct Together<'q> {
     question: &'q Question<'q>,
-    /// The number of files for each question that several files are about, as far as names tell.
-    counts: HashMap<String, usize>,
+    several: Alternatives,
     package: Option<Package>,
     alternatives: Package,
     /// The split libraries and the kernel packs in packages.
@@ -416,17 +414,11 @@ struct PackFile {
 
 impl<'q> Together<'q> {
     fn new(question: &'q Question<'q>, inputs: &Inputs) -> Self {
-        let mut counts = HashMap::new();
-        for file in inputs.files().iter().filter(|file| !file.is_named()) {
-            if let (QuestionKind::Database | QuestionKind::Builds, name) =
-                FileSet::question_of(file.name())
-            {
-                *counts.entry(name).or_default() += 1;
-            }
-        }
+        let found = inputs.files().iter().filter(|file| !file.is_named());
+        let several = Alternatives::of(found.map(Input::name));
         let alternatives = Package::new("", &question.gpus);
         let (split, packs) = (PackSet::default(), Vec::new());
-        Together { question, counts, package: None, alternatives, split, packs, fails: false }
+        Together { question, several, package: None, alternatives, split, packs, fails: false }
     }
 
     /// Takes a split library, whose packs may come later.
@@ -444,16 +436,7 @@ impl<'q> Together<'q> {
 
     /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
     fn is_about(&self, input: &Input) -> bool {
-        let is_one_of_several = || match FileSet::question_of(input.name()) {
-            (QuestionKind::File, _) => false,
-            (_, name) if name.contains('*') => {
-                // The only member of a compressed file stands for that.
-                let name = name.strip_suffix(":contents").unwrap_or(&name);
-                self.counts.get(name).is_some_and(|n| *n > 1)
-            }
-            _ => true,
-        };
-        input.package().is_some() || !input.is_named() && is_one_of_several()
+        input.package().is_some() || !input.is_named() && self.several.has(input.name())
     }
 
     /// Ends the package before this file.

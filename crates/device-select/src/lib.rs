@@ -131,7 +131,7 @@ pub use rule::{Fate, Rule, Wanted, is_host};
 #[cfg(feature = "files")]
 pub use select::select;
 #[cfg(feature = "files")]
-pub use set::{FileSet, Obstacle, Question, QuestionKind};
+pub use set::{Alternatives, FileSet, Obstacle, Question, QuestionKind};
 #[cfg(feature = "files")]
 pub use support::Support;
 #[cfg(feature = "files")]

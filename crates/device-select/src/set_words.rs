@@ -12,6 +12,21 @@ use crate::words::{Conclusion, Tone};
 
 impl FileSet {
     /// Returns the answer for a device in words, by its number, with its name; `None` if there is nothing for its vendor.
+    ///
+    /// ```
+    /// use device_select::{Device, FileSet, select, units};
+    ///
+    /// let gpu = Device::parse("gfx906")?;
+    /// let mut set = FileSet::new(1);
+    /// for file in ["hip.o", "kernels.hipfb"] {
+    ///     let path = format!("../../examples/data/{file}");
+    ///     let units = units(std::fs::File::open(path).unwrap()).unwrap();
+    ///     set.add(file, 0, &units, &select(&units, &gpu));
+    /// }
+    /// let text = set.conclusion(0, &gpu.name()).unwrap().text;
+    /// assert_eq!(text, "lacks code for gfx906 in 1 of 2 files: kernels.hipfb: built for gfx1030, gfx90a");
+    /// # Ok::<(), device_select::NotADevice>(())
+    /// ```
     #[must_use]
     pub fn conclusion(&self, device: usize, name: &str) -> Option<Conclusion> {
         let support = self.support(device)?;
