@@ -1,4 +1,4 @@
-//! What a rule decides about all images of a file.
+//! The decision of a rule about all images of a file.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use fat_object::ImageInfo;
 
 use crate::rule::{Fate, Rule, Wanted, is_host, is_misnamed};
 
-/// What a [`Rule`] decides about the images of a file, apart from those of the host.
+/// The decision of a [`Rule`] about the images of a file, apart from those of the host.
 ///
 /// ```
 /// use device_select::{Rule, Wanted};

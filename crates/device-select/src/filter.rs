@@ -15,7 +15,7 @@ use target_id::{OffloadKind, Target, may_be_processor};
 use crate::few::few;
 use crate::rule::Wanted;
 
-/// Which images are meant. Without any of these, all are.
+/// The images that are meant. Without any of these, all are.
 ///
 /// ```
 /// use device_select::{ImageFilter, Wanted};

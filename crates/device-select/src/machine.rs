@@ -26,7 +26,7 @@ const AMD: &str = "1002";
 const NVIDIAS: &str = "10de";
 const INTEL: &str = "8086";
 
-/// What a machine shows of itself. Its caller reads the files and asks the programs; what they say is read here.
+/// A machine, as it shows itself. Its caller reads the files and asks the programs; what they say is read here.
 ///
 /// ```
 /// use device_select::{Gpus, Machine};

@@ -15,7 +15,7 @@ use crate::overrides::Override;
 use crate::support::Support;
 use crate::unit::Unit;
 
-/// How good an answer is.
+/// The quality of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// All is there.
@@ -30,7 +30,7 @@ pub enum Tone {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conclusion {
-    /// How good it is.
+    /// Its quality.
     pub tone: Tone,
     /// The words: `has code for gfx1100`.
     pub text: String,
@@ -175,7 +175,7 @@ impl Selection {
         let given = judged.filter(|(_, judged)| judged.given != Given::No);
         let needs = given.flat_map(|(candidate, _)| candidate.needs());
         let needs = needs.filter(|need| !need.is_old() && !gpu.has_version_of(need.software()));
-        // What the latest version has is enough for the others.
+        // The needs of the latest version are enough for the others.
         let mut latest: BTreeMap<Software, Need> = BTreeMap::new();
         for need in needs {
             let known = latest.entry(need.software()).or_insert(*need);

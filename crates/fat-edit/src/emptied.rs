@@ -1,4 +1,4 @@
-//! What an edit takes from the places of a file altogether.
+//! The places of a file that an edit empties.
 
 use fat_object::{ContainerKind, FileFormat, ImageInfo};
 
