@@ -123,6 +123,7 @@ mod entry_id;
 mod error;
 mod layout;
 mod leader;
+mod near;
 mod select;
 pub mod text;
 mod wire;

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 
 use bundle_format::EntryId;
 use target_id::OffloadKind;
+use target_id::near::did_you_mean;
 
 use crate::edit::{Incoming, NewImages, Numbered, Wishes};
 use crate::help::More;
-use crate::suggest;
-use crate::suggest::did_you_mean;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 
@@ -64,7 +63,7 @@ fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> R
     for (number, typed) in images.ids().iter().enumerate() {
         match entry_id(typed) {
             Ok(id) => {
-                if let Some(near) = suggest::entry_id(typed) {
+                if let Some(near) = EntryId::near(typed) {
                     wishes.warn(format!("'{typed}' is taken as it is; did you mean {near}?"));
                 }
                 wishes.add(container, &id, number);
@@ -77,7 +76,7 @@ fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> R
 
 /// Returns the canonical form of an ID.
 fn entry_id(typed: &str) -> Result<String, String> {
-    let near = || did_you_mean(suggest::entry_id(typed).as_slice());
+    let near = || did_you_mean(EntryId::near(typed).as_slice());
     let id = EntryId::parse(typed).map_err(|error| error.to_string())?;
     if matches!(id.kind(), OffloadKind::Other(_)) {
         return Err(format!("'{typed}': unknown offload kind '{}'{}", id.kind(), near()));

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use bundle_format::text::Leader;
 use bundle_format::{EntryId, HIP_ALIGN};
 use serde::Serialize;
+use target_id::near::did_you_mean;
 
 use crate::compression::Compression;
 use crate::help::More;
-use crate::suggest;
-use crate::suggest::did_you_mean;
 use drop_ins::bundler::{self, BundleJob, FileType, Mode, Notes, Reading};
 use tool_kit::arguments::{split, usage};
 use tool_kit::failure::Failure;
@@ -120,7 +119,7 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
     let ids = bundler::targets(&typed, Mode::Bundle, Reading::TargetId)
         .map_err(|fault| format!("{fault}{}", did_you_mean(&meant(&typed))))?;
     for id in &ids {
-        let near = suggest::entry_id(id.as_str());
+        let near = EntryId::near(id.as_str());
         let doubts = bundler::doubts(std::slice::from_ref(id));
         for doubt in &doubts {
             report::warning(&format_args!("{doubt}{}", did_you_mean(near.as_slice())));
@@ -157,8 +156,7 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
 
 /// Returns a correction of the first mistyped ID.
 fn meant(typed: &[Vec<u8>]) -> Vec<String> {
-    let mut near =
-        typed.iter().filter_map(|text| suggest::entry_id(&String::from_utf8_lossy(text)));
+    let mut near = typed.iter().filter_map(|text| EntryId::near(&String::from_utf8_lossy(text)));
     near.next().into_iter().collect()
 }
 

@@ -11,10 +11,11 @@ use serde::Serialize;
 
 use crate::environment::{self, Distribution};
 use crate::help::More;
-use crate::match_gpu::{self, File, Question, package, view};
-use crate::native::Machine;
+use crate::match_gpu::{File, Question};
+use crate::native;
 use crate::packs::answer::Answer as PackAnswer;
 use crate::packs::host::Host;
+use crate::suggest;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
@@ -50,7 +51,7 @@ pub(crate) struct Args {
     #[arg(value_name = "PACKAGE")]
     packages: Vec<String>,
     /// Ask for these GPUs, not for those of this machine. Repeatable
-    #[arg(long = "gpu", value_name = "TARGET-ID", value_delimiter = ',', value_parser = match_gpu::gpu)]
+    #[arg(long = "gpu", value_name = "TARGET-ID", value_delimiter = ',', value_parser = suggest::gpu)]
     gpus: Vec<Device>,
     /// Look into this environment, not into that of python3
     #[arg(long, value_name = "DIR")]
@@ -148,13 +149,13 @@ fn gpus(args: &Args) -> Result<Vec<Device>, String> {
     if !args.gpus.is_empty() {
         return Ok(args.gpus.clone());
     }
-    let found = Machine::this().visible_here()?;
-    let ids: BTreeSet<&str> = found.iter().map(|gpu| &*gpu.id).collect();
+    let found = native::visible_here()?;
+    let ids: BTreeSet<&str> = found.all().iter().map(|gpu| gpu.id()).collect();
     report::note(&format_args!(
         "GPUs of this machine: {}",
         Vec::from_iter(ids.iter().copied()).join(", ")
     ));
-    ids.iter().map(|id| match_gpu::gpu(id)).collect()
+    ids.iter().map(|id| suggest::gpu(id)).collect()
 }
 
 /// Returns the packages that are asked for, and faults that may hide some.
@@ -222,8 +223,8 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
             let why = package.why.get_mut(at).filter(|why| why.is_none());
             if let Some(why) = why.filter(|_| answers.support() >= Support::Unknown) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let (_, words) = view::conclude(&file.units, gpu, answers);
-                let hint = view::hint(&file.units, gpu, answers.answers());
+                let words = answers.conclusion(&file.units, gpu).text;
+                let hint = answers.hint(&file.units, gpu);
                 let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
                 *why = Some(format!("{name} {words}{hint}"));
             }
@@ -258,7 +259,8 @@ impl Package {
         let of_gpu = || questions.iter().map(|question| question.files(at));
         let files = of_gpu().map(|(files, _)| files).sum();
         let serving = of_gpu().map(|(_, serving)| serving).sum();
-        let (answer, why) = match package::words(&self.files, at, &name) {
+        let conclusion = self.files.support(at).zip(self.files.conclusion(at, &name));
+        let (answer, why) = match conclusion {
             _ if !self.has_code => (Answer::NoDeviceCode, "no device code".to_owned()),
             None => {
                 let vendors = Vec::from_iter(self.vendors.iter().copied()).join(", ");
@@ -278,7 +280,7 @@ impl Package {
                 let files = style::files(files);
                 (Answer::Serves, format!("has code for {name} in {serving} of {files}"))
             }
-            Some((Support::Partly, words)) => (Answer::Partly, words),
+            Some((Support::Partly, words)) => (Answer::Partly, words.text),
             Some((Support::Unknown | Support::No, words)) => {
                 let advice = match gpu.vendor() {
                     Vendor::Amd => "install a build for it, or one with generic code",
@@ -288,7 +290,7 @@ impl Package {
                 };
                 // More can be said about a single file.
                 let why = self.why.get(at).cloned().flatten().filter(|_| questions.len() == 1);
-                (Answer::DoesNotServe, format!("{}; {advice}", why.unwrap_or(words)))
+                (Answer::DoesNotServe, format!("{}; {advice}", why.unwrap_or(words.text)))
             }
         };
         Row {

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use byte_parts::ReadSeek;
+use device_select::PassedOver;
 use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
-use crate::naming::{marked, triple_text};
-use crate::select::{Passed, Selection};
+use crate::select::Selection;
 use crate::store::Keep;
 use tool_kit::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
 use tool_kit::parallel::Threads;
@@ -189,7 +189,7 @@ struct Extracted {
     written: Vec<Written>,
     /// Names of the images that were not chosen, for the message when none was.
     seen: Vec<String>,
-    passed: Passed,
+    passed: PassedOver,
     /// The number of files with each name without extension.
     stems: BTreeMap<String, usize>,
 }
@@ -200,7 +200,7 @@ impl Extracted {
             sink: Sink::new(args)?,
             written: Vec::new(),
             seen: Vec::new(),
-            passed: Passed::default(),
+            passed: PassedOver::default(),
             stems: BTreeMap::new(),
         })
     }
@@ -360,7 +360,7 @@ fn copy(
 /// Returns the bundle entry ID, or the target elsewhere, and the target that the image really holds if that differs.
 fn describe(image: &Image<'_, '_>) -> String {
     let name = image.id().map_or_else(|| identity(image), str::to_owned);
-    marked(&name, image.disagreement())
+    image.marked(&name)
 }
 
 /// Returns `kind-triple-target`, without the parts that are not known.
@@ -368,7 +368,7 @@ fn identity(image: &Image<'_, '_>) -> String {
     let target = image.target();
     let kind = target.kind().map(ToString::to_string);
     let parts =
-        [kind.as_deref(), triple_text(target), Some(target.id()).filter(|id| !id.is_empty())];
+        [kind.as_deref(), target.triple_text(), Some(target.id()).filter(|id| !id.is_empty())];
     let known: Vec<_> = parts.into_iter().flatten().collect();
     if known.is_empty() { "image".to_owned() } else { known.join("-") }
 }

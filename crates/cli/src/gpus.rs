@@ -5,8 +5,8 @@ use std::io;
 use serde::Serialize;
 
 use crate::help::More;
-use crate::native::{Gpu, Machine};
-use device_select::{Product, Vendor};
+use crate::native;
+use device_select::{Gpu, Product, Vendor};
 use tool_kit::style::{self, PLAIN, TARGET};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, report};
@@ -56,11 +56,22 @@ struct Record {
     pci_ids: Vec<String>,
 }
 
+/// A GPU of this machine; the fields of one JSON object, in this order.
+#[derive(Debug, Serialize)]
+struct Native<'g> {
+    target: &'g str,
+    source: &'g str,
+}
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if args.native {
-        return match Machine::this().visible_here() {
-            Ok(gpus) if args.json => print_json(gpus.iter()).map(|()| Outcome::Clean),
-            Ok(gpus) => print_native(&gpus).map(|()| Outcome::Clean),
+        return match native::visible_here() {
+            Ok(gpus) if args.json => {
+                let rows = gpus.all().iter();
+                print_json(rows.map(|gpu| Native { target: gpu.id(), source: gpu.source() }))
+                    .map(|()| Outcome::Clean)
+            }
+            Ok(gpus) => print_native(gpus.all()).map(|()| Outcome::Clean),
             Err(error) => {
                 report::error(&error);
                 Ok(Outcome::Faults)
@@ -97,7 +108,7 @@ fn print_native(gpus: &[Gpu]) -> io::Result<()> {
     let mut table =
         Table::default().column("TARGET", Align::Left, TARGET).column("SOURCE", Align::Left, PLAIN);
     for gpu in gpus {
-        table.row(&[gpu.id.clone(), gpu.source.clone()]);
+        table.row(&[gpu.id(), gpu.source()].map(str::to_owned));
     }
     table.print(&mut out, "", style::terminal_width())?;
     out.flush()

@@ -14,11 +14,11 @@ use fat_object::{
 use gpu_packages::{Member, Verified};
 use kpack::Toc;
 
-use crate::budget::{Account, Budget};
 use crate::package::{self, Fault, Package};
 use crate::packs::host::{Host, read_table};
 use crate::packs::set::installed;
 use crate::store::{Keep, Store};
+use tool_kit::budget::{Account, Budget};
 use tool_kit::directory::{Held, Kind};
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::Name;

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod add;
-mod budget;
 mod bundle;
 mod complaint;
 mod completions;
@@ -24,7 +23,6 @@ mod link;
 mod ls;
 mod manual;
 mod match_gpu;
-mod naming;
 mod native;
 pub mod offload;
 mod pack;

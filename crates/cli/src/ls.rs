@@ -10,19 +10,20 @@ use std::io;
 use std::path::PathBuf;
 
 use byte_parts::ReadSeek;
+use device_select::PassedOver;
 use fat_object::{Container, ContainerKind, Finding, Image, Location, Severity, Summary, Visitor};
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
-use crate::select::{Passed, Selection};
+use crate::select::Selection;
 use crate::store::Keep;
 use row::{Hashed, Key, Row};
 use tool_kit::json::Array;
 use tool_kit::parallel::Threads;
 use tool_kit::style::show;
 use tool_kit::{Outcome, report, style};
-pub(crate) use view::heading;
 use view::{Item, Totals};
+pub(crate) use view::{format_text, heading};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -279,13 +280,17 @@ fn complain(
 }
 
 /// Returns the reason for an empty listing: an error if the file was not understood.
-fn nothing(summary: &Summary, selection: &Selection, passed: &Passed) -> Result<String, String> {
+fn nothing(
+    summary: &Summary,
+    selection: &Selection,
+    passed: &PassedOver,
+) -> Result<String, String> {
     if summary.images > 0 && !selection.is_everything() {
         let (images, condition) = (summary.images, selection.condition());
         let (has, advice) = (passed.listed(), selection.advice(passed));
         return Ok(format!("none of its {images} images {condition}{has}{advice}"));
     }
-    drop_ins::no_images::no_images(summary)
+    summary.no_images()
 }
 
 fn list(args: &Args, file: &Input, threads: Threads) -> (Listing, io::Result<Summary>) {
@@ -303,7 +308,7 @@ struct Listing {
     /// Size of the files that a thin archive names: its images lie there.
     thin_size: u64,
     items: Vec<Item>,
-    passed: Passed,
+    passed: PassedOver,
     findings: Vec<(Severity, String)>,
 }
 

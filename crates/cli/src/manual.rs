@@ -2,7 +2,6 @@
 
 mod clap_page;
 mod llvm_page;
-mod roff;
 mod tools;
 
 use std::fs::File;
@@ -12,11 +11,14 @@ use std::path::PathBuf;
 use clap::Command;
 
 use crate::help::{Group, More};
-use crate::suggest::{did_you_mean, nearest};
+use target_id::near::{did_you_mean, nearest};
 use tool_kit::output::Outputs;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::{Outcome, report};
 use tools::TOOLS;
+
+/// The program, and when the text of its pages last changed in more than a word.
+const EDITION: (&str, &str) = (concat!("offload ", env!("CARGO_PKG_VERSION")), "2026-11-22");
 
 pub(crate) const MORE: More = More {
     examples: &[

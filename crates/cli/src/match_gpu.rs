@@ -3,22 +3,21 @@
 mod advice;
 mod json;
 mod needs;
-pub(crate) mod package;
-pub(crate) mod view;
+mod package;
+mod view;
 mod walk;
 
 use crate::complaint::Complaint;
 use crate::limits::Limits;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use device_select::{
-    Answer, Device, FileSet, Note, PtxJit, QuestionKind, Runtime, Selection, Software, Support,
-    Unit, Vendor, Version,
+    Alternatives, Answer, Device, Note, PtxJit, Runtime, Selection, Software, Support, Unit,
+    Vendor, Version,
 };
 use fat_object::{FileFormat, Severity, Summary};
 use kpack::Toc;
@@ -89,7 +88,7 @@ pub(crate) struct Args {
     /// a bundle entry ID, or `native`: the GPUs of this machine, as `offload gpus --native` lists them.
     ///
     /// Without this option, match the GPUs of this machine.
-    #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = gpu)]
+    #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = suggest::gpu)]
     gpus: Vec<Device>,
     /// Files to read, or directories; - is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -209,14 +208,9 @@ fn runtime() -> impl TypedValueParser<Value = Runtime> {
         .try_map(|name| Runtime::from_name(&name).ok_or("not a runtime"))
 }
 
-/// Reads the name of a GPU.
-pub(crate) fn gpu(typed: &str) -> Result<Device, String> {
-    Device::parse(typed).map_err(|reason| suggest::not_a_device(typed, &reason))
-}
-
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     for gpu in &args.gpus {
-        if let Some(doubt) = suggest::doubt(gpu) {
+        if let Some(doubt) = gpu.doubt() {
             report::warning(&doubt);
         }
     }
@@ -280,7 +274,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             let name = input.name();
             let Some(file) = file.filter(|file| !file.units.is_empty()) else { return Ok(seen) };
             for (gpu, answers) in file.asked(&question, input) {
-                needs.add(name, &file.units, gpu, answers.answers());
+                needs.add(name, answers.needs(&file.units, gpu));
                 // Other code would not help.
                 let is_there = |one: &Answer| one.need().is_some() || one.note == Some(Note::Lost);
                 let is_there = answers.answers().iter().any(is_there);
@@ -290,7 +284,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             }
             if together.takes(input, &file) || args.quiet {
                 for (gpu, answers) in file.asked(&question, input) {
-                    hints.extend(view::hint(&file.units, gpu, answers.answers()));
+                    hints.extend(answers.hint(&file.units, gpu));
                 }
                 return Ok(seen);
             }
@@ -308,8 +302,8 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                 }
             }
             for (gpu, answers) in file.asked(&question, input) {
-                view::conclusion(&mut out, name, &file.units, gpu, answers)?;
-                hints.extend(view::hint(&file.units, gpu, answers.answers()));
+                view::conclusion(&mut out, name, &answers.conclusion(&file.units, gpu))?;
+                hints.extend(answers.hint(&file.units, gpu));
             }
             // Keep what is printed and what is complained about in order on a shared terminal.
             out.flush()?;
@@ -400,8 +394,7 @@ fn write_rows(rows: &mut Array, gpus: &[Device], name: &str, file: &File) -> io:
 /// directories that are alternatives.
 struct Together<'q> {
     question: &'q Question<'q>,
-    /// The number of files for each question that several files are about, as far as names tell.
-    counts: HashMap<String, usize>,
+    several: Alternatives,
     package: Option<Package>,
     alternatives: Package,
     /// The split libraries and the kernel packs in packages.
@@ -421,17 +414,11 @@ struct PackFile {
 
 impl<'q> Together<'q> {
     fn new(question: &'q Question<'q>, inputs: &Inputs) -> Self {
-        let mut counts = HashMap::new();
-        for file in inputs.files().iter().filter(|file| !file.is_named()) {
-            if let (QuestionKind::Database | QuestionKind::Builds, name) =
-                FileSet::question_of(file.name())
-            {
-                *counts.entry(name).or_default() += 1;
-            }
-        }
+        let found = inputs.files().iter().filter(|file| !file.is_named());
+        let several = Alternatives::of(found.map(Input::name));
         let alternatives = Package::new("", &question.gpus);
         let (split, packs) = (PackSet::default(), Vec::new());
-        Together { question, counts, package: None, alternatives, split, packs, fails: false }
+        Together { question, several, package: None, alternatives, split, packs, fails: false }
     }
 
     /// Takes a split library, whose packs may come later.
@@ -449,16 +436,7 @@ impl<'q> Together<'q> {
 
     /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
     fn is_about(&self, input: &Input) -> bool {
-        let is_one_of_several = || match FileSet::question_of(input.name()) {
-            (QuestionKind::File, _) => false,
-            (_, name) if name.contains('*') => {
-                // The only member of a compressed file stands for that.
-                let name = name.strip_suffix(":contents").unwrap_or(&name);
-                self.counts.get(name).is_some_and(|n| *n > 1)
-            }
-            _ => true,
-        };
-        input.package().is_some() || !input.is_named() && is_one_of_several()
+        input.package().is_some() || !input.is_named() && self.several.has(input.name())
     }
 
     /// Ends the package before this file.
@@ -632,7 +610,7 @@ impl File {
         units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
         if units.is_empty() && errors == 0 {
             let why = match (summary.images, kinds) {
-                (0, _) => drop_ins::no_images::no_images(&summary).unwrap_or_else(|error| error),
+                (0, _) => summary.no_images().unwrap_or_else(|error| error),
                 (images, _) => format!("none of its {images} images is of the given kind"),
             };
             complaints.push(error(format!("{name}: {why}")));
@@ -663,25 +641,8 @@ impl File {
     ) -> impl Iterator<Item = (&'a Device, &'a Selection)> {
         let is_pack = self.summary.format == FileFormat::Kpack;
         question.gpus.iter().zip(&self.answers).filter(move |(gpu, answers)| {
-            let is_for = |unit: &Unit| {
-                !unit.is_graphics() && unit.vendor().is_none_or(|vendor| vendor == gpu.vendor())
-            };
-            let is_loaded = |unit: &Unit| {
-                unit.candidates()
-                    .iter()
-                    .any(|image| !matches!(image.format(), FileFormat::Bitcode | FileFormat::Mlir))
-            };
-            // A file without kernels serves nobody, and fails nobody.
-            let counts = || answers.answers().iter().any(Answer::counts);
-            // A linker makes code of LTO-IR. A file with code for the features of other GPUs alone is taken on these.
-            let is_elsewhere = || {
-                self.units.iter().all(|unit| unit.is_lto_ir() || unit.is_specific())
-                    && answers.support() >= Support::Unknown
-            };
             input.is_named()
-                || counts()
-                    && !is_elsewhere()
-                    && self.units.iter().any(|unit| is_for(unit) && is_loaded(unit))
+                || answers.concerns(&self.units, gpu)
                     && (!is_pack
                         || input.package().is_some()
                         || answers.support() < Support::Unknown)

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use ccob::{Method, WriteOptions};
 use offload_binary::FormatVersion;
 use offload_binary::llvm::Release;
+use target_id::may_be_processor;
+use target_id::near::{self, did_you_mean, nearest};
 
 use crate::help::More;
-use crate::suggest;
-use crate::suggest::{did_you_mean, nearest};
-use device_select::may_be_processor;
 use drop_ins::packager::{ImageSpec, Package};
 use tool_kit::opened::MaxInput;
 use tool_kit::output::Outputs;
@@ -155,12 +154,12 @@ fn doubts(spec: &ImageSpec) -> Vec<String> {
         }
     }
     let text = |key| spec.get(key).map(String::from_utf8_lossy);
-    if let Some((typed, near)) = text("triple").and_then(|t| suggest::triple(&t).map(|n| (t, n))) {
+    if let Some((typed, near)) = text("triple").and_then(|t| near::triple(&t).map(|n| (t, n))) {
         doubts.push(format!("triple '{typed}' is taken as it is; did you mean {near}?"));
     }
     if let Some(typed) = text("arch") {
-        let near = suggest::target_id(&typed);
-        let name = suggest::processor(&typed);
+        let near = near::target_ids(&typed);
+        let name = near::processor(&typed);
         if !near.is_empty() && !may_be_processor(name) {
             doubts.push(format!("unknown processor {name}{}", did_you_mean(&near)));
         }

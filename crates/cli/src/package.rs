@@ -12,9 +12,9 @@ use gpu_packages::{
     Verified, Visitor, Zip, ZipWalker, sniff, verify_with, walk,
 };
 
-use crate::budget::{Account, Budget};
 use crate::limits::Limits;
 use crate::store::{Keep, Store};
+use tool_kit::budget::{Account, Budget};
 use tool_kit::opened::Opened;
 use tool_kit::parallel;
 

@@ -91,9 +91,8 @@ fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Failure> {
         }
     }
     if !args.allow_empty {
-        faults.extend(wishes.emptied(subject.contents).into_iter().map(|place| {
-            let (name, had) = (place.name, place.had);
-            format!("no image would be left in {name} (has: {had}); --allow-empty permits this")
+        faults.extend(wishes.emptied(subject.contents).map(|(place, had)| {
+            format!("no image would be left in {place} (has: {had}); --allow-empty permits this")
         }));
     }
     if faults.is_empty() { Ok(wishes) } else { Err(faults.into()) }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bundle_format::Bundle;
 
-use crate::budget::Account;
+use tool_kit::budget::Account;
 use tool_kit::opened::Opened;
 use tool_kit::positioned::{Holes, Positioned};
 use tool_kit::scratch;
@@ -345,7 +345,7 @@ impl Kept<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::Budget;
+    use tool_kit::budget::Budget;
 
     /// Returns a bundle with an image of each size.
     fn bundle(sizes: &[u64]) -> Vec<u8> {

@@ -5,17 +5,14 @@ use std::io;
 use std::path::PathBuf;
 
 use bundle_format::EntryId;
-use device_select::{Fate, Rule, is_host, is_misnamed};
-use fat_edit::{EditableContainer, EditableFile};
-use fat_object::{ContainerKind, FileFormat, ImageInfo};
+use device_select::{Decision, Missing, Rule, Wanted, is_host};
+use fat_edit::EditableFile;
+use fat_object::{FileFormat, ImageInfo};
 
-use crate::edit::{
-    Databases, Editor, Options, Subject, Uneditable, Wishes, Work, closest, names, place,
-};
+use crate::edit::{Databases, Editor, Options, Subject, Uneditable, Wishes, Work, names};
 use crate::help::More;
-use crate::select::Request;
 use crate::store::Keep;
-use crate::suggest::generic;
+use crate::suggest;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 
@@ -72,14 +69,14 @@ pub(crate) struct Args {
         long,
         value_name = "ID,...",
         value_delimiter = ',',
-        value_parser = Request::parse_known,
+        value_parser = suggest::known,
         required_unless_present = "drop",
         conflicts_with = "drop"
     )]
-    keep: Vec<Request>,
+    keep: Vec<Wanted>,
     /// Drop images built for these targets; keep others. Repeatable
-    #[arg(long, value_name = "ID,...", value_delimiter = ',', value_parser = Request::parse_known)]
-    drop: Vec<Request>,
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', value_parser = suggest::known)]
+    drop: Vec<Wanted>,
     /// Keep exact target-ID matches only; drop generic code and SPIR-V
     #[arg(long, requires = "keep", conflicts_with = "drop")]
     exact: bool,
@@ -108,18 +105,13 @@ pub(crate) struct Args {
     options: Options,
 }
 
-impl Args {
-    /// Returns the targets that are named, by either option.
-    fn requests(&self) -> &[Request] {
-        if self.drop.is_empty() { &self.keep } else { &self.drop }
-    }
-}
-
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let wanted = || args.requests().iter().map(|request| request.wanted().clone()).collect();
     let rule = match args.drop.is_empty() {
-        true => Rule::Keep { wanted: wanted(), exact: args.exact, drop_ptx: args.drop_ptx },
-        false => Rule::Drop { wanted: wanted() },
+        true => {
+            let wanted = args.keep.clone();
+            Rule::Keep { wanted, exact: args.exact, drop_ptx: args.drop_ptx }
+        }
+        false => Rule::Drop { wanted: args.drop.clone() },
     };
     let is_kept = |id: &str| {
         let id = EntryId::parse(id).ok();
@@ -136,94 +128,52 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Failure> {
     let contents = subject.contents;
-    let option = match rule {
-        Rule::Keep { .. } => "--keep",
-        Rule::Drop { .. } => "--drop",
-    };
-    let images = || contents.images().iter().filter(|image| !is_host(image));
-    if images().next().is_none() {
+    let images = contents.images();
+    if images.iter().all(is_host) {
         return Err(Failure::NoCode);
     }
-    let missing: Vec<String> = (args.requests().iter())
-        .filter(|request| {
-            !args.allow_missing && !images().any(|image| rule.means(request.wanted(), image))
-        })
-        .map(|request| {
-            let has = names(images());
-            let typed = format!("{option} {}", request.text());
-            match closest(request, images()) {
-                Some(near) => format!("{typed}: did you mean {near}? The file has {has}"),
-                None => {
-                    let generic = generic(request.target().id());
-                    let generic =
-                        generic.filter(|_| matches!(rule, Rule::Keep { exact: false, .. }));
-                    let would = generic.map(|id| format!("; code for {id} would serve it"));
-                    let would = would.unwrap_or_default();
-                    format!("{typed}: no such image; the file has {has}{would}")
-                }
-            }
-        })
-        .collect();
+    let option = if args.drop.is_empty() { "--keep" } else { "--drop" };
+    let missing = if args.allow_missing { Vec::new() } else { rule.missing(images) };
+    let why = |one: &Missing<'_>| {
+        let has = names(images.iter().filter(|image| !is_host(image)));
+        format!("{option} {}: {}", one.text(), one.words(&has))
+    };
     // A directory has files for other GPUs, too.
-    let is_concerned = missing.len() < args.requests().len();
+    let is_concerned = missing.len() < rule.wanted().len();
     if !missing.is_empty() && !subject.is_named && !is_concerned {
-        return Err(Failure::NotConcerned(missing));
+        return Err(Failure::NotConcerned(missing.iter().map(why).collect()));
     }
     if !missing.is_empty() && subject.is_named {
-        let advice = "; --allow-missing ignores this";
-        let missing: Vec<_> = missing.iter().map(|why| format!("{why}{advice}")).collect();
-        return Err(missing.into());
+        let missing =
+            missing.iter().map(|one| format!("{}; --allow-missing ignores this", why(one)));
+        return Err(missing.collect::<Vec<_>>().into());
     }
 
     let options = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
     let mut wishes = Wishes::new(options);
-    for request in args.requests() {
-        // A name that the file has is none to doubt.
-        if let Some(doubt) = request
-            .doubt()
-            .filter(|_| !images().any(|image| request.wanted().names(image.target())))
-        {
-            wishes.warn(doubt);
-        }
-    }
-    let mut also = Also::default();
-    let mut unserved = BTreeSet::new();
-    for (image, fate) in contents.images().iter().zip(rule.fates(contents.images())) {
-        match fate {
-            _ if is_host(image) => {}
-            Fate::StaysToo => also.compatible.push(image),
-            Fate::StaysUnknown => also.unlabelled.push(image),
-            Fate::Stays => {}
-            Fate::Goes | Fate::GoesUnserved => {
-                if is_misnamed(image) {
-                    also.misnamed.push(image);
-                }
-                if matches!(fate, Fate::GoesUnserved) {
-                    unserved.extend(contents.container_of(image.index()).map(|of| of.index()));
-                }
-                wishes.remove(image);
-            }
-        }
-    }
-    let typed: Vec<_> = args.requests().iter().map(Request::text).collect();
+    rule.doubts(images).into_iter().for_each(|doubt| wishes.warn(doubt));
+    let decision = rule.decide(images);
+    decision.go.iter().for_each(|image| wishes.remove(image));
+    let typed: Vec<_> = rule.wanted().iter().map(Wanted::text).collect();
     let options = [(args.exact, " --exact"), (args.drop_ptx, " --drop-ptx")];
     let options = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name);
     let typed = format!("{option} {}{}", typed.join(","), options.collect::<String>());
     let mut faults = Vec::new();
     if !args.allow_empty {
-        faults.extend(wishes.emptied(contents).into_iter().map(|place| {
-            let why = match rule {
-                Rule::Keep { .. } => format!("{typed} matches no image of"),
-                Rule::Drop { .. } => format!("{typed} leaves no image in"),
-            };
-            let (name, had) = (place.name, place.had);
-            format!("{why} {name} (has: {had}); --allow-empty permits this")
+        let why = match rule {
+            Rule::Keep { .. } => "matches no image of",
+            Rule::Drop { .. } => "leaves no image in",
+        };
+        faults.extend(wishes.emptied(contents).map(|(place, had)| {
+            format!("{typed} {why} {place} (has: {had}); --allow-empty permits this")
         }));
     }
     if !args.allow_unserved && faults.is_empty() {
+        let container = |image: &&ImageInfo| Some(contents.container_of(image.index())?.index());
+        let unserved: BTreeSet<usize> = decision.unserved.iter().filter_map(container).collect();
         let unserved = unserved.iter().filter_map(|index| contents.containers().get(*index));
         faults.extend(unserved.map(|container| {
-            let name = place(container);
+            let name = container.place();
             format!(
                 "{typed} removes all that a GPU loads from {name}; --allow-unserved permits this"
             )
@@ -232,8 +182,7 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
     if !faults.is_empty() {
         return Err(first_of(faults).into());
     }
-    also.without_ptx = without_ptx(contents, &wishes);
-    also.report(&typed, &mut wishes);
+    report(&decision, contents, &typed, &mut wishes);
     Ok(wishes)
 }
 
@@ -247,62 +196,37 @@ fn first_of(mut faults: Vec<String>) -> Vec<String> {
     faults
 }
 
-/// Returns the number of fatbinaries that lose their last PTX, and not all other images with it.
-fn without_ptx(contents: &EditableFile, wishes: &Wishes) -> usize {
-    let fatbinaries =
-        contents.containers().iter().filter(|of| of.kind() == ContainerKind::NvFatbin);
-    let loses = |container: &&EditableContainer| {
-        let images = contents.images().get(container.images()).unwrap_or_default();
-        let mut ptx = images.iter().filter(|image| image.format() == FileFormat::Ptx).peekable();
-        let is_left = images.iter().any(|image| !wishes.is_removed(image));
-        is_left && ptx.peek().is_some() && ptx.all(|image| wishes.is_removed(image))
-    };
-    fatbinaries.filter(loses).count()
-}
-
-/// Images that stay though nobody asked for it, and images that go and are for other devices than its entry says.
-#[derive(Default)]
-struct Also<'c> {
-    compatible: Vec<&'c ImageInfo>,
-    unlabelled: Vec<&'c ImageInfo>,
-    /// Images that go although their names may be asked for.
-    misnamed: Vec<&'c ImageInfo>,
-    /// The number of fatbinaries that lose their last PTX.
-    without_ptx: usize,
-}
-
-impl Also<'_> {
-    fn report(&self, typed: &str, wishes: &mut Wishes) {
-        let names = |images: &[&ImageInfo]| names(images.iter().copied());
-        if !self.compatible.is_empty() {
-            let (spirv, native): (Vec<_>, Vec<_>) =
-                self.compatible.iter().partition(|image| image.format() == FileFormat::SpirV);
-            let also = [names(&native), names(&spirv)];
-            let also = match also {
-                [native, spirv] if spirv.is_empty() => native,
-                [native, spirv] if native.is_empty() => format!("{spirv} (SPIR-V)"),
-                [native, spirv] => format!("{native}, {spirv} (SPIR-V)"),
-            };
-            wishes
-                .note(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
-        }
-        if self.without_ptx > 0 {
-            let n = self.without_ptx;
-            let fatbinaries = if n == 1 { "fatbinary keeps" } else { "fatbinaries keep" };
-            wishes.note(format!("{n} {fatbinaries} no PTX: later GPUs have nothing to compile"));
-        }
-        if !self.misnamed.is_empty() {
-            let names = names(&self.misnamed);
-            wishes.warn(format!(
-                "{typed} removes images that hold other code than their entries say: {names}"
-            ));
-        }
-        if !self.unlabelled.is_empty() {
-            let n = self.unlabelled.len();
-            let images = if n == 1 { "image, whose" } else { "images, whose" };
-            wishes.warn(format!(
-                "{typed} also keeps {n} {images} target is not known (--exact does not)"
-            ));
-        }
+/// Tells of images that stay though nobody asked for it, of those that go and hold other code than their entries say, and of
+/// fatbinaries without PTX.
+fn report(decision: &Decision<'_>, contents: &EditableFile, typed: &str, wishes: &mut Wishes) {
+    let names = |images: &[&ImageInfo]| names(images.iter().copied());
+    if !decision.stay_too.is_empty() {
+        let (spirv, native): (Vec<_>, Vec<_>) =
+            decision.stay_too.iter().partition(|image| image.format() == FileFormat::SpirV);
+        let also = [names(&native), names(&spirv)];
+        let also = match also {
+            [native, spirv] if spirv.is_empty() => native,
+            [native, spirv] if native.is_empty() => format!("{spirv} (SPIR-V)"),
+            [native, spirv] => format!("{native}, {spirv} (SPIR-V)"),
+        };
+        wishes.note(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
+    }
+    let n = wishes.edit().without_ptx(contents);
+    if n > 0 {
+        let fatbinaries = if n == 1 { "fatbinary keeps" } else { "fatbinaries keep" };
+        wishes.note(format!("{n} {fatbinaries} no PTX: later GPUs have nothing to compile"));
+    }
+    if !decision.misnamed.is_empty() {
+        let names = names(&decision.misnamed);
+        wishes.warn(format!(
+            "{typed} removes images that hold other code than their entries say: {names}"
+        ));
+    }
+    if !decision.stay_unknown.is_empty() {
+        let n = decision.stay_unknown.len();
+        let images = if n == 1 { "image, whose" } else { "images, whose" };
+        wishes.warn(format!(
+            "{typed} also keeps {n} {images} target is not known (--exact does not)"
+        ));
     }
 }

@@ -12,10 +12,9 @@ use byte_parts::ReadSeek;
 use fat_object::{ContainerKind, Finding, Image, Severity, Visitor};
 use serde::Serialize;
 use target_id::Target;
+use target_id::near::did_you_mean;
 
 use crate::help::More;
-use crate::suggest;
-use crate::suggest::{did_you_mean, stored};
 use drop_ins::keep::{Keeper, Kept};
 use tool_kit::arguments::{split, usage};
 use tool_kit::failure::Failure;
@@ -192,15 +191,12 @@ impl Wanted {
         let id = String::from_utf8_lossy(&id);
         let id = EntryId::parse(&id).map_err(|error| error.to_string())?;
         if !id.kind().is_bundler_kind() {
-            let near = did_you_mean(suggest::entry_id(id.as_str()).as_slice());
+            let near = did_you_mean(EntryId::near(id.as_str()).as_slice());
             return Err(format!("'{id}': unknown offload kind '{}'{near}", id.kind().as_str()));
         }
         if !id.target_id().is_empty() {
             id.target().target_id().map_err(|error| {
-                format!(
-                    "'{id}': {error}{}",
-                    did_you_mean(suggest::entry_id(id.as_str()).as_slice())
-                )
+                format!("'{id}': {error}{}", did_you_mean(EntryId::near(id.as_str()).as_slice()))
             })?;
         }
         let typed = id.as_str().to_owned();
@@ -210,9 +206,9 @@ impl Wanted {
     /// Returns a correction: an ID of the file, or one without slips.
     fn near(&self, seen: &[String]) -> String {
         const MOST: usize = 40;
-        let near = stored(&self.typed, seen.iter().take(MOST).map(String::as_str));
+        let near = EntryId::nearest(&self.typed, seen.iter().take(MOST).map(String::as_str));
         match near.is_empty() {
-            true => did_you_mean(suggest::entry_id(&self.typed).as_slice()),
+            true => did_you_mean(EntryId::near(&self.typed).as_slice()),
             false => did_you_mean(&near),
         }
     }

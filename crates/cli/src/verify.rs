@@ -16,7 +16,6 @@ use kpack::Toc;
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
-use crate::naming::triple_text;
 use crate::packs::host::Host;
 use crate::packs::set::PackSet;
 use crate::registration::{Containers, Registration};
@@ -221,7 +220,7 @@ fn judge(
             n => format!("{images} in {}", count(n, "container")),
         });
     }
-    let why = drop_ins::no_images::no_images(summary)?;
+    let why = summary.no_images()?;
     let is_empty_pipe = summary.format == FileFormat::Empty && !is_file(path);
     match args.require_images || is_empty_pipe {
         true => Err(why),
@@ -299,7 +298,7 @@ impl Visitor for Checker<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         if image.container() == ContainerKind::File && image.path().is_empty() {
             let target = image.target();
-            let parts = [triple_text(target), Some(target.id()).filter(|id| !id.is_empty())];
+            let parts = [target.triple_text(), Some(target.id()).filter(|id| !id.is_empty())];
             let parts: Vec<_> = parts.into_iter().flatten().collect();
             let target = parts.join(" ");
             let format = image.format();

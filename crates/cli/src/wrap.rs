@@ -5,11 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use target_id::is_known_processor;
+use target_id::near::{self, did_you_mean, nearest};
 use wrapper_ir::{Abi, OffloadKind};
 
 use crate::help::More;
-use crate::suggest;
-use crate::suggest::{did_you_mean, nearest};
 use drop_ins::fatbinary;
 use drop_ins::wrapper::{Emit, Request, host_triple, kind_named, kind_names};
 use tool_kit::opened::MaxInput;
@@ -93,8 +92,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     for id in &args.offload_arch {
-        let near = suggest::target_id(id);
-        let name = suggest::processor(id);
+        let near = near::target_ids(id);
+        let name = near::processor(id);
         if !near.is_empty() && !is_known_processor(name) {
             report::warning(&format_args!("unknown processor {name}{}", did_you_mean(&near)));
         }

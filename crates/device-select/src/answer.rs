@@ -56,6 +56,16 @@ impl Given {
         }
     }
 
+    /// Returns the word: `yes`, `if`, `no`.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Given::Yes => "yes",
+            Given::If(_) => "if",
+            Given::No => "no",
+        }
+    }
+
     /// Returns the condition, if there is one.
     #[must_use]
     pub fn condition(&self) -> Option<&Condition> {

@@ -1,13 +1,12 @@
 //! Images that a runtime may choose.
 
 use alloc::borrow::{Cow, ToOwned};
-use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use std::io::{self, Read};
 
 use fat_object::{ContainerKind, Disagreement, FileFormat, Image};
-use target_id::{NvidiaArch, OffloadKind, Target, Triple};
+use target_id::{NvidiaArch, OffloadKind, Target};
 
 use crate::device::Vendor;
 use crate::fit::{Code, is_metadata};
@@ -202,7 +201,7 @@ impl Candidate {
     /// Returns the target of its code: its [label](Self::label), and the target it really holds if that differs.
     pub(crate) fn code_for(&self) -> Cow<'_, str> {
         match &self.disagreement {
-            Some(other) => Cow::Owned(format!("{} (holds {})", self.label(), other.found())),
+            Some(other) => Cow::Owned(other.marked(self.label())),
             None => Cow::Borrowed(self.label()),
         }
     }
@@ -243,14 +242,6 @@ impl Candidate {
     /// Returns its name in tables: its target ID, else its triple or kind.
     #[must_use]
     pub fn label(&self) -> &str {
-        match self.target.id() {
-            "" if self.is_host() => "host",
-            "" => (self.target.triple())
-                .map(Triple::offload_binary_form)
-                .filter(|text| !text.is_empty())
-                .or(self.target.kind().map(OffloadKind::as_str))
-                .unwrap_or("(unnamed)"),
-            id => id,
-        }
+        self.target.label().unwrap_or("(unnamed)")
     }
 }

@@ -11,7 +11,7 @@ use bundle_format::EntryId;
 use crate::products;
 use target_id::{
     Family, Feature, IntelGpu, NvidiaArch, OffloadKind, Setting, Target, TargetId, Triple,
-    is_known_processor, processor_family,
+    is_known_processor, may_be_processor, near, processor_family,
 };
 
 use crate::few::few;
@@ -113,6 +113,23 @@ pub enum NotADevice {
 impl NotADevice {
     /// Most products that the text of an error names.
     pub const MOST_CHOICES: usize = 5;
+
+    /// Returns what may have been meant by the text that [`Device::parse`] did not understand.
+    ///
+    /// ```
+    /// use device_select::Device;
+    ///
+    /// let reason = Device::parse("gfx1103x").unwrap_err();
+    /// assert_eq!(reason.near("gfx1103x"), ["gfx1103"]);
+    /// ```
+    #[must_use]
+    pub fn near(&self, typed: &str) -> Vec<String> {
+        match self {
+            NotADevice::Malformed(_) => near::target_ids(Device::target_id_in(typed)),
+            NotADevice::Unknown(name) => near::gpus(name),
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl core::error::Error for NotADevice {}
@@ -290,6 +307,57 @@ impl Device {
         !is_known_processor(name) && !name.starts_with("intel_gpu_")
     }
 
+    /// Returns the options of compilers that make code for it, in words.
+    ///
+    /// ```
+    /// use device_select::Device;
+    ///
+    /// let options = Device::parse("sm_86")?.compiler_options();
+    /// assert_eq!(options, "-gencode arch=compute_86,code=[sm_86,compute_86]");
+    /// # Ok::<(), device_select::NotADevice>(())
+    /// ```
+    #[must_use]
+    pub fn compiler_options(&self) -> String {
+        let name = self.id.processor();
+        match self.vendor {
+            Vendor::Amd => {
+                let generic = self.id.processor_info().and_then(|info| info.covered_by());
+                match generic {
+                    Some(generic) => {
+                        let generic = generic.name();
+                        format!(
+                            "--offload-arch={name}, or --offload-arch={generic}, which covers it"
+                        )
+                    }
+                    None => format!("--offload-arch={name}"),
+                }
+            }
+            Vendor::Nvidia => {
+                let number = name.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
+                format!("-gencode arch=compute_{number},code=[sm_{number},compute_{number}]")
+            }
+            Vendor::Intel => {
+                let target = match IntelGpu::find(name) {
+                    Some(known) => known.name(),
+                    None => name,
+                };
+                format!("-fsycl-targets={target}, or spir64 for all GPUs of Intel's")
+            }
+        }
+    }
+
+    /// Returns what to say of a device that is [not known](Self::is_unknown), with suggestions.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        let name = self.id.processor();
+        self.is_unknown().then(|| {
+            format!(
+                "unknown processor {name}: only images with exactly that name, or portable ones, can match{}",
+                near::did_you_mean(&near::gpus(name))
+            )
+        })
+    }
+
     /// Returns the target of the device in each state, at most four: one way each to set the features that its ID leaves
     /// open.
     #[must_use]
@@ -340,21 +408,6 @@ fn state(id: &TargetId, open: impl Iterator<Item = (Feature, Setting)>) -> Strin
         text.push_str(&format!(":{feature}{}", setting.sign()));
     }
     text
-}
-
-/// Returns whether a processor may be called so: it is known, or newer than this crate.
-#[must_use]
-pub fn may_be_processor(name: &str) -> bool {
-    let is_new = |name: &str| {
-        let digits = name.strip_prefix("gfx").unwrap_or_default();
-        (3..=5).contains(&digits.len())
-            && digits.starts_with(|c: char| c.is_ascii_digit())
-            && digits.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    is_known_processor(name)
-        || is_new(name)
-        || name.starts_with("intel_gpu_")
-        || NvidiaArch::parse(name).is_ok_and(|arch| !arch.is_ptx())
 }
 
 #[cfg(test)]

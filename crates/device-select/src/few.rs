@@ -2,6 +2,8 @@
 
 use alloc::format;
 use alloc::string::String;
+#[cfg(feature = "files")]
+use {alloc::vec::Vec, core::hash::Hash, std::collections::HashSet};
 
 /// Returns the first five names, separated by commas, and the number of the others.
 pub(crate) fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
@@ -18,4 +20,11 @@ pub(crate) fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
         0 => text,
         more => format!("{text} and {more} more"),
     }
+}
+
+/// Returns the items in their order, each once.
+#[cfg(feature = "files")]
+pub(crate) fn each_once<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = HashSet::new();
+    items.into_iter().filter(|item| seen.insert(item.clone())).collect()
 }

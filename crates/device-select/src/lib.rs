@@ -11,8 +11,11 @@
 //! | which image of a fat binary in memory to load | [`load`] |
 //! | which images of a file, and what each container lacks | [`units`], [`select`] |
 //! | whether a file, or files that belong together, run on a device | [`Support`], [`FileSet`] |
-//! | what to keep for some devices, and what may go | [`Rule`] |
+//! | answers in words | [`Selection::conclusion`], [`FileSet::conclusion`] |
+//! | what to keep for some devices, and what may go | [`Rule`], [`Decision`] |
+//! | which images somebody asks for, and what to say if there are none | [`ImageFilter`] |
 //! | products, their processors and PCI IDs | [`Product`] |
+//! | the GPUs of a machine, from what its files say | [`Machine`], [`Gpus`] |
 //!
 //! # Which image does my GPU load
 //!
@@ -75,11 +78,17 @@ mod candidate;
 #[cfg(feature = "files")]
 mod collect;
 #[cfg(feature = "files")]
+mod decision;
+#[cfg(feature = "files")]
 mod fatbinary;
+#[cfg(feature = "files")]
+mod filter;
 #[cfg(feature = "files")]
 mod fit;
 #[cfg(feature = "files")]
 mod kernels;
+#[cfg(feature = "files")]
+mod near;
 #[cfg(feature = "files")]
 mod reason;
 #[cfg(feature = "files")]
@@ -89,9 +98,13 @@ mod select;
 #[cfg(feature = "files")]
 mod set;
 #[cfg(feature = "files")]
+mod set_words;
+#[cfg(feature = "files")]
 mod support;
 #[cfg(feature = "files")]
 mod unit;
+#[cfg(feature = "files")]
+mod words;
 
 #[cfg(feature = "files")]
 pub use answer::{Answer, Condition, Given, Judged, Note, Selection};
@@ -100,9 +113,13 @@ pub use candidate::Candidate;
 #[cfg(feature = "files")]
 pub use collect::{Collector, units};
 pub use database::Database;
-pub use device::{Device, NotADevice, PtxJit, Vendor, may_be_processor};
+#[cfg(feature = "files")]
+pub use decision::{Decision, Missing};
+pub use device::{Device, NotADevice, PtxJit, Vendor};
 pub use environment::{Visible, overridden, visible_devices};
-pub use machine::{driver_version, kfd_processor};
+#[cfg(feature = "files")]
+pub use filter::{ImageFilter, PassedOver};
+pub use machine::{Gpu, Gpus, Machine, NoGpu, driver_version, kfd_processor, version_of};
 pub use memory::{LoadError, LoadErrorKind, load};
 #[cfg(feature = "files")]
 pub use needs::needs;
@@ -110,15 +127,17 @@ pub use needs::{Need, NotAVersion, Software, Version};
 pub use overrides::Override;
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]
-pub use rule::{Fate, Rule, Wanted, is_host, is_misnamed};
+pub use rule::{Fate, Rule, Wanted, is_host};
 #[cfg(feature = "files")]
 pub use select::select;
 #[cfg(feature = "files")]
-pub use set::{FileSet, Obstacle, Question, QuestionKind};
+pub use set::{Alternatives, FileSet, Obstacle, Question, QuestionKind};
 #[cfg(feature = "files")]
 pub use support::Support;
 #[cfg(feature = "files")]
 pub use unit::{Runtime, Unit};
+#[cfg(feature = "files")]
+pub use words::{Conclusion, Tone};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

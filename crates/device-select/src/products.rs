@@ -5,9 +5,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use target_id::{IntelGpu, Processor};
+use target_id::{IntelGpu, Processor, may_be_processor};
 
-use crate::device::{NotADevice, Vendor, may_be_processor};
+use crate::device::{NotADevice, Vendor};
 
 /// A line for each product and processor.
 const TABLE: &str = include_str!("gpus.txt");

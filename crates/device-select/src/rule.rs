@@ -1,10 +1,12 @@
 //! Rules about what to keep for some devices, and what may go.
 
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use bundle_format::EntryId;
-use fat_object::{ContainerKind, Disagreement, FileFormat, ImageInfo, PathStep};
-use target_id::{NvidiaArch, Target, Triple, compatible};
+use fat_object::{ContainerKind, Disagreement, FileFormat, ImageInfo, Listing, PathStep};
+use target_id::{NvidiaArch, Target, Triple, compatible, may_be_processor};
 
 use crate::device::{Device, NotADevice};
 use crate::fatbinary::{self, Asked};
@@ -15,6 +17,8 @@ use crate::products;
 /// bundle entry ID, which chooses kind and triple as well.
 #[derive(Clone, Debug)]
 pub struct Wanted {
+    /// As it was asked for.
+    text: String,
     target: Target,
     /// `None` for the host, and where there is no target ID.
     device: Option<Device>,
@@ -25,7 +29,7 @@ impl Wanted {
     #[must_use]
     pub fn new(target: Target) -> Self {
         let device = Device::of(&target);
-        Wanted { target, device }
+        Wanted { text: target.to_string(), target, device }
     }
 
     /// Reads a target ID (`gfx90a:xnack+`, `gfx9-generic`), the name or PCI ID of a product, or a bundle entry ID.
@@ -44,7 +48,34 @@ impl Wanted {
         if !target.id().is_empty() {
             target.target_id().map_err(NotADevice::Malformed)?;
         }
-        Ok(Self::new(target))
+        Ok(Wanted { text: text.to_owned(), ..Self::new(target) })
+    }
+
+    /// Reads a target as [`parse`](Self::parse) does, but none with a target ID that no processor can have, unless it is a
+    /// bundle entry ID. For what destroys something.
+    ///
+    /// ```
+    /// use device_select::Wanted;
+    ///
+    /// assert!(Wanted::parse_known("gfx1100").is_ok() && Wanted::parse_known("compute_80").is_ok());
+    /// assert!(Wanted::parse("gfx110O").is_ok() && Wanted::parse_known("gfx110O").is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As of [`parse`](Self::parse), and [`NotADevice::Unknown`].
+    pub fn parse_known(text: &str) -> Result<Self, NotADevice> {
+        let wanted = Self::parse(text)?;
+        match wanted.target.kind().is_none() && !may_be_code_for(wanted.processor()) {
+            true => Err(NotADevice::Unknown(wanted.processor().to_owned())),
+            false => Ok(wanted),
+        }
+    }
+
+    /// Returns the target as it was asked for: `RX 7600`.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Returns the target.
@@ -141,6 +172,16 @@ impl Wanted {
             && target.triple().is_none_or(for_gpu)
             && self.fit(image).is_none_or(|fit| !fit.is_ruled_out())
     }
+}
+
+/// Returns whether code may be for a processor of this name, or PTX.
+pub(crate) fn may_be_code_for(name: &str) -> bool {
+    may_be_processor(name) || is_ptx(name)
+}
+
+/// Returns whether it is a name like `compute_80`.
+pub(crate) fn is_ptx(name: &str) -> bool {
+    NvidiaArch::parse(name).is_ok_and(NvidiaArch::is_ptx)
 }
 
 /// A rule about which images of a file stay.
@@ -245,6 +286,15 @@ impl Rule {
         containers.flat_map(|images| self.fates_in(images)).collect()
     }
 
+    /// Returns whether a file holds images for devices, and nothing of it stays.
+    #[must_use]
+    pub fn drops_all_of(&self, file: &Listing) -> bool {
+        let mut images = file.images().iter().zip(self.fates(file.images()));
+        let is_some = file.images().iter().any(|image| !is_host(image));
+        let all_go = images.all(|(image, fate)| is_host(image) || !fate.stays());
+        file.is_complete() && is_some && all_go
+    }
+
     /// Returns the fates of all images of one container.
     fn fates_in(&self, images: &[ImageInfo]) -> Vec<Fate> {
         let is_fatbinary =
@@ -324,8 +374,7 @@ fn is_loose_shader(image: &ImageInfo) -> bool {
 }
 
 /// Returns whether an image is for other devices than its entry states.
-#[must_use]
-pub fn is_misnamed(image: &ImageInfo) -> bool {
+pub(crate) fn is_misnamed(image: &ImageInfo) -> bool {
     is_for_others(image.disagreement())
 }
 

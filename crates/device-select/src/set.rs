@@ -266,6 +266,49 @@ impl FileSet {
     }
 }
 
+/// Files of which some are to be judged together, by their names.
+///
+/// ```
+/// use device_select::Alternatives;
+///
+/// let files = Alternatives::of(["libfoo_cuda118.so", "libfoo_cuda128.so", "libbar_cuda118.so", "libbaz.so"]);
+/// assert!(files.has("libfoo_cuda118.so"));
+/// assert!(!files.has("libbar_cuda118.so") && !files.has("libbaz.so"));
+/// ```
+#[derive(Debug, Default)]
+pub struct Alternatives {
+    /// The number of files for each question that several files are about, as far as names tell.
+    counts: HashMap<String, usize>,
+}
+
+impl Alternatives {
+    /// Takes the names of all files.
+    #[must_use]
+    pub fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+        let mut counts = HashMap::new();
+        for (kind, name) in names.into_iter().map(FileSet::question_of) {
+            if kind != QuestionKind::File {
+                *counts.entry(name).or_default() += 1;
+            }
+        }
+        Alternatives { counts }
+    }
+
+    /// Returns whether a file is one of several for one [question](FileSet::question_of), or belongs to a database.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        match FileSet::question_of(name) {
+            (QuestionKind::File, _) => false,
+            (_, name) if name.contains('*') => {
+                // The only member of a compressed file stands for that.
+                let name = name.strip_suffix(":contents").unwrap_or(&name);
+                self.counts.get(name).is_some_and(|n| *n > 1)
+            }
+            _ => true,
+        }
+    }
+}
+
 impl Answers {
     /// Adds an answer; returns whether it is that there is code.
     fn count(&mut self, path: &str, support: Support) -> bool {

@@ -2,7 +2,10 @@
 
 use core::fmt;
 
-use crate::answer::Answer;
+use fat_object::FileFormat;
+
+use crate::answer::{Answer, Selection};
+use crate::candidate::Candidate;
 use crate::device::Device;
 use crate::unit::Unit;
 
@@ -36,6 +39,26 @@ impl Support {
 impl fmt::Display for Support {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+impl Selection {
+    /// Returns whether a file that nobody named, such as one of a directory, is for devices of this vendor: it has code that is
+    /// loaded as it is, and not only for the features of others. LLVM bitcode is a library for compilers; a linker makes code of
+    /// LTO-IR. A file without kernels serves nobody, and fails nobody.
+    #[must_use]
+    pub fn concerns(&self, units: &[Unit], gpu: &Device) -> bool {
+        let is_for = |unit: &Unit| {
+            !unit.is_graphics() && unit.vendor().is_none_or(|vendor| vendor == gpu.vendor())
+        };
+        let is_code =
+            |image: &Candidate| !matches!(image.format(), FileFormat::Bitcode | FileFormat::Mlir);
+        let is_loaded = |unit: &Unit| unit.candidates().iter().any(is_code);
+        let is_elsewhere = self.support() >= Support::Unknown
+            && units.iter().all(|unit| unit.is_lto_ir() || unit.is_specific());
+        self.answers().iter().any(Answer::counts)
+            && !is_elsewhere
+            && units.iter().any(|unit| is_for(unit) && is_loaded(unit))
     }
 }
 

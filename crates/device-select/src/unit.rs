@@ -6,13 +6,13 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use std::collections::HashSet;
 
 use fat_object::{ContainerKind, FileFormat};
 use target_id::{NvidiaArch, OffloadKind};
 
 use crate::candidate::Candidate;
 use crate::device::{Device, Vendor};
+use crate::few::each_once;
 
 /// The runtime that loads images of a kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -235,9 +235,7 @@ impl Unit {
     /// Returns the targets that it has code for, each once, in file order: `gfx906`, `gfx906 (holds gfx1250)`.
     #[must_use]
     pub fn built_for(&self) -> Vec<Cow<'_, str>> {
-        let mut seen = HashSet::new();
-        let labels = self.with_code().map(Candidate::code_for);
-        labels.filter(|label| seen.insert(label.clone())).collect()
+        each_once(self.with_code().map(Candidate::code_for))
     }
 
     /// Returns the images for devices that may hold kernels.

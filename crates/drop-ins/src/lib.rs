@@ -9,7 +9,6 @@ pub mod fatbinary;
 pub mod keep;
 pub mod linker_wrapper;
 pub mod llvm_cl;
-pub mod no_images;
 pub mod packager;
 pub mod roc_obj;
 pub mod wrapper;

@@ -105,6 +105,7 @@ mod container;
 mod decompress;
 mod dispatch;
 mod edit;
+mod emptied;
 mod error;
 mod hash;
 mod inputs;
@@ -130,6 +131,7 @@ mod write;
 pub use compress::CompressOptions;
 pub use compressed_binary::compress_offload_binary;
 pub use edit::{Edit, EditOptions, NewImage};
+pub use emptied::Emptied;
 pub use error::{Error, ErrorKind};
 pub use moved_out::move_in;
 pub use object_form::{

@@ -59,4 +59,10 @@ impl Disagreement {
             }
         }
     }
+
+    /// Returns a name of an image, and what it [really](Self::found) holds: `gfx906 (holds gfx1250)`.
+    #[must_use]
+    pub fn marked(&self, name: &str) -> String {
+        format!("{name} (holds {})", self.found())
+    }
 }

@@ -272,6 +272,19 @@ impl ImageInfo {
         self.code_version
     }
 
+    /// Returns a name for a target of this image: its [label](Target::label), else the bundle entry ID, else `(unnamed)`.
+    #[must_use]
+    pub fn label_of<'a>(&'a self, target: &'a Target) -> &'a str {
+        let name = target.label().or(self.id());
+        name.filter(|name| !name.is_empty()).unwrap_or("(unnamed)")
+    }
+
+    /// Returns a name, and the target that the image really holds if that [differs](Self::disagreement): `gfx906 (holds gfx1250)`.
+    #[must_use]
+    pub fn marked(&self, name: &str) -> String {
+        self.disagreement().map_or_else(|| name.to_owned(), |other| other.marked(name))
+    }
+
     /// Returns the contradiction between the image and its [target](Self::target), if there is one: the image is for
     /// other devices than its container states. No device loads it, because runtimes choose by the container's
     /// statement.

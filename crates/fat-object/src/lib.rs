@@ -216,6 +216,7 @@ mod kpack;
 mod listing;
 mod loose;
 mod model;
+mod no_images;
 mod nv_fatbin;
 mod offload;
 mod opened;

@@ -36,6 +36,7 @@
 //! | the table of AMD's processors: aliases, features, numbers in ELF headers | [`Processor`] |
 //! | what runs on which NVIDIA GPU | [`NvidiaArch`] |
 //! | Intel's GPUs: names, IP versions, what runs on which | [`IntelGpu`] |
+//! | "did you mean": names near to what was typed | [`near`] |
 //!
 //! ```
 //! use target_id::{OffloadKind, Target, Triple, compatible};
@@ -82,6 +83,7 @@ extern crate alloc;
 
 mod amd_processor;
 mod amdgpu;
+mod common;
 mod compatible;
 mod conflict;
 mod error;
@@ -89,6 +91,7 @@ mod feature;
 mod intel;
 mod kind;
 pub mod llvm;
+pub mod near;
 mod nvidia;
 mod processor;
 mod provides;
@@ -107,7 +110,7 @@ pub use feature::{Feature, Setting};
 pub use intel::IntelGpu;
 pub use kind::OffloadKind;
 pub use nvidia::NvidiaArch;
-pub use processor::{is_known_processor, processor_family, processor_names};
+pub use processor::{is_known_processor, may_be_processor, processor_family, processor_names};
 pub use provides::{Provision, provides};
 pub use target::Target;
 pub use target_id::TargetId;

@@ -3,6 +3,7 @@
 use crate::amd_processor::{Family, Processor};
 use crate::amdgpu::{AMDGCN, R600};
 use crate::intel::IntelGpu;
+use crate::nvidia::NvidiaArch;
 use crate::triple::arch::amdgpu_processor;
 
 impl Processor {
@@ -90,6 +91,28 @@ pub fn processor_family(name: &str) -> Option<Family> {
 #[must_use]
 pub fn is_known_processor(name: &str) -> bool {
     name == GENERIC || processor_family(name).is_some()
+}
+
+/// Returns whether a processor may be called so: it is known, or newer than this crate.
+///
+/// ```
+/// use target_id::may_be_processor;
+///
+/// assert!(may_be_processor("gfx90a") && may_be_processor("gfx1399") && may_be_processor("sm_200"));
+/// assert!(!may_be_processor("gfx90A") && !may_be_processor("compute_90"));
+/// ```
+#[must_use]
+pub fn may_be_processor(name: &str) -> bool {
+    let is_new = |name: &str| {
+        let digits = name.strip_prefix("gfx").unwrap_or_default();
+        (3..=5).contains(&digits.len())
+            && digits.starts_with(|c: char| c.is_ascii_digit())
+            && digits.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    is_known_processor(name)
+        || is_new(name)
+        || name.starts_with("intel_gpu_")
+        || NvidiaArch::parse(name).is_ok_and(|arch| !arch.is_ptx())
 }
 
 /// Returns the names of all processors this crate knows, without `generic`: of AMD's the alternative ones, too, of

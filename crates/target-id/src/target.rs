@@ -77,6 +77,34 @@ impl Target {
         &self.id
     }
 
+    /// Returns the name by which people tell it from others: the target ID, else `host`, the triple without an empty environment,
+    /// or the kind. `None` if it has nothing of these.
+    ///
+    /// ```
+    /// use target_id::{OffloadKind, Target, Triple};
+    ///
+    /// let label = |id| Target::new(None, Some(Triple::parse("spir64-unknown-unknown-")), id);
+    /// assert_eq!(label("gfx906").label(), Some("gfx906"));
+    /// assert_eq!(label("").label(), Some("spir64-unknown-unknown"));
+    /// assert_eq!(Target::new(Some(OffloadKind::Host), None, "").label(), Some("host"));
+    /// ```
+    #[must_use]
+    pub fn label(&self) -> Option<&str> {
+        let kind = || self.kind.as_ref().map(OffloadKind::as_str);
+        let named = |text: &&str| !text.is_empty();
+        match &*self.id {
+            "" if self.is_host() => Some("host"),
+            "" => self.triple_text().or_else(kind).filter(named),
+            id => Some(id),
+        }
+    }
+
+    /// Returns the triple as people write it, without the empty environment that bundle entry IDs carry; `None` if it has none.
+    #[must_use]
+    pub fn triple_text(&self) -> Option<&str> {
+        self.triple.as_ref().map(Triple::offload_binary_form).filter(|text| !text.is_empty())
+    }
+
     /// Returns the target ID, read as one of the triple if there is a triple.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod budget;
 pub mod directory;
 pub mod each_once;
 pub mod failure;
@@ -18,6 +19,7 @@ pub mod permissions;
 pub mod positioned;
 pub mod progress;
 pub mod report;
+pub mod roff;
 pub mod scratch;
 pub mod special;
 pub mod stamp;

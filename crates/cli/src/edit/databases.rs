@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use device_select::{Database, Rule, is_host};
+use device_select::{Database, Rule};
 use fat_object::list;
 
 use tool_kit::positioned::Positioned;
@@ -38,10 +38,6 @@ impl Databases<'_> {
             contents.take(HEAD).read_to_end(&mut head)?;
             return Ok(database.is_table(&head));
         }
-        let listing = list(contents, walk)?;
-        let mut images = listing.images().iter().zip(self.rule.fates(listing.images()));
-        let is_some = listing.images().iter().any(|image| !is_host(image));
-        let all_go = images.all(|(image, fate)| is_host(image) || !fate.stays());
-        Ok(listing.is_complete() && is_some && all_go)
+        Ok(self.rule.drops_all_of(&list(contents, walk)?))
     }
 }

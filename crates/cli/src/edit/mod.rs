@@ -1,7 +1,6 @@
 //! Shared code of the commands that edit device code in files: outputs, and the way from a file to a new one.
 
 mod attributes;
-mod closest;
 mod databases;
 mod editor;
 mod findings;
@@ -15,7 +14,6 @@ mod report;
 mod wishes;
 
 pub(crate) use attributes::hand_over;
-pub(crate) use closest::closest;
 pub(crate) use databases::Databases;
 pub(crate) use editor::{Editor, Subject, describe_host};
 pub(crate) use incoming::Incoming;
@@ -23,4 +21,4 @@ pub(crate) use new_images::NewImages;
 pub(crate) use options::{Options, Uneditable};
 pub(crate) use place::{Numbered, Within};
 pub(crate) use report::Work;
-pub(crate) use wishes::{Wishes, names, place};
+pub(crate) use wishes::{Wishes, names};

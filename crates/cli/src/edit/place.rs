@@ -2,15 +2,13 @@
 
 use std::io;
 
-use device_select::is_host;
+use bundle_format::EntryId;
+use device_select::{Wanted, is_host};
 use fat_edit::EditableContainer;
 use fat_object::{ContainerKind, FileFormat, Finding, Image, ImageInfo, Visitor, walk};
 
 use super::editor::Subject;
-use super::wishes::{path_text, place};
-use crate::naming::group;
-use crate::select::Request;
-use crate::suggest::stored;
+use super::wishes::path_text;
 use tool_kit::report;
 
 /// The option that says where in a file, shared by the commands.
@@ -97,9 +95,9 @@ impl<'c> Numbered<'c> {
             return self.with_number(number);
         }
         if found.is_empty()
-            && let Ok(request) = Request::parse(typed)
+            && let Ok(wanted) = Wanted::parse(typed)
         {
-            let is_meant = |image: &&ImageInfo| request.wanted().names(image.target());
+            let is_meant = |image: &&ImageInfo| wanted.names(image.target());
             found = self.images().filter(|image| !is_host(image)).filter(is_meant).collect();
         }
         match found[..] {
@@ -119,7 +117,8 @@ impl<'c> Numbered<'c> {
         let names: Vec<String> = self.images().map(name).collect();
         let targets =
             self.images().filter(|image| !is_host(image)).map(|image| image.target().id());
-        let mut near = stored(typed, names.iter().map(String::as_str).chain(targets)).join(" or ");
+        let there = names.iter().map(String::as_str).chain(targets);
+        let mut near = EntryId::nearest(typed, there).join(" or ");
         if !near.is_empty() {
             near = format!("; did you mean {near}? There");
         }
@@ -137,7 +136,7 @@ impl<'c> Numbered<'c> {
             match found.last_mut() {
                 Some(last)
                     if container.kind() == ContainerKind::OffloadBinary
-                        && place(last.1) == place(container) =>
+                        && last.1.place() == container.place() =>
                 {
                     *last = (index, container);
                 }
@@ -172,7 +171,7 @@ pub(crate) fn name(image: &ImageInfo) -> String {
     match image.id() {
         Some(id) => id.to_owned(),
         None if image.target().kind().is_some() => image.target().to_string(),
-        None => group(image.target(), None),
+        None => image.target().label().unwrap_or("(unnamed)").to_owned(),
     }
 }
 

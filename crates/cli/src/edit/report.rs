@@ -10,7 +10,6 @@ use serde::Serialize;
 use target_id::OffloadKind;
 
 use super::wishes::Wishes;
-use crate::naming::group;
 use tool_kit::style::{self, HEADING, PLAIN, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{input, report as messages};
@@ -286,8 +285,12 @@ fn targets(contents: &EditableFile, plan: &EditPlan) -> Vec<TargetRow> {
         if is_host && image.size_after == Some(image.size_before) {
             continue;
         }
-        let id = image.index.and_then(|index| contents.images().get(index)?.id());
-        let name = group(&image.target, id);
+        let old = image.index.and_then(|index| contents.images().get(index));
+        let name = match old {
+            Some(old) => old.label_of(&image.target),
+            None => image.target.label().unwrap_or("(unnamed)"),
+        };
+        let name = name.to_owned();
         let at = *by_name.entry(name.clone()).or_insert(rows.len());
         if at == rows.len() {
             rows.push(TargetRow {

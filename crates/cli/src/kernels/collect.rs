@@ -11,7 +11,6 @@ use device_code::{Kernel, KernelKind, KernelRule, Measure, Occupancy, Stored, Ve
 use fat_object::{FileFormat, Finding, Image, ImageInfo, Severity, Summary, Visitor};
 
 use crate::inputs::Input;
-use crate::naming::{group, marked};
 use crate::select::Selection;
 use tool_kit::parallel::Threads;
 
@@ -342,7 +341,7 @@ impl Visitor for Collector<'_> {
 
 /// Returns the name of an image's target, of PTX that of the virtual architecture.
 fn target(image: &ImageInfo) -> String {
-    marked(&group(&image.loaded_as(), image.id()), image.disagreement())
+    image.marked(image.label_of(&image.loaded_as()))
 }
 
 #[cfg(test)]

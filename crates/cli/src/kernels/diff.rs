@@ -201,8 +201,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 fn is_read(found: &Found) -> bool {
     match &found.summary {
         Ok(summary) if found.collected.images.is_empty() => {
-            found.faults.is_empty()
-                && (summary.images > 0 || drop_ins::no_images::no_images(summary).is_ok())
+            found.faults.is_empty() && (summary.images > 0 || summary.no_images().is_ok())
         }
         summary => summary.is_ok(),
     }

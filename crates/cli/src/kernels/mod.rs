@@ -219,7 +219,7 @@ fn complain(wanted: &Wanted<'_>, input: &Input, found: &Found) -> bool {
                 }
                 false => match input.split_host() {
                     Some(host) => Ok(host.describe()),
-                    None => drop_ins::no_images::no_images(summary),
+                    None => summary.no_images(),
                 },
             };
             match why {

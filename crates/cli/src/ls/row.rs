@@ -68,20 +68,7 @@ pub(super) fn path(image: &ImageInfo) -> String {
 /// Returns the name by which totals are counted: the target ID, else the kind or triple, and the target that the image
 /// really holds if that differs.
 pub(super) fn group(image: &ImageInfo) -> String {
-    crate::naming::marked(&name(image), image.disagreement())
-}
-
-fn name(image: &ImageInfo) -> String {
-    let target = image.loaded_as();
-    let kind = target.kind().map(ToString::to_string);
-    match target.id() {
-        "" if kind.as_deref() == Some("host") => "host".to_owned(),
-        "" => {
-            let triple = crate::naming::triple_text(&target).map(str::to_owned);
-            triple.or(kind).unwrap_or_else(|| "(unnamed)".to_owned())
-        }
-        id => id.to_owned(),
-    }
+    image.marked(image.loaded_as().label().unwrap_or("(unnamed)"))
 }
 
 /// Keys of `--sort`.
@@ -130,7 +117,7 @@ impl Hashed {
             ("", None) => "-".to_owned(),
             (id, _) => id.to_owned(),
         };
-        crate::naming::marked(&id, image.disagreement())
+        image.marked(&id)
     }
 }
 

@@ -8,9 +8,16 @@ use fat_object::{Container, FileFormat, ImageInfo, Summary};
 use target_id::OffloadKind;
 
 use super::row::{Hashed, Key, group, path, stored, stored_text};
-use crate::naming::{format_text, triple_text};
 use tool_kit::style::{self, BAR, COLUMN, HEADING, Out, PLAIN, TARGET, part, show};
 use tool_kit::table::{Align, Table};
+
+/// Returns the name of a format; a dash for an image that was not read.
+pub(crate) fn format_text(format: FileFormat) -> String {
+    match format {
+        FileFormat::NotRead => "-".to_owned(),
+        format => format.to_string(),
+    }
+}
 
 /// A line of the tree: a container, or an image at its depth.
 #[derive(Debug)]
@@ -94,7 +101,7 @@ pub(super) fn flat(out: &mut Out<'_>, images: &[&Hashed], file_size: u64) -> io:
         table.row(&[
             image.index().to_string(),
             or_dash(target.kind().map(OffloadKind::as_str)),
-            or_dash(triple_text(target)),
+            or_dash(target.triple_text()),
             one.target(),
             format_text(image.format()),
             style::size(image.size()),
@@ -117,7 +124,7 @@ pub(super) fn tree(out: &mut Out<'_>, items: &[Item]) -> io::Result<()> {
                 let one = image;
                 let Hashed { listed: image, hash, .. } = &**one;
                 let target = image.target();
-                let parts = [target.kind().map(OffloadKind::as_str), triple_text(target)];
+                let parts = [target.kind().map(OffloadKind::as_str), target.triple_text()];
                 let what: String =
                     parts.into_iter().flatten().flat_map(|part| [part, " "]).collect();
                 let target = one.target();

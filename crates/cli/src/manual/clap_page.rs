@@ -2,9 +2,10 @@
 
 use clap::{Arg, ArgAction, Command};
 
-use super::roff::{Page, bold, escaped, italic};
+use super::EDITION;
 use super::tools::TOOLS;
 use crate::help::{Example, Group, More, START, TERMS};
+use tool_kit::roff::{Page, bold, escaped, italic};
 
 /// Returns the page of `offload`.
 pub(super) fn root(root: &Command, groups: &[Group]) -> String {
@@ -51,7 +52,7 @@ pub(super) fn command(
 
 /// Adds name, usage and description.
 fn top(name: &str, command: &Command) -> Page {
-    let mut page = Page::new(name, &about(command));
+    let mut page = Page::new(name, &about(command), EDITION);
     page.section("Synopsis");
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");

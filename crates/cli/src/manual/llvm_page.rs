@@ -1,13 +1,14 @@
 //! Pages of the tools that stand in for LLVM's, made of their tables of options.
 
-use super::roff::{Page, bold, escaped, italic};
+use super::EDITION;
 use super::tools::TOOLS;
 use drop_ins::llvm_cl::{Kind, Opt, Tool, Visibility};
+use tool_kit::roff::{Page, bold, escaped, italic};
 
 pub(super) fn page(name: &str, tool: &Tool) -> String {
     let overview = tool.overview.split_whitespace().collect::<Vec<_>>().join(" ");
     let (first, _) = overview.split_once(". ").unwrap_or((overview.trim_end_matches('.'), ""));
-    let mut page = Page::new(name, first);
+    let mut page = Page::new(name, first, EDITION);
     page.section("Synopsis");
     let positionals = if tool.positionals.is_empty() { "" } else { " FILE..." };
     page.line(&format!("{} [options]{}", bold(name), escaped(positionals)));

@@ -5,8 +5,6 @@ use fat_object::FileFormat;
 use serde::Serialize;
 use target_id::OffloadKind;
 
-use crate::naming::triple_text;
-
 /// A unit and a GPU; the fields of one JSON object, in this order.
 #[derive(Debug, Serialize)]
 pub(super) struct Record<'a> {
@@ -51,7 +49,7 @@ impl<'a> Record<'a> {
             Row {
                 index: candidate.index(),
                 kind: target.kind().map(OffloadKind::as_str),
-                triple: triple_text(target),
+                triple: target.triple_text(),
                 target: Some(candidate.stored_id()).filter(|id| !id.is_empty()),
                 id: candidate.id(),
                 image_format: Some(candidate.format())
@@ -59,7 +57,7 @@ impl<'a> Record<'a> {
                     .map(FileFormat::as_str),
                 size: candidate.size(),
                 holds_code: candidate.holds_code(),
-                given: word(&judged.given),
+                given: judged.given.as_str(),
                 condition: condition(&judged.given),
                 reason: judged.reason().to_string(),
             }
@@ -70,20 +68,12 @@ impl<'a> Record<'a> {
             runtime: unit.runtime().as_str(),
             gpu: gpu.name(),
             answer: support.as_str(),
-            result: word(&answer.given),
+            result: answer.given.as_str(),
             condition: condition(&answer.given),
             counted: answer.counts(),
             note: answer.note.map(Note::as_str),
             images: images.collect(),
         }
-    }
-}
-
-fn word(given: &Given) -> &'static str {
-    match given {
-        Given::Yes => "yes",
-        Given::If(_) => "if",
-        Given::No => "no",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use device_select::{Answer, Device, Given, Need, Software, Unit};
+use device_select::Need;
 
 use tool_kit::report;
 
@@ -17,26 +17,11 @@ struct Files {
 }
 
 impl Needs {
-    /// Adds the one of a file for the latest version of each software, except where the version of the software is known, and what all maintained releases have.
-    pub(super) fn add(&mut self, file: &str, units: &[Unit], gpu: &Device, answers: &[Answer]) {
-        let judged = units
-            .iter()
-            .zip(answers)
-            .flat_map(|(unit, answer)| unit.candidates().iter().zip(&answer.images));
-        let given = judged.filter(|(_, judged)| judged.given != Given::No);
-        let needs = given.flat_map(|(candidate, _)| candidate.needs());
-        let needs = needs.filter(|need| !need.is_old() && !gpu.has_version_of(need.software()));
-        // A latest version is enough for the others.
-        let mut latest: BTreeMap<Software, &Need> = BTreeMap::new();
+    /// Adds those of a file.
+    pub(super) fn add(&mut self, file: &str, needs: Vec<Need>) {
         for need in needs {
-            let known = latest.entry(need.software()).or_insert(need);
-            if known.since() < need.since() {
-                *known = need;
-            }
-        }
-        for need in latest.into_values() {
             let files =
-                self.0.entry(*need).or_insert_with(|| Files { first: String::new(), count: 0 });
+                self.0.entry(need).or_insert_with(|| Files { first: String::new(), count: 0 });
             if files.first != file {
                 files.count += 1;
                 file.clone_into(&mut files.first);

@@ -110,7 +110,7 @@ impl Lister<'_> {
             return Ok(());
         }
         Err(match summary.images {
-            0 => crate::no_images::no_images(&summary).unwrap_or_else(|why| why),
+            0 => summary.no_images().unwrap_or_else(|why| why),
             _ => "no bundle: `offload ls` lists the images outside of bundles".to_owned(),
         })
     }

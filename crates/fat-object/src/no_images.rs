@@ -1,12 +1,32 @@
 //! The reason why a file holds no images, in words.
 
-use fat_object::{FileFormat, Summary};
+use device_code::FileFormat;
 
-/// Returns the reason why a file holds no images: an error if that is not known.
-pub fn no_images(summary: &Summary) -> Result<String, String> {
-    match summary.format {
-        format if !format.is_read() => Err(not_read(format)),
-        _ => Ok(none(summary)),
+use crate::walker::Summary;
+
+impl Summary {
+    /// Returns the reason why a file without images holds none, in words.
+    ///
+    /// ```
+    /// let mut walk = fat_object::Walk::new(std::io::Cursor::new("{}"), &fat_object::Options::default())?;
+    /// while walk.next()?.is_some() {}
+    /// let why = walk.summary().no_images();
+    /// assert_eq!(why.unwrap_err(), "unknown format: expected an object, library, archive or container");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// It is not known whether it holds any: the format is one that is not read. The text says so, with a remedy.
+    pub fn no_images(&self) -> Result<String, String> {
+        let why = match self.format {
+            format if !format.is_read() => return Err(not_read(format)),
+            FileFormat::Empty => "the file is empty",
+            FileFormat::LinkerScript => "no device images: linker script",
+            FileFormat::Bitcode => "no device images: LLVM bitcode that embeds none",
+            _ => "no device images",
+        };
+        Ok(why.to_owned())
     }
 }
 
@@ -36,14 +56,5 @@ fn article(format: FileFormat) -> &'static str {
         FileFormat::SevenZip | FileFormat::Squashfs | FileFormat::TensorRt => "a ",
         FileFormat::Zip | FileFormat::Tar | FileFormat::Deb => "a ",
         _ => "",
-    }
-}
-
-fn none(summary: &Summary) -> String {
-    match summary.format {
-        FileFormat::Empty => "the file is empty".to_owned(),
-        FileFormat::LinkerScript => "no device images: linker script".to_owned(),
-        FileFormat::Bitcode => "no device images: LLVM bitcode that embeds none".to_owned(),
-        _ => "no device images".to_owned(),
     }
 }

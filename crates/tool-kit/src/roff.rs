@@ -2,24 +2,20 @@
 
 use std::fmt::Write;
 
-/// When the text of the pages last changed in more than a word.
-const DATE: &str = "2026-11-22";
-
 /// A page that is written from its top down.
 #[derive(Debug)]
-pub(super) struct Page {
+pub struct Page {
     text: String,
     /// `true` if nothing stands below the last title: the first paragraph there needs no macro.
     is_titled: bool,
 }
 
 impl Page {
-    /// Creates a page of section 1, with the purpose of the command.
-    pub(super) fn new(name: &str, about: &str) -> Self {
-        let version = concat!("offload ", env!("CARGO_PKG_VERSION"));
+    /// Creates a page of section 1, with the purpose of the command, and what it is a part of, with its version and the date.
+    pub fn new(name: &str, about: &str, (version, date): (&str, &str)) -> Self {
         let title = name.to_uppercase();
         let mut page = Page { text: String::new(), is_titled: false };
-        page.line(&format!(".TH \"{title}\" \"1\" \"{DATE}\" \"{version}\" \"User Commands\""));
+        page.line(&format!(".TH \"{title}\" \"1\" \"{date}\" \"{version}\" \"User Commands\""));
         // Lines are ragged, and no word is cut: most of them are names.
         page.line(".nh");
         page.line(".ad l");
@@ -28,18 +24,20 @@ impl Page {
         page
     }
 
-    pub(super) fn section(&mut self, title: &str) {
+    /// Adds the title of a section.
+    pub fn section(&mut self, title: &str) {
         self.line(&format!(".SH {}", quoted(&title.to_uppercase())));
         self.is_titled = true;
     }
 
-    pub(super) fn subsection(&mut self, title: &str) {
+    /// Adds the title of a part of a section.
+    pub fn subsection(&mut self, title: &str) {
         self.line(&format!(".SS {}", quoted(title)));
         self.is_titled = true;
     }
 
     /// Adds paragraphs, separated by empty lines. Text between backquotes becomes bold.
-    pub(super) fn prose(&mut self, prose: &str) {
+    pub fn prose(&mut self, prose: &str) {
         for paragraph in prose.split("\n\n").map(str::trim).filter(|text| !text.is_empty()) {
             self.paragraph();
             self.sentences(paragraph);
@@ -47,7 +45,7 @@ impl Page {
     }
 
     /// Adds a term and its description.
-    pub(super) fn item(&mut self, term: &str, prose: &str) {
+    pub fn item(&mut self, term: &str, prose: &str) {
         self.line(".TP");
         self.line(term);
         let mut paragraphs = prose.split("\n\n").map(str::trim).filter(|text| !text.is_empty());
@@ -63,7 +61,7 @@ impl Page {
     }
 
     /// Adds lines unchanged, in the font of typed text.
-    pub(super) fn literal<'t>(&mut self, lines: impl IntoIterator<Item = &'t str>) {
+    pub fn literal<'t>(&mut self, lines: impl IntoIterator<Item = &'t str>) {
         self.paragraph();
         self.line(".RS 4");
         self.line(".nf");
@@ -75,7 +73,7 @@ impl Page {
     }
 
     /// Adds the related pages, all of section 1.
-    pub(super) fn see_also<'t>(&mut self, names: impl IntoIterator<Item = &'t str>) {
+    pub fn see_also<'t>(&mut self, names: impl IntoIterator<Item = &'t str>) {
         self.section("SEE ALSO");
         let names = names.into_iter().map(|name| format!("\\fB{}\\fR(1)", escaped(name)));
         let names: Vec<_> = names.collect();
@@ -83,13 +81,14 @@ impl Page {
     }
 
     /// Adds a formatted line.
-    pub(super) fn line(&mut self, line: &str) {
+    pub fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
         self.is_titled = false;
     }
 
-    pub(super) fn finish(self) -> String {
+    /// Returns the text of the page.
+    pub fn finish(self) -> String {
         self.text
     }
 
@@ -122,7 +121,7 @@ impl Page {
 }
 
 /// Returns text with its quoted commands in bold.
-pub(super) fn text(prose: &str) -> String {
+pub fn text(prose: &str) -> String {
     let mut parts = prose.split('`');
     let mut formatted = escaped(parts.next().unwrap_or_default());
     while let Some(typed) = parts.next() {
@@ -133,17 +132,17 @@ pub(super) fn text(prose: &str) -> String {
 }
 
 /// Returns text that is typed literally.
-pub(super) fn bold(text: &str) -> String {
+pub fn bold(text: &str) -> String {
     format!("\\fB{}\\fR", escaped_within(text))
 }
 
 /// Returns text that is replaced by a value.
-pub(super) fn italic(text: &str) -> String {
+pub fn italic(text: &str) -> String {
     format!("\\fI{}\\fR", escaped_within(text))
 }
 
 /// Returns text that may begin a line.
-pub(super) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let escaped = escaped_within(text);
     match escaped.starts_with(['.', '\'']) {
         true => format!("\\&{escaped}"),

@@ -1,0 +1,204 @@
+//! The answers about files that belong together, in words.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::few::{each_once, few};
+use crate::set::{FileSet, Question, QuestionKind};
+use crate::support::Support;
+use crate::words::{Conclusion, Tone};
+
+impl FileSet {
+    /// Returns the answer for a device in words, by its number, with its name; `None` if there is nothing for its vendor.
+    ///
+    /// ```
+    /// use device_select::{Device, FileSet, select, units};
+    ///
+    /// let gpu = Device::parse("gfx906")?;
+    /// let mut set = FileSet::new(1);
+    /// for file in ["hip.o", "kernels.hipfb"] {
+    ///     let path = format!("../../examples/data/{file}");
+    ///     let units = units(std::fs::File::open(path).unwrap()).unwrap();
+    ///     set.add(file, 0, &units, &select(&units, &gpu));
+    /// }
+    /// let text = set.conclusion(0, &gpu.name()).unwrap().text;
+    /// assert_eq!(text, "lacks code for gfx906 in 1 of 2 files: kernels.hipfb: built for gfx1030, gfx90a");
+    /// # Ok::<(), device_select::NotADevice>(())
+    /// ```
+    #[must_use]
+    pub fn conclusion(&self, device: usize, name: &str) -> Option<Conclusion> {
+        let support = self.support(device)?;
+        let questions: Vec<&Question> = self.questions().iter().collect();
+        let asked = About { gpu: device, name, questions: about(&questions, device, |_| true) };
+        Some(Conclusion::new(asked.tone(support), asked.words(support)))
+    }
+}
+
+impl Question {
+    /// Returns the answer for a device in words, by its number, with its name; `None` if there is nothing for its vendor. The name
+    /// of the question is said before.
+    #[must_use]
+    pub fn conclusion(&self, device: usize, name: &str) -> Option<Conclusion> {
+        let support = self.support(device)?;
+        let asked = About { gpu: device, name, questions: [self].into() };
+        Some(Conclusion::new(asked.tone(support), asked.alone(self, support)))
+    }
+}
+
+/// The questions about a GPU.
+struct About<'a> {
+    gpu: usize,
+    name: &'a str,
+    questions: Vec<&'a Question>,
+}
+
+/// Returns the questions with such an answer for a GPU.
+fn about<'q>(
+    questions: &[&'q Question],
+    gpu: usize,
+    is: impl Fn(Support) -> bool,
+) -> Vec<&'q Question> {
+    let has_one = |question: &&&Question| question.support(gpu).is_some_and(&is);
+    questions.iter().filter(has_one).copied().collect()
+}
+
+impl About<'_> {
+    fn tone(&self, support: Support) -> Tone {
+        match support {
+            Support::Yes if !self.questions.iter().any(|one| one.is_conditional(self.gpu)) => {
+                Tone::Good
+            }
+            Support::Yes | Support::Partly => Tone::Mixed,
+            Support::Unknown | Support::No => Tone::Bad,
+        }
+    }
+
+    fn words(&self, support: Support) -> String {
+        let name = self.name;
+        match support {
+            Support::Yes => {
+                let conditional =
+                    self.questions.iter().filter(|one| one.is_conditional(self.gpu)).count();
+                let condition = match conditional {
+                    0 => String::new(),
+                    _ if self.questions.len() == 1 => ", on a condition".to_owned(),
+                    n => format!(", on a condition in {}", self.count(n)),
+                };
+                format!("has code for {name} in {}{condition}", self.count(self.questions.len()))
+            }
+            Support::Partly => self.partly(),
+            Support::Unknown | Support::No => self.lacks(),
+        }
+    }
+
+    /// Returns what is said of a database or of builds, whose name is said before.
+    fn alone(&self, question: &Question, support: Support) -> String {
+        let name = self.name;
+        let (files, serving) = question.files(self.gpu);
+        let built_for = match support >= Support::Unknown {
+            true => built_for(&[question], self.gpu),
+            false => String::new(),
+        };
+        match (support, question.kind()) {
+            (Support::Yes, _) => format!("has code for {name} in {}", some_of(serving, files)),
+            (Support::Partly, QuestionKind::Builds) => format!("partly: {}", self.builds(question)),
+            (Support::Partly, _) => {
+                format!("partly: code for {name} in {} containers", self.share(question))
+            }
+            _ => format!("lacks code for {name} in {}{built_for}", some_of(files, files)),
+        }
+    }
+
+    fn partly(&self) -> String {
+        let name = self.name;
+        let partly = about(&self.questions, self.gpu, |support| support == Support::Partly);
+        let (builds, files): (Vec<&Question>, Vec<&Question>) =
+            partly.into_iter().partition(|one| one.kind() == QuestionKind::Builds);
+        let builds = builds.iter().map(|one| format!("{}: {}", one.name(), self.builds(one)));
+        let mut words: Vec<String> = builds.collect();
+        let shares = files.iter().map(|file| format!("{} ({})", file.name(), self.share(file)));
+        let shares: Vec<String> = shares.collect();
+        if !shares.is_empty() {
+            words.push(format!("code for {name} in some containers of {}", few(shares)));
+        }
+        let lacking = about(&self.questions, self.gpu, |support| support >= Support::Unknown);
+        if !lacking.is_empty() {
+            let names = few(lacking.iter().map(|one| one.name()));
+            let which = self.count(lacking.len());
+            let built_for = built_for(&lacking, self.gpu);
+            words.push(format!("no code for {name} in {which}: {names}{built_for}"));
+        }
+        format!("partly: {}", words.join("; "))
+    }
+
+    /// Returns how many containers have code for the GPU: `177 of 182`.
+    fn share(&self, file: &Question) -> String {
+        let (all, serving) = file.containers(self.gpu);
+        format!("{serving} of {all}")
+    }
+
+    /// Returns what is said of builds of which some serve the GPU.
+    fn builds(&self, builds: &Question) -> String {
+        let (files, serving) = builds.files(self.gpu);
+        let name = self.name;
+        let have = if serving == 1 { "has" } else { "have" };
+        match builds.missing(self.gpu) {
+            [] => format!("code for {name} in {} containers of the builds", self.share(builds)),
+            missing => {
+                let missing = few(missing);
+                format!("{serving} of {files} builds {have} code for {name}, not {missing}")
+            }
+        }
+    }
+
+    fn lacks(&self) -> String {
+        let lacking = about(&self.questions, self.gpu, |support| support >= Support::Unknown);
+        let names: Vec<&str> = lacking.iter().map(|question| question.name()).collect();
+        let files = match names.len() == self.questions.len() {
+            true => String::new(),
+            false => format!(": {}", few(&names)),
+        };
+        let built_for = built_for(&lacking, self.gpu);
+        format!("lacks code for {} in {}{files}{built_for}", self.name, self.count(lacking.len()))
+    }
+
+    /// Returns the number of some of the questions in words: `2 of 3 files`.
+    fn count(&self, some: usize) -> String {
+        let is_file = |question: &&Question| question.kind() == QuestionKind::File;
+        let noun = match self.questions.iter().all(is_file) {
+            true => "files",
+            false => "files and databases",
+        };
+        match (some, &self.questions[..]) {
+            (_, [one]) => one.name().to_owned(),
+            (2, [_, _]) => format!("both {noun}"),
+            (some, all) if some == all.len() => format!("all {some} {noun}"),
+            (some, all) => format!("{some} of {} {noun}", all.len()),
+        }
+    }
+}
+
+/// Returns what code without use for a GPU is for, in words, or what keeps the GPU from it.
+fn built_for(lacking: &[&Question], gpu: usize) -> String {
+    let obstacles: Option<Vec<_>> = lacking.iter().map(|one| one.obstacle(gpu)).collect();
+    if let Some(obstacle) = obstacles.and_then(|all| all.into_iter().max()) {
+        return format!(": {obstacle}");
+    }
+    let labels = each_once(lacking.iter().flat_map(|one| one.built_for(gpu)));
+    match &labels[..] {
+        [] => String::new(),
+        labels => format!(": built for {}", few(labels)),
+    }
+}
+
+/// Returns a number of files in words.
+fn some_of(some: usize, all: usize) -> String {
+    match (some, all) {
+        (1, 1) => "its only file".to_owned(),
+        (2, 2) => "both files".to_owned(),
+        (some, all) if some == all => format!("all {all} files"),
+        (some, all) => format!("{some} of {all} files"),
+    }
+}
