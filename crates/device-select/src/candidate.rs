@@ -8,9 +8,9 @@ use std::io::{self, Read};
 use fat_object::{ContainerKind, Disagreement, FileFormat, Image};
 use target_id::{NvidiaArch, OffloadKind, Target};
 
-use crate::device::Vendor;
 use crate::fit::{Code, is_metadata};
 use crate::needs::{Need, needs};
+use crate::vendor::Vendor;
 
 /// An image and what decides whether a device loads it.
 #[derive(Debug)]

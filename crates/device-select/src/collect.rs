@@ -11,7 +11,8 @@ use std::io::{self, Read, Seek};
 use fat_object::{Container, ContainerKind, Image, Location, Options, PathStep, Visitor, walk};
 
 use crate::candidate::Candidate;
-use crate::unit::{Runtime, Unit};
+use crate::runtime::Runtime;
+use crate::unit::Unit;
 
 /// Sections of device code that HIP's wrappers lead to: each bundle or offload binary in them is registered by itself.
 const REGISTERED_SECTIONS: [&str; 3] = [".hip_fatbin", ".hip_fat", "__hip_fatbin"];

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 
 use fat_object::ImageInfo;
 
-use crate::rule::{Fate, Rule, Wanted, is_host, is_misnamed};
+use crate::rule::{Rule, is_host, is_misnamed};
+use crate::wanted::{Fate, Wanted};
 
 /// The decision of a [`Rule`] about the images of a file, apart from those of the host.
 ///

@@ -4,55 +4,18 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 
 use bundle_format::EntryId;
 
+use crate::not_a_device::NotADevice;
 use crate::products;
+use crate::vendor::Vendor;
 use target_id::{
-    Family, Feature, IntelGpu, NvidiaArch, OffloadKind, Setting, Target, TargetId, Triple,
-    is_known_processor, may_be_processor, near, processor_family,
+    Feature, IntelGpu, NvidiaArch, OffloadKind, Setting, Target, TargetId, Triple,
+    is_known_processor, may_be_processor, near,
 };
 
-use crate::few::few;
 use crate::needs::{Need, Software, Version};
-
-/// The maker of a device, or of the runtimes that load an image.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Vendor {
-    /// AMD.
-    Amd,
-    /// NVIDIA.
-    Nvidia,
-    /// Intel's, and portable SPIR-V that names no vendor.
-    Intel,
-}
-
-impl Vendor {
-    /// Returns the name as people write it: `AMD`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Vendor::Amd => "AMD",
-            Vendor::Nvidia => "NVIDIA",
-            Vendor::Intel => "Intel",
-        }
-    }
-
-    /// Returns the vendor of a processor, if its name shows it.
-    #[must_use]
-    pub(crate) fn of_processor(name: &str) -> Option<Vendor> {
-        match processor_family(name) {
-            Some(Family::AmdGcn | Family::R600 | Family::AmdSpirv) => Some(Vendor::Amd),
-            Some(Family::Nvptx) => Some(Vendor::Nvidia),
-            Some(Family::Intel) => Some(Vendor::Intel),
-            _ if name.starts_with("gfx") => Some(Vendor::Amd),
-            _ if name.starts_with("intel_gpu_") => Some(Vendor::Intel),
-            _ => NvidiaArch::parse(name).ok().map(|_| Vendor::Nvidia),
-        }
-    }
-}
 
 /// The use that the CUDA driver makes of PTX.
 #[derive(Clone, Copy, Debug)]
@@ -85,31 +48,6 @@ pub struct Device {
     installed: Vec<(Software, Version)>,
 }
 
-/// The reason why a text does not name a device.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum NotADevice {
-    /// No text at all.
-    Empty,
-    /// A target ID that cannot be read.
-    Malformed(target_id::Error),
-    /// A name that no processor has, nor a future one could have.
-    Unknown(String),
-    /// A generic processor, which stands for several: its name and theirs.
-    Generic(&'static str, Vec<&'static str>),
-    /// The name of portable code.
-    Portable(String),
-    /// A name of several products, or a part of their names, and these with their processors.
-    Several {
-        /// The text.
-        typed: String,
-        /// Products with their processors: `Quadro RTX 4000 (sm_75)`.
-        choices: Vec<String>,
-    },
-    /// A PCI ID that is not in the table.
-    UnknownPciId(String),
-}
-
 impl NotADevice {
     /// Most products that the text of an error names.
     pub const MOST_CHOICES: usize = 5;
@@ -128,33 +66,6 @@ impl NotADevice {
             NotADevice::Malformed(_) => near::target_ids(Device::target_id_in(typed)),
             NotADevice::Unknown(name) => near::gpus(name),
             _ => Vec::new(),
-        }
-    }
-}
-
-impl core::error::Error for NotADevice {}
-
-impl fmt::Display for NotADevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotADevice::Empty => f.write_str("expected a target ID such as gfx90a:xnack+ or sm_86"),
-            NotADevice::Malformed(error) => error.fmt(f),
-            NotADevice::Unknown(name) => write!(f, "unknown processor {name}"),
-            NotADevice::Generic(name, covered) => {
-                write!(f, "{name} is not a GPU, it stands for several: {}", few(covered))
-            }
-            NotADevice::Portable(name) => write!(f, "{name} is not a GPU, it is portable code"),
-            NotADevice::Several { typed, choices } => {
-                let listed = choices.get(..Self::MOST_CHOICES).unwrap_or(choices);
-                write!(f, "{typed} names several GPUs: {}", listed.join(", "))?;
-                match choices.len() - listed.len() {
-                    0 => Ok(()),
-                    more => write!(f, " and {more} more"),
-                }
-            }
-            NotADevice::UnknownPciId(id) => {
-                write!(f, "no GPU with PCI ID {id} is known; expected a target ID")
-            }
         }
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use fat_object::{FileFormat, ImageInfo};
 use target_id::NvidiaArch;
 
-use crate::rule::{Fate, Wanted};
+use crate::wanted::{Fate, Wanted};
 
 /// The wishes of [`Rule::Keep`](crate::Rule::Keep).
 pub(crate) struct Asked<'a> {

@@ -13,7 +13,7 @@ use target_id::near::{did_you_mean, processor};
 use target_id::{OffloadKind, Target, may_be_processor};
 
 use crate::few::few;
-use crate::rule::Wanted;
+use crate::wanted::Wanted;
 
 /// The images that are meant. Without any of these, all are.
 ///

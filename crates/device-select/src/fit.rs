@@ -8,11 +8,12 @@ use alloc::vec::Vec;
 use fat_object::{ContainerKind, Disagreement, FileFormat, ImageInfo};
 use target_id::{IntelGpu, NvidiaArch, Target, Verdict, compatible};
 
-use crate::device::{Device, States, Vendor};
+use crate::device::{Device, States};
 use crate::needs::{Need, needs};
 use crate::order::tier;
 use crate::reason::Why;
-use crate::unit::Runtime;
+use crate::runtime::Runtime;
+use crate::vendor::Vendor;
 
 /// The system of graphics shaders.
 const VULKAN: &str = "vulkan";

@@ -7,7 +7,8 @@ use crate::answer::{Answer, Condition, Given, Judged, Note};
 use crate::device::Device;
 use crate::fit::Fit;
 use crate::reason::Why;
-use crate::unit::{Runtime, Unit};
+use crate::runtime::Runtime;
+use crate::unit::Unit;
 
 /// Judges a unit whose images have tables that name kernels; `None` for others.
 ///

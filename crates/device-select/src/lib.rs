@@ -67,9 +67,11 @@ mod few;
 mod machine;
 mod memory;
 mod needs;
+mod not_a_device;
 mod order;
 mod overrides;
 mod products;
+mod vendor;
 
 #[cfg(feature = "files")]
 mod answer;
@@ -94,6 +96,8 @@ mod reason;
 #[cfg(feature = "files")]
 mod rule;
 #[cfg(feature = "files")]
+mod runtime;
+#[cfg(feature = "files")]
 mod select;
 #[cfg(feature = "files")]
 mod set;
@@ -103,6 +107,10 @@ mod set_words;
 mod support;
 #[cfg(feature = "files")]
 mod unit;
+#[cfg(feature = "files")]
+mod wanted;
+#[cfg(feature = "files")]
+mod whole;
 #[cfg(feature = "files")]
 mod words;
 
@@ -115,7 +123,7 @@ pub use collect::{Collector, units};
 pub use database::Database;
 #[cfg(feature = "files")]
 pub use decision::{Decision, Missing};
-pub use device::{Device, NotADevice, PtxJit, Vendor};
+pub use device::{Device, PtxJit};
 pub use environment::{Visible, overridden, visible_devices};
 #[cfg(feature = "files")]
 pub use filter::{ImageFilter, PassedOver};
@@ -124,10 +132,13 @@ pub use memory::{LoadError, LoadErrorKind, load};
 #[cfg(feature = "files")]
 pub use needs::needs;
 pub use needs::{Need, NotAVersion, Software, Version};
+pub use not_a_device::NotADevice;
 pub use overrides::Override;
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]
-pub use rule::{Fate, Rule, Wanted, is_host};
+pub use rule::{Rule, is_host};
+#[cfg(feature = "files")]
+pub use runtime::Runtime;
 #[cfg(feature = "files")]
 pub use select::select;
 #[cfg(feature = "files")]
@@ -135,7 +146,10 @@ pub use set::{Alternatives, FileSet, Obstacle, Question, QuestionKind};
 #[cfg(feature = "files")]
 pub use support::Support;
 #[cfg(feature = "files")]
-pub use unit::{Runtime, Unit};
+pub use unit::Unit;
+pub use vendor::Vendor;
+#[cfg(feature = "files")]
+pub use wanted::{Fate, Wanted};
 #[cfg(feature = "files")]
 pub use words::{Conclusion, Tone};
 

@@ -6,9 +6,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::device::{Device, Vendor};
+use crate::device::Device;
 use crate::environment::{Visible, overridden, visible_devices};
 use crate::needs::{Software, Version};
+use crate::vendor::Vendor;
 
 /// The nodes of AMD's kernel driver.
 const KFD: &str = "sys/class/kfd/kfd/topology/nodes";

@@ -10,7 +10,7 @@ use fat_object::ImageInfo;
 use target_id::near::{did_you_mean, distance, gpus, nearest, processor, target_ids};
 use target_id::{Processor, TargetId, is_known_processor, may_be_processor};
 
-use crate::rule::{Wanted, is_ptx, may_be_code_for};
+use crate::wanted::{Wanted, is_ptx, may_be_code_for};
 
 impl Wanted {
     /// Returns what may have been meant by a text: bundle entry IDs or target IDs.

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use target_id::{IntelGpu, Processor, may_be_processor};
 
-use crate::device::{NotADevice, Vendor};
+use crate::not_a_device::NotADevice;
+use crate::vendor::Vendor;
 
 /// A line for each product and processor.
 const TABLE: &str = include_str!("gpus.txt");

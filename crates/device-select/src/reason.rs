@@ -7,9 +7,9 @@ use core::fmt;
 use fat_object::FileFormat;
 use target_id::Verdict;
 
-use crate::device::Vendor;
 use crate::few::few;
 use crate::needs::Need;
+use crate::vendor::Vendor;
 
 /// The reason why a device loads an image, or does not, as text with the image as its subject: `is host code`.
 #[derive(Clone, Debug)]

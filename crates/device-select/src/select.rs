@@ -14,8 +14,9 @@ use crate::fit::Fit;
 use crate::kernels;
 use crate::order::{Order, pick};
 use crate::reason::{Before, Why};
-use crate::support;
-use crate::unit::{Runtime, Unit};
+use crate::runtime::Runtime;
+use crate::unit::Unit;
+use crate::whole;
 
 /// Returns the images that a device loads from each unit of one file, and the units it needs.
 ///
@@ -28,7 +29,7 @@ pub fn select(units: &[Unit], device: &Device) -> Selection {
     leave_out_metadata(units, &mut answers);
     leave_out_foreign(units, device, &mut answers);
     leave_out_others(units, &mut answers);
-    let support = support::of_file(units, &answers, device);
+    let support = whole::of_file(units, &answers, device);
     Selection::new(answers, support)
 }
 
