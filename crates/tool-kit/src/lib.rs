@@ -18,6 +18,7 @@ pub mod permissions;
 pub mod positioned;
 pub mod progress;
 pub mod report;
+pub mod roff;
 pub mod scratch;
 pub mod special;
 pub mod stamp;
