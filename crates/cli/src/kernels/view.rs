@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
-use device_code::{KernelKind, Measure, RegisterLimits, Stored};
+use device_code::{KernelKind, KernelList, ListedKernel, Measure, RegisterLimits, Stored};
 
-use super::collect::{Collected, Found, Row};
+use super::collect::Found;
 use super::{Args, Key};
 use tool_kit::each_once::each_once;
 use tool_kit::style::{self, COLUMN, HEADING, Out, PLAIN, TARGET, show};
@@ -38,32 +38,32 @@ pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) ->
         let size = style::size(summary.size);
         show!(out, "{HEADING}{file}{HEADING:#}  {size}, {}", summary.format)?;
     }
-    let collected = &found.collected;
+    let list = &found.list;
     let key = args.sort.unwrap_or_default();
-    let rows: Vec<&Row> = collected.distinct().collect();
-    let targets = targets(collected, &rows);
+    let rows: Vec<&ListedKernel> = list.distinct().collect();
+    let targets = targets(list, &rows);
     if args.images {
-        let mut by_image: BTreeMap<usize, Vec<&Row>> = BTreeMap::new();
-        for row in &collected.rows {
+        let mut by_image: BTreeMap<usize, Vec<&ListedKernel>> = BTreeMap::new();
+        for row in &list.kernels {
             by_image.entry(row.image).or_default().push(row);
         }
         for (at, rows) in by_image {
-            let Some(image) = collected.images.get(at) else { continue };
+            let Some(image) = list.images.get(at) else { continue };
             let name = &image.target;
             let mark = if image.is_relocatable { "  relocatable" } else { "" };
             let index = image.index;
             show!(out, "  {COLUMN}#{index}{COLUMN:#} {TARGET}{name}{TARGET:#}{mark}")?;
-            one_gpu(out, args, key, collected, rows)?;
+            one_gpu(out, args, key, list, rows)?;
         }
     } else if targets.len() > 1 {
-        several_gpus(out, args, key, collected, &rows, &targets)?;
+        several_gpus(out, args, key, list, &rows, &targets)?;
     } else if !rows.is_empty() {
-        one_gpu(out, args, key, collected, rows.clone())?;
+        one_gpu(out, args, key, list, rows.clone())?;
     }
     if !rows.is_empty() {
-        totals(out, collected, &rows, &targets)?;
+        totals(out, list, &rows, &targets)?;
     }
-    let copies = collected.rows.len() - rows.len();
+    let copies = list.kernels.len() - rows.len();
     if copies > 0 && !args.images {
         show!(
             out,
@@ -74,21 +74,10 @@ pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) ->
 }
 
 /// Returns the targets of images with kernels, in their order.
-fn targets<'c>(collected: &'c Collected, rows: &[&Row]) -> Vec<&'c str> {
+fn targets<'c>(list: &'c KernelList, rows: &[&ListedKernel]) -> Vec<&'c str> {
     let has_kernels: HashSet<usize> = rows.iter().map(|row| row.image).collect();
-    let with_kernels =
-        collected.images.iter().enumerate().filter(|(at, _)| has_kernels.contains(at));
+    let with_kernels = list.images.iter().enumerate().filter(|(at, _)| has_kernels.contains(at));
     each_once(with_kernels.map(|(_, image)| image.target.as_str()))
-}
-
-/// Returns a number as tables show it.
-pub(super) fn stored(stored: Stored) -> String {
-    match stored {
-        Stored::Absent => "-".to_owned(),
-        Stored::Unknown(0) => "?".to_owned(),
-        Stored::Unknown(least) => format!("{least}+?"),
-        Stored::Known(number) => number.to_string(),
-    }
 }
 
 /// Returns a number to sort by: what is not known comes first, what is not stored last.
@@ -104,8 +93,8 @@ fn one_gpu(
     out: &mut Out<'_>,
     args: &Args,
     key: Key,
-    collected: &Collected,
-    mut rows: Vec<&Row>,
+    list: &KernelList,
+    mut rows: Vec<&ListedKernel>,
 ) -> io::Result<()> {
     match key {
         Key::Name => rows.sort_by(|a, b| a.name(args.mangled).cmp(b.name(args.mangled))),
@@ -142,7 +131,7 @@ fn one_gpu(
             })
             .collect();
         cells.push(group_size(row));
-        let occupancy = collected.occupancy(row);
+        let occupancy = list.occupancy(row);
         cells.push(occupancy.map_or_else(String::new, |bound| bound.waves.to_string()));
         limits.extend(occupancy.map(|bound| bound.limits).filter(|one| !limits.contains(one)));
         cells.push(name(row, args.mangled));
@@ -170,7 +159,7 @@ fn explained(limits: RegisterLimits) -> String {
 }
 
 /// Returns the sizes of work-groups: `256x1x1` if there is one, else the most work-items.
-fn group_size(row: &Row) -> String {
+fn group_size(row: &ListedKernel) -> String {
     match row.kernel.required_group_size {
         Some([x, y, z]) => format!("{x}x{y}x{z}"),
         None => match row.of(Measure::GroupSize) {
@@ -180,8 +169,8 @@ fn group_size(row: &Row) -> String {
     }
 }
 
-fn name(row: &Row, mangled: bool) -> String {
-    let mark = match row.kind() {
+fn name(row: &ListedKernel, mangled: bool) -> String {
+    let mark = match row.kernel.kind {
         KernelKind::Init => " (init)",
         KernelKind::Fini => " (fini)",
         KernelKind::Shader => " (shader)",
@@ -209,7 +198,7 @@ fn more(out: &mut Out<'_>, all: usize, shown: usize, notes: &[String]) -> io::Re
 struct Line<'r> {
     name: String,
     /// The largest kernel of this name for each target that has one, by the number of the target.
-    cells: BTreeMap<usize, &'r Row>,
+    cells: BTreeMap<usize, &'r ListedKernel>,
 }
 
 impl Line<'_> {
@@ -223,8 +212,8 @@ fn several_gpus(
     out: &mut Out<'_>,
     args: &Args,
     key: Key,
-    collected: &Collected,
-    rows: &[&Row],
+    list: &KernelList,
+    rows: &[&ListedKernel],
     targets: &[&str],
 ) -> io::Result<()> {
     let measure = key.measure();
@@ -237,7 +226,7 @@ fn several_gpus(
         if at == lines.len() {
             lines.push(Line { name: name(row, args.mangled), cells: BTreeMap::new() });
         }
-        let column = columns.get(collected.target(row)).copied();
+        let column = columns.get(list.target(row)).copied();
         let Some((line, column)) = lines.get_mut(at).zip(column) else { continue };
         let cell = line.cells.entry(column).or_insert(row);
         if rank(row.of(measure)) < rank(cell.of(measure)) {
@@ -287,7 +276,8 @@ fn ranges(lines: &[Line<'_>], measure: Measure) -> Table {
     for line in lines {
         let rows = line.cells.values();
         let stored = rows.clone().filter(|row| row.of(measure) != Stored::Absent);
-        let text = |row: Option<&&Row>| row.map_or("-".to_owned(), |row| row.text(measure));
+        let text =
+            |row: Option<&&ListedKernel>| row.map_or("-".to_owned(), |row| row.text(measure));
         table.row(&[
             text(stored.clone().max_by_key(|row| rank(row.of(measure)))),
             text(stored.min_by_key(|row| rank(row.of(measure)))),
@@ -311,7 +301,7 @@ struct Total {
 }
 
 impl Total {
-    fn add(&mut self, row: &Row) {
+    fn add(&mut self, row: &ListedKernel) {
         self.images.insert(row.image);
         self.kernels += 1;
         let known = |measure| row.of(measure).known();
@@ -333,13 +323,13 @@ impl Total {
 
 fn totals(
     out: &mut Out<'_>,
-    collected: &Collected,
-    rows: &[&Row],
+    list: &KernelList,
+    rows: &[&ListedKernel],
     targets: &[&str],
 ) -> io::Result<()> {
     let mut by_target: HashMap<&str, Total> = HashMap::new();
     for row in rows {
-        by_target.entry(collected.target(row)).or_default().add(row);
+        by_target.entry(list.target(row)).or_default().add(row);
     }
     let totals: Vec<(&str, Total)> = targets
         .iter()
@@ -367,7 +357,7 @@ fn totals(
         cells(&|total| total.code.map(style::size)),
         cells(&|total| number(total.registers)),
         cells(&|total| number(total.group)),
-        cells(&|total| Some(stored(total.private)).filter(|_| total.private != Stored::Absent)),
+        cells(&|total| Some(total.private.to_string()).filter(|_| total.private != Stored::Absent)),
         cells(&|total| number(total.spilling)),
     ];
     for (at, (target, total)) in totals.iter().enumerate() {

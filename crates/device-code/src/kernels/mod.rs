@@ -4,7 +4,10 @@ mod amd;
 mod bitcode;
 mod cubin;
 mod descriptor;
+mod difference;
 mod elf;
+mod gate;
+mod list;
 mod measure;
 mod msgpack;
 mod occupancy;
@@ -14,12 +17,16 @@ mod spirv;
 mod zebin;
 
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 use crate::elf::{EM_AMDGPU, EM_CUDA, EM_INTELGT};
 use crate::fault::Fault;
 use crate::format::FileFormat;
 
+pub use difference::{KernelPair, KernelTotals};
+pub use gate::KernelGate;
+pub use list::{KernelCollector, KernelList, ListedArgument, ListedImage, ListedKernel};
 pub use measure::Measure;
 pub use occupancy::{Occupancy, RegisterLimits};
 pub use rule::KernelRule;
@@ -70,6 +77,18 @@ pub enum Version {
     ZeInfo(u16, u16),
 }
 
+/// Writes its numbers: `5`, `8.0`.
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Version::CodeObject(version) | Version::CubinAbi(version) => write!(f, "{version}"),
+            Version::Ptx(major, minor) => write!(f, "{major}.{minor}"),
+            Version::SpirV(major, minor) => write!(f, "{major}.{minor}"),
+            Version::ZeInfo(major, minor) => write!(f, "{major}.{minor}"),
+        }
+    }
+}
+
 /// The kind of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -95,6 +114,18 @@ pub enum Stored {
     Unknown(u64),
     /// The number.
     Known(u64),
+}
+
+/// Writes the number; `-` if there is none, `?` or `16+?` if it is not known.
+impl fmt::Display for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stored::Absent => f.write_str("-"),
+            Stored::Unknown(0) => f.write_str("?"),
+            Stored::Unknown(least) => write!(f, "{least}+?"),
+            Stored::Known(number) => write!(f, "{number}"),
+        }
+    }
 }
 
 impl Stored {
