@@ -14,17 +14,17 @@ use fat_object::{
 use gpu_packages::{Member, Verified};
 use kpack::Toc;
 
-use crate::budget::{Account, Budget};
 use crate::package::{self, Fault, Package};
 use crate::packs::host::{Host, read_table};
 use crate::packs::set::installed;
-use crate::store::{Keep, Store};
+use tool_kit::budget::{Account, Budget};
 use tool_kit::directory::{Held, Kind};
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::Name;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
+use tool_kit::store::{Keep, Store};
 use tool_kit::{Outcome, input, report, style};
 
 /// A file to look into.

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod add;
-mod budget;
 mod bundle;
 mod complaint;
 mod completions;
@@ -35,7 +34,6 @@ mod registration;
 mod remove;
 mod replace;
 mod select;
-mod store;
 mod suggest;
 mod thin;
 mod unbundle;

@@ -14,8 +14,8 @@ use fat_object::{Container, ContainerKind, Finding, Image, Location, Severity, S
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::package::HEADS;
 use crate::select::{Passed, Selection};
-use crate::store::Keep;
 use row::{Hashed, Key, Row};
 use tool_kit::json::Array;
 use tool_kit::parallel::Threads;
@@ -151,7 +151,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
     let looked = inputs.look(
-        (&args.limits, Keep::Heads),
+        (&args.limits, HEADS),
         args.threads,
         "listing",
         list,
@@ -214,7 +214,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
     let looked = inputs.look(
-        (&args.limits, Keep::Heads),
+        (&args.limits, HEADS),
         args.threads,
         "listing",
         list,

@@ -12,14 +12,27 @@ use gpu_packages::{
     Verified, Visitor, Zip, ZipWalker, sniff, verify_with, walk,
 };
 
-use crate::budget::{Account, Budget};
 use crate::limits::Limits;
-use crate::store::{Keep, Store};
+use tool_kit::budget::{Account, Budget};
 use tool_kit::opened::Opened;
 use tool_kit::parallel;
+use tool_kit::store::{Gaps, Keep, Store};
 
 /// The first bytes of a file tell whether it is a package, and those of a member whether a walk would read it.
 pub(crate) const HEAD: u64 = 512;
+
+/// Of images in members only the headers are kept.
+pub(crate) const HEADS: Keep<'static> = Keep::Needed(&Images(&|_| false));
+
+/// The images of members that are kept as a whole, by their bundle entry IDs.
+pub(crate) struct Images<'k>(pub(crate) &'k (dyn Fn(&str) -> bool + Sync));
+
+impl Gaps for Images<'_> {
+    fn find(&self, chunk: &[u8], start: u64, is_end: bool, found: &mut Vec<Range<u64>>) -> u64 {
+        let keeps = |id: &[u8]| std::str::from_utf8(id).is_ok_and(self.0);
+        bundle_format::unneeded(chunk, start, is_end, &keeps, found)
+    }
+}
 
 /// Returns whether a file is a script.
 pub(crate) fn is_script(opened: &Opened) -> bool {

@@ -13,11 +13,12 @@ use crate::edit::{
     Databases, Editor, Options, Subject, Uneditable, Wishes, Work, closest, names, place,
 };
 use crate::help::More;
+use crate::package::Images;
 use crate::select::Request;
-use crate::store::Keep;
 use crate::suggest::generic;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
+use tool_kit::store::Keep;
 
 /// The most faults of one kind that are reported one by one.
 const MOST_FAULTS: usize = 10;
@@ -127,7 +128,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     let databases = Databases { rule: &rule };
     let editor = Editor {
-        keep: Keep::Images(&is_kept),
+        keep: Keep::Needed(&Images(&is_kept)),
         databases: args.databases.then_some(databases),
         ..Editor::new(&args.files, &args.options, Work::Edit)
     };

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod budget;
 pub mod directory;
 pub mod each_once;
 pub mod failure;
@@ -15,6 +16,7 @@ pub mod output;
 pub mod parallel;
 pub mod payload;
 pub mod permissions;
+pub mod piped;
 pub mod positioned;
 pub mod progress;
 pub mod report;
@@ -23,6 +25,7 @@ pub mod scratch;
 pub mod special;
 pub mod stamp;
 pub mod standard;
+pub mod store;
 pub mod style;
 pub mod table;
 pub mod temporary;

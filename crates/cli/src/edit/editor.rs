@@ -23,12 +23,12 @@ use super::wishes::Wishes;
 use crate::inputs::{Input, Inputs};
 use crate::package::Package;
 use crate::records::Lists;
-use crate::store::Keep;
 use tool_kit::failure::Failure;
 use tool_kit::opened::Opened;
 use tool_kit::output::{How, Name, Outputs, is_same};
 use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
+use tool_kit::store::Keep;
 use tool_kit::{Outcome, report as messages, style};
 
 /// A file to be edited, for who decides how.

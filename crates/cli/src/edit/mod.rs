@@ -6,7 +6,6 @@ mod databases;
 mod editor;
 mod findings;
 mod incoming;
-mod new_bytes;
 mod new_images;
 mod options;
 mod package;

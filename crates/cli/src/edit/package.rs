@@ -16,19 +16,19 @@ use gpu_packages::{
 use super::attributes;
 use super::editor::{Editor, Subject, explain};
 use super::findings::Findings;
-use super::new_bytes::{NewBytes, Status};
 use super::new_images::NewImages;
 use super::report::FileRow;
 use super::wishes::Wishes;
-use crate::budget::Budget;
 use crate::inputs::Input;
 use crate::package::{Form, HEAD, Package, may_hold_code};
-use crate::store::{Keep, Store, StoreReader};
+use tool_kit::budget::Budget;
 use tool_kit::failure::Failure;
 use tool_kit::output::{How, Outputs};
+use tool_kit::piped::Piped;
 use tool_kit::positioned::Positioned;
 use tool_kit::report as messages;
 use tool_kit::scratch;
+use tool_kit::store::{Keep, Store, StoreReader};
 
 /// The level of deflate that published wheels have.
 const LEVEL: u32 = 6;
@@ -286,7 +286,7 @@ impl Editor<'_> {
     ) -> Result<NewContents, Failure> {
         let threads = self.options.threads().count();
         let room = self.room().saturating_sub(plan.held());
-        let bytes = NewBytes::start(plan, store.clone())?;
+        let bytes = new_bytes(plan, Arc::clone(store))?;
         let status = bytes.status();
         let new =
             NewContents::like(member, bytes, LEVEL, threads, room).map_err(|error| {
@@ -439,8 +439,8 @@ impl Editor<'_> {
                     return Ok(Replacement::unchanged(store.size(), StoreReader::new(store)));
                 };
                 let size = plan.size();
-                let bytes = NewBytes::start(plan, store)?;
-                status = Some(bytes.status());
+                let bytes = new_bytes(plan, Arc::clone(&store))?;
+                status = Some((store, bytes.status()));
                 Ok(Replacement::new(size, bytes))
             };
             replacement().map(Some).map_err(|failure| {
@@ -453,11 +453,11 @@ impl Editor<'_> {
             PackageKind::Deb => rewrite_deb(old, out, &options, &mut change),
             _ => rewrite_tar(old, out, &options, &mut change),
         };
-        if is_too_small || status.as_ref().is_some_and(Status::was_too_small) {
+        if is_too_small || status.as_ref().is_some_and(|(store, _)| store.was_too_small()) {
             return Ok(false);
         }
         edited.check_complaints()?;
-        if let Some(error) = status.and_then(|status| status.take_error()) {
+        if let Some(error) = status.and_then(|(_, status)| status.take_error()) {
             return Err(explain(&error, &self.images));
         }
         if let Some(failure) = stopped {
@@ -471,6 +471,11 @@ impl Editor<'_> {
         edited.unlisted.extend(rewritten.unlisted().map(text));
         Ok(true)
     }
+}
+
+/// Makes the new bytes of a member while they are read.
+fn new_bytes(plan: EditPlan, store: Arc<Store>) -> io::Result<Piped<fat_edit::Error>> {
+    Piped::start("edit", move |out| plan.write(store.reader(), out))
 }
 
 /// A reader that hashes what is read from it.

@@ -14,10 +14,10 @@ use device_code::{KernelGate, KernelRule, Measure};
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::select::Selection;
-use crate::store::Keep;
 use collect::{Found, Wanted};
 use tool_kit::json::Array;
 use tool_kit::parallel::Threads;
+use tool_kit::store::Keep;
 use tool_kit::style::{Out, show};
 use tool_kit::{Outcome, report, style};
 

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The bytes that all threads of a run hold together.
 #[derive(Debug, Default)]
-pub(crate) struct Budget {
+pub struct Budget {
     state: Mutex<State>,
     freed: Condvar,
     /// Held by the one who waits for others.
@@ -24,7 +24,7 @@ struct State {
 /// The bytes that the work on one file or member holds. Its own limit decides what it may do, whatever others hold: work that
 /// misses bytes because of others [is done again](Self::again), when it can wait for them.
 #[derive(Debug)]
-pub(crate) struct Account<'b> {
+pub struct Account<'b> {
     budget: &'b Budget,
     limit: u64,
     /// Bytes of packages in packages, and those of the member.
@@ -37,7 +37,7 @@ pub(crate) struct Account<'b> {
 
 impl Budget {
     /// Returns an account for work that may hold `limit` bytes.
-    pub(crate) fn account(&self, limit: u64) -> Account<'_> {
+    pub fn account(&self, limit: u64) -> Account<'_> {
         let mut state = self.lock();
         state.limit = state.limit.max(limit);
         drop(state);
@@ -60,34 +60,34 @@ impl Budget {
 
 impl Account<'_> {
     /// Returns the file of a member that was read, if there is one. It has bytes of that member.
-    pub(crate) fn take_spare(&self) -> Option<File> {
+    pub fn take_spare(&self) -> Option<File> {
         self.budget.spare.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Keeps a file for a later member.
-    pub(crate) fn keep_spare(&self, file: File) {
+    pub fn keep_spare(&self, file: File) {
         *self.budget.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
     }
 
     /// Returns how many further bytes the work may hold.
-    pub(crate) fn left(&self) -> u64 {
+    pub fn left(&self) -> u64 {
         self.limit.saturating_sub(self.packages).saturating_sub(self.member)
     }
 
     /// Returns the most bytes that the work may hold.
-    pub(crate) fn limit(&self) -> u64 {
+    pub fn limit(&self) -> u64 {
         self.limit
     }
 
     /// Holds further bytes of a member; returns `false` if these are too many.
-    pub(crate) fn take(&mut self, bytes: u64) -> bool {
+    pub fn take(&mut self, bytes: u64) -> bool {
         let taken = self.take_any(bytes);
         self.member += if taken { bytes } else { 0 };
         taken
     }
 
     /// Holds this number of bytes of packages in packages from now on; returns `false` if these are too many.
-    pub(crate) fn set_packages(&mut self, bytes: u64) -> bool {
+    pub fn set_packages(&mut self, bytes: u64) -> bool {
         let taken = match bytes.checked_sub(self.packages) {
             Some(more) => self.take_any(more),
             None => {
@@ -100,12 +100,12 @@ impl Account<'_> {
     }
 
     /// Gives the bytes of the member back.
-    pub(crate) fn end_member(&mut self) {
+    pub fn end_member(&mut self) {
         self.budget.give_back(std::mem::take(&mut self.member));
     }
 
     /// Returns whether bytes were missing only because others held them.
-    pub(crate) fn has_missed(&self) -> bool {
+    pub fn has_missed(&self) -> bool {
         self.has_missed
     }
 
@@ -129,7 +129,7 @@ impl Account<'_> {
 impl<'b> Account<'b> {
     /// Returns an account for the same work, which waits for bytes that others hold. Only one such waits at a time; others never
     /// wait while they hold some, so all give theirs back.
-    pub(crate) fn again(self) -> Self {
+    pub fn again(self) -> Self {
         let (budget, limit) = (self.budget, self.limit);
         drop(self);
         let waits = budget.waiting.lock().unwrap_or_else(PoisonError::into_inner);
