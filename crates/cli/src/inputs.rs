@@ -313,7 +313,7 @@ pub(crate) enum Seen {
 impl Seen {
     /// Returns what was seen in a file without anything to show.
     pub(crate) fn nothing(summary: &Summary) -> Self {
-        match package::is_unread(summary.format) {
+        match summary.format.may_hold_unread_code() {
             true => Seen::Unread(summary.format),
             false => Seen::Nothing,
         }

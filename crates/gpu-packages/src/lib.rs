@@ -54,6 +54,7 @@
 //! - [`WheelEdit`] replaces members of a wheel. Rows of changed members in `RECORD` get new hashes and sizes; all other
 //!   members are copied as they are, by the kernel from file to file.
 //! - [`ZipEdit`] does so for other zip files.
+//! - [`PackageEdit`] takes either, and compares members with `RECORD` while they are read. [`PackageForm`] tells what a file is.
 //! - [`rewrite_tar`] and [`rewrite_deb`] replace members of tar files and Debian packages, which are compressed again.
 //! - [`Record`] changes the text of a `RECORD`; [`InstalledList`] that of any list of installed files, conda's too, and
 //!   [`InstalledNotes`] make it safe to interrupt.
@@ -94,6 +95,7 @@ mod conda;
 mod cpio;
 mod deb;
 mod deb_parts;
+mod edit;
 mod environment;
 mod error;
 mod gzip;
@@ -113,6 +115,7 @@ mod zip;
 
 pub use codec::{Codec, Encoder};
 pub use deb::{DebRecords, set_installed_size};
+pub use edit::{CheckedReader, PackageEdit, PackageForm, rewrite_stream, stale_lists};
 pub use environment::{
     Distribution, DistributionFiles, EntryKind, Looked, Site, Tree, TreeFault, distributions,
     has_distributions, normalized_name, pth_directories, site_depth, sites_in,

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use device_select::Database;
 use fat_edit::EditPlan;
+use fat_object::FileFormat;
 use gpu_packages::{
-    Codec, Error, ErrorKind, Finding, Hasher, NewContents, Original, PackageKind, Record,
-    Replacement, Rewrite, RewriteOptions, WheelEdit, Zip, ZipEdit, ZipMember, check_wheel,
-    read_record, rewrite_deb, rewrite_tar, sniff, verify,
+    Codec, Error, ErrorKind, Finding, NewContents, Original, PackageEdit, PackageForm, PackageKind,
+    Replacement, Rewrite, RewriteOptions, Zip, ZipMember, rewrite_stream, sniff, stale_lists,
+    verify,
 };
 
 use super::attributes;
@@ -20,7 +21,7 @@ use super::new_images::NewImages;
 use super::report::FileRow;
 use super::wishes::Wishes;
 use crate::inputs::Input;
-use crate::package::{Form, HEAD, Package, may_hold_code};
+use crate::package::{HEAD, Package};
 use tool_kit::budget::Budget;
 use tool_kit::failure::Failure;
 use tool_kit::output::{How, Outputs};
@@ -51,8 +52,6 @@ struct Edited<'a> {
     lists: Vec<String>,
     /// Changed files that the records of the package do not list.
     unlisted: Vec<String>,
-    /// The `RECORD` of a wheel.
-    record: Option<Record>,
     /// Findings of the package that are allowed.
     warnings: Vec<String>,
     has_other_changes: bool,
@@ -87,15 +86,14 @@ impl Editor<'_> {
             compressed: Vec::new(),
             lists: Vec::new(),
             unlisted: Vec::new(),
-            record: None,
             warnings: Vec::new(),
             has_other_changes: false,
         };
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
         let rewrite = match &package.form {
-            Form::Zip(zip) => Some(self.edit_zip(&mut edited, zip, decide)?),
-            Form::Stream(_) => None,
+            PackageForm::Zip(zip) => Some(self.edit_zip(&mut edited, zip, decide)?),
+            PackageForm::Stream(_) => None,
         };
         let seal = if replaces { self.unseal(package.file())? } else { None };
         if replaces && edited.changes_some() {
@@ -156,62 +154,29 @@ impl Editor<'_> {
         zip: &Zip,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Rewrite, Failure> {
-        if zip.kind() == PackageKind::Conda {
-            return Err(unwritten(zip.kind()));
-        }
         let reader = edited.package.opened.reader();
-        let findings = if zip.kind() == PackageKind::Wheel {
-            let record = read_record(zip, reader).map_err(of)?;
-            let findings = check_wheel(zip, &record, reader);
-            edited.record = Some(record);
-            findings
-        } else {
-            zip.check(reader)
-        };
-        edited.allow(self.findings(), &findings.map_err(of)?)?;
-        let (mut new, mut removed) = (Vec::new(), Vec::new());
+        let mut edit = PackageEdit::new(zip, reader).map_err(of)?;
+        edited.allow(self.findings(), edit.findings())?;
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
             if self.zip_member_goes((zip, at), &name, reader)? {
-                removed.push(at);
+                edit.remove(at);
                 edited.delete(&name, member.size());
                 continue;
             }
-            let contents = self.edit_zip_member(edited, (zip, at), &name, decide);
+            let contents = self.edit_zip_member(edited, &mut edit, (zip, at), &name, decide);
             if let Some(contents) = edited.settle(&name, contents)? {
-                new.push((at, contents));
+                edit.replace(at, contents);
             }
         }
         edited.check()?;
-        let reader = edited.package.opened.reader();
-        let tag = &self.options.output.build_tag;
-        let rewrite = if zip.kind() == PackageKind::Wheel {
-            edited.lists.clear();
-            let mut edit = WheelEdit::new(zip).map_err(of)?;
-            for (at, contents) in new {
-                edit.replace(at, contents);
-            }
-            for at in removed {
-                edit.remove(at);
-            }
-            if let Some(tag) = tag {
-                edit.build_tag(tag);
-            }
-            edit.drop_signature(self.options.host.drop_signature).plan(reader)
-        } else {
-            if tag.is_some() {
-                return Err(no_wheel());
-            }
-            let mut edit = ZipEdit::new(zip);
-            for (at, contents) in new {
-                edit.replace(at, contents);
-            }
-            for at in removed {
-                edit.remove(at);
-            }
-            edit.plan(reader)
-        };
-        let rewrite = rewrite.map_err(of)?;
+        let tag = self.options.output.build_tag.as_deref();
+        match zip.kind() {
+            PackageKind::Wheel => edited.lists.clear(),
+            _ if tag.is_some() => return Err(no_wheel()),
+            _ => {}
+        }
+        let rewrite = edit.plan(reader, tag, self.options.host.drop_signature).map_err(of)?;
         edited.has_other_changes |= tag.is_some();
         edited.unlisted.extend(rewrite.unlisted().map(text));
         Ok(rewrite)
@@ -242,6 +207,7 @@ impl Editor<'_> {
     fn edit_zip_member(
         &self,
         edited: &mut Edited<'_>,
+        edit: &mut PackageEdit<'_>,
         (zip, at): (&Zip, usize),
         name: &str,
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
@@ -250,15 +216,14 @@ impl Editor<'_> {
         let is_file = |member: &&ZipMember| !member.is_directory() && member.size() > 0;
         let Some(member) = member.filter(is_file) else { return Ok(None) };
         for keep in [self.keep, Keep::All] {
-            let contents = zip.open(at, edited.package.opened.reader()).map_err(of)?;
-            let mut contents = edited.hashing(member.name(), contents);
+            let mut contents = edit.open(at, edited.package.opened.reader()).map_err(of)?;
             let mut head = Vec::new();
             contents.by_ref().take(HEAD).read_to_end(&mut head)?;
             if !edited.is_about(name, &head) {
                 return Ok(None);
             }
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
-            let faults = edited.faults(member, contents.hasher);
+            let faults = edit.faults(at, contents.finish());
             let warnings = self.findings().allow(&faults)?;
             let new = self.plan_member(edited, name, &store, decide).and_then(|(plan, row)| {
                 let new = match plan.is_unchanged() {
@@ -360,10 +325,10 @@ impl Editor<'_> {
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<u64, Failure> {
         let kind = match edited.package.form {
-            Form::Stream(kind @ (PackageKind::Tar | PackageKind::Deb)) => kind,
-            Form::Stream(kind) => return Err(unwritten(kind)),
-            Form::Zip(_) => PackageKind::Zip,
+            PackageForm::Stream(kind) => kind,
+            PackageForm::Zip(_) => PackageKind::Zip,
         };
+        kind.check_edit().map_err(of)?;
         if self.options.output.build_tag.is_some() {
             return Err(no_wheel());
         }
@@ -399,12 +364,11 @@ impl Editor<'_> {
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
         let options =
             RewriteOptions::default().with_drop_signature(self.options.host.drop_signature);
-        let (mut stopped, mut is_too_small, mut is_conda) = (None, false, false);
+        let (mut stopped, mut is_too_small) = (None, false);
         // The status of the member that is written last.
         let mut status = None;
-        let mut change = |name: &[u8], original: &mut Original<'_>| {
+        let change = |name: &[u8], original: &mut Original<'_>| {
             let name = text(name);
-            is_conda |= name == "info/paths.json";
             let database = self.databases.and_then(|all| all.candidate(&name));
             let is_about = edited.is_about(&name, original.head());
             if database.is_none() && !is_about {
@@ -449,10 +413,7 @@ impl Editor<'_> {
             })
         };
         let out = BufWriter::with_capacity(1 << 16, out);
-        let rewritten = match kind {
-            PackageKind::Deb => rewrite_deb(old, out, &options, &mut change),
-            _ => rewrite_tar(old, out, &options, &mut change),
-        };
+        let rewritten = rewrite_stream(kind, old, out, &options, change);
         if is_too_small || status.as_ref().is_some_and(|(store, _)| store.was_too_small()) {
             return Ok(false);
         }
@@ -465,9 +426,6 @@ impl Editor<'_> {
         }
         let rewritten = rewritten.map_err(of)?;
         edited.check()?;
-        if is_conda && edited.changes_some() {
-            return Err(unwritten(PackageKind::Conda));
-        }
         edited.unlisted.extend(rewritten.unlisted().map(text));
         Ok(true)
     }
@@ -476,22 +434,6 @@ impl Editor<'_> {
 /// Makes the new bytes of a member while they are read.
 fn new_bytes(plan: EditPlan, store: Arc<Store>) -> io::Result<Piped<fat_edit::Error>> {
     Piped::start("edit", move |out| plan.write(store.reader(), out))
-}
-
-/// A reader that hashes what is read from it.
-struct Hashing<R> {
-    reader: R,
-    hasher: Option<Hasher>,
-}
-
-impl<R: Read> Read for Hashing<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buf)?;
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(buf.get(..read).unwrap_or_default());
-        }
-        Ok(read)
-    }
 }
 
 impl Edited<'_> {
@@ -510,23 +452,6 @@ impl Edited<'_> {
         Ok(())
     }
 
-    /// Returns a reader of a member that hashes it, if `RECORD` has a hash of it.
-    fn hashing<R>(&mut self, member: &[u8], reader: R) -> Hashing<R> {
-        let row = self.record.as_mut().and_then(|record| record.find(member).next());
-        Hashing { reader, hasher: row.map(|row| Hasher::new(row.algorithm())) }
-    }
-
-    /// Returns how the contents of a member, which were read, differ from `RECORD`.
-    fn faults(&mut self, member: &ZipMember, hasher: Option<Hasher>) -> Vec<String> {
-        let (Some(record), Some(hash)) = (&mut self.record, hasher.map(Hasher::finish)) else {
-            return Vec::new();
-        };
-        let rows = record.find(member.name());
-        rows.filter(|row| row.algorithm() == hash.algorithm())
-            .filter_map(|row| row.fault(member.size(), Some(&hash)))
-            .collect()
-    }
-
     /// Returns whether a member that starts like this is edited. Remembers packages, which are not.
     fn is_about(&mut self, name: &str, head: &[u8]) -> bool {
         // A member that is read again was the last one.
@@ -542,7 +467,7 @@ impl Edited<'_> {
         if let Some(inner) = inner.filter(|inner| !is_last(inner)) {
             inner.push(name.to_owned());
         }
-        may_hold_code(head)
+        FileFormat::sniff(head).may_hold_code()
     }
 
     /// Forgets all members.
@@ -628,20 +553,10 @@ impl Edited<'_> {
 
     /// Returns the note about lists of installed Python packages that have changed files.
     fn stale(&self) -> Option<String> {
-        let mut changed: Vec<&str> = (self.rows.iter().filter(|row| row.changed))
-            .filter_map(|row| row.name().strip_prefix(self.name)?.strip_prefix(':'))
-            .collect();
-        changed.sort_unstable();
-        let has_changed_below = |base: &str| {
-            let next = changed.partition_point(|&name| name < base);
-            changed.get(next).is_some_and(|name| name.starts_with(base))
-        };
-        let lists: Vec<&String> = (self.lists.iter())
-            .filter(|list| {
-                let base = list.rsplit('/').nth(1).and_then(|info| list.split(info).next());
-                base.is_some_and(has_changed_below)
-            })
-            .collect();
+        let changed = self.rows.iter().filter(|row| row.changed);
+        let changed =
+            changed.filter_map(|row| row.name().strip_prefix(self.name)?.strip_prefix(':'));
+        let lists = stale_lists(&self.lists, changed);
         let are = "has sizes and hashes of changed files, which it does not follow here";
         (!lists.is_empty()).then(|| format!("{} {are}", messages::few(lists)))
     }
@@ -715,15 +630,4 @@ fn again() -> Failure {
 
 pub(super) fn no_wheel() -> Failure {
     "--build-tag is for wheels".to_owned().into()
-}
-
-fn unwritten(kind: PackageKind) -> Failure {
-    let why = match kind {
-        PackageKind::Compressed => {
-            return "is compressed as a whole: decompress it first".to_owned().into();
-        }
-        PackageKind::Rpm => "the headers of an RPM package sign its contents",
-        _ => "its lists of files are compressed in it",
-    };
-    format!("{kind}: packages of this kind are read, not changed ({why}); edit the files before they are packed, or where they are installed").into()
 }
