@@ -8,7 +8,7 @@ use fat_edit::{CompressOptions, EditableContainer, EditableFile};
 use fat_object::FileFormat;
 
 use crate::compression::Compression;
-use crate::edit::{Editor, Options, Uneditable, Wishes, Work};
+use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work};
 use crate::help::More;
 use tool_kit::Outcome;
 
@@ -68,9 +68,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let editor = Editor::new(&args.files, &args.options, Work::Compress);
     let write = args.how.options(args.options.threads());
-    editor.run(|subject, _| {
+    let decide = |subject: &Subject<'_>, _: &NewImages| {
         let contents = subject.contents;
         let write = match args.how.format_version {
             None if is_for_runtime(contents) => write.clone().with_version(Version::V2),
@@ -89,7 +88,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let mut wishes = Wishes::new(edit);
         wishes.edit().compress(options);
         Ok(wishes)
-    })
+    };
+    Editor::new(&args.files, &args.options, Work::Compress, &decide).run()
 }
 
 /// Returns whether runtimes read these bundles and version 2, which all of them support, can hold them.

@@ -204,6 +204,12 @@ impl Edit {
         self.images.insert(index, ImageEdit::Remove);
     }
 
+    /// Returns whether the image with this index is removed.
+    #[must_use]
+    pub fn removes(&self, index: usize) -> bool {
+        matches!(self.images.get(&index), Some(ImageEdit::Remove))
+    }
+
     /// Puts the [new image](Self::with_images) with the number `image` in the place of the one with this index among
     /// [`EditableFile::images`]. A [listing](fat_object::list()) may count [otherwise](ImageInfo::index).
     pub fn replace(&mut self, index: usize, image: usize) {

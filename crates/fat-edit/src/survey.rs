@@ -12,6 +12,7 @@ use fat_object::{
 
 use crate::check;
 use crate::compress::CompressOptions;
+use crate::edit::Edit;
 use crate::error::{Error, Problem};
 use crate::readers::{OffloadBinaryForm, Treatment};
 
@@ -86,6 +87,29 @@ impl EditableFile {
         self.containers.get(*self.containers_of.get(image)?)
     }
 
+    /// Returns the [places](EditableContainer::place) that lose all their device images by an edit, each with the images that it had.
+    /// Those that cannot be edited are left out.
+    #[must_use]
+    pub fn emptied(&self, edit: &Edit) -> Vec<(&[PathStep], Vec<&ImageInfo>)> {
+        let mut places: Vec<(&[PathStep], Vec<&ImageInfo>)> = Vec::new();
+        let is_host = |image: &ImageInfo| {
+            image.target().is_host() || image.format() == FileFormat::HostPlaceholder
+        };
+        for image in self.images().iter().filter(|image| !is_host(image)) {
+            let container = self.container_of(image.index());
+            let Some(container) = container.filter(|one| one.uneditable().is_none()) else {
+                continue;
+            };
+            // Images in one place are walked together.
+            match places.last_mut() {
+                Some((last, images)) if *last == container.place() => images.push(image),
+                _ => places.push((container.place(), vec![image])),
+            }
+        }
+        places.retain(|(_, images)| images.iter().all(|image| edit.removes(image.index())));
+        places
+    }
+
     /// Returns whether only a scan of the whole file has found some of the containers.
     pub(crate) fn has_scanned(&self) -> bool {
         fn is_scanned(node: &Node) -> bool {
@@ -135,6 +159,19 @@ impl EditableContainer {
     #[must_use]
     pub fn path(&self) -> &[PathStep] {
         &self.path
+    }
+
+    /// Returns the path of the place in which the loss of all images is an error: a bundle; consecutive offload binaries, because
+    /// each has one image; all sections of a host object that is a bundle. Empty for the file itself.
+    #[must_use]
+    pub fn place(&self) -> &[PathStep] {
+        let path = self.path();
+        match self.kind() {
+            ContainerKind::OffloadBinary | ContainerKind::Section => {
+                path.split_last().map_or(path, |(_, around)| around)
+            }
+            _ => path,
+        }
     }
 
     /// Returns its kind; [`Ccob`](ContainerKind::Ccob) for a compressed bundle.

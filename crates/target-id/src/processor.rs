@@ -144,6 +144,34 @@ impl Processor {
         AMDGCN.iter().find(|generic| generic.covers.contains(&self.name))
     }
 
+    /// Returns the processor whose code runs on all of these: theirs if they are one, or the generic one that covers them.
+    ///
+    /// ```
+    /// use target_id::{Processor, TargetId};
+    ///
+    /// let common = |ids: &[&str]| {
+    ///     let infos = ids.iter().map(|id| TargetId::parse(id).ok()?.processor_info());
+    ///     Processor::common(&infos.collect::<Option<Vec<_>>>()?).map(Processor::name)
+    /// };
+    /// assert_eq!(common(&["gfx90a:xnack+", "gfx90a:xnack-"]), Some("gfx90a"));
+    /// assert_eq!(common(&["gfx1100", "gfx1101"]), Some("gfx11-generic"));
+    /// assert_eq!(common(&["gfx1100", "gfx90a"]), None);
+    /// ```
+    #[must_use]
+    pub fn common(processors: &[&'static Self]) -> Option<&'static Self> {
+        let first = processors.first()?;
+        if processors.iter().all(|one| one.name == first.name) {
+            return Some(first);
+        }
+        let covering = |one: &&'static Self| match one.is_generic() {
+            true => Some(*one),
+            false => one.covered_by(),
+        };
+        let common = covering(first)?;
+        let is_covered = |one| covering(one).is_some_and(|other| other.name == common.name);
+        processors.iter().all(is_covered).then_some(common)
+    }
+
     /// Returns whether LLVM has dropped the processor (`gfx940`, `gfx941`). Older libraries carry it.
     #[must_use]
     pub const fn is_retired(&self) -> bool {

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod attributes;
 pub mod budget;
 pub mod directory;
 pub mod each_once;

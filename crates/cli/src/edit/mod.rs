@@ -1,6 +1,5 @@
 //! Shared code of the commands that edit device code in files: outputs, and the way from a file to a new one.
 
-mod attributes;
 mod closest;
 mod databases;
 mod editor;
@@ -13,7 +12,6 @@ mod place;
 mod report;
 mod wishes;
 
-pub(crate) use attributes::hand_over;
 pub(crate) use closest::closest;
 pub(crate) use databases::Databases;
 pub(crate) use editor::{Editor, Subject, describe_host};

@@ -14,14 +14,12 @@ use gpu_packages::{
     verify,
 };
 
-use super::attributes;
-use super::editor::{Editor, Subject, explain};
+use super::editor::{Editor, explain};
 use super::findings::Findings;
-use super::new_images::NewImages;
 use super::report::FileRow;
-use super::wishes::Wishes;
 use crate::inputs::Input;
 use crate::package::{HEAD, Package};
+use tool_kit::attributes;
 use tool_kit::budget::Budget;
 use tool_kit::failure::Failure;
 use tool_kit::output::{How, Outputs};
@@ -66,7 +64,6 @@ impl Editor<'_> {
         &mut self,
         named: &Input,
         package: &Package,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Vec<FileRow>, Failure> {
         let dry_run = self.options.output.dry_run;
         let (output, replaces) = self.output(named)?;
@@ -92,7 +89,7 @@ impl Editor<'_> {
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
         let rewrite = match &package.form {
-            PackageForm::Zip(zip) => Some(self.edit_zip(&mut edited, zip, decide)?),
+            PackageForm::Zip(zip) => Some(self.edit_zip(&mut edited, zip)?),
             PackageForm::Stream(_) => None,
         };
         let seal = if replaces { self.unseal(package.file())? } else { None };
@@ -102,14 +99,14 @@ impl Editor<'_> {
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
         let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
         if dry_run && rewrite.is_none() {
-            size = self.edit_stream(&mut edited, &mut Out::Counted(0), decide)?;
+            size = self.edit_stream(&mut edited, &mut Out::Counted(0))?;
         } else if !dry_run && !is_for_nothing {
             let how = How { new: opened.permissions(), replaces: replaces.then_some(stamp) };
             let mut outputs = Outputs::default();
             outputs.write_named_or_print(&output, how, |out| {
                 match &rewrite {
                     Some(rewrite) => rewrite.write_to(package.file(), &mut *out)?,
-                    None => match self.print_or_edit_stream(&mut edited, out, decide) {
+                    None => match self.print_or_edit_stream(&mut edited, out) {
                         Ok(new) => size = new,
                         Err(failure) => return Ok(Err(failure)),
                     },
@@ -148,12 +145,7 @@ impl Editor<'_> {
     }
 
     /// Edits the members of a zip archive, and lays it out again.
-    fn edit_zip(
-        &self,
-        edited: &mut Edited<'_>,
-        zip: &Zip,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> Result<Rewrite, Failure> {
+    fn edit_zip(&self, edited: &mut Edited<'_>, zip: &Zip) -> Result<Rewrite, Failure> {
         let reader = edited.package.opened.reader();
         let mut edit = PackageEdit::new(zip, reader).map_err(of)?;
         edited.allow(self.findings(), edit.findings())?;
@@ -164,7 +156,7 @@ impl Editor<'_> {
                 edited.delete(&name, member.size());
                 continue;
             }
-            let contents = self.edit_zip_member(edited, &mut edit, (zip, at), &name, decide);
+            let contents = self.edit_zip_member(edited, &mut edit, (zip, at), &name);
             if let Some(contents) = edited.settle(&name, contents)? {
                 edit.replace(at, contents);
             }
@@ -210,7 +202,6 @@ impl Editor<'_> {
         edit: &mut PackageEdit<'_>,
         (zip, at): (&Zip, usize),
         name: &str,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Option<NewContents>, Failure> {
         let member = zip.members().get(at);
         let is_file = |member: &&ZipMember| !member.is_directory() && member.size() > 0;
@@ -225,7 +216,7 @@ impl Editor<'_> {
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
             let faults = edit.faults(at, contents.finish());
             let warnings = self.findings().allow(&faults)?;
-            let new = self.plan_member(edited, name, &store, decide).and_then(|(plan, row)| {
+            let new = self.plan_member(edited, name, &store).and_then(|(plan, row)| {
                 let new = match plan.is_unchanged() {
                     true => None,
                     false => Some(self.deflate(member, plan, &store)?),
@@ -285,14 +276,8 @@ impl Editor<'_> {
     }
 
     /// Plans the edit of a member. Nothing counts if more of it is needed than was kept.
-    fn plan_member(
-        &self,
-        edited: &Edited<'_>,
-        name: &str,
-        store: &Store,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> Planned {
-        let (contents, wishes, plan) = self.plan(store.reader(), false, decide)?;
+    fn plan_member(&self, edited: &Edited<'_>, name: &str, store: &Store) -> Planned {
+        let (contents, wishes, plan) = self.plan(store.reader(), false)?;
         let output = format!("{}:{name}", edited.target.display());
         let name = format!("{}:{name}", edited.name);
         let row = FileRow::new(&name, Path::new(&output), &contents, &plan, &wishes);
@@ -305,25 +290,19 @@ impl Editor<'_> {
         &self,
         edited: &mut Edited<'_>,
         out: &mut File,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<u64, Failure> {
         if edited.target.as_os_str() != "-" {
-            return self.edit_stream(edited, &mut Out::File(out), decide);
+            return self.edit_stream(edited, &mut Out::File(out));
         }
         let mut file = scratch::file("the new package")?;
-        let size = self.edit_stream(edited, &mut Out::File(&mut file), decide)?;
+        let size = self.edit_stream(edited, &mut Out::File(&mut file))?;
         file.rewind()?;
         io::copy(&mut file, out)?;
         Ok(size)
     }
 
     /// Edits the members of a tar file or a Debian package. Returns the size of the new one.
-    fn edit_stream(
-        &self,
-        edited: &mut Edited<'_>,
-        out: &mut Out<'_>,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> Result<u64, Failure> {
+    fn edit_stream(&self, edited: &mut Edited<'_>, out: &mut Out<'_>) -> Result<u64, Failure> {
         let kind = match edited.package.form {
             PackageForm::Stream(kind) => kind,
             PackageForm::Zip(_) => PackageKind::Zip,
@@ -337,10 +316,10 @@ impl Editor<'_> {
             verify(old, &self.options.limits.for_package(edited.package.opened.metadata().len()))
                 .map_err(of)?;
         edited.allow(self.findings(), &verified.findings)?;
-        if !self.edit_stream_once(edited, kind, out, self.keep, decide)? {
+        if !self.edit_stream_once(edited, kind, out, self.keep)? {
             out.restart()?;
             edited.restart();
-            if !self.edit_stream_once(edited, kind, out, Keep::All, decide)? {
+            if !self.edit_stream_once(edited, kind, out, Keep::All)? {
                 return Err(again());
             }
         }
@@ -359,7 +338,6 @@ impl Editor<'_> {
         kind: PackageKind,
         out: &mut Out<'_>,
         keep: Keep<'_>,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<bool, Failure> {
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
         let options =
@@ -385,7 +363,7 @@ impl Editor<'_> {
                 if !is_about {
                     return Ok(Replacement::unchanged(store.size(), StoreReader::new(store)));
                 }
-                let planned = self.plan_member(edited, &name, &store, decide);
+                let planned = self.plan_member(edited, &name, &store);
                 is_too_small |= store.was_too_small();
                 if is_too_small {
                     return Err(again());

@@ -1,11 +1,8 @@
 //! Changes to a file's images.
 
-use std::collections::BTreeSet;
-
 use crate::naming::{group, marked};
-use device_select::is_host;
 use fat_edit::{Edit, EditOptions, EditableContainer, EditableFile};
-use fat_object::{ContainerKind, ImageInfo, PathStep};
+use fat_object::{ImageInfo, PathStep};
 use tool_kit::each_once::each_once;
 use tool_kit::report;
 
@@ -13,16 +10,13 @@ use tool_kit::report;
 #[derive(Debug)]
 pub(crate) struct Wishes {
     pub(super) edit: Edit,
-    /// By the index of the image.
-    removed: BTreeSet<usize>,
     pub(super) notes: Vec<String>,
     pub(super) warnings: Vec<String>,
 }
 
 impl Wishes {
     pub(crate) fn new(options: EditOptions) -> Self {
-        let edit = Edit::new(options);
-        Wishes { edit, removed: BTreeSet::new(), notes: Vec::new(), warnings: Vec::new() }
+        Wishes { edit: Edit::new(options), notes: Vec::new(), warnings: Vec::new() }
     }
 
     /// Returns the edit itself, for wishes about no single image.
@@ -32,7 +26,6 @@ impl Wishes {
 
     pub(crate) fn remove(&mut self, image: &ImageInfo) {
         self.edit.remove(image.index());
-        self.removed.insert(image.index());
     }
 
     /// Replaces the image by the new one with this number.
@@ -66,28 +59,14 @@ impl Wishes {
 
     /// Returns whether the image is to go.
     pub(crate) fn is_removed(&self, image: &ImageInfo) -> bool {
-        self.removed.contains(&image.index())
+        self.edit.removes(image.index())
     }
 
     /// Returns the places that lose all their device images, as far as they can be edited.
     pub(crate) fn emptied(&self, contents: &EditableFile) -> Vec<Emptied> {
-        let mut places: Vec<(String, Vec<&ImageInfo>)> = Vec::new();
-        for image in contents.images().iter().filter(|image| !is_host(image)) {
-            let Some(container) = contents.container_of(image.index()) else { continue };
-            if container.uneditable().is_some() {
-                continue;
-            }
-            let name = place(container);
-            // Images in one place are walked together.
-            match places.last_mut() {
-                Some((last, images)) if *last == name => images.push(image),
-                _ => places.push((name, vec![image])),
-            }
-        }
-        places.retain(|(_, images)| images.iter().all(|image| self.is_removed(image)));
-        places
-            .into_iter()
-            .map(|(name, images)| Emptied { name, had: names(images.into_iter()) })
+        let emptied = contents.emptied(&self.edit).into_iter();
+        emptied
+            .map(|(place, images)| Emptied { name: text(place), had: names(images.into_iter()) })
             .collect()
     }
 }
@@ -101,17 +80,13 @@ pub(crate) struct Emptied {
     pub(crate) had: String,
 }
 
-/// Returns the place in which the loss of all images is an error: a bundle; consecutive offload binaries, because each has one
-/// image; all sections of a host object that is a bundle.
+/// Returns the name of the [place](EditableContainer::place) of a container.
 pub(crate) fn place(container: &EditableContainer) -> String {
-    let path = container.path();
-    let path = match container.kind() {
-        ContainerKind::OffloadBinary | ContainerKind::Section => {
-            path.split_last().map_or(path, |(_, around)| around)
-        }
-        _ => path,
-    };
-    if path.is_empty() { "the file".to_owned() } else { path_text(path) }
+    text(container.place())
+}
+
+fn text(place: &[PathStep]) -> String {
+    if place.is_empty() { "the file".to_owned() } else { path_text(place) }
 }
 
 /// Returns a path like `section:.hip_fatbin/bundle:1`.

@@ -91,7 +91,7 @@ pub(super) fn print(out: &mut Out<'_>, images: &[&Hashed]) -> io::Result<()> {
             style::size(copies.size),
             copies.count.to_string(),
             copies.targets.join(" "),
-            one_for_all(&copies.ids).unwrap_or_else(|| "-".to_owned()),
+            one_for_all(&copies.ids).unwrap_or("-").to_owned(),
         ]);
     }
     table.print(out, "  ", style::terminal_width())?;
@@ -127,22 +127,8 @@ impl Copies<'_> {
     }
 }
 
-/// Returns the target whose code all of these load: their processor if they differ in features only, or the generic one
-/// that covers them.
-fn one_for_all(ids: &[&str]) -> Option<String> {
-    let processors: Vec<&'static Processor> =
-        ids.iter().map(|id| TargetId::parse(id).ok()?.processor_info()).collect::<Option<_>>()?;
-    let first = processors.first()?;
-    if processors.iter().all(|processor| processor.name() == first.name()) {
-        return Some(first.name().to_owned());
-    }
-    let covering = |info: &&'static Processor| match info.is_generic() {
-        true => Some(*info),
-        false => info.covered_by(),
-    };
-    let one = covering(first)?;
-    processors
-        .iter()
-        .all(|processor| covering(processor).is_some_and(|other| other.name() == one.name()))
-        .then(|| one.name().to_owned())
+/// Returns the target whose code all of these load.
+fn one_for_all(ids: &[&str]) -> Option<&'static str> {
+    let processors = ids.iter().map(|id| TargetId::parse(id).ok()?.processor_info());
+    Processor::common(&processors.collect::<Option<Vec<_>>>()?).map(Processor::name)
 }

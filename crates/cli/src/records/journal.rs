@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use gpu_packages::{FileHashes, InstalledNotes};
 
 use super::{At, MOST};
-use crate::edit::hand_over;
+use tool_kit::attributes::hand_over;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::report;
 use tool_kit::temporary::Temporary;

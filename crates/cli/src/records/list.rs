@@ -9,7 +9,7 @@ use gpu_packages::{FileHashes, InstalledList, InstalledNotes};
 
 use super::journal::Journal;
 use super::{At, MOST, below};
-use crate::edit::hand_over;
+use tool_kit::attributes::hand_over;
 use tool_kit::directory::Held;
 use tool_kit::output::{How, Name, Outputs};
 use tool_kit::permissions::NewPermissions;
