@@ -298,6 +298,42 @@ pub fn rewrite_stream<'a>(
     Ok(rewritten)
 }
 
+/// The members of a package that its edit does not look into.
+///
+/// ```
+/// let mut unopened = gpu_packages::Unopened::default();
+/// unopened.note("data.zip", b"PK\x03\x04");
+/// unopened.note("libfoo.so", b"\x7fELF");
+/// assert_eq!(unopened.packages, ["data.zip"]);
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Unopened {
+    /// Packages.
+    pub packages: Vec<String>,
+    /// Compressed files, which may be packages.
+    pub compressed: Vec<String>,
+    /// Lists of installed Python packages, which are not corrected.
+    pub lists: Vec<String>,
+}
+
+impl Unopened {
+    /// Notes a member that starts like this, of which 512 bytes are enough. One that is read again directly is noted once.
+    pub fn note(&mut self, name: &str, head: &[u8]) {
+        let inner = match (sniff(head), Codec::sniff(head)) {
+            (None, Codec::None) => None,
+            (None, _) => Some(&mut self.compressed),
+            (Some(_), _) => Some(&mut self.packages),
+        };
+        let list = name.ends_with(".dist-info/RECORD").then_some(&mut self.lists);
+        for names in inner.into_iter().chain(list) {
+            if names.last().is_none_or(|last| last != name) {
+                names.push(name.to_owned());
+            }
+        }
+    }
+}
+
 /// Returns the lists of installed Python packages that have changed files: rows that an edit of the package around them does not
 /// follow. Both are names of members.
 ///

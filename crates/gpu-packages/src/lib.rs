@@ -115,7 +115,7 @@ mod zip;
 
 pub use codec::{Codec, Encoder};
 pub use deb::{DebRecords, set_installed_size};
-pub use edit::{CheckedReader, PackageEdit, PackageForm, rewrite_stream, stale_lists};
+pub use edit::{CheckedReader, PackageEdit, PackageForm, Unopened, rewrite_stream, stale_lists};
 pub use environment::{
     Distribution, DistributionFiles, EntryKind, Looked, Site, Tree, TreeFault, distributions,
     has_distributions, normalized_name, pth_directories, site_depth, sites_in,

@@ -21,6 +21,7 @@ pub mod piped;
 pub mod positioned;
 pub mod progress;
 pub mod report;
+pub mod retried;
 pub mod roff;
 pub mod scratch;
 pub mod special;

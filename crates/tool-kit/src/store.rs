@@ -32,6 +32,22 @@ pub enum Keep<'k> {
     Needed(&'k dyn Gaps),
 }
 
+impl Keep<'_> {
+    /// Does something with the bytes that are kept; `None` if more of them are needed: then once more, with all.
+    pub fn or_all<T, E: From<String>>(
+        self,
+        mut work: impl FnMut(Keep<'_>) -> Result<Option<T>, E>,
+    ) -> Result<T, E> {
+        if let Some(done) = work(self)? {
+            return Ok(done);
+        }
+        work(Keep::All)?.ok_or_else(|| TOO_SMALL.to_owned().into())
+    }
+}
+
+/// The error of work that needs more than all bytes.
+pub const TOO_SMALL: &str = "more of a member is needed than was kept";
+
 /// Tells which bytes of a file are not needed, while it is read.
 pub trait Gaps: Sync {
     /// Adds the ranges of bytes that are not needed to `found`, in order, as the bytes of a chunk at the place `start` tell. They

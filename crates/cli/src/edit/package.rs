@@ -1,7 +1,7 @@
 //! Edits of packages: their members are edited, and their records corrected.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use device_select::Database;
 use fat_edit::EditPlan;
 use fat_object::FileFormat;
 use gpu_packages::{
-    Codec, Error, ErrorKind, Finding, NewContents, Original, PackageEdit, PackageForm, PackageKind,
-    Replacement, Rewrite, RewriteOptions, Zip, ZipMember, rewrite_stream, sniff, stale_lists,
+    Error, ErrorKind, Finding, NewContents, Original, PackageEdit, PackageForm, PackageKind,
+    Replacement, Rewrite, RewriteOptions, Unopened, Zip, ZipMember, rewrite_stream, stale_lists,
     verify,
 };
 
@@ -26,8 +26,9 @@ use tool_kit::output::{How, Outputs};
 use tool_kit::piped::Piped;
 use tool_kit::positioned::Positioned;
 use tool_kit::report as messages;
+use tool_kit::retried::Retried;
 use tool_kit::scratch;
-use tool_kit::store::{Keep, Store, StoreReader};
+use tool_kit::store::{Keep, Store, StoreReader, TOO_SMALL};
 
 /// The level of deflate that published wheels have.
 const LEVEL: u32 = 6;
@@ -38,20 +39,22 @@ struct Edited<'a> {
     package: &'a Package,
     target: PathBuf,
     dry_run: bool,
+    /// Findings of the package that are allowed.
+    warnings: Vec<String>,
+    members: Members,
+}
+
+/// What became of the members of a package.
+#[derive(Default)]
+struct Members {
     rows: Vec<FileRow>,
     complaints: Vec<String>,
     /// Members with code that no option is about, and the reasons for the first.
     left: Vec<String>,
     why: Vec<String>,
-    /// Packages in the package, and compressed files, which may be some.
-    packages: Vec<String>,
-    compressed: Vec<String>,
-    /// Lists of installed Python packages in it, which are not corrected.
-    lists: Vec<String>,
+    unopened: Unopened,
     /// Changed files that the records of the package do not list.
     unlisted: Vec<String>,
-    /// Findings of the package that are allowed.
-    warnings: Vec<String>,
     has_other_changes: bool,
 }
 
@@ -75,16 +78,8 @@ impl Editor<'_> {
             package,
             target: target.clone(),
             dry_run,
-            rows: Vec::new(),
-            complaints: Vec::new(),
-            left: Vec::new(),
-            why: Vec::new(),
-            packages: Vec::new(),
-            compressed: Vec::new(),
-            lists: Vec::new(),
-            unlisted: Vec::new(),
             warnings: Vec::new(),
-            has_other_changes: false,
+            members: Members::default(),
         };
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
@@ -99,7 +94,7 @@ impl Editor<'_> {
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
         let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
         if dry_run && rewrite.is_none() {
-            size = self.edit_stream(&mut edited, &mut Out::Counted(0))?;
+            size = self.edit_stream(&mut edited, &mut Retried::Counted(0))?;
         } else if !dry_run && !is_for_nothing {
             let how = How { new: opened.permissions(), replaces: replaces.then_some(stamp) };
             let mut outputs = Outputs::default();
@@ -139,7 +134,7 @@ impl Editor<'_> {
         notes.extend(seal.filter(|_| changed));
         let mut whole = FileRow::package(named.name(), &target, (metadata.len(), size));
         (whole.changed, whole.notes, whole.warnings) = (changed, notes, warnings);
-        let mut rows = edited.rows;
+        let mut rows = edited.members.rows;
         rows.push(whole.written(dry_run, replaces));
         Ok(rows)
     }
@@ -164,13 +159,13 @@ impl Editor<'_> {
         edited.check()?;
         let tag = self.options.output.build_tag.as_deref();
         match zip.kind() {
-            PackageKind::Wheel => edited.lists.clear(),
+            PackageKind::Wheel => edited.members.unopened.lists.clear(),
             _ if tag.is_some() => return Err(no_wheel()),
             _ => {}
         }
         let rewrite = edit.plan(reader, tag, self.options.host.drop_signature).map_err(of)?;
-        edited.has_other_changes |= tag.is_some();
-        edited.unlisted.extend(rewrite.unlisted().map(text));
+        edited.members.has_other_changes |= tag.is_some();
+        edited.members.unlisted.extend(rewrite.unlisted().map(text));
         Ok(rewrite)
     }
 
@@ -206,12 +201,12 @@ impl Editor<'_> {
         let member = zip.members().get(at);
         let is_file = |member: &&ZipMember| !member.is_directory() && member.size() > 0;
         let Some(member) = member.filter(is_file) else { return Ok(None) };
-        for keep in [self.keep, Keep::All] {
+        self.keep.or_all(|keep| {
             let mut contents = edit.open(at, edited.package.opened.reader()).map_err(of)?;
             let mut head = Vec::new();
             contents.by_ref().take(HEAD).read_to_end(&mut head)?;
             if !edited.is_about(name, &head) {
-                return Ok(None);
+                return Ok(Some(None));
             }
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
             let faults = edit.faults(at, contents.finish());
@@ -223,14 +218,14 @@ impl Editor<'_> {
                 };
                 Ok((new, row))
             });
-            if !store.was_too_small() {
-                let (new, mut row) = new?;
-                row.warnings.extend(warnings);
-                edited.rows.push(row);
-                return Ok(new);
+            if store.was_too_small() {
+                return Ok(None);
             }
-        }
-        Err(again())
+            let (new, mut row) = new?;
+            row.warnings.extend(warnings);
+            edited.members.rows.push(row);
+            Ok(Some(new))
+        })
     }
 
     /// Makes the new contents of a member of a zip archive.
@@ -292,17 +287,17 @@ impl Editor<'_> {
         out: &mut File,
     ) -> Result<u64, Failure> {
         if edited.target.as_os_str() != "-" {
-            return self.edit_stream(edited, &mut Out::File(out));
+            return self.edit_stream(edited, &mut Retried::File(out));
         }
         let mut file = scratch::file("the new package")?;
-        let size = self.edit_stream(edited, &mut Out::File(&mut file))?;
+        let size = self.edit_stream(edited, &mut Retried::File(&mut file))?;
         file.rewind()?;
         io::copy(&mut file, out)?;
         Ok(size)
     }
 
     /// Edits the members of a tar file or a Debian package. Returns the size of the new one.
-    fn edit_stream(&self, edited: &mut Edited<'_>, out: &mut Out<'_>) -> Result<u64, Failure> {
+    fn edit_stream(&self, edited: &mut Edited<'_>, out: &mut Retried<'_>) -> Result<u64, Failure> {
         let kind = match edited.package.form {
             PackageForm::Stream(kind) => kind,
             PackageForm::Zip(_) => PackageKind::Zip,
@@ -316,29 +311,27 @@ impl Editor<'_> {
             verify(old, &self.options.limits.for_package(edited.package.opened.metadata().len()))
                 .map_err(of)?;
         edited.allow(self.findings(), &verified.findings)?;
-        if !self.edit_stream_once(edited, kind, out, self.keep)? {
+        self.keep.or_all(|keep| {
             out.restart()?;
-            edited.restart();
-            if !self.edit_stream_once(edited, kind, out, Keep::All)? {
-                return Err(again());
-            }
-        }
+            edited.members = Members::default();
+            self.edit_stream_once(edited, kind, out, keep)
+        })?;
         if !edited.changes_some() {
             // Compressed again, it could have other bytes.
             out.restart()?;
             io::copy(&mut edited.package.opened.reader(), out)?;
         }
-        out.size()
+        Ok(out.size()?)
     }
 
-    /// Returns `false` if more of the members is needed than was kept.
+    /// Returns `None` if more of the members is needed than was kept.
     fn edit_stream_once(
         &self,
         edited: &mut Edited<'_>,
         kind: PackageKind,
-        out: &mut Out<'_>,
+        out: &mut Retried<'_>,
         keep: Keep<'_>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Option<()>, Failure> {
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
         let options =
             RewriteOptions::default().with_drop_signature(self.options.host.drop_signature);
@@ -369,12 +362,12 @@ impl Editor<'_> {
                     return Err(again());
                 }
                 let plan = edited.settle(&name, planned.map(Some))?.and_then(|(plan, row)| {
-                    edited.rows.push(row);
+                    edited.members.rows.push(row);
                     Some(plan).filter(|plan| !plan.is_unchanged())
                 });
                 // One that stays must be there as a whole.
                 is_too_small |= plan.is_none() && store.has_holes();
-                if is_too_small || !edited.complaints.is_empty() {
+                if is_too_small || !edited.members.complaints.is_empty() {
                     return Err(again());
                 }
                 let Some(plan) = plan else {
@@ -393,7 +386,7 @@ impl Editor<'_> {
         let out = BufWriter::with_capacity(1 << 16, out);
         let rewritten = rewrite_stream(kind, old, out, &options, change);
         if is_too_small || status.as_ref().is_some_and(|(store, _)| store.was_too_small()) {
-            return Ok(false);
+            return Ok(None);
         }
         edited.check_complaints()?;
         if let Some(error) = status.and_then(|(_, status)| status.take_error()) {
@@ -404,8 +397,8 @@ impl Editor<'_> {
         }
         let rewritten = rewritten.map_err(of)?;
         edited.check()?;
-        edited.unlisted.extend(rewritten.unlisted().map(text));
-        Ok(true)
+        edited.members.unlisted.extend(rewritten.unlisted().map(text));
+        Ok(Some(()))
     }
 }
 
@@ -432,36 +425,14 @@ impl Edited<'_> {
 
     /// Returns whether a member that starts like this is edited. Remembers packages, which are not.
     fn is_about(&mut self, name: &str, head: &[u8]) -> bool {
-        // A member that is read again was the last one.
-        let is_last = |known: &Vec<String>| known.last().is_some_and(|known| known == name);
-        if name.ends_with(".dist-info/RECORD") && !is_last(&self.lists) {
-            self.lists.push(name.to_owned());
-        }
-        let inner = match (sniff(head), Codec::sniff(head)) {
-            (None, Codec::None) => None,
-            (None, _) => Some(&mut self.compressed),
-            (Some(_), _) => Some(&mut self.packages),
-        };
-        if let Some(inner) = inner.filter(|inner| !is_last(inner)) {
-            inner.push(name.to_owned());
-        }
+        self.members.unopened.note(name, head);
         FileFormat::sniff(head).may_hold_code()
     }
 
-    /// Forgets all members.
-    fn restart(&mut self) {
-        self.rows.clear();
-        self.has_other_changes = false;
-        self.left.clear();
-        self.lists.clear();
-        self.packages.clear();
-        self.compressed.clear();
-    }
-
     fn delete(&mut self, name: &str, size: u64) {
-        self.has_other_changes = true;
+        self.members.has_other_changes = true;
         let row = FileRow::deleted(&format!("{}:{name}", self.name), size);
-        self.rows.push(row.of_package(self.dry_run));
+        self.members.rows.push(row.of_package(self.dry_run));
     }
 
     /// Returns the new contents of a member, and remembers why others have none.
@@ -474,36 +445,37 @@ impl Edited<'_> {
             Ok(new) => return Ok(new),
             Err(Failure::NoCode) => {}
             Err(Failure::NotConcerned(why)) => {
-                if self.left.is_empty() {
-                    self.why = why.iter().map(|text| format!(":{name}: {text}")).collect();
+                if self.members.left.is_empty() {
+                    self.members.why = why.iter().map(|text| format!(":{name}: {text}")).collect();
                 }
-                self.left.push(name.to_owned());
+                self.members.left.push(name.to_owned());
             }
             Err(failure) => {
                 let all = failure.complaints()?;
-                self.complaints.extend(all.iter().map(|text| format!(":{name}: {text}")));
+                self.members.complaints.extend(all.iter().map(|text| format!(":{name}: {text}")));
             }
         }
         Ok(None)
     }
 
     fn check_complaints(&mut self) -> Result<(), Failure> {
-        match self.complaints.is_empty() {
+        match self.members.complaints.is_empty() {
             true => Ok(()),
-            false => Err(std::mem::take(&mut self.complaints).into()),
+            false => Err(std::mem::take(&mut self.members.complaints).into()),
         }
     }
 
     /// Returns the reason why there is no new package.
     fn check(&mut self) -> Result<(), Failure> {
         self.check_complaints()?;
-        if !self.rows.is_empty() {
+        if !self.members.rows.is_empty() {
             return Ok(());
         }
-        if !self.left.is_empty() {
-            return Err(Failure::NotConcerned(std::mem::take(&mut self.why)));
+        if !self.members.left.is_empty() {
+            return Err(Failure::NotConcerned(std::mem::take(&mut self.members.why)));
         }
-        let inner: Vec<&String> = self.packages.iter().chain(&self.compressed).collect();
+        let Unopened { packages, compressed, .. } = &self.members.unopened;
+        let inner: Vec<&String> = packages.iter().chain(compressed).collect();
         Err(match inner.is_empty() {
             true => Failure::NoCode,
             false => {
@@ -515,14 +487,14 @@ impl Edited<'_> {
     }
 
     fn changes_some(&self) -> bool {
-        self.has_other_changes || self.rows.iter().any(|row| row.changed)
+        self.members.has_other_changes || self.members.rows.iter().any(|row| row.changed)
     }
 
     fn notes(&self) -> Vec<String> {
         let notes = [
-            ("left alone, as no option is about their code", &self.left),
-            ("packages in it are not looked into", &self.packages),
-            ("its records do not list", &self.unlisted),
+            ("left alone, as no option is about their code", &self.members.left),
+            ("packages in it are not looked into", &self.members.unopened.packages),
+            ("its records do not list", &self.members.unlisted),
         ];
         let notes = notes.iter().filter(|(_, names)| !names.is_empty());
         let notes = notes.map(|(text, names)| format!("{text}: {}", messages::few(*names)));
@@ -531,58 +503,12 @@ impl Edited<'_> {
 
     /// Returns the note about lists of installed Python packages that have changed files.
     fn stale(&self) -> Option<String> {
-        let changed = self.rows.iter().filter(|row| row.changed);
+        let changed = self.members.rows.iter().filter(|row| row.changed);
         let changed =
             changed.filter_map(|row| row.name().strip_prefix(self.name)?.strip_prefix(':'));
-        let lists = stale_lists(&self.lists, changed);
+        let lists = stale_lists(&self.members.unopened.lists, changed);
         let are = "has sizes and hashes of changed files, which it does not follow here";
         (!lists.is_empty()).then(|| format!("{} {are}", messages::few(lists)))
-    }
-}
-
-/// The place of a package that is written while it is read.
-enum Out<'f> {
-    File(&'f mut File),
-    /// Nowhere; the number of bytes.
-    Counted(u64),
-}
-
-impl Out<'_> {
-    /// Forgets what was written.
-    fn restart(&mut self) -> io::Result<()> {
-        match self {
-            Out::File(file) => {
-                file.set_len(0)?;
-                file.rewind()
-            }
-            Out::Counted(size) => {
-                *size = 0;
-                Ok(())
-            }
-        }
-    }
-
-    fn size(&self) -> Result<u64, Failure> {
-        Ok(match self {
-            Out::File(file) => file.metadata()?.len(),
-            Out::Counted(size) => *size,
-        })
-    }
-}
-
-impl Write for Out<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Out::File(file) => file.write(bytes),
-            Out::Counted(size) => {
-                *size = size.saturating_add(bytes.len() as u64);
-                Ok(bytes.len())
-            }
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -603,7 +529,7 @@ fn of(error: Error) -> Failure {
 }
 
 fn again() -> Failure {
-    "more of a member is needed than was kept".to_owned().into()
+    TOO_SMALL.to_owned().into()
 }
 
 pub(super) fn no_wheel() -> Failure {
