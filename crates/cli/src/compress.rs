@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use ccob::Version;
-use fat_edit::{CompressOptions, EditableContainer, EditableFile};
+use fat_edit::CompressOptions;
 use fat_object::FileFormat;
 
 use crate::compression::Compression;
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let decide = |subject: &Subject<'_>, _: &NewImages| {
         let contents = subject.contents;
         let write = match args.how.format_version {
-            None if is_for_runtime(contents) => write.clone().with_version(Version::V2),
+            None if contents.is_for_runtime() => write.clone().with_version(Version::V2),
             _ => write.clone(),
         };
         let upgrade = match args.how.format_version.as_deref() {
@@ -90,15 +90,4 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         Ok(wishes)
     };
     Editor::new(&args.files, &args.options, Work::Compress, &decide).run()
-}
-
-/// Returns whether runtimes read these bundles and version 2, which all of them support, can hold them.
-fn is_for_runtime(contents: &EditableFile) -> bool {
-    let holds_bundles =
-        matches!(contents.format(), FileFormat::Bundle | FileFormat::CompressedBundle);
-    let fits = |container: &EditableContainer| {
-        let stored = container.compression().map_or(container.size(), |c| c.uncompressed_size());
-        u32::try_from(stored).is_ok()
-    };
-    !holds_bundles && contents.containers().iter().all(fits)
 }

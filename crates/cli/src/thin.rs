@@ -10,7 +10,7 @@ use fat_edit::{EditableContainer, EditableFile};
 use fat_object::{ContainerKind, FileFormat, ImageInfo};
 
 use crate::edit::{
-    Databases, Editor, NewImages, Options, Subject, Uneditable, Wishes, Work, closest, names, place,
+    Editor, NewImages, Options, Subject, Uneditable, Wishes, Work, closest, names, place,
 };
 use crate::help::More;
 use crate::package::Images;
@@ -126,11 +126,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let id = EntryId::parse(id).ok();
         id.is_none_or(|id| id.is_host() || rule.keeps(&id.target()))
     };
-    let databases = Databases { rule: &rule };
     let decide = |subject: &Subject<'_>, _: &NewImages| decide(args, &rule, subject);
     let editor = Editor {
         keep: Keep::Needed(&Images(&is_kept)),
-        databases: args.databases.then_some(databases),
+        databases: args.databases.then_some(&rule),
         ..Editor::new(&args.files, &args.options, Work::Edit, &decide)
     };
     editor.run()

@@ -6,13 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use device_select::Rule;
 use fat_edit::{
     EditNote, EditPlan, EditableContainer, EditableFile, Error, ErrorKind, survey, survey_closed,
 };
-use fat_object::ContainerKind;
 use gpu_packages::wheel_file_name;
 
-use super::databases::Databases;
 use super::findings::Findings;
 use super::new_images::NewImages;
 use super::options::Options;
@@ -53,8 +52,8 @@ pub(crate) struct Editor<'a> {
     pub(crate) decide: &'a Decide<'a>,
     /// The images that are needed of members of packages.
     pub(crate) keep: Keep<'a>,
-    /// The kernel databases whose files for other GPUs are deleted.
-    pub(crate) databases: Option<Databases<'a>>,
+    /// Files of kernel databases are deleted that this rule drops.
+    pub(crate) databases: Option<&'a Rule>,
     /// The lists of installed packages that the files are in.
     pub(crate) lists: Lists,
     /// The most bytes that may be held beside the file that is edited now, those of its member, and those of new members.
@@ -224,14 +223,14 @@ impl<'a> Editor<'a> {
 
     /// Returns whether a file is one of a kernel database, and is deleted. One that cannot be read is not.
     fn goes(&self, file: &Input) -> bool {
-        let Some(databases) = self.databases.filter(|_| !file.is_named()) else { return false };
+        let Some(rule) = self.databases.filter(|_| !file.is_named()) else { return false };
         let Some(path) = file.real() else { return false };
-        let Some(database) = databases.candidate(&path.to_string_lossy()) else { return false };
+        let Some(database) = rule.database(&path.to_string_lossy()) else { return false };
         let opened = file.open(self.options.limits.max_input);
         opened.is_ok_and(|file| {
             let limits = &self.options.limits;
             let walk = limits.for_file(&limits.options(), file.metadata().len());
-            databases.goes(&database, file.reader(), &walk).unwrap_or(false)
+            rule.drops_database(&database, file.reader(), &walk).unwrap_or(false)
         })
     }
 
@@ -408,7 +407,9 @@ impl<'a> Editor<'a> {
         };
         match &contents {
             // Compressed bundles stay beside those that are compressed now.
-            Ok(surveyed) if !opens && self.work == Work::Compress && is_mixed(surveyed) => {
+            Ok(surveyed)
+                if !opens && self.work == Work::Compress && surveyed.is_compressed_in_part() =>
+            {
                 contents = survey(input, &walk);
             }
             Err(error) if allow_findings && is_about_hash(error) => {
@@ -464,16 +465,6 @@ impl<'a> Editor<'a> {
         });
         Ok((outputs, filled??))
     }
-}
-
-/// Returns whether there are bundles and offload binaries of both sorts, compressed and plain.
-fn is_mixed(contents: &EditableFile) -> bool {
-    let has_form = |container: &&EditableContainer| {
-        !matches!(container.kind(), ContainerKind::NvFatbin | ContainerKind::Hcf)
-    };
-    let mut forms =
-        contents.containers().iter().filter(has_form).map(|c| c.compression().is_some());
-    forms.next().is_some_and(|first| forms.any(|next| next != first))
 }
 
 fn is_about_hash(error: &Error) -> bool {

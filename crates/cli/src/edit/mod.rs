@@ -1,7 +1,6 @@
 //! Shared code of the commands that edit device code in files: outputs, and the way from a file to a new one.
 
 mod closest;
-mod databases;
 mod editor;
 mod findings;
 mod incoming;
@@ -13,7 +12,6 @@ mod report;
 mod wishes;
 
 pub(crate) use closest::closest;
-pub(crate) use databases::Databases;
 pub(crate) use editor::{Editor, Subject, describe_host};
 pub(crate) use incoming::Incoming;
 pub(crate) use new_images::NewImages;

@@ -177,7 +177,7 @@ impl Editor<'_> {
         reader: Positioned<'_>,
     ) -> Result<bool, Failure> {
         let is_file = |member: &ZipMember| !member.is_directory() && !member.is_symlink();
-        let database = self.databases.and_then(|all| all.candidate(name));
+        let database = self.databases.and_then(|rule| rule.database(name));
         if database.is_none() || !zip.members().get(at).is_some_and(is_file) {
             return Ok(false);
         }
@@ -187,8 +187,8 @@ impl Editor<'_> {
     }
 
     fn store_goes(&self, database: Option<&Database>, store: &Store) -> Result<bool, Failure> {
-        let (Some(all), Some(database)) = (self.databases, database) else { return Ok(false) };
-        Ok(all.goes(database, store.reader(), &self.walk())?)
+        let (Some(rule), Some(database)) = (self.databases, database) else { return Ok(false) };
+        Ok(rule.drops_database(database, store.reader(), &self.walk())?)
     }
 
     fn edit_zip_member(
@@ -340,7 +340,7 @@ impl Editor<'_> {
         let mut status = None;
         let change = |name: &[u8], original: &mut Original<'_>| {
             let name = text(name);
-            let database = self.databases.and_then(|all| all.candidate(&name));
+            let database = self.databases.and_then(|rule| rule.database(&name));
             let is_about = edited.is_about(&name, original.head());
             if database.is_none() && !is_about {
                 return Ok(None);
