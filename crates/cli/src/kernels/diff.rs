@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return Ok(Outcome::Faults);
     }
     let (old, new) = (&old.list, &new.list);
-    let (pairs, sums) = (KernelPair::of(old, new), KernelTotals::of(old, new));
+    let (pairs, sums) = (KernelPair::of(old, new), KernelTotals::of_both(old, new));
     if args.json {
         tool_kit::json::print(&record(args, &pairs, &sums))?;
     } else {

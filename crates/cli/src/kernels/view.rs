@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
-use device_code::{KernelKind, KernelList, ListedKernel, Measure, RegisterLimits, Stored};
+use device_code::{
+    KernelKind, KernelList, KernelTotals, ListedKernel, Measure, RegisterLimits, Stored,
+};
 
 use super::collect::Found;
 use super::{Args, Key};
@@ -61,7 +63,7 @@ pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) ->
         one_gpu(out, args, key, list, rows.clone())?;
     }
     if !rows.is_empty() {
-        totals(out, list, &rows, &targets)?;
+        totals(out, list, &targets)?;
     }
     let copies = list.kernels.len() - rows.len();
     if copies > 0 && !args.images {
@@ -80,13 +82,9 @@ fn targets<'c>(list: &'c KernelList, rows: &[&ListedKernel]) -> Vec<&'c str> {
     each_once(with_kernels.map(|(_, image)| image.target.as_str()))
 }
 
-/// Returns a number to sort by: what is not known comes first, what is not stored last.
+/// Returns a number to sort by, the largest first.
 fn rank(stored: Stored) -> Reverse<(u8, u64)> {
-    Reverse(match stored {
-        Stored::Unknown(least) => (2, least),
-        Stored::Known(number) => (1, number),
-        Stored::Absent => (0, 0),
-    })
+    Reverse(stored.rank())
 }
 
 fn one_gpu(
@@ -288,52 +286,11 @@ fn ranges(lines: &[Line<'_>], measure: Measure) -> Table {
     table
 }
 
-/// The numbers of a GPU.
-#[derive(Default)]
-struct Total {
-    images: HashSet<usize>,
-    kernels: u64,
-    code: Option<u64>,
-    registers: Option<u64>,
-    group: Option<u64>,
-    private: Stored,
-    spilling: Option<u64>,
-}
-
-impl Total {
-    fn add(&mut self, row: &ListedKernel) {
-        self.images.insert(row.image);
-        self.kernels += 1;
-        let known = |measure| row.of(measure).known();
-        if let Some(code) = known(Measure::Code) {
-            self.code = Some(self.code.unwrap_or(0).saturating_add(code));
-        }
-        // `None` is less than any number.
-        self.registers = self.registers.max(known(Measure::Registers));
-        self.group = self.group.max(known(Measure::GroupMemory));
-        let private = row.of(Measure::PrivateMemory);
-        if rank(private) < rank(self.private) {
-            self.private = private;
-        }
-        if let Some(spills) = known(Measure::VectorSpills) {
-            self.spilling = Some(self.spilling.unwrap_or(0) + u64::from(spills > 0));
-        }
-    }
-}
-
-fn totals(
-    out: &mut Out<'_>,
-    list: &KernelList,
-    rows: &[&ListedKernel],
-    targets: &[&str],
-) -> io::Result<()> {
-    let mut by_target: HashMap<&str, Total> = HashMap::new();
-    for row in rows {
-        by_target.entry(list.target(row)).or_default().add(row);
-    }
-    let totals: Vec<(&str, Total)> = targets
+fn totals(out: &mut Out<'_>, list: &KernelList, targets: &[&str]) -> io::Result<()> {
+    let by_target = KernelTotals::of(list);
+    let totals: Vec<(&str, KernelTotals)> = targets
         .iter()
-        .map(|target| (*target, by_target.remove(target).unwrap_or_default()))
+        .map(|target| (*target, by_target.get(target).copied().unwrap_or_default()))
         .collect();
     let mut table = Table::default()
         .column("TOTAL FOR", Align::Left, TARGET)
@@ -345,7 +302,7 @@ fn totals(
         .column("MOST PRIVATE", Align::Right, PLAIN)
         .column("SPILLING", Align::Right, PLAIN);
     // A column that no GPU has is left out.
-    let cells = |of: &dyn Fn(&Total) -> Option<String>| {
+    let cells = |of: &dyn Fn(&KernelTotals) -> Option<String>| {
         let cells: Vec<_> = totals.iter().map(|(_, total)| of(total)).collect();
         let none = if cells.iter().any(Option::is_some) { "-" } else { "" };
         let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| none.to_owned()));
@@ -356,12 +313,15 @@ fn totals(
         cells(&|total| Some(total.kernels.to_string())),
         cells(&|total| total.code.map(style::size)),
         cells(&|total| number(total.registers)),
-        cells(&|total| number(total.group)),
-        cells(&|total| Some(total.private.to_string()).filter(|_| total.private != Stored::Absent)),
+        cells(&|total| number(total.group_memory)),
+        cells(&|total| {
+            Some(total.private_memory.to_string())
+                .filter(|_| total.private_memory != Stored::Absent)
+        }),
         cells(&|total| number(total.spilling)),
     ];
     for (at, (target, total)) in totals.iter().enumerate() {
-        let mut row = vec![(*target).to_owned(), total.images.len().to_string()];
+        let mut row = vec![(*target).to_owned(), total.with_kernels.to_string()];
         row.extend(columns.iter().map(|cells| cells.get(at).cloned().unwrap_or_default()));
         table.row(&row);
     }

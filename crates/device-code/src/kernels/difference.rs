@@ -24,7 +24,7 @@ use super::{Measure, Stored};
 /// let pairs = KernelPair::of(&old, &new);
 /// assert_eq!(pairs[0].to_string(), "workgroup 64 -> 96");
 /// assert_eq!((pairs[1].target, pairs[1].to_string()), ("sm_90", "new".to_owned()));
-/// assert_eq!(KernelTotals::of(&old, &new)["sm_90"].map(|one| one.kernels), [1, 2]);
+/// assert_eq!(KernelTotals::of_both(&old, &new)["sm_90"].map(|one| one.kernels), [1, 2]);
 /// # Ok::<(), &str>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -113,41 +113,78 @@ impl fmt::Display for KernelPair<'_> {
     }
 }
 
-/// Numbers of a GPU in a [`KernelList`].
+/// Numbers of a GPU in a [`KernelList`]. Copies of kernels do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelTotals {
     /// The number of images.
     pub images: u64,
+    /// The number of images with kernels.
+    pub with_kernels: u64,
     /// Bytes of images, not compressed.
     pub size: u64,
-    /// The number of kernels without copies.
+    /// The number of kernels.
     pub kernels: u64,
-    /// Bytes of the code of these; `None` if no image says.
+    /// Bytes of their code; `None` if no image says.
     pub code: Option<u64>,
+    /// The most registers of a kernel.
+    pub registers: Option<u64>,
+    /// The most memory of a work-group.
+    pub group_memory: Option<u64>,
+    /// The most private memory of a work-item.
+    pub private_memory: Stored,
+    /// The number of kernels that spill vector registers.
+    pub spilling: Option<u64>,
 }
 
 impl KernelTotals {
-    /// Returns the numbers of each GPU in two lists.
+    /// Returns the numbers of each GPU in a list.
     #[must_use]
-    pub fn of<'l>(old: &'l KernelList, new: &'l KernelList) -> BTreeMap<&'l str, [Self; 2]> {
-        let mut totals: BTreeMap<&str, [KernelTotals; 2]> = BTreeMap::new();
-        for (side, list) in [old, new].into_iter().enumerate() {
-            for image in &list.images {
-                if let Some(total) = totals.entry(&image.target).or_default().get_mut(side) {
-                    total.images += 1;
-                    total.size = total.size.saturating_add(image.size);
-                }
-            }
-            for kernel in list.distinct() {
-                if let Some(total) = totals.entry(list.target(kernel)).or_default().get_mut(side) {
-                    total.kernels += 1;
-                    if let Some(code) = kernel.of(Measure::Code).known() {
-                        total.code = Some(total.code.unwrap_or(0).saturating_add(code));
-                    }
-                }
-            }
+    pub fn of(list: &KernelList) -> BTreeMap<&str, Self> {
+        let mut totals: BTreeMap<&str, Self> = BTreeMap::new();
+        for image in &list.images {
+            let total = totals.entry(&image.target).or_default();
+            total.images += 1;
+            total.size = total.size.saturating_add(image.size);
+        }
+        let mut image = None;
+        for kernel in list.distinct() {
+            let total = totals.entry(list.target(kernel)).or_default();
+            total.with_kernels += u64::from(image.replace(kernel.image) != Some(kernel.image));
+            total.add(kernel);
         }
         totals
+    }
+
+    /// Returns the numbers of each GPU in two lists.
+    #[must_use]
+    pub fn of_both<'l>(old: &'l KernelList, new: &'l KernelList) -> BTreeMap<&'l str, [Self; 2]> {
+        let mut both: BTreeMap<&str, [Self; 2]> = BTreeMap::new();
+        for (target, total) in Self::of(old) {
+            both.insert(target, [total, Self::default()]);
+        }
+        for (target, total) in Self::of(new) {
+            let [_, new] = both.entry(target).or_default();
+            *new = total;
+        }
+        both
+    }
+
+    fn add(&mut self, kernel: &ListedKernel) {
+        self.kernels += 1;
+        let known = |measure| kernel.of(measure).known();
+        if let Some(code) = known(Measure::Code) {
+            self.code = Some(self.code.unwrap_or(0).saturating_add(code));
+        }
+        // `None` is less than any number.
+        self.registers = self.registers.max(known(Measure::Registers));
+        self.group_memory = self.group_memory.max(known(Measure::GroupMemory));
+        let private = kernel.of(Measure::PrivateMemory);
+        if private.rank() > self.private_memory.rank() {
+            self.private_memory = private;
+        }
+        if let Some(spills) = known(Measure::VectorSpills) {
+            self.spilling = Some(self.spilling.unwrap_or(0) + u64::from(spills > 0));
+        }
     }
 }

@@ -137,6 +137,16 @@ impl Stored {
             _ => None,
         }
     }
+
+    /// Returns what orders such numbers: what is not known is more than any number, what is not stored less.
+    #[must_use]
+    pub fn rank(self) -> (u8, u64) {
+        match self {
+            Stored::Unknown(least) => (2, least),
+            Stored::Known(number) => (1, number),
+            Stored::Absent => (0, 0),
+        }
+    }
 }
 
 /// A kernel, and what its image says about the resources that it uses.
