@@ -20,10 +20,16 @@ impl CondaRow {
         Some(CondaRow { path: text("_path")?, size, hash: text(hash) })
     }
 
-    /// Returns how a file differs, if it does.
+    /// Returns how the size of a file differs, if it does.
+    pub(crate) fn size_fault(&self, size: u64) -> Option<String> {
+        let recorded = self.size.filter(|&recorded| recorded != size)?;
+        Some(format!("has the size {recorded}, found {size}"))
+    }
+
+    /// Returns how a file differs, if it does. Without a hash only sizes are compared.
     pub(crate) fn fault(&self, size: u64, hash: Option<&Hash>) -> Option<String> {
-        if let Some(recorded) = self.size.filter(|&recorded| recorded != size) {
-            return Some(format!("has the size {recorded}, found {size}"));
+        if let Some(fault) = self.size_fault(size) {
+            return Some(fault);
         }
         let recorded = self.hash.as_deref()?;
         match (Hash::from_hex(Algorithm::Sha256, recorded), hash) {

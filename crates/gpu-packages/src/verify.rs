@@ -402,7 +402,10 @@ impl Package {
                 self.mismatch(name, "paths.json lists it, the package lacks it".into());
                 continue;
             };
-            match listed.fault(*size, Some(hash)) {
+            let (found, recorded) = (hash.to_hex(), listed.hash.as_deref());
+            let other = recorded.filter(|recorded| *recorded != found);
+            let other = other.map(|recorded| format!("has the hash {recorded}, found {found}"));
+            match listed.size_fault(*size).or(other) {
                 Some(fault) => self.mismatch(name, format!("paths.json {fault}")),
                 None => self.recorded += u64::from(listed.hash.is_some()),
             }
