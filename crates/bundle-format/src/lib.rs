@@ -126,6 +126,7 @@ mod leader;
 mod near;
 mod select;
 pub mod text;
+mod unneeded;
 mod wire;
 
 pub use binary::{Bundle, Entry, MAGIC, bundles};
@@ -134,6 +135,7 @@ pub use entry_id::EntryId;
 pub use error::{Error, ErrorKind};
 pub use layout::{HIP_ALIGN, HIP_HOST_ID, layout};
 pub use select::Request;
+pub use unneeded::unneeded;
 
 /// The magic as text. It starts binary bundles, is part of the markers of text bundles, and
 /// starts the names of sections that hold the entries of a bundle in an object file.

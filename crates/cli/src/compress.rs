@@ -4,11 +4,11 @@ use std::io;
 use std::path::PathBuf;
 
 use ccob::Version;
-use fat_edit::{CompressOptions, EditableContainer, EditableFile};
+use fat_edit::CompressOptions;
 use fat_object::FileFormat;
 
 use crate::compression::Compression;
-use crate::edit::{Editor, Options, Uneditable, Wishes, Work};
+use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work};
 use crate::help::More;
 use tool_kit::Outcome;
 
@@ -68,12 +68,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let editor = Editor::new(&args.files, &args.options, Work::Compress);
     let write = args.how.options(args.options.threads());
-    editor.run(|subject, _| {
+    let decide = |subject: &Subject<'_>, _: &NewImages| {
         let contents = subject.contents;
         let write = match args.how.format_version {
-            None if is_for_runtime(contents) => write.clone().with_version(Version::V2),
+            None if contents.is_for_runtime() => write.clone().with_version(Version::V2),
             _ => write.clone(),
         };
         let upgrade = match args.how.format_version.as_deref() {
@@ -89,16 +88,6 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let mut wishes = Wishes::new(edit);
         wishes.edit().compress(options);
         Ok(wishes)
-    })
-}
-
-/// Returns whether runtimes read these bundles and version 2, which all of them support, can hold them.
-fn is_for_runtime(contents: &EditableFile) -> bool {
-    let holds_bundles =
-        matches!(contents.format(), FileFormat::Bundle | FileFormat::CompressedBundle);
-    let fits = |container: &EditableContainer| {
-        let stored = container.compression().map_or(container.size(), |c| c.uncompressed_size());
-        u32::try_from(stored).is_ok()
     };
-    !holds_bundles && contents.containers().iter().all(fits)
+    Editor::new(&args.files, &args.options, Work::Compress, &decide).run()
 }

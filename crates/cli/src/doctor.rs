@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use device_select::{Device, FileSet, Support, Vendor};
 use fat_object::Severity;
+use gpu_packages::{TreeFault, normalized_name};
 use serde::Serialize;
 
 use crate::environment::{self, Distribution};
@@ -19,7 +20,7 @@ use crate::suggest;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
-use tool_kit::{Outcome, report};
+use tool_kit::{Outcome, input, report};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -165,10 +166,9 @@ fn packages(args: &Args) -> Result<(Vec<Distribution>, Vec<String>), String> {
         None => environment::search_path()?,
     };
     let (mut found, faults) = sites.distributions();
-    let wanted: Vec<String> =
-        args.packages.iter().map(|name| environment::normalized(name)).collect();
+    let wanted: Vec<String> = args.packages.iter().map(|name| normalized_name(name)).collect();
     if let Some((typed, _)) = (args.packages.iter().zip(&wanted))
-        .find(|(_, name)| !found.iter().any(|one| environment::normalized(&one.name) == **name))
+        .find(|(_, name)| !found.iter().any(|one| normalized_name(one.name()) == **name))
     {
         let hint = match Path::new(typed).is_dir() {
             true => "; to look into this directory: --prefix for an environment, match for files",
@@ -177,7 +177,7 @@ fn packages(args: &Args) -> Result<(Vec<Distribution>, Vec<String>), String> {
         return Err(format!("{typed}: no such package is installed{hint}"));
     }
     if !wanted.is_empty() {
-        found.retain(|one| wanted.contains(&environment::normalized(&one.name)));
+        found.retain(|one| wanted.contains(&normalized_name(one.name())));
     }
     Ok((found, faults))
 }
@@ -189,18 +189,22 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
         vendors: BTreeSet::new(),
         files: FileSet::new(question.gpus.len()),
         why: vec![None; question.gpus.len()],
-        faults: distribution.faults.clone(),
+        faults: Vec::new(),
     };
-    let files = match distribution.files() {
+    let tree = distribution.tree();
+    let texts =
+        |faults: &[TreeFault]| faults.iter().map(|fault| tree.text(fault)).collect::<Vec<_>>();
+    package.faults = texts(distribution.faults());
+    let files = match distribution.files(may_be_library) {
         Ok(files) => files,
-        Err(error) => {
-            package.faults.push(error);
+        Err(fault) => {
+            package.faults.push(tree.text(&fault));
             return package;
         }
     };
-    package.faults.extend(files.faults);
+    package.faults.extend(texts(&files.faults));
     for path in files.paths {
-        let input = distribution.input(&path);
+        let (input, path) = (tree.input(&path), input::path(&path));
         if let Some(host) = input.split_host() {
             package.add_split(question, &host, &path);
             continue;
@@ -231,6 +235,16 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> Package {
         }
     }
     package
+}
+
+/// Returns whether a file with this name may hold device code, as far as names tell.
+fn may_be_library(name: &str) -> bool {
+    const EXTENSIONS: [&str; 16] = [
+        "so", "pyd", "dll", "dylib", "a", "lib", "o", "obj", "co", "hsaco", "kpack", "cubin",
+        "fatbin", "hipfb", "ptx", "spv",
+    ];
+    let extension = Path::new(name).extension();
+    name.contains(".so.") || extension.is_some_and(|it| EXTENSIONS.iter().any(|one| it == *one))
 }
 
 impl Package {
@@ -294,8 +308,8 @@ impl Package {
             }
         };
         Row {
-            package: one.name.clone(),
-            version: one.version.clone(),
+            package: one.name().to_owned(),
+            version: one.version().to_owned(),
             gpu: gpu.name(),
             answer,
             why,

@@ -16,10 +16,10 @@ use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::select::Selection;
-use crate::store::Keep;
 use tool_kit::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
 use tool_kit::parallel::Threads;
 use tool_kit::permissions::NewPermissions;
+use tool_kit::store::Keep;
 use tool_kit::style::show;
 use tool_kit::{Outcome, report, scratch, standard, style};
 

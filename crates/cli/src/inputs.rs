@@ -17,7 +17,6 @@ use kpack::Toc;
 use crate::package::{self, Fault, Package};
 use crate::packs::host::{Host, read_table};
 use crate::packs::set::installed;
-use crate::store::{Keep, Store};
 use tool_kit::budget::{Account, Budget};
 use tool_kit::directory::{Held, Kind};
 use tool_kit::opened::{MaxInput, Opened};
@@ -25,6 +24,7 @@ use tool_kit::output::Name;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
+use tool_kit::store::{Keep, Store};
 use tool_kit::{Outcome, input, report, style};
 
 /// A file to look into.
@@ -313,7 +313,7 @@ pub(crate) enum Seen {
 impl Seen {
     /// Returns what was seen in a file without anything to show.
     pub(crate) fn nothing(summary: &Summary) -> Self {
-        match package::is_unread(summary.format) {
+        match summary.format.may_hold_unread_code() {
             true => Seen::Unread(summary.format),
             false => Seen::Nothing,
         }

@@ -33,7 +33,6 @@ mod registration;
 mod remove;
 mod replace;
 mod select;
-mod store;
 mod suggest;
 mod thin;
 mod unbundle;

@@ -15,8 +15,8 @@ use fat_object::{Container, ContainerKind, Finding, Image, Location, Severity, S
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::package::HEADS;
 use crate::select::Selection;
-use crate::store::Keep;
 use row::{Hashed, Key, Row};
 use tool_kit::json::Array;
 use tool_kit::parallel::Threads;
@@ -152,7 +152,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
     let looked = inputs.look(
-        (&args.limits, Keep::Heads),
+        (&args.limits, HEADS),
         args.threads,
         "listing",
         list,
@@ -215,7 +215,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
     let looked = inputs.look(
-        (&args.limits, Keep::Heads),
+        (&args.limits, HEADS),
         args.threads,
         "listing",
         list,

@@ -1,24 +1,18 @@
 //! `offload man`: manual pages, made of the definitions of commands and options.
 
-mod clap_page;
-mod llvm_page;
-mod tools;
-
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Command;
+use drop_ins::manual::TOOLS;
 
-use crate::help::{Group, More};
+use crate::help::{Group, More, START, TERMS};
 use target_id::near::{did_you_mean, nearest};
 use tool_kit::output::Outputs;
 use tool_kit::permissions::NewPermissions;
+use tool_kit::roff::{Page, about, bold};
 use tool_kit::{Outcome, report};
-use tools::TOOLS;
-
-/// The program, and when the text of its pages last changed in more than a word.
-const EDITION: (&str, &str) = (concat!("offload ", env!("CARGO_PKG_VERSION")), "2026-11-22");
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -82,19 +76,55 @@ pub(crate) fn names(groups: &[Group]) -> Vec<&'static str> {
 /// Returns the title of a page, and the page.
 fn page(command: &Command, groups: &[Group], name: &str) -> Option<(String, String)> {
     if name == "offload" {
-        return Some((name.to_owned(), clap_page::root(command, groups)));
+        return Some((name.to_owned(), root(command, groups)));
     }
     if let Some((name, tool)) = TOOLS.iter().find(|(tool, _)| *tool == name) {
-        return Some(((*name).to_owned(), llvm_page::page(name, tool)));
+        return Some(((*name).to_owned(), drop_ins::manual::page(name, tool)));
     }
     let name = name.strip_prefix("offload-").unwrap_or(name);
     for (_, commands) in groups {
         if let Some((name, more)) = commands.iter().find(|(command, _)| *command == name) {
             let command = command.find_subcommand(name)?;
             let title = format!("offload-{name}");
-            let page = clap_page::command(&title, command, more, commands);
+            let page = of_command(&title, command, more, commands);
             return Some((title, page));
         }
     }
     None
+}
+
+/// Returns the page of `offload`.
+fn root(root: &Command, groups: &[Group]) -> String {
+    let mut page = Page::of_command("offload", root);
+    page.section("Commands");
+    let mut names = Vec::new();
+    for (title, commands) in groups {
+        page.subsection(title);
+        for (name, _) in *commands {
+            let own = format!("offload-{name}");
+            let about = root.find_subcommand(name).map(about).unwrap_or_default();
+            page.item(&format!("{}(1)", bold(&own)), &about);
+            names.push(own);
+        }
+    }
+    page.options(root);
+    page.examples(START.examples);
+    TERMS.iter().for_each(|(title, terms)| page.terms(title, terms));
+    page.notes(START.notes);
+    let tools = TOOLS.iter().map(|(name, _)| *name);
+    page.see_also(tools.chain(names.iter().map(String::as_str)).collect());
+    page.finish()
+}
+
+/// Returns the page of a command, with links to the others of its group.
+fn of_command(name: &str, command: &Command, more: &More, group: &[(&str, &More)]) -> String {
+    let mut page = Page::of_command(name, command);
+    page.options(command);
+    page.examples(more.examples);
+    page.notes(more.notes);
+    TERMS.iter().for_each(|(title, terms)| page.terms(title, terms));
+    let related: Vec<_> = group.iter().map(|(related, _)| format!("offload-{related}")).collect();
+    let others = related.iter().map(String::as_str).filter(|related| *related != name);
+    page.see_also(others.chain(["offload"]).collect());
+    page.finish()
 }

@@ -25,11 +25,11 @@ use kpack::Toc;
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::native::Installed;
+use crate::package::HEADS;
 use crate::packs::answer::{Answer as PackAnswer, SplitRecord};
 use crate::packs::host::Host;
 use crate::packs::set::PackSet;
 use crate::registration::Registration;
-use crate::store::Keep;
 use crate::{ls, suggest};
 use advice::Advice;
 use json::Record;
@@ -235,12 +235,8 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         }
     };
     let read = |file: &Input, threads| Read::of(&question, file, threads);
-    let looked = inputs.look(
-        (&args.limits, Keep::Heads),
-        args.threads,
-        "matching",
-        read,
-        |input, read| {
+    let looked =
+        inputs.look((&args.limits, HEADS), args.threads, "matching", read, |input, read| {
             let (file, complaints) = match read {
                 Read::File(file, complaints) => (file, complaints),
                 Read::Split(host, answers) => {
@@ -308,8 +304,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             // Keep what is printed and what is complained about in order on a shared terminal.
             out.flush()?;
             Ok(seen)
-        },
-    )?;
+        })?;
     let fails = together.end(print, |name, answer| {
         if !answer.is_served() {
             lacking.borrow_mut().push(answer.gpu().to_owned());
@@ -340,12 +335,8 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
     let mut together = Together::new(&question, &inputs);
     let read = |file: &Input, threads| Read::of(&question, file, threads);
-    let looked = inputs.look(
-        (&args.limits, Keep::Heads),
-        args.threads,
-        "matching",
-        read,
-        |input, read| {
+    let looked =
+        inputs.look((&args.limits, HEADS), args.threads, "matching", read, |input, read| {
             let (file, complaints) = match read {
                 Read::File(file, complaints) => (file, complaints),
                 Read::Split(_, answers) => {
@@ -371,8 +362,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
             together.takes(input, &file);
             write_rows(&mut rows, &args.gpus, input.name(), &file)?;
             Ok(seen)
-        },
-    )?;
+        })?;
     let split = |name: &str, answer: &PackAnswer| rows.row(&SplitRecord::new(name, answer));
     let fails = together.end(|_| Ok(()), split)?;
     rows.end()?;

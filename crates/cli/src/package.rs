@@ -8,18 +8,31 @@ use std::sync::Arc;
 
 use fat_object::{FileFormat, is_scanned};
 use gpu_packages::{
-    Codec, Error, ErrorKind, Finding, FindingKind, Member, MemberPath, Options, PackageKind,
-    Verified, Visitor, Zip, ZipWalker, sniff, verify_with, walk,
+    Codec, Error, Finding, Member, MemberPath, PackageForm, PackageKind, Verified, Visitor, Zip,
+    ZipWalker, sniff, verify_with, walk,
 };
 
 use crate::limits::Limits;
-use crate::store::{Keep, Store};
 use tool_kit::budget::{Account, Budget};
 use tool_kit::opened::Opened;
 use tool_kit::parallel;
+use tool_kit::store::{Gaps, Keep, Store};
 
 /// The first bytes of a file tell whether it is a package, and those of a member whether a walk would read it.
 pub(crate) const HEAD: u64 = 512;
+
+/// Of images in members only the headers are kept.
+pub(crate) const HEADS: Keep<'static> = Keep::Needed(&Images(&|_| false));
+
+/// The images of members that are kept as a whole, by their bundle entry IDs.
+pub(crate) struct Images<'k>(pub(crate) &'k (dyn Fn(&str) -> bool + Sync));
+
+impl Gaps for Images<'_> {
+    fn find(&self, chunk: &[u8], start: u64, is_end: bool, found: &mut Vec<Range<u64>>) -> u64 {
+        let keeps = |id: &[u8]| std::str::from_utf8(id).is_ok_and(self.0);
+        bundle_format::unneeded(chunk, start, is_end, &keeps, found)
+    }
+}
 
 /// Returns whether a file is a script.
 pub(crate) fn is_script(opened: &Opened) -> bool {
@@ -30,16 +43,7 @@ pub(crate) fn is_script(opened: &Opened) -> bool {
 #[derive(Debug)]
 pub(crate) struct Package {
     pub(crate) opened: Arc<Opened>,
-    pub(crate) form: Form,
-}
-
-/// The way to the members of a package.
-#[derive(Debug)]
-pub(crate) enum Form {
-    /// Each can be read by itself.
-    Zip(Zip),
-    /// A tar file, a Debian package: one member comes after the other.
-    Stream(PackageKind),
+    pub(crate) form: PackageForm,
 }
 
 /// The results of a walk through a package, beside those of its members.
@@ -64,11 +68,9 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Returns the fault that a finding is: members are not read, or it is unclear which ones are installed. `verify` reports
-    /// the others.
+    /// Returns the fault that a finding is. `verify` reports the others.
     fn of(finding: Finding) -> Option<Self> {
-        use FindingKind::{Ambiguous, Damaged, Duplicate, Encrypted, Unread};
-        let is_one = matches!(finding.kind, Unread | Damaged | Encrypted | Ambiguous | Duplicate);
+        let is_one = finding.kind.hides_members();
         is_one.then_some(Fault { path: finding.path, error: finding.error })
     }
 }
@@ -85,17 +87,12 @@ impl Package {
         }
         let most = usize::try_from(HEAD).unwrap_or(usize::MAX);
         let head = opened.head().get(..most).unwrap_or(opened.head());
-        let form = match sniff(head) {
-            Some(PackageKind::Zip) => Form::Zip(Zip::read(opened.reader())?),
-            Some(kind) => Form::Stream(kind),
-            None if FileFormat::sniff(head) == FileFormat::Tar => {
+        let Some(form) = PackageForm::read(opened.reader(), head, is_looked_into)? else {
+            if FileFormat::sniff(head) == FileFormat::Tar {
                 let text = "tar archive whose first header has a wrong checksum";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-            None => match compressed(head, opened) {
-                Some(kind) => Form::Stream(kind),
-                None => return Ok(None),
-            },
+            return Ok(None);
         };
         Ok(Some(Package { opened: Arc::clone(opened), form }))
     }
@@ -110,13 +107,13 @@ impl Package {
             return Ok(None);
         }
         let zip = Zip::behind(opened.reader())?;
-        Ok(zip.map(|zip| Package { opened: Arc::clone(opened), form: Form::Zip(zip) }))
+        Ok(zip.map(|zip| Package { opened: Arc::clone(opened), form: PackageForm::Zip(zip) }))
     }
 
     /// Returns the place of the program before a zip file; `None` for a script.
     pub(crate) fn program(&self) -> Option<Range<u64>> {
         match &self.form {
-            Form::Zip(zip) if !is_script(&self.opened) => Some(0..zip.start()),
+            PackageForm::Zip(zip) if !is_script(&self.opened) => Some(0..zip.start()),
             _ => None,
         }
     }
@@ -124,14 +121,14 @@ impl Package {
     /// Returns how many bytes follow a zip file, if some do.
     pub(crate) fn trailing(&self) -> Option<usize> {
         match &self.form {
-            Form::Zip(zip) => Some(zip.trailing()).filter(|&trailing| trailing > 0),
-            Form::Stream(_) => None,
+            PackageForm::Zip(zip) => Some(zip.trailing()).filter(|&trailing| trailing > 0),
+            PackageForm::Stream(_) => None,
         }
     }
 
     /// Returns whether it is a compressed file, and not a tar file.
     pub(crate) fn is_compressed(&self) -> bool {
-        matches!(self.form, Form::Stream(PackageKind::Compressed))
+        matches!(self.form, PackageForm::Stream(PackageKind::Compressed))
     }
 
     /// Returns the file.
@@ -172,8 +169,10 @@ impl Package {
                 each.found.verified = Some(verified);
                 Ok(())
             }),
-            Form::Stream(_) => read(take, &|each| walk(reader(), &options, each).map(|_| ())),
-            Form::Zip(zip) => {
+            PackageForm::Stream(_) => {
+                read(take, &|each| walk(reader(), &options, each).map(|_| ()))
+            }
+            PackageForm::Zip(zip) => {
                 let walker = ZipWalker::new(&options, zip);
                 let faults = walker.findings().into_iter().filter_map(Fault::of);
                 let mut all = Found::default();
@@ -216,46 +215,6 @@ pub(crate) trait Work<T>:
 }
 
 impl<T, W: Fn(&Member, &mut dyn Read, &mut Account<'_>) -> io::Result<Option<T>>> Work<T> for W {}
-
-/// Returns the kind of a compressed file whose contents are looked into: a tar file, or one that claims to be compressed and is
-/// damaged; or a file that may hold device code.
-fn compressed(head: &[u8], file: &Opened) -> Option<PackageKind> {
-    struct First(PackageKind);
-    impl Visitor for First {
-        fn package(&mut self, path: &MemberPath, kind: PackageKind) -> bool {
-            if path.is_empty() {
-                self.0 = kind;
-            }
-            true
-        }
-
-        fn compressed(&mut self, _: &MemberPath, head: &[u8]) -> bool {
-            is_looked_into(head)
-        }
-
-        fn member(&mut self, _: &Member, _: &mut dyn Read) -> Result<(), Error> {
-            Err(Error::refused("the first member is enough"))
-        }
-    }
-    if Codec::sniff(head) == Codec::None {
-        return None;
-    }
-    // Other decoders fail for want of a dictionary or a filter, too.
-    let is_damage = |kind| match kind {
-        ErrorKind::Malformed => true,
-        ErrorKind::Codec | ErrorKind::Mismatch => Codec::sniff(head) == Codec::Gzip,
-        _ => false,
-    };
-    let reader = BufReader::new(file.reader());
-    let mut first = First(PackageKind::Tar);
-    match walk(reader, &Options::default(), &mut first) {
-        Ok(_) => Some(first.0),
-        Err(error) if is_damage(error.kind()) || error.kind() == ErrorKind::Refused => {
-            Some(first.0)
-        }
-        Err(_) => None,
-    }
-}
 
 struct Each<'w, W, T> {
     work: &'w W,
@@ -338,14 +297,14 @@ pub(crate) fn store(
     let is_there = |place: &Range<u64>| place.end <= package.metadata().len();
     let place = member.place().filter(is_there).filter(|_| !matches!(keep, Keep::File));
     let format = FileFormat::sniff(&head);
-    if let Some(place) = place.filter(|_| is_read(format, &head) || is_unread(format)) {
+    if let Some(place) = place.filter(|_| is_read(format, &head) || format.may_hold_unread_code()) {
         return Ok(Some(Store::within(Arc::clone(package), place)));
     }
     let is_scanned = format == FileFormat::Unknown && is_read(format, &head);
     if is_read(format, &head) && !(is_scanned && member.size() > MOST_SCANNED) {
         return Store::read(&head, contents, keep, held).map(Some);
     }
-    if is_scanned || is_unread(format) {
+    if is_scanned || format.may_hold_unread_code() {
         return Store::read(&head, &mut contents.take(NAMED), Keep::All, held).map(Some);
     }
     Ok(None)
@@ -356,29 +315,12 @@ pub(crate) const MOST_SCANNED: u64 = 64 << 20;
 
 /// Returns whether a walk looks into a file of this format.
 fn is_read(format: FileFormat, head: &[u8]) -> bool {
-    may_hold_code(head) || format == FileFormat::Unknown && is_scanned(head)
-}
-
-/// Returns whether a file of this format may hold device code, and is not read.
-pub(crate) fn is_unread(format: FileFormat) -> bool {
-    matches!(
-        format,
-        FileFormat::Lz4
-            | FileFormat::SevenZip
-            | FileFormat::Squashfs
-            | FileFormat::Sqlite
-            | FileFormat::TensorRt
-            | FileFormat::LtoIr
-    )
+    format.may_hold_code() || format == FileFormat::Unknown && is_scanned(head)
 }
 
 /// Returns whether a file that starts like this is looked into where it is compressed.
 fn is_looked_into(head: &[u8]) -> bool {
-    may_hold_code(head) || sniff(head).is_some() || Codec::sniff(head) != Codec::None
-}
-
-/// Returns whether a walk reads files that start like this.
-pub(crate) fn may_hold_code(head: &[u8]) -> bool {
-    let format = FileFormat::sniff(head);
-    format.is_read() && !matches!(format, FileFormat::Empty | FileFormat::LinkerScript)
+    FileFormat::sniff(head).may_hold_code()
+        || sniff(head).is_some()
+        || Codec::sniff(head) != Codec::None
 }

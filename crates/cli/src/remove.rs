@@ -68,8 +68,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let editor = Editor::new(std::slice::from_ref(&args.file), &args.options, Work::Edit);
-    editor.run(|subject, _| decide(args, subject))
+    let files = std::slice::from_ref(&args.file);
+    Editor::new(files, &args.options, Work::Edit, &|subject, _| decide(args, subject)).run()
 }
 
 fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Failure> {

@@ -9,12 +9,13 @@ use device_select::{Decision, Missing, Rule, Wanted, is_host};
 use fat_edit::EditableFile;
 use fat_object::{FileFormat, ImageInfo};
 
-use crate::edit::{Databases, Editor, Options, Subject, Uneditable, Wishes, Work, names};
+use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work, names};
 use crate::help::More;
-use crate::store::Keep;
+use crate::package::Images;
 use crate::suggest;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
+use tool_kit::store::Keep;
 
 /// The most faults of one kind that are reported one by one.
 const MOST_FAULTS: usize = 10;
@@ -117,13 +118,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let id = EntryId::parse(id).ok();
         id.is_none_or(|id| id.is_host() || rule.keeps(&id.target()))
     };
-    let databases = Databases { rule: &rule };
+    let decide = |subject: &Subject<'_>, _: &NewImages| decide(args, &rule, subject);
     let editor = Editor {
-        keep: Keep::Images(&is_kept),
-        databases: args.databases.then_some(databases),
-        ..Editor::new(&args.files, &args.options, Work::Edit)
+        keep: Keep::Needed(&Images(&is_kept)),
+        databases: args.databases.then_some(&rule),
+        ..Editor::new(&args.files, &args.options, Work::Edit, &decide)
     };
-    editor.run(|subject, _| decide(args, &rule, subject))
+    editor.run()
 }
 
 fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Failure> {

@@ -16,10 +16,10 @@ use kpack::Toc;
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::package::HEADS;
 use crate::packs::host::Host;
 use crate::packs::set::PackSet;
 use crate::registration::{Containers, Registration};
-use crate::store::Keep;
 use tool_kit::parallel::Threads;
 use tool_kit::style::{Out, show};
 use tool_kit::{Outcome, report, style};
@@ -80,12 +80,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     let inputs = Inputs::find(&args.files).verifying();
     let mut split = PackSet::default();
-    let looked = inputs.look(
-        (&args.limits, Keep::Heads),
-        args.threads,
-        "checking",
-        check,
-        |file, checked| {
+    let looked =
+        inputs.look((&args.limits, HEADS), args.threads, "checking", check, |file, checked| {
             if let Some(verified) = file.verified() {
                 return report_package(&mut out, file, verified);
             }
@@ -129,8 +125,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                     Ok(Seen::Faults)
                 }
             }
-        },
-    )?;
+        })?;
     let (sound, faults) = split.check();
     for (name, wrappers) in sound {
         show!(out, "{name}: ok, {} with device code in kernel packs", count(wrappers, "wrapper"))?;

@@ -267,6 +267,26 @@ impl FileFormat {
         )
     }
 
+    /// Returns whether a file of this format may hold device code that a walk sees.
+    #[must_use]
+    pub fn may_hold_code(self) -> bool {
+        self.is_read() && !matches!(self, FileFormat::Empty | FileFormat::LinkerScript)
+    }
+
+    /// Returns whether a file of this format may hold device code, and is not read.
+    #[must_use]
+    pub fn may_hold_unread_code(self) -> bool {
+        matches!(
+            self,
+            FileFormat::Lz4
+                | FileFormat::SevenZip
+                | FileFormat::Squashfs
+                | FileFormat::Sqlite
+                | FileFormat::TensorRt
+                | FileFormat::LtoIr
+        )
+    }
+
     /// Returns whether an image of this format is nothing but a container of other images.
     #[must_use]
     pub fn is_container(self) -> bool {

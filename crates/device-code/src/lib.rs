@@ -5,7 +5,8 @@
 //! - [`image_target`] returns the target that an image states about itself, whatever the container around it says;
 //!   [`image_target_at`] does so without holding the image.
 //! - [`kernels`] lists the kernels of an image with the resources that they use; [`Kernel::occupancy`] bounds the waves that run at
-//!   once.
+//!   once. A [`KernelCollector`] lists those of many images, [`KernelPair`] and [`KernelTotals`] are the difference of two lists, a
+//!   [`KernelGate`] applies rules to them.
 //! - [`extent`] finds the end of PTX, SPIR-V and ELF images that lie among other bytes.
 //! - [`elf_holds_code`] detects images without kernels, [`check_spirv`] and [`check_intel`] detect damaged SPIR-V modules and ELF files for Intel's GPUs.
 //!
@@ -53,8 +54,9 @@ pub use fault::Fault;
 pub use format::FileFormat;
 pub use intel::check_intel;
 pub use kernels::{
-    Argument, Kernel, KernelKind, KernelRule, Kernels, Measure, Occupancy, RegisterLimits, Stored,
-    Version, kernels, places_of_target,
+    Argument, Kernel, KernelCollector, KernelGate, KernelKind, KernelList, KernelPair, KernelRule,
+    KernelTotals, Kernels, ListedArgument, ListedImage, ListedKernel, Measure, Occupancy,
+    RegisterLimits, Stored, Version, kernels, places_of_target,
 };
 pub use spirv::check_spirv;
 pub use target::{image_target, image_target_at};

@@ -1,10 +1,12 @@
 //! Rules about what to keep for some devices, and what may go.
 
 use alloc::vec::Vec;
+use std::io::{self, Read, Seek};
 
-use fat_object::{ContainerKind, FileFormat, ImageInfo, Listing, PathStep};
+use fat_object::{ContainerKind, FileFormat, ImageInfo, Options, PathStep, list};
 use target_id::{Target, Triple, compatible};
 
+use crate::database::Database;
 use crate::device::Device;
 use crate::fatbinary::{self, Asked};
 use crate::fit::Code;
@@ -48,7 +50,7 @@ pub enum Rule {
 
 impl Rule {
     /// Returns whether code for a target stays, in a file of its own: such as those that
-    /// [`Database`](crate::Database) knows.
+    /// [`Database`] knows.
     ///
     /// ```
     /// use device_select::{Rule, Wanted};
@@ -88,15 +90,6 @@ impl Rule {
     pub fn fates(&self, images: &[ImageInfo]) -> Vec<Fate> {
         let containers = images.chunk_by(|one, next| container(one) == container(next));
         containers.flat_map(|images| self.fates_in(images)).collect()
-    }
-
-    /// Returns whether a file holds images for devices, and nothing of it stays.
-    #[must_use]
-    pub fn drops_all_of(&self, file: &Listing) -> bool {
-        let mut images = file.images().iter().zip(self.fates(file.images()));
-        let is_some = file.images().iter().any(|image| !is_host(image));
-        let all_go = images.all(|(image, fate)| is_host(image) || !fate.stays());
-        file.is_complete() && is_some && all_go
     }
 
     /// Returns the fates of all images of one container.
@@ -155,6 +148,50 @@ impl Rule {
             Rule::Keep { exact: true, .. } => just(),
             Rule::Drop { .. } => wanted.is_for(image),
         }
+    }
+
+    /// Returns the kernel database that the path of a file leads to, if it is one for a GPU that does not stay. Its contents [must
+    /// agree](Self::drops_database).
+    #[must_use]
+    pub fn database(&self, path: &str) -> Option<Database> {
+        Database::at(path).filter(|database| !self.keeps(&database.to_target()))
+    }
+
+    /// Returns whether a file of a kernel database holds what its path says, and nothing for a GPU that stays.
+    ///
+    /// ```
+    /// use std::io::Cursor;
+    /// use device_select::{Rule, Wanted};
+    /// use fat_object::Options;
+    ///
+    /// let rule = Rule::Drop { wanted: vec![Wanted::parse("gfx90a")?] };
+    /// let database = rule.database("share/miopen/db/gfx90a68.kdb").ok_or("it stays")?;
+    /// let goes = |file: &[u8]| rule.drops_database(&database, Cursor::new(file), &Options::default());
+    /// assert!(goes(b"SQLite format 3\0")? && !goes(b"something else")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// One of reading the file.
+    pub fn drops_database(
+        &self,
+        database: &Database,
+        mut contents: impl Read + Seek,
+        options: &Options,
+    ) -> io::Result<bool> {
+        /// The bytes of a file that tell whether it is a table of a database.
+        const HEAD: u64 = 512;
+        if !database.holds_code() {
+            let mut head = Vec::new();
+            contents.take(HEAD).read_to_end(&mut head)?;
+            return Ok(database.is_table(&head));
+        }
+        let listing = list(&mut contents, options)?;
+        let mut images = listing.images().iter().zip(self.fates(listing.images()));
+        let is_some = listing.images().iter().any(|image| !is_host(image));
+        let all_go = images.all(|(image, fate)| is_host(image) || !fate.stays());
+        Ok(listing.is_complete() && is_some && all_go)
     }
 }
 

@@ -9,6 +9,7 @@ pub mod fatbinary;
 pub mod keep;
 pub mod linker_wrapper;
 pub mod llvm_cl;
+pub mod manual;
 pub mod packager;
 pub mod roc_obj;
 pub mod wrapper;

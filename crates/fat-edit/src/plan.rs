@@ -1,5 +1,6 @@
 //! The new file, laid out: its containers, images and parts.
 
+use std::fmt;
 #[cfg(doc)]
 use std::io;
 
@@ -146,6 +147,52 @@ pub enum EditNote {
         /// Their number.
         count: usize,
     },
+}
+
+/// Writes it in words, without what a tool can do about it.
+impl fmt::Display for EditNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let many = |count: usize, one: &'static str, more: &'static str| match count {
+            1 => one,
+            _ => more,
+        };
+        let stays =
+            |count| many(count, "offload binary stays plain", "offload binaries stay plain");
+        match self {
+            EditNote::Zeroed { bytes } => {
+                write!(f, "{bytes} B could not be removed from the file and are now zeros")
+            }
+            EditNote::SignatureDropped => f.write_str("its signature was removed"),
+            EditNote::Uneditable { kind, .. } => {
+                write!(f, "{kind} cannot be edited and stay as they are")
+            }
+            EditNote::NotRestored { offset } => write!(
+                f,
+                "decompress will restore its device code, but not every other byte: byte {offset:#x} will differ"
+            ),
+            EditNote::NotDecompressible => {
+                f.write_str("holds device code that was linked compressed")
+            }
+            EditNote::Placeholders { count } => {
+                let keep = many(*count, "fatbinary keeps its", "fatbinaries keep their");
+                write!(f, "{count} {keep} smallest image: a wrapper leads there")
+            }
+            EditNote::OlderOffloadBinaries { count } => write!(
+                f,
+                "{count} {}: versions 1 and 2, for readers that may not know version 3",
+                stays(*count)
+            ),
+            EditNote::RegisteredOffloadBinaries { count } => write!(
+                f,
+                "{count} {}: a runtime reads what is loaded, and may not decompress it",
+                stays(*count)
+            ),
+            EditNote::UpgradedOffloadBinaries { count } => {
+                let are = many(*count, "offload binary is", "offload binaries are");
+                write!(f, "{count} {are} of version 3 now, which LLVM 23 and older do not read")
+            }
+        }
+    }
 }
 
 impl EditPlan {

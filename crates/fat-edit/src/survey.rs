@@ -86,6 +86,66 @@ impl EditableFile {
         self.containers.get(*self.containers_of.get(image)?)
     }
 
+    /// Returns the [numbers](ImageInfo::index) that a [listing](fat_object::list()) gives the images, by their index: it also counts
+    /// images in images. Empty if there are none of these. `input` is the file.
+    ///
+    /// # Errors
+    ///
+    /// Those of a walk.
+    pub fn numbers<R: Read + Seek>(
+        &self,
+        mut input: R,
+        options: &Options,
+    ) -> io::Result<Vec<usize>> {
+        struct Numbers(Vec<usize>);
+        impl Visitor for Numbers {
+            fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+                if image.path().iter().all(|step| step.kind() != ContainerKind::Image) {
+                    self.0.push(image.index());
+                }
+                Ok(())
+            }
+
+            fn finding(&mut self, _finding: &Finding) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let may_hold = |image: &ImageInfo| {
+            image.format().may_hold_images() || image.format() == FileFormat::Bitcode
+        };
+        let mut numbers = Numbers(Vec::new());
+        if self.images().iter().any(may_hold) {
+            // The survey compared the hashes, unless that was not wanted.
+            walk(&mut input, &options.clone().with_verify_hash(false), &mut numbers)?;
+        }
+        Ok(numbers.0)
+    }
+
+    /// Returns whether there are both compressed and plain containers, of kinds that [`Edit::compress`] compresses as a whole.
+    #[must_use]
+    pub fn is_compressed_in_part(&self) -> bool {
+        let has_form = |container: &&EditableContainer| {
+            !matches!(container.kind(), ContainerKind::NvFatbin | ContainerKind::Hcf)
+        };
+        let mut forms =
+            self.containers().iter().filter(has_form).map(|c| c.compression().is_some());
+        forms.next().is_some_and(|first| forms.any(|next| next != first))
+    }
+
+    /// Returns whether runtimes read the bundles of the file and version 2 of compressed bundles, which all of them support, can hold
+    /// them.
+    #[must_use]
+    pub fn is_for_runtime(&self) -> bool {
+        let holds_bundles =
+            matches!(self.format(), FileFormat::Bundle | FileFormat::CompressedBundle);
+        let fits = |container: &EditableContainer| {
+            let stored =
+                container.compression().map_or(container.size(), |c| c.uncompressed_size());
+            u32::try_from(stored).is_ok()
+        };
+        !holds_bundles && self.containers().iter().all(fits)
+    }
+
     /// Returns whether only a scan of the whole file has found some of the containers.
     pub(crate) fn has_scanned(&self) -> bool {
         fn is_scanned(node: &Node) -> bool {

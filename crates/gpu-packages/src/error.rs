@@ -209,3 +209,12 @@ pub enum FindingKind {
     /// Programs that read the package differ in its members, or refuse it.
     Ambiguous,
 }
+
+impl FindingKind {
+    /// Returns whether members are not read because of it, or it is unclear which ones are installed.
+    #[must_use]
+    pub fn hides_members(self) -> bool {
+        use FindingKind::{Ambiguous, Damaged, Duplicate, Encrypted, Unread};
+        matches!(self, Unread | Damaged | Encrypted | Ambiguous | Duplicate)
+    }
+}

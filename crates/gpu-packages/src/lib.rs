@@ -54,12 +54,19 @@
 //! - [`WheelEdit`] replaces members of a wheel. Rows of changed members in `RECORD` get new hashes and sizes; all other
 //!   members are copied as they are, by the kernel from file to file.
 //! - [`ZipEdit`] does so for other zip files.
+//! - [`PackageEdit`] takes either, and compares members with `RECORD` while they are read. [`PackageForm`] tells what a file is.
 //! - [`rewrite_tar`] and [`rewrite_deb`] replace members of tar files and Debian packages, which are compressed again.
-//! - [`Record`] changes the text of a `RECORD`, for installed distributions.
+//! - [`Record`] changes the text of a `RECORD`; [`InstalledList`] that of any list of installed files, conda's too, and
+//!   [`InstalledNotes`] make it safe to interrupt.
 //!
 //! # Checking
 //!
 //! [`verify()`] reads all contents, and compares them with checksums and records: `RECORD`, `md5sums`, `paths.json`.
+//!
+//! # Environments
+//!
+//! [`distributions`] lists what is installed in a Python environment, a [`Tree`] of the caller; each [`Distribution`] knows its
+//! files.
 //!
 //! # Robustness
 //!
@@ -84,12 +91,16 @@
 
 mod ar;
 mod codec;
+mod conda;
 mod cpio;
 mod deb;
 mod deb_parts;
+mod edit;
+mod environment;
 mod error;
 mod gzip;
 mod hash;
+mod installed;
 mod limits;
 mod names;
 mod path;
@@ -104,8 +115,14 @@ mod zip;
 
 pub use codec::{Codec, Encoder};
 pub use deb::{DebRecords, set_installed_size};
+pub use edit::{CheckedReader, PackageEdit, PackageForm, Unopened, rewrite_stream, stale_lists};
+pub use environment::{
+    Distribution, DistributionFiles, EntryKind, Looked, Site, Tree, TreeFault, distributions,
+    has_distributions, normalized_name, pth_directories, site_depth, sites_in,
+};
 pub use error::{Error, ErrorKind, Finding, FindingKind};
 pub use hash::{Algorithm, Hash, Hasher, hash_reader};
+pub use installed::{FileHashes, InstalledList, InstalledNotes};
 pub use limits::Options;
 pub use path::{MemberPath, unsafe_name};
 pub use record::{Record, Row};

@@ -5,6 +5,7 @@ use std::io::Read;
 
 use byte_parts::{ReadSeek, Source};
 
+use crate::conda::CondaRow;
 use crate::deb::DebRecords;
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::hash::{Algorithm, Hash};
@@ -385,11 +386,11 @@ impl Package {
         };
         for row in rows {
             let text = |key: &str| row.get(key).and_then(|value| value.as_str());
-            let Some(name) = text("_path") else {
+            let Some(listed) = CondaRow::of(row, "sha256") else {
                 self.add(path(), FindingKind::Record, bad("expected '_path' in each row".into()));
                 continue;
             };
-            let name = without_dot(name.as_bytes());
+            let name = without_dot(listed.path.as_bytes());
             // Links have the hash of the file that they point to.
             if text("path_type").is_some_and(|kind| kind != "hardlink") {
                 continue;
@@ -401,16 +402,12 @@ impl Package {
                 self.mismatch(name, "paths.json lists it, the package lacks it".into());
                 continue;
             };
-            let (size, hash) = (*size, hash.clone());
-            let recorded = row.get("size_in_bytes").and_then(|value| value.as_u64());
-            let expected = text("sha256");
-            if let Some(recorded) = recorded.filter(|&recorded| recorded != size) {
-                self.mismatch(name, format!("paths.json has the size {recorded}, found {size}"));
-            } else if let Some(expected) = expected.filter(|&hex| *hex != hash.to_hex()) {
-                let found = hash.to_hex();
-                self.mismatch(name, format!("paths.json has the hash {expected}, found {found}"));
-            } else {
-                self.recorded += u64::from(expected.is_some());
+            let (found, recorded) = (hash.to_hex(), listed.hash.as_deref());
+            let other = recorded.filter(|recorded| *recorded != found);
+            let other = other.map(|recorded| format!("has the hash {recorded}, found {found}"));
+            match listed.size_fault(*size).or(other) {
+                Some(fault) => self.mismatch(name, format!("paths.json {fault}")),
+                None => self.recorded += u64::from(listed.hash.is_some()),
             }
         }
     }

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod attributes;
 pub mod budget;
 pub mod directory;
 pub mod each_once;
@@ -16,14 +17,17 @@ pub mod output;
 pub mod parallel;
 pub mod payload;
 pub mod permissions;
+pub mod piped;
 pub mod positioned;
 pub mod progress;
 pub mod report;
+pub mod retried;
 pub mod roff;
 pub mod scratch;
 pub mod special;
 pub mod stamp;
 pub mod standard;
+pub mod store;
 pub mod style;
 pub mod table;
 pub mod temporary;

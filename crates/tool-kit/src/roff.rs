@@ -1,6 +1,12 @@
-//! Pages in the language of `man`, of its macros those that every `man` knows.
+//! Manual pages in the language of `man`, of its macros those that every `man` knows; made of the definitions of commands.
 
 use std::fmt::Write;
+
+use clap::builder::PossibleValue;
+use clap::{Arg, ArgAction, Command};
+
+/// When the text of the pages last changed in more than a word.
+const DATE: &str = "2026-11-22";
 
 /// A page that is written from its top down.
 #[derive(Debug)]
@@ -11,11 +17,12 @@ pub struct Page {
 }
 
 impl Page {
-    /// Creates a page of section 1, with the purpose of the command, and what it is a part of, with its version and the date.
-    pub fn new(name: &str, about: &str, (version, date): (&str, &str)) -> Self {
+    /// Creates a page of section 1, with the purpose of the command.
+    pub fn new(name: &str, about: &str) -> Self {
+        let version = concat!("offload ", env!("CARGO_PKG_VERSION"));
         let title = name.to_uppercase();
         let mut page = Page { text: String::new(), is_titled: false };
-        page.line(&format!(".TH \"{title}\" \"1\" \"{date}\" \"{version}\" \"User Commands\""));
+        page.line(&format!(".TH \"{title}\" \"1\" \"{DATE}\" \"{version}\" \"User Commands\""));
         // Lines are ragged, and no word is cut: most of them are names.
         page.line(".nh");
         page.line(".ad l");
@@ -24,13 +31,75 @@ impl Page {
         page
     }
 
-    /// Adds the title of a section.
+    /// Creates the page of a command: name, usage, description, arguments and options.
+    pub fn of_command(name: &str, command: &Command) -> Self {
+        let mut page = Page::new(name, &about(command));
+        page.section("Synopsis");
+        let usage = command.clone().render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ");
+        let words = command.get_bin_name().unwrap_or(command.get_name());
+        let rest = usage.strip_prefix(words).unwrap_or(usage);
+        page.line(&format!("{}{}", bold(words), escaped(rest)));
+        let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+        page.section("Description");
+        match long.split_once("\n\n") {
+            Some((_, description)) => page.prose(description),
+            None => page.prose(&format!("{}.", about(command))),
+        }
+        page
+    }
+
+    /// Adds the arguments and the options of a command.
+    pub fn options(&mut self, command: &Command) {
+        let mut arguments = command.get_positionals().peekable();
+        if arguments.peek().is_some() {
+            self.section("Arguments");
+            arguments.for_each(|arg| self.item(&values(arg), &words(arg)));
+        }
+        self.section("Options");
+        for arg in command.get_arguments().filter(|arg| !arg.is_positional() && !arg.is_hide_set())
+        {
+            let short = arg.get_short().map(|short| bold(&format!("-{short}")));
+            let long = arg.get_long().map(|long| bold(&format!("--{long}")));
+            let names: Vec<_> = short.into_iter().chain(long).collect();
+            let values = if is_flag(arg) { String::new() } else { format!(" {}", values(arg)) };
+            self.item(&format!("{}{values}", names.join(", ")), &words(arg));
+        }
+    }
+
+    /// Adds command lines, each with what it does.
+    pub fn examples(&mut self, examples: &[(&str, &str)]) {
+        self.section("Examples");
+        for (command, does) in examples {
+            let colon = if does.ends_with('?') { "" } else { ":" };
+            self.prose(&format!("{}{colon}", capitalized(does)));
+            self.literal(command.lines());
+        }
+    }
+
+    /// Adds terms under a title.
+    pub fn terms(&mut self, title: &str, terms: &[(&str, &str)]) {
+        self.section(title);
+        for (term, words) in terms {
+            self.item(&bold(term), &format!("{}.", capitalized(words)));
+        }
+    }
+
+    /// Adds notes, if there are some.
+    pub fn notes(&mut self, notes: &[&str]) {
+        if !notes.is_empty() {
+            self.section("Notes");
+            notes.iter().for_each(|note| self.prose(note));
+        }
+    }
+
+    /// Adds a section.
     pub fn section(&mut self, title: &str) {
         self.line(&format!(".SH {}", quoted(&title.to_uppercase())));
         self.is_titled = true;
     }
 
-    /// Adds the title of a part of a section.
+    /// Adds a section in a section.
     pub fn subsection(&mut self, title: &str) {
         self.line(&format!(".SS {}", quoted(title)));
         self.is_titled = true;
@@ -73,11 +142,11 @@ impl Page {
     }
 
     /// Adds the related pages, all of section 1.
-    pub fn see_also<'t>(&mut self, names: impl IntoIterator<Item = &'t str>) {
+    pub fn see_also(&mut self, mut names: Vec<&str>) {
         self.section("SEE ALSO");
-        let names = names.into_iter().map(|name| format!("\\fB{}\\fR(1)", escaped(name)));
-        let names: Vec<_> = names.collect();
-        self.line(&names.join(",\n"));
+        names.sort_unstable();
+        let names = names.iter().map(|name| format!("\\fB{}\\fR(1)", escaped(name)));
+        self.line(&names.collect::<Vec<_>>().join(",\n"));
     }
 
     /// Adds a formatted line.
@@ -120,8 +189,55 @@ impl Page {
     }
 }
 
+/// Returns the purpose of a command.
+pub fn about(command: &Command) -> String {
+    command.get_about().map(ToString::to_string).unwrap_or_default()
+}
+
+fn is_flag(arg: &Arg) -> bool {
+    !arg.is_positional() && !matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
+}
+
+/// Returns the names of the values of an argument.
+fn values(arg: &Arg) -> String {
+    let names = arg.get_value_names().unwrap_or_default();
+    let mut values: Vec<_> = names.iter().map(|name| italic(name)).collect();
+    if arg.is_positional() && matches!(arg.get_action(), ArgAction::Append) {
+        values.push("...".to_owned());
+    }
+    values.join(" ")
+}
+
+/// Returns the help text of an argument.
+fn words(arg: &Arg) -> String {
+    if matches!(arg.get_action(), ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong) {
+        return "Print help: a summary with -h, all of it with --help.".to_owned();
+    }
+    let help = arg.get_long_help().or_else(|| arg.get_help());
+    let mut words = help.map(ToString::to_string).unwrap_or_default();
+    if !words.ends_with(['.', ']', ')']) {
+        words.push('.');
+    }
+    let defaults: Vec<_> =
+        arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    if !defaults.is_empty() && !is_flag(arg) {
+        words.push_str(&format!("\n\nThe default is {}.", defaults.join(", ")));
+    }
+    let possible = arg.get_possible_values();
+    if !possible.is_empty() && !is_flag(arg) && !arg.is_hide_possible_values_set() {
+        let names: Vec<_> = possible.iter().map(PossibleValue::get_name).collect();
+        words.push_str(&format!("\n\nPossible values: {}.", names.join(", ")));
+    }
+    words
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
 /// Returns text with its quoted commands in bold.
-pub fn text(prose: &str) -> String {
+fn text(prose: &str) -> String {
     let mut parts = prose.split('`');
     let mut formatted = escaped(parts.next().unwrap_or_default());
     while let Some(typed) = parts.next() {

@@ -6,14 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use device_select::Rule;
 use fat_edit::{
     EditNote, EditPlan, EditableContainer, EditableFile, Error, ErrorKind, survey, survey_closed,
 };
-use fat_object::ContainerKind;
 use gpu_packages::wheel_file_name;
 
-use super::attributes;
-use super::databases::Databases;
 use super::findings::Findings;
 use super::new_images::NewImages;
 use super::options::Options;
@@ -23,12 +21,13 @@ use super::wishes::Wishes;
 use crate::inputs::{Input, Inputs};
 use crate::package::Package;
 use crate::records::Lists;
-use crate::store::Keep;
+use tool_kit::attributes;
 use tool_kit::failure::Failure;
 use tool_kit::opened::Opened;
 use tool_kit::output::{How, Name, Outputs, is_same};
 use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
+use tool_kit::store::Keep;
 use tool_kit::{Outcome, report as messages, style};
 
 /// A file to be edited, for who decides how.
@@ -41,16 +40,20 @@ pub(crate) struct Subject<'a> {
     pub(crate) walk: &'a fat_object::Options,
 }
 
+/// Returns the wishes for a file.
+pub(crate) type Decide<'d> = dyn Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure> + 'd;
+
 /// The common settings of all files.
 pub(crate) struct Editor<'a> {
     pub(crate) files: &'a [PathBuf],
     pub(crate) options: &'a Options,
     pub(crate) images: NewImages,
     pub(crate) work: Work,
+    pub(crate) decide: &'a Decide<'a>,
     /// The images that are needed of members of packages.
     pub(crate) keep: Keep<'a>,
-    /// The kernel databases whose files for other GPUs are deleted.
-    pub(crate) databases: Option<Databases<'a>>,
+    /// Files of kernel databases are deleted that this rule drops.
+    pub(crate) databases: Option<&'a Rule>,
     /// The lists of installed packages that the files are in.
     pub(crate) lists: Lists,
     /// The most bytes that may be held beside the file that is edited now, those of its member, and those of new members.
@@ -60,12 +63,18 @@ pub(crate) struct Editor<'a> {
 }
 
 impl<'a> Editor<'a> {
-    pub(crate) fn new(files: &'a [PathBuf], options: &'a Options, work: Work) -> Self {
+    pub(crate) fn new(
+        files: &'a [PathBuf],
+        options: &'a Options,
+        work: Work,
+        decide: &'a Decide<'a>,
+    ) -> Self {
         Editor {
             files,
             options,
             images: NewImages::default(),
             work,
+            decide,
             keep: Keep::All,
             databases: None,
             lists: Lists::dropping_signatures(options.host.drop_signature),
@@ -75,11 +84,8 @@ impl<'a> Editor<'a> {
         }
     }
 
-    /// Edits each file by itself, with the wishes that `decide` returns.
-    pub(crate) fn run(
-        mut self,
-        decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> io::Result<Outcome> {
+    /// Edits each file by itself.
+    pub(crate) fn run(mut self) -> io::Result<Outcome> {
         let inputs = Inputs::find(self.files);
         if let Some(fault) = self.options.output.fault(self.files) {
             tool_kit::arguments::usage(fault);
@@ -115,7 +121,7 @@ impl<'a> Editor<'a> {
                     Err("members are edited with their package: name that".to_owned().into())
                 }
                 true => self.delete(file).map(|row| vec![row]),
-                false => self.edit_any(file, &decide),
+                false => self.edit_any(file),
             };
             drop(progress);
             match edited {
@@ -190,26 +196,20 @@ impl<'a> Editor<'a> {
     }
 
     /// Edits a file, or the members of a package.
-    fn edit_any(
-        &mut self,
-        file: &Input,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> Result<Vec<FileRow>, Failure> {
+    fn edit_any(&mut self, file: &Input) -> Result<Vec<FileRow>, Failure> {
         let opened = file.open(self.options.limits.max_input)?;
         self.most_held = self.options.limits.held_of(opened.metadata().len());
         self.held.set(0);
         self.kept.set(0);
         match Package::of(&opened) {
-            Ok(Some(package)) if self.images.files.is_empty() => {
-                self.edit_package(file, &package, decide)
-            }
+            Ok(Some(package)) if self.images.files.is_empty() => self.edit_package(file, &package),
             Ok(Some(_)) => {
                 Err("is a package: images are added and replaced in files by themselves"
                     .to_owned()
                     .into())
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.into()),
-            _ => self.edit(file, opened, decide).map(|row| vec![row]),
+            _ => self.edit(file, opened).map(|row| vec![row]),
         }
     }
 
@@ -223,14 +223,14 @@ impl<'a> Editor<'a> {
 
     /// Returns whether a file is one of a kernel database, and is deleted. One that cannot be read is not.
     fn goes(&self, file: &Input) -> bool {
-        let Some(databases) = self.databases.filter(|_| !file.is_named()) else { return false };
+        let Some(rule) = self.databases.filter(|_| !file.is_named()) else { return false };
         let Some(path) = file.real() else { return false };
-        let Some(database) = databases.candidate(&path.to_string_lossy()) else { return false };
+        let Some(database) = rule.database(&path.to_string_lossy()) else { return false };
         let opened = file.open(self.options.limits.max_input);
         opened.is_ok_and(|file| {
             let limits = &self.options.limits;
             let walk = limits.for_file(&limits.options(), file.metadata().len());
-            databases.goes(&database, file.reader(), &walk).unwrap_or(false)
+            rule.drops_database(&database, file.reader(), &walk).unwrap_or(false)
         })
     }
 
@@ -246,12 +246,7 @@ impl<'a> Editor<'a> {
         Ok(FileRow::deleted(file.name(), size).written(self.options.output.dry_run, true))
     }
 
-    fn edit(
-        &mut self,
-        named: &Input,
-        opened: Arc<Opened>,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> Result<FileRow, Failure> {
+    fn edit(&mut self, named: &Input, opened: Arc<Opened>) -> Result<FileRow, Failure> {
         let is_named = named.is_named();
         if self.options.output.build_tag.is_some() {
             return Err(no_wheel());
@@ -260,7 +255,7 @@ impl<'a> Editor<'a> {
         let (metadata, stamp) = (opened.metadata().clone(), opened.stamp());
         let (target, replaces) = self.output(named)?;
 
-        let (contents, mut wishes, plan) = self.plan(opened.reader(), is_named, decide)?;
+        let (contents, mut wishes, plan) = self.plan(opened.reader(), is_named)?;
         let changes = !plan.is_unchanged();
         if changes && replaces {
             self.unseal(&opened.file)?.into_iter().for_each(|note| wishes.note(note));
@@ -350,7 +345,6 @@ impl<'a> Editor<'a> {
         &self,
         input: Positioned<'_>,
         is_named: bool,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<(EditableFile, Wishes, EditPlan), Failure> {
         let (contents, warnings) = self.survey(input)?;
         if contents.containers().is_empty() {
@@ -358,7 +352,7 @@ impl<'a> Editor<'a> {
         }
         let walk = self.walk();
         let subject = Subject { is_named, contents: &contents, file: input, walk: &walk };
-        let mut wishes = decide(&subject, &self.images)?;
+        let mut wishes = (self.decide)(&subject, &self.images)?;
         wishes.warnings.extend(warnings);
         let plan = contents
             .plan(input, &wishes.edit)
@@ -413,7 +407,9 @@ impl<'a> Editor<'a> {
         };
         match &contents {
             // Compressed bundles stay beside those that are compressed now.
-            Ok(surveyed) if !opens && self.work == Work::Compress && is_mixed(surveyed) => {
+            Ok(surveyed)
+                if !opens && self.work == Work::Compress && surveyed.is_compressed_in_part() =>
+            {
                 contents = survey(input, &walk);
             }
             Err(error) if allow_findings && is_about_hash(error) => {
@@ -471,16 +467,6 @@ impl<'a> Editor<'a> {
     }
 }
 
-/// Returns whether there are bundles and offload binaries of both sorts, compressed and plain.
-fn is_mixed(contents: &EditableFile) -> bool {
-    let has_form = |container: &&EditableContainer| {
-        !matches!(container.kind(), ContainerKind::NvFatbin | ContainerKind::Hcf)
-    };
-    let mut forms =
-        contents.containers().iter().filter(has_form).map(|c| c.compression().is_some());
-    forms.next().is_some_and(|first| forms.any(|next| next != first))
-}
-
 fn is_about_hash(error: &Error) -> bool {
     let ccob = error.damage().and_then(fat_object::Error::ccob);
     ccob.is_some_and(|error| error.kind() == ccob::ErrorKind::Hash)
@@ -510,66 +496,29 @@ pub(crate) fn describe_host(note: &EditNote) -> Option<String> {
             "{} could not be removed from the file and are now zeros",
             style::size(*bytes)
         )),
-        EditNote::SignatureDropped => Some("its signature was removed".to_owned()),
+        EditNote::SignatureDropped => Some(note.to_string()),
         _ => None,
     }
 }
 
+/// Returns a note in words, with the option that helps.
 fn describe(note: &EditNote, contents: &EditableFile, wishes: &Wishes) -> String {
     if let Some(text) = describe_host(note) {
         return text;
     }
-    match note {
+    let advice = match note {
         EditNote::Uneditable { kind, containers } => {
-            match wishes.removed_from(contents, containers) {
-                names if names.is_empty() => {
-                    format!("{kind} cannot be edited and stay as they are")
-                }
-                names => format!("{kind} cannot be edited: code for {names} stays"),
+            let names = wishes.removed_from(contents, containers);
+            if !names.is_empty() {
+                return format!("{kind} cannot be edited: code for {names} stays");
             }
+            ""
         }
-        EditNote::NotRestored { offset } => format!(
-            "decompress will restore its device code, but not every other byte: byte {offset:#x} will differ"
-        ),
-        EditNote::NotDecompressible => {
-            "holds device code that was linked compressed: decompress needs --grow, before and after"
-                .to_owned()
+        EditNote::NotDecompressible => ": decompress needs --grow, before and after",
+        EditNote::OlderOffloadBinaries { .. } => {
+            " (--format-version 3 compresses what is never loaded)"
         }
-        EditNote::Placeholders { count } => {
-            let (fatbinaries, keep) = match count {
-                1 => ("fatbinary", "keeps its"),
-                _ => ("fatbinaries", "keep their"),
-            };
-            format!("{count} {fatbinaries} {keep} smallest image: a wrapper leads there")
-        }
-        EditNote::OlderOffloadBinaries { count } => format!(
-            "{}: versions 1 and 2, for readers that may not know version 3 (--format-version 3 compresses what is never loaded)",
-            stay_plain(*count)
-        ),
-        EditNote::RegisteredOffloadBinaries { count } => {
-            format!(
-                "{}: a runtime reads what is loaded, and may not decompress it",
-                stay_plain(*count)
-            )
-        }
-        EditNote::UpgradedOffloadBinaries { count } => {
-            let (binaries, are) = match count {
-                1 => ("offload binary", "is"),
-                _ => ("offload binaries", "are"),
-            };
-            format!(
-                "{count} {binaries} {are} of version 3 now, which LLVM 23 and older do not read"
-            )
-        }
-        // More to come.
-        note => format!("{note:?}"),
-    }
-}
-
-/// Returns the start of a note about offload binaries.
-fn stay_plain(count: usize) -> String {
-    match count {
-        1 => "1 offload binary stays plain".to_owned(),
-        n => format!("{n} offload binaries stay plain"),
-    }
+        _ => "",
+    };
+    format!("{note}{advice}")
 }

@@ -41,14 +41,15 @@ impl Incoming {
             }
         };
         let files = std::slice::from_ref(file);
-        let editor = Editor { images, ..Editor::new(files, &self.options, Work::Edit) };
-        editor.run(|subject: &Subject<'_>, images| {
+        let decide = |subject: &Subject<'_>, images: &NewImages| {
             let numbered = Numbered::new(subject, &self.within)?;
             let options = self.options.edit().with_any_image(self.any_image);
             let mut wishes = Wishes::new(options);
             wishes.edit = wishes.edit.with_images(images.files.iter().cloned());
             decide(&numbered, images, &mut wishes)?;
             Ok(wishes)
-        })
+        };
+        let editor = Editor::new(files, &self.options, Work::Edit, &decide);
+        Editor { images, ..editor }.run()
     }
 }

@@ -1,11 +1,8 @@
 //! Shared code of the commands that edit device code in files: outputs, and the way from a file to a new one.
 
-mod attributes;
-mod databases;
 mod editor;
 mod findings;
 mod incoming;
-mod new_bytes;
 mod new_images;
 mod options;
 mod package;
@@ -13,8 +10,6 @@ mod place;
 mod report;
 mod wishes;
 
-pub(crate) use attributes::hand_over;
-pub(crate) use databases::Databases;
 pub(crate) use editor::{Editor, Subject, describe_host};
 pub(crate) use incoming::Incoming;
 pub(crate) use new_images::NewImages;

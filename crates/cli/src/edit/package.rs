@@ -1,34 +1,34 @@
 //! Edits of packages: their members are edited, and their records corrected.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use device_select::Database;
 use fat_edit::EditPlan;
+use fat_object::FileFormat;
 use gpu_packages::{
-    Codec, Error, ErrorKind, Finding, Hasher, NewContents, Original, PackageKind, Record,
-    Replacement, Rewrite, RewriteOptions, WheelEdit, Zip, ZipEdit, ZipMember, check_wheel,
-    read_record, rewrite_deb, rewrite_tar, sniff, verify,
+    Error, ErrorKind, Finding, NewContents, Original, PackageEdit, PackageForm, PackageKind,
+    Replacement, Rewrite, RewriteOptions, Unopened, Zip, ZipMember, rewrite_stream, stale_lists,
+    verify,
 };
 
-use super::attributes;
-use super::editor::{Editor, Subject, explain};
+use super::editor::{Editor, explain};
 use super::findings::Findings;
-use super::new_bytes::{NewBytes, Status};
-use super::new_images::NewImages;
 use super::report::FileRow;
-use super::wishes::Wishes;
 use crate::inputs::Input;
-use crate::package::{Form, HEAD, Package, may_hold_code};
-use crate::store::{Keep, Store, StoreReader};
+use crate::package::{HEAD, Package};
+use tool_kit::attributes;
 use tool_kit::budget::Budget;
 use tool_kit::failure::Failure;
 use tool_kit::output::{How, Outputs};
+use tool_kit::piped::Piped;
 use tool_kit::positioned::Positioned;
 use tool_kit::report as messages;
+use tool_kit::retried::Retried;
 use tool_kit::scratch;
+use tool_kit::store::{Keep, Store, StoreReader, TOO_SMALL};
 
 /// The level of deflate that published wheels have.
 const LEVEL: u32 = 6;
@@ -39,22 +39,22 @@ struct Edited<'a> {
     package: &'a Package,
     target: PathBuf,
     dry_run: bool,
+    /// Findings of the package that are allowed.
+    warnings: Vec<String>,
+    members: Members,
+}
+
+/// What became of the members of a package.
+#[derive(Default)]
+struct Members {
     rows: Vec<FileRow>,
     complaints: Vec<String>,
     /// Members with code that no option is about, and the reasons for the first.
     left: Vec<String>,
     why: Vec<String>,
-    /// Packages in the package, and compressed files, which may be some.
-    packages: Vec<String>,
-    compressed: Vec<String>,
-    /// Lists of installed Python packages in it, which are not corrected.
-    lists: Vec<String>,
+    unopened: Unopened,
     /// Changed files that the records of the package do not list.
     unlisted: Vec<String>,
-    /// The `RECORD` of a wheel.
-    record: Option<Record>,
-    /// Findings of the package that are allowed.
-    warnings: Vec<String>,
     has_other_changes: bool,
 }
 
@@ -67,7 +67,6 @@ impl Editor<'_> {
         &mut self,
         named: &Input,
         package: &Package,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Vec<FileRow>, Failure> {
         let dry_run = self.options.output.dry_run;
         let (output, replaces) = self.output(named)?;
@@ -79,23 +78,14 @@ impl Editor<'_> {
             package,
             target: target.clone(),
             dry_run,
-            rows: Vec::new(),
-            complaints: Vec::new(),
-            left: Vec::new(),
-            why: Vec::new(),
-            packages: Vec::new(),
-            compressed: Vec::new(),
-            lists: Vec::new(),
-            unlisted: Vec::new(),
-            record: None,
             warnings: Vec::new(),
-            has_other_changes: false,
+            members: Members::default(),
         };
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
         let rewrite = match &package.form {
-            Form::Zip(zip) => Some(self.edit_zip(&mut edited, zip, decide)?),
-            Form::Stream(_) => None,
+            PackageForm::Zip(zip) => Some(self.edit_zip(&mut edited, zip)?),
+            PackageForm::Stream(_) => None,
         };
         let seal = if replaces { self.unseal(package.file())? } else { None };
         if replaces && edited.changes_some() {
@@ -104,14 +94,14 @@ impl Editor<'_> {
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
         let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
         if dry_run && rewrite.is_none() {
-            size = self.edit_stream(&mut edited, &mut Out::Counted(0), decide)?;
+            size = self.edit_stream(&mut edited, &mut Retried::Counted(0))?;
         } else if !dry_run && !is_for_nothing {
             let how = How { new: opened.permissions(), replaces: replaces.then_some(stamp) };
             let mut outputs = Outputs::default();
             outputs.write_named_or_print(&output, how, |out| {
                 match &rewrite {
                     Some(rewrite) => rewrite.write_to(package.file(), &mut *out)?,
-                    None => match self.print_or_edit_stream(&mut edited, out, decide) {
+                    None => match self.print_or_edit_stream(&mut edited, out) {
                         Ok(new) => size = new,
                         Err(failure) => return Ok(Err(failure)),
                     },
@@ -144,76 +134,38 @@ impl Editor<'_> {
         notes.extend(seal.filter(|_| changed));
         let mut whole = FileRow::package(named.name(), &target, (metadata.len(), size));
         (whole.changed, whole.notes, whole.warnings) = (changed, notes, warnings);
-        let mut rows = edited.rows;
+        let mut rows = edited.members.rows;
         rows.push(whole.written(dry_run, replaces));
         Ok(rows)
     }
 
     /// Edits the members of a zip archive, and lays it out again.
-    fn edit_zip(
-        &self,
-        edited: &mut Edited<'_>,
-        zip: &Zip,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> Result<Rewrite, Failure> {
-        if zip.kind() == PackageKind::Conda {
-            return Err(unwritten(zip.kind()));
-        }
+    fn edit_zip(&self, edited: &mut Edited<'_>, zip: &Zip) -> Result<Rewrite, Failure> {
         let reader = edited.package.opened.reader();
-        let findings = if zip.kind() == PackageKind::Wheel {
-            let record = read_record(zip, reader).map_err(of)?;
-            let findings = check_wheel(zip, &record, reader);
-            edited.record = Some(record);
-            findings
-        } else {
-            zip.check(reader)
-        };
-        edited.allow(self.findings(), &findings.map_err(of)?)?;
-        let (mut new, mut removed) = (Vec::new(), Vec::new());
+        let mut edit = PackageEdit::new(zip, reader).map_err(of)?;
+        edited.allow(self.findings(), edit.findings())?;
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
             if self.zip_member_goes((zip, at), &name, reader)? {
-                removed.push(at);
+                edit.remove(at);
                 edited.delete(&name, member.size());
                 continue;
             }
-            let contents = self.edit_zip_member(edited, (zip, at), &name, decide);
+            let contents = self.edit_zip_member(edited, &mut edit, (zip, at), &name);
             if let Some(contents) = edited.settle(&name, contents)? {
-                new.push((at, contents));
+                edit.replace(at, contents);
             }
         }
         edited.check()?;
-        let reader = edited.package.opened.reader();
-        let tag = &self.options.output.build_tag;
-        let rewrite = if zip.kind() == PackageKind::Wheel {
-            edited.lists.clear();
-            let mut edit = WheelEdit::new(zip).map_err(of)?;
-            for (at, contents) in new {
-                edit.replace(at, contents);
-            }
-            for at in removed {
-                edit.remove(at);
-            }
-            if let Some(tag) = tag {
-                edit.build_tag(tag);
-            }
-            edit.drop_signature(self.options.host.drop_signature).plan(reader)
-        } else {
-            if tag.is_some() {
-                return Err(no_wheel());
-            }
-            let mut edit = ZipEdit::new(zip);
-            for (at, contents) in new {
-                edit.replace(at, contents);
-            }
-            for at in removed {
-                edit.remove(at);
-            }
-            edit.plan(reader)
-        };
-        let rewrite = rewrite.map_err(of)?;
-        edited.has_other_changes |= tag.is_some();
-        edited.unlisted.extend(rewrite.unlisted().map(text));
+        let tag = self.options.output.build_tag.as_deref();
+        match zip.kind() {
+            PackageKind::Wheel => edited.members.unopened.lists.clear(),
+            _ if tag.is_some() => return Err(no_wheel()),
+            _ => {}
+        }
+        let rewrite = edit.plan(reader, tag, self.options.host.drop_signature).map_err(of)?;
+        edited.members.has_other_changes |= tag.is_some();
+        edited.members.unlisted.extend(rewrite.unlisted().map(text));
         Ok(rewrite)
     }
 
@@ -225,7 +177,7 @@ impl Editor<'_> {
         reader: Positioned<'_>,
     ) -> Result<bool, Failure> {
         let is_file = |member: &ZipMember| !member.is_directory() && !member.is_symlink();
-        let database = self.databases.and_then(|all| all.candidate(name));
+        let database = self.databases.and_then(|rule| rule.database(name));
         if database.is_none() || !zip.members().get(at).is_some_and(is_file) {
             return Ok(false);
         }
@@ -235,46 +187,45 @@ impl Editor<'_> {
     }
 
     fn store_goes(&self, database: Option<&Database>, store: &Store) -> Result<bool, Failure> {
-        let (Some(all), Some(database)) = (self.databases, database) else { return Ok(false) };
-        Ok(all.goes(database, store.reader(), &self.walk())?)
+        let (Some(rule), Some(database)) = (self.databases, database) else { return Ok(false) };
+        Ok(rule.drops_database(database, store.reader(), &self.walk())?)
     }
 
     fn edit_zip_member(
         &self,
         edited: &mut Edited<'_>,
+        edit: &mut PackageEdit<'_>,
         (zip, at): (&Zip, usize),
         name: &str,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<Option<NewContents>, Failure> {
         let member = zip.members().get(at);
         let is_file = |member: &&ZipMember| !member.is_directory() && member.size() > 0;
         let Some(member) = member.filter(is_file) else { return Ok(None) };
-        for keep in [self.keep, Keep::All] {
-            let contents = zip.open(at, edited.package.opened.reader()).map_err(of)?;
-            let mut contents = edited.hashing(member.name(), contents);
+        self.keep.or_all(|keep| {
+            let mut contents = edit.open(at, edited.package.opened.reader()).map_err(of)?;
             let mut head = Vec::new();
             contents.by_ref().take(HEAD).read_to_end(&mut head)?;
             if !edited.is_about(name, &head) {
-                return Ok(None);
+                return Ok(Some(None));
             }
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
-            let faults = edited.faults(member, contents.hasher);
+            let faults = edit.faults(at, contents.finish());
             let warnings = self.findings().allow(&faults)?;
-            let new = self.plan_member(edited, name, &store, decide).and_then(|(plan, row)| {
+            let new = self.plan_member(edited, name, &store).and_then(|(plan, row)| {
                 let new = match plan.is_unchanged() {
                     true => None,
                     false => Some(self.deflate(member, plan, &store)?),
                 };
                 Ok((new, row))
             });
-            if !store.was_too_small() {
-                let (new, mut row) = new?;
-                row.warnings.extend(warnings);
-                edited.rows.push(row);
-                return Ok(new);
+            if store.was_too_small() {
+                return Ok(None);
             }
-        }
-        Err(again())
+            let (new, mut row) = new?;
+            row.warnings.extend(warnings);
+            edited.members.rows.push(row);
+            Ok(Some(new))
+        })
     }
 
     /// Makes the new contents of a member of a zip archive.
@@ -286,7 +237,7 @@ impl Editor<'_> {
     ) -> Result<NewContents, Failure> {
         let threads = self.options.threads().count();
         let room = self.room().saturating_sub(plan.held());
-        let bytes = NewBytes::start(plan, store.clone())?;
+        let bytes = new_bytes(plan, Arc::clone(store))?;
         let status = bytes.status();
         let new =
             NewContents::like(member, bytes, LEVEL, threads, room).map_err(|error| {
@@ -320,14 +271,8 @@ impl Editor<'_> {
     }
 
     /// Plans the edit of a member. Nothing counts if more of it is needed than was kept.
-    fn plan_member(
-        &self,
-        edited: &Edited<'_>,
-        name: &str,
-        store: &Store,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> Planned {
-        let (contents, wishes, plan) = self.plan(store.reader(), false, decide)?;
+    fn plan_member(&self, edited: &Edited<'_>, name: &str, store: &Store) -> Planned {
+        let (contents, wishes, plan) = self.plan(store.reader(), false)?;
         let output = format!("{}:{name}", edited.target.display());
         let name = format!("{}:{name}", edited.name);
         let row = FileRow::new(&name, Path::new(&output), &contents, &plan, &wishes);
@@ -340,30 +285,24 @@ impl Editor<'_> {
         &self,
         edited: &mut Edited<'_>,
         out: &mut File,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<u64, Failure> {
         if edited.target.as_os_str() != "-" {
-            return self.edit_stream(edited, &mut Out::File(out), decide);
+            return self.edit_stream(edited, &mut Retried::File(out));
         }
         let mut file = scratch::file("the new package")?;
-        let size = self.edit_stream(edited, &mut Out::File(&mut file), decide)?;
+        let size = self.edit_stream(edited, &mut Retried::File(&mut file))?;
         file.rewind()?;
         io::copy(&mut file, out)?;
         Ok(size)
     }
 
     /// Edits the members of a tar file or a Debian package. Returns the size of the new one.
-    fn edit_stream(
-        &self,
-        edited: &mut Edited<'_>,
-        out: &mut Out<'_>,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> Result<u64, Failure> {
+    fn edit_stream(&self, edited: &mut Edited<'_>, out: &mut Retried<'_>) -> Result<u64, Failure> {
         let kind = match edited.package.form {
-            Form::Stream(kind @ (PackageKind::Tar | PackageKind::Deb)) => kind,
-            Form::Stream(kind) => return Err(unwritten(kind)),
-            Form::Zip(_) => PackageKind::Zip,
+            PackageForm::Stream(kind) => kind,
+            PackageForm::Zip(_) => PackageKind::Zip,
         };
+        kind.check_edit().map_err(of)?;
         if self.options.output.build_tag.is_some() {
             return Err(no_wheel());
         }
@@ -372,40 +311,36 @@ impl Editor<'_> {
             verify(old, &self.options.limits.for_package(edited.package.opened.metadata().len()))
                 .map_err(of)?;
         edited.allow(self.findings(), &verified.findings)?;
-        if !self.edit_stream_once(edited, kind, out, self.keep, decide)? {
+        self.keep.or_all(|keep| {
             out.restart()?;
-            edited.restart();
-            if !self.edit_stream_once(edited, kind, out, Keep::All, decide)? {
-                return Err(again());
-            }
-        }
+            edited.members = Members::default();
+            self.edit_stream_once(edited, kind, out, keep)
+        })?;
         if !edited.changes_some() {
             // Compressed again, it could have other bytes.
             out.restart()?;
             io::copy(&mut edited.package.opened.reader(), out)?;
         }
-        out.size()
+        Ok(out.size()?)
     }
 
-    /// Returns `false` if more of the members is needed than was kept.
+    /// Returns `None` if more of the members is needed than was kept.
     fn edit_stream_once(
         &self,
         edited: &mut Edited<'_>,
         kind: PackageKind,
-        out: &mut Out<'_>,
+        out: &mut Retried<'_>,
         keep: Keep<'_>,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Option<()>, Failure> {
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
         let options =
             RewriteOptions::default().with_drop_signature(self.options.host.drop_signature);
-        let (mut stopped, mut is_too_small, mut is_conda) = (None, false, false);
+        let (mut stopped, mut is_too_small) = (None, false);
         // The status of the member that is written last.
         let mut status = None;
-        let mut change = |name: &[u8], original: &mut Original<'_>| {
+        let change = |name: &[u8], original: &mut Original<'_>| {
             let name = text(name);
-            is_conda |= name == "info/paths.json";
-            let database = self.databases.and_then(|all| all.candidate(&name));
+            let database = self.databases.and_then(|rule| rule.database(&name));
             let is_about = edited.is_about(&name, original.head());
             if database.is_none() && !is_about {
                 return Ok(None);
@@ -421,26 +356,26 @@ impl Editor<'_> {
                 if !is_about {
                     return Ok(Replacement::unchanged(store.size(), StoreReader::new(store)));
                 }
-                let planned = self.plan_member(edited, &name, &store, decide);
+                let planned = self.plan_member(edited, &name, &store);
                 is_too_small |= store.was_too_small();
                 if is_too_small {
                     return Err(again());
                 }
                 let plan = edited.settle(&name, planned.map(Some))?.and_then(|(plan, row)| {
-                    edited.rows.push(row);
+                    edited.members.rows.push(row);
                     Some(plan).filter(|plan| !plan.is_unchanged())
                 });
                 // One that stays must be there as a whole.
                 is_too_small |= plan.is_none() && store.has_holes();
-                if is_too_small || !edited.complaints.is_empty() {
+                if is_too_small || !edited.members.complaints.is_empty() {
                     return Err(again());
                 }
                 let Some(plan) = plan else {
                     return Ok(Replacement::unchanged(store.size(), StoreReader::new(store)));
                 };
                 let size = plan.size();
-                let bytes = NewBytes::start(plan, store)?;
-                status = Some(bytes.status());
+                let bytes = new_bytes(plan, Arc::clone(&store))?;
+                status = Some((store, bytes.status()));
                 Ok(Replacement::new(size, bytes))
             };
             replacement().map(Some).map_err(|failure| {
@@ -449,15 +384,12 @@ impl Editor<'_> {
             })
         };
         let out = BufWriter::with_capacity(1 << 16, out);
-        let rewritten = match kind {
-            PackageKind::Deb => rewrite_deb(old, out, &options, &mut change),
-            _ => rewrite_tar(old, out, &options, &mut change),
-        };
-        if is_too_small || status.as_ref().is_some_and(Status::was_too_small) {
-            return Ok(false);
+        let rewritten = rewrite_stream(kind, old, out, &options, change);
+        if is_too_small || status.as_ref().is_some_and(|(store, _)| store.was_too_small()) {
+            return Ok(None);
         }
         edited.check_complaints()?;
-        if let Some(error) = status.and_then(|status| status.take_error()) {
+        if let Some(error) = status.and_then(|(_, status)| status.take_error()) {
             return Err(explain(&error, &self.images));
         }
         if let Some(failure) = stopped {
@@ -465,28 +397,14 @@ impl Editor<'_> {
         }
         let rewritten = rewritten.map_err(of)?;
         edited.check()?;
-        if is_conda && edited.changes_some() {
-            return Err(unwritten(PackageKind::Conda));
-        }
-        edited.unlisted.extend(rewritten.unlisted().map(text));
-        Ok(true)
+        edited.members.unlisted.extend(rewritten.unlisted().map(text));
+        Ok(Some(()))
     }
 }
 
-/// A reader that hashes what is read from it.
-struct Hashing<R> {
-    reader: R,
-    hasher: Option<Hasher>,
-}
-
-impl<R: Read> Read for Hashing<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buf)?;
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(buf.get(..read).unwrap_or_default());
-        }
-        Ok(read)
-    }
+/// Makes the new bytes of a member while they are read.
+fn new_bytes(plan: EditPlan, store: Arc<Store>) -> io::Result<Piped<fat_edit::Error>> {
+    Piped::start("edit", move |out| plan.write(store.reader(), out))
 }
 
 impl Edited<'_> {
@@ -505,55 +423,16 @@ impl Edited<'_> {
         Ok(())
     }
 
-    /// Returns a reader of a member that hashes it, if `RECORD` has a hash of it.
-    fn hashing<R>(&mut self, member: &[u8], reader: R) -> Hashing<R> {
-        let row = self.record.as_mut().and_then(|record| record.find(member).next());
-        Hashing { reader, hasher: row.map(|row| Hasher::new(row.algorithm())) }
-    }
-
-    /// Returns how the contents of a member, which were read, differ from `RECORD`.
-    fn faults(&mut self, member: &ZipMember, hasher: Option<Hasher>) -> Vec<String> {
-        let (Some(record), Some(hash)) = (&mut self.record, hasher.map(Hasher::finish)) else {
-            return Vec::new();
-        };
-        let rows = record.find(member.name());
-        rows.filter(|row| row.algorithm() == hash.algorithm())
-            .filter_map(|row| row.fault(member.size(), Some(&hash)))
-            .collect()
-    }
-
     /// Returns whether a member that starts like this is edited. Remembers packages, which are not.
     fn is_about(&mut self, name: &str, head: &[u8]) -> bool {
-        // A member that is read again was the last one.
-        let is_last = |known: &Vec<String>| known.last().is_some_and(|known| known == name);
-        if name.ends_with(".dist-info/RECORD") && !is_last(&self.lists) {
-            self.lists.push(name.to_owned());
-        }
-        let inner = match (sniff(head), Codec::sniff(head)) {
-            (None, Codec::None) => None,
-            (None, _) => Some(&mut self.compressed),
-            (Some(_), _) => Some(&mut self.packages),
-        };
-        if let Some(inner) = inner.filter(|inner| !is_last(inner)) {
-            inner.push(name.to_owned());
-        }
-        may_hold_code(head)
-    }
-
-    /// Forgets all members.
-    fn restart(&mut self) {
-        self.rows.clear();
-        self.has_other_changes = false;
-        self.left.clear();
-        self.lists.clear();
-        self.packages.clear();
-        self.compressed.clear();
+        self.members.unopened.note(name, head);
+        FileFormat::sniff(head).may_hold_code()
     }
 
     fn delete(&mut self, name: &str, size: u64) {
-        self.has_other_changes = true;
+        self.members.has_other_changes = true;
         let row = FileRow::deleted(&format!("{}:{name}", self.name), size);
-        self.rows.push(row.of_package(self.dry_run));
+        self.members.rows.push(row.of_package(self.dry_run));
     }
 
     /// Returns the new contents of a member, and remembers why others have none.
@@ -566,36 +445,37 @@ impl Edited<'_> {
             Ok(new) => return Ok(new),
             Err(Failure::NoCode) => {}
             Err(Failure::NotConcerned(why)) => {
-                if self.left.is_empty() {
-                    self.why = why.iter().map(|text| format!(":{name}: {text}")).collect();
+                if self.members.left.is_empty() {
+                    self.members.why = why.iter().map(|text| format!(":{name}: {text}")).collect();
                 }
-                self.left.push(name.to_owned());
+                self.members.left.push(name.to_owned());
             }
             Err(failure) => {
                 let all = failure.complaints()?;
-                self.complaints.extend(all.iter().map(|text| format!(":{name}: {text}")));
+                self.members.complaints.extend(all.iter().map(|text| format!(":{name}: {text}")));
             }
         }
         Ok(None)
     }
 
     fn check_complaints(&mut self) -> Result<(), Failure> {
-        match self.complaints.is_empty() {
+        match self.members.complaints.is_empty() {
             true => Ok(()),
-            false => Err(std::mem::take(&mut self.complaints).into()),
+            false => Err(std::mem::take(&mut self.members.complaints).into()),
         }
     }
 
     /// Returns the reason why there is no new package.
     fn check(&mut self) -> Result<(), Failure> {
         self.check_complaints()?;
-        if !self.rows.is_empty() {
+        if !self.members.rows.is_empty() {
             return Ok(());
         }
-        if !self.left.is_empty() {
-            return Err(Failure::NotConcerned(std::mem::take(&mut self.why)));
+        if !self.members.left.is_empty() {
+            return Err(Failure::NotConcerned(std::mem::take(&mut self.members.why)));
         }
-        let inner: Vec<&String> = self.packages.iter().chain(&self.compressed).collect();
+        let Unopened { packages, compressed, .. } = &self.members.unopened;
+        let inner: Vec<&String> = packages.iter().chain(compressed).collect();
         Err(match inner.is_empty() {
             true => Failure::NoCode,
             false => {
@@ -607,14 +487,14 @@ impl Edited<'_> {
     }
 
     fn changes_some(&self) -> bool {
-        self.has_other_changes || self.rows.iter().any(|row| row.changed)
+        self.members.has_other_changes || self.members.rows.iter().any(|row| row.changed)
     }
 
     fn notes(&self) -> Vec<String> {
         let notes = [
-            ("left alone, as no option is about their code", &self.left),
-            ("packages in it are not looked into", &self.packages),
-            ("its records do not list", &self.unlisted),
+            ("left alone, as no option is about their code", &self.members.left),
+            ("packages in it are not looked into", &self.members.unopened.packages),
+            ("its records do not list", &self.members.unlisted),
         ];
         let notes = notes.iter().filter(|(_, names)| !names.is_empty());
         let notes = notes.map(|(text, names)| format!("{text}: {}", messages::few(*names)));
@@ -623,68 +503,12 @@ impl Edited<'_> {
 
     /// Returns the note about lists of installed Python packages that have changed files.
     fn stale(&self) -> Option<String> {
-        let mut changed: Vec<&str> = (self.rows.iter().filter(|row| row.changed))
-            .filter_map(|row| row.name().strip_prefix(self.name)?.strip_prefix(':'))
-            .collect();
-        changed.sort_unstable();
-        let has_changed_below = |base: &str| {
-            let next = changed.partition_point(|&name| name < base);
-            changed.get(next).is_some_and(|name| name.starts_with(base))
-        };
-        let lists: Vec<&String> = (self.lists.iter())
-            .filter(|list| {
-                let base = list.rsplit('/').nth(1).and_then(|info| list.split(info).next());
-                base.is_some_and(has_changed_below)
-            })
-            .collect();
+        let changed = self.members.rows.iter().filter(|row| row.changed);
+        let changed =
+            changed.filter_map(|row| row.name().strip_prefix(self.name)?.strip_prefix(':'));
+        let lists = stale_lists(&self.members.unopened.lists, changed);
         let are = "has sizes and hashes of changed files, which it does not follow here";
         (!lists.is_empty()).then(|| format!("{} {are}", messages::few(lists)))
-    }
-}
-
-/// The place of a package that is written while it is read.
-enum Out<'f> {
-    File(&'f mut File),
-    /// Nowhere; the number of bytes.
-    Counted(u64),
-}
-
-impl Out<'_> {
-    /// Forgets what was written.
-    fn restart(&mut self) -> io::Result<()> {
-        match self {
-            Out::File(file) => {
-                file.set_len(0)?;
-                file.rewind()
-            }
-            Out::Counted(size) => {
-                *size = 0;
-                Ok(())
-            }
-        }
-    }
-
-    fn size(&self) -> Result<u64, Failure> {
-        Ok(match self {
-            Out::File(file) => file.metadata()?.len(),
-            Out::Counted(size) => *size,
-        })
-    }
-}
-
-impl Write for Out<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Out::File(file) => file.write(bytes),
-            Out::Counted(size) => {
-                *size = size.saturating_add(bytes.len() as u64);
-                Ok(bytes.len())
-            }
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -705,20 +529,9 @@ fn of(error: Error) -> Failure {
 }
 
 fn again() -> Failure {
-    "more of a member is needed than was kept".to_owned().into()
+    TOO_SMALL.to_owned().into()
 }
 
 pub(super) fn no_wheel() -> Failure {
     "--build-tag is for wheels".to_owned().into()
-}
-
-fn unwritten(kind: PackageKind) -> Failure {
-    let why = match kind {
-        PackageKind::Compressed => {
-            return "is compressed as a whole: decompress it first".to_owned().into();
-        }
-        PackageKind::Rpm => "the headers of an RPM package sign its contents",
-        _ => "its lists of files are compressed in it",
-    };
-    format!("{kind}: packages of this kind are read, not changed ({why}); edit the files before they are packed, or where they are installed").into()
 }

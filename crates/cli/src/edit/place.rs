@@ -1,11 +1,9 @@
 //! Images and containers, as typed and as `offload ls` shows them.
 
-use std::io;
-
 use bundle_format::EntryId;
 use device_select::{Wanted, is_host};
 use fat_edit::EditableContainer;
-use fat_object::{ContainerKind, FileFormat, Finding, Image, ImageInfo, Visitor, walk};
+use fat_object::{ContainerKind, ImageInfo};
 
 use super::editor::Subject;
 use super::wishes::path_text;
@@ -50,7 +48,8 @@ pub(crate) struct Numbered<'c> {
 
 impl<'c> Numbered<'c> {
     pub(crate) fn new(subject: &'c Subject<'c>, within: &'c Within) -> Result<Self, String> {
-        let numbers = numbers(subject).map_err(|error| report::reason(&error))?;
+        let numbers = subject.contents.numbers(subject.file, subject.walk);
+        let numbers = numbers.map_err(|error| report::reason(&error))?;
         let numbered = Numbered { subject, within, numbers };
         if !subject.contents.containers().iter().any(|container| within.includes(container)) {
             return Err(format!("nothing{}; there is {}", within.words(), numbered.places()));
@@ -172,37 +171,5 @@ pub(crate) fn name(image: &ImageInfo) -> String {
         Some(id) => id.to_owned(),
         None if image.target().kind().is_some() => image.target().to_string(),
         None => image.target().label().unwrap_or("(unnamed)").to_owned(),
-    }
-}
-
-/// Returns the numbers of `offload ls`, by the index of the image: `ls` also counts images in images. Empty if there
-/// are none of these.
-fn numbers(subject: &Subject<'_>) -> io::Result<Vec<usize>> {
-    let may_hold = |image: &ImageInfo| {
-        image.format().may_hold_images() || image.format() == FileFormat::Bitcode
-    };
-    if !subject.contents.images().iter().any(may_hold) {
-        return Ok(Vec::new());
-    }
-    let mut numbers = Numbers(Vec::new());
-    let mut file = subject.file;
-    // The survey compared the hashes, unless that was not wanted.
-    walk(&mut file, &subject.walk.clone().with_verify_hash(false), &mut numbers)?;
-    Ok(numbers.0)
-}
-
-/// Those of the images that lie in no other.
-struct Numbers(Vec<usize>);
-
-impl Visitor for Numbers {
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        if image.path().iter().all(|step| step.kind() != ContainerKind::Image) {
-            self.0.push(image.index());
-        }
-        Ok(())
-    }
-
-    fn finding(&mut self, _finding: &Finding) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -6,17 +6,18 @@ use std::io;
 use std::path::PathBuf;
 use std::slice;
 
-use device_code::{KernelRule, Measure, Stored};
+use device_code::{
+    KernelGate, KernelList, KernelPair, KernelRule, KernelTotals, ListedKernel, Measure,
+};
 use serde_json::{Map, Value, json};
 
-use super::collect::{self, Collected, Found, Row, Wanted};
-use super::complain;
-use super::rules::Rules;
+use super::collect::{self, Found, Wanted};
+use super::{complain, report_hits};
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::select::Selection;
-use crate::store::Keep;
 use tool_kit::parallel::Threads;
+use tool_kit::store::Keep;
 use tool_kit::style::{self, Out, PLAIN, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, report};
@@ -82,23 +83,6 @@ pub(crate) struct Args {
     limits: Limits,
 }
 
-/// A kernel in both files, or in one of them.
-struct Pair<'r> {
-    target: &'r str,
-    old: Option<&'r Row>,
-    new: Option<&'r Row>,
-}
-
-/// Numbers of a GPU in one file.
-#[derive(Clone, Copy, Default)]
-struct Sum {
-    images: u64,
-    size: u64,
-    kernels: u64,
-    code: u64,
-    has_code: bool,
-}
-
 /// Kernels of a GPU that differ.
 #[derive(Clone, Copy, Default)]
 struct Counts {
@@ -109,13 +93,13 @@ struct Counts {
 
 /// The kernels of one of the two files, or of all files below a directory.
 struct Side {
-    collected: Collected,
+    list: KernelList,
     is_faulty: bool,
     is_read: bool,
 }
 
 fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
-    let mut side = Side { collected: Collected::default(), is_faulty: false, is_read: true };
+    let mut side = Side { list: KernelList::default(), is_faulty: false, is_read: true };
     let collect = |file: &Input, threads| collect::collect(wanted, file, threads);
     let inputs = Inputs::find(slice::from_ref(path));
     let looked = inputs.look(
@@ -124,13 +108,12 @@ fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
         "reading",
         collect,
         |file, found: Found| {
-            if let Some(seen) = file.passed_over(!found.collected.images.is_empty(), &found.summary)
-            {
+            if let Some(seen) = file.passed_over(!found.list.images.is_empty(), &found.summary) {
                 return Ok(seen);
             }
             let seen = Seen::faults(complain(wanted, file, &found));
             side.is_read &= is_read(&found);
-            side.collected.append(found.collected);
+            side.list.append(found.list);
             Ok(seen)
         },
     )?;
@@ -152,9 +135,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if !(old.is_read && new.is_read) {
         return Ok(Outcome::Faults);
     }
-    let (old, new) = (&old.collected, &new.collected);
-    let pairs = pairs(old, new);
-    let sums = sums(old, new);
+    let (old, new) = (&old.list, &new.list);
+    let (pairs, sums) = (KernelPair::of(old, new), KernelTotals::of_both(old, new));
     if args.json {
         tool_kit::json::print(&record(args, &pairs, &sums))?;
     } else {
@@ -162,24 +144,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         text(&mut out, args, &pairs, &sums)?;
         out.flush()?;
     }
-    let mut rules = Rules::new(&args.fail_on, args.mangled);
-    rules.add(&input::display(&args.new), new);
-    for (target, [old, new]) in &sums {
-        if old.has_code && new.has_code {
-            rules.add_change(Measure::Code, old.code, new.code, target);
-        }
-    }
-    for Pair { target, old, new } in &pairs {
-        let (Some(old), Some(new)) = (old, new) else { continue };
-        for measure in Measure::all().filter(|measure| *measure != Measure::Code) {
-            if let (Some(before), Some(after)) = (old.of(measure).known(), new.of(measure).known())
-            {
-                let what = format!("{target}: {}", new.name(args.mangled));
-                rules.add_change(measure, before, after, &what);
-            }
-        }
-    }
-    is_faulty |= rules.report();
+    let mut gate = KernelGate::new(&args.fail_on, args.mangled);
+    gate.check(&input::display(&args.new), new);
+    gate.check_growth(&pairs, &sums);
+    is_faulty |= report_hits(&gate);
     if args.fail_on_removed {
         for (target, [old, new]) in sums.iter().filter(|(_, [old, new])| new.images < old.images) {
             report::error(&format_args!(
@@ -189,7 +157,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             is_faulty = true;
         }
         for pair in pairs.iter().filter(|pair| pair.new.is_none()) {
-            let name = pair.old.map_or("", |row| row.name(args.mangled));
+            let name = name(pair, args.mangled);
             report::error(&format_args!("--fail-on-removed: {}: {name}", pair.target));
             is_faulty = true;
         }
@@ -200,90 +168,26 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 /// Returns whether a file could be read, if not without faults.
 fn is_read(found: &Found) -> bool {
     match &found.summary {
-        Ok(summary) if found.collected.images.is_empty() => {
+        Ok(summary) if found.list.images.is_empty() => {
             found.faults.is_empty() && (summary.images > 0 || summary.no_images().is_ok())
         }
         summary => summary.is_ok(),
     }
 }
 
-/// Pairs kernels by target and name, several of one name in their order.
-fn pairs<'r>(old: &'r Collected, new: &'r Collected) -> Vec<Pair<'r>> {
-    let mut by_name: BTreeMap<(&str, &str), [Vec<&Row>; 2]> = BTreeMap::new();
-    for (side, collected) in [old, new].into_iter().enumerate() {
-        for row in collected.distinct() {
-            let both = by_name.entry((collected.target(row), row.name(false))).or_default();
-            both.get_mut(side).into_iter().for_each(|rows| rows.push(row));
-        }
-    }
-    let mut pairs = Vec::new();
-    for ((target, _), [old, new]) in by_name {
-        for at in 0..old.len().max(new.len()) {
-            pairs.push(Pair { target, old: old.get(at).copied(), new: new.get(at).copied() });
-        }
-    }
-    pairs
-}
-
-/// Returns the numbers of each GPU in both files.
-fn sums<'r>(old: &'r Collected, new: &'r Collected) -> BTreeMap<&'r str, [Sum; 2]> {
-    let mut sums: BTreeMap<&str, [Sum; 2]> = BTreeMap::new();
-    for (side, collected) in [old, new].into_iter().enumerate() {
-        for image in &collected.images {
-            if let Some(sum) = sums.entry(&image.target).or_default().get_mut(side) {
-                sum.images += 1;
-                sum.size = sum.size.saturating_add(image.size);
-            }
-        }
-        for row in collected.distinct() {
-            if let Some(sum) = sums.entry(collected.target(row)).or_default().get_mut(side) {
-                let code = row.of(Measure::Code).known();
-                sum.kernels += 1;
-                sum.code = sum.code.saturating_add(code.unwrap_or(0));
-                sum.has_code |= code.is_some();
-            }
-        }
-    }
-    sums
-}
-
-impl Pair<'_> {
-    /// Returns the measures that differ.
-    fn changes(&self) -> Vec<Measure> {
-        let of = |row: Option<&Row>, measure| row.map_or(Stored::Absent, |row| row.of(measure));
-        match (self.old, self.new) {
-            (Some(_), Some(_)) => {
-                Measure::all().filter(|one| of(self.old, *one) != of(self.new, *one)).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn is_changed(&self) -> bool {
-        self.old.is_none() || self.new.is_none() || !self.changes().is_empty()
-    }
-
-    fn code(&self) -> [u64; 2] {
-        [self.old, self.new]
-            .map(|row| row.and_then(|row| row.of(Measure::Code).known()).unwrap_or(0))
-    }
-
-    fn name(&self, mangled: bool) -> &str {
-        self.new.or(self.old).map_or("", |row| row.name(mangled))
-    }
+/// Returns the name of a pair.
+fn name<'l>(pair: &KernelPair<'l>, mangled: bool) -> &'l str {
+    pair.either().map_or("", |kernel| kernel.name(mangled))
 }
 
 fn text(
     out: &mut Out<'_>,
     args: &Args,
-    pairs: &[Pair<'_>],
-    sums: &BTreeMap<&str, [Sum; 2]>,
+    pairs: &[KernelPair<'_>],
+    sums: &BTreeMap<&str, [KernelTotals; 2]>,
 ) -> io::Result<()> {
     let mut changed: Vec<_> = pairs.iter().filter(|pair| pair.is_changed()).collect();
-    changed.sort_by_key(|pair| {
-        let [old, new] = pair.code();
-        std::cmp::Reverse(old.abs_diff(new))
-    });
+    changed.sort_by_key(|pair| std::cmp::Reverse(pair.code_difference()));
     let shown = changed.get(..args.top.unwrap_or(changed.len())).unwrap_or(&changed);
     let mut table = Table::default()
         .column("GPU", Align::Left, TARGET)
@@ -291,7 +195,7 @@ fn text(
         .column("KERNEL", Align::Left, PLAIN)
         .shrinks_at_end();
     for pair in shown {
-        table.row(&[pair.target.to_owned(), change(pair), pair.name(args.mangled).to_owned()]);
+        table.row(&[pair.target.to_owned(), pair.to_string(), name(pair, args.mangled).to_owned()]);
     }
     if !shown.is_empty() {
         table.print(out, "", style::terminal_width())?;
@@ -316,10 +220,11 @@ fn text(
     let counts = counts(pairs);
     for (target, [old, new]) in sums {
         let count = counts.get(target).copied().unwrap_or_default();
-        let has_code = old.has_code || new.has_code;
-        let percent = match old.code {
+        let has_code = old.code.is_some() || new.code.is_some();
+        let [before, after] = [old, new].map(|total| total.code.unwrap_or(0));
+        let percent = match before {
             0 => String::new(),
-            before => format!("{:+.1} %", (new.code as f64 / before as f64 - 1.0) * 100.0),
+            before => format!("{:+.1} %", (after as f64 / before as f64 - 1.0) * 100.0),
         };
         table.row(&[
             (*target).to_owned(),
@@ -330,7 +235,7 @@ fn text(
             count.gone.to_string(),
             count.changed.to_string(),
             if has_code {
-                arrow(&style::size(old.code), &style::size(new.code))
+                arrow(&style::size(before), &style::size(after))
             } else {
                 "-".to_owned()
             },
@@ -344,7 +249,7 @@ fn text(
 }
 
 /// Counts the pairs of each target.
-fn counts<'r>(pairs: &[Pair<'r>]) -> HashMap<&'r str, Counts> {
+fn counts<'r>(pairs: &[KernelPair<'r>]) -> HashMap<&'r str, Counts> {
     let mut counts: HashMap<&str, Counts> = HashMap::new();
     for pair in pairs {
         let count = counts.entry(pair.target).or_default();
@@ -360,29 +265,14 @@ fn arrow(old: &str, new: &str) -> String {
     if old == new { new.to_owned() } else { format!("{old} -> {new}") }
 }
 
-/// Returns the change of a kernel in words: `new, code 52`, `code 52 -> 60, registers 2 -> 3`.
-fn change(pair: &Pair<'_>) -> String {
-    let size = |row: &Row| match row.of(Measure::Code) {
-        Stored::Absent => String::new(),
-        _ => format!(", code {}", row.text(Measure::Code)),
-    };
-    match (pair.old, pair.new) {
-        (None, Some(row)) => format!("new{}", size(row)),
-        (Some(row), None) => format!("gone{}", size(row)),
-        (Some(old), Some(new)) => {
-            let changes = pair.changes().into_iter();
-            let words = changes
-                .map(|measure| format!("{measure} {} -> {}", old.text(measure), new.text(measure)));
-            words.collect::<Vec<_>>().join(", ")
-        }
-        (None, None) => String::new(),
-    }
-}
-
 /// Returns all changes, and the numbers of each GPU.
-fn record(args: &Args, pairs: &[Pair<'_>], sums: &BTreeMap<&str, [Sum; 2]>) -> Value {
+fn record(
+    args: &Args,
+    pairs: &[KernelPair<'_>],
+    sums: &BTreeMap<&str, [KernelTotals; 2]>,
+) -> Value {
     let kernels = pairs.iter().filter(|pair| pair.is_changed()).map(|pair| {
-        let numbers = |row: Option<&Row>| match row {
+        let numbers = |row: Option<&ListedKernel>| match row {
             None => Value::Null,
             Some(row) => {
                 let numbers = Measure::all()
@@ -390,11 +280,10 @@ fn record(args: &Args, pairs: &[Pair<'_>], sums: &BTreeMap<&str, [Sum; 2]>) -> V
                 Value::Object(numbers.collect::<Map<_, _>>())
             }
         };
-        let either = pair.new.or(pair.old);
         json!({
             "target": pair.target,
-            "name": either.map(|row| row.name(true)),
-            "demangled": pair.name(false),
+            "name": pair.either().map(|row| row.name(true)),
+            "demangled": name(pair, false),
             "changes": pair.changes().iter().map(|measure| measure.name()).collect::<Vec<_>>(),
             "old": numbers(pair.old),
             "new": numbers(pair.new),
@@ -406,7 +295,7 @@ fn record(args: &Args, pairs: &[Pair<'_>], sums: &BTreeMap<&str, [Sum; 2]>) -> V
                 "images": sum.images,
                 "size": sum.size,
                 "kernels": sum.kernels,
-                "code": sum.has_code.then_some(sum.code),
+                "code": sum.code,
             })
         });
         json!({ "target": target, "old": old, "new": new })

@@ -3,23 +3,21 @@
 mod collect;
 pub(crate) mod diff;
 mod record;
-mod rules;
 mod view;
 
 use crate::limits::Limits;
 use std::io;
 use std::path::PathBuf;
 
-use device_code::{KernelRule, Measure};
+use device_code::{KernelGate, KernelRule, Measure};
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::select::Selection;
-use crate::store::Keep;
 use collect::{Found, Wanted};
-use rules::Rules;
 use tool_kit::json::Array;
 use tool_kit::parallel::Threads;
+use tool_kit::store::Keep;
 use tool_kit::style::{Out, show};
 use tool_kit::{Outcome, report, style};
 
@@ -150,7 +148,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
     let mut printed =
         if args.json { Printed::Json(Array::start()?) } else { Printed::Text(style::stdout()) };
-    let mut rules = Rules::new(&args.fail_on, args.mangled);
+    let mut gate = KernelGate::new(&args.fail_on, args.mangled);
     let mut is_first = true;
     let wanted = Wanted {
         selection: &args.selection,
@@ -166,15 +164,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         "reading",
         collect,
         |input, found: Found| {
-            if let Some(seen) =
-                input.passed_over(!found.collected.images.is_empty(), &found.summary)
-            {
+            if let Some(seen) = input.passed_over(!found.list.images.is_empty(), &found.summary) {
                 return Ok(seen);
             }
             let file = input.name();
-            rules.add(file, &found.collected);
+            gate.check(file, &found.list);
             match &mut printed {
-                Printed::Json(rows) => record::write(rows, file, &found.collected)?,
+                Printed::Json(rows) => record::write(rows, file, &found.list)?,
                 Printed::Text(out) => {
                     if !std::mem::take(&mut is_first) {
                         show!(out)?;
@@ -190,10 +186,17 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         rows.end()?;
     }
     let outcome = looked.outcome();
-    match rules.report() {
+    match report_hits(&gate) {
         true => Ok(Outcome::Faults),
         false => Ok(outcome),
     }
+}
+
+/// Reports what rules hit; returns `true` if there is anything.
+fn report_hits(gate: &KernelGate<'_>) -> bool {
+    let faults = gate.faults();
+    faults.iter().for_each(|fault| report::error(&format_args!("--fail-on {fault}")));
+    !faults.is_empty()
 }
 
 /// Prints the faults of a file; returns `true` if there were any.
@@ -211,7 +214,7 @@ fn complain(wanted: &Wanted<'_>, input: &Input, found: &Found) -> bool {
             report::error(&format_args!("{file}: {}", report::reason(error)));
             return true;
         }
-        Ok(summary) if found.collected.images.is_empty() && found.faults.is_empty() => {
+        Ok(summary) if found.list.images.is_empty() && found.faults.is_empty() => {
             let why = match summary.images > 0 && !selection.is_everything() {
                 true => {
                     let condition = selection.condition();
@@ -231,7 +234,7 @@ fn complain(wanted: &Wanted<'_>, input: &Input, found: &Found) -> bool {
             }
         }
         Ok(_) => {
-            let has_kernels = !found.collected.rows.is_empty();
+            let has_kernels = !found.list.kernels.is_empty();
             if let Some(glob) = wanted.glob.filter(|_| !has_kernels && found.faults.is_empty()) {
                 report::note(&format_args!("{file}: no kernel has a name like {glob}"));
             }

@@ -2,17 +2,17 @@
 
 use std::io;
 
-use device_code::{KernelKind, Measure, Occupancy, Stored, Version};
+use device_code::{
+    KernelKind, KernelList, ListedArgument, ListedImage, ListedKernel, Measure, Occupancy, Stored,
+};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use tool_kit::json::Array;
 
-use super::collect::{Argument, Collected, ListedImage, Row};
-
 /// Writes the kernels of a file as members of an array.
-pub(super) fn write(rows: &mut Array, file: &str, collected: &Collected) -> io::Result<()> {
-    for row in &collected.rows {
-        let (image, occupancy) = (collected.image(row), collected.occupancy(row));
+pub(super) fn write(rows: &mut Array, file: &str, list: &KernelList) -> io::Result<()> {
+    for row in &list.kernels {
+        let (image, occupancy) = (list.image(row), list.occupancy(row));
         rows.row(&Record { file, image, row, occupancy })?;
     }
     Ok(())
@@ -22,7 +22,7 @@ pub(super) fn write(rows: &mut Array, file: &str, collected: &Collected) -> io::
 struct Record<'a> {
     file: &'a str,
     image: Option<&'a ListedImage>,
-    row: &'a Row,
+    row: &'a ListedKernel,
     occupancy: Option<Occupancy>,
 }
 
@@ -53,12 +53,12 @@ impl Serialize for Record<'_> {
             record.serialize_entry("image", &image.index)?;
             record.serialize_entry("target", &image.target)?;
             record.serialize_entry("format", image.format.as_str())?;
-            record.serialize_entry("version", &image.version.map(version))?;
+            record.serialize_entry("version", &image.version.map(|version| version.to_string()))?;
             record.serialize_entry("relocatable", &image.is_relocatable)?;
         }
         record.serialize_entry("name", row.name(true))?;
         record.serialize_entry("demangled", row.name(false))?;
-        let kind = match row.kind() {
+        let kind = match kernel.kind {
             KernelKind::Init => "init",
             KernelKind::Fini => "fini",
             KernelKind::Shader => "shader",
@@ -78,7 +78,10 @@ impl Serialize for Record<'_> {
         record.serialize_entry("max_registers", &kernel.max_registers)?;
         record.serialize_entry("constants", &Banks(&kernel.constants))?;
         record.serialize_entry("occupancy", &self.occupancy.map(Bound))?;
-        record.serialize_entry("argument_list", &row.arguments)?;
+        record.serialize_entry(
+            "argument_list",
+            &row.arguments.as_ref().map(|all| all.iter().map(Described).collect::<Vec<_>>()),
+        )?;
         record.end()
     }
 }
@@ -92,24 +95,17 @@ impl Serialize for Banks<'_> {
     }
 }
 
-impl Serialize for Argument {
+/// An argument.
+struct Described<'a>(&'a ListedArgument);
+
+impl Serialize for Described<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut record = serializer.serialize_map(Some(4))?;
-        record.serialize_entry("name", &self.name.as_deref())?;
-        record.serialize_entry("kind", &self.kind.as_deref())?;
-        record.serialize_entry("offset", &self.offset)?;
-        record.serialize_entry("size", &self.size)?;
+        let Described(argument) = self;
+        record.serialize_entry("name", &argument.name.as_deref())?;
+        record.serialize_entry("kind", &argument.kind.as_deref())?;
+        record.serialize_entry("offset", &argument.offset)?;
+        record.serialize_entry("size", &argument.size)?;
         record.end()
-    }
-}
-
-/// Returns the version of a format as text.
-fn version(version: Version) -> String {
-    match version {
-        Version::CodeObject(version) | Version::CubinAbi(version) => version.to_string(),
-        Version::Ptx(major, minor) => format!("{major}.{minor}"),
-        Version::SpirV(major, minor) => format!("{major}.{minor}"),
-        Version::ZeInfo(major, minor) => format!("{major}.{minor}"),
-        _ => String::new(),
     }
 }

@@ -4,9 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
-use device_code::{KernelKind, Measure, RegisterLimits, Stored};
+use device_code::{
+    KernelKind, KernelList, KernelTotals, ListedKernel, Measure, RegisterLimits, Stored,
+};
 
-use super::collect::{Collected, Found, Row};
+use super::collect::Found;
 use super::{Args, Key};
 use tool_kit::each_once::each_once;
 use tool_kit::style::{self, COLUMN, HEADING, Out, PLAIN, TARGET, show};
@@ -38,32 +40,32 @@ pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) ->
         let size = style::size(summary.size);
         show!(out, "{HEADING}{file}{HEADING:#}  {size}, {}", summary.format)?;
     }
-    let collected = &found.collected;
+    let list = &found.list;
     let key = args.sort.unwrap_or_default();
-    let rows: Vec<&Row> = collected.distinct().collect();
-    let targets = targets(collected, &rows);
+    let rows: Vec<&ListedKernel> = list.distinct().collect();
+    let targets = targets(list, &rows);
     if args.images {
-        let mut by_image: BTreeMap<usize, Vec<&Row>> = BTreeMap::new();
-        for row in &collected.rows {
+        let mut by_image: BTreeMap<usize, Vec<&ListedKernel>> = BTreeMap::new();
+        for row in &list.kernels {
             by_image.entry(row.image).or_default().push(row);
         }
         for (at, rows) in by_image {
-            let Some(image) = collected.images.get(at) else { continue };
+            let Some(image) = list.images.get(at) else { continue };
             let name = &image.target;
             let mark = if image.is_relocatable { "  relocatable" } else { "" };
             let index = image.index;
             show!(out, "  {COLUMN}#{index}{COLUMN:#} {TARGET}{name}{TARGET:#}{mark}")?;
-            one_gpu(out, args, key, collected, rows)?;
+            one_gpu(out, args, key, list, rows)?;
         }
     } else if targets.len() > 1 {
-        several_gpus(out, args, key, collected, &rows, &targets)?;
+        several_gpus(out, args, key, list, &rows, &targets)?;
     } else if !rows.is_empty() {
-        one_gpu(out, args, key, collected, rows.clone())?;
+        one_gpu(out, args, key, list, rows.clone())?;
     }
     if !rows.is_empty() {
-        totals(out, collected, &rows, &targets)?;
+        totals(out, list, &targets)?;
     }
-    let copies = collected.rows.len() - rows.len();
+    let copies = list.kernels.len() - rows.len();
     if copies > 0 && !args.images {
         show!(
             out,
@@ -74,38 +76,23 @@ pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) ->
 }
 
 /// Returns the targets of images with kernels, in their order.
-fn targets<'c>(collected: &'c Collected, rows: &[&Row]) -> Vec<&'c str> {
+fn targets<'c>(list: &'c KernelList, rows: &[&ListedKernel]) -> Vec<&'c str> {
     let has_kernels: HashSet<usize> = rows.iter().map(|row| row.image).collect();
-    let with_kernels =
-        collected.images.iter().enumerate().filter(|(at, _)| has_kernels.contains(at));
+    let with_kernels = list.images.iter().enumerate().filter(|(at, _)| has_kernels.contains(at));
     each_once(with_kernels.map(|(_, image)| image.target.as_str()))
 }
 
-/// Returns a number as tables show it.
-pub(super) fn stored(stored: Stored) -> String {
-    match stored {
-        Stored::Absent => "-".to_owned(),
-        Stored::Unknown(0) => "?".to_owned(),
-        Stored::Unknown(least) => format!("{least}+?"),
-        Stored::Known(number) => number.to_string(),
-    }
-}
-
-/// Returns a number to sort by: what is not known comes first, what is not stored last.
+/// Returns a number to sort by, the largest first.
 fn rank(stored: Stored) -> Reverse<(u8, u64)> {
-    Reverse(match stored {
-        Stored::Unknown(least) => (2, least),
-        Stored::Known(number) => (1, number),
-        Stored::Absent => (0, 0),
-    })
+    Reverse(stored.rank())
 }
 
 fn one_gpu(
     out: &mut Out<'_>,
     args: &Args,
     key: Key,
-    collected: &Collected,
-    mut rows: Vec<&Row>,
+    list: &KernelList,
+    mut rows: Vec<&ListedKernel>,
 ) -> io::Result<()> {
     match key {
         Key::Name => rows.sort_by(|a, b| a.name(args.mangled).cmp(b.name(args.mangled))),
@@ -142,7 +129,7 @@ fn one_gpu(
             })
             .collect();
         cells.push(group_size(row));
-        let occupancy = collected.occupancy(row);
+        let occupancy = list.occupancy(row);
         cells.push(occupancy.map_or_else(String::new, |bound| bound.waves.to_string()));
         limits.extend(occupancy.map(|bound| bound.limits).filter(|one| !limits.contains(one)));
         cells.push(name(row, args.mangled));
@@ -170,7 +157,7 @@ fn explained(limits: RegisterLimits) -> String {
 }
 
 /// Returns the sizes of work-groups: `256x1x1` if there is one, else the most work-items.
-fn group_size(row: &Row) -> String {
+fn group_size(row: &ListedKernel) -> String {
     match row.kernel.required_group_size {
         Some([x, y, z]) => format!("{x}x{y}x{z}"),
         None => match row.of(Measure::GroupSize) {
@@ -180,8 +167,8 @@ fn group_size(row: &Row) -> String {
     }
 }
 
-fn name(row: &Row, mangled: bool) -> String {
-    let mark = match row.kind() {
+fn name(row: &ListedKernel, mangled: bool) -> String {
+    let mark = match row.kernel.kind {
         KernelKind::Init => " (init)",
         KernelKind::Fini => " (fini)",
         KernelKind::Shader => " (shader)",
@@ -209,7 +196,7 @@ fn more(out: &mut Out<'_>, all: usize, shown: usize, notes: &[String]) -> io::Re
 struct Line<'r> {
     name: String,
     /// The largest kernel of this name for each target that has one, by the number of the target.
-    cells: BTreeMap<usize, &'r Row>,
+    cells: BTreeMap<usize, &'r ListedKernel>,
 }
 
 impl Line<'_> {
@@ -223,8 +210,8 @@ fn several_gpus(
     out: &mut Out<'_>,
     args: &Args,
     key: Key,
-    collected: &Collected,
-    rows: &[&Row],
+    list: &KernelList,
+    rows: &[&ListedKernel],
     targets: &[&str],
 ) -> io::Result<()> {
     let measure = key.measure();
@@ -237,7 +224,7 @@ fn several_gpus(
         if at == lines.len() {
             lines.push(Line { name: name(row, args.mangled), cells: BTreeMap::new() });
         }
-        let column = columns.get(collected.target(row)).copied();
+        let column = columns.get(list.target(row)).copied();
         let Some((line, column)) = lines.get_mut(at).zip(column) else { continue };
         let cell = line.cells.entry(column).or_insert(row);
         if rank(row.of(measure)) < rank(cell.of(measure)) {
@@ -287,7 +274,8 @@ fn ranges(lines: &[Line<'_>], measure: Measure) -> Table {
     for line in lines {
         let rows = line.cells.values();
         let stored = rows.clone().filter(|row| row.of(measure) != Stored::Absent);
-        let text = |row: Option<&&Row>| row.map_or("-".to_owned(), |row| row.text(measure));
+        let text =
+            |row: Option<&&ListedKernel>| row.map_or("-".to_owned(), |row| row.text(measure));
         table.row(&[
             text(stored.clone().max_by_key(|row| rank(row.of(measure)))),
             text(stored.min_by_key(|row| rank(row.of(measure)))),
@@ -298,52 +286,11 @@ fn ranges(lines: &[Line<'_>], measure: Measure) -> Table {
     table
 }
 
-/// The numbers of a GPU.
-#[derive(Default)]
-struct Total {
-    images: HashSet<usize>,
-    kernels: u64,
-    code: Option<u64>,
-    registers: Option<u64>,
-    group: Option<u64>,
-    private: Stored,
-    spilling: Option<u64>,
-}
-
-impl Total {
-    fn add(&mut self, row: &Row) {
-        self.images.insert(row.image);
-        self.kernels += 1;
-        let known = |measure| row.of(measure).known();
-        if let Some(code) = known(Measure::Code) {
-            self.code = Some(self.code.unwrap_or(0).saturating_add(code));
-        }
-        // `None` is less than any number.
-        self.registers = self.registers.max(known(Measure::Registers));
-        self.group = self.group.max(known(Measure::GroupMemory));
-        let private = row.of(Measure::PrivateMemory);
-        if rank(private) < rank(self.private) {
-            self.private = private;
-        }
-        if let Some(spills) = known(Measure::VectorSpills) {
-            self.spilling = Some(self.spilling.unwrap_or(0) + u64::from(spills > 0));
-        }
-    }
-}
-
-fn totals(
-    out: &mut Out<'_>,
-    collected: &Collected,
-    rows: &[&Row],
-    targets: &[&str],
-) -> io::Result<()> {
-    let mut by_target: HashMap<&str, Total> = HashMap::new();
-    for row in rows {
-        by_target.entry(collected.target(row)).or_default().add(row);
-    }
-    let totals: Vec<(&str, Total)> = targets
+fn totals(out: &mut Out<'_>, list: &KernelList, targets: &[&str]) -> io::Result<()> {
+    let by_target = KernelTotals::of(list);
+    let totals: Vec<(&str, KernelTotals)> = targets
         .iter()
-        .map(|target| (*target, by_target.remove(target).unwrap_or_default()))
+        .map(|target| (*target, by_target.get(target).copied().unwrap_or_default()))
         .collect();
     let mut table = Table::default()
         .column("TOTAL FOR", Align::Left, TARGET)
@@ -355,7 +302,7 @@ fn totals(
         .column("MOST PRIVATE", Align::Right, PLAIN)
         .column("SPILLING", Align::Right, PLAIN);
     // A column that no GPU has is left out.
-    let cells = |of: &dyn Fn(&Total) -> Option<String>| {
+    let cells = |of: &dyn Fn(&KernelTotals) -> Option<String>| {
         let cells: Vec<_> = totals.iter().map(|(_, total)| of(total)).collect();
         let none = if cells.iter().any(Option::is_some) { "-" } else { "" };
         let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| none.to_owned()));
@@ -366,12 +313,15 @@ fn totals(
         cells(&|total| Some(total.kernels.to_string())),
         cells(&|total| total.code.map(style::size)),
         cells(&|total| number(total.registers)),
-        cells(&|total| number(total.group)),
-        cells(&|total| Some(stored(total.private)).filter(|_| total.private != Stored::Absent)),
+        cells(&|total| number(total.group_memory)),
+        cells(&|total| {
+            Some(total.private_memory.to_string())
+                .filter(|_| total.private_memory != Stored::Absent)
+        }),
         cells(&|total| number(total.spilling)),
     ];
     for (at, (target, total)) in totals.iter().enumerate() {
-        let mut row = vec![(*target).to_owned(), total.images.len().to_string()];
+        let mut row = vec![(*target).to_owned(), total.with_kernels.to_string()];
         row.extend(columns.iter().map(|cells| cells.get(at).cloned().unwrap_or_default()));
         table.row(&row);
     }

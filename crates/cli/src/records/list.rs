@@ -5,15 +5,15 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use gpu_packages::{Algorithm, Record};
+use gpu_packages::{FileHashes, InstalledList, InstalledNotes};
 
-use super::conda::CondaList;
-use super::journal::{Journal, Note};
-use super::{At, Contents, MOST, New, below};
-use crate::edit::hand_over;
+use super::journal::Journal;
+use super::{At, MOST, below};
+use tool_kit::attributes::hand_over;
 use tool_kit::directory::Held;
 use tool_kit::output::{How, Name, Outputs};
 use tool_kit::permissions::NewPermissions;
+use tool_kit::positioned::Positioned;
 use tool_kit::stamp::Stamp;
 use tool_kit::{input, report};
 
@@ -33,18 +33,12 @@ pub(super) struct List {
     stamp: Stamp,
     /// The distribution: `torch-2.10.0`.
     name: String,
-    text: Text,
+    pub(super) text: InstalledList,
     /// The rows of each file, by its path without links.
     rows: HashMap<PathBuf, Vec<Vec<u8>>>,
     pub(super) journal: Journal,
-    /// The new state of files that were edited, by the path of the row.
-    pub(super) changes: BTreeMap<Vec<u8>, New>,
-}
-
-#[derive(Debug)]
-enum Text {
-    Python(Record),
-    Conda(CondaList),
+    /// The new state of files that were edited, by the path of the row; `None` for those that are gone.
+    pub(super) changes: BTreeMap<Vec<u8>, Option<FileHashes>>,
 }
 
 impl fmt::Display for List {
@@ -63,16 +57,12 @@ impl List {
         };
         let stamp = Stamp::of(&file)?;
         let text = match format {
-            Format::Python => Text::Python(Record::parse(&text)?),
-            Format::Conda => Text::Conda(CondaList::parse(text)?),
+            Format::Python => InstalledList::record(&text)?,
+            Format::Conda => InstalledList::conda(&at.name().to_string_lossy(), text)?,
         };
         let mut rows: HashMap<PathBuf, Vec<Vec<u8>>> = HashMap::new();
-        let mut add = |row: &[u8]| {
+        for row in text.paths() {
             rows.entry(below(base, &input::path(row))).or_default().push(row.to_vec());
-        };
-        match &text {
-            Text::Python(record) => record.rows().for_each(|row| add(row.path())),
-            Text::Conda(list) => list.paths().for_each(|path| add(path.as_bytes())),
         }
         let distribution = match format {
             Format::Python => at.relative.parent().and_then(Path::file_stem),
@@ -103,36 +93,8 @@ impl List {
         self.rows.get(file).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns the algorithms of the hashes of a file, and the one of the journal.
-    pub(super) fn algorithms(&mut self, row: &[u8]) -> Vec<Algorithm> {
-        let mut algorithms = vec![Algorithm::Sha256];
-        if let Text::Python(record) = &mut self.text {
-            for row in record.find(row) {
-                if !algorithms.contains(&row.algorithm()) {
-                    algorithms.push(row.algorithm());
-                }
-            }
-        }
-        algorithms
-    }
-
-    /// Returns how a file differs from its row.
-    pub(super) fn faults(&mut self, row: &[u8], found: &Contents) -> Vec<String> {
-        match &mut self.text {
-            Text::Python(record) => {
-                let rows = record.find(row);
-                rows.filter_map(|row| row.fault(found.size, found.hash(row.algorithm()))).collect()
-            }
-            Text::Conda(list) => {
-                let fault = list.fault(row, found.size, found.hash(Algorithm::Sha256));
-                let list = self.at.name().to_string_lossy();
-                fault.map(|fault| format!("{list} {fault}")).into_iter().collect()
-            }
-        }
-    }
-
     /// Notes in the journal what a file is about to become.
-    pub(super) fn note(&mut self, row: &[u8], new: &New) -> io::Result<()> {
+    pub(super) fn note(&mut self, row: &[u8], new: Option<&FileHashes>) -> io::Result<()> {
         self.journal.add(row, new, &self.at)
     }
 
@@ -150,8 +112,7 @@ impl List {
     fn signatures(&self) -> io::Result<Vec<At>> {
         let mut found = Vec::new();
         for signature in SIGNATURES.map(|name| self.at.beside(name.as_ref())) {
-            let is_python = matches!(self.text, Text::Python(_));
-            if is_python && signature.root.look(&signature.relative)?.is_some() {
+            if self.text.is_record() && signature.root.look(&signature.relative)?.is_some() {
                 found.push(signature);
             }
         }
@@ -186,40 +147,43 @@ impl List {
     /// Takes over the notes of an interrupted run that are true, and returns their rows.
     fn repair(&mut self) -> io::Result<BTreeSet<Vec<u8>>> {
         let mut repaired = BTreeSet::new();
-        for (row, note) in std::mem::take(&mut self.journal.left) {
-            if self.changes.contains_key(&row) {
+        let notes = std::mem::take(&mut self.journal.notes);
+        for row in notes.paths() {
+            if self.changes.contains_key(row) {
                 continue;
             }
-            let Some(new) = self.state(&row, &note)? else { continue };
-            self.changes.insert(row.clone(), new);
-            repaired.insert(row);
+            let Some(new) = self.state(row, &notes)? else { continue };
+            self.changes.insert(row.to_vec(), new);
+            repaired.insert(row.to_vec());
         }
         Ok(repaired)
     }
 
-    /// Returns the state of a file if it is the one of a note, and the row has another.
-    fn state(&mut self, row: &[u8], note: &Note) -> io::Result<Option<New>> {
+    /// Returns the state of a file if it is the one of its note, and the row has another.
+    fn state(
+        &mut self,
+        row: &[u8],
+        notes: &InstalledNotes,
+    ) -> io::Result<Option<Option<FileHashes>>> {
         // A row that leads out of the environment is not followed.
         let Some(path) = Held::resolve(&self.at.base, &input::path(row)) else { return Ok(None) };
-        let opened = self.at.root.file(&path);
-        let file = match (opened, note) {
-            (Ok(file), Note::Contents(..)) => file,
-            (Err(error), Note::Deleted) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Some(New::Deleted));
+        let file = match (self.at.root.file(&path), notes.deletes(row)) {
+            (Ok(file), false) => file,
+            (Err(error), true) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Some(None));
             }
             _ => return Ok(None),
         };
-        let found = Contents::of(&file, &self.algorithms(row))?;
-        let Note::Contents(size, hash) = note else { return Ok(None) };
-        let is_written = *size == found.size && found.hash(hash.algorithm()) == Some(hash);
-        let is_wrong = !self.faults(row, &found).is_empty();
+        let found = FileHashes::of(Positioned::new(&file), &self.text.algorithms(row))?;
+        let is_written = notes.has(row, &found);
+        let is_wrong = !self.text.faults(row, &found).is_empty();
         if is_wrong && !is_written {
             let row = String::from_utf8_lossy(row);
             report::warning(&format_args!(
                 "{self}: {row}: changed since an interrupted run, its row is left as it is"
             ));
         }
-        Ok((is_written && is_wrong).then_some(New::Contents(found)))
+        Ok((is_written && is_wrong).then_some(Some(found)))
     }
 
     fn remove_signatures(&mut self, drops_signatures: bool) -> io::Result<()> {
@@ -229,16 +193,19 @@ impl List {
         for signature in self.signatures()? {
             let row = signature.relative.strip_prefix(&self.at.base).unwrap_or(&signature.relative);
             let row = row.as_os_str().as_encoded_bytes().to_vec();
-            self.journal.add(&row, &New::Deleted, &self.at)?;
+            self.journal.add(&row, None, &self.at)?;
             signature.remove()?;
-            self.changes.insert(row, New::Deleted);
+            self.changes.insert(row, None);
         }
         Ok(())
     }
 
     /// Replaces the list. Its owner, permissions and attributes stay.
     fn write(&mut self) -> io::Result<()> {
-        let text = self.new_text()?;
+        for (row, new) in &self.changes {
+            self.text.change(row, new.as_ref())?;
+        }
+        let text = self.text.to_vec();
         let file = self.at.open()?;
         self.stamp.check(&file)?;
         let metadata = file.metadata()?;
@@ -255,34 +222,5 @@ impl List {
             report::warning(&format_args!("{self}: {lost}"));
         }
         Ok(())
-    }
-
-    fn new_text(&mut self) -> io::Result<Vec<u8>> {
-        let needed = || io::Error::other("a hash that was not computed");
-        match &mut self.text {
-            Text::Python(record) => {
-                for (row, new) in &self.changes {
-                    match new {
-                        New::Deleted => _ = record.remove(row),
-                        New::Contents(contents) => {
-                            let hash = |algorithm| {
-                                Ok(contents.hash(algorithm).cloned().ok_or_else(needed)?)
-                            };
-                            record.replace(row, contents.size, hash)?;
-                        }
-                    }
-                }
-                Ok(record.to_vec())
-            }
-            Text::Conda(list) => {
-                for (row, new) in &self.changes {
-                    // A list of conda's keeps files that are gone.
-                    let New::Contents(contents) = new else { continue };
-                    let hash = contents.hash(Algorithm::Sha256).ok_or_else(needed)?;
-                    list.replace(row, contents.size, hash)?;
-                }
-                Ok(list.text().as_bytes().to_vec())
-            }
-        }
     }
 }

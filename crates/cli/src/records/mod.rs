@@ -6,7 +6,6 @@
 //! that differ from their rows: a [journal](journal) beside the list has the hashes that these files should have, and
 //! the next run corrects their rows.
 
-mod conda;
 mod journal;
 mod list;
 
@@ -16,14 +15,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use gpu_packages::{Algorithm, Hash, hash_reader};
+use gpu_packages::{FileHashes, sites_in};
 
-use crate::environment::{root_and_base, sites_in};
+use crate::environment::{Environment, root_and_base};
 use crate::inputs::Input;
 use list::{Format, List};
 use tool_kit::directory::{Held, Kind};
 use tool_kit::positioned::Positioned;
-use tool_kit::report;
+use tool_kit::{input, report};
 
 /// The most bytes of a list.
 const MOST: u64 = 256 << 20;
@@ -37,7 +36,7 @@ pub(crate) struct Lists {
     /// The lists in each of these, by their position.
     by_directory: HashMap<PathBuf, Vec<usize>>,
     /// The file that is being written, and its rows.
-    pending: Vec<(usize, Vec<u8>, New)>,
+    pending: Vec<(usize, Vec<u8>, Option<FileHashes>)>,
     drops_signatures: bool,
     has_faults: bool,
 }
@@ -94,36 +93,6 @@ impl At {
     }
 }
 
-/// The new state of a file.
-#[derive(Clone, Debug)]
-pub(crate) enum New {
-    Deleted,
-    Contents(Contents),
-}
-
-/// Size and hashes of a file.
-#[derive(Clone, Debug)]
-pub(crate) struct Contents {
-    size: u64,
-    /// One for each algorithm that is needed, SHA-256 among them.
-    hashes: Vec<Hash>,
-}
-
-impl Contents {
-    /// Hashes a file as a list of these algorithms needs it.
-    fn of(file: &File, algorithms: &[Algorithm]) -> io::Result<Self> {
-        let mut hashes = Vec::new();
-        for algorithm in algorithms {
-            hashes.push(hash_reader(*algorithm, &mut Positioned::new(file))?.1);
-        }
-        Ok(Contents { size: file.metadata()?.len(), hashes })
-    }
-
-    fn hash(&self, algorithm: Algorithm) -> Option<&Hash> {
-        self.hashes.iter().find(|hash| hash.algorithm() == algorithm)
-    }
-}
-
 impl Lists {
     /// Allows to change lists that are signed, whose signatures are removed.
     pub(crate) fn dropping_signatures(drops_signatures: bool) -> Self {
@@ -141,9 +110,9 @@ impl Lists {
         let mut faults = if rows.is_empty() { self.unread(file) } else { Vec::new() };
         for (at, row) in rows {
             let Some(list) = self.list(at) else { continue };
-            let found = Contents::of(contents, &list.algorithms(&row))?;
-            if !list.journal.has(&row, &found) {
-                faults.extend(list.faults(&row, &found));
+            let found = FileHashes::of(Positioned::new(contents), &list.text.algorithms(&row))?;
+            if !list.journal.notes.has(&row, &found) {
+                faults.extend(list.text.faults(&row, &found));
             }
         }
         Ok(faults)
@@ -174,11 +143,9 @@ impl Lists {
         self.pending.clear();
         for (at, row) in self.rows_of(file) {
             let Some(list) = self.list(at) else { continue };
-            let new = match new {
-                Some(file) => New::Contents(Contents::of(file, &list.algorithms(&row))?),
-                None => New::Deleted,
-            };
-            list.note(&row, &new).map_err(|error| {
+            let hashes = |file| FileHashes::of(Positioned::new(file), &list.text.algorithms(&row));
+            let new = new.map(hashes).transpose()?;
+            list.note(&row, new.as_ref()).map_err(|error| {
                 let text = format!("the journal of {list}: {}", report::reason(&error));
                 io::Error::new(error.kind(), text)
             })?;
@@ -201,8 +168,8 @@ impl Lists {
         let mut faults = Vec::new();
         for (at, row) in self.rows_of(file) {
             let Some(list) = self.list(at) else { continue };
-            if !list.journal.mentions(&row) {
-                faults.extend(list.faults(&row, &Contents { size, hashes: Vec::new() }));
+            if !list.journal.notes.mentions(&row) {
+                faults.extend(list.text.faults(&row, &FileHashes::of_size(size)));
             }
         }
         faults
@@ -314,8 +281,9 @@ impl Lists {
         if let Some(bases) = self.bases.get(directory) {
             return bases.clone();
         }
-        let sites = file.directory(directory).map(|held| sites_in(&held)).unwrap_or_default();
-        let sites = sites.iter().map(|site| directory.join(site));
+        let held = file.directory(directory).map(Environment);
+        let sites = held.map(|held| sites_in(&held)).unwrap_or_default();
+        let sites = sites.iter().map(|site| directory.join(input::path(site)));
         let bases: Vec<PathBuf> = [directory.to_owned()].into_iter().chain(sites).collect();
         self.bases.insert(directory.to_owned(), bases.clone());
         bases

@@ -4,7 +4,10 @@ mod amd;
 mod bitcode;
 mod cubin;
 mod descriptor;
+mod difference;
 mod elf;
+mod gate;
+mod list;
 mod measure;
 mod msgpack;
 mod occupancy;
@@ -14,12 +17,16 @@ mod spirv;
 mod zebin;
 
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 use crate::elf::{EM_AMDGPU, EM_CUDA, EM_INTELGT};
 use crate::fault::Fault;
 use crate::format::FileFormat;
 
+pub use difference::{KernelPair, KernelTotals};
+pub use gate::KernelGate;
+pub use list::{KernelCollector, KernelList, ListedArgument, ListedImage, ListedKernel};
 pub use measure::Measure;
 pub use occupancy::{Occupancy, RegisterLimits};
 pub use rule::KernelRule;
@@ -70,6 +77,18 @@ pub enum Version {
     ZeInfo(u16, u16),
 }
 
+/// Writes its numbers: `5`, `8.0`.
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Version::CodeObject(version) | Version::CubinAbi(version) => write!(f, "{version}"),
+            Version::Ptx(major, minor) => write!(f, "{major}.{minor}"),
+            Version::SpirV(major, minor) => write!(f, "{major}.{minor}"),
+            Version::ZeInfo(major, minor) => write!(f, "{major}.{minor}"),
+        }
+    }
+}
+
 /// The kind of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -97,6 +116,18 @@ pub enum Stored {
     Known(u64),
 }
 
+/// Writes the number; `-` if there is none, `?` or `16+?` if it is not known.
+impl fmt::Display for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stored::Absent => f.write_str("-"),
+            Stored::Unknown(0) => f.write_str("?"),
+            Stored::Unknown(least) => write!(f, "{least}+?"),
+            Stored::Known(number) => write!(f, "{number}"),
+        }
+    }
+}
+
 impl Stored {
     /// Returns the number, if it is known.
     #[must_use]
@@ -104,6 +135,16 @@ impl Stored {
         match self {
             Stored::Known(number) => Some(number),
             _ => None,
+        }
+    }
+
+    /// Returns what orders such numbers: what is not known is more than any number, what is not stored less.
+    #[must_use]
+    pub fn rank(self) -> (u8, u64) {
+        match self {
+            Stored::Unknown(least) => (2, least),
+            Stored::Known(number) => (1, number),
+            Stored::Absent => (0, 0),
         }
     }
 }

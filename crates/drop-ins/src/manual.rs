@@ -1,14 +1,28 @@
-//! Pages of the tools that stand in for LLVM's, made of their tables of options.
+//! The manual pages of the tools, made of their tables of options.
 
-use super::EDITION;
-use super::tools::TOOLS;
-use drop_ins::llvm_cl::{Kind, Opt, Tool, Visibility};
 use tool_kit::roff::{Page, bold, escaped, italic};
 
-pub(super) fn page(name: &str, tool: &Tool) -> String {
+use crate::llvm_cl::{Kind, Opt, Tool, Visibility};
+use crate::{bundler, fatbinary, linker_wrapper, packager, roc_obj, wrapper};
+
+/// The tools with options of their own.
+pub const TOOLS: [(&str, &Tool); 9] = [
+    ("clang-linker-wrapper", &linker_wrapper::TOOL),
+    ("clang-offload-bundler", &bundler::TOOL),
+    ("clang-offload-packager", &packager::TOOL_24),
+    ("clang-offload-wrapper", &wrapper::clang::TOOL),
+    ("fatbinary", &fatbinary::nvidia::TOOL),
+    ("llvm-offload-binary", &packager::TOOL_24),
+    ("llvm-offload-wrapper", &wrapper::llvm::TOOL),
+    ("roc-obj-extract", &roc_obj::extract::TOOL),
+    ("roc-obj-ls", &roc_obj::ls::TOOL),
+];
+
+/// Returns the page of a tool.
+pub fn page(name: &str, tool: &Tool) -> String {
     let overview = tool.overview.split_whitespace().collect::<Vec<_>>().join(" ");
     let (first, _) = overview.split_once(". ").unwrap_or((overview.trim_end_matches('.'), ""));
-    let mut page = Page::new(name, first, EDITION);
+    let mut page = Page::new(name, first);
     page.section("Synopsis");
     let positionals = if tool.positionals.is_empty() { "" } else { " FILE..." };
     page.line(&format!("{} [options]{}", bold(name), escaped(positionals)));
@@ -46,9 +60,7 @@ pub(super) fn page(name: &str, tool: &Tool) -> String {
     }
     page.item(&bold("141"), "Standard output was closed early (broken pipe).");
     let others = TOOLS.iter().map(|(other, _)| *other).filter(|other| *other != name);
-    let mut names: Vec<_> = others.chain(["offload"]).collect();
-    names.sort_unstable();
-    page.see_also(names);
+    page.see_also(others.chain(["offload"]).collect());
     page.finish()
 }
 

@@ -7,7 +7,7 @@
 use std::fs::{File, Metadata};
 
 #[cfg(unix)]
-use tool_kit::permissions::Permissions;
+use crate::permissions::Permissions;
 
 /// Signatures of the kernel over the contents of a file: they say nothing about another one.
 #[cfg(unix)]
@@ -15,19 +15,20 @@ const SEALS: [&str; 2] = ["security.ima", "security.evm"];
 
 /// Returns the signature that the kernel keeps of a file, if there is one.
 #[cfg(unix)]
-pub(super) fn seal(file: &File) -> Option<&'static str> {
+pub fn seal(file: &File) -> Option<&'static str> {
     use xattr::FileExt;
     SEALS.into_iter().find(|name| matches!(file.get_xattr(name), Ok(Some(_))))
 }
 
+/// Returns `None`: other systems have no such signatures.
 #[cfg(not(unix))]
-pub(super) fn seal(_file: &File) -> Option<&'static str> {
+pub fn seal(_file: &File) -> Option<&'static str> {
     None
 }
 
 /// Returns a warning about other names of the file, which keep the old contents.
 #[cfg(unix)]
-pub(super) fn other_names(metadata: &Metadata) -> Option<String> {
+pub fn other_names(metadata: &Metadata) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     let others = metadata.nlink().saturating_sub(1);
     let (names, keep) = if others == 1 { ("name", "keeps") } else { ("names", "keep") };
@@ -35,43 +36,37 @@ pub(super) fn other_names(metadata: &Metadata) -> Option<String> {
         .then(|| format!("{others} other {names} (hard links) of it {keep} the old contents"))
 }
 
+/// Returns `None`: other systems do not tell.
 #[cfg(not(unix))]
-pub(super) fn other_names(_metadata: &Metadata) -> Option<String> {
+pub fn other_names(_metadata: &Metadata) -> Option<String> {
     None
 }
 
 /// Gives a file that is being written the owner and the extended attributes of the one it replaces. Returns the ones
 /// that were not permitted. Its mode is set when it is complete.
 #[cfg(unix)]
-pub(crate) fn hand_over(
-    old: &File,
-    metadata: &Metadata,
-    new: &File,
-) -> std::io::Result<Vec<String>> {
+pub fn hand_over(old: &File, metadata: &Metadata, new: &File) -> std::io::Result<Vec<String>> {
     let mut lost = Vec::new();
     let permissions = Permissions::of(metadata);
     // In this order: a new owner takes attributes away.
     if let Err(error) = hand_over_owner(permissions.owner(), new) {
         let (owner, group) = permissions.owner();
-        let reason = tool_kit::report::reason(&error);
+        let reason = crate::report::reason(&error);
         lost.push(format!("its owner {owner}:{group} could not be kept: {reason}"));
         if permissions.loses_set_id(&new.metadata()?) {
             lost.push("its set-user-ID and set-group-ID bits were removed".to_owned());
         }
     }
     for (name, error) in copy_attributes(old, new) {
-        let reason = tool_kit::report::reason(&error);
+        let reason = crate::report::reason(&error);
         lost.push(format!("its attribute {} could not be kept: {reason}", name.display()));
     }
     Ok(lost)
 }
 
+/// Does nothing: other systems have other attributes.
 #[cfg(not(unix))]
-pub(crate) fn hand_over(
-    _old: &File,
-    _metadata: &Metadata,
-    _new: &File,
-) -> std::io::Result<Vec<String>> {
+pub fn hand_over(_old: &File, _metadata: &Metadata, _new: &File) -> std::io::Result<Vec<String>> {
     Ok(Vec::new())
 }
 

@@ -1,5 +1,5 @@
 //! The bytes of a member of a package: where they lie in the package, in memory, or in a file without a name, which lies in
-//! memory where the system can do that. Images that nobody asks for are not kept.
+//! memory where the system can do that. Bytes that nobody needs are not kept.
 
 use std::fmt;
 use std::fs::File;
@@ -7,24 +7,13 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-use bundle_format::Bundle;
-
-use tool_kit::budget::Account;
-use tool_kit::opened::Opened;
-use tool_kit::positioned::{Holes, Positioned};
-use tool_kit::scratch;
+use crate::budget::Account;
+use crate::opened::Opened;
+use crate::positioned::{Holes, Positioned};
+use crate::scratch;
 
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
-/// Bundles in linked files start at pages.
-const PAGE: usize = 4096;
-/// The most bytes of the table of a bundle that is looked into.
-const MOST_OF_TABLE: u64 = 1 << 20;
-/// The bytes at the start and at the end of each image that are kept: its headers tell what it is.
-const HEAD: u64 = PAGE as u64;
-const TAIL: u64 = 4 * HEAD;
-/// Smaller images are not worth a hole.
-const LEAST: u64 = 64 << 10;
 /// The contents of temporary files here.
 const MEMBER: &str = "a member of a package";
 /// The most bytes that are held in memory; more go to a temporary file.
@@ -32,17 +21,39 @@ const MOST_IN_MEMORY: u64 = 1 << 30;
 /// The most bytes of a file in memory that is kept for a later member.
 const MOST_SPARE: u64 = 128 << 20;
 
-/// The images whose bytes are kept. Images of uncompressed bundles can be left out, as they are most bytes of large libraries.
+/// The bytes that are kept.
 #[derive(Clone, Copy)]
-pub(crate) enum Keep<'k> {
+pub enum Keep<'k> {
     /// All, in a file of their own.
     File,
     /// All.
     All,
-    /// The headers of each image.
-    Heads,
-    /// Those with these bundle entry IDs.
-    Images(&'k (dyn Fn(&str) -> bool + Sync)),
+    /// Those that are needed.
+    Needed(&'k dyn Gaps),
+}
+
+impl Keep<'_> {
+    /// Does something with the bytes that are kept; `None` if more of them are needed: then once more, with all.
+    pub fn or_all<T, E: From<String>>(
+        self,
+        mut work: impl FnMut(Keep<'_>) -> Result<Option<T>, E>,
+    ) -> Result<T, E> {
+        if let Some(done) = work(self)? {
+            return Ok(done);
+        }
+        work(Keep::All)?.ok_or_else(|| TOO_SMALL.to_owned().into())
+    }
+}
+
+/// The error of work that needs more than all bytes.
+pub const TOO_SMALL: &str = "more of a member is needed than was kept";
+
+/// Tells which bytes of a file are not needed, while it is read.
+pub trait Gaps: Sync {
+    /// Adds the ranges of bytes that are not needed to `found`, in order, as the bytes of a chunk at the place `start` tell. They
+    /// may reach beyond the chunk. Returns 0, or how many bytes are to be added to the chunk before it is looked into again,
+    /// unless `is_end` says that there are none.
+    fn find(&self, chunk: &[u8], start: u64, is_end: bool, found: &mut Vec<Range<u64>>) -> u64;
 }
 
 impl fmt::Debug for Keep<'_> {
@@ -50,25 +61,14 @@ impl fmt::Debug for Keep<'_> {
         f.write_str(match self {
             Keep::File => "File",
             Keep::All => "All",
-            Keep::Heads => "Heads",
-            Keep::Images(_) => "Images",
+            Keep::Needed(_) => "Needed",
         })
-    }
-}
-
-impl Keep<'_> {
-    fn keeps(self, id: &[u8]) -> bool {
-        match self {
-            Keep::File | Keep::All => true,
-            Keep::Heads => false,
-            Keep::Images(keeps) => std::str::from_utf8(id).is_ok_and(keeps),
-        }
     }
 }
 
 /// The bytes of a member.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub struct Store {
     bytes: Bytes,
     holes: Holes,
 }
@@ -85,7 +85,7 @@ enum Bytes {
 
 impl Store {
     /// Returns a member that lies in the file of a package as it is.
-    pub(crate) fn within(file: Arc<Opened>, place: Range<u64>) -> Self {
+    pub fn within(file: Arc<Opened>, place: Range<u64>) -> Self {
         Store { bytes: Bytes::Within(file, place), holes: Holes::default() }
     }
 
@@ -94,7 +94,7 @@ impl Store {
     /// # Errors
     ///
     /// Those of the reader, and of a full disk; `FileTooLarge` if more bytes are to be kept than may be held.
-    pub(crate) fn read(
+    pub fn read(
         head: &[u8],
         contents: &mut dyn Read,
         keep: Keep<'_>,
@@ -115,8 +115,16 @@ impl Store {
         loop {
             let start = at;
             let is_last = chunk.len() < CHUNK;
-            if !matches!(keep, Keep::File | Keep::All) {
-                scan(&mut chunk, start, &mut contents, keep, &mut holes)?;
+            if let Keep::Needed(gaps) = keep {
+                let mut is_end = is_last;
+                loop {
+                    let missing = gaps.find(&chunk, start, is_end, &mut holes);
+                    let added = contents.by_ref().take(missing).read_to_end(&mut chunk)?;
+                    if missing == 0 || is_end {
+                        break;
+                    }
+                    is_end = (added as u64) < missing;
+                }
             }
             at = start.saturating_add(chunk.len() as u64);
             kept.write(&chunk, start, &holes)?;
@@ -143,7 +151,7 @@ impl Store {
     }
 
     /// Returns a reader of the member. It fails for bytes that were not kept.
-    pub(crate) fn reader(&self) -> Positioned<'_> {
+    pub fn reader(&self) -> Positioned<'_> {
         match &self.bytes {
             Bytes::Within(opened, range) => Positioned::of_range(&opened.file, range),
             Bytes::Memory(bytes) => Positioned::of_bytes(bytes),
@@ -152,7 +160,7 @@ impl Store {
     }
 
     /// Returns the file of its own, whose holes are zeros.
-    pub(crate) fn file(&self) -> Option<&File> {
+    pub fn file(&self) -> Option<&File> {
         match &self.bytes {
             Bytes::File(file, _) => Some(file),
             Bytes::Within(..) | Bytes::Memory(_) => None,
@@ -160,7 +168,7 @@ impl Store {
     }
 
     /// Gives the file to a later member: the system need not find memory for it again.
-    pub(crate) fn reuse(self, held: &Account<'_>) -> io::Result<()> {
+    pub fn reuse(self, held: &Account<'_>) -> io::Result<()> {
         match self.bytes {
             Bytes::File(file, size) if size <= MOST_IN_MEMORY => {
                 if file.metadata()?.len() > MOST_SPARE {
@@ -174,7 +182,7 @@ impl Store {
     }
 
     /// Fails if the file that it lies in was changed.
-    pub(crate) fn check(&self) -> io::Result<()> {
+    pub fn check(&self) -> io::Result<()> {
         match &self.bytes {
             Bytes::Within(opened, _) => opened.check(),
             Bytes::Memory(_) | Bytes::File(..) => Ok(()),
@@ -182,17 +190,17 @@ impl Store {
     }
 
     /// Returns whether somebody asked for bytes that were not kept.
-    pub(crate) fn was_too_small(&self) -> bool {
+    pub fn was_too_small(&self) -> bool {
         self.holes.were_read()
     }
 
     /// Returns whether there are bytes that were not kept.
-    pub(crate) fn has_holes(&self) -> bool {
+    pub fn has_holes(&self) -> bool {
         !self.holes.ranges().is_empty()
     }
 
     /// Returns the size of the member in bytes.
-    pub(crate) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         match &self.bytes {
             Bytes::Within(_, range) => range.end - range.start,
             Bytes::Memory(bytes) => bytes.len() as u64,
@@ -203,13 +211,14 @@ impl Store {
 
 /// A reader of a [`Store`] from its start.
 #[derive(Debug)]
-pub(crate) struct StoreReader {
+pub struct StoreReader {
     store: Arc<Store>,
     at: u64,
 }
 
 impl StoreReader {
-    pub(crate) fn new(store: Arc<Store>) -> Self {
+    /// Creates a reader.
+    pub fn new(store: Arc<Store>) -> Self {
         StoreReader { store, at: 0 }
     }
 }
@@ -222,70 +231,6 @@ impl Read for StoreReader {
         self.at = self.at.saturating_add(read as u64);
         Ok(read)
     }
-}
-
-/// Finds the images in the bundles of a chunk, and after it, that are not kept. The chunk becomes longer if a table reaches out
-/// of it.
-fn scan(
-    chunk: &mut Vec<u8>,
-    start: u64,
-    contents: &mut dyn Read,
-    keep: Keep<'_>,
-    holes: &mut Vec<Range<u64>>,
-) -> io::Result<()> {
-    let mut at = 0;
-    loop {
-        let place = start.saturating_add(at as u64);
-        if let Some(hole) = holes.last().filter(|hole| hole.end > place) {
-            // The end of an image is the start of the next, or near it.
-            let past = usize::try_from(hole.end - start).unwrap_or(usize::MAX);
-            at = past.saturating_add(PAGE - 1) / PAGE * PAGE;
-        }
-        let place = start.saturating_add(at as u64);
-        let Some(rest) = chunk.get(at..).filter(|rest| !rest.is_empty()) else { return Ok(()) };
-        if rest.starts_with(&bundle_format::MAGIC)
-            && let Ok(needed) = Bundle::header_needed(rest)
-            && needed <= MOST_OF_TABLE
-        {
-            // Chunks start at pages.
-            let missing = needed.saturating_sub(rest.len() as u64).next_multiple_of(PAGE as u64);
-            contents.take(missing).read_to_end(chunk)?;
-            let table = chunk.get(at..).unwrap_or_default();
-            let found = holes_of(table, place, keep, holes.last());
-            holes.extend(found);
-        }
-        at += PAGE;
-    }
-}
-
-/// Returns the images of a bundle at a place that are not kept, in order, without their ends.
-fn holes_of(
-    table: &[u8],
-    place: u64,
-    keep: Keep<'_>,
-    last: Option<&Range<u64>>,
-) -> Vec<Range<u64>> {
-    let Ok(bundle) = Bundle::parse_prefix(table, u64::MAX - place) else { return Vec::new() };
-    let mut after = last.map_or(0, |hole| hole.end).max(place.saturating_add(bundle.header_len()));
-    let mut images: Vec<(u64, u64, bool)> = bundle
-        .entries()
-        .map(|entry| (entry.offset(), entry.size(), keep.keeps(entry.id())))
-        .collect();
-    images.sort_unstable();
-    let mut holes = Vec::new();
-    for (offset, size, is_kept) in images {
-        let start = place.saturating_add(offset);
-        let end = start.saturating_add(size);
-        // Images may overlap.
-        let hole = start.saturating_add(HEAD).max(after)..end.saturating_sub(TAIL);
-        if is_kept {
-            after = after.max(end);
-        } else if hole.start.saturating_add(LEAST) <= hole.end {
-            after = hole.end;
-            holes.push(hole);
-        }
-    }
-    holes
 }
 
 /// Counts bytes that are kept.
@@ -345,67 +290,51 @@ impl Kept<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tool_kit::budget::Budget;
+    use crate::budget::Budget;
 
-    /// Returns a bundle with an image of each size.
-    fn bundle(sizes: &[u64]) -> Vec<u8> {
-        let names: Vec<_> =
-            (0..sizes.len()).map(|n| format!("hip-amdgcn-amd-amdhsa--gfx90{n}")).collect();
-        let images: Vec<Vec<u8>> =
-            (1..).zip(sizes).map(|(n, size)| vec![n; usize::try_from(*size).unwrap()]).collect();
-        let layout = bundle_format::layout(
-            names.iter().map(|name| &**name).zip(sizes.iter().copied()),
-            4096,
-        );
-        let inputs: Vec<_> = images.iter().map(|image| &image[..]).collect();
-        layout.unwrap().to_vec(&inputs).unwrap()
+    /// Ranges that are not needed, and bytes that are asked for once.
+    struct Known(Vec<Range<u64>>, u64);
+
+    impl Gaps for Known {
+        fn find(&self, chunk: &[u8], start: u64, is_end: bool, found: &mut Vec<Range<u64>>) -> u64 {
+            assert_eq!(start % 4096, 0);
+            if chunk.len() == CHUNK && start == 0 && !is_end {
+                return self.1;
+            }
+            let end = start + chunk.len() as u64;
+            let new = self.0.iter().filter(|hole| (start..end).contains(&hole.start));
+            found.extend(new.cloned());
+            0
+        }
     }
 
     #[test]
-    fn images_that_nobody_wants_are_holes() {
-        let mut file = vec![7; 3 * PAGE];
-        file.extend(bundle(&[200_000, 3_000_000, 100, 5_000_000]));
-        file.extend(vec![8; 1_500_001]);
-        file.resize(file.len().next_multiple_of(PAGE), 9);
-        file.extend(bundle(&[1, 2_000_000]));
-        for (keep, wanted) in [
-            (Keep::All, &[0, 1, 2, 3][..]),
-            (Keep::Heads, &[]),
-            (Keep::Images(&|id| id.ends_with('1')), &[1]),
-            (Keep::Images(&|id| id.ends_with('3')), &[3]),
-        ] {
-            let budget = Budget::default();
-            let mut held = budget.account(u64::MAX);
-            let store = Store::read(&file[..64], &mut &file[64..], keep, &mut held).unwrap();
-            assert_eq!(store.size(), file.len() as u64);
-            let is_hole =
-                |at: usize| store.holes.ranges().iter().any(|hole| hole.contains(&(at as u64)));
-            let mut whole = Vec::new();
-            if wanted.len() == 4 {
-                store.reader().read_to_end(&mut whole).unwrap();
-                assert!(whole == file);
-                continue;
+    fn bytes_that_nobody_needs_are_holes() {
+        let file: Vec<u8> = (0..5 * CHUNK + 9).map(|at| at.to_le_bytes()[1]).collect();
+        let gaps = Known(vec![9000..80_000, CHUNK as u64 + 5..4 * CHUNK as u64 + 6], 8192);
+        let budget = Budget::default();
+        let read = |keep, limit| {
+            let mut held = budget.account(limit);
+            Store::read(&file[..64], &mut &file[64..], keep, &mut held)
+        };
+        let store = read(Keep::Needed(&gaps), 3 << 20).unwrap();
+        assert_eq!((store.size(), store.holes.ranges()), (file.len() as u64, &gaps.0[..]));
+        assert!(!store.was_too_small());
+        for at in (0..file.len()).step_by(99) {
+            let mut byte = [0];
+            let mut reader = store.reader();
+            reader.seek(SeekFrom::Start(at as u64)).unwrap();
+            match gaps.0.iter().any(|hole| hole.contains(&(at as u64))) {
+                true => assert!(reader.read(&mut byte).is_err()),
+                false => assert_eq!((reader.read(&mut byte).unwrap(), byte[0]), (1, file[at])),
             }
-            assert!(store.reader().read_to_end(&mut whole).is_err() && store.was_too_small());
-            for at in (0..file.len()).step_by(99) {
-                let mut byte = [0];
-                let mut reader = store.reader();
-                reader.seek(SeekFrom::Start(at as u64)).unwrap();
-                match is_hole(at) {
-                    true => {
-                        assert!(reader.read(&mut byte).is_err());
-                        assert!((1..=4).contains(&file[at]), "{at}");
-                        assert!(!wanted.contains(&(file[at] - 1)), "{at}");
-                    }
-                    false => assert_eq!((reader.read(&mut byte).unwrap(), byte[0]), (1, file[at])),
-                }
-            }
-            let kept: u64 = store.holes.ranges().iter().map(|hole| hole.end - hole.start).sum();
-            let sizes = [200_000, 3_000_000, 100, 5_000_000];
-            let most =
-                (0..4).filter(|n| !wanted.contains(n)).map(|n| sizes[usize::from(n)]).sum::<u64>();
-            assert!(kept > most - 4 * (HEAD + TAIL) - LEAST, "{keep:?} {kept} {most}");
         }
+        assert!(store.was_too_small());
+        let mut whole = Vec::new();
+        read(Keep::All, 1 << 30).unwrap().reader().read_to_end(&mut whole).unwrap();
+        assert!(whole == file);
+        let error = read(Keep::All, 3 << 20).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     }
 
     #[test]
@@ -414,7 +343,7 @@ mod tests {
         let mut held = budget.account(u64::MAX);
         for (keep, byte, size, is_spare) in [
             (Keep::All, 1, 5 * CHUNK, false),
-            (Keep::Heads, 2, 2 * CHUNK + 9, true),
+            (Keep::Needed(&Known(Vec::new(), 0)), 2, 2 * CHUNK + 9, true),
             (Keep::File, 3, CHUNK, true),
             (Keep::All, 4, 7 * CHUNK - 1, true),
         ] {
@@ -434,21 +363,5 @@ mod tests {
                 store.reuse(&held).unwrap();
             }
         }
-    }
-
-    #[test]
-    fn tables_at_the_end_of_a_chunk_are_read() {
-        let mut file = vec![7; CHUNK - PAGE];
-        file.extend(bundle(&[500_000; 9]));
-        let budget = Budget::default();
-        let read = |keep, limit| {
-            let mut held = budget.account(limit);
-            Store::read(&[], &mut &file[..], keep, &mut held)
-        };
-        assert_eq!(read(Keep::Heads, 1 << 30).unwrap().holes.ranges().len(), 9);
-        assert!(read(Keep::All, 1 << 30).unwrap().holes.ranges().is_empty());
-        let error = read(Keep::All, 5_000_000).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
-        assert!(read(Keep::Heads, 5_000_000).is_ok());
     }
 }

@@ -1,0 +1,141 @@
+//! Rules that are applied to all kernels of files.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::difference::{KernelPair, KernelTotals};
+use super::list::KernelList;
+use super::{KernelRule, Measure, Version};
+
+/// Rules, with what they hit.
+///
+/// ```
+/// use device_code::{KernelCollector, KernelGate, kernels};
+///
+/// let ptx = b".version 8.0\n.target sm_90\n.entry scale() .maxntid 256 { ret; }\n";
+/// let mut collector = KernelCollector::default();
+/// collector.add("sm_90", 0, ptx.len() as u64, &kernels(ptx).ok_or("no image")?);
+/// let rules = ["workgroup>=256".parse()?, "registers>64".parse()?];
+/// let mut gate = KernelGate::new(&rules, false);
+/// gate.check("foo.ptx", &collector.finish());
+/// assert_eq!(
+///     gate.faults(),
+///     [
+///         "workgroup>=256: foo.ptx: sm_90: scale: workgroup 256",
+///         "registers>64: no selected kernel stores registers",
+///     ]
+/// );
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Debug)]
+pub struct KernelGate<'r> {
+    rules: Vec<Hits<'r>>,
+    mangled: bool,
+    kernels: usize,
+    has_cubins: bool,
+}
+
+#[derive(Debug)]
+struct Hits<'r> {
+    rule: &'r KernelRule,
+    /// `true` if a kernel has the number.
+    is_stored: bool,
+    offenders: Vec<String>,
+}
+
+impl<'r> KernelGate<'r> {
+    /// Makes a gate of rules. It says names as stored if `mangled` is set.
+    #[must_use]
+    pub fn new(rules: &'r [KernelRule], mangled: bool) -> Self {
+        let rules = rules.iter();
+        let rules = rules.map(|rule| Hits { rule, is_stored: false, offenders: Vec::new() });
+        KernelGate { rules: rules.collect(), mangled, kernels: 0, has_cubins: false }
+    }
+
+    /// Applies the rules about single kernels to those of a file.
+    pub fn check(&mut self, file: &str, list: &KernelList) {
+        self.kernels += list.kernels.len();
+        self.has_cubins |=
+            list.images.iter().any(|image| matches!(image.version, Some(Version::CubinAbi(_))));
+        for hits in self.rules.iter_mut().filter(|hits| !hits.rule.is_relative()) {
+            let measure = hits.rule.measure();
+            for kernel in list.distinct() {
+                let Some(is_hit) = hits.rule.hits(&kernel.kernel) else { continue };
+                hits.is_stored = true;
+                if is_hit {
+                    let (target, name, value) =
+                        (list.target(kernel), kernel.name(self.mangled), kernel.text(measure));
+                    hits.offenders.push(format!("{file}: {target}: {name}: {measure} {value}"));
+                }
+            }
+        }
+    }
+
+    /// Applies the rules about growth: to the code of each GPU as a whole, to other measures of each pair of kernels.
+    pub fn check_growth(
+        &mut self,
+        pairs: &[KernelPair<'_>],
+        totals: &BTreeMap<&str, [KernelTotals; 2]>,
+    ) {
+        for (target, [old, new]) in totals {
+            if let (Some(old), Some(new)) = (old.code, new.code) {
+                self.grows(Measure::Code, old, new, target);
+            }
+        }
+        for KernelPair { target, old, new } in pairs {
+            let (Some(old), Some(new)) = (old, new) else { continue };
+            for measure in Measure::all().filter(|measure| *measure != Measure::Code) {
+                if let (Some(before), Some(after)) =
+                    (old.of(measure).known(), new.of(measure).known())
+                {
+                    let what = format!("{target}: {}", new.name(self.mangled));
+                    self.grows(measure, before, after, &what);
+                }
+            }
+        }
+    }
+
+    fn grows(&mut self, measure: Measure, old: u64, new: u64, what: &str) {
+        let relative = self.rules.iter_mut().filter(|hits| hits.rule.is_relative());
+        for hits in relative.filter(|hits| hits.rule.measure() == measure) {
+            hits.is_stored = true;
+            if hits.rule.hits_change(old, new) {
+                hits.offenders.push(format!("{what}: {measure} {old} -> {new}"));
+            }
+        }
+    }
+
+    /// Returns what the rules hit, and those that could not be applied, each as a text that starts with the rule.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        for Hits { rule, is_stored, offenders } in &self.rules {
+            if !is_stored {
+                faults.push(format!("{rule}: {}", self.not_stored(rule)));
+            }
+            faults.extend(offenders.iter().map(|offender| format!("{rule}: {offender}")));
+        }
+        faults
+    }
+
+    /// Returns why a rule could not be applied.
+    fn not_stored(&self, rule: &KernelRule) -> String {
+        let measure = rule.measure();
+        if self.kernels == 0 {
+            return "no kernel is selected".to_owned();
+        }
+        if rule.is_relative() {
+            return format!("nothing that is in both files stores {measure}");
+        }
+        let is_spills =
+            matches!(measure, Measure::Spills | Measure::VectorSpills | Measure::ScalarSpills);
+        let instead = match is_spills && self.has_cubins {
+            true => "; a cubin stores frame, which holds local arrays as well",
+            false => "",
+        };
+        format!("no selected kernel stores {measure}{instead}")
+    }
+}
