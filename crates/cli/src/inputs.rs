@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use byte_parts::ReadSeek;
+use device_select::SplitLibrary;
+use fat_edit::{Registrable, Registration};
 use fat_object::{
     Container, ContainerKind, Enter, FileFormat, Finding, Image, PathStep, Summary, Visitor,
 };
@@ -16,14 +18,12 @@ use kpack::Toc;
 
 use crate::budget::{Account, Budget};
 use crate::package::{self, Fault, Package};
-use crate::packs::host::{Host, read_table};
-use crate::packs::set::installed;
+use crate::packs::host::{Host, installed, read_tables};
 use crate::store::{Keep, Store};
 use tool_kit::directory::{Held, Kind};
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::Name;
 use tool_kit::parallel::{self, Threads};
-use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
 use tool_kit::{Outcome, input, report, style};
 
@@ -237,14 +237,28 @@ impl Input {
         }
     }
 
+    /// Reads the wrappers of the file after a walk.
+    pub(crate) fn registration(
+        &self,
+        registrable: Registrable,
+        summary: &Summary,
+        max: MaxInput,
+    ) -> io::Result<Registration> {
+        match summary.format {
+            format @ (FileFormat::Elf { .. } | FileFormat::Coff) => {
+                self.with_reader(max, |reader| registrable.registration(format, reader))
+            }
+            _ => Ok(Registration::default()),
+        }
+    }
+
     /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is none.
     pub(crate) fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {
-        let read = |reader: Positioned<'_>| read_table(reader).ok()?.ok();
-        let (path, (toc, _)) = match &self.store {
-            Some((store, _)) => (installed(&self.path), read(store.reader())?),
-            None => (self.real()?, read(self.open(max).ok()?.reader())?),
+        let (path, tables) = match &self.store {
+            Some((store, _)) => (installed(&self.path), read_tables(store.reader())),
+            None => (self.real()?, read_tables(self.open(max).ok()?.reader())),
         };
-        Some((path, Arc::new(toc)))
+        Some((path, Arc::new(tables.ok()?.into_toc())))
     }
 
     /// Returns the same, without its bytes: only for messages.
@@ -766,7 +780,7 @@ impl Input {
         // Those of members are members.
         let host = self.split_host().filter(|_| self.store.is_none());
         let Some(host) = host else { return Ok(Vec::new()) };
-        let name = host.marker.kernel_name();
+        let name = host.marker().kernel_name();
         let is_input = |path: &PathBuf| {
             let own = self.below.as_ref().and_then(|(root, _)| root.real.as_ref());
             own.is_some_and(|own| fs::canonicalize(path).is_ok_and(|path| path.starts_with(own)))

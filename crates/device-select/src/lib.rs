@@ -11,6 +11,7 @@
 //! | which image of a fat binary in memory to load | [`load`] |
 //! | which images of a file, and what each container lacks | [`units`], [`select`] |
 //! | whether a file, or files that belong together, run on a device | [`Support`], [`FileSet`] |
+//! | whether ROCm's loader finds the code of libraries that are split into kernel packs | [`PackAnswer`], [`PackSet`] |
 //! | what to keep for some devices, and what may go | [`Rule`] |
 //! | products, their processors and PCI IDs | [`Product`] |
 //!
@@ -81,6 +82,10 @@ mod fit;
 #[cfg(feature = "files")]
 mod kernels;
 #[cfg(feature = "files")]
+mod pack_set;
+#[cfg(feature = "files")]
+mod packs;
+#[cfg(feature = "files")]
 mod reason;
 #[cfg(feature = "files")]
 mod rule;
@@ -108,6 +113,10 @@ pub use memory::{LoadError, LoadErrorKind, load};
 pub use needs::needs;
 pub use needs::{Need, NotAVersion, Software, Version};
 pub use overrides::Override;
+#[cfg(feature = "files")]
+pub use pack_set::PackSet;
+#[cfg(feature = "files")]
+pub use packs::{PackAnswer, SplitLibrary};
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]
 pub use rule::{Fate, Rule, Wanted, is_host, is_misnamed};

@@ -17,6 +17,7 @@ use crate::edit::NewImage;
 use crate::error::Error;
 #[cfg(doc)]
 use crate::error::ErrorKind;
+use crate::hash::Hashing;
 #[cfg(doc)]
 use crate::survey::{EditableContainer, EditableFile};
 use crate::write;
@@ -214,5 +215,16 @@ impl EditPlan {
     /// [`Damaged`](ErrorKind::Damaged) for what is decompressed. A part of the new file may be written by then.
     pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, mut out: W) -> Result<(), Error> {
         Ok(write::write(self, &mut input, &mut out)?)
+    }
+
+    /// Writes the new file as [`write`](Self::write) does, and returns its hash: XXH3 of 64 bits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write`](Self::write).
+    pub fn write_hashed<R: Read + Seek, W: Write>(&self, input: R, out: W) -> Result<u64, Error> {
+        let mut out = Hashing::new(out);
+        self.write(input, &mut out)?;
+        Ok(out.hash())
     }
 }

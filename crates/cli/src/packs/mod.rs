@@ -1,20 +1,14 @@
 //! Kernel packs: libraries split into a host and packs, and joined again.
 
 pub(crate) mod answer;
-mod frames;
-mod hashing;
 pub(crate) mod host;
 pub(crate) mod join;
-pub(crate) mod set;
 pub(crate) mod split;
 
 use fat_edit::EditPlan;
 
 use crate::edit::describe_host;
 use tool_kit::report;
-
-/// The key of a pack's table under which a split library's way back is kept: after it, the name of the library.
-const RECIPE: &str = "offload:";
 
 /// Prints the remarks about an edit of a file.
 fn note(name: &str, plan: &EditPlan) {

@@ -1,23 +1,25 @@
 //! The hash of a file that was split, by which the joined one is known.
 
 use std::hash::Hasher;
-use std::io::{self, Read, Write};
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+use std::io::Read;
+use std::io::{self, Write};
 
 use twox_hash::XxHash3_64;
 
 /// A writer that hashes all that it passes on.
-pub(super) struct Hashing<W> {
+pub(crate) struct Hashing<W> {
     hasher: XxHash3_64,
     out: W,
 }
 
 impl<W: Write> Hashing<W> {
-    pub(super) fn new(out: W) -> Self {
+    pub(crate) fn new(out: W) -> Self {
         Hashing { hasher: XxHash3_64::with_seed(0), out }
     }
 
     /// Returns the hash of all bytes so far.
-    pub(super) fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self) -> u64 {
         self.hasher.finish()
     }
 }
@@ -35,7 +37,8 @@ impl<W: Write> Write for Hashing<W> {
 }
 
 /// Returns the hash of all bytes.
-pub(super) fn hash(reader: &mut impl Read) -> io::Result<u64> {
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+pub(crate) fn hash(reader: &mut (impl Read + ?Sized)) -> io::Result<u64> {
     let mut out = Hashing::new(io::sink());
     let mut buffer = vec![0; 1 << 17];
     loop {

@@ -1,0 +1,241 @@
+//! Libraries that are split: device code of HIP goes to kernel packs, one for each target.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom};
+
+use ::kpack::{Marker, NewKpack, Scheme, search};
+use byte_parts::{Part, Parts};
+
+use crate::edit::EditOptions;
+use crate::error::{Error, Problem};
+use crate::hash::hash;
+use crate::plan::EditPlan;
+use crate::recipe::Recipe;
+use crate::survey::EditableFile;
+
+/// The key of a pack's table under which a split library's way back is kept: after it, the name of the library.
+pub(crate) const RECIPE: &str = "offload:";
+
+/// The level of zstd for the way back, which is small.
+const RECIPE_LEVEL: i32 = 9;
+
+/// A library that is split: the file without its device code, and what kernel packs take of it.
+#[derive(Debug)]
+pub struct Split {
+    name: String,
+    plan: EditPlan,
+    wrappers: usize,
+    /// By their indices.
+    images: BTreeMap<usize, Packed>,
+    /// The hash of the file, and the compressed way back to it.
+    recipe: Option<Vec<u8>>,
+}
+
+/// A code object for packs.
+#[derive(Debug)]
+struct Packed {
+    target: String,
+    entry_id: Option<String>,
+    /// The wrappers that lead to its bundle.
+    wrappers: Vec<u64>,
+}
+
+impl EditableFile {
+    /// Plans a library without its device code for HIP, which goes to kernel packs: a [`PackGroup`] has the marker for it. Code
+    /// objects are numbered by wrappers, as ROCm's loader looks for them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`hip_wrappers`](Self::hip_wrappers), [`packable`](Self::packable) and [`move_out`](Self::move_out).
+    pub fn split<R: Read + Seek>(
+        &self,
+        mut input: R,
+        marker: &Marker,
+        options: &EditOptions,
+    ) -> Result<Split, Error> {
+        let wrappers = self.hip_wrappers(&mut input)?;
+        let mut images: BTreeMap<usize, Packed> = BTreeMap::new();
+        for (number, container) in (0..).zip(&wrappers) {
+            for image in self.packable(*container)? {
+                let packed = images.entry(image.index()).or_insert_with(|| Packed {
+                    target: image.target().id().to_owned(),
+                    entry_id: image.id().map(str::to_owned),
+                    wrappers: Vec::new(),
+                });
+                packed.wrappers.push(number);
+            }
+        }
+        let plan = self.move_out(&mut input, &marker.to_vec(), options)?;
+        let recipe = match Recipe::of(self, &plan, &mut input)? {
+            Some(recipe) => {
+                // The file that comes out must be this one.
+                input.seek(SeekFrom::Start(0)).map_err(Problem::from)?;
+                let mut bytes = hash(&mut input).map_err(Problem::from)?.to_le_bytes().to_vec();
+                let recipe = ::kpack::compress(&recipe.to_vec(), RECIPE_LEVEL);
+                bytes.extend(recipe.map_err(|error| Problem::Pack(error.to_string()))?);
+                Some(bytes)
+            }
+            None => None,
+        };
+        let name = marker.kernel_name().to_owned();
+        Ok(Split { name, plan, wrappers: wrappers.len(), images, recipe })
+    }
+}
+
+impl Split {
+    /// Returns the name of the library in packs.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the plan of the library without device code.
+    #[must_use]
+    pub fn plan(&self) -> &EditPlan {
+        &self.plan
+    }
+
+    /// Returns the number of its wrappers.
+    #[must_use]
+    pub fn wrappers(&self) -> usize {
+        self.wrappers
+    }
+
+    /// Returns whether packs take an image: those that they do not are empty, or the host's.
+    #[must_use]
+    pub fn takes(&self, image: usize) -> bool {
+        self.images.contains_key(&image)
+    }
+
+    /// Returns whether packs note how it was laid out, so that the same file can be made again. Not if it has compressed bundles.
+    #[must_use]
+    pub fn has_way_back(&self) -> bool {
+        self.recipe.is_some()
+    }
+}
+
+/// The kernel packs of libraries that are split together: one for each target, `GROUP_TARGET.kpack`.
+///
+/// ```
+/// use fat_edit::PackGroup;
+/// use kpack::Scheme;
+///
+/// let group = PackGroup::new("blas", ".kpack", Scheme::Zstd);
+/// let marker = group.marker("lib/libfoo.so");
+/// assert_eq!(marker.search_paths(), ["../.kpack/blas_@GFXARCH@.kpack"]);
+/// ```
+#[derive(Debug)]
+pub struct PackGroup {
+    name: String,
+    directory: String,
+    scheme: Scheme,
+    /// By target, with the sizes of code objects as they are stored.
+    packs: BTreeMap<String, (NewKpack, Vec<u64>)>,
+}
+
+/// A pack of a group, laid out.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct GroupPack {
+    /// The target of its code objects.
+    pub target: String,
+    /// The name of its file.
+    pub file_name: String,
+    /// Its parts. Input 0 has all code objects as they are stored, in the order in which they were added.
+    pub parts: Parts<usize>,
+    /// The number of code objects.
+    pub images: u64,
+}
+
+impl PackGroup {
+    /// Starts a group of packs in this directory, a path with `/` that starts where the names of libraries do.
+    #[must_use]
+    pub fn new(name: &str, directory: &str, scheme: Scheme) -> Self {
+        let (name, directory) = (name.to_owned(), directory.to_owned());
+        PackGroup { name, directory, scheme, packs: BTreeMap::new() }
+    }
+
+    /// Returns the compression of its packs.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Returns the marker for a library of this name, a path with `/`, which leads to the packs.
+    #[must_use]
+    pub fn marker(&self, library: &str) -> Marker {
+        let up = "../".repeat(library.matches('/').count());
+        let file = self.file_name(search::PLACEHOLDER);
+        Marker::new(library, [format!("{up}{}/{file}", self.directory)])
+    }
+
+    fn file_name(&self, target: &str) -> String {
+        format!("{}_{target}.kpack", self.name)
+    }
+
+    /// Adds a code object of a library, once for each wrapper that leads to its bundle: its index, its size, and that of its bytes
+    /// as they will be stored. Returns the target of the pack for it; `None` if none [takes](Split::takes) it.
+    pub fn add<'s>(
+        &mut self,
+        library: &'s Split,
+        image: usize,
+        size: u64,
+        stored: u64,
+    ) -> Option<&'s str> {
+        let Packed { target, entry_id, wrappers } = library.images.get(&image)?;
+        let new = || (NewKpack::new(&*self.name, &**target, self.scheme), Vec::new());
+        let (pack, sizes) = self.packs.entry(target.clone()).or_insert_with(new);
+        let mut first = None;
+        for wrapper in wrappers {
+            match first {
+                None => first = Some(pack.add(&library.name, *wrapper, target, size)),
+                Some(ordinal) => pack.add_again(&library.name, *wrapper, target, size, ordinal),
+            }
+            if let Some(id) = entry_id {
+                pack.set_entry_id(id);
+            }
+        }
+        sizes.push(stored);
+        Some(target)
+    }
+
+    /// Lays out the packs, in the order of their targets. They note the way back to these libraries.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`NewKpack::layout`].
+    pub fn layout<'s>(
+        mut self,
+        libraries: impl IntoIterator<Item = &'s Split>,
+    ) -> Result<Vec<GroupPack>, ::kpack::Error> {
+        for library in libraries {
+            let Some(recipe) = &library.recipe else { continue };
+            for (pack, _) in self.packs.values_mut() {
+                pack.note(&format!("{RECIPE}{}", library.name), recipe);
+            }
+        }
+        let pack = |(target, (pack, sizes)): (&String, &(NewKpack, Vec<u64>))| {
+            let starts: Vec<u64> = sizes
+                .iter()
+                .scan(0_u64, |end, size| Some(std::mem::replace(end, end.saturating_add(*size))))
+                .collect();
+            let mut parts = Parts::new();
+            for part in pack.layout(sizes)?.iter() {
+                match part {
+                    Part::Bytes(bytes) => parts.push_bytes(bytes),
+                    Part::Zeros(count) => parts.push_zeros(count),
+                    Part::Input(n, range) => {
+                        let at = starts.get(*n).copied().unwrap_or(0);
+                        parts.push_input(
+                            0,
+                            at.saturating_add(range.start)..at.saturating_add(range.end),
+                        );
+                    }
+                }
+            }
+            let (target, file_name) = (target.clone(), self.file_name(target));
+            Ok(GroupPack { target, file_name, parts, images: pack.len() })
+        };
+        self.packs.iter().map(pack).collect()
+    }
+}
