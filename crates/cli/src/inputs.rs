@@ -18,7 +18,7 @@ use kpack::Toc;
 
 use crate::budget::{Account, Budget};
 use crate::package::{self, Fault, Package};
-use crate::packs::host::{Host, installed, read_tables};
+use crate::packs::host::{Host, read_tables};
 use crate::store::{Keep, Store};
 use tool_kit::directory::{Held, Kind};
 use tool_kit::opened::{MaxInput, Opened};
@@ -31,6 +31,8 @@ use tool_kit::{Outcome, input, report, style};
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
     path: PathBuf,
+    /// The path where a member of a package is installed.
+    installed: Option<PathBuf>,
     /// Its name in messages.
     name: String,
     /// The position of the argument that leads to it.
@@ -68,6 +70,7 @@ impl Input {
     pub(crate) fn named(path: &Path) -> Self {
         Input {
             path: path.to_owned(),
+            installed: None,
             name: input::display(path),
             root: 0,
             below: None,
@@ -237,6 +240,11 @@ impl Input {
         }
     }
 
+    /// Returns the path where it is installed.
+    fn installed(&self) -> &Path {
+        self.installed.as_deref().unwrap_or(&self.path)
+    }
+
     /// Reads the wrappers of the file after a walk.
     pub(crate) fn registration(
         &self,
@@ -255,7 +263,7 @@ impl Input {
     /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is none.
     pub(crate) fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {
         let (path, tables) = match &self.store {
-            Some((store, _)) => (installed(&self.path), read_tables(store.reader())),
+            Some((store, _)) => (self.installed().to_owned(), read_tables(store.reader())),
             None => (self.real()?, read_tables(self.open(max).ok()?.reader())),
         };
         Some((path, Arc::new(tables.ok()?.into_toc())))
@@ -805,7 +813,7 @@ impl Input {
             return None;
         }
         if let Some((store, _)) = &self.store {
-            return Host::installed_as(store.reader(), &installed(&self.path)).ok()?.map(Arc::new);
+            return Host::installed_as(store.reader(), self.installed()).ok()?.map(Arc::new);
         }
         let read = || {
             // The work itself complains of files that cannot be read.
@@ -839,12 +847,15 @@ impl Input {
                 Err(error) => return Err(error),
             };
             let path = PathBuf::from(path);
+            let installed = String::from_utf8_lossy(member.path().installed());
+            let installed = Some(PathBuf::from(&*installed));
             let store = Some((Arc::new(store), held.left()));
             let opened = self.opened.clone();
             // In a directory a compressed file is one like others.
             let is_file = package.is_compressed() && !self.is_named;
             let package = Some(self.name.clone()).filter(|_| !is_named && !is_file);
-            let member = Input { path, name, store, opened, ..Input::below(self.root) };
+            let below = Input::below(self.root);
+            let member = Input { path, installed, name, store, opened, ..below };
             // Its path is not one of the system.
             let mut input = Input { is_named, package, host: OnceLock::from(None), ..member };
             let result = work(&input, Threads::one());

@@ -251,45 +251,9 @@ impl OpenPack {
     }
 }
 
-/// How the names of packages end. A colon stands in the names of kernel packs, too.
-const PACKAGES: [&str; 9] =
-    [".whl", ".zip", ".tar", ".deb", ".rpm", ".conda", ".gz", ".xz", ".zst"];
-
-/// Returns the path of the member of a package where it is installed: of wheels below site-packages. A package in a package is
-/// installed like any other.
-pub(crate) fn installed(member: &Path) -> PathBuf {
-    let text = member.to_string_lossy();
-    let is_package = |&(at, _): &(usize, &str)| {
-        text.get(..at).is_some_and(|before| PACKAGES.iter().any(|end| before.ends_with(end)))
-    };
-    let inner = text.match_indices(':').rfind(is_package);
-    let inner = inner.and_then(|(at, colon)| text.get(at + colon.len()..));
-    let inner = inner.map_or(member, Path::new);
-    let is_data = |part: &Component<'_>| part.as_os_str().to_string_lossy().ends_with(".data");
-    let is_site = |part: &Component<'_>| {
-        matches!(part.as_os_str().to_str(), Some("purelib" | "platlib" | "data"))
-    };
-    let mut parts = inner.components();
-    match (parts.next(), parts.next()) {
-        (Some(data), Some(site)) if is_data(&data) && is_site(&site) => parts.collect(),
-        _ => inner.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn members_are_installed_below_one_directory() {
-        let path = |member: &str| installed(Path::new(member));
-        assert_eq!(path("torch/lib/a.so"), Path::new("torch/lib/a.so"));
-        assert_eq!(path("torch-2.9.data/platlib/torch/a.so"), Path::new("torch/a.so"));
-        assert_eq!(path("a.data"), Path::new("a.data"));
-        assert_eq!(path("w/core.whl:torch/a.so"), Path::new("torch/a.so"));
-        assert_eq!(path("a.tar:b.whl:b-1.data/purelib/b.so"), Path::new("b.so"));
-        assert_eq!(path("k/x_gfx90a:xnack+.kpack"), Path::new("k/x_gfx90a:xnack+.kpack"));
-    }
 
     #[test]
     fn the_search_for_packs_is_bounded() {
