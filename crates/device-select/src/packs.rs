@@ -94,8 +94,9 @@ pub trait SplitLibrary {
 
     /// Returns what is wrong if a loader finds code in packs at these paths only: some wrappers have none for any GPU.
     fn lacks(&self, packs: &BTreeMap<Self::Path, &Toc>) -> Option<String> {
+        let found = self.found_in(packs);
         let all = self.wrappers().len();
-        match all.saturating_sub(self.found_in(packs).len()) {
+        match self.wrappers().iter().filter(|number| !found.contains(number)).count() {
             0 => None,
             left if left == all => {
                 let patterns = few(self.patterns());

@@ -1,10 +1,14 @@
 //! Libraries that are split: device code of HIP goes to kernel packs, one for each target.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::num::NonZeroUsize;
+use std::sync::mpsc;
+use std::thread;
 
 use ::kpack::{Marker, NewKpack, Scheme, search};
-use byte_parts::{Part, Parts};
+use byte_parts::{Bounds, Part, Parts, in_order};
+use fat_object::{Finding, Image, Summary, Visitor};
 
 use crate::edit::EditOptions;
 use crate::error::{Error, Problem};
@@ -101,12 +105,6 @@ impl Split {
         self.wrappers
     }
 
-    /// Returns whether packs take an image: those that they do not are empty, or the host's.
-    #[must_use]
-    pub fn takes(&self, image: usize) -> bool {
-        self.images.contains_key(&image)
-    }
-
     /// Returns whether packs note how it was laid out, so that the same file can be made again. Not if it has compressed bundles.
     #[must_use]
     pub fn has_way_back(&self) -> bool {
@@ -155,12 +153,6 @@ impl PackGroup {
         PackGroup { name, directory, scheme, packs: BTreeMap::new() }
     }
 
-    /// Returns the compression of its packs.
-    #[must_use]
-    pub fn scheme(&self) -> Scheme {
-        self.scheme
-    }
-
     /// Returns the marker for a library of this name, a path with `/`, which leads to the packs.
     #[must_use]
     pub fn marker(&self, library: &str) -> Marker {
@@ -173,9 +165,62 @@ impl PackGroup {
         format!("{}_{target}.kpack", self.name)
     }
 
+    /// Adds the code objects of a library to the packs of their targets, compressed by this level of zstd
+    /// ([`kpack::compress`](::kpack::compress)) and with several threads. `walk` walks through the file that was surveyed, without
+    /// [entering images](fat_object::Options::with_enter_images). `store` gets the target of each code object, and its bytes as its
+    /// pack will have them: one file for each target takes them all, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// Those of `walk` and `store`, and damage that the walk finds.
+    pub fn pack(
+        &mut self,
+        library: &Split,
+        (level, threads): (i32, NonZeroUsize),
+        walk: impl FnOnce(&mut dyn Visitor) -> io::Result<Summary> + Send,
+        store: &mut dyn FnMut(&str, &[u8]) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let scheme = self.scheme;
+        let (sender, receiver) = mpsc::sync_channel::<(usize, Vec<u8>)>(0);
+        let packed: Result<(), Problem> = thread::scope(|scope| {
+            let walk = scope.spawn(|| {
+                let mut sending = Sending { library, sender, finding: None };
+                match (walk(&mut sending), sending.finding) {
+                    (Err(error), _) => Err(Problem::Read(error)),
+                    (_, Some(finding)) => Err(Problem::Pack(finding)),
+                    (Ok(_), None) => Ok(()),
+                }
+            });
+            let jobs = receiver.into_iter().map(|(index, code)| {
+                let size = code.len() as u64;
+                ((index, code), size)
+            });
+            let compress = || {
+                move |(index, code): (usize, Vec<u8>)| {
+                    let size = code.len() as u64;
+                    let stored = match scheme {
+                        Scheme::Plain => Ok(code),
+                        Scheme::Zstd => ::kpack::compress(&code, level),
+                    };
+                    (index, size, stored)
+                }
+            };
+            let bounds = Bounds::new(threads).with_jobs(threads.get());
+            for (index, size, stored) in in_order(scope, bounds, jobs, compress) {
+                let stored = stored.map_err(|error| Problem::Pack(error.to_string()))?;
+                if let Some(target) = self.add(library, index, size, stored.len() as u64) {
+                    store(target, &stored).map_err(Problem::Write)?;
+                }
+            }
+            let ended = |_| Err(Problem::Read(io::Error::other("a thread ended early")));
+            walk.join().unwrap_or_else(ended)
+        });
+        Ok(packed?)
+    }
+
     /// Adds a code object of a library, once for each wrapper that leads to its bundle: its index, its size, and that of its bytes
-    /// as they will be stored. Returns the target of the pack for it; `None` if none [takes](Split::takes) it.
-    pub fn add<'s>(
+    /// as they are stored. Returns the target of the pack for it.
+    fn add<'s>(
         &mut self,
         library: &'s Split,
         image: usize,
@@ -237,5 +282,35 @@ impl PackGroup {
             Ok(GroupPack { target, file_name, parts, images: pack.len() })
         };
         self.packs.iter().map(pack).collect()
+    }
+}
+
+/// Sends code objects to who compresses them.
+struct Sending<'l> {
+    library: &'l Split,
+    sender: mpsc::SyncSender<(usize, Vec<u8>)>,
+    finding: Option<String>,
+}
+
+impl Visitor for Sending<'_> {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        if !self.library.images.contains_key(&image.index()) {
+            return Ok(());
+        }
+        let mut code = Vec::new();
+        // The size is what the file says: there may be less.
+        let size = usize::try_from(image.size()).unwrap_or(usize::MAX);
+        code.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        image.pieces(&mut |piece| {
+            code.extend_from_slice(piece);
+            Ok(())
+        })?;
+        // Nobody receives it after a failure, which is told there.
+        self.sender.send((image.index(), code)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        self.finding.get_or_insert_with(|| finding.to_string());
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use device_select::SplitLibrary;
 use fat_edit::{EditOptions, EditPlan, Join};
 
 use super::host::{Host, OpenPack};
+use super::{CODES, failed};
 use crate::help::More;
 use tool_kit::failure::Failure;
 use tool_kit::opened::{MaxInput, Opened};
@@ -79,9 +80,6 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
 }
 
-/// The contents of the temporary file.
-const CODES: &str = "code objects";
-
 fn join(args: &Args) -> Result<(), Failure> {
     let opened = Opened::new(&args.host, args.max_input)?;
     let (mut new, file) = (opened.permissions(), opened.file);
@@ -122,19 +120,6 @@ fn join(args: &Args) -> Result<(), Failure> {
     write(args, (&file, new), stamp, &plan, None)?;
     super::note(&input::display(&args.host), &plan);
     Ok(())
-}
-
-/// Returns the failure of a plan, with the option that helps.
-fn failed(error: fat_edit::Error) -> Failure {
-    let option = match error.host().map(object_edit::Error::kind) {
-        Some(object_edit::ErrorKind::NoRoom) => " (--grow, or --compress)",
-        Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",
-        _ => "",
-    };
-    match error.io() {
-        Some(_) => scratch::copying(CODES, error.into()).into(),
-        None => format!("{error}{option}").into(),
-    }
 }
 
 /// Writes the file; `false`, and nothing, if its hash is another one than expected.

@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
-use std::sync::mpsc;
-use std::thread;
 
-use byte_parts::Bounds;
 use fat_edit::{EditOptions, PackGroup, Split, survey};
-use fat_object::{Finding, Image, Visitor};
+use fat_object::Visitor;
 use kpack::Scheme;
 
+use super::CODES;
 use crate::help::More;
 use tool_kit::failure::Failure;
 use tool_kit::opened::Opened;
@@ -97,9 +95,6 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         Err(failure) => failure.report(|complaint| report::error(&complaint)),
     }
 }
-
-/// The contents of temporary files.
-const CODES: &str = "code objects";
 
 /// A library to be split.
 struct Library {
@@ -199,86 +194,20 @@ impl Library {
 
     /// Adds its code objects to the packs of their targets.
     fn pack(&self, args: &Args, packs: &mut Packs) -> Result<(), Failure> {
-        let (sender, receiver) = mpsc::sync_channel::<(usize, Vec<u8>)>(0);
-        let threads = args.threads.count();
-        let (scheme, level) = (packs.group.scheme(), args.level);
-        thread::scope(|scope| {
-            let walk = scope.spawn(|| {
-                let mut sending = Sending { split: &self.split, sender, finding: None };
-                let options = args.limits.options().with_enter_images(false);
-                let walked =
-                    walk_open(&self.opened, (&args.limits, &options), args.threads, &mut sending);
-                match (walked, sending.finding) {
-                    (Err(error), _) => Err(Failure::from(error)),
-                    (_, Some(finding)) => Err(finding.into()),
-                    (Ok(_), None) => Ok(()),
-                }
-            });
-            let jobs = receiver.into_iter().map(|(index, code)| {
-                let size = code.len() as u64;
-                ((index, code), size)
-            });
-            let compress = || {
-                move |(index, code): (usize, Vec<u8>)| {
-                    let size = code.len() as u64;
-                    let stored = match scheme {
-                        Scheme::Plain => Ok(code),
-                        Scheme::Zstd => kpack::compress(&code, level),
-                    };
-                    (index, size, stored)
-                }
+        let Packs { group, codes } = packs;
+        let options = args.limits.options().with_enter_images(false);
+        let walk = |visitor: &mut dyn Visitor| {
+            walk_open(&self.opened, (&args.limits, &options), args.threads, visitor)
+        };
+        let mut store = |target: &str, stored: &[u8]| {
+            let file = match codes.get_mut(target) {
+                Some(file) => file,
+                None => codes.entry(target.to_owned()).or_insert(scratch::file(CODES)?),
             };
-            let bounds = Bounds::new(threads).with_jobs(threads.get());
-            for (index, size, stored) in byte_parts::in_order(scope, bounds, jobs, compress) {
-                let stored = stored.map_err(|error| error.to_string())?;
-                packs.add(&self.split, (index, size), &stored)?;
-            }
-            walk.join().unwrap_or_else(|_| Err("a thread ended early".to_owned().into()))
-        })
-    }
-}
-
-impl Packs {
-    /// Adds a code object.
-    fn add(&mut self, split: &Split, (index, size): (usize, u64), stored: &[u8]) -> io::Result<()> {
-        let Some(target) = self.group.add(split, index, size, stored.len() as u64) else {
-            return Ok(());
+            file.write_all(stored)
         };
-        let file = match self.codes.get_mut(target) {
-            Some(file) => file,
-            None => self.codes.entry(target.to_owned()).or_insert(scratch::file(CODES)?),
-        };
-        file.write_all(stored).map_err(|error| scratch::copying(CODES, error))
-    }
-}
-
-/// Sends code objects to who compresses them.
-struct Sending<'l> {
-    split: &'l Split,
-    sender: mpsc::SyncSender<(usize, Vec<u8>)>,
-    finding: Option<String>,
-}
-
-impl Visitor for Sending<'_> {
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        if !self.split.takes(image.index()) {
-            return Ok(());
-        }
-        let mut code = Vec::new();
-        // The size is what the file says: there may be less.
-        let size = usize::try_from(image.size()).unwrap_or(usize::MAX);
-        code.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        image.pieces(&mut |piece| {
-            code.extend_from_slice(piece);
-            Ok(())
-        })?;
-        // Nobody receives it after a failure, which is told there.
-        self.sender.send((image.index(), code)).map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.finding.get_or_insert_with(|| finding.to_string());
-        Ok(())
+        let how = (args.level, args.threads.count());
+        group.pack(&self.split, how, walk, &mut store).map_err(super::failed)
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
+use std::num::NonZeroUsize;
 
 use byte_parts::Source;
 use fat_edit::{
     EditOptions, EditPlan, Error, ErrorKind, Join, NewImage, PackGroup, PackInput, Recipe, move_in,
     moved_out, survey,
 };
-use fat_object::ImageInfo;
+use fat_object::{ImageInfo, Options, Visitor, walk};
 use kpack::{Scheme, Tables};
 use object_edit::{Input, Output};
 
@@ -168,7 +169,7 @@ fn device_code_leaves_files_of_every_layout_and_comes_back() {
         }
         assert_eq!(by_recipe(&file, &host, &plan), file, "{linked:?}");
         // There is nothing to edit.
-        let again = survey(Cursor::new(&host), &fat_object::Options::default());
+        let again = survey(Cursor::new(&host), &Options::default());
         assert_eq!(again.unwrap_err().kind(), ErrorKind::Host);
     }
 }
@@ -297,17 +298,15 @@ fn split(file: &[u8], scheme: Scheme) -> (Vec<u8>, Vec<Vec<u8>>) {
     let split = surveyed(file).split(Cursor::new(file), &marker, &EditOptions::default()).unwrap();
     assert!(split.has_way_back());
     let mut codes: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    for (info, (_, code)) in surveyed(file).images().iter().zip(images(file)) {
-        let stored = match scheme {
-            Scheme::Plain => code.clone(),
-            Scheme::Zstd => kpack::compress(&code, 1).unwrap(),
-        };
-        let target = group.add(&split, info.index(), code.len() as u64, stored.len() as u64);
-        assert_eq!(target.is_some(), split.takes(info.index()));
-        if let Some(target) = target {
-            codes.entry(target.to_owned()).or_default().extend(stored);
-        }
-    }
+    let walk = |visitor: &mut dyn Visitor| {
+        walk(Cursor::new(file), &Options::default().with_enter_images(false), visitor)
+    };
+    let mut store = |target: &str, stored: &[u8]| {
+        codes.entry(target.to_owned()).or_default().extend(stored);
+        Ok(())
+    };
+    let threads = NonZeroUsize::new(2).unwrap();
+    group.pack(&split, (1, threads), walk, &mut store).unwrap();
     let packs = group.layout([&split]).unwrap();
     let packs = packs.iter().map(|pack| {
         assert_eq!(pack.file_name, format!("group_{}.kpack", pack.target));
