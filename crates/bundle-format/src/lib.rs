@@ -134,7 +134,7 @@ pub use composition::{CompositionFinding, composition};
 pub use entry_id::EntryId;
 pub use error::{Error, ErrorKind};
 pub use layout::{HIP_ALIGN, HIP_HOST_ID, layout};
-pub use select::Request;
+pub use select::{Choice, Request};
 pub use unneeded::unneeded;
 
 /// The magic as text. It starts binary bundles, is part of the markers of text bundles, and

@@ -100,6 +100,77 @@ impl Request {
     }
 }
 
+/// The best entry for a [`Request`], chosen while entries are read one after the other; `T` is what is kept of it.
+///
+/// ```
+/// use bundle_format::{Choice, EntryId, Request};
+///
+/// let request = Request::new(&EntryId::parse("hip-amdgcn-amd-amdhsa--gfx90a:xnack+")?);
+/// let mut choice = Choice::new(request);
+/// for id in ["hip-amdgcn-amd-amdhsa--gfx90a", "hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx90a:xnack+"] {
+///     choice.offer(&EntryId::parse(id)?.target(), || Ok::<_, bundle_format::Error>(id))?;
+/// }
+/// assert_eq!(choice.best(), Some(&"hip-amdgcn-amd-amdhsa--gfx90a:xnack+"));
+/// # Ok::<(), bundle_format::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Choice<T> {
+    request: Request,
+    best: Option<(Target, T)>,
+    equals: usize,
+}
+
+impl<T> Choice<T> {
+    /// Starts to choose.
+    #[must_use]
+    pub fn new(request: Request) -> Self {
+        Choice { request, best: None, equals: 0 }
+    }
+
+    /// Returns the request.
+    #[must_use]
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Takes an entry for this code object if it is better than all before, as [`Request::best_match`] says; `keep` is
+    /// called only then.
+    ///
+    /// # Errors
+    ///
+    /// Those of `keep`.
+    pub fn offer<E>(
+        &mut self,
+        code_object: &Target,
+        keep: impl FnOnce() -> Result<T, E>,
+    ) -> Result<(), E> {
+        if !self.request.verdict(code_object).is_strict() {
+            return Ok(());
+        }
+        let best = self.best.as_ref().map(|(target, _)| target);
+        let position = usize::from(best.is_some());
+        if self.request.best_match(best.into_iter().chain([code_object])) == Some(position) {
+            self.best = Some((code_object.clone(), keep()?));
+            self.equals = 0;
+        } else if best.is_some_and(|best| self.request.best_match([code_object, best]) == Some(0)) {
+            self.equals += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns what was kept of the best entry.
+    #[must_use]
+    pub fn best(&self) -> Option<&T> {
+        self.best.as_ref().map(|(_, kept)| kept)
+    }
+
+    /// Returns the number of entries that would do as well as the best, which is the first of these.
+    #[must_use]
+    pub fn equals(&self) -> usize {
+        self.equals
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;

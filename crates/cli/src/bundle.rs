@@ -2,9 +2,8 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use bundle_format::text::Leader;
 use bundle_format::{EntryId, HIP_ALIGN};
 use serde::Serialize;
 use target_id::near::did_you_mean;
@@ -20,7 +19,7 @@ use tool_kit::parallel::Threads;
 use tool_kit::progress::Progress;
 use tool_kit::style::show;
 use tool_kit::table::{Align, Table};
-use tool_kit::{Outcome, input, json, report, special, style};
+use tool_kit::{Outcome, input, json, report, style};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -130,7 +129,7 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
     }
     let file_type = match args.file_type {
         Some(file_type) => file_type,
-        None => infer(&files)?,
+        None => FileType::of_files(&files)?,
     };
     let is_hip = |id: &EntryId<'_>| matches!(id.kind().as_str(), "hip" | "hipv4");
     let align = if ids.iter().any(is_hip) { HIP_ALIGN } else { 1 };
@@ -158,33 +157,6 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
 fn meant(typed: &[Vec<u8>]) -> Vec<String> {
     let mut near = typed.iter().filter_map(|text| EntryId::near(&String::from_utf8_lossy(text)));
     near.next().into_iter().collect()
-}
-
-/// Returns the file type, from the extensions of the files.
-fn infer(files: &[PathBuf]) -> Result<FileType, String> {
-    let mut found: Option<(Option<Leader>, &Path)> = None;
-    for file in files {
-        // These have no extension.
-        if file.as_os_str() == "-" || special::is_null(file) {
-            continue;
-        }
-        let extension = file.extension().map(|extension| extension.to_string_lossy());
-        let leader = extension.and_then(|extension| Leader::for_type(&extension));
-        match found {
-            Some((before, other)) if before != leader => {
-                return Err(format!(
-                    "'{}' and '{}' are of different types: choose one with --type",
-                    other.display(),
-                    file.display()
-                ));
-            }
-            _ => found = Some((leader, file)),
-        }
-    }
-    Ok(match found {
-        Some((Some(leader), _)) => FileType::Text(leader),
-        _ => FileType::Object,
-    })
 }
 
 #[derive(Debug, Serialize)]

@@ -14,7 +14,7 @@ use crate::environment::{self, Distribution};
 use crate::help::More;
 use crate::match_gpu::{File, Question};
 use crate::native;
-use crate::packs::answer::Answer as PackAnswer;
+use crate::packs::answer;
 use crate::packs::host::Host;
 use crate::suggest;
 use tool_kit::parallel::{self, Threads};
@@ -258,12 +258,12 @@ impl Package {
             if gpu.vendor() != Vendor::Amd {
                 continue;
             }
-            let answer = PackAnswer::of(host, gpu);
+            let answer = host.answer(gpu);
             let support = if answer.is_served() { Support::Yes } else { Support::No };
             self.files.add_answer(name, at, support);
             let why = self.why.get_mut(at).filter(|why| why.is_none() && support == Support::No);
             if let Some(why) = why {
-                *why = Some(format!("{name} {}", answer.words()));
+                *why = Some(format!("{name} {}", answer::words(&answer)));
             }
         }
     }

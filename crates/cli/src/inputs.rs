@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use byte_parts::ReadSeek;
+use device_select::SplitLibrary;
+use fat_edit::{Registrable, Registration};
 use fat_object::{
     Container, ContainerKind, Enter, FileFormat, Finding, Image, PathStep, Summary, Visitor,
 };
@@ -15,14 +17,12 @@ use gpu_packages::{Member, Verified};
 use kpack::Toc;
 
 use crate::package::{self, Fault, Package};
-use crate::packs::host::{Host, read_table};
-use crate::packs::set::installed;
+use crate::packs::host::{Host, read_tables};
 use tool_kit::budget::{Account, Budget};
 use tool_kit::directory::{Held, Kind};
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::Name;
 use tool_kit::parallel::{self, Threads};
-use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
 use tool_kit::store::{Keep, Store};
 use tool_kit::{Outcome, input, report, style};
@@ -31,6 +31,8 @@ use tool_kit::{Outcome, input, report, style};
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
     path: PathBuf,
+    /// The path where a member of a package is installed.
+    installed: Option<PathBuf>,
     /// Its name in messages.
     name: String,
     /// The position of the argument that leads to it.
@@ -68,6 +70,7 @@ impl Input {
     pub(crate) fn named(path: &Path) -> Self {
         Input {
             path: path.to_owned(),
+            installed: None,
             name: input::display(path),
             root: 0,
             below: None,
@@ -237,14 +240,33 @@ impl Input {
         }
     }
 
+    /// Returns the path where it is installed.
+    fn installed(&self) -> &Path {
+        self.installed.as_deref().unwrap_or(&self.path)
+    }
+
+    /// Reads the wrappers of the file after a walk.
+    pub(crate) fn registration(
+        &self,
+        registrable: Registrable,
+        summary: &Summary,
+        max: MaxInput,
+    ) -> io::Result<Registration> {
+        match summary.format {
+            format @ (FileFormat::Elf { .. } | FileFormat::Coff) => {
+                self.with_reader(max, |reader| registrable.registration(format, reader))
+            }
+            _ => Ok(Registration::default()),
+        }
+    }
+
     /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is none.
     pub(crate) fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {
-        let read = |reader: Positioned<'_>| read_table(reader).ok()?.ok();
-        let (path, (toc, _)) = match &self.store {
-            Some((store, _)) => (installed(&self.path), read(store.reader())?),
-            None => (self.real()?, read(self.open(max).ok()?.reader())?),
+        let (path, tables) = match &self.store {
+            Some((store, _)) => (self.installed().to_owned(), read_tables(store.reader())),
+            None => (self.real()?, read_tables(self.open(max).ok()?.reader())),
         };
-        Some((path, Arc::new(toc)))
+        Some((path, Arc::new(tables.ok()?.into_toc())))
     }
 
     /// Returns the same, without its bytes: only for messages.
@@ -766,7 +788,7 @@ impl Input {
         // Those of members are members.
         let host = self.split_host().filter(|_| self.store.is_none());
         let Some(host) = host else { return Ok(Vec::new()) };
-        let name = host.marker.kernel_name();
+        let name = host.marker().kernel_name();
         let is_input = |path: &PathBuf| {
             let own = self.below.as_ref().and_then(|(root, _)| root.real.as_ref());
             own.is_some_and(|own| fs::canonicalize(path).is_ok_and(|path| path.starts_with(own)))
@@ -791,7 +813,7 @@ impl Input {
             return None;
         }
         if let Some((store, _)) = &self.store {
-            return Host::installed_as(store.reader(), &installed(&self.path)).ok()?.map(Arc::new);
+            return Host::installed_as(store.reader(), self.installed()).ok()?.map(Arc::new);
         }
         let read = || {
             // The work itself complains of files that cannot be read.
@@ -825,12 +847,15 @@ impl Input {
                 Err(error) => return Err(error),
             };
             let path = PathBuf::from(path);
+            let installed = String::from_utf8_lossy(member.path().installed());
+            let installed = Some(PathBuf::from(&*installed));
             let store = Some((Arc::new(store), held.left()));
             let opened = self.opened.clone();
             // In a directory a compressed file is one like others.
             let is_file = package.is_compressed() && !self.is_named;
             let package = Some(self.name.clone()).filter(|_| !is_named && !is_file);
-            let member = Input { path, name, store, opened, ..Input::below(self.root) };
+            let below = Input::below(self.root);
+            let member = Input { path, installed, name, store, opened, ..below };
             // Its path is not one of the system.
             let mut input = Input { is_named, package, host: OnceLock::from(None), ..member };
             let result = work(&input, Threads::one());

@@ -29,7 +29,6 @@ mod pack;
 mod package;
 mod packs;
 mod records;
-mod registration;
 mod remove;
 mod replace;
 mod select;

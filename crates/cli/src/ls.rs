@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 
 use byte_parts::ReadSeek;
-use device_select::PassedOver;
+use device_select::{PassedOver, SplitLibrary};
 use fat_object::{Container, ContainerKind, Finding, Image, Location, Severity, Summary, Visitor};
 
 use crate::help::More;

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use device_select::{
-    Alternatives, Answer, Device, Note, PtxJit, Runtime, Selection, Software, Support, Unit,
-    Vendor, Version,
+    Alternatives, Answer, Device, Note, PackSet, PtxJit, Runtime, Selection, Software,
+    SplitLibrary, Support, Unit, Vendor, Version,
 };
 use fat_object::{FileFormat, Severity, Summary};
 use kpack::Toc;
@@ -26,10 +26,8 @@ use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::native::Installed;
 use crate::package::HEADS;
-use crate::packs::answer::{Answer as PackAnswer, SplitRecord};
-use crate::packs::host::Host;
-use crate::packs::set::PackSet;
-use crate::registration::Registration;
+use crate::packs::answer::{self, Answer as PackAnswer, SplitRecord};
+use crate::packs::host::{Host, without_features};
 use crate::{ls, suggest};
 use advice::Advice;
 use json::Record;
@@ -251,9 +249,13 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
                     if input.is_named() {
                         let name = input.name();
                         show!(out, "{HEADING}{name}{HEADING:#}  {}", host.describe())?;
-                        answers.iter().try_for_each(|answer| answer.print_tried(&mut out))?;
+                        answers
+                            .iter()
+                            .try_for_each(|answer| answer::print_tried(answer, &mut out))?;
                     }
-                    answers.iter().try_for_each(|answer| answer.print(&mut out, input.name()))?;
+                    answers
+                        .iter()
+                        .try_for_each(|answer| answer::print(answer, &mut out, input.name()))?;
                     out.flush()?;
                     return Ok(seen);
                 }
@@ -312,7 +314,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         match args.quiet {
             true => Ok(()),
             false => {
-                answer.print(&mut out, name)?;
+                answer::print(answer, &mut out, name)?;
                 out.flush()
             }
         }
@@ -388,7 +390,7 @@ struct Together<'q> {
     package: Option<Package>,
     alternatives: Package,
     /// The split libraries and the kernel packs in packages.
-    split: PackSet,
+    split: PackSet<Host>,
     packs: Vec<PackFile>,
     fails: bool,
 }
@@ -413,13 +415,14 @@ impl<'q> Together<'q> {
 
     /// Takes a split library, whose packs may come later.
     fn take_host(&mut self, input: &Input, host: &Arc<Host>) -> Seen {
-        self.split.add_host(input.name(), host, false);
+        self.split.add_library(input.name(), host, false);
         Seen::Well
     }
 
     /// Takes a kernel pack: it answers for libraries of the set, or for itself.
     fn take_pack(&mut self, pack: PackFile) -> Seen {
-        self.split.add_pack(pack.path.clone(), pack.input.name(), &pack.toc);
+        let plain = without_features(&pack.path);
+        self.split.add_pack(pack.path.clone(), plain, pack.input.name(), &pack.toc);
         self.packs.push(pack);
         Seen::Well
     }
@@ -526,7 +529,7 @@ impl Read {
             Some(host) => {
                 let gpus = question.gpus.iter();
                 let gpus = gpus.filter(|gpu| file.is_named() || gpu.vendor() == Vendor::Amd);
-                let answers = gpus.map(|gpu| PackAnswer::of(&host, gpu)).collect();
+                let answers = gpus.map(|gpu| host.answer(gpu)).collect();
                 Read::Split(host, answers)
             }
             None => {
@@ -584,13 +587,13 @@ impl File {
         let (mut errors, thin_size) = (walk.errors, walk.thin_size);
         let registrable = std::mem::take(&mut walk.registrable);
         let mut units = walk.finish();
-        match Registration::read(file, &summary, limits.max_input) {
+        match file.registration(registrable, &summary, limits.max_input) {
             Ok(registration) => {
-                let faults = registration.faults(&registrable);
+                let faults = registration.faults();
                 errors += faults.len();
                 complaints.extend(faults.iter().map(|fault| error(format!("{name}: {fault}"))));
                 for unit in &mut units {
-                    if unit.offset().is_some_and(|at| registration.loses(&registrable, at)) {
+                    if unit.offset().is_some_and(|at| registration.loses(at)) {
                         unit.set_lost();
                     }
                 }

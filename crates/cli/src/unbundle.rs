@@ -7,11 +7,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bundle_format::{EntryId, Request};
+use bundle_format::{Choice, EntryId, Request};
 use byte_parts::ReadSeek;
 use fat_object::{ContainerKind, Finding, Image, Severity, Visitor};
 use serde::Serialize;
-use target_id::Target;
 use target_id::near::did_you_mean;
 
 use crate::help::More;
@@ -134,8 +133,8 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
         errors.push(format!("{name}: no device images"));
     }
     for one in &wanted {
-        let id = one.request.id();
-        match &one.best {
+        let id = one.choice.request().id();
+        match one.choice.best() {
             None if args.allow_missing => {
                 report::warning(&format_args!(
                     "{name}: no image for {id}: an empty file is written"
@@ -145,9 +144,9 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
                 let (has, near) = (report::few(&seen), one.near(&seen));
                 errors.push(format!("{name}: no image for {id}; the file has {has}{near}"));
             }
-            Some(best) if best.equals > 0 => report::warning(&format_args!(
+            Some(_) if one.choice.equals() > 0 => report::warning(&format_args!(
                 "{name}: {} images serve {id} equally well, the first is written",
-                best.equals + 1
+                one.choice.equals() + 1
             )),
             _ => {}
         }
@@ -157,7 +156,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
     }
     let kept = wanted
         .iter()
-        .map(|one| (one.best.as_ref().map(|best| best.kept.clone()), &*one.output))
+        .map(|one| (one.choice.best().map(|(_, kept)| kept.clone()), &*one.output))
         .collect();
     keeper.write_all(args.threads, &opened.file, kept).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => Failure::from(in_file(&error)),
@@ -170,19 +169,10 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
 
 /// The request of one argument, and the images found so far.
 struct Wanted {
-    request: Request,
+    /// With the ID of the entry, or what stands for it.
+    choice: Choice<(String, Kept)>,
     typed: String,
     output: PathBuf,
-    best: Option<Best>,
-}
-
-struct Best {
-    /// The ID of the entry, or what stands for it.
-    id: String,
-    target: Target,
-    kept: Kept,
-    /// Images that would do as well.
-    equals: usize,
 }
 
 impl Wanted {
@@ -200,7 +190,7 @@ impl Wanted {
             })?;
         }
         let typed = id.as_str().to_owned();
-        Ok(Wanted { request: Request::new(&id), typed, output, best: None })
+        Ok(Wanted { choice: Choice::new(Request::new(&id)), typed, output })
     }
 
     /// Returns a correction: an ID of the file, or one without slips.
@@ -226,16 +216,6 @@ struct Taker<'a> {
     errors: Vec<String>,
 }
 
-impl Taker<'_> {
-    fn see(&mut self, image: &Image<'_, '_>) {
-        // Most images are like the one before.
-        let id = image.id().map_or_else(|| image.target().to_string(), str::to_owned);
-        if self.known.insert(id.clone()) {
-            self.seen.push(id);
-        }
-    }
-}
-
 impl Visitor for Taker<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         if image.container() == ContainerKind::File {
@@ -247,23 +227,14 @@ impl Visitor for Taker<'_> {
             return Ok(());
         }
         let target = image.target().clone();
-        self.see(image);
-        for one in &mut self.wanted {
-            if !one.request.verdict(&target).is_strict() {
-                continue;
-            }
-            if let Some(best) = &mut one.best
-                && one.request.best_match([&best.target, &target]) == Some(0)
-            {
-                // Among equals the first is the match.
-                if one.request.best_match([&target, &best.target]) == Some(0) {
-                    best.equals += 1;
-                }
-                continue;
-            }
-            let kept = self.keeper.keep(image, &one.output)?;
-            let id = image.id().map_or_else(|| target.to_string(), str::to_owned);
-            one.best = Some(Best { id, target: target.clone(), kept, equals: 0 });
+        let id = image.id().map_or_else(|| target.to_string(), str::to_owned);
+        for Wanted { choice, output, .. } in &mut self.wanted {
+            choice.offer(&target, || {
+                io::Result::Ok((id.clone(), self.keeper.keep(image, output)?))
+            })?;
+        }
+        if self.known.insert(id.clone()) {
+            self.seen.push(id);
         }
         Ok(())
     }
@@ -295,11 +266,12 @@ struct Row {
 
 impl Row {
     fn new(wanted: &Wanted) -> Self {
+        let best = wanted.choice.best();
         Row {
-            id: wanted.request.id().to_owned(),
-            found: wanted.best.as_ref().map(|best| best.id.clone()),
+            id: wanted.choice.request().id().to_owned(),
+            found: best.map(|(id, _)| id.clone()),
             output: wanted.output.display().to_string(),
-            size: wanted.best.as_ref().map_or(0, |best| best.kept.size()),
+            size: best.map_or(0, |(_, kept)| kept.size()),
         }
     }
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use byte_parts::ReadSeek;
+use device_select::PackSet;
+use fat_edit::{Registrable, Registration};
 use fat_object::{
     Container, ContainerKind, FileFormat, Finding, Image, PathStep, Summary, Visitor,
 };
@@ -17,11 +19,9 @@ use kpack::Toc;
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::package::HEADS;
-use crate::packs::host::Host;
-use crate::packs::set::PackSet;
-use crate::registration::{Containers, Registration};
+use crate::packs::host::{Host, without_features};
 use tool_kit::parallel::Threads;
-use tool_kit::style::{Out, show};
+use tool_kit::style::{Out, count, show};
 use tool_kit::{Outcome, report, style};
 
 pub(crate) const MORE: More = More {
@@ -67,7 +67,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let options = args.limits.options().with_check_compressed(true);
         let result = file.walk(&args.limits, &options, threads, &mut visitor);
         let result = result.and_then(|summary| {
-            let registration = Registration::read(file, &summary, args.limits.max_input)?;
+            let registrable = std::mem::take(&mut findings.registrable);
+            let registration = file.registration(registrable, &summary, args.limits.max_input)?;
             findings.host = file.split_host();
             findings.is_member = file.is_in_package();
             findings.add_registration(&registration);
@@ -89,14 +90,14 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             let is_sound =
                 result.as_ref().is_ok_and(|summary| summary.findings == 0) && !visitor.is_misled;
             if let Some(host) = visitor.host.as_ref().filter(|_| is_sound) {
-                split.add_host(file.name(), host, !visitor.is_member);
+                split.add_library(file.name(), host, !visitor.is_member);
                 return match visitor.is_member {
                     true => Ok(Seen::Well),
                     false => report_split(&mut out, file.name(), host),
                 };
             }
             if let Some((path, toc)) = &visitor.pack {
-                split.add_pack(path.clone(), file.name(), toc);
+                split.add_pack(path.clone(), without_features(path), file.name(), toc);
             }
             let shows =
                 result.as_ref().is_ok_and(|summary| summary.images > 0) || visitor.is_misled;
@@ -237,11 +238,6 @@ fn is_file(path: &Path) -> bool {
     path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
-fn count(n: usize, what: &str) -> String {
-    let plural = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{plural}")
-}
-
 #[derive(Default)]
 struct Findings {
     findings: Vec<String>,
@@ -255,7 +251,7 @@ struct Findings {
     is_member: bool,
     pack: Option<(PathBuf, Arc<Toc>)>,
     /// The containers that wrappers are to lead to.
-    registrable: Containers,
+    registrable: Registrable,
     /// `true` if registration does not lead to the device code.
     is_misled: bool,
 }
@@ -263,9 +259,9 @@ struct Findings {
 impl Findings {
     /// Adds what is wrong with the way from wrappers to containers, and back.
     fn add_registration(&mut self, registration: &Registration) {
-        let before = self.findings.len();
-        self.findings.extend(registration.faults(&self.registrable));
-        self.is_misled = self.findings.len() > before;
+        let faults = registration.faults();
+        self.is_misled = !faults.is_empty();
+        self.findings.extend(faults);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use target_id::is_known_processor;
 use target_id::near::{self, did_you_mean, nearest};
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         ));
     }
     let mut wrapped = request.wrap()?;
-    wrapped.write(emit(args.emit.as_deref(), &args.output), &args.output)?;
+    wrapped.write(Emit::of(args.emit.as_deref(), &args.output), &args.output)?;
     if args.print_link_args {
         let lines = wrapped.link_args().iter().map(|argument| format!("{argument}\n"));
         io::stdout().write_all(lines.collect::<String>().as_bytes())?;
@@ -141,34 +141,4 @@ fn unknown(error: &dyn fmt::Display, typed: &str, names: &[&str]) -> io::Error {
         _ => nearest(typed, names.iter().copied()),
     };
     io::Error::other(format!("{error}{}", did_you_mean(&near)))
-}
-
-fn emit(named: Option<&str>, output: &Path) -> Emit {
-    let extension = output.extension().and_then(|extension| extension.to_str());
-    match named.or(extension) {
-        Some("ll") => Emit::Text,
-        Some("o" | "obj") => Emit::Object,
-        _ => Emit::Bitcode,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_extension_chooses_the_output_by_default() {
-        for (named, output, expected) in [
-            (None, "a.ll", Emit::Text),
-            (None, "a.bc", Emit::Bitcode),
-            (None, "a.o", Emit::Object),
-            (None, "a.obj", Emit::Object),
-            (Some("obj"), "a.bc", Emit::Object),
-            (None, "-", Emit::Bitcode),
-            (Some("ll"), "a.bc", Emit::Text),
-            (Some("bc"), "a.ll", Emit::Bitcode),
-        ] {
-            assert_eq!(emit(named, Path::new(output)), expected, "{named:?} {output}");
-        }
-    }
 }

@@ -12,6 +12,7 @@
 //! | which images of a file, and what each container lacks | [`units`], [`select`] |
 //! | whether a file, or files that belong together, run on a device | [`Support`], [`FileSet`] |
 //! | answers in words | [`Selection::conclusion`], [`FileSet::conclusion`] |
+//! | whether ROCm's loader finds the code of libraries that are split into kernel packs | [`PackAnswer`], [`PackSet`] |
 //! | what to keep for some devices, and what may go | [`Rule`], [`Decision`] |
 //! | which images somebody asks for, and what to say if there are none | [`ImageFilter`] |
 //! | products, their processors and PCI IDs | [`Product`] |
@@ -92,6 +93,10 @@ mod kernels;
 #[cfg(feature = "files")]
 mod near;
 #[cfg(feature = "files")]
+mod pack_set;
+#[cfg(feature = "files")]
+mod packs;
+#[cfg(feature = "files")]
 mod reason;
 #[cfg(feature = "files")]
 mod rule;
@@ -134,6 +139,10 @@ pub use needs::needs;
 pub use needs::{Need, NotAVersion, Software, Version};
 pub use not_a_device::NotADevice;
 pub use overrides::Override;
+#[cfg(feature = "files")]
+pub use pack_set::PackSet;
+#[cfg(feature = "files")]
+pub use packs::{PackAnswer, SplitLibrary};
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]
 pub use rule::{Rule, is_host};

@@ -1,11 +1,11 @@
 //! Images chosen while a file is walked, whose outputs are to be had only when all of it was seen.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
 use std::path::Path;
 
-use fat_edit::{BUNDLE_SECTIONS, remove_bundle_sections};
-use fat_object::{FileFormat, Image, Location};
+use fat_edit::PlacedHost;
+use fat_object::{Image, Location};
 use object_edit::{ErrorKind, HostObject};
 
 use tool_kit::output::{self, How, Name, Outputs};
@@ -64,19 +64,10 @@ impl<'o> Keeper<'o> {
     /// A placeholder of the host is kept as the host object. [`InvalidData`](io::ErrorKind::InvalidData) is about the
     /// input: the object is malformed.
     pub fn keep(&mut self, image: &mut Image<'_, '_>, output: &Path) -> io::Result<Kept> {
-        if image.format() == FileFormat::HostPlaceholder {
-            let place = image.location();
-            if let (Location::File(_), Some((source, object))) = (place, image.object_source()) {
-                let host = HostObject::plan(source, &object, &BUNDLE_SECTIONS);
-                return host.map(Kept::Host).map_err(io::Error::from);
-            }
-            let mut object = Vec::new();
-            if let Some(mut reader) = image.enclosing_object() {
-                reader.read_to_end(&mut object)?;
-            }
-            let malformed = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-            let host = remove_bundle_sections(&object).map_err(malformed)?;
-            return self.take(output, |out| out.write_all(&host));
+        match fat_edit::host_object(image)? {
+            Some(PlacedHost::InFile(host)) => return Ok(Kept::Host(host)),
+            Some(PlacedHost::Bytes(host)) => return self.take(output, |out| out.write_all(&host)),
+            _ => {}
         }
         match image.location() {
             Location::File(offset) => Ok(Kept::Input(offset, image.size())),

@@ -19,7 +19,7 @@ use object_edit::{Input, Output, copy_of, reader};
 use crate::decompress::{Decompress, Stored};
 use crate::edit::NewImage;
 use crate::error::Problem;
-use crate::hash::{Hash, hash, is_padded};
+use crate::image_hash::{Hash, hash, is_padded};
 use crate::inputs::Sources;
 use crate::nv_fatbin;
 use crate::plan::EditPlan;

@@ -67,6 +67,7 @@ impl Error {
             Problem::NoBundle => ErrorKind::NoBundle,
             Problem::Damaged { .. }
             | Problem::Fatbin { .. }
+            | Problem::Pack(_)
             | Problem::HoldsNoBundle { .. }
             | Problem::TextNotAlone { .. } => ErrorKind::Damaged,
             Problem::Unsupported { .. } | Problem::ThinArchive { .. } => ErrorKind::Unsupported,
@@ -267,6 +268,12 @@ pub(crate) enum Problem {
         path: Vec<PathStep>,
         why: &'static str,
     },
+    /// In a kernel pack, or in what would be made of its code objects.
+    #[cfg_attr(
+        not(any(feature = "ruzstd", feature = "zstd")),
+        allow(dead_code, reason = "splitting and joining need a codec")
+    )]
+    Pack(String),
     Host(object_edit::Error),
     /// In a member of an archive.
     Within {
@@ -370,6 +377,7 @@ impl fmt::Display for Problem {
             Self::CannotMoveOut { path, why } => {
                 write!(f, "{}device code cannot be moved out: {why}", Prefix(path))
             }
+            Self::Pack(text) => f.write_str(text),
             Self::Host(error) => error.fmt(f),
             Self::Within { path, error } => write!(f, "{}{error}", Prefix(path)),
         }

@@ -1,86 +1,50 @@
-//! Hashes of images.
+//! The hash of a file that was split, by which the joined one is known.
 
-use std::hash::Hasher as _;
-use std::io;
+use std::hash::Hasher;
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+use std::io::Read;
+use std::io::{self, Write};
 
-use fat_object::{ContainerKind, Image};
 use twox_hash::XxHash3_64;
 
-/// Returns the hash of the bytes of an image, decompressed.
-pub(crate) fn hash(image: &mut Image<'_, '_>) -> io::Result<u64> {
-    let mut hash = Hash::default();
-    // Damaged code stays as it is stored.
-    let code = if is_padded(image.container()) { image.code().ok().flatten() } else { None };
-    match code {
-        Some(code) => hash.add(&code),
-        None => image.pieces(&mut |bytes| {
-            hash.add(bytes);
-            Ok(())
-        })?,
-    }
-    Ok(hash.finish())
-}
-
-/// A hash of bytes without the zeros at their end.
-pub(crate) struct Hash {
+/// A writer that hashes all that it passes on.
+pub(crate) struct Hashing<W> {
     hasher: XxHash3_64,
-    zeros: usize,
+    out: W,
 }
 
-impl Default for Hash {
-    fn default() -> Self {
-        Hash { hasher: XxHash3_64::with_seed(0), zeros: 0 }
+impl<W: Write> Hashing<W> {
+    pub(crate) fn new(out: W) -> Self {
+        Hashing { hasher: XxHash3_64::with_seed(0), out }
     }
-}
 
-impl Hash {
-    pub(crate) fn finish(&self) -> u64 {
+    /// Returns the hash of all bytes so far.
+    pub(crate) fn hash(&self) -> u64 {
         self.hasher.finish()
     }
-
-    pub(crate) fn add(&mut self, bytes: &[u8]) {
-        const ZEROS: [u8; 256] = [0; 256];
-        let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        let (bytes, zeros) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
-        while !bytes.is_empty() && self.zeros > 0 {
-            let some = ZEROS.get(..self.zeros).unwrap_or(&ZEROS);
-            self.hasher.write(some);
-            self.zeros -= some.len();
-        }
-        self.hasher.write(bytes);
-        self.zeros += zeros.len();
-    }
 }
 
-impl io::Write for Hash {
+impl<W: Write> Write for Hashing<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.add(bytes);
-        Ok(bytes.len())
+        let count = self.out.write(bytes)?;
+        self.hasher.write(bytes.get(..count).unwrap_or_default());
+        Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.out.flush()
     }
 }
 
-pub(crate) fn is_padded(container: ContainerKind) -> bool {
-    matches!(container, ContainerKind::NvFatbin | ContainerKind::Concatenated)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Hash;
-
-    #[test]
-    fn zeros_at_the_end_do_not_count() {
-        let hash = |pieces: &[&[u8]]| {
-            let mut hash = Hash::default();
-            pieces.iter().for_each(|piece| hash.add(piece));
-            hash.finish()
-        };
-        let zeros = [0; 1000];
-        assert_eq!(hash(&[b"code"]), hash(&[b"co", b"de\0\0", b"", &zeros]));
-        assert_eq!(hash(&[&zeros, &zeros, b"x"]), hash(&[&[&zeros[..], &zeros, b"x\0"].concat()]));
-        assert_ne!(hash(&[&zeros, b"x"]), hash(&[b"x"]));
+/// Returns the hash of all bytes.
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+pub(crate) fn hash(reader: &mut (impl Read + ?Sized)) -> io::Result<u64> {
+    let mut out = Hashing::new(io::sink());
+    let mut buffer = vec![0; 1 << 17];
+    loop {
+        match reader.read(&mut buffer)? {
+            0 => return Ok(out.hash()),
+            n => out.write_all(buffer.get(..n).unwrap_or_default())?,
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use ::kpack::{Blobs, Entry, NewKpack, Toc, toc_range};
+use ::kpack::{Blobs, Entry, NewKpack, Tables};
 use byte_parts::{Part, Source};
 use fat_object::ImageInfo;
 use object_edit::{Output, copy_of};
@@ -30,7 +30,8 @@ pub(super) fn plan(
         let kind = "kernel packs, but for images that go,";
         return Err(Problem::Unsupported { path: Vec::new(), kind });
     }
-    let (toc, blobs) = tables(source)?;
+    // The survey has read it before.
+    let tables = Tables::read(source, &(0..source.len()))?.map_err(|_| Problem::InputChanged)?;
     let is_gone = |index: usize| edit.images.contains_key(&index);
     let mut gone: BTreeSet<(&str, &str)> = BTreeSet::new();
     for container in &contents.containers {
@@ -42,13 +43,13 @@ pub(super) fn plan(
         }
     }
     let keeps = |entry: &Entry| !gone.contains(&(entry.key(), entry.arch()));
-    let (new, numbers) = NewKpack::some_of(&toc, keeps);
+    let (new, numbers) = NewKpack::some_of(tables.toc(), keeps);
     if new.is_empty() && !edit.options.allow_empty {
         return Err(Problem::NothingLeft { path: Vec::new() });
     }
     let parts = match gone.is_empty() {
         true => copy_of(&(0..contents.size)),
-        false => lay_out(&new, &numbers, &blobs)?,
+        false => lay_out(&new, &numbers, tables.blobs())?,
     };
     let plan = EditPlan {
         parts,
@@ -62,21 +63,6 @@ pub(super) fn plan(
     let wish = |image: &ImageInfo| if is_gone(image.index()) { Wish::Remove } else { Wish::Keep };
     check::check(contents, source, &plan, Expected::new(contents, wish))?;
     Ok(plan)
-}
-
-fn tables(source: &mut Source<'_>) -> Result<(Toc, Blobs), Problem> {
-    // The survey has read it before.
-    let changed = |_| Problem::InputChanged;
-    let head = source.peek(&(0..source.len()), 16)?;
-    let table = toc_range(&head, source.len()).map_err(changed)?;
-    let toc = Toc::parse(&source.read_range(&table)?, table.start).map_err(changed)?;
-    let mut blobs = Blobs::new(&toc);
-    while let Some(at) = blobs.next_length() {
-        let mut number = [0; 4];
-        source.read_exact_at(at, &mut number)?;
-        blobs.set_length(u32::from_le_bytes(number)).map_err(changed)?;
-    }
-    Ok((toc, blobs))
 }
 
 /// Returns the new pack: its code objects are ranges of the old one.

@@ -108,7 +108,10 @@ mod edit;
 mod emptied;
 mod error;
 mod hash;
+mod image_hash;
 mod inputs;
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+mod join;
 mod kpack;
 mod moved_out;
 mod nv_fatbin;
@@ -120,8 +123,11 @@ mod planning;
 mod readers;
 mod rebuild;
 mod recipe;
+mod registration;
 mod restore;
 mod sequence;
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+mod split;
 mod survey;
 mod text;
 mod uneditable;
@@ -133,12 +139,20 @@ pub use compressed_binary::compress_offload_binary;
 pub use edit::{Edit, EditOptions, NewImage};
 pub use emptied::Emptied;
 pub use error::{Error, ErrorKind};
-pub use moved_out::move_in;
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "ruzstd", feature = "zstd"))))]
+pub use join::{Join, PackInput};
+pub use moved_out::{move_in, moved_out};
 pub use object_form::{
-    BUNDLE_SECTIONS, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, object_bundle, remove_bundle_sections,
+    BUNDLE_SECTIONS, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, PlacedHost, host_object,
+    object_bundle, remove_bundle_sections,
 };
 pub use plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
 pub use recipe::Recipe;
+pub use registration::{Registrable, Registration};
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "ruzstd", feature = "zstd"))))]
+pub use split::{GroupPack, PackGroup, Split};
 pub use survey::{EditableContainer, EditableFile, survey, survey_closed};
 
 /// The first bytes of a file, which tell its format.

@@ -1,10 +1,11 @@
 //! Device code of HIP that moves out of a linked file, to archives beside it, and in again.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 
 use byte_parts::{ReadSeek, Source};
 use fat_object::{ContainerKind, FileFormat, ImageInfo, Location, Options, PathStep};
+use kpack::Marker;
 use object_edit::{Edited, Format, Output};
 
 use crate::check::{self, Expected};
@@ -15,6 +16,49 @@ use crate::inputs::Sources;
 use crate::plan::{EditNote, EditPlan};
 use crate::survey::{EditableContainer, EditableFile, survey_any};
 use crate::wishes::Wish;
+
+/// The most bytes that a loader reads of a marker.
+const MOST_OF_MARKER: u64 = 64 << 10;
+
+/// Reads the marker of a linked file whose device code was moved to kernel packs, and the number of each wrapper, by which its
+/// code is known there; `None` for another file, and for one whose wrappers cannot be read.
+///
+/// ```
+/// use std::io::Cursor;
+///
+/// let file = Cursor::new(b"\x7fELF, but not a library");
+/// assert!(fat_edit::moved_out(file)?.is_none());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) for a marker that is damaged, or not there.
+pub fn moved_out<R: Read + Seek>(input: R) -> io::Result<Option<(Marker, Vec<u64>)>> {
+    let mut source = Source::new(input)?;
+    let window = 0..source.len();
+    let head = source.peek(&window, FileFormat::SNIFF_LEN)?;
+    let format = match FileFormat::sniff(&head) {
+        FileFormat::Elf { .. } => Format::LinkedElf,
+        FileFormat::Coff if head.starts_with(b"MZ") => Format::Pe,
+        _ => return Ok(None),
+    };
+    let wrappers = match object_edit::hip_wrappers(&mut source, &window, format) {
+        Ok(wrappers) if wrappers.iter().any(|wrapper| wrapper.is_moved_out) => wrappers,
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == object_edit::ErrorKind::Read => return Err(error.into()),
+        Err(_) => return Ok(None),
+    };
+    let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+    let target = wrappers.first().and_then(|wrapper| wrapper.target);
+    let target = target.ok_or_else(|| {
+        invalid("device code was moved out, and its wrappers lead to no marker".to_owned())
+    })?;
+    let end = window.end.min(target.saturating_add(MOST_OF_MARKER));
+    let bytes = source.read_range(&(target..end))?;
+    let (marker, _) = Marker::parse(&bytes).map_err(|error| invalid(error.to_string()))?;
+    Ok(Some((marker, wrappers.iter().map(|wrapper| wrapper.index).collect())))
+}
 
 /// The sections of HIP's device code in linked files.
 const SECTIONS: [&str; 2] = [".hip_fatbin", ".hip_fat"];

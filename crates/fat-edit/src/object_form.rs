@@ -2,11 +2,12 @@
 //! section, whose name has no room for an ID.
 
 use std::borrow::Cow;
+use std::io::{self, Read};
 
 use bundle_format::MAGIC_TEXT;
 use byte_parts::Part;
-use fat_object::FileFormat;
-use object_edit::{NewSections, SectionNames, remove_sections};
+use fat_object::{FileFormat, Image, Location};
+use object_edit::{HostObject, NewSections, SectionNames, remove_sections};
 
 use crate::error::{Error, Problem};
 
@@ -103,6 +104,39 @@ pub fn object_bundle<'a>(
 /// [`Host`](crate::ErrorKind::Host) with what [`remove_sections`] refuses.
 pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     Ok(remove_sections(object, &BUNDLE_SECTIONS).map_err(Problem::from)?)
+}
+
+/// The host object for which a placeholder stands.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PlacedHost {
+    /// Ranges of the walked file.
+    InFile(HostObject),
+    /// In memory, as the object lies in a compressed container or a thin archive.
+    Bytes(Vec<u8>),
+}
+
+/// Returns the host object that an image stands for; `None` for other images than [placeholders](FileFormat::HostPlaceholder).
+///
+/// # Errors
+///
+/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) for an object that is malformed.
+pub fn host_object(image: &mut Image<'_, '_>) -> io::Result<Option<PlacedHost>> {
+    if image.format() != FileFormat::HostPlaceholder {
+        return Ok(None);
+    }
+    let place = image.location();
+    if let (Location::File(_), Some((source, object))) = (place, image.object_source()) {
+        let host = HostObject::plan(source, &object, &BUNDLE_SECTIONS)?;
+        return Ok(Some(PlacedHost::InFile(host)));
+    }
+    let mut object = Vec::new();
+    if let Some(mut reader) = image.enclosing_object() {
+        reader.read_to_end(&mut object)?;
+    }
+    let host = remove_bundle_sections(&object);
+    let host = host.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    Ok(Some(PlacedHost::Bytes(host.into_owned())))
 }
 
 /// Returns whether no section of this name is loaded with a linked file.

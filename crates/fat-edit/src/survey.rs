@@ -12,7 +12,7 @@ use fat_object::{
 
 use crate::compress::CompressOptions;
 use crate::error::{Error, Problem};
-use crate::hash::hash;
+use crate::image_hash::hash;
 use crate::offload_form::{OffloadBinaryForm, Treatment};
 
 /// Images and containers of a file, as [`survey`] finds them.

@@ -9,6 +9,7 @@ use object_edit::Input;
 use crate::decompress::Decompress;
 use crate::edit::NewImage;
 use crate::error::{Error, Problem};
+use crate::hash::Hashing;
 use crate::plan::EditPlan;
 
 impl EditPlan {
@@ -25,6 +26,17 @@ impl EditPlan {
     /// [`Damaged`](ErrorKind::Damaged) for what is decompressed. A part of the new file may be written by then.
     pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, mut out: W) -> Result<(), Error> {
         Ok(write(self, &mut input, &mut out)?)
+    }
+
+    /// Writes the new file as [`write`](Self::write) does, and returns its hash: XXH3 of 64 bits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write`](Self::write).
+    pub fn write_hashed<R: Read + Seek, W: Write>(&self, input: R, out: W) -> Result<u64, Error> {
+        let mut out = Hashing::new(out);
+        self.write(input, &mut out)?;
+        Ok(out.hash())
     }
 }
 

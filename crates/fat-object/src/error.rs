@@ -77,6 +77,7 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match &*self.0 {
+            Problem::Kpack(error) if error.kind() == ::kpack::ErrorKind::Limit => ErrorKind::Limit,
             Problem::Bundle(_)
             | Problem::Ccob(_)
             | Problem::OffloadBinary(_)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
-use ::kpack::{Blobs, Entry, Error, Scheme, Toc, toc_range};
+use ::kpack::{Entry, Error, Scheme, Tables, Toc, toc_range};
 use device_code::FileFormat;
 use target_id::{OffloadKind, Target, Triple};
 
@@ -16,9 +16,6 @@ use crate::model::{Compression, ContainerKind, PathStep};
 use crate::opened::{Children, Found, Known, Opened};
 use crate::source::Source;
 
-/// The largest table that is read.
-const MOST_OF_TABLE: u64 = 256 << 20;
-
 /// The keys of a pack: each is a container of the code objects for its targets.
 pub(crate) struct Keys(Found);
 
@@ -28,12 +25,21 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
 ) -> io::Result<Result<Keys, Problem>> {
-    let (toc, blobs) = match tables(cx, source, window)? {
-        Ok(tables) => tables,
-        Err(error) => return Ok(Err(error)),
+    let head = source.peek(window, 16)?;
+    let table = match toc_range(&head, window.end - window.start) {
+        Ok(table) => table,
+        Err(error) => return Ok(Err(error.into())),
     };
+    if let Err(error) = cx.take_names(table.end - table.start) {
+        return Ok(Err(error));
+    }
+    let tables = match Tables::read(source, window)? {
+        Ok(tables) => tables,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let (toc, blobs) = (tables.toc(), tables.blobs());
     let mut found = Found::default();
-    for fault in toc.check(&blobs) {
+    for fault in toc.check(blobs) {
         found.finding(window.start, fault);
     }
     let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
@@ -49,47 +55,12 @@ pub(crate) fn open(
         });
         let Some((_, images, whole)) = containers.get_mut(at) else { continue };
         *whole = whole.start.min(range.start)..whole.end.max(range.end);
-        images.image(range.clone(), description(&toc, entry, window, &range));
+        images.image(range.clone(), description(toc, entry, window, &range));
     }
     for (step, images, whole) in containers {
         found.container(Opened::here(step, whole, Known(images)));
     }
     Ok(Ok(Keys(found)))
-}
-
-/// Reads the table of a pack, and the lengths of its frames.
-fn tables(
-    cx: &mut Context<'_>,
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-) -> io::Result<Result<(Toc, Blobs), Problem>> {
-    let head = source.peek(window, 16)?;
-    let table = match toc_range(&head, window.end - window.start) {
-        Ok(table) => table,
-        Err(error) => return Ok(Err(error.into())),
-    };
-    let size = table.end - table.start;
-    if size > MOST_OF_TABLE {
-        return Ok(Err(Problem::Table { size, limit: MOST_OF_TABLE }));
-    }
-    if let Err(error) = cx.take_names(size) {
-        return Ok(Err(error));
-    }
-    let place = window.start.saturating_add(table.start)..window.end;
-    let bytes = source.read_range(&place)?;
-    let toc = match Toc::parse(&bytes, table.start) {
-        Ok(toc) => toc,
-        Err(error) => return Ok(Err(error.into())),
-    };
-    let mut blobs = Blobs::new(&toc);
-    while let Some(at) = blobs.next_length() {
-        let mut number = [0; 4];
-        source.read_exact_at(window.start.saturating_add(at), &mut number)?;
-        if let Err(error) = blobs.set_length(u32::from_le_bytes(number)) {
-            return Ok(Err(error.into()));
-        }
-    }
-    Ok(Ok((toc, blobs)))
 }
 
 fn description(toc: &Toc, entry: &Entry, window: &Range<u64>, range: &Range<u64>) -> Description {

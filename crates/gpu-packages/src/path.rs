@@ -36,6 +36,29 @@ impl MemberPath {
         self.names.last().map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the path where the member is installed: that in its package, and of wheels that below site-packages. A package in a
+    /// package is installed like any other.
+    ///
+    /// ```
+    /// use gpu_packages::MemberPath;
+    ///
+    /// let path = MemberPath::from_names(["all.tar", "foo.whl", "foo-1.0.data/platlib/foo/libfoo.so"]);
+    /// assert_eq!(path.installed(), b"foo/libfoo.so");
+    /// ```
+    #[must_use]
+    pub fn installed(&self) -> &[u8] {
+        let name = self.name();
+        let mut parts = name.splitn(3, |byte| *byte == b'/');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(data), Some(b"purelib" | b"platlib" | b"data"), Some(path))
+                if data.ends_with(b".data") =>
+            {
+                path
+            }
+            _ => name,
+        }
+    }
+
     /// Returns the names joined with `:` as they are, but for bytes that are not UTF-8, which become U+FFFD.
     #[must_use]
     pub fn to_string_lossy(&self) -> String {
@@ -130,4 +153,23 @@ pub(crate) fn without_dot(mut name: &[u8]) -> &[u8] {
         name = rest.get(slashes..).unwrap_or_default();
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_installed_below_one_directory() {
+        let path = |names: &[&str]| {
+            let path = MemberPath::from_names(names.iter().copied());
+            String::from_utf8_lossy(path.installed()).into_owned()
+        };
+        assert_eq!(path(&["torch/lib/a.so"]), "torch/lib/a.so");
+        assert_eq!(path(&["torch-2.9.data/platlib/torch/a.so"]), "torch/a.so");
+        assert_eq!(path(&["a.data"]), "a.data");
+        assert_eq!(path(&["w/core.whl", "torch/a.so"]), "torch/a.so");
+        assert_eq!(path(&["a.tar", "b.whl", "b-1.data/purelib/b.so"]), "b.so");
+        assert_eq!(path(&["k/x_gfx90a:xnack+.kpack"]), "k/x_gfx90a:xnack+.kpack");
+    }
 }

@@ -32,7 +32,7 @@ pub enum ErrorKind {
     Malformed,
     /// A loader would not find a code object, though the pack can be read.
     Unreachable,
-    /// The table has more targets than a pack may have.
+    /// The table has more bytes or more targets than are read.
     Limit,
     /// A code object cannot be decompressed, or has another size than the table says.
     Codec,
@@ -47,6 +47,12 @@ impl Error {
     #[cold]
     pub(crate) fn malformed(offset: u64, text: impl Into<String>) -> Self {
         Self::new(ErrorKind::Malformed, offset, text)
+    }
+
+    /// Returns the text without the place.
+    #[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
+    pub(crate) fn text(&self) -> &str {
+        &self.0.text
     }
 
     /// Returns the kind of the error.

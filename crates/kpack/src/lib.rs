@@ -26,8 +26,7 @@
 //! # Ok::<(), kpack::Error>(())
 //! ```
 //!
-//! A reader with seek reads [`HEADER`] bytes, [`toc_range`], and [`Toc::parse`]; the lengths of compressed code objects lie
-//! before them, and [`Blobs`] says where to read them.
+//! [`Tables`] reads nothing of a file but the table and the lengths of compressed code objects.
 //!
 //! # Split libraries
 //!
@@ -38,17 +37,18 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
+//! | `std` | yes | [`Tables::read`], which reads a [`byte_parts::Source`] |
 //! | `ruzstd` | yes | [`compress`] and [`decompress`] in pure Rust; one level |
 //! | `zstd` | no | the same by libzstd (C), preferred where both are on; all levels |
 //!
-//! `no_std` with `alloc`. Rust 1.88 or later.
+//! `no_std` with `alloc` without `std` and `zstd`. Rust 1.88 or later.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 
 extern crate alloc;
-#[cfg(any(feature = "zstd", test))]
+#[cfg(any(feature = "std", feature = "zstd", test))]
 extern crate std;
 
 mod codec;
@@ -57,6 +57,7 @@ mod marker;
 mod msgpack;
 mod pack;
 pub mod search;
+mod tables;
 mod toc;
 mod wrapper;
 mod write;
@@ -66,7 +67,8 @@ pub use codec::content_size;
 pub use codec::{compress, decompress};
 pub use error::{Error, ErrorKind};
 pub use marker::Marker;
-pub use pack::{Blobs, HEADER, Kpack, MAGIC, toc_range};
+pub use pack::{HEADER, Kpack, MAGIC, toc_range};
+pub use tables::{Blobs, Tables};
 pub use toc::{Entry, Scheme, Toc};
 pub use wrapper::Wrapper;
 pub use write::{NewKpack, Part};

@@ -59,6 +59,21 @@ pub fn path(pattern: &str, target: &str) -> String {
     pattern.replacen(PLACEHOLDER, target, 1)
 }
 
+/// Returns the name of the pack for a processor, if this is that of one for the processor with features, which loaders try first.
+///
+/// ```
+/// use kpack::search::without_features;
+///
+/// assert_eq!(without_features("x_gfx90a:xnack+.kpack").as_deref(), Some("x_gfx90a.kpack"));
+/// assert_eq!(without_features("x_gfx90a.kpack"), None);
+/// ```
+#[must_use]
+pub fn without_features(name: &str) -> Option<String> {
+    let (processor, features) = name.split_once(':')?;
+    let (_, extension) = features.rsplit_once('.')?;
+    Some(alloc::format!("{processor}.{extension}"))
+}
+
 /// Returns the patterns of paths that the loader goes through: those of the marker, or what the environment says instead.
 /// `list` is the value of `ROCM_KPACK_PATH`, which replaces all unless it names no path, and `prefix` that of
 /// `ROCM_KPACK_PATH_PREFIX`, which comes first; both have `:` between paths. For messages: [`places`] tells which of them are

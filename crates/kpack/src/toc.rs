@@ -12,7 +12,7 @@ use core::ops::Range;
 use crate::codec::{content_size, is_frame};
 use crate::error::{Error, ErrorKind};
 use crate::msgpack::{Reader, shown};
-use crate::pack::Blobs;
+use crate::tables::Blobs;
 
 /// The compression of a pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub struct Entry {
 
 impl Entry {
     /// Returns what errors call it.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{} for {}", shown(&self.key), shown(&self.arch))
     }
 

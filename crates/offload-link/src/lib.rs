@@ -77,7 +77,7 @@
 //! optimisation, linker scripts, an offload binary in place of its object. [`Need`] tells the reason for each member.
 //!
 //! Two things are not seen: libraries that the host linker finds on its own, and options other than those that the
-//! caller turns into roots.
+//! caller turns into roots, as [`HostOptions`] does. [`LinkerScript`] has the files and names in the place of an input.
 //!
 //! # Bounds
 //!
@@ -114,6 +114,7 @@ struct Readme;
 
 mod clang;
 mod error;
+mod host_line;
 mod images;
 mod input;
 mod intel;
@@ -127,6 +128,7 @@ mod target;
 pub use byte_parts::Parts;
 pub use clang::{ClangOptions, LinkFiles};
 pub use error::{Error, ErrorKind};
+pub use host_line::{HostOptions, LinkerScript};
 pub use images::{DeviceLinker, Images, LinkedImage};
 pub use input::{DeviceCode, Inputs, is_library};
 pub use needed::{Members, Need};

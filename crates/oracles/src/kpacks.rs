@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use arbitrary::{Result, Unstructured};
+use byte_parts::Source;
 use kpack::search::{Loader, Variables, key, lookup, places, subsets};
-use kpack::{Blobs, Kpack, Marker, NewKpack, Scheme, Toc, Wrapper, toc_range};
+use kpack::{Kpack, Marker, NewKpack, Scheme, Tables, Wrapper};
 
 /// Bytes that a code object may decompress to.
 const LIMIT: u64 = 1 << 16;
@@ -113,17 +114,9 @@ fn read(bytes: &[u8]) {
 
 /// A reader that reads no more than the header, the table and lengths finds the same.
 fn with_seek(bytes: &[u8], pack: &Kpack<'_>) {
-    let range = toc_range(&bytes[..16], bytes.len() as u64).expect("the pack was read");
-    let toc = Toc::parse(&bytes[range.start as usize..], range.start).expect("the pack was read");
-    let mut blobs = Blobs::new(&toc);
-    let mut last = 0;
-    while let Some(at) = blobs.next_length() {
-        assert!(at > last, "lengths come one after the other");
-        last = at;
-        let number = bytes[at as usize..][..4].try_into().expect("four bytes");
-        blobs.set_length(u32::from_le_bytes(number)).expect("the pack was read");
-    }
-    assert_eq!(blobs.ranges(), pack.blobs().ranges());
+    let tables = Tables::read(&mut Source::of_bytes(bytes), &(0..bytes.len() as u64));
+    let tables = tables.expect("it is in memory").expect("the pack was read");
+    assert_eq!(tables.blobs().ranges(), pack.blobs().ranges());
 }
 
 /// Reads the bytes as the other things of split libraries.

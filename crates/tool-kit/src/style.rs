@@ -178,9 +178,15 @@ pub fn buffered_stdout() -> impl Write {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
+/// Returns a number of things: `1 wrapper`, `2 wrappers`.
+pub fn count(n: usize, what: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{plural}")
+}
+
 /// Returns a number of files: `1 file`.
-pub fn files(count: usize) -> String {
-    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
+pub fn files(n: usize) -> String {
+    count(n, "file")
 }
 
 /// Returns a size like `1.4 MiB`: three digits at most, binary units, exact below 1024.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device_select::Rule;
+use device_select::{Rule, SplitLibrary};
 use fat_edit::{
     EditNote, EditPlan, EditableContainer, EditableFile, Error, ErrorKind, survey, survey_closed,
 };

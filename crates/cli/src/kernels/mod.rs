@@ -10,6 +10,7 @@ use std::io;
 use std::path::PathBuf;
 
 use device_code::{KernelGate, KernelRule, Measure};
+use device_select::SplitLibrary;
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};

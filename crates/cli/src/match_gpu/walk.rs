@@ -5,10 +5,10 @@ use std::io;
 
 use byte_parts::ReadSeek;
 use device_select::{Collector, Unit};
+use fat_edit::Registrable;
 use fat_object::{Container, ContainerKind, ErrorKind, Finding, Image, Location, Visitor};
 
 use crate::inputs::Input;
-use crate::registration::Containers;
 
 /// Visitor that collects units, and complaints.
 #[derive(Debug)]
@@ -20,13 +20,13 @@ pub(super) struct Walk<'a> {
     pub(super) thin_size: u64,
     pub(super) complaints: Vec<Complaint>,
     /// The containers that wrappers are to lead to.
-    pub(super) registrable: Containers,
+    pub(super) registrable: Registrable,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(file: &'a Input) -> Self {
         let collector = Collector::default();
-        let (complaints, registrable) = (Vec::new(), Containers::default());
+        let (complaints, registrable) = (Vec::new(), Registrable::default());
         Walk { file, collector, errors: 0, thin_size: 0, complaints, registrable }
     }
 

@@ -2,29 +2,26 @@
 
 use crate::limits::{Limits, walk_open};
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
-use std::sync::mpsc;
-use std::thread;
 
-use byte_parts::Bounds;
-use fat_edit::{EditOptions, EditPlan, EditableFile, Recipe, survey};
-use fat_object::{Finding, Image, Visitor};
-use kpack::{Marker, NewKpack, Scheme, search};
+use fat_edit::{EditOptions, PackGroup, Split, survey};
+use fat_object::Visitor;
+use kpack::Scheme;
 
-use super::RECIPE;
-use super::frames::Frames;
-use super::hashing::hash;
+use super::CODES;
 use crate::help::More;
 use tool_kit::failure::Failure;
 use tool_kit::opened::Opened;
 use tool_kit::output::Outputs;
 use tool_kit::parallel::Threads;
 use tool_kit::permissions::NewPermissions;
+use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, HEADING, PLAIN, TARGET, show};
 use tool_kit::table::{Align, Table};
-use tool_kit::{Outcome, input, report};
+use tool_kit::{Outcome, input, report, scratch};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -99,32 +96,22 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
 }
 
-/// The level of zstd for the way back, which is small.
-const RECIPE_LEVEL: i32 = 9;
-
 /// A library to be split.
 struct Library {
     opened: Opened,
-    /// Below the prefix, with `/`.
-    name: String,
-    /// The number of its wrappers.
-    wrappers: usize,
-    plan: EditPlan,
-    /// By the index of the image: its target, its entry ID, and the wrappers that lead to it.
-    images: BTreeMap<usize, (String, Option<String>, Vec<u64>)>,
-    recipe: Option<Vec<u8>>,
+    split: Split,
 }
 
-/// A pack in the making.
-struct Pack {
-    new: NewKpack,
-    frames: Frames,
+/// The packs in the making, with a file for the stored code objects of each target.
+struct Packs {
+    group: PackGroup,
+    codes: BTreeMap<String, File>,
 }
 
 struct Done {
-    libraries: Vec<(Library, u64)>,
-    /// With paths, sizes, and code objects with their bytes.
-    packs: Vec<(PathBuf, u64, u64, u64)>,
+    libraries: Vec<Library>,
+    /// With path, size, and number of code objects.
+    packs: Vec<(PathBuf, u64, u64)>,
 }
 
 fn split(args: &Args) -> Result<Done, Failure> {
@@ -134,28 +121,24 @@ fn split(args: &Args) -> Result<Done, Failure> {
     }
     let kpack_dir = plain(&args.kpack_dir)
         .ok_or_else(|| "--kpack-dir: expected a path below the output".to_owned())?;
+    let scheme = if args.no_compress { Scheme::Plain } else { Scheme::Zstd };
+    let group = PackGroup::new(group, &kpack_dir, scheme);
     let mut libraries: Vec<Library> = Vec::new();
     for path in &args.files {
-        let library = Library::plan(args, path, &kpack_dir).map_err(|failure| at(path, failure))?;
-        if libraries.iter().any(|other| other.name == library.name) {
-            let name = &library.name;
+        let library = Library::plan(args, path, &group).map_err(|failure| at(path, failure))?;
+        let name = library.split.name();
+        if libraries.iter().any(|other| other.split.name() == name) {
             return Err(format!("two libraries would have the name {name}: see --prefix").into());
         }
         libraries.push(library);
     }
-    let mut packs: BTreeMap<String, Pack> = BTreeMap::new();
+    let mut packs = Packs { group, codes: BTreeMap::new() };
     let progress = Progress::start("splitting");
     for library in &libraries {
-        library.pack(args, &mut packs).map_err(|failure| at(Path::new(&library.name), failure))?;
+        let failed = |failure| at(Path::new(library.split.name()), failure);
+        library.pack(args, &mut packs).map_err(failed)?;
     }
     drop(progress);
-    for library in &libraries {
-        for pack in packs.values_mut() {
-            if let Some(recipe) = &library.recipe {
-                pack.new.note(&format!("{RECIPE}{}", library.name), recipe);
-            }
-        }
-    }
     write(args, libraries, packs, &kpack_dir)
 }
 
@@ -185,7 +168,7 @@ fn plain(path: &Path) -> Option<String> {
 
 impl Library {
     /// Plans the library without its device code.
-    fn plan(args: &Args, path: &Path, kpack_dir: &str) -> Result<Self, Failure> {
+    fn plan(args: &Args, path: &Path, group: &PackGroup) -> Result<Self, Failure> {
         let opened = Opened::new(path, args.limits.max_input)?;
         let below = match (path.strip_prefix(&args.prefix), args.prefix.as_os_str() == ".") {
             (Ok(below), _) => below,
@@ -197,152 +180,34 @@ impl Library {
         };
         let name = plain(below).or_else(|| plain(Path::new(path.file_name()?)));
         let name = name.ok_or_else(|| "expected a file name that is text".to_owned())?;
-        let up = "../".repeat(name.matches('/').count());
-        let pattern = format!("{up}{kpack_dir}/{}_{}.kpack", args.group, search::PLACEHOLDER);
-        let marker = Marker::new(&name, [pattern]).to_vec();
-        let input = opened.reader();
         let limits = &args.limits;
         let options = limits.for_file(&limits.options(), opened.metadata().len());
-        let contents = survey(input, &options).map_err(|e| e.to_string())?;
+        let contents = survey(opened.reader(), &options).map_err(|e| e.to_string())?;
         if let Some(finding) = contents.findings().first() {
             return Err(finding.to_string().into());
         }
-        let wrappers = contents.hip_wrappers(input).map_err(|error| error.to_string())?;
-        let images = images(&contents, &wrappers)?;
         let options = EditOptions::default().with_drop_signature(args.drop_signature);
-        let plan = contents.move_out(input, &marker, &options);
-        let plan = plan.map_err(|error| error.to_string())?;
-        let recipe = Recipe::of(&contents, &plan, input).map_err(|error| error.to_string())?;
-        let recipe = match recipe {
-            Some(recipe) => {
-                // The file that comes out must be this one.
-                let mut bytes = hash(&mut opened.reader())?.to_le_bytes().to_vec();
-                let recipe = kpack::compress(&recipe.to_vec(), RECIPE_LEVEL);
-                bytes.extend(recipe.map_err(|error| error.to_string())?);
-                Some(bytes)
-            }
-            None => None,
-        };
-        let wrappers = wrappers.len();
-        Ok(Library { opened, name, wrappers, plan, images, recipe })
+        let split = contents.split(opened.reader(), &group.marker(&name), &options);
+        let split = split.map_err(|error| error.to_string())?;
+        Ok(Library { opened, split })
     }
 
     /// Adds its code objects to the packs of their targets.
-    fn pack(&self, args: &Args, packs: &mut BTreeMap<String, Pack>) -> Result<(), Failure> {
-        let scheme = if args.no_compress { Scheme::Plain } else { Scheme::Zstd };
-        let (sender, receiver) = mpsc::sync_channel::<(usize, Vec<u8>)>(0);
-        let threads = args.threads.count();
-        thread::scope(|scope| {
-            let walk = scope.spawn(|| {
-                let mut sending = Sending { library: self, sender, finding: None };
-                let options = args.limits.options().with_enter_images(false);
-                let walked =
-                    walk_open(&self.opened, (&args.limits, &options), args.threads, &mut sending);
-                match (walked, sending.finding) {
-                    (Err(error), _) => Err(Failure::from(error)),
-                    (_, Some(finding)) => Err(finding.into()),
-                    (Ok(_), None) => Ok(()),
-                }
-            });
-            let jobs = receiver.into_iter().map(|(index, code)| {
-                let size = code.len() as u64;
-                ((index, code), size)
-            });
-            let compress = || {
-                |(index, code): (usize, Vec<u8>)| {
-                    let size = code.len() as u64;
-                    let stored = match scheme {
-                        Scheme::Plain => Ok(code),
-                        Scheme::Zstd => kpack::compress(&code, args.level),
-                    };
-                    (index, size, stored)
-                }
-            };
-            let bounds = Bounds::new(threads).with_jobs(threads.get());
-            for (index, size, stored) in byte_parts::in_order(scope, bounds, jobs, compress) {
-                let stored = stored.map_err(|error| error.to_string())?;
-                self.add(args, scheme, packs, (index, size), &stored)?;
-            }
-            walk.join().unwrap_or_else(|_| Err("a thread ended early".to_owned().into()))
-        })
-    }
-
-    /// Adds a code object, once for each wrapper that leads to its bundle.
-    fn add(
-        &self,
-        args: &Args,
-        scheme: Scheme,
-        packs: &mut BTreeMap<String, Pack>,
-        (index, size): (usize, u64),
-        stored: &[u8],
-    ) -> Result<(), Failure> {
-        let Some((target, id, wrappers)) = self.images.get(&index) else { return Ok(()) };
-        let pack = match packs.get_mut(target) {
-            Some(pack) => pack,
-            None => {
-                let new = NewKpack::new(&args.group, target, scheme);
-                packs.entry(target.clone()).or_insert(Pack { new, frames: Frames::new()? })
-            }
+    fn pack(&self, args: &Args, packs: &mut Packs) -> Result<(), Failure> {
+        let Packs { group, codes } = packs;
+        let options = args.limits.options().with_enter_images(false);
+        let walk = |visitor: &mut dyn Visitor| {
+            walk_open(&self.opened, (&args.limits, &options), args.threads, visitor)
         };
-        let mut first = None;
-        for wrapper in wrappers {
-            match first {
-                None => first = Some(pack.new.add(&self.name, *wrapper, target, size)),
-                Some(ordinal) => pack.new.add_again(&self.name, *wrapper, target, size, ordinal),
-            }
-            if let Some(id) = id {
-                pack.new.set_entry_id(id);
-            }
-        }
-        Ok(pack.frames.push(stored)?)
-    }
-}
-
-/// A code object with its target, its entry ID and its wrappers.
-type Images = BTreeMap<usize, (String, Option<String>, Vec<u64>)>;
-
-/// Returns all code objects, by their indices, with the wrappers that lead to their bundles.
-fn images(contents: &EditableFile, wrappers: &[usize]) -> Result<Images, Failure> {
-    let mut images: Images = BTreeMap::new();
-    for (number, container) in (0..).zip(wrappers) {
-        let packable = contents.packable(*container).map_err(|error| error.to_string())?;
-        for image in packable {
-            let target = image.target().id().to_owned();
-            let id = image.id().map(str::to_owned);
-            let (_, _, wrappers) = images.entry(image.index()).or_insert((target, id, Vec::new()));
-            wrappers.push(number);
-        }
-    }
-    Ok(images)
-}
-
-/// Sends code objects to who compresses them.
-struct Sending<'l> {
-    library: &'l Library,
-    sender: mpsc::SyncSender<(usize, Vec<u8>)>,
-    finding: Option<String>,
-}
-
-impl Visitor for Sending<'_> {
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        if !self.library.images.contains_key(&image.index()) {
-            return Ok(());
-        }
-        let mut code = Vec::new();
-        // The size is what the file says: there may be less.
-        let size = usize::try_from(image.size()).unwrap_or(usize::MAX);
-        code.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        image.pieces(&mut |piece| {
-            code.extend_from_slice(piece);
-            Ok(())
-        })?;
-        // Nobody receives it after a failure, which is told there.
-        self.sender.send((image.index(), code)).map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.finding.get_or_insert_with(|| finding.to_string());
-        Ok(())
+        let mut store = |target: &str, stored: &[u8]| {
+            let file = match codes.get_mut(target) {
+                Some(file) => file,
+                None => codes.entry(target.to_owned()).or_insert(scratch::file(CODES)?),
+            };
+            file.write_all(stored)
+        };
+        let how = (args.level, args.threads.count());
+        group.pack(&self.split, how, walk, &mut store).map_err(super::failed)
     }
 }
 
@@ -350,66 +215,60 @@ impl Visitor for Sending<'_> {
 fn write(
     args: &Args,
     libraries: Vec<Library>,
-    packs: BTreeMap<String, Pack>,
+    Packs { group, codes }: Packs,
     kpack_dir: &str,
 ) -> Result<Done, Failure> {
     let mut outputs = Outputs::default();
-    let mut done = Done { libraries: Vec::new(), packs: Vec::new() };
+    let mut packs = Vec::new();
     let of_all = NewPermissions::of_all(libraries.iter().map(|one| one.opened.permissions()));
-    for library in libraries {
-        let path = Path::new(&library.name);
+    for Library { opened, split } in &libraries {
+        let path = Path::new(split.name());
         let below = path.parent().unwrap_or(Path::new(""));
         let directory = outputs.make_directory(&args.output.join(below))?;
         let name = directory.file(path.file_name().unwrap_or_default());
-        outputs.write(&name, library.opened.permissions().into(), |out| {
-            library.plan.write(&library.opened.file, &mut *out).map_err(io::Error::from)?;
-            library.opened.check()
+        outputs.write(&name, opened.permissions().into(), |out| {
+            split.plan().write(&opened.file, &mut *out).map_err(io::Error::from)?;
+            opened.check()
         })?;
-        let size = library.plan.size();
-        done.libraries.push((library, size));
     }
     let directory = outputs.make_directory(&args.output.join(kpack_dir))?;
-    for (target, mut pack) in packs {
-        let name = format!("{}_{target}.kpack", args.group);
-        let parts = pack.new.layout(pack.frames.sizes()).map_err(|error| error.to_string())?;
-        let file = directory.file(&name);
+    let layouts = group.layout(libraries.iter().map(|library| &library.split));
+    for pack in layouts.map_err(|error| error.to_string())? {
+        let file = directory.file(&pack.file_name);
+        let codes = codes.get(&pack.target).map(Positioned::new);
         outputs.write(&file, of_all.into(), |out| {
-            parts.write_to(&mut pack.frames, out)?;
+            pack.parts.write_to(Vec::from_iter(codes).as_mut_slice(), out)?;
             Ok(())
         })?;
-        let path = args.output.join(kpack_dir).join(name);
-        done.packs.push((path, parts.size(), pack.new.len(), pack.frames.size()));
+        let path = args.output.join(kpack_dir).join(pack.file_name);
+        packs.push((path, pack.parts.size(), pack.images));
     }
     outputs.commit()?;
-    Ok(done)
+    Ok(Done { libraries, packs })
 }
 
 fn print(args: &Args, done: &Done) -> io::Result<()> {
     let mut out = style::stdout();
-    for (library, size) in &done.libraries {
-        let path = args.output.join(&library.name);
-        let before = library.opened.metadata().len();
-        let wrappers = match library.wrappers {
-            1 => "1 wrapper".to_owned(),
-            n => format!("{n} wrappers"),
-        };
-        let (path, part) = (input::display(&path), style::percent(*size, before));
-        let [before, after] = [before, *size].map(style::size);
+    for Library { opened, split } in &done.libraries {
+        let path = args.output.join(split.name());
+        let (before, after) = (opened.metadata().len(), split.plan().size());
+        let wrappers = style::count(split.wrappers(), "wrapper");
+        let (path, part) = (input::display(&path), style::percent(after, before));
+        let [before, after] = [before, after].map(style::size);
         show!(out, "{HEADING}{path}{HEADING:#}  {before} -> {after}, {part}, {wrappers}")?;
     }
     let mut table = Table::default()
         .column("PACK", Align::Left, TARGET)
         .column("IMAGES", Align::Right, PLAIN)
         .column("SIZE", Align::Right, PLAIN);
-    for (path, size, count, _) in &done.packs {
+    for (path, size, count) in &done.packs {
         table.row(&[input::display(path), count.to_string(), style::size(*size)]);
     }
     table.print(&mut out, "  ", style::terminal_width())?;
-    for (library, _) in &done.libraries {
-        super::note(&library.name, &library.plan);
-    }
-    for (library, _) in done.libraries.iter().filter(|(library, _)| library.recipe.is_none()) {
-        let name = &library.name;
+    let splits = || done.libraries.iter().map(|library| &library.split);
+    splits().for_each(|split| super::note(split.name(), split.plan()));
+    for split in splits().filter(|split| !split.has_way_back()) {
+        let name = split.name();
         report::note(&format_args!(
             "{name}: packs do not note how it was laid out, as its bundles are compressed: `offload join` will write new ones"
         ));

@@ -9,3 +9,4 @@ mod cases;
 mod fatbinaries;
 mod faults;
 mod memory;
+mod packs;

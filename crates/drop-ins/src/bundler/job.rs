@@ -1,14 +1,14 @@
 //! A job, independent of the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bundle_format::Request;
 use bundle_format::text::Leader;
 
 use tool_kit::failure::Failure;
 use tool_kit::opened::MaxInput;
-use tool_kit::output;
 use tool_kit::style::{Ours, Text, text};
+use tool_kit::{output, special};
 
 /// The form of a bundle, as the type of the files that it holds decides it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,6 +32,33 @@ impl FileType {
             "a" => Some(FileType::Archive),
             name => Leader::for_type(name).map(FileType::Text),
         }
+    }
+
+    /// Returns the file type, from the extensions of the files.
+    pub fn of_files(files: &[PathBuf]) -> Result<Self, String> {
+        let mut found: Option<(Option<Leader>, &Path)> = None;
+        for file in files {
+            // These have no extension.
+            if file.as_os_str() == "-" || special::is_null(file) {
+                continue;
+            }
+            let extension = file.extension().map(|extension| extension.to_string_lossy());
+            let leader = extension.and_then(|extension| Leader::for_type(&extension));
+            match found {
+                Some((before, other)) if before != leader => {
+                    return Err(format!(
+                        "'{}' and '{}' are of different types: choose one with --type",
+                        other.display(),
+                        file.display()
+                    ));
+                }
+                _ => found = Some((leader, file)),
+            }
+        }
+        Ok(match found {
+            Some((Some(leader), _)) => FileType::Text(leader),
+            _ => FileType::Object,
+        })
     }
 }
 

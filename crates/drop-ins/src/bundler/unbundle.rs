@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use bundle_format::EntryId;
+use bundle_format::{Choice, EntryId};
+use target_id::OffloadKind;
 use target_id::llvm::debug_text;
-use target_id::{OffloadKind, Target};
 
 use super::entries::{self, Contents, Entry};
 use super::job::debug_line;
@@ -44,39 +44,37 @@ pub(crate) fn unbundle(
     let read = entries::for_each(&job.input, &mut file, job.file_type, walk, notes, &mut |entry| {
         selection.offer(entry)
     });
-    let Selection { mut best, mut keeper, debug, .. } = selection;
+    let Selection { mut choices, mut keeper, debug, .. } = selection;
     notes.debug.extend(debug);
     let summary = read?;
 
     if !job.allow_missing {
-        let open = job.targets.iter().zip(&best).filter(|(_, best)| best.is_none());
-        let missing: BTreeSet<_> = open.map(|((request, _), _)| request.id().to_owned()).collect();
+        let open = choices.iter().filter(|choice| choice.best().is_none());
+        let missing: BTreeSet<_> = open.map(|choice| choice.request().id().to_owned()).collect();
         if !missing.is_empty() {
             return Err(format!("Can't find bundles for {}", enumerated(&missing)).into());
         }
     } else if !summary.is_bundle {
         // A file of the host's that never was bundled.
-        for ((request, _), best) in job.targets.iter().zip(&mut best) {
-            if request.target().kind() == Some(&OffloadKind::Host) {
-                let target = request.target().clone();
-                *best = Some(Best {
-                    target,
-                    is_host_object: false,
-                    kept: Kept::Input(0, stamp.size()),
-                });
+        for choice in &mut choices {
+            let target = choice.request().target().clone();
+            if target.kind() == Some(&OffloadKind::Host) {
+                let all = Kept::Input(0, stamp.size());
+                choice.offer(&target, || io::Result::Ok((all, false)))?;
             }
         }
     }
 
     let mut kept = Vec::new();
-    for ((_, output), best) in job.targets.iter().zip(&best) {
+    for ((_, output), choice) in job.targets.iter().zip(&choices) {
+        let best = choice.best();
         if job.dry_run {
-            if best.as_ref().is_some_and(|best| best.is_host_object) {
+            if best.is_some_and(|(_, is_host_object)| *is_host_object) {
                 notes.commands.push(commands::removing(&job.input, output));
             }
             continue;
         }
-        kept.push((best.as_ref().map(|best| best.kept.clone()), &**output));
+        kept.push((best.map(|(kept, _)| kept.clone()), &**output));
     }
     keeper.write_all(Threads::default(), &file, kept).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => named(error),
@@ -103,24 +101,16 @@ fn enumerated(ids: &BTreeSet<String>) -> String {
 /// The entries chosen so far.
 struct Selection<'j, 'o> {
     job: &'j UnbundleJob,
-    /// For each target.
-    best: Vec<Option<Best>>,
+    /// For each target, and whether the entry stands for the object that it lies in.
+    choices: Vec<Choice<(Kept, bool)>>,
     keeper: Keeper<'o>,
     debug: Vec<Text>,
 }
 
-#[derive(Clone)]
-struct Best {
-    target: Target,
-    /// `true` if the entry stands for the object that it lies in.
-    is_host_object: bool,
-    kept: Kept,
-}
-
 impl<'j, 'o> Selection<'j, 'o> {
     fn new(job: &'j UnbundleJob, keeper: Keeper<'o>) -> Self {
-        let best = job.targets.iter().map(|_| None).collect();
-        Selection { job, best, keeper, debug: Vec::new() }
+        let choices = job.targets.iter().map(|(request, _)| Choice::new(request.clone())).collect();
+        Selection { job, choices, keeper, debug: Vec::new() }
     }
 
     fn offer(&mut self, entry: &mut Entry<'_, '_, '_>) -> io::Result<()> {
@@ -129,36 +119,28 @@ impl<'j, 'o> Selection<'j, 'o> {
             return Ok(());
         };
         let target = id.target();
-        for ((request, output), best) in self.job.targets.iter().zip(&mut self.best) {
-            let verdict = request.verdict(&target);
+        for ((request, output), choice) in self.job.targets.iter().zip(&mut self.choices) {
             if self.job.debug {
-                let text = debug_text(&verdict);
+                let text = debug_text(&request.verdict(&target));
                 let code_object = id.standardized();
                 self.debug.push(debug_line(text, &code_object, request.id()));
             }
-            if !verdict.is_strict() {
-                continue;
-            }
-            let so_far = best.as_ref().map(|best| &best.target);
-            let position = usize::from(so_far.is_some());
-            if request.best_match(so_far.into_iter().chain([&target])) != Some(position) {
-                continue;
-            }
-            let kept = match &mut entry.contents {
-                Contents::File(offset, size) => Kept::Input(*offset, *size),
-                _ if self.job.dry_run => Kept::Input(0, 0),
-                Contents::Now(image) | Contents::Host(image) => {
-                    let kept = self.keeper.keep(image, output);
-                    kept.map_err(|error| match error.kind() {
-                        io::ErrorKind::InvalidData => {
-                            tool_kit::payload::at(&self.job.input, &error)
-                        }
-                        _ => error,
-                    })?
-                }
-            };
-            let is_host_object = matches!(entry.contents, Contents::Host(_));
-            *best = Some(Best { target: target.clone(), is_host_object, kept });
+            choice.offer(&target, || {
+                let kept = match &mut entry.contents {
+                    Contents::File(offset, size) => Kept::Input(*offset, *size),
+                    _ if self.job.dry_run => Kept::Input(0, 0),
+                    Contents::Now(image) | Contents::Host(image) => {
+                        let kept = self.keeper.keep(image, output);
+                        kept.map_err(|error| match error.kind() {
+                            io::ErrorKind::InvalidData => {
+                                tool_kit::payload::at(&self.job.input, &error)
+                            }
+                            _ => error,
+                        })?
+                    }
+                };
+                io::Result::Ok((kept, matches!(entry.contents, Contents::Host(_))))
+            })?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use offload_link::Members;
 
-use super::needed::{self, Places, Script};
+use super::needed::{self, Places};
 use super::options::{Line, Meaning};
 use super::sources::{Input, Sources};
 use tool_kit::input;
@@ -112,7 +112,7 @@ impl Search<'_> {
 
     /// Adds the files of a linker script. Returns whether it is one and they are known.
     fn add_script(&mut self, path: &Path, state: State, depth: usize) -> io::Result<bool> {
-        let script = Script::read(path).map_err(|error| at(path, &error))?;
+        let script = needed::read_script(path).map_err(|error| at(path, &error))?;
         let Some(script) = script.filter(|_| depth < MAX_DEPTH) else { return Ok(false) };
         let file = |name: &Vec<u8>| match name.strip_prefix(b"-l") {
             Some(library) => {

@@ -204,7 +204,7 @@ impl Run<'_> {
         let options = PlanOptions::default()
             .with_should_extract(wanted)
             .with_members(members)
-            .with_roots(needed::roots(line).into_iter().chain(found.names));
+            .with_roots(needed::host_options(line).roots().iter().cloned().chain(found.names));
         let plan = Plan::new(&inputs, &options)?;
         let mut clang = Clang {
             options: ClangOptions {

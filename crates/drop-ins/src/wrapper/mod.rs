@@ -64,6 +64,18 @@ pub enum Emit {
     Object,
 }
 
+impl Emit {
+    /// Returns the form that is named, else that of the output's extension; bitcode if that says nothing.
+    pub fn of(named: Option<&str>, output: &Path) -> Self {
+        let extension = output.extension().and_then(|extension| extension.to_str());
+        match named.or(extension) {
+            Some("ll") => Emit::Text,
+            Some("o" | "obj") => Emit::Object,
+            _ => Emit::Bitcode,
+        }
+    }
+}
+
 /// Registration code whose inputs were all found, and that only needs to be written.
 #[derive(Debug)]
 pub struct Wrapped {
@@ -297,5 +309,21 @@ mod tests {
     fn the_triple_of_the_host_is_supported() {
         let target = Target::new(&host_triple()).unwrap();
         assert_eq!(u32::from(target.pointer_bits()), usize::BITS);
+    }
+
+    #[test]
+    fn the_extension_chooses_the_output_by_default() {
+        for (named, output, expected) in [
+            (None, "a.ll", Emit::Text),
+            (None, "a.bc", Emit::Bitcode),
+            (None, "a.o", Emit::Object),
+            (None, "a.obj", Emit::Object),
+            (Some("obj"), "a.bc", Emit::Object),
+            (None, "-", Emit::Bitcode),
+            (Some("ll"), "a.bc", Emit::Text),
+            (Some("bc"), "a.ll", Emit::Bitcode),
+        ] {
+            assert_eq!(Emit::of(named, Path::new(output)), expected, "{named:?} {output}");
+        }
     }
 }

@@ -1,9 +1,16 @@
 //! Device code of HIP that moves out of linked files, and in again.
 
+use std::collections::BTreeMap;
 use std::io::Cursor;
+use std::num::NonZeroUsize;
 
-use fat_edit::{EditOptions, EditPlan, Error, ErrorKind, NewImage, Recipe, move_in, survey};
-use fat_object::ImageInfo;
+use byte_parts::Source;
+use fat_edit::{
+    EditOptions, EditPlan, Error, ErrorKind, Join, NewImage, PackGroup, PackInput, Recipe, move_in,
+    moved_out, survey,
+};
+use fat_object::{ImageInfo, Options, Visitor, walk};
+use kpack::{Scheme, Tables};
 use object_edit::{Input, Output};
 
 use crate::editing::{GFX90A, GFX906, GFX1100, HOST, bundle, code, images, remove, surveyed};
@@ -162,7 +169,7 @@ fn device_code_leaves_files_of_every_layout_and_comes_back() {
         }
         assert_eq!(by_recipe(&file, &host, &plan), file, "{linked:?}");
         // There is nothing to edit.
-        let again = survey(Cursor::new(&host), &fat_object::Options::default());
+        let again = survey(Cursor::new(&host), &Options::default());
         assert_eq!(again.unwrap_err().kind(), ErrorKind::Host);
     }
 }
@@ -282,4 +289,93 @@ fn stored_recipes_with_faults_are_none() {
     assert!(Recipe::parse(&[5, 0, 1, 5]).is_none());
     assert!(Recipe::parse(&[5, 9]).is_none());
     assert!(Recipe::parse(&[5, 3, 0, 1, 1, 0xff]).is_none());
+}
+
+/// Splits a library into packs, with code objects compressed or not; returns the library without device code, and the packs.
+fn split(file: &[u8], scheme: Scheme) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let mut group = PackGroup::new("group", ".kpack", scheme);
+    let marker = group.marker("lib/libfoo.so");
+    let split = surveyed(file).split(Cursor::new(file), &marker, &EditOptions::default()).unwrap();
+    assert!(split.has_way_back());
+    let mut codes: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    let walk = |visitor: &mut dyn Visitor| {
+        walk(Cursor::new(file), &Options::default().with_enter_images(false), visitor)
+    };
+    let mut store = |target: &str, stored: &[u8]| {
+        codes.entry(target.to_owned()).or_default().extend(stored);
+        Ok(())
+    };
+    let threads = NonZeroUsize::new(2).unwrap();
+    group.pack(&split, (1, threads), walk, &mut store).unwrap();
+    let packs = group.layout([&split]).unwrap();
+    let packs = packs.iter().map(|pack| {
+        assert_eq!(pack.file_name, format!("group_{}.kpack", pack.target));
+        pack.parts.to_vec(|_| &codes[&pack.target]).unwrap()
+    });
+    let packs = packs.collect();
+    (written(split.plan(), file), packs)
+}
+
+#[test]
+fn libraries_are_split_and_joined() {
+    // The first two units are one: its wrappers share a bundle when it is made anew.
+    let same = vec![unit(1, &[GFX906, GFX1100]), unit(1, &[GFX906, GFX1100]), unit(2, &[GFX1100])];
+    for (linked, scheme) in [
+        (Linked::new(Style::First, units()), Scheme::Zstd),
+        (Linked::new(Style::Third, units()), Scheme::Plain),
+        (Linked::new(Style::Third, same), Scheme::Zstd),
+    ] {
+        let file = linked.build();
+        let (host, packs) = split(&file, scheme);
+        let (marker, wrappers) = moved_out(Cursor::new(&host)).unwrap().unwrap();
+        assert_eq!(marker.search_paths(), ["../.kpack/group_@GFXARCH@.kpack"]);
+        assert_eq!(wrappers, [0, 1, 2]);
+        let read = |pack: &Vec<u8>| {
+            Tables::read(&mut Source::of_bytes(pack), &(0..pack.len() as u64)).unwrap().unwrap()
+        };
+        let tables: Vec<Tables> = packs.iter().map(read).collect();
+        let inputs = |count: usize| {
+            let packs = packs.iter().zip(&tables).take(count);
+            let input = |(pack, tables)| PackInput::new("a pack", tables, Source::of_bytes(pack));
+            packs.map(|(pack, tables)| input((&**pack, tables))).collect::<Vec<_>>()
+        };
+        let spool = || Cursor::new(Vec::new());
+        let mut join = Join::new(&marker, &wrappers, inputs(packs.len()));
+        assert_eq!(join.used().len(), packs.len());
+        let (recipe, hash) = join.way_back(host.len() as u64).unwrap();
+        let plan = join.plan_back(&recipe, spool()).unwrap().unwrap();
+        let mut out = Vec::new();
+        assert_eq!(plan.write_hashed(Cursor::new(&host), &mut out).unwrap(), hash);
+        assert_eq!(out, file);
+        for compress in [false, true] {
+            let options = EditOptions::default().with_grow(true);
+            let plan = join.plan_anew(Cursor::new(&host), spool(), compress, &options).unwrap();
+            let joined = written(&plan, &host);
+            let codes = |file: &[u8]| -> Vec<Vec<u8>> {
+                images(file).into_iter().map(|(_, code)| code).collect()
+            };
+            let (mut left, mut right) = (codes(&joined), codes(&file));
+            for codes in [&mut left, &mut right] {
+                codes.sort();
+                codes.dedup();
+            }
+            assert_eq!(left, right, "{compress}");
+        }
+        assert!(join.way_back(host.len() as u64 + 1).is_none(), "another file");
+
+        // A pack is missing, then all are; one is damaged.
+        let mut join = Join::new(&marker, &wrappers, inputs(packs.len() - 1));
+        let (recipe, _) = join.way_back(host.len() as u64).unwrap();
+        assert!(join.plan_back(&recipe, spool()).unwrap().is_none());
+        assert!(Join::new(&marker, &wrappers, inputs(0)).used().is_empty());
+        if scheme == Scheme::Zstd {
+            let damaged: Vec<u8> = packs[0].iter().map(|byte| byte ^ 0x55).collect();
+            let input = PackInput::new("damaged", &tables[0], Source::of_bytes(&damaged));
+            let error = Join::new(&marker, &wrappers, vec![input])
+                .plan_anew(Cursor::new(&host), spool(), false, &EditOptions::default())
+                .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Damaged);
+            assert!(error.to_string().starts_with("damaged: lib/libfoo.so#0 for gfx"), "{error}");
+        }
+    }
 }

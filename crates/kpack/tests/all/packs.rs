@@ -1,6 +1,7 @@
 //! Packs as AMD's tools write them, and packs of ours.
 
-use kpack::{Blobs, ErrorKind, Kpack, Marker, NewKpack, Scheme, Toc, Wrapper, search, toc_range};
+use byte_parts::Source;
+use kpack::{ErrorKind, Kpack, Marker, NewKpack, Scheme, Tables, Wrapper, search, toc_range};
 
 /// Returns a pack of two libraries for two targets.
 pub(crate) fn sample(scheme: Scheme) -> (NewKpack, Vec<Vec<u8>>) {
@@ -112,17 +113,26 @@ fn frames_have_their_size() {
 fn readers_with_seek_need_little() {
     let (new, stored) = sample(Scheme::Zstd);
     let pack = bytes(&new, &stored);
-    let table = toc_range(&pack[..16], pack.len() as u64).unwrap();
-    let toc = Toc::parse(&pack[table.start as usize..], table.start).unwrap();
-    let mut blobs = Blobs::new(&toc);
-    let mut asked = Vec::new();
-    while let Some(at) = blobs.next_length() {
-        asked.push(at);
-        let number = pack[at as usize..][..4].try_into().unwrap();
-        blobs.set_length(u32::from_le_bytes(number)).unwrap();
-    }
-    assert_eq!(asked.len(), 4);
-    assert_eq!(blobs.ranges(), Kpack::parse(&pack).unwrap().blobs().ranges());
+    // Only code objects are damaged: nothing reads them.
+    let whole = Kpack::parse(&pack).unwrap();
+    let mut read = pack.clone();
+    whole.blobs().ranges().iter().for_each(|range| {
+        read[range.start as usize..range.end as usize].fill(0);
+    });
+    let mut file = [&b"before"[..], &read, b"after"].concat();
+    let window = 6..6 + pack.len() as u64;
+    let tables = Tables::read(&mut Source::of_bytes(&file), &window).unwrap().unwrap();
+    assert_eq!(tables.blobs().ranges().len(), 3);
+    assert_eq!(tables.blobs().ranges(), whole.blobs().ranges());
+    assert_eq!(tables.toc().entries(), whole.toc().entries());
+    file.truncate(file.len() - 6);
+    let error = Tables::read(&mut Source::of_bytes(&file[..window.end as usize - 1]), &window);
+    assert_eq!(error.unwrap_err().kind(), std::io::ErrorKind::UnexpectedEof);
+    assert_eq!(
+        toc_range(&pack[..16], 1 << 40).unwrap_err().kind(),
+        ErrorKind::Limit,
+        "a table of a terabyte"
+    );
 }
 
 #[test]

@@ -1,0 +1,253 @@
+//! Libraries that are joined: device code of HIP comes back from kernel packs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use ::kpack::{Entry, Marker, Tables};
+use byte_parts::{Part, ReadSeek, Source};
+use ccob::{Version, WriteOptions};
+use fat_object::FileFormat;
+use object_edit::{Input, Output};
+
+use crate::edit::{EditOptions, NewImage};
+use crate::error::{Error, Problem};
+use crate::moved_out::move_in;
+use crate::plan::EditPlan;
+use crate::recipe::Recipe;
+use crate::split::RECIPE;
+
+/// The largest way back that is read.
+const MOST_OF_RECIPE: u64 = 64 << 20;
+
+/// Code objects lie at pages, as clang lays them out.
+const ALIGN: u64 = 4096;
+
+/// A kernel pack that is open.
+#[derive(Debug)]
+pub struct PackInput<'p> {
+    /// For messages.
+    name: String,
+    tables: &'p Tables,
+    source: Source<'p>,
+}
+
+impl<'p> PackInput<'p> {
+    /// Returns a pack with its tables and all its bytes. Messages call it by the name.
+    pub fn new(name: impl Into<String>, tables: &'p Tables, source: Source<'p>) -> Self {
+        PackInput { name: name.into(), tables, source }
+    }
+}
+
+/// A code object in a pack: the pack, and the entry in its table.
+type Place = (usize, usize);
+
+/// A split library on its way back, with the code objects that packs have for it.
+#[derive(Debug)]
+pub struct Join<'p> {
+    name: String,
+    wrappers: Vec<u64>,
+    packs: Vec<PackInput<'p>>,
+    /// By the number of the wrapper and the target.
+    codes: BTreeMap<(u64, String), Place>,
+}
+
+impl<'p> Join<'p> {
+    /// Looks for the code objects of a library ([`moved_out`](crate::moved_out)) in packs. Where several have one, later packs
+    /// count.
+    #[must_use]
+    pub fn new(marker: &Marker, wrappers: &[u64], packs: Vec<PackInput<'p>>) -> Self {
+        let (name, wrappers) = (marker.kernel_name().to_owned(), wrappers.to_vec());
+        let mut codes = BTreeMap::new();
+        for (pack, open) in packs.iter().enumerate() {
+            for (at, entry) in open.tables.toc().entries().iter().enumerate() {
+                if let Some(index) = entry.index().filter(|_| entry.kernel_name() == name) {
+                    codes.insert((index, entry.arch().to_owned()), (pack, at));
+                }
+            }
+        }
+        Join { name, wrappers, packs, codes }
+    }
+
+    /// Returns the numbers of the packs that code objects come from; none if there are no code objects.
+    #[must_use]
+    pub fn used(&self) -> BTreeSet<usize> {
+        self.codes.values().map(|(pack, _)| *pack).collect()
+    }
+
+    /// Returns the way back to the file that was split, with the hash of that ([`EditPlan::write_hashed`]), for a library of this
+    /// size without device code.
+    #[must_use]
+    pub fn way_back(&self, size: u64) -> Option<(Recipe, u64)> {
+        let key = format!("{RECIPE}{}", self.name);
+        let note = self.packs.iter().find_map(|pack| pack.tables.toc().note(&key))?;
+        let (hash, frame) = note.split_first_chunk()?;
+        let recipe_size = ::kpack::content_size(frame).filter(|size| *size <= MOST_OF_RECIPE)?;
+        let recipe = Recipe::parse(&::kpack::decompress(frame, recipe_size).ok()?)?;
+        (recipe.host_size() == size).then(|| (recipe, u64::from_le_bytes(*hash)))
+    }
+
+    /// Plans the file that was split; `None` if packs lack a code object of it. `spool` is an empty file for code objects.
+    ///
+    /// # Errors
+    ///
+    /// [`Damaged`](crate::ErrorKind::Damaged) packs, those of reading them, and of writing to the spool.
+    pub fn plan_back<S>(&mut self, recipe: &Recipe, spool: S) -> Result<Option<EditPlan>, Error>
+    where
+        S: Read + Write + Seek + Send + 'static,
+    {
+        let mut spool = Spool::new(spool);
+        let mut places = BTreeMap::new();
+        for (wrapper, target, size) in recipe.images() {
+            let key = (wrapper, target.to_owned());
+            let Some(place) = self.codes.get(&key) else { return Ok(None) };
+            let (start, found) = spool.add(&mut self.packs, *place)?;
+            if found != size {
+                return Ok(None);
+            }
+            places.insert(key, start);
+        }
+        let place = |wrapper, target: &str| Some((0, *places.get(&(wrapper, target.to_owned()))?));
+        Ok(recipe.plan(place, vec![NewImage::new(spool.file)]))
+    }
+
+    /// Plans the library with new bundles, compressed or not. `spool` is an empty file for code objects.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`plan_back`](Self::plan_back) and of [`move_in`].
+    pub fn plan_anew<R, S>(
+        &mut self,
+        mut input: R,
+        spool: S,
+        compress: bool,
+        options: &EditOptions,
+    ) -> Result<EditPlan, Error>
+    where
+        R: Read + Seek,
+        S: Read + Write + Seek + Send + 'static,
+    {
+        let mut spool = Spool::new(spool);
+        let host = host_id(&mut input).map_err(Problem::from)?;
+        let (mut contents, mut offsets) = (Output::new(), Vec::new());
+        // Wrappers with the same code objects share a bundle.
+        let mut bundles: BTreeMap<Vec<(String, u64, u64)>, u64> = BTreeMap::new();
+        for number in &self.wrappers {
+            let mut entries = vec![(host.to_owned(), 0, 0)];
+            let of_wrapper = self.codes.range((*number, String::new())..);
+            for ((_, target), place) in of_wrapper.take_while(|((other, _), _)| other == number) {
+                let (start, size) = spool.add(&mut self.packs, *place)?;
+                let pack = self.packs.get(place.0).map(|open| open.tables.toc());
+                let entry = pack.and_then(|toc| toc.entries().get(place.1));
+                let id = entry.and_then(Entry::entry_id);
+                let id = id.unwrap_or_else(|| format!("hipv4-amdgcn-amd-amdhsa--{target}"));
+                entries.push((id, start, size));
+            }
+            if let Some(offset) = bundles.get(&entries) {
+                offsets.push(*offset);
+                continue;
+            }
+            let bundle = bundle(&entries)?;
+            let next = contents.size().next_multiple_of(ALIGN);
+            contents.pad_to(next);
+            match compress {
+                true => contents.push_vec(compressed(&bundle, &mut spool.file)?),
+                false => contents.append(&bundle),
+            }
+            offsets.push(next);
+            bundles.insert(entries, next);
+        }
+        move_in(input, contents, &offsets, vec![NewImage::new(spool.file)], options)
+    }
+}
+
+/// Code objects in a temporary file, one after the other.
+struct Spool<S> {
+    file: S,
+    end: u64,
+    starts: BTreeMap<Place, (u64, u64)>,
+}
+
+impl<S: Write + Seek> Spool<S> {
+    fn new(file: S) -> Self {
+        Spool { file, end: 0, starts: BTreeMap::new() }
+    }
+
+    /// Adds a code object, if it is not there; returns its start and its size.
+    fn add(
+        &mut self,
+        packs: &mut [PackInput<'_>],
+        (pack, at): Place,
+    ) -> Result<(u64, u64), Problem> {
+        let open = packs.get_mut(pack).ok_or(Problem::InputChanged)?;
+        let entries = open.tables.toc().entries();
+        let entry = entries.get(at).ok_or(Problem::InputChanged)?;
+        // Several entries may share one.
+        let first = entries.iter().position(|other| other.ordinal() == entry.ordinal());
+        let place = (pack, first.unwrap_or(at));
+        if let Some(known) = self.starts.get(&place) {
+            return Ok(*known);
+        }
+        let code = open.tables.code(&mut open.source, entry).map_err(|error| {
+            let name = format!("{}: {} for {}", open.name, entry.key(), entry.arch());
+            Problem::Read(io::Error::new(error.kind(), format!("{name}: {error}")))
+        })?;
+        let code = code.map_err(|error| Problem::Pack(format!("{}: {error}", open.name)))?;
+        // It may have been read in between.
+        let to_end = self.file.seek(SeekFrom::Start(self.end));
+        to_end.and_then(|_| self.file.write_all(&code)).map_err(Problem::Write)?;
+        let found = (self.end, code.len() as u64);
+        self.end = self.end.saturating_add(found.1);
+        self.starts.insert(place, found);
+        Ok(found)
+    }
+}
+
+/// Returns a bundle of code objects in the spool: by entry ID, with start and size.
+fn bundle(entries: &[(String, u64, u64)]) -> Result<Output, Problem> {
+    let sizes = entries.iter().map(|(id, _, size)| (&**id, *size));
+    let layout = bundle_format::layout(sizes, ALIGN);
+    let layout = layout.map_err(|error| Problem::Pack(error.to_string()))?;
+    let mut bundle = Output::new();
+    for part in layout.parts.iter() {
+        match part {
+            Part::Bytes(bytes) => bundle.push_bytes(bytes),
+            Part::Zeros(count) => bundle.push_zeros(count),
+            Part::Input(&at, range) => {
+                let start = entries.get(at).map_or(0, |(_, start, _)| *start);
+                bundle.push_input(Input::New(0), start + range.start..start + range.end);
+            }
+        }
+    }
+    Ok(bundle)
+}
+
+/// Returns the compressed form of a bundle.
+fn compressed(bundle: &Output, spool: &mut dyn ReadSeek) -> Result<Vec<u8>, Problem> {
+    let mut source = Source::new(spool)?;
+    let mut plain = Vec::new();
+    for part in bundle.iter() {
+        match part {
+            Part::Bytes(bytes) => plain.extend_from_slice(bytes),
+            Part::Zeros(count) => {
+                let count = usize::try_from(count).map_err(|_| io::ErrorKind::OutOfMemory);
+                plain.resize(plain.len().saturating_add(count.map_err(io::Error::from)?), 0);
+            }
+            Part::Input(_, range) => source.append_range(&range, &mut plain)?,
+        }
+    }
+    // Version 2, which all runtimes read, unless it cannot hold the bundle.
+    let version = if u32::try_from(plain.len()).is_ok() { Version::V2 } else { Version::V3 };
+    let options = WriteOptions::default().with_version(version);
+    ccob::compress(&plain, &options).map_err(|error| Problem::Pack(error.to_string()))
+}
+
+/// Returns the entry ID of the host in a bundle for this file.
+fn host_id(input: &mut dyn ReadSeek) -> io::Result<&'static str> {
+    let mut source = Source::new(input)?;
+    let head = source.peek(&(0..source.len()), FileFormat::SNIFF_LEN)?;
+    Ok(match FileFormat::sniff(&head) {
+        FileFormat::Elf { machine: 183 } => "host-aarch64-unknown-linux-gnu-",
+        FileFormat::Elf { .. } => "host-x86_64-unknown-linux-gnu-",
+        _ => "host-x86_64-pc-windows-msvc-",
+    })
+}
