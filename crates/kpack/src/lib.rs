@@ -67,9 +67,9 @@ pub use codec::content_size;
 pub use codec::{compress, decompress};
 pub use error::{Error, ErrorKind};
 pub use marker::Marker;
-pub use pack::{HEADER, Kpack, MAGIC, toc_range};
+pub use pack::Kpack;
 pub use tables::{Blobs, Tables};
-pub use toc::{Entry, Scheme, Toc};
+pub use toc::{Entry, HEADER, MAGIC, Scheme, Toc, toc_range};
 pub use wrapper::Wrapper;
 pub use write::{NewKpack, Part};
 

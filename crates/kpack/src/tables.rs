@@ -1,6 +1,8 @@
 //! The tables of a pack: which code objects it has, and where they lie.
 
 use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
 use alloc::vec::Vec;
 #[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
 use core::fmt;
@@ -11,12 +13,10 @@ use std::io;
 #[cfg(feature = "std")]
 use byte_parts::Source;
 
-use crate::error::Error;
-#[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
-use crate::error::ErrorKind;
-#[cfg(feature = "std")]
-use crate::pack::{SAYS, toc_range};
+use crate::error::{Error, ErrorKind};
 use crate::toc::{Entry, Scheme, Toc};
+#[cfg(feature = "std")]
+use crate::toc::{SAYS, toc_range};
 
 /// The largest code object that is read.
 #[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
@@ -242,5 +242,77 @@ impl Blobs {
     #[must_use]
     pub fn range(&self, entry: &Entry) -> Option<Range<u64>> {
         self.ranges.get(usize::try_from(entry.ordinal()).ok()?).cloned()
+    }
+}
+
+impl Toc {
+    /// Returns all that is wrong with a pack that can be read: entries without code, or whose size contradicts it; keys and targets
+    /// that are there twice; targets that a loader does not look for; keys without a number; code that overlaps, or that no entry
+    /// names; bytes after the last frame. Faults that only keep code from being used are [`Unreachable`](ErrorKind::Unreachable).
+    #[must_use]
+    pub fn check(&self, blobs: &Blobs) -> Vec<Error> {
+        let mut faults = Vec::new();
+        let ranges = blobs.ranges();
+        for (offset, name) in &self.doubled {
+            faults.push(Error::malformed(*offset, format!("toc: {name} is there twice")));
+        }
+        let mut named = vec![false; ranges.len()];
+        for entry in &self.entries {
+            let fault = |kind, text: String| {
+                Error::new(kind, entry.offset, format!("toc: {}: {text}", entry.name()))
+            };
+            let place = usize::try_from(entry.ordinal).unwrap_or(usize::MAX);
+            match (ranges.get(place), named.get_mut(place)) {
+                (Some(range), Some(named)) => {
+                    *named = true;
+                    let stored = range.end - range.start;
+                    if self.scheme == Scheme::Plain && stored != entry.original_size {
+                        let text =
+                            format!("expected {} bytes, found {stored}", entry.original_size);
+                        faults.push(fault(ErrorKind::Malformed, text));
+                    }
+                }
+                _ => {
+                    let text = format!(
+                        "expected an ordinal below {}, found {}",
+                        ranges.len(),
+                        entry.ordinal
+                    );
+                    faults.push(fault(ErrorKind::Malformed, text));
+                }
+            }
+            if entry.index().is_none() {
+                let text = "expected a key that ends in # and a number".to_string();
+                faults.push(fault(ErrorKind::Unreachable, text));
+            }
+            if !entry.is_listed {
+                let text = "gfx_arches lacks the target, so that no loader looks here".to_string();
+                faults.push(fault(ErrorKind::Unreachable, text));
+            }
+        }
+        let mut sorted: Vec<&Range<u64>> =
+            ranges.iter().filter(|range| !range.is_empty()).collect();
+        sorted.sort_by_key(|range| range.start);
+        for (one, other) in sorted.iter().zip(sorted.iter().skip(1)) {
+            if other.start < one.end {
+                let text =
+                    format!("kernel pack: code at {:#x} shares bytes with other code", other.start);
+                faults.push(Error::malformed(other.start, text));
+            }
+        }
+        for (ordinal, range) in
+            ranges.iter().enumerate().filter(|(at, _)| named.get(*at) == Some(&false))
+        {
+            let text = format!("kernel pack: no entry names code {ordinal}");
+            faults.push(Error::new(ErrorKind::Unreachable, range.start, text));
+        }
+        if let Some(rest) = blobs.rest().filter(|rest| *rest < self.offset) {
+            let text = format!(
+                "kernel pack: expected the table after the last frame, found {} more bytes",
+                self.offset - rest
+            );
+            faults.push(Error::new(ErrorKind::Unreachable, rest, text));
+        }
+        faults
     }
 }

@@ -1,4 +1,4 @@
-//! The table of a pack.
+//! The header and the table of a pack.
 
 use alloc::collections::btree_map::Entry as Slot;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,52 @@ use core::ops::Range;
 use crate::codec::{content_size, is_frame};
 use crate::error::{Error, ErrorKind};
 use crate::msgpack::{Reader, shown};
-use crate::tables::Blobs;
+
+/// The first bytes of a kernel pack.
+pub const MAGIC: [u8; 4] = *b"KPAK";
+/// The bytes of the header; the blob starts after them.
+pub const HEADER: u64 = 64;
+/// The bytes of the header that say something.
+pub(crate) const SAYS: usize = 16;
+/// The largest table that is read.
+const MOST_OF_TABLE: u64 = 256 << 20;
+
+/// Returns the range of the table in a pack of this length. `head` is its start: 16 bytes are enough.
+///
+/// # Errors
+///
+/// [`Magic`](ErrorKind::Magic), [`Unsupported`](ErrorKind::Unsupported) for versions other than 1,
+/// [`Truncated`](ErrorKind::Truncated) and [`Malformed`](ErrorKind::Malformed): the table lies in the header, or after the end;
+/// [`Limit`](ErrorKind::Limit): it has more than 256 MiB.
+pub fn toc_range(head: &[u8], len: u64) -> Result<Range<u64>, Error> {
+    if !head.starts_with(&MAGIC) {
+        return Err(Error::new(ErrorKind::Magic, 0, "kernel pack: expected the magic KPAK"));
+    }
+    let Some((_, numbers)) = head.get(..SAYS).and_then(|head| head.split_first_chunk::<4>()) else {
+        let text = format!("kernel pack: expected a header of {SAYS} bytes, found {}", head.len());
+        return Err(Error::new(ErrorKind::Truncated, 0, text));
+    };
+    let (version, offset) = numbers.split_at(4);
+    let version = version.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    if version != 1 {
+        let text = format!("kernel pack: expected version 1, found {version}");
+        return Err(Error::new(ErrorKind::Unsupported, 4, text));
+    }
+    let offset = offset.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    if offset < SAYS as u64 || offset >= len {
+        let text =
+            format!("kernel pack: expected a table between {SAYS} and {len}, found {offset}");
+        let kind = if offset >= len { ErrorKind::Truncated } else { ErrorKind::Malformed };
+        return Err(Error::new(kind, 8, text));
+    }
+    let size = len - offset;
+    if size > MOST_OF_TABLE {
+        let text =
+            format!("kernel pack: the table has {size} bytes: at most {MOST_OF_TABLE} are read");
+        return Err(Error::new(ErrorKind::Limit, offset, text));
+    }
+    Ok(offset..len)
+}
 
 /// The compression of a pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +111,7 @@ pub struct Toc {
     pub(crate) zstd: Range<u64>,
     pub(crate) offset: u64,
     /// Keys and targets that are there twice.
-    doubled: Vec<(u64, String)>,
+    pub(crate) doubled: Vec<(u64, String)>,
 }
 
 /// A code object in the table.
@@ -83,9 +128,9 @@ pub struct Entry {
     /// Keys that are not known, with their values, one after the other, and their number.
     pub(crate) others: (usize, Vec<u8>),
     /// The place in the table.
-    offset: u64,
+    pub(crate) offset: u64,
     /// `true` if `gfx_arches` has the target.
-    is_listed: bool,
+    pub(crate) is_listed: bool,
 }
 
 impl Entry {
@@ -400,76 +445,6 @@ impl Toc {
     pub fn note(&self, key: &str) -> Option<&[u8]> {
         let (_, value) = self.others.iter().find(|(other, _)| other == key)?;
         Reader::new(value, 0).bytes(key).ok()
-    }
-
-    /// Returns all that is wrong with a pack that can be read: entries without code, or whose size contradicts it; keys and targets
-    /// that are there twice; targets that a loader does not look for; keys without a number; code that overlaps, or that no entry
-    /// names; bytes after the last frame. Faults that only keep code from being used are [`Unreachable`](ErrorKind::Unreachable).
-    #[must_use]
-    pub fn check(&self, blobs: &Blobs) -> Vec<Error> {
-        let mut faults = Vec::new();
-        let ranges = blobs.ranges();
-        for (offset, name) in &self.doubled {
-            faults.push(Error::malformed(*offset, format!("toc: {name} is there twice")));
-        }
-        let mut named = vec![false; ranges.len()];
-        for entry in &self.entries {
-            let fault = |kind, text: String| {
-                Error::new(kind, entry.offset, format!("toc: {}: {text}", entry.name()))
-            };
-            let place = usize::try_from(entry.ordinal).unwrap_or(usize::MAX);
-            match (ranges.get(place), named.get_mut(place)) {
-                (Some(range), Some(named)) => {
-                    *named = true;
-                    let stored = range.end - range.start;
-                    if self.scheme == Scheme::Plain && stored != entry.original_size {
-                        let text =
-                            format!("expected {} bytes, found {stored}", entry.original_size);
-                        faults.push(fault(ErrorKind::Malformed, text));
-                    }
-                }
-                _ => {
-                    let text = format!(
-                        "expected an ordinal below {}, found {}",
-                        ranges.len(),
-                        entry.ordinal
-                    );
-                    faults.push(fault(ErrorKind::Malformed, text));
-                }
-            }
-            if entry.index().is_none() {
-                let text = "expected a key that ends in # and a number".to_string();
-                faults.push(fault(ErrorKind::Unreachable, text));
-            }
-            if !entry.is_listed {
-                let text = "gfx_arches lacks the target, so that no loader looks here".to_string();
-                faults.push(fault(ErrorKind::Unreachable, text));
-            }
-        }
-        let mut sorted: Vec<&Range<u64>> =
-            ranges.iter().filter(|range| !range.is_empty()).collect();
-        sorted.sort_by_key(|range| range.start);
-        for (one, other) in sorted.iter().zip(sorted.iter().skip(1)) {
-            if other.start < one.end {
-                let text =
-                    format!("kernel pack: code at {:#x} shares bytes with other code", other.start);
-                faults.push(Error::malformed(other.start, text));
-            }
-        }
-        for (ordinal, range) in
-            ranges.iter().enumerate().filter(|(at, _)| named.get(*at) == Some(&false))
-        {
-            let text = format!("kernel pack: no entry names code {ordinal}");
-            faults.push(Error::new(ErrorKind::Unreachable, range.start, text));
-        }
-        if let Some(rest) = blobs.rest().filter(|rest| *rest < self.offset) {
-            let text = format!(
-                "kernel pack: expected the table after the last frame, found {} more bytes",
-                self.offset - rest
-            );
-            faults.push(Error::new(ErrorKind::Unreachable, rest, text));
-        }
-        faults
     }
 }
 

@@ -10,8 +10,7 @@ use byte_parts::Parts;
 
 use crate::error::{Error, ErrorKind};
 use crate::msgpack::{shown, write_array, write_bytes, write_map, write_text, write_unsigned};
-use crate::pack::{HEADER, MAGIC};
-use crate::toc::{Entry, KNOWN, Scheme, Toc};
+use crate::toc::{Entry, HEADER, KNOWN, MAGIC, Scheme, Toc};
 
 /// A pack to be written. The bytes are those that AMD's tools write for the same code objects, as they are stored.
 #[derive(Clone, Debug)]

@@ -12,10 +12,10 @@ use fat_edit::{
 };
 use gpu_packages::wheel_file_name;
 
+use super::failures::{explain, is_about_hash, no_wheel};
 use super::findings::Findings;
 use super::new_images::NewImages;
 use super::options::Options;
-use super::package::no_wheel;
 use super::report::{self, FileRow, Work};
 use super::wishes::Wishes;
 use crate::inputs::{Input, Inputs};
@@ -465,28 +465,6 @@ impl<'a> Editor<'a> {
         });
         Ok((outputs, filled??))
     }
-}
-
-fn is_about_hash(error: &Error) -> bool {
-    let ccob = error.damage().and_then(fat_object::Error::ccob);
-    ccob.is_some_and(|error| error.kind() == ccob::ErrorKind::Hash)
-}
-
-/// Returns an error of the library, with the option that helps.
-pub(super) fn explain(error: &Error, images: &NewImages) -> Failure {
-    if let Some((number, target, disagreement)) = error.mismatch() {
-        let file = images.name(number);
-        return format!("'{file}' is not an image for {target}: {disagreement} (--any-image)")
-            .into();
-    }
-    let option = match error.host().map(object_edit::Error::kind) {
-        Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",
-        Some(object_edit::ErrorKind::NoRoom) => " (--grow)",
-        _ if is_about_hash(error) => " (allow editing with --allow-findings)",
-        _ => "",
-    };
-    let text = error.io().map_or_else(|| error.to_string(), messages::reason);
-    format!("{text}{option}").into()
 }
 
 /// Returns a remark about the file around device code, in words.

@@ -1,6 +1,7 @@
 //! Shared code of the commands that edit device code in files: outputs, and the way from a file to a new one.
 
 mod editor;
+mod failures;
 mod findings;
 mod incoming;
 mod new_images;

@@ -14,7 +14,8 @@ use gpu_packages::{
     verify,
 };
 
-use super::editor::{Editor, explain};
+use super::editor::Editor;
+use super::failures::{explain, no_wheel};
 use super::findings::Findings;
 use super::report::FileRow;
 use crate::inputs::Input;
@@ -530,8 +531,4 @@ fn of(error: Error) -> Failure {
 
 fn again() -> Failure {
     TOO_SMALL.to_owned().into()
-}
-
-pub(super) fn no_wheel() -> Failure {
-    "--build-tag is for wheels".to_owned().into()
 }

@@ -1,7 +1,6 @@
 //! HCF containers of AdaptiveCpp, as files and in host files.
 
-#[path = "../hcf_sample/mod.rs"]
-mod hcf_sample;
+use crate::hcf_sample;
 
 use std::io::Cursor;
 

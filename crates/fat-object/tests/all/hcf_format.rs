@@ -1,7 +1,6 @@
 //! Containers as AdaptiveCpp writes them, and damaged ones.
 
-#[path = "../hcf_sample/mod.rs"]
-mod hcf_sample;
+use crate::hcf_sample;
 
 use fat_object::hcf::{Error, ErrorKind, Hcf};
 use hcf_sample::{MARKER, Sample, hcf};

@@ -22,6 +22,8 @@ mod compressed_packages;
 mod formats;
 mod hcf;
 mod hcf_format;
+#[path = "../hcf_sample/mod.rs"]
+mod hcf_sample;
 mod image_target;
 #[path = "../limits/mod.rs"]
 mod limits;
@@ -31,6 +33,8 @@ mod passed_over;
 mod question;
 mod scan;
 mod sycl;
+#[path = "../sycl_sample/mod.rs"]
+mod sycl_sample;
 mod sycl_tables;
 mod tables;
 mod text_ends;

@@ -1,7 +1,6 @@
 //! Host files with SYCL images of Intel's toolchain: what tables describe, and what is found without.
 
-#[path = "../sycl_sample/mod.rs"]
-mod sycl_sample;
+use crate::sycl_sample;
 
 use std::io;
 

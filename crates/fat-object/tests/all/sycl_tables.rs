@@ -1,7 +1,6 @@
 //! Tables of linked files as Intel's toolchain writes them, and damaged ones.
 
-#[path = "../sycl_sample/mod.rs"]
-mod sycl_sample;
+use crate::sycl_sample;
 
 use std::io::Cursor;
 use std::ops::Range;
