@@ -21,7 +21,7 @@ use tool_kit::store::{Gaps, Keep, Store};
 /// The first bytes of a file tell whether it is a package, and those of a member whether a walk would read it.
 pub(crate) const HEAD: u64 = 512;
 
-/// Of images in members only the headers are kept.
+/// The headers of images in members are kept, and nothing else of them.
 pub(crate) const HEADS: Keep<'static> = Keep::Needed(&Images(&|_| false));
 
 /// The images of members that are kept as a whole, by their bundle entry IDs.

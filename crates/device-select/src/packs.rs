@@ -39,7 +39,7 @@ use crate::needs::Need;
 /// assert_eq!(answer.words(String::clone), "has no code for gfx1100: looked for /opt/lib/foo_gfx1100.kpack, /opt/lib/foo_gfx11-generic.kpack");
 /// ```
 pub trait SplitLibrary {
-    /// What names a pack.
+    /// The name of a pack.
     type Path: Clone + Ord;
 
     /// Returns the marker to which its wrappers lead.
@@ -128,7 +128,7 @@ fn gpus_of(arch: &str) -> Vec<Vec<&str>> {
 /// The table of a pack, or why it cannot be read; `None` if there is no pack.
 type Found = Option<Result<Arc<Toc>, String>>;
 
-/// What ROCm's loader finds in kernel packs for the wrappers of a [`SplitLibrary`] on a GPU.
+/// The code objects that ROCm's loader finds in kernel packs for the wrappers of a [`SplitLibrary`] on a GPU.
 #[derive(Clone, Debug)]
 pub struct PackAnswer<P> {
     gpu: String,

@@ -59,7 +59,7 @@ pub type Looked = io::Result<Option<EntryKind>>;
 pub struct TreeFault {
     /// The place in the tree.
     pub path: Vec<u8>,
-    /// What is wrong.
+    /// The fault, in words.
     pub text: String,
     /// The files that it is about, if it is about several.
     pub names: Vec<String>,

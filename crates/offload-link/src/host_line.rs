@@ -1,4 +1,4 @@
-//! What the host linker is told beside its inputs: symbols that options name, and linker scripts.
+//! The command line of the host linker beside its inputs: symbols that options name, and linker scripts.
 
 /// Options with which the host linker takes members for other reasons than a reference.
 const MORE: [&str; 4] = ["undefined-glob", "all_load", "ObjC", "force_load"];

@@ -1,4 +1,4 @@
-//! What goes wrong when files are edited, in words.
+//! Failures of editing, in words.
 
 use fat_edit::Error;
 use tool_kit::failure::Failure;

@@ -45,7 +45,7 @@ struct Edited<'a> {
     members: Members,
 }
 
-/// What became of the members of a package.
+/// The members of a package, with what became of each.
 #[derive(Default)]
 struct Members {
     rows: Vec<FileRow>,

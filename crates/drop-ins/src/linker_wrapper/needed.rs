@@ -1,4 +1,4 @@
-//! What the command line of the host linker says about members, and linker scripts in files.
+//! Members that the command line of the host linker asks for, and linker scripts in files.
 
 use std::ffi::OsStr;
 use std::fs::File;

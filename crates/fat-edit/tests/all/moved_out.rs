@@ -318,7 +318,7 @@ fn split(file: &[u8], scheme: Scheme) -> (Vec<u8>, Vec<Vec<u8>>) {
 
 #[test]
 fn libraries_are_split_and_joined() {
-    // The first two units are one: its wrappers share a bundle when it is made anew.
+    // The first two units are one: its wrappers share a bundle when the library is split.
     let same = vec![unit(1, &[GFX906, GFX1100]), unit(1, &[GFX906, GFX1100]), unit(2, &[GFX1100])];
     for (linked, scheme) in [
         (Linked::new(Style::First, units()), Scheme::Zstd),
