@@ -31,9 +31,10 @@ pub fn build(tools: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
     for tool in tools {
         command.args(["--bin", tool]);
     }
-    match command.status()?.success() {
-        true => Ok(place),
-        false => Err(format!("building {} failed", tools.join(", ")).into()),
+    if command.status()?.success() {
+        Ok(place)
+    } else {
+        Err(format!("building {} failed", tools.join(", ")).into())
     }
 }
 
@@ -61,11 +62,10 @@ pub fn nvidia(tool: &str) -> Option<PathBuf> {
 /// It cannot be started, or failed.
 pub fn run(tool: &Path, args: &[OsString]) -> Result<(), Box<dyn Error>> {
     let output = Command::new(tool).args(args).stdin(Stdio::null()).output()?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let why = String::from_utf8_lossy(&output.stderr).into_owned();
-            Err(format!("{} {args:?} failed: {why}", tool.display()).into())
-        }
+    if output.status.success() {
+        Ok(())
+    } else {
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(format!("{} {args:?} failed: {why}", tool.display()).into())
     }
 }

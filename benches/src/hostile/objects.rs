@@ -36,9 +36,10 @@ fn elf(body: &[u8], names: &[u8], sections: &[Section]) -> Vec<u8> {
     put(&mut bytes, 20, &word(1));
     put(&mut bytes, 40, &long(table));
     put(&mut bytes, 52, &[half(64), [0; 2], [0; 2], half(64)].concat());
-    let (numbers, first) = match many {
-        true => ([[0; 2], half(0xffff)], [count, count - 1]),
-        false => ([half(count), half(count - 1)], [0, 0]),
+    let (numbers, first) = if many {
+        ([[0; 2], half(0xffff)], [count, count - 1])
+    } else {
+        ([half(count), half(count - 1)], [0, 0])
     };
     put(&mut bytes, 60, &numbers.concat());
     let null = Section { kind: 0, name: 0, offset: 0, size: first[0], link: first[1], entry: 0 };

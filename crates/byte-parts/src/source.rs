@@ -132,11 +132,10 @@ impl<'r> Source<'r> {
         let end = self.block_start.saturating_add(self.block.len() as u64);
         if !(self.block_start..end).contains(&offset) {
             let goes_on = (end..=end.saturating_add(self.block_size as u64)).contains(&offset);
-            self.block_size = match goes_on {
-                true => self.block_size.saturating_mul(2).clamp(*FIRST_BLOCK.end(), LARGEST_BLOCK),
-                false => {
-                    buf.len().saturating_mul(2).clamp(*FIRST_BLOCK.start(), *FIRST_BLOCK.end())
-                }
+            self.block_size = if goes_on {
+                self.block_size.saturating_mul(2).clamp(*FIRST_BLOCK.end(), LARGEST_BLOCK)
+            } else {
+                buf.len().saturating_mul(2).clamp(*FIRST_BLOCK.start(), *FIRST_BLOCK.end())
             };
             self.reader.seek(SeekFrom::Start(offset))?;
             if buf.len() >= self.block_size {

@@ -42,9 +42,10 @@ impl<R: Read + Seek> Inputs<usize> for [R] {
         let (expected, found) = (to_u64(input).saturating_add(1), to_u64(self.len()));
         let file = self.get_mut(input).ok_or(Error::InputCount { expected, found })?;
         let found = copy_range(file, &range, out)?.saturating_add(range.start);
-        match found == range.end {
-            true => Ok(()),
-            false => Err(Error::InputSize { input, expected: range.end, found }.into()),
+        if found == range.end {
+            Ok(())
+        } else {
+            Err(Error::InputSize { input, expected: range.end, found }.into())
         }
     }
 }
@@ -175,9 +176,10 @@ impl<'p, R: Read, N: Iterator<Item = R>> Streams<'p, N> {
         let rest = expected.saturating_sub(read).saturating_add(1);
         let rest = io::copy(&mut stream.by_ref().take(rest), &mut io::sink());
         let found = read.saturating_add(rest.map_err(WriteError::Read)?);
-        match found == expected {
-            true => Ok(()),
-            false => Err(Error::InputSize { input, expected, found }.into()),
+        if found == expected {
+            Ok(())
+        } else {
+            Err(Error::InputSize { input, expected, found }.into())
         }
     }
 
@@ -224,12 +226,11 @@ impl<R: Read, N: Iterator<Item = R>> Inputs<usize> for Streams<'_, N> {
             Err(error) => WriteError::Read(error),
         })?;
         *read = read.saturating_add(copied);
-        match copied == size {
-            true => Ok(()),
-            false => {
-                let expected = self.sizes.get(input).copied().unwrap_or(range.end);
-                Err(Error::InputSize { input, expected, found: *read }.into())
-            }
+        if copied == size {
+            Ok(())
+        } else {
+            let expected = self.sizes.get(input).copied().unwrap_or(range.end);
+            Err(Error::InputSize { input, expected, found: *read }.into())
         }
     }
 }

@@ -170,9 +170,10 @@ fn packages(args: &Args) -> Result<(Vec<Distribution>, Vec<String>), String> {
     if let Some((typed, _)) = (args.packages.iter().zip(&wanted))
         .find(|(_, name)| !found.iter().any(|one| normalized_name(one.name()) == **name))
     {
-        let hint = match Path::new(typed).is_dir() {
-            true => "; to look into this directory: --prefix for an environment, match for files",
-            false => "",
+        let hint = if Path::new(typed).is_dir() {
+            "; to look into this directory: --prefix for an environment, match for files"
+        } else {
+            ""
         };
         return Err(format!("{typed}: no such package is installed{hint}"));
     }
@@ -279,11 +280,12 @@ impl Package {
             None => {
                 let vendors = Vec::from_iter(self.vendors.iter().copied()).join(", ");
                 let vendor = gpu.vendor().as_str();
-                let why = match self.vendors.contains(vendor) {
-                    true => "has kernel packs for other GPUs only".to_owned(),
-                    false => format!(
+                let why = if self.vendors.contains(vendor) {
+                    "has kernel packs for other GPUs only".to_owned()
+                } else {
+                    format!(
                         "has code for GPUs of {vendors} only; install its build for {vendor}, if it is to use {name}"
-                    ),
+                    )
                 };
                 (Answer::OtherVendors, why)
             }

@@ -233,13 +233,12 @@ enum Sink {
 
 impl Sink {
     fn new(args: &Args) -> io::Result<Self> {
-        Ok(match args.stdout {
-            true => Sink::Stdout(scratch::file("images for standard output")?),
-            false => {
-                let mut outputs = Outputs::default();
-                let directory = outputs.make_directory(&args.output)?;
-                Sink::Files(outputs, directory)
-            }
+        Ok(if args.stdout {
+            Sink::Stdout(scratch::file("images for standard output")?)
+        } else {
+            let mut outputs = Outputs::default();
+            let directory = outputs.make_directory(&args.output)?;
+            Sink::Files(outputs, directory)
         })
     }
 }

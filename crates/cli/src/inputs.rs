@@ -335,9 +335,10 @@ pub(crate) enum Seen {
 impl Seen {
     /// Returns what was seen in a file without anything to show.
     pub(crate) fn nothing(summary: &Summary) -> Self {
-        match summary.format.may_hold_unread_code() {
-            true => Seen::Unread(summary.format),
-            false => Seen::Nothing,
+        if summary.format.may_hold_unread_code() {
+            Seen::Unread(summary.format)
+        } else {
+            Seen::Nothing
         }
     }
 
@@ -398,10 +399,7 @@ impl Looked {
 
     /// Adds faults, if there are some.
     pub(crate) fn with_faults(self, are_there: bool) -> Self {
-        match are_there {
-            true => Looked { outcome: Outcome::Faults, ..self },
-            false => self,
-        }
+        if are_there { Looked { outcome: Outcome::Faults, ..self } } else { self }
     }
 
     /// Returns the outcome, and notes each directory in which nothing was seen.
@@ -936,9 +934,10 @@ impl Input {
     /// Returns the text about a fault of a package.
     pub(crate) fn fault(&self, Fault { path, error }: &Fault) -> String {
         let package = input::display(&self.path);
-        match path.is_empty() {
-            true => format!("{package}: {error}"),
-            false => format!("{package}:{}: {error}", path.to_string_lossy()),
+        if path.is_empty() {
+            format!("{package}: {error}")
+        } else {
+            format!("{package}:{}: {error}", path.to_string_lossy())
         }
     }
 }
@@ -953,9 +952,10 @@ impl Visitor for OfLibrary<'_> {
     fn opens(&mut self, container: &Container) -> Enter {
         let key = container.path().last().map_or("", PathStep::name);
         let is_other = key.rsplit_once('#').is_none_or(|(name, _)| name != self.name);
-        match container.kind() == ContainerKind::Kpack && is_other {
-            true => Enter::Skip,
-            false => self.visitor.opens(container),
+        if container.kind() == ContainerKind::Kpack && is_other {
+            Enter::Skip
+        } else {
+            self.visitor.opens(container)
         }
     }
 

@@ -227,10 +227,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let lacking = RefCell::new(Vec::new());
     let print = |set: &Package| {
         lacking.borrow_mut().extend(set.lacking());
-        match args.quiet {
-            true => Ok(()),
-            false => set.print(),
-        }
+        if args.quiet { Ok(()) } else { set.print() }
     };
     let read = |file: &Input, threads| Read::of(&question, file, threads);
     let looked =
@@ -311,12 +308,11 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         if !answer.is_served() {
             lacking.borrow_mut().push(answer.gpu().to_owned());
         }
-        match args.quiet {
-            true => Ok(()),
-            false => {
-                answer::print(answer, &mut out, name)?;
-                out.flush()
-            }
+        if args.quiet {
+            Ok(())
+        } else {
+            answer::print(answer, &mut out, name)?;
+            out.flush()
         }
     })?;
     let lacking = lacking.into_inner();

@@ -208,9 +208,10 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
         let words: Vec<&str> = text.split(',').flat_map(listed).collect();
         let is_list = words.len() > text.split(',').count();
         if !is_list && !words.iter().any(|word| Root::named(word).is_some()) {
-            match is_apart {
-                true => expanded.arguments.extend([argument, value]),
-                false => expanded.arguments.push(argument),
+            if is_apart {
+                expanded.arguments.extend([argument, value])
+            } else {
+                expanded.arguments.push(argument)
             }
             continue;
         }

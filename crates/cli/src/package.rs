@@ -239,10 +239,7 @@ impl<'w, W, T> Each<'w, W, T> {
         if self.taken > self.again && !self.is_over {
             self.is_over = (self.take)(result).is_break();
         }
-        match self.is_over {
-            true => Err(Error::refused("no more members are wanted")),
-            false => Ok(()),
-        }
+        if self.is_over { Err(Error::refused("no more members are wanted")) } else { Ok(()) }
     }
 }
 

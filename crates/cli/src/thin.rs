@@ -107,12 +107,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let rule = match args.drop.is_empty() {
-        true => {
-            let wanted = args.keep.clone();
-            Rule::Keep { wanted, exact: args.exact, drop_ptx: args.drop_ptx }
-        }
-        false => Rule::Drop { wanted: args.drop.clone() },
+    let rule = if args.drop.is_empty() {
+        let wanted = args.keep.clone();
+        Rule::Keep { wanted, exact: args.exact, drop_ptx: args.drop_ptx }
+    } else {
+        Rule::Drop { wanted: args.drop.clone() }
     };
     let is_kept = |id: &str| {
         let id = EntryId::parse(id).ok();

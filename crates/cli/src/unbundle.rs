@@ -197,9 +197,10 @@ impl Wanted {
     fn near(&self, seen: &[String]) -> String {
         const MOST: usize = 40;
         let near = EntryId::nearest(&self.typed, seen.iter().take(MOST).map(String::as_str));
-        match near.is_empty() {
-            true => did_you_mean(EntryId::near(&self.typed).as_slice()),
-            false => did_you_mean(&near),
+        if near.is_empty() {
+            did_you_mean(EntryId::near(&self.typed).as_slice())
+        } else {
+            did_you_mean(&near)
         }
     }
 }

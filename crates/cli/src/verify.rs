@@ -91,9 +91,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 result.as_ref().is_ok_and(|summary| summary.findings == 0) && !visitor.is_misled;
             if let Some(host) = visitor.host.as_ref().filter(|_| is_sound) {
                 split.add_library(file.name(), host, !visitor.is_member);
-                return match visitor.is_member {
-                    true => Ok(Seen::Well),
-                    false => report_split(&mut out, file.name(), host),
+                return if visitor.is_member {
+                    Ok(Seen::Well)
+                } else {
+                    report_split(&mut out, file.name(), host)
                 };
             }
             if let Some((path, toc)) = &visitor.pack {
@@ -218,10 +219,7 @@ fn judge(
     }
     let why = summary.no_images()?;
     let is_empty_pipe = summary.format == FileFormat::Empty && !is_file(path);
-    match args.require_images || is_empty_pipe {
-        true => Err(why),
-        false => Ok(nothing(summary.format)),
-    }
+    if args.require_images || is_empty_pipe { Err(why) } else { Ok(nothing(summary.format)) }
 }
 
 /// Returns the text for a file that holds no images.

@@ -40,9 +40,10 @@ fn of_module(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Option<Targ
     let Some(module) = reader.next_module()? else { return Ok(None) };
     let triple = reader.triple(&module)?.and_then(|triple| String::from_utf8(triple).ok());
     let Some(triple) = triple.map(|triple| Triple::parse(&triple)) else { return Ok(None) };
-    let processor = match is_device(&triple) && !triple.is_spirv() && !triple.is_spir() {
-        true => reader.processor(&module).ok().flatten(),
-        false => None,
+    let processor = if is_device(&triple) && !triple.is_spirv() && !triple.is_spir() {
+        reader.processor(&module).ok().flatten()
+    } else {
+        None
     };
     Ok(Some(Target::new(None, Some(triple), &processor.unwrap_or_default())))
 }

@@ -49,10 +49,7 @@ pub fn elf_holds_code(
                 && (is_cubin || section.sh_size.get(LE) > 0)
         })
     });
-    Ok(match has_code {
-        true => Some(true),
-        false => (looked_at == count).then_some(false),
-    })
+    Ok(if has_code { Some(true) } else { (looked_at == count).then_some(false) })
 }
 
 #[cfg(test)]

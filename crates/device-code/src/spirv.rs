@@ -103,9 +103,8 @@ pub(crate) fn is_swapped(head: &[u8]) -> bool {
 }
 
 pub(crate) fn words(bytes: &[u8], is_swapped: bool) -> impl Iterator<Item = u32> {
-    bytes.chunks_exact(4).filter_map(|word| word.first_chunk()).map(move |word| match is_swapped {
-        true => u32::from_be_bytes(*word),
-        false => u32::from_le_bytes(*word),
+    bytes.chunks_exact(4).filter_map(|word| word.first_chunk()).map(move |word| {
+        if is_swapped { u32::from_be_bytes(*word) } else { u32::from_le_bytes(*word) }
     })
 }
 

@@ -182,9 +182,10 @@ fn of_cubin(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Option<Targe
     let Some(header) = header64(&head) else { return Ok(None) };
     let (flags, abi_version) = (header.e_flags(LE).0, header.e_ident().abi_version);
     // The bits of an architecture's own code are LLVM's names; compilers say it in a section.
-    let (number, has_suffix) = match abi_version >= ABI_SINCE_CUDA_13 {
-        true => ((flags >> 8) & 0xff, flags & 0x8 != 0),
-        false => (flags & 0xff, flags & 0x800 != 0),
+    let (number, has_suffix) = if abi_version >= ABI_SINCE_CUDA_13 {
+        ((flags >> 8) & 0xff, flags & 0x8 != 0)
+    } else {
+        (flags & 0xff, flags & 0x800 != 0)
     };
     if number < 10 {
         return Ok(None);

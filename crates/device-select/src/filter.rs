@@ -62,9 +62,12 @@ impl ImageFilter {
         if !self.kinds.is_empty() && !target.kind().is_some_and(is_of) {
             return false;
         }
-        let serves = |wanted: &Wanted| match self.exact {
-            true => wanted.is_just_for(target, disagreement),
-            false => wanted.is_served_by(loaded_as, disagreement),
+        let serves = |wanted: &Wanted| {
+            if self.exact {
+                wanted.is_just_for(target, disagreement)
+            } else {
+                wanted.is_served_by(loaded_as, disagreement)
+            }
         };
         self.wanted.is_empty() && self.ids.is_empty()
             || self.wanted.iter().any(serves)

@@ -242,9 +242,12 @@ impl Fit {
             && code.target.id() == "generic"
             && !code.is_spirv();
         let verdicts: Vec<_> = (device.states().iter())
-            .map(|state| match is_portable || (is_for_all && agree(&code.target, state)) {
-                true => Verdict::PortableCovers { processor: device.id().processor().to_owned() },
-                false => compatible(&code.target, state),
+            .map(|state| {
+                if is_portable || (is_for_all && agree(&code.target, state)) {
+                    Verdict::PortableCovers { processor: device.id().processor().to_owned() }
+                } else {
+                    compatible(&code.target, state)
+                }
             })
             .collect();
         let mut states = (verdicts.iter().enumerate())

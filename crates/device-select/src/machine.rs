@@ -161,10 +161,7 @@ impl Gpus {
     pub fn of(machine: &impl Machine) -> Result<Self, NoGpu> {
         let mut gpus = Gpus { all: all(machine)?, notes: Vec::new() };
         gpus.apply(machine);
-        match gpus.all.is_empty() {
-            true => Err(NoGpu::Hidden(gpus.notes)),
-            false => Ok(gpus),
-        }
+        if gpus.all.is_empty() { Err(NoGpu::Hidden(gpus.notes)) } else { Ok(gpus) }
     }
 
     /// Returns the GPUs, in the order in which programs see them.

@@ -229,10 +229,7 @@ impl<P: Clone + Ord> PackAnswer<P> {
             let targets: Vec<&str> =
                 [Some(&*state), generic.as_deref()].into_iter().flatten().collect();
             let left = search.missing(&targets);
-            match left.is_empty() {
-                true => served.push(state),
-                false => missing = Some(left),
-            }
+            if left.is_empty() { served.push(state) } else { missing = Some(left) }
         }
         let tried = search.tried.iter().map(|path| (path.clone(), search.result(path))).collect();
         let is_nowhere = served.is_empty();

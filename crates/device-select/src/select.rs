@@ -57,9 +57,10 @@ fn judge(unit: &Unit, gpu: &Device) -> Answer {
     }
     let judged = fits.iter().enumerate().map(|(n, fit)| {
         let states = picked.get(&n).copied().unwrap_or(0);
-        let given = match is_unnamed && fit.may_fit {
-            true => Given::If(Condition::machine_code()),
-            false => Given::in_states(gpu, states),
+        let given = if is_unnamed && fit.may_fit {
+            Given::If(Condition::machine_code())
+        } else {
+            Given::in_states(gpu, states)
         };
         let reason = match (states, fit.states) {
             (0, 0) => fit.why_not(gpu),

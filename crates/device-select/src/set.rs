@@ -89,10 +89,7 @@ impl Question {
     /// Returns the kind. The only one of files that would be several is a [`File`](QuestionKind::File).
     #[must_use]
     pub fn kind(&self) -> QuestionKind {
-        match self.only.is_some() && self.name.contains('*') {
-            true => QuestionKind::File,
-            false => self.kind,
-        }
+        if self.only.is_some() && self.name.contains('*') { QuestionKind::File } else { self.kind }
     }
 
     /// Returns the path of the file, the directory of the database, or the path that several files share, with a star in the
@@ -316,9 +313,10 @@ impl Answers {
         self.best = self.best.min(Some(support)).or(Some(support));
         self.worst = self.worst.max(Some(support));
         let serves = support < Support::Unknown;
-        match serves {
-            true => self.serving += 1,
-            false => self.missing.push(path.to_owned()),
+        if serves {
+            self.serving += 1;
+        } else {
+            self.missing.push(path.to_owned());
         }
         serves
     }
@@ -395,9 +393,10 @@ fn numbered<'n>(text: &str, names: &[&'n str]) -> Option<(&'n str, usize)> {
         let digits = number.get(..digits)?.trim_end_matches('.');
         let after = number.get(digits.len()..)?;
         // `sm_90a` is a processor, too.
-        let after = match name.starts_with("sm") {
-            true => after.strip_prefix(['a', 'f']).unwrap_or(after),
-            false => after,
+        let after = if name.starts_with("sm") {
+            after.strip_prefix(['a', 'f']).unwrap_or(after)
+        } else {
+            after
         };
         let is_one = digits.starts_with(|c: char| c.is_ascii_digit())
             && !after.starts_with(char::is_alphanumeric);

@@ -97,9 +97,10 @@ impl About<'_> {
     fn alone(&self, question: &Question, support: Support) -> String {
         let name = self.name;
         let (files, serving) = question.files(self.gpu);
-        let built_for = match support >= Support::Unknown {
-            true => built_for(&[question], self.gpu),
-            false => String::new(),
+        let built_for = if support >= Support::Unknown {
+            built_for(&[question], self.gpu)
+        } else {
+            String::new()
         };
         match (support, question.kind()) {
             (Support::Yes, _) => format!("has code for {name} in {}", some_of(serving, files)),
@@ -156,9 +157,10 @@ impl About<'_> {
     fn lacks(&self) -> String {
         let lacking = about(&self.questions, self.gpu, |support| support >= Support::Unknown);
         let names: Vec<&str> = lacking.iter().map(|question| question.name()).collect();
-        let files = match names.len() == self.questions.len() {
-            true => String::new(),
-            false => format!(": {}", few(&names)),
+        let files = if names.len() == self.questions.len() {
+            String::new()
+        } else {
+            format!(": {}", few(&names))
         };
         let built_for = built_for(&lacking, self.gpu);
         format!("lacks code for {} in {}{files}{built_for}", self.name, self.count(lacking.len()))
@@ -167,10 +169,7 @@ impl About<'_> {
     /// Returns the number of some of the questions in words: `2 of 3 files`.
     fn count(&self, some: usize) -> String {
         let is_file = |question: &&Question| question.kind() == QuestionKind::File;
-        let noun = match self.questions.iter().all(is_file) {
-            true => "files",
-            false => "files and databases",
-        };
+        let noun = if self.questions.iter().all(is_file) { "files" } else { "files and databases" };
         match (some, &self.questions[..]) {
             (_, [one]) => one.name().to_owned(),
             (2, [_, _]) => format!("both {noun}"),

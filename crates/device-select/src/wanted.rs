@@ -65,9 +65,10 @@ impl Wanted {
     /// As of [`parse`](Self::parse), and [`NotADevice::Unknown`].
     pub fn parse_known(text: &str) -> Result<Self, NotADevice> {
         let wanted = Self::parse(text)?;
-        match wanted.target.kind().is_none() && !may_be_code_for(wanted.processor()) {
-            true => Err(NotADevice::Unknown(wanted.processor().to_owned())),
-            false => Ok(wanted),
+        if wanted.target.kind().is_none() && !may_be_code_for(wanted.processor()) {
+            Err(NotADevice::Unknown(wanted.processor().to_owned()))
+        } else {
+            Ok(wanted)
         }
     }
 

@@ -438,9 +438,10 @@ impl Visitor for Gather<'_> {
             let known = opened.range((start, 0)..).next();
             container.compression().is_some() && known.is_none_or(|known| known.0 != start)
         };
-        match self.whole(container).is_some() || self.opened.is_some_and(is_closed) {
-            true => Enter::Skip,
-            false => Enter::Open,
+        if self.whole(container).is_some() || self.opened.is_some_and(is_closed) {
+            Enter::Skip
+        } else {
+            Enter::Open
         }
     }
 

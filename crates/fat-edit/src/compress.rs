@@ -85,9 +85,12 @@ impl Job {
     fn run(self, threads: u32) -> Compressed {
         let Job { data, write, enough, is_offload_binary } = self;
         let write = write.with_threads(threads);
-        let compress = |write: &WriteOptions| match is_offload_binary {
-            true => compress_offload_binary(&data, write),
-            false => ccob::compress(&data, write).map_err(Error::from),
+        let compress = |write: &WriteOptions| {
+            if is_offload_binary {
+                compress_offload_binary(&data, write)
+            } else {
+                ccob::compress(&data, write).map_err(Error::from)
+            }
         };
         let mut best = compress(&write)?;
         for &level in higher_levels(write.method()) {
@@ -127,9 +130,10 @@ impl Jobs {
     fn bounds(&self, threads: usize) -> Bounds {
         let bounds = Bounds::new(NonZeroUsize::new(threads).unwrap_or(NonZeroUsize::MIN));
         let bytes = self.most.saturating_sub(self.largest).min(IN_FLIGHT);
-        match bytes < self.largest && self.most / 2 < self.largest {
-            true => bounds.with_jobs(1),
-            false => bounds.with_jobs(usize::MAX).with_bytes(bytes),
+        if bytes < self.largest && self.most / 2 < self.largest {
+            bounds.with_jobs(1)
+        } else {
+            bounds.with_jobs(usize::MAX).with_bytes(bytes)
         }
     }
 }

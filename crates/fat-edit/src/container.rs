@@ -137,9 +137,10 @@ impl Planner<'_> {
             return Err(Problem::Unsupported { path: path.to_vec(), kind });
         }
 
-        let decompress = match self.contents.verified || allow_findings {
-            true => ccob::decompress_unverified,
-            false => ccob::decompress,
+        let decompress = if self.contents.verified || allow_findings {
+            ccob::decompress_unverified
+        } else {
+            ccob::decompress
         };
         let stored = source.range(&node.range)?;
         let data = decompress(&stored, max).map_err(damaged)?.data;
@@ -165,12 +166,11 @@ impl Planner<'_> {
                 Ok(Step::Done(Change::Decompressed, splices))
             }
             BundleEdit::Compress(options) if options.recompress => {
-                let data = match is_unchanged {
-                    true => {
-                        drop(inner);
-                        Arc::unwrap_or_clone(data)
-                    }
-                    false => self.bytes(&mut inner, &new)?,
+                let data = if is_unchanged {
+                    drop(inner);
+                    Arc::unwrap_or_clone(data)
+                } else {
+                    self.bytes(&mut inner, &new)?
                 };
                 let job = Job {
                     data,
@@ -321,10 +321,8 @@ impl Planner<'_> {
                 return Ok(Step::Done(Change::Kept, copy_of(&node.range)));
             }
             None => {
-                let method = match compression.method() == "zlib" {
-                    true => Method::ZLIB,
-                    false => Method::ZSTD,
-                };
+                let method =
+                    if compression.method() == "zlib" { Method::ZLIB } else { Method::ZSTD };
                 let stored = node.range.end - node.range.start;
                 let enough = (new.size() < window.end).then_some(stored);
                 (WriteOptions::default().with_method(method), Change::Edited, enough)
@@ -363,10 +361,7 @@ fn out_of_memory() -> std::io::Error {
 }
 
 fn changed(new: &Output, node: &Node) -> Change {
-    match is_copy_of(new, &node.range) {
-        true => Change::Kept,
-        false => Change::Edited,
-    }
+    if is_copy_of(new, &node.range) { Change::Kept } else { Change::Edited }
 }
 
 /// Returns these options with version 2 in the place of version 1, which does not record the end that runtimes need.

@@ -81,10 +81,11 @@ impl Decompress {
             grown(&data);
             return Ok(data);
         }
-        let decompressed = match self.allow_findings {
-            false => ccob::decompress_growing(&stored, self.size, grown),
-            true => ccob::decompress_unverified(&stored, self.size)
-                .inspect(|decompressed| grown(&decompressed.data)),
+        let decompressed = if self.allow_findings {
+            ccob::decompress_unverified(&stored, self.size)
+                .inspect(|decompressed| grown(&decompressed.data))
+        } else {
+            ccob::decompress_growing(&stored, self.size, grown)
         };
         let Decompressed { data, .. } =
             decompressed.map_err(|error| refused(self.damaged(error.into())))?;
@@ -134,10 +135,7 @@ impl Decompress {
             let location = Location::File(self.stored.start);
             Problem::Fatbin { path: self.path.clone(), location, error }
         })?;
-        match entry.len() as u64 == self.size {
-            true => Ok(entry),
-            false => Err(Problem::InputChanged),
-        }
+        if entry.len() as u64 == self.size { Ok(entry) } else { Err(Problem::InputChanged) }
     }
 
     /// Checks that the contents are as sound as an edited file must be.

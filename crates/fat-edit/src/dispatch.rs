@@ -178,9 +178,10 @@ fn section(
     } else {
         let items = items(source, &node.children, new)?;
         let path: Vec<PathStep> = path.iter().chain([&node.segment]).cloned().collect();
-        match planner.check_left(&items, &path)? {
-            true => SectionChange::Items(items),
-            false => SectionChange::Removed,
+        if planner.check_left(&items, &path)? {
+            SectionChange::Items(items)
+        } else {
+            SectionChange::Removed
         }
     };
     Ok(SectionEdit { range: node.range.clone(), name: node.segment.name().to_owned(), change })
@@ -190,9 +191,10 @@ impl Planner<'_> {
     /// Returns whether a sequence of containers keeps any, and fails if it does not and must.
     fn check_left(&self, items: &[Item], path: &[PathStep]) -> Result<bool, Problem> {
         let is_left = items.is_empty() || items.iter().any(|item| item.new.is_some());
-        match is_left || self.edit.options.allow_empty {
-            true => Ok(is_left),
-            false => Err(Problem::NothingLeft { path: path.to_vec() }),
+        if is_left || self.edit.options.allow_empty {
+            Ok(is_left)
+        } else {
+            Err(Problem::NothingLeft { path: path.to_vec() })
         }
     }
 }

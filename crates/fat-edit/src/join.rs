@@ -149,9 +149,10 @@ impl<'p> Join<'p> {
             let bundle = bundle(&entries)?;
             let next = contents.size().next_multiple_of(ALIGN);
             contents.pad_to(next);
-            match compress {
-                true => contents.push_vec(compressed(&bundle, &mut spool.file)?),
-                false => contents.append(&bundle),
+            if compress {
+                contents.push_vec(compressed(&bundle, &mut spool.file)?);
+            } else {
+                contents.append(&bundle);
             }
             offsets.push(next);
             bundles.insert(entries, next);

@@ -47,9 +47,10 @@ pub(super) fn plan(
     if new.is_empty() && !edit.options.allow_empty {
         return Err(Problem::NothingLeft { path: Vec::new() });
     }
-    let parts = match gone.is_empty() {
-        true => copy_of(&(0..contents.size)),
-        false => lay_out(&new, &numbers, tables.blobs())?,
+    let parts = if gone.is_empty() {
+        copy_of(&(0..contents.size))
+    } else {
+        lay_out(&new, &numbers, tables.blobs())?
     };
     let plan = EditPlan {
         parts,

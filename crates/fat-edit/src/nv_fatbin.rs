@@ -64,9 +64,10 @@ impl Form {
 
 /// Returns the compression of code: LZ4 for the drivers of older code, and in builds without an encoder for Zstandard.
 fn compressed(level: Option<i32>, is_older: bool) -> Compression {
-    match is_older || !cfg!(feature = "zstd") {
-        true => Compression::Lz4(level.unwrap_or(LZ4_LEVEL)),
-        false => Compression::Zstd(level.unwrap_or(LEVEL)),
+    if is_older || !cfg!(feature = "zstd") {
+        Compression::Lz4(level.unwrap_or(LZ4_LEVEL))
+    } else {
+        Compression::Zstd(level.unwrap_or(LEVEL))
     }
 }
 
@@ -197,12 +198,11 @@ pub(super) fn rebuild(
                 let bytes = source.read_range(&place)?;
                 let entry = Entry::parse(&bytes, index, *at, size)?;
                 let stored = entry.stored_as(compression, max)?;
-                match stored == bytes {
-                    true => entries.append(&copy_of(&place)),
-                    false => {
-                        entries.push_vec(stored);
-                        is_changed = true;
-                    }
+                if stored == bytes {
+                    entries.append(&copy_of(&place));
+                } else {
+                    entries.push_vec(stored);
+                    is_changed = true;
                 }
             }
             (Wish::Replace(image), compression) => {

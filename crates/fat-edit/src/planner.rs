@@ -407,9 +407,10 @@ impl<'a> Planner<'a> {
         let mut left = images.unwrap_or_default().iter().zip(&wishes.entries);
         let is_left = left.any(|(image, wish)| is_device(image) && *wish != Wish::Remove);
         let empty = wishes.remove_any() && wishes.added.is_empty() && !is_left;
-        match empty && !self.edit.options.allow_empty {
-            true => Err(Problem::NothingLeft { path: path.to_vec() }),
-            false => Ok(empty),
+        if empty && !self.edit.options.allow_empty {
+            Err(Problem::NothingLeft { path: path.to_vec() })
+        } else {
+            Ok(empty)
         }
     }
 

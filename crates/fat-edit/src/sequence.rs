@@ -36,9 +36,10 @@ pub(crate) fn lay_out(
     if is_short && source.peek(&tail, 8)?.iter().all(|&byte| byte == b'\n') {
         // Members for Apple's linker are filled up to a multiple of 8, and the padding counts as part of them.
         let padding = usize::try_from(out.size().wrapping_neg() % 8).unwrap_or(0);
-        match padding as u64 == tail.end - tail.start {
-            true => out.push_input(Input::File, tail),
-            false => out.push_bytes(&vec![b'\n'; padding]),
+        if padding as u64 == tail.end - tail.start {
+            out.push_input(Input::File, tail);
+        } else {
+            out.push_bytes(&vec![b'\n'; padding]);
         }
     } else {
         out.push_input(Input::File, tail);
@@ -57,10 +58,7 @@ fn gap(out: &mut Output, window: &Range<u64>, gap: &Range<u64>) {
     } else {
         old
     };
-    match zeros == old {
-        true => out.push_input(Input::File, gap.clone()),
-        false => out.push_zeros(zeros),
-    }
+    if zeros == old { out.push_input(Input::File, gap.clone()) } else { out.push_zeros(zeros) }
 }
 
 /// Returns whether two containers are offload binaries, one directly after the other: only the end of the first shows

@@ -118,9 +118,10 @@ impl Planner<'_> {
         };
         let keeps = matches!(self.edit.bundles, BundleEdit::Keep);
         let is_allowed = keeps || self.edit.options.allow_uneditable || !self.wishes.is_empty();
-        match is_allowed || contents.containers.iter().any(is_bundle) {
-            true => Ok(()),
-            false => Err(Problem::NoBundle),
+        if is_allowed || contents.containers.iter().any(is_bundle) {
+            Ok(())
+        } else {
+            Err(Problem::NoBundle)
         }
     }
 

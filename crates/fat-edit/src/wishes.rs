@@ -99,9 +99,10 @@ impl<'a> NewImages<'a> {
             reader.seek(SeekFrom::Start(0))?;
             (&mut *reader).take(image.size).read_to_end(&mut bytes)?;
         }
-        match bytes.len() as u64 == image.size {
-            true => Ok(bytes),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if bytes.len() as u64 == image.size {
+            Ok(bytes)
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 }

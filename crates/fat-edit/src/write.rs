@@ -76,10 +76,7 @@ impl<R: ReadSeek + ?Sized> Inputs<Input> for Sources<'_, R> {
             }
             Input::Derived(number) => return self.decompressed(number, &range, out),
         };
-        match copied == range.end - range.start {
-            true => Ok(()),
-            false => Err(Problem::InputChanged),
-        }
+        if copied == range.end - range.start { Ok(()) } else { Err(Problem::InputChanged) }
     }
 }
 

@@ -91,10 +91,7 @@ fn kind_agreement(recorded: ImageKind, found: FileFormat) -> Result<(), Disagree
         ImageKind::SPIRV => found == FileFormat::SpirV || is_elf,
         _ => true,
     };
-    match agrees {
-        true => Ok(()),
-        false => Err(Disagreement::Kind { found, recorded }),
-    }
+    if agrees { Ok(()) } else { Err(Disagreement::Kind { found, recorded }) }
 }
 
 /// Returns whether the target ID names a processor of its architecture that this crate knows.

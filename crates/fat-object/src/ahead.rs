@@ -128,10 +128,8 @@ impl<'s> Ahead<'s> {
 
 /// Decompresses a bundle; `None` if it cannot be read.
 fn decompress(input: &mut dyn ReadSeek, job: Job, options: &Options) -> Option<Outcome> {
-    let decompress = match options.verify_hash {
-        true => ccob::decompress,
-        false => ccob::decompress_unverified,
-    };
+    let decompress =
+        if options.verify_hash { ccob::decompress } else { ccob::decompress_unverified };
     let limits = options.max_decompressed;
     let window = job.offset..job.offset.saturating_add(job.size);
     let mut source = Source::new(input, Origin::File).ok()?;

@@ -76,10 +76,7 @@ impl Children for Objects {
             }
         };
         let held = data.len() as u64;
-        let name = match object.is_listed() {
-            true => SECTION,
-            false => section_of(&data),
-        };
+        let name = if object.is_listed() { SECTION } else { section_of(&data) };
         let mut inner = Source::of_shared(Arc::new(data), Origin::Bitcode);
         let is_container = object.is_listed()
             || starts_with(&mut inner, &(0..held), &mut Budget::new(held))? == Start::Container;

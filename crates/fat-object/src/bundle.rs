@@ -53,10 +53,7 @@ pub(crate) fn opened(
 
 /// Returns the container that an entry reports: the compressed bundle, for an entry of one.
 pub(crate) fn container_of(is_compressed: bool) -> ContainerKind {
-    match is_compressed {
-        true => ContainerKind::Ccob,
-        false => ContainerKind::Bundle,
-    }
+    if is_compressed { ContainerKind::Ccob } else { ContainerKind::Bundle }
 }
 
 /// The entries of a bundle: ID, offset from its start, size.

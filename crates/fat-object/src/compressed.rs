@@ -92,9 +92,10 @@ fn open_bundle(
     {
         return Ok(Ok(inner));
     }
-    let ahead = match cx.is_in_file(source) {
-        true => cx.ahead.as_mut().and_then(|ahead| ahead(window.start)),
-        false => None,
+    let ahead = if cx.is_in_file(source) {
+        cx.ahead.as_mut().and_then(|ahead| ahead(window.start))
+    } else {
+        None
     };
     if answer == Enter::OpenEarly && cx.options.verify_hash && ahead.is_none() {
         let limits = room;
@@ -131,10 +132,8 @@ fn decompress(
         Some(outcome) => outcome,
         None => {
             let limits = room;
-            let decompress = match cx.options.verify_hash {
-                true => ccob::decompress,
-                false => ccob::decompress_unverified,
-            };
+            let decompress =
+                if cx.options.verify_hash { ccob::decompress } else { ccob::decompress_unverified };
             read_and(decompress, source, window, header.total_size(), limits)?
         }
     };

@@ -123,9 +123,10 @@ impl<'r> Context<'r> {
     }
 
     pub(crate) fn take_names(&mut self, len: u64) -> Result<(), Problem> {
-        match self.names.take(len) {
-            true => Ok(()),
-            false => Err(Problem::TooManyNames { limit: self.names.limit() }),
+        if self.names.take(len) {
+            Ok(())
+        } else {
+            Err(Problem::TooManyNames { limit: self.names.limit() })
         }
     }
 

@@ -78,9 +78,10 @@ pub(crate) fn open(
         uncompressed_size: len,
     };
     let format = FileFormat::sniff(bytes.get(..FileFormat::SNIFF_LEN).unwrap_or(&bytes));
-    let content = match is_image(format) {
-        true => Content::known(Loose { kind: ContainerKind::Gzip, window: 0..len, format }),
-        false => Content::One(0..len, format),
+    let content = if is_image(format) {
+        Content::known(Loose { kind: ContainerKind::Gzip, window: 0..len, format })
+    } else {
+        Content::One(0..len, format)
     };
     let source = Source::of_shared(Arc::new(bytes), Origin::Decompressed);
     let opened = Opened {

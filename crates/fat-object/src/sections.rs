@@ -110,9 +110,10 @@ impl Sections {
         let is_sycl =
             self.sycl.are_in(&inner) || sycl::is_in_section(source, &inner, &section.name)?;
         let is_known = section.device || id.is_some() || is_sycl;
-        let start_of = match is_known {
-            true => Start::Container,
-            false => starts_with(source, &inner, &mut self.headers)?,
+        let start_of = if is_known {
+            Start::Container
+        } else {
+            starts_with(source, &inner, &mut self.headers)?
         };
         let overlaps = match start_of {
             Start::Nothing => return Ok(()),
@@ -195,9 +196,10 @@ impl Children for Sections {
                         self.section(cx, source, section, found)?;
                     }
                     None => {
-                        let gaps: Vec<_> = match self.sycl.is_empty() {
-                            true => Vec::new(),
-                            false => self.walked.gaps(self.window.end - base).collect(),
+                        let gaps: Vec<_> = if self.sycl.is_empty() {
+                            Vec::new()
+                        } else {
+                            self.walked.gaps(self.window.end - base).collect()
                         };
                         self.stage = Stage::Outside(gaps.into_iter(), Vec::new());
                     }

@@ -82,9 +82,10 @@ impl Serialize for ImageInfo {
             fields.serialize_field("holds", &disagreement.found())?;
             fields.serialize_field("disagreement", &disagreement.to_string())?;
         }
-        match self.path().iter().any(PathStep::is_found_by_scan) {
-            true => fields.serialize_field("found_by", "scan")?,
-            false => fields.skip_field("found_by")?,
+        if self.path().iter().any(PathStep::is_found_by_scan) {
+            fields.serialize_field("found_by", "scan")?;
+        } else {
+            fields.skip_field("found_by")?;
         }
         fields.end()
     }

@@ -368,9 +368,10 @@ pub(crate) fn check_entry(
     }
     let start = window.start + SIZE;
     let image = start + size..window.end;
-    let kind = match is_ir {
-        true => Kind::of_ir(&source.peek(&(start..image.start), METADATA)?),
-        false => Kind::Native,
+    let kind = if is_ir {
+        Kind::of_ir(&source.peek(&(start..image.start), METADATA)?)
+    } else {
+        Kind::Native
     };
     let format = FileFormat::sniff(&source.peek(&image, FileFormat::SNIFF_LEN)?);
     check(source, &image, format, kind, info, found)

@@ -473,10 +473,7 @@ fn is_absolute(path: &[u8]) -> bool {
 }
 
 fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    match directory.is_empty() {
-        true => name.to_vec(),
-        false => [directory, b"/", name].concat(),
-    }
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
 }
 
 /// Returns the last name in a path.
@@ -530,9 +527,10 @@ mod tests {
                 let kind = names.next().map_or(EntryKind::File, |_| EntryKind::Directory);
                 entries.insert(name, kind);
             }
-            match entries.is_empty() {
-                true => Err(io::ErrorKind::NotFound.into()),
-                false => Ok(entries.into_iter().collect()),
+            if entries.is_empty() {
+                Err(io::ErrorKind::NotFound.into())
+            } else {
+                Ok(entries.into_iter().collect())
             }
         }
 

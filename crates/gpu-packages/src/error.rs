@@ -177,9 +177,10 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.path.is_empty() {
-            true => fmt::Display::fmt(&self.error, f),
-            false => write!(f, "{}: {}", self.path, self.error),
+        if self.path.is_empty() {
+            fmt::Display::fmt(&self.error, f)
+        } else {
+            write!(f, "{}: {}", self.path, self.error)
         }
     }
 }

@@ -100,9 +100,10 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
             for c in chunk.valid().chars() {
-                match c.is_control() {
-                    true => write!(f, "{}", c.escape_default())?,
-                    false => fmt::Write::write_char(f, c)?,
+                if c.is_control() {
+                    write!(f, "{}", c.escape_default())?;
+                } else {
+                    fmt::Write::write_char(f, c)?;
                 }
             }
             for byte in chunk.invalid() {

@@ -227,10 +227,8 @@ impl Record {
                 };
                 new_hash = format!("{name}={value}").into_bytes();
             }
-            let new_size = match row.size.is_empty() {
-                true => Vec::new(),
-                false => size.to_string().into_bytes(),
-            };
+            let new_size =
+                if row.size.is_empty() { Vec::new() } else { size.to_string().into_bytes() };
             row.new = Some((new_hash, new_size));
         }
         Ok(count)

@@ -326,9 +326,10 @@ fn write_member(
     replacement: Replacement<'_>,
 ) -> Result<Change, Error> {
     let Replacement { kind, size, mut contents } = replacement;
-    match kind == Kind::New || size != member.size() {
-        true => out.write_all(&headers_with_size(member, size)?)?,
-        false => out.write_all(&member.headers)?,
+    if kind == Kind::New || size != member.size() {
+        out.write_all(&headers_with_size(member, size)?)?;
+    } else {
+        out.write_all(&member.headers)?;
     }
     let mut hashed = Hashed { writer: out, hasher: Hasher::new(Algorithm::Md5) };
     // One more byte tells a stream that is too long.

@@ -100,9 +100,10 @@ fn read_header(reader: &mut dyn Read, at: u64, is_main: bool) -> Result<(Files, 
     let total = len + intro.len() as u64;
     if !is_main {
         let skipped = io::copy(&mut reader.take(len), &mut io::sink())?;
-        return match skipped == len {
-            true => Ok((Files::default(), total)),
-            false => Err(truncated(at, len, skipped)),
+        return if skipped == len {
+            Ok((Files::default(), total))
+        } else {
+            Err(truncated(at, len, skipped))
         };
     }
     let mut bytes = Vec::new();

@@ -242,9 +242,10 @@ impl Header {
     fn name(&self) -> Vec<u8> {
         let name = text(self.field(0..100));
         let prefix = text(self.field(345..500));
-        match self.field(257..263) == b"ustar\0" && !prefix.is_empty() {
-            true => [prefix, b"/", name].concat(),
-            false => name.to_vec(),
+        if self.field(257..263) == b"ustar\0" && !prefix.is_empty() {
+            [prefix, b"/", name].concat()
+        } else {
+            name.to_vec()
         }
     }
 }
@@ -464,10 +465,7 @@ impl<R: Read> TarReader<R> {
     ) -> Result<Result<SparseMap, String>, Error> {
         let Some(pax) = pax else { return self.old_sparse_map(header, headers) };
         let Some(size) = pax.size else { return Ok(Err("expected the size of the file".into())) };
-        let parts = match pax.has_lines {
-            true => self.read_map(headers)?,
-            false => Ok(pax.parts()),
-        };
+        let parts = if pax.has_lines { self.read_map(headers)? } else { Ok(pax.parts()) };
         Ok(parts.and_then(|parts| SparseMap::new(&parts, size, self.left)))
     }
 

@@ -780,9 +780,10 @@ impl Walker {
         let codec = Codec::sniff(head);
         let kind = sniff(head);
         if kind.is_none() && codec == Codec::None {
-            return match is_program(head) && place.depth < self.options.max_depth {
-                true => self.held_program(member, head, contents, place, sink),
-                false => deliver(member, head, contents, sink),
+            return if is_program(head) && place.depth < self.options.max_depth {
+                self.held_program(member, head, contents, place, sink)
+            } else {
+                deliver(member, head, contents, sink)
             };
         }
         if place.depth >= self.options.max_depth {
@@ -914,9 +915,10 @@ impl Walker {
                     Place { path: member.path.clone(), depth: place.depth + 1, held, at: None };
                 let start = usize::try_from(zip.start()).unwrap_or(usize::MAX);
                 let program = bytes.get(..start).unwrap_or_default();
-                let delivered = match program.starts_with(SCRIPT) {
-                    true => Ok(()),
-                    false => deliver(&member.cut(zip.start()), program, &mut io::empty(), sink),
+                let delivered = if program.starts_with(SCRIPT) {
+                    Ok(())
+                } else {
+                    deliver(&member.cut(zip.start()), program, &mut io::empty(), sink)
                 };
                 let result =
                     delivered.and_then(|()| self.zip(&zip, zip.kind(), &mut source, &inner, sink));
@@ -1020,9 +1022,10 @@ impl Zip {
             return PackageKind::Wheel;
         }
         let mut names = self.members().iter().map(|member| member.name());
-        match names.any(is_conda_layer) && self.find(b"metadata.json").is_some() {
-            true => PackageKind::Conda,
-            false => PackageKind::Zip,
+        if names.any(is_conda_layer) && self.find(b"metadata.json").is_some() {
+            PackageKind::Conda
+        } else {
+            PackageKind::Zip
         }
     }
 }
@@ -1078,10 +1081,7 @@ fn deliver(
 ) -> Result<(), Error> {
     let mut watched = Watched { reader: head.chain(contents), has_failed: false };
     let result = sink.member(member, &mut watched);
-    match watched.has_failed {
-        true => finish(result, &member.path, sink),
-        false => result,
-    }
+    if watched.has_failed { finish(result, &member.path, sink) } else { result }
 }
 
 /// Makes a finding of a fault of a package or its contents. Only limits and failing readers end the walk.
@@ -1198,17 +1198,17 @@ pub(crate) struct Decoded<R> {
 
 impl<R: Read> Read for Decoded<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.reader.read(buf).map_err(|error| match is_codec_error(&error) {
-            true => codec_error(self.codec, error).into(),
-            false => error,
+        self.reader.read(buf).map_err(|error| {
+            if is_codec_error(&error) { codec_error(self.codec, error).into() } else { error }
         })
     }
 }
 
 fn codec_error(codec: Codec, error: io::Error) -> Error {
-    match is_codec_error(&error) {
-        true => Error::new(ErrorKind::Codec, format!("malformed {codec} data: {error}")),
-        false => error.into(),
+    if is_codec_error(&error) {
+        Error::new(ErrorKind::Codec, format!("malformed {codec} data: {error}"))
+    } else {
+        error.into()
     }
 }
 

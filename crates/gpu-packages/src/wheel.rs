@@ -176,14 +176,13 @@ pub fn wheel_file_name(name: &str, build: &str) -> Result<String, Error> {
 fn check_build_tag(build: &str) -> Result<(), Error> {
     let is_good = build.starts_with(|c: char| c.is_ascii_digit())
         && build.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
-    match is_good {
-        true => Ok(()),
-        false => {
-            let text = format!(
-                "expected a build tag of a digit, then letters, digits, '_' and '.', found '{build}'"
-            );
-            Err(Error::new(ErrorKind::Malformed, text))
-        }
+    if is_good {
+        Ok(())
+    } else {
+        let text = format!(
+            "expected a build tag of a digit, then letters, digits, '_' and '.', found '{build}'"
+        );
+        Err(Error::new(ErrorKind::Malformed, text))
     }
 }
 

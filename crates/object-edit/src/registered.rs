@@ -93,9 +93,10 @@ fn of(
         Some(Some(at)) => {
             let longest = registration.magics.iter().map(|magic| magic.len()).max().unwrap_or(0);
             let head = source.peek(&(at..window.end.max(at)), longest)?;
-            match registration.magics.iter().any(|magic| head.starts_with(magic)) {
-                true => Target::Container(at),
-                false => Target::Other(at),
+            if registration.magics.iter().any(|magic| head.starts_with(magic)) {
+                Target::Container(at)
+            } else {
+                Target::Other(at)
             }
         }
     })

@@ -147,12 +147,11 @@ impl Registration {
         if Some(magic) == self.moved {
             return Err(Problem::MovedOut { how: "wrapper magic HIPK" });
         }
-        match magic == self.magic && self.versions.contains(&version) {
-            true => Ok(u64::from_le_bytes(target)),
-            false => {
-                let expected = self.to_string();
-                Err(Problem::WrapperForm { wrapper, address, magic, version, expected })
-            }
+        if magic == self.magic && self.versions.contains(&version) {
+            Ok(u64::from_le_bytes(target))
+        } else {
+            let expected = self.to_string();
+            Err(Problem::WrapperForm { wrapper, address, magic, version, expected })
         }
     }
 }

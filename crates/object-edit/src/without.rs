@@ -16,8 +16,9 @@ pub(crate) fn without_sections(
     prefix: &[u8],
 ) -> Result<Option<Output>, Problem> {
     let goes = |_, name: &[u8]| name.starts_with(prefix);
-    match source.peek(window, 4)?.starts_with(b"\x7fELF") {
-        true => elf_object::without(source, window, &goes),
-        false => coff::without(source, window, &goes),
+    if source.peek(window, 4)?.starts_with(b"\x7fELF") {
+        elf_object::without(source, window, &goes)
+    } else {
+        coff::without(source, window, &goes)
     }
 }

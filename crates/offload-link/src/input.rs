@@ -120,9 +120,10 @@ impl<'d> Inputs<'d> {
         }
         let mut open = no_thin_members;
         let mut collector = self.collector(name, Some(bytes), &mut open);
-        let walked = match is_searched {
-            true => fat_object::walk_slice(bytes, &options(), &mut collector).map(drop),
-            false => Ok(()),
+        let walked = if is_searched {
+            fat_object::walk_slice(bytes, &options(), &mut collector).map(drop)
+        } else {
+            Ok(())
         };
         let found = walked.and_then(|()| collector.finish(Source::of_bytes(bytes)));
         self.take(name, found)
@@ -157,9 +158,10 @@ impl<'d> Inputs<'d> {
             return Ok(0);
         }
         let mut collector = self.collector(name, None, &mut open);
-        let walked = match is_searched {
-            true => fat_object::walk(&mut input, &options(), &mut collector).map(drop),
-            false => Ok(()),
+        let walked = if is_searched {
+            fat_object::walk(&mut input, &options(), &mut collector).map(drop)
+        } else {
+            Ok(())
         };
         let found = walked.and_then(|()| collector.finish(Source::new(input)?));
         self.take(name, found)

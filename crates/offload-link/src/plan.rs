@@ -186,9 +186,10 @@ impl<'i> Plan<'i> {
             }
             let fits = self.groups.iter().any(|group| code.target().fits(&group.target).is_some());
             let extracts = options.should_extract.iter().any(|it| it == code.target().arch());
-            let reason = match self.groups.iter().any(|group| group.has_copy_of(code)) {
-                true => Some(Reason::Duplicate),
-                false => (fits || extracts).then_some(Reason::NotNeeded),
+            let reason = if self.groups.iter().any(|group| group.has_copy_of(code)) {
+                Some(Reason::Duplicate)
+            } else {
+                (fits || extracts).then_some(Reason::NotNeeded)
             };
             self.leave_out(code, reason);
         }

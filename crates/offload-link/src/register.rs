@@ -256,13 +256,14 @@ pub fn container(
     match kind {
         // Each in an offload binary of its own, which tells the runtime its target.
         OffloadKind::OPENMP => {
-            let binary = |image: &&LinkedImage| match intel::wants_file(image.target.triple()) {
-                true => {
+            let binary = |image: &&LinkedImage| {
+                if intel::wants_file(image.target.triple()) {
                     let image =
                         LinkedImage { parts: intel::file(&image.parts), ..(*image).clone() };
                     offload_binary(FormatVersion::V1, kind, &[&image])
+                } else {
+                    offload_binary(FormatVersion::V1, kind, &[image])
                 }
-                false => offload_binary(FormatVersion::V1, kind, &[image]),
             };
             images.iter().map(binary).collect()
         }
@@ -368,9 +369,10 @@ fn fatbinary(images: &[&LinkedImage], options: &RegisterOptions) -> Result<Parts
             Error::new(ErrorKind::Container, text)
         })?;
         let is_elf = bytes.starts_with(b"\x7fELF");
-        let entry = match is_elf {
-            true => NewEntry::cubin(architecture, bytes),
-            false => NewEntry::ptx(architecture, bytes),
+        let entry = if is_elf {
+            NewEntry::cubin(architecture, bytes)
+        } else {
+            NewEntry::ptx(architecture, bytes)
         };
         let mut entry = entry.map_err(failed)?;
         entry.flags |= system;

@@ -215,9 +215,10 @@ impl<'n> Found<'n> {
     }
 
     fn elf_of_class<'d>(&mut self, data: impl ReadRef<'d>, is_64: bool) -> Option<()> {
-        match is_64 {
-            true => self.elf::<elf::FileHeader64<Endianness>>(data),
-            false => self.elf::<elf::FileHeader32<Endianness>>(data),
+        if is_64 {
+            self.elf::<elf::FileHeader64<Endianness>>(data)
+        } else {
+            self.elf::<elf::FileHeader32<Endianness>>(data)
         }
     }
 
@@ -277,10 +278,7 @@ impl<'n> Found<'n> {
             // Linkers take no member for a weak reference.
             return if binding == elf::STB_WEAK { Some(()) } else { self.refer(name) };
         }
-        match symbol.is_common(endian) {
-            true => self.define_common(name),
-            false => self.define(name),
-        }
+        if symbol.is_common(endian) { self.define_common(name) } else { self.define(name) }
     }
 
     /// Reads the symbols of a COFF or Mach-O object, whose weak references count.
@@ -387,9 +385,10 @@ fn in_memory<'s>(
     if source.bytes(window).is_some() {
         return Ok(source.bytes(window).map(Cow::Borrowed));
     }
-    match window.end.saturating_sub(window.start) <= MAX_IN_MEMORY {
-        true => source.read_range(window).map(|bytes| Some(Cow::Owned(bytes))),
-        false => Ok(None),
+    if window.end.saturating_sub(window.start) <= MAX_IN_MEMORY {
+        source.read_range(window).map(|bytes| Some(Cow::Owned(bytes)))
+    } else {
+        Ok(None)
     }
 }
 

@@ -139,9 +139,10 @@ impl LinkTarget {
 
 impl fmt::Display for LinkTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.arch.is_empty() {
-            true => f.write_str(&self.triple),
-            false => write!(f, "{} {}", self.triple, self.arch),
+        if self.arch.is_empty() {
+            f.write_str(&self.triple)
+        } else {
+            write!(f, "{} {}", self.triple, self.arch)
         }
     }
 }

@@ -125,25 +125,21 @@ fn described(u: &mut Unstructured<'_>) -> Result<(Target, Vec<u8>)> {
         1 => Some(Triple::parse(u.arbitrary()?)),
         _ => Some(Triple::parse(u.choose(&TRIPLES[..])?)),
     };
-    let id = match u.ratio(1, 8)? {
-        true => u.arbitrary()?,
-        false => *u.choose(&IDS)?,
-    };
+    let id = if u.ratio(1, 8)? { u.arbitrary()? } else { *u.choose(&IDS)? };
     let target = Target::new(kind, triple, id);
-    let mut image = match u.ratio(1, 4)? {
-        true => u.choose(&STARTS)?.to_vec(),
-        false => {
-            let mut header = b"\x7fELF\x02\x01\x01\x40".to_vec();
-            header.push(*u.choose(&[3, 4, 2, 6])?);
-            header.resize(64, 0);
-            header[18] = *u.choose(&[224, 224, 224, 190, 62])?;
-            // Processors and features as the code objects' ABI numbers them.
-            let processor: u32 = u.int_in_range(0x20..=0x5f)?;
-            let flags = processor | u32::from(u.arbitrary::<u8>()? & 0x0f) << 8;
-            let flags = if u.ratio(1, 8)? { u.arbitrary()? } else { flags };
-            header[48..52].copy_from_slice(&flags.to_le_bytes());
-            header
-        }
+    let mut image = if u.ratio(1, 4)? {
+        u.choose(&STARTS)?.to_vec()
+    } else {
+        let mut header = b"\x7fELF\x02\x01\x01\x40".to_vec();
+        header.push(*u.choose(&[3, 4, 2, 6])?);
+        header.resize(64, 0);
+        header[18] = *u.choose(&[224, 224, 224, 190, 62])?;
+        // Processors and features as the code objects' ABI numbers them.
+        let processor: u32 = u.int_in_range(0x20..=0x5f)?;
+        let flags = processor | u32::from(u.arbitrary::<u8>()? & 0x0f) << 8;
+        let flags = if u.ratio(1, 8)? { u.arbitrary()? } else { flags };
+        header[48..52].copy_from_slice(&flags.to_le_bytes());
+        header
     };
     if u.ratio(1, 8)? && !image.is_empty() {
         let at = u.choose_index(image.len())?;

@@ -122,10 +122,8 @@ fn spirv(u: &mut Unstructured<'_>) -> Result<Made> {
         _ => ("spirv-unknown-unknown", ""),
     };
     let is_big = u.arbitrary()?;
-    let bytes = words.iter().flat_map(|word| match is_big {
-        true => word.to_be_bytes(),
-        false => word.to_le_bytes(),
-    });
+    let bytes =
+        words.iter().flat_map(|word| if is_big { word.to_be_bytes() } else { word.to_le_bytes() });
     Ok(Made { bytes: bytes.collect(), target: Some(pair(triple, id)), trailer: b"\0\0" })
 }
 
@@ -155,10 +153,7 @@ fn ptx(u: &mut Unstructured<'_>) -> Result<Made> {
         put(u, bits)?;
     }
     put(u, ".visible")?;
-    let triple = match has_size && bits == "32" {
-        true => "nvptx-nvidia-cuda",
-        false => "nvptx64-nvidia-cuda",
-    };
+    let triple = if has_size && bits == "32" { "nvptx-nvidia-cuda" } else { "nvptx64-nvidia-cuda" };
     let target = is_named.then(|| pair(triple, id));
     Ok(Made { bytes: text.into_bytes(), target, trailer: b".target sm_10" })
 }
@@ -215,9 +210,10 @@ fn amd(u: &mut Unstructured<'_>) -> Result<Made> {
             id = format!("{by_note}{}", if is_on { ":xnack+" } else { "" });
         }
     }
-    match u.arbitrary()? {
-        true => elf.segment(4, notes),
-        false => elf.section(7, notes),
+    if u.arbitrary()? {
+        elf.segment(4, notes)
+    } else {
+        elf.section(7, notes)
     }
     let triple = match abi {
         0x40 => "amdgcn-amd-amdhsa",

@@ -75,10 +75,7 @@ impl Fields {
         let form = if self.big { Form::Big } else { Form::Little };
         self.numbers.push((self.len()..self.len() + width, form));
         let (little, big) = (number.to_le_bytes(), number.to_be_bytes());
-        match self.big {
-            true => self.put(&big[8 - width..]),
-            false => self.put(&little[..width]),
-        }
+        if self.big { self.put(&big[8 - width..]) } else { self.put(&little[..width]) }
     }
 
     /// Adds a number of two bytes.
@@ -123,10 +120,7 @@ impl Fields {
 
     /// Changes some of the numbers, or none. Returns how many.
     pub fn damage(&mut self, u: &mut Unstructured<'_>) -> Result<usize> {
-        let edits = match self.numbers.is_empty() {
-            true => 0,
-            false => u.int_in_range(0..=4)?,
-        };
+        let edits = if self.numbers.is_empty() { 0 } else { u.int_in_range(0..=4)? };
         for _ in 0..edits {
             let (range, form) = u.choose(&self.numbers)?.clone();
             let (other, other_form) = u.choose(&self.numbers)?.clone();

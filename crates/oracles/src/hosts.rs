@@ -152,10 +152,8 @@ fn sections(
                 let len = u.int_in_range(0..=40)?;
                 let mut bytes = vec![b't'; len];
                 if len > 0 && u.arbitrary()? {
-                    let inside = match u.ratio(1, 3)? {
-                        true => loose(u)?,
-                        false => model::container(u, depth.min(1))?,
-                    };
+                    let inside =
+                        if u.ratio(1, 3)? { loose(u)? } else { model::container(u, depth.min(1))? };
                     bytes.extend(inside.bytes);
                     bytes.extend(MAGICS[u.int_in_range(0..=MAGICS.len() - 1)?]);
                     scanned.extend(inside.images);

@@ -122,11 +122,10 @@ fn offload_binary(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let images: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();
     let layout = offload_binary::layout(version, &entries).expect("is small");
     let plain = layout.to_vec(&images).expect("as laid out");
-    match version == FormatVersion::V3 && u.arbitrary()? {
-        true => {
-            Ok(fat_edit::compress_offload_binary(&plain, &WriteOptions::default()).expect("sound"))
-        }
-        false => Ok(plain),
+    if version == FormatVersion::V3 && u.arbitrary()? {
+        Ok(fat_edit::compress_offload_binary(&plain, &WriteOptions::default()).expect("sound"))
+    } else {
+        Ok(plain)
     }
 }
 

@@ -160,9 +160,10 @@ fn zip_file(data: &[u8], zip: &Zip) {
             assert!(left.len() <= findings.len(), "{left:?} {findings:?}");
             // Each member costs at most its limit; few are enough.
             for at in (0..after.members().len()).take(20) {
-                match at == index {
-                    true => assert_eq!(read(&new, &after, at).as_deref(), Some(contents)),
-                    false => assert_eq!(read(&new, &after, at), read(data, zip, at), "{at}"),
+                if at == index {
+                    assert_eq!(read(&new, &after, at).as_deref(), Some(contents))
+                } else {
+                    assert_eq!(read(&new, &after, at), read(data, zip, at), "{at}")
                 }
             }
         }
@@ -217,10 +218,7 @@ fn deb(data: &[u8]) {
 fn contents(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let len = u.int_in_range(0..=300)?;
     let byte = u.arbitrary::<u8>()?;
-    Ok(match u.arbitrary()? {
-        true => vec![byte; len * 20],
-        false => u.bytes(len.min(u.len()))?.to_vec(),
-    })
+    Ok(if u.arbitrary()? { vec![byte; len * 20] } else { u.bytes(len.min(u.len()))?.to_vec() })
 }
 
 /// Returns a member of a tar file of a kind; a sparse file starts with a hole.

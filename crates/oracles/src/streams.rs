@@ -262,9 +262,10 @@ fn constants(
     for file in files {
         let is_cstring = !matches!(known.list[0][0], Operand::Literal(_)) && u.arbitrary()?;
         let record = wide(if is_cstring { 9 } else { 8 }, &file.bytes);
-        match u.ratio(1, 4)? {
-            true => put_plain(&mut bits, width, &record),
-            false => put_abbreviated(&mut bits, &known, 0, &record),
+        if u.ratio(1, 4)? {
+            put_plain(&mut bits, width, &record)
+        } else {
+            put_abbreviated(&mut bits, &known, 0, &record)
         }
     }
     Ok((width, bits))

@@ -183,12 +183,11 @@ fn image(u: &mut Unstructured<'_>, kind: OffloadKind) -> Result<Vec<u8>> {
     let layout = offload_binary::layout(version, &entries).expect("few small entries");
     let mut package = layout.to_vec(&inner).expect("as laid out");
     for _ in 0..u.int_in_range(0..=7_u8)?.saturating_sub(4) {
-        match u.arbitrary()? {
-            true => {
-                let at = u.choose_index(package.len())?;
-                package[at] = u.arbitrary()?;
-            }
-            false => package.truncate(u.int_in_range(0..=package.len())?.max(1)),
+        if u.arbitrary()? {
+            let at = u.choose_index(package.len())?;
+            package[at] = u.arbitrary()?;
+        } else {
+            package.truncate(u.int_in_range(0..=package.len())?.max(1))
         }
     }
     if u.ratio(1, 16)? {

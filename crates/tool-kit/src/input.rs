@@ -17,10 +17,7 @@ pub fn open_sized(path: &Path, max: MaxInput) -> io::Result<File> {
 
 /// Returns the name used in messages.
 pub fn display(path: &Path) -> String {
-    match path.as_os_str() == "-" {
-        true => "<stdin>".to_owned(),
-        false => path.display().to_string(),
-    }
+    if path.as_os_str() == "-" { "<stdin>".to_owned() } else { path.display().to_string() }
 }
 
 /// Opens the file that the thin archive at `archive` names: relative to the archive's directory.

@@ -134,9 +134,10 @@ mod tests {
         ] {
             for pretty in [false, true] {
                 let mut out = Vec::new();
-                match pretty {
-                    true => write_pretty(&mut out, &[text]).unwrap(),
-                    false => write(&mut out, &[text]).unwrap(),
+                if pretty {
+                    write_pretty(&mut out, &[text]).unwrap()
+                } else {
+                    write(&mut out, &[text]).unwrap()
                 }
                 let json = String::from_utf8(out).unwrap();
                 assert!(!json.trim_end().chars().any(|c| deceives(c) && c != '\n'), "{json:?}");

@@ -321,9 +321,10 @@ impl Outputs {
             file: Some(file),
             temporary,
         };
-        match self.open < most_open() {
-            true => self.open += 1,
-            false => output.close().map_err(|error| at(path, &error))?,
+        if self.open < most_open() {
+            self.open += 1;
+        } else {
+            output.close().map_err(|error| at(path, &error))?;
         }
         self.files.insert(place.key(), output);
         Ok(result)
@@ -543,9 +544,10 @@ fn of_output(path: &Path, error: io::Error) -> io::Error {
 /// Returns an error with the name of the output that it is about.
 pub fn at(path: &Path, error: &io::Error) -> io::Error {
     let reason = reason(error);
-    let message = match path.as_os_str() == "-" {
-        true => format!("<stdout>: {reason}"),
-        false => format!("'{}': {reason}", path.display()),
+    let message = if path.as_os_str() == "-" {
+        format!("<stdout>: {reason}")
+    } else {
+        format!("'{}': {reason}", path.display())
     };
     io::Error::new(error.kind(), message)
 }

@@ -178,9 +178,10 @@ impl OpenPayload<'_> {
             return out.write_all(bytes);
         }
         let copied = copy_range(&mut self.file, &part, out)?;
-        match copied == part.end - part.start {
-            true => Ok(()),
-            false => Err(at(self.path, &ErrorKind::UnexpectedEof.into())),
+        if copied == part.end - part.start {
+            Ok(())
+        } else {
+            Err(at(self.path, &ErrorKind::UnexpectedEof.into()))
         }
     }
 }

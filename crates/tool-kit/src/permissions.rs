@@ -72,10 +72,7 @@ impl NewPermissions {
         let metadata = new.metadata()?;
         let others = (metadata.mode() & 0o007) << 3;
         let narrowed = metadata.mode() & (0o707 | others);
-        match metadata.gid() == group {
-            true => Ok(()),
-            false => set_mode(new, &metadata, narrowed & 0o777),
-        }
+        if metadata.gid() == group { Ok(()) } else { set_mode(new, &metadata, narrowed & 0o777) }
     }
 
     #[cfg(not(unix))]
@@ -142,9 +139,10 @@ impl Permissions {
 #[cfg(unix)]
 fn set_mode(file: &File, metadata: &Metadata, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    match metadata.mode() & 0o7777 == mode {
-        true => Ok(()),
-        false => file.set_permissions(fs::Permissions::from_mode(mode)),
+    if metadata.mode() & 0o7777 == mode {
+        Ok(())
+    } else {
+        file.set_permissions(fs::Permissions::from_mode(mode))
     }
 }
 

@@ -260,10 +260,7 @@ pub fn italic(text: &str) -> String {
 /// Returns text that may begin a line.
 pub fn escaped(text: &str) -> String {
     let escaped = escaped_within(text);
-    match escaped.starts_with(['.', '\'']) {
-        true => format!("\\&{escaped}"),
-        false => escaped,
-    }
+    if escaped.starts_with(['.', '\'']) { format!("\\&{escaped}") } else { escaped }
 }
 
 /// Returns text with no character that means something else, or becomes another one in a terminal.

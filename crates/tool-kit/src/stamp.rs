@@ -77,9 +77,10 @@ impl Stamp {
     }
 
     fn compare(self, now: Stamp) -> io::Result<()> {
-        match now == self {
-            true => Ok(()),
-            false => Err(io::Error::other("the file was changed while it was read")),
+        if now == self {
+            Ok(())
+        } else {
+            Err(io::Error::other("the file was changed while it was read"))
         }
     }
 }

@@ -324,9 +324,10 @@ mod tests {
             let mut byte = [0];
             let mut reader = store.reader();
             reader.seek(SeekFrom::Start(at as u64)).unwrap();
-            match gaps.0.iter().any(|hole| hole.contains(&(at as u64))) {
-                true => assert!(reader.read(&mut byte).is_err()),
-                false => assert_eq!((reader.read(&mut byte).unwrap(), byte[0]), (1, file[at])),
+            if gaps.0.iter().any(|hole| hole.contains(&(at as u64))) {
+                assert!(reader.read(&mut byte).is_err())
+            } else {
+                assert_eq!((reader.read(&mut byte).unwrap(), byte[0]), (1, file[at]))
             }
         }
         assert!(store.was_too_small());

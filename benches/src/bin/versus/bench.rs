@@ -320,9 +320,10 @@ fn remove(place: &Path, prefix: &str) -> std::io::Result<()> {
     for entry in fs::read_dir(place)? {
         let entry = entry?;
         if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
-            match entry.file_type()?.is_dir() {
-                true => fs::remove_dir_all(entry.path())?,
-                false => fs::remove_file(entry.path())?,
+            if entry.file_type()?.is_dir() {
+                fs::remove_dir_all(entry.path())?
+            } else {
+                fs::remove_file(entry.path())?
             }
         }
     }

@@ -70,9 +70,10 @@ fn title(operation: &Operation, what: &str) -> String {
 
 /// Returns the subject of a plot; numbers of members and fatbinaries are sizes.
 fn kind(measurement: &Measurement) -> &str {
-    match ["members", "fatbinaries"].iter().any(|word| measurement.what.ends_with(word)) {
-        true => "",
-        false => &measurement.what,
+    if ["members", "fatbinaries"].iter().any(|word| measurement.what.ends_with(word)) {
+        ""
+    } else {
+        &measurement.what
     }
 }
 

@@ -163,9 +163,10 @@ impl<'a> Editor<'a> {
         }
         if !left.is_empty() {
             let files = messages::few(&left);
-            let advice = match left.iter().any(|name| name.ends_with(".kpack")) {
-                true => " (--databases deletes kernel packs)",
-                false => "",
+            let advice = if left.iter().any(|name| name.ends_with(".kpack")) {
+                " (--databases deletes kernel packs)"
+            } else {
+                ""
             };
             messages::note(&format_args!(
                 "left alone, as no option is about their code: {files}{advice}"
@@ -181,9 +182,10 @@ impl<'a> Editor<'a> {
             // The new file is there.
         } else if inputs.have_directory() || rows.iter().any(FileRow::is_of_package) {
             report::print_files(&rows)?;
-            let distributions = match self.options.output.in_place {
-                true => self.lists.distributions(&edited_files),
-                false => Vec::new(),
+            let distributions = if self.options.output.in_place {
+                self.lists.distributions(&edited_files)
+            } else {
+                Vec::new()
             };
             report::print_packages(distributions.iter().map(|(name, files)| {
                 let files = files.iter().filter_map(|&at| rows.get(at));
@@ -401,10 +403,7 @@ impl<'a> Editor<'a> {
         let walk = self.walk();
         let opens = self.needs_images() || allow_findings;
         let mut warnings = Vec::new();
-        let mut contents = match opens {
-            true => survey(input, &walk),
-            false => survey_closed(input, &walk),
-        };
+        let mut contents = if opens { survey(input, &walk) } else { survey_closed(input, &walk) };
         match &contents {
             // Compressed bundles stay beside those that are compressed now.
             Ok(surveyed)

@@ -213,9 +213,10 @@ impl Editor<'_> {
             let faults = edit.faults(at, contents.finish());
             let warnings = self.findings().allow(&faults)?;
             let new = self.plan_member(edited, name, &store).and_then(|(plan, row)| {
-                let new = match plan.is_unchanged() {
-                    true => None,
-                    false => Some(self.deflate(member, plan, &store)?),
+                let new = if plan.is_unchanged() {
+                    None
+                } else {
+                    Some(self.deflate(member, plan, &store)?)
                 };
                 Ok((new, row))
             });
@@ -460,9 +461,10 @@ impl Edited<'_> {
     }
 
     fn check_complaints(&mut self) -> Result<(), Failure> {
-        match self.members.complaints.is_empty() {
-            true => Ok(()),
-            false => Err(std::mem::take(&mut self.members.complaints).into()),
+        if self.members.complaints.is_empty() {
+            Ok(())
+        } else {
+            Err(std::mem::take(&mut self.members.complaints).into())
         }
     }
 
@@ -477,13 +479,12 @@ impl Edited<'_> {
         }
         let Unopened { packages, compressed, .. } = &self.members.unopened;
         let inner: Vec<&String> = packages.iter().chain(compressed).collect();
-        Err(match inner.is_empty() {
-            true => Failure::NoCode,
-            false => {
-                let inner = messages::few(inner);
-                format!("no device code, unless in packages in it, which are not changed: {inner}")
-                    .into()
-            }
+        Err(if inner.is_empty() {
+            Failure::NoCode
+        } else {
+            let inner = messages::few(inner);
+            format!("no device code, unless in packages in it, which are not changed: {inner}")
+                .into()
         })
     }
 

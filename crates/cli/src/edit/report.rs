@@ -361,10 +361,8 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
     for row in packages {
         let [before, after] = [row.size_before, row.size_after].map(style::size);
         let part = style::percent(row.size_after, row.size_before);
-        let (file, dry) = match row.dry_run {
-            true => (&row.file, ", not written"),
-            false => (&row.output, ""),
-        };
+        let (file, dry) =
+            if row.dry_run { (&row.file, ", not written") } else { (&row.output, "") };
         show!(out)?;
         show!(out, "{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{dry}")?;
     }

@@ -133,9 +133,10 @@ fn key(text: &str) -> Result<Key, String> {
 /// Reads a rule about kernels of one file.
 fn absolute(text: &str) -> Result<KernelRule, String> {
     let rule: KernelRule = text.parse()?;
-    match rule.is_relative() {
-        true => Err("growth needs two files: see `offload diff`".to_owned()),
-        false => Ok(rule),
+    if rule.is_relative() {
+        Err("growth needs two files: see `offload diff`".to_owned())
+    } else {
+        Ok(rule)
     }
 }
 
@@ -187,10 +188,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         rows.end()?;
     }
     let outcome = looked.outcome();
-    match report_hits(&gate) {
-        true => Ok(Outcome::Faults),
-        false => Ok(outcome),
-    }
+    if report_hits(&gate) { Ok(Outcome::Faults) } else { Ok(outcome) }
 }
 
 /// Reports what rules hit; returns `true` if there is anything.
@@ -216,15 +214,14 @@ fn complain(wanted: &Wanted<'_>, input: &Input, found: &Found) -> bool {
             return true;
         }
         Ok(summary) if found.list.images.is_empty() && found.faults.is_empty() => {
-            let why = match summary.images > 0 && !selection.is_everything() {
-                true => {
-                    let condition = selection.condition();
-                    Ok(format!("none of its {} images {condition}", summary.images))
-                }
-                false => match input.split_host() {
+            let why = if summary.images > 0 && !selection.is_everything() {
+                let condition = selection.condition();
+                Ok(format!("none of its {} images {condition}", summary.images))
+            } else {
+                match input.split_host() {
                     Some(host) => Ok(host.describe()),
                     None => summary.no_images(),
-                },
+                }
             };
             match why {
                 Ok(why) => report::note(&format_args!("{file}: {why}")),

@@ -123,10 +123,11 @@ fn one_gpu(
         let mut cells: Vec<String> = columns
             .iter()
             .zip(&is_stored)
-            .map(|((_, measure), is_stored)| match is_stored {
-                true => row.text(*measure),
-                false => String::new(),
-            })
+            .map(
+                |((_, measure), &is_stored)| {
+                    if is_stored { row.text(*measure) } else { String::new() }
+                },
+            )
             .collect();
         cells.push(group_size(row));
         let occupancy = list.occupancy(row);

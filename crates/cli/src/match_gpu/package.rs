@@ -52,9 +52,10 @@ impl Package {
 
     /// Returns the answer for a GPU, by its number. Alternatives in directories may be of several packages.
     fn support_of(&self, gpu: usize) -> Option<Support> {
-        match self.name.is_empty() {
-            true => self.files.questions().iter().filter_map(|one| one.support(gpu)).max(),
-            false => self.files.support(gpu),
+        if self.name.is_empty() {
+            self.files.questions().iter().filter_map(|one| one.support(gpu)).max()
+        } else {
+            self.files.support(gpu)
         }
     }
 

@@ -50,10 +50,7 @@ impl SplitLibrary for Host {
     }
 
     fn path(&self, place: &Place) -> PathBuf {
-        match place.is_of_library() {
-            true => self.below(place.path()),
-            false => PathBuf::from(place.path()),
-        }
+        if place.is_of_library() { self.below(place.path()) } else { PathBuf::from(place.path()) }
     }
 }
 

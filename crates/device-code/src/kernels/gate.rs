@@ -132,9 +132,10 @@ impl<'r> KernelGate<'r> {
         }
         let is_spills =
             matches!(measure, Measure::Spills | Measure::VectorSpills | Measure::ScalarSpills);
-        let instead = match is_spills && self.has_cubins {
-            true => "; a cubin stores frame, which holds local arrays as well",
-            false => "",
+        let instead = if is_spills && self.has_cubins {
+            "; a cubin stores frame, which holds local arrays as well"
+        } else {
+            ""
         };
         format!("no selected kernel stores {measure}{instead}")
     }

@@ -52,9 +52,10 @@ fn answer(gpu: &str, packs: &[(&str, Arc<Toc>)]) -> PackAnswer<String> {
     let gpu = Device::parse(gpu).unwrap();
     PackAnswer::new(&Library::new("a.so"), &gpu, &mut |path| {
         let (_, toc) = packs.iter().find(|(name, _)| name == path)?;
-        match toc.entries().is_empty() {
-            true => Some(Err("it is damaged".to_owned())),
-            false => Some(Ok(Arc::clone(toc))),
+        if toc.entries().is_empty() {
+            Some(Err("it is damaged".to_owned()))
+        } else {
+            Some(Ok(Arc::clone(toc)))
         }
     })
 }

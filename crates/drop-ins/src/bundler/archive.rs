@@ -157,10 +157,7 @@ impl<'j> Archive<'j> {
 
 /// Writes every archive, several at the same time.
 fn copy(file: &File, copies: &[ArchiveCopy<'_>], outputs: Vec<File>) -> Result<(), Error> {
-    let threads = match Positioned::shares() {
-        true => Threads::default().count(),
-        false => NonZeroUsize::MIN,
-    };
+    let threads = if Positioned::shares() { Threads::default().count() } else { NonZeroUsize::MIN };
     let jobs: Vec<_> = copies.iter().zip(outputs).collect();
     let write =
         |(copy, out): &(&ArchiveCopy<'_>, File)| copy.write(&mut Positioned::new(file), out);

@@ -198,9 +198,12 @@ fn as_sections(
     let sizes: Vec<_> = entries
         .iter()
         .enumerate()
-        .map(|(index, entry)| match index == host {
-            true => (entry.id, HOST_PLACEHOLDER.len() as u64),
-            false => (entry.id, entry.payload.size()),
+        .map(|(index, entry)| {
+            if index == host {
+                (entry.id, HOST_PLACEHOLDER.len() as u64)
+            } else {
+                (entry.id, entry.payload.size())
+            }
         })
         .collect();
     let bundle = match object_bundle(&object, &sizes) {
@@ -214,9 +217,12 @@ fn as_sections(
     let sizes = entries.iter().map(|entry| entry.payload.size());
     notes.places.extend(sizes.map(|size| Place { offset: None, size }));
     if job.dry_run {
-        let sections = entries.iter().enumerate().map(|(index, entry)| match index == host {
-            true => (entry.id, Path::new("<one zero byte>")),
-            false => (entry.id, entry.payload.path()),
+        let sections = entries.iter().enumerate().map(|(index, entry)| {
+            if index == host {
+                (entry.id, Path::new("<one zero byte>"))
+            } else {
+                (entry.id, entry.payload.path())
+            }
         });
         notes.commands.push(commands::adding(sections, &host_path, &job.output));
         return Ok(());

@@ -84,9 +84,10 @@ pub(super) fn for_each(
         compressed: Vec::new(),
         since: Instant::now(),
     };
-    let format = match file_type == FileType::Archive || may_be_bundle(format) {
-        true => walk(file, &limits, &mut finder)?.format,
-        false => format,
+    let format = if file_type == FileType::Archive || may_be_bundle(format) {
+        walk(file, &limits, &mut finder)?.format
+    } else {
+        format
     };
     let Finder { mut summary, misfit, warnings, mut errors, bad_compression, compressed, .. } =
         finder;

@@ -116,9 +116,10 @@ impl Clang<'_> {
             OffloadKind::OPENMP => false,
             _ => true,
         };
-        let image = match group.kinds().iter().any(is_needed) {
-            true => fs::read(path).map(Parts::from),
-            false => path.metadata().map(|found| Parts::from_input(number, 0..found.len())),
+        let image = if group.kinds().iter().any(is_needed) {
+            fs::read(path).map(Parts::from)
+        } else {
+            path.metadata().map(|found| Parts::from_input(number, 0..found.len()))
         };
         image.map_err(|error| at(path, &error))
     }

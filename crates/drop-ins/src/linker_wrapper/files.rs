@@ -91,10 +91,8 @@ const MANY: usize = 50;
 impl Files {
     /// In a dry run, files have names only.
     pub fn new(save: bool, is_dry: bool) -> Self {
-        let place = match save {
-            true => Place::Here(Mutex::default()),
-            false => Place::Temporary(Mutex::default()),
-        };
+        let place =
+            if save { Place::Here(Mutex::default()) } else { Place::Temporary(Mutex::default()) };
         Files { place, is_dry }
     }
 
@@ -133,9 +131,10 @@ impl Files {
     /// Returns a new path, and the file if it is a temporary one.
     fn make(&self, start: &OsStr, end: &str) -> io::Result<(PathBuf, Option<File>)> {
         // The colon of target IDs is not in names of Windows.
-        let start = match cfg!(windows) {
-            true => start.to_string_lossy().replace(':', "@").into(),
-            false => start.to_owned(),
+        let start = if cfg!(windows) {
+            start.to_string_lossy().replace(':', "@").into()
+        } else {
+            start.to_owned()
         };
         match &self.place {
             Place::Here(used) => {

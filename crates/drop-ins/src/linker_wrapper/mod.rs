@@ -155,9 +155,10 @@ fn run(line: &Line, programs: Programs) -> io::Result<()> {
     if linked.images.kinds().is_empty() {
         llvm_options::check(line, programs)?;
     }
-    match emits_container {
-        true => run.emit_container(&linked)?,
-        false => run.link_host(&linked)?,
+    if emits_container {
+        run.emit_container(&linked)?;
+    } else {
+        run.link_host(&linked)?;
     }
     run.trace.write()
 }
@@ -380,14 +381,15 @@ impl Run<'_> {
         let call = Call::new(linker.into(), arguments);
         let programs = self.programs;
         self.trace.step("Execute host linker", || programs.run(&call, &self.files))?;
-        match self.is_relocatable {
-            true => relocatable::make_private(
+        if self.is_relocatable {
+            relocatable::make_private(
                 Path::new(&self.output),
                 &self.host_triple,
                 programs,
                 &self.files,
-            ),
-            false => Ok(()),
+            )
+        } else {
+            Ok(())
         }
     }
 
@@ -505,11 +507,12 @@ fn cpu_arguments(line: &Line) -> Vec<OsString> {
 fn of_host(error: Error, triple: &str) -> io::Error {
     let is_unknown =
         error.kind() == ErrorKind::Registration && wrapper_ir::Target::new(triple).is_err();
-    match is_unknown {
-        true => io::Error::other(format!(
+    if is_unknown {
+        io::Error::other(format!(
             "No available targets are compatible with triple \"{triple}\": {error}"
-        )),
-        false => error.into(),
+        ))
+    } else {
+        error.into()
     }
 }
 

@@ -43,9 +43,10 @@ impl Call {
     pub(crate) fn run(&self, files: &Files) -> io::Result<()> {
         let mut command = Command::new(&self.program);
         let len = self.arguments.iter().map(|word| word.len() + 1).sum::<usize>();
-        match len > MAX_LEN {
-            true => command.arg(self.response_file(files)?),
-            false => command.args(&self.arguments),
+        if len > MAX_LEN {
+            command.arg(self.response_file(files)?)
+        } else {
+            command.args(&self.arguments)
         };
         let why = match command.status() {
             Ok(status) if status.success() => return Ok(()),
@@ -122,9 +123,10 @@ impl Programs {
 
 /// Returns the directory of this program.
 fn beside(is_as_called: bool) -> Option<PathBuf> {
-    let program = match is_as_called {
-        true => env::args_os().next().map(PathBuf::from),
-        false => env::current_exe().ok(),
+    let program = if is_as_called {
+        env::args_os().next().map(PathBuf::from)
+    } else {
+        env::current_exe().ok()
     };
     program.as_deref().and_then(Path::parent).map(Path::to_owned)
 }

@@ -24,11 +24,12 @@ pub(super) fn make_private(
     if Triple::parse(host_triple).os().starts_with("windows") {
         return Err(io::Error::other("Relocatable linking is not supported on COFF targets"));
     }
-    let bytes = match programs.is_dry {
-        true => Vec::new(),
-        false => fs::read(object).map_err(|error| {
+    let bytes = if programs.is_dry {
+        Vec::new()
+    } else {
+        fs::read(object).map_err(|error| {
             io::Error::other(format!("'{}': {}", object.display(), reason(&error)))
-        })?,
+        })?
     };
     let suffix = ccob::hash(&bytes);
     let [section, bounds @ ..] = NAMES;

@@ -68,9 +68,10 @@ impl Sources {
         let name = input::display(path);
         let open = |member: &[u8]| input::open_thin_member(path, member);
         self.inputs.whole_archive(input.is_whole);
-        match Positioned::shares() {
-            true => self.inputs.read(&name, Positioned::new(&opened.file), open)?,
-            false => self.inputs.read(&name, &opened.file, open)?,
+        if Positioned::shares() {
+            self.inputs.read(&name, Positioned::new(&opened.file), open)?
+        } else {
+            self.inputs.read(&name, &opened.file, open)?
         };
         self.files.push(Payload::of_opened(path, opened)?);
         Ok(())

@@ -111,10 +111,7 @@ pub(crate) fn parse(
     }
     parser.missing();
     let Parser { matches, errors, .. } = parser;
-    match errors.is_empty() {
-        true => Ok(matches),
-        false => Err(Stop { stderr: errors, ..Stop::default() }),
-    }
+    if errors.is_empty() { Ok(matches) } else { Err(Stop { stderr: errors, ..Stop::default() }) }
 }
 
 struct Parser<'a> {

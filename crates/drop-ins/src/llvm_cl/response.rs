@@ -67,10 +67,7 @@ impl Expansion {
     }
 
     fn has_room_for(&self, more: usize) -> Result<(), String> {
-        match self.out.len().saturating_add(more) > MAX_ARGUMENTS {
-            true => Err(too_many()),
-            false => Ok(()),
-        }
+        if self.out.len().saturating_add(more) > MAX_ARGUMENTS { Err(too_many()) } else { Ok(()) }
     }
 
     /// Returns a file's path and bytes; `None` if it cannot be read.
@@ -99,10 +96,7 @@ fn open(path: &Path) -> io::Result<File> {
     let is_opened = is_in("/dev/fd")
         || is_in("/proc/self/fd")
         || [Path::new("/dev/stdin"), Path::new("/dev/null")].contains(&path);
-    match is_opened {
-        true => File::open(path),
-        false => opened::open_regular(path),
-    }
+    if is_opened { File::open(path) } else { opened::open_regular(path) }
 }
 
 fn too_many() -> String {

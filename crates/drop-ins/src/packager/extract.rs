@@ -243,10 +243,7 @@ impl Plan {
         let mut outputs = Outputs::default();
         let here = outputs.make_directory(Path::new(""))?;
         for (path, output) in &self.files {
-            let name = match output.generated {
-                true => here.file(path),
-                false => Name::Typed(path.clone()),
-            };
+            let name = if output.generated { here.file(path) } else { Name::Typed(path.clone()) };
             let write = |file: &mut File| write_content(&output.content, found, input, file);
             outputs.write(&name, found.new_permissions.into(), write)?;
         }

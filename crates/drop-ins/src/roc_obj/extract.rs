@@ -81,10 +81,8 @@ pub fn main() -> ExitCode {
     for text in uris {
         let uri = Uri::parse(&text).map_err(io::Error::other);
         let extracted = uri.and_then(|uri| extract(&uri, &output));
-        let told = extracted.and_then(|what| match matches.is_on("v") {
-            true => tell(&what, &output),
-            false => Ok(()),
-        });
+        let told = extracted
+            .and_then(|what| if matches.is_on("v") { tell(&what, &output) } else { Ok(()) });
         if let Err(error) = told {
             if error.kind() == io::ErrorKind::BrokenPipe {
                 return report::end(tool, &error);

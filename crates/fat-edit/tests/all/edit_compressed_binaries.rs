@@ -36,10 +36,7 @@ fn compressed(sizes: &[u32], how: &WriteOptions) -> Vec<u8> {
 }
 
 fn method_of(package: &[u8]) -> Method {
-    match package[40..].starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        true => Method::ZSTD,
-        false => Method::ZLIB,
-    }
+    if package[40..].starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) { Method::ZSTD } else { Method::ZLIB }
 }
 
 fn compress_with(file: &[u8], options: CompressOptions) -> (EditPlan, Vec<u8>) {

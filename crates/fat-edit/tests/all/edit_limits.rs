@@ -73,9 +73,10 @@ fn elf(
     let sections_at = file.len() as u64;
     let count = sections.len() + 2;
     let extended = count >= 0xff00;
-    let null = match extended {
-        true => Section { size: count as u64, link: count as u32 - 1, ..Section::default() },
-        false => Section::default(),
+    let null = if extended {
+        Section { size: count as u64, link: count as u32 - 1, ..Section::default() }
+    } else {
+        Section::default()
     };
     for section in std::iter::once(&null).chain(sections).chain([&table]) {
         file.extend([section.name, section.kind].map(u32::to_le_bytes).concat());
@@ -90,10 +91,7 @@ fn elf(
     let segments_at = if segments.is_empty() { 0 } else { 64 };
     headers.extend([0, segments_at, sections_at].map(u64::to_le_bytes).concat());
     headers.extend(0_u32.to_le_bytes());
-    let (number, names) = match extended {
-        true => (0, 0xffff),
-        false => (count as u16, count as u16 - 1),
-    };
+    let (number, names) = if extended { (0, 0xffff) } else { (count as u16, count as u16 - 1) };
     headers
         .extend([64, 56, segments.len() as u16, 64, number, names].map(u16::to_le_bytes).concat());
     for segment in segments {

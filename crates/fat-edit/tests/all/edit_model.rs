@@ -65,9 +65,8 @@ impl Container {
     fn walked(&self) -> Vec<(String, Vec<u8>)> {
         let is_package = matches!(self.form, Form::Package { .. });
         let host = (HOST.to_owned(), Vec::new());
-        let name = |processor: &usize| match is_package {
-            true => PROCESSORS[*processor].to_owned(),
-            false => id(*processor),
+        let name = |processor: &usize| {
+            if is_package { PROCESSORS[*processor].to_owned() } else { id(*processor) }
         };
         let images = self.images.iter().map(|(p, image)| (name(p), image.clone()));
         Some(host).filter(|_| self.host && !is_package).into_iter().chain(images).collect()
@@ -106,10 +105,7 @@ fn id(processor: usize) -> String {
 /// The containers one after the other: at pages, or without anything between them.
 fn file(containers: &[Container], at_pages: bool) -> Vec<u8> {
     let containers = containers.iter().map(Container::bytes);
-    match at_pages {
-        true => paged(&containers.collect::<Vec<_>>()),
-        false => containers.flatten().collect(),
-    }
+    if at_pages { paged(&containers.collect::<Vec<_>>()) } else { containers.flatten().collect() }
 }
 
 /// Returns whether a container after another starts at a page by chance: then it does so again.

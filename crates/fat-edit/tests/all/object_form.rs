@@ -187,11 +187,10 @@ fn linked(form: Elf) -> Vec<u8> {
     let order = |n: u64| if form.wide { form.long(n) } else { form.word(n as u32) };
     // As the builder aligns nothing, contents follow each other from the end of the header.
     let end = header_len + entry_len + 24;
-    let numbers = match form.wide {
-        true => {
-            [form.word(1), form.word(5), order(0), order(0), order(0), order(end as u64)].concat()
-        }
-        false => [1, 0, 0, 0, end as u32].iter().flat_map(|&n| form.word(n)).collect(),
+    let numbers = if form.wide {
+        [form.word(1), form.word(5), order(0), order(0), order(0), order(end as u64)].concat()
+    } else {
+        [1, 0, 0, 0, end as u32].iter().flat_map(|&n| form.word(n)).collect()
     };
     object[header_len..header_len + numbers.len()].copy_from_slice(&numbers);
     let half = |object: &mut [u8], at: usize, n: u16| {

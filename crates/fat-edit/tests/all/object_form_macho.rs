@@ -84,9 +84,10 @@ impl MachO {
 
     /// Returns a relocation of a section, or of a symbol, at address 0.
     fn relocation(&self, number: u32, external: bool) -> [u32; 2] {
-        match self.big {
-            true => [0, number << 8 | 2 << 5 | u32::from(external) << 4],
-            false => [0, number | 2 << 25 | u32::from(external) << 27],
+        if self.big {
+            [0, number << 8 | 2 << 5 | u32::from(external) << 4]
+        } else {
+            [0, number | 2 << 25 | u32::from(external) << 27]
         }
     }
 

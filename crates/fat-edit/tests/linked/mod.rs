@@ -261,13 +261,11 @@ impl Linked {
                         let address = (offset + shift).next_multiple_of(self.page);
                         let writable = segment == loads - 1;
                         // The writable segment starts somewhere on its page.
-                        offset = match writable {
-                            true => offset,
-                            false => offset.next_multiple_of(self.page),
-                        };
-                        shift = match writable {
-                            true => address + offset % self.page - offset,
-                            false => address - offset,
+                        offset = if writable { offset } else { offset.next_multiple_of(self.page) };
+                        shift = if writable {
+                            address + offset % self.page - offset
+                        } else {
+                            address - offset
                         };
                     }
                 }

@@ -216,10 +216,7 @@ fn lossy(bytes: &[u8]) -> String {
 fn short(bytes: &[u8]) -> String {
     let mut text = String::new();
     for c in lossy(bytes.get(..256).unwrap_or(bytes)).chars() {
-        match c.is_control() {
-            true => text.extend(c.escape_default()),
-            false => text.push(c),
-        }
+        if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
     }
     text
 }

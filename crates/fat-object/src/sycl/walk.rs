@@ -133,9 +133,10 @@ pub(crate) struct Section {
 
 impl Section {
     pub(crate) fn new(window: Range<u64>, name: &str, images: Rc<Images>) -> Self {
-        let target = match name.as_bytes() == PE_SECTION {
-            true => "",
-            false => name.strip_prefix(SECTION).unwrap_or(name),
+        let target = if name.as_bytes() == PE_SECTION {
+            ""
+        } else {
+            name.strip_prefix(SECTION).unwrap_or(name)
         };
         let next = images.first_at(window.start);
         Section {
@@ -261,21 +262,21 @@ fn inflated_format(
     size: u64,
     out: &mut Found,
 ) -> io::Result<FileFormat> {
-    let (limit, cost) = match cx.options.tables_only {
-        true => (cx.decompressed.left(), size.min(inflate::MAX_BLOCK as u64)),
-        false => (cx.decompression_budget(), size),
+    let (limit, cost) = if cx.options.tables_only {
+        (cx.decompressed.left(), size.min(inflate::MAX_BLOCK as u64))
+    } else {
+        (cx.decompression_budget(), size)
     };
     if cost > limit {
         out.finding(range.start, Error::Limit { size, limit });
         return Ok(FileFormat::NotRead);
     }
     cx.decompressed.spend(cost);
-    let inflated = match cx.options.tables_only {
-        true => inflated_head(source, range, size)?,
-        false => {
-            let stored = source.range(range)?;
-            ccob::decompress_stream(ccob::Method::ZSTD, &stored, size)
-        }
+    let inflated = if cx.options.tables_only {
+        inflated_head(source, range, size)?
+    } else {
+        let stored = source.range(range)?;
+        ccob::decompress_stream(ccob::Method::ZSTD, &stored, size)
     };
     match inflated {
         Ok(bytes) => {

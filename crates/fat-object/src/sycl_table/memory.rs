@@ -171,9 +171,10 @@ impl Memory {
             match segment.p_type(LE) {
                 elf::PT_LOAD if !flags.contains(elf::PF_X) => {
                     let part = Part::new(segment.p_vaddr(LE), window, start, size);
-                    match flags.contains(elf::PF_W) {
-                        true => self.data.extend(part),
-                        false => self.constants.extend(part),
+                    if flags.contains(elf::PF_W) {
+                        self.data.extend(part);
+                    } else {
+                        self.constants.extend(part);
                     }
                 }
                 elf::PT_DYNAMIC => {

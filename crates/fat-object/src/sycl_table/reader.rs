@@ -285,16 +285,18 @@ impl Reader<'_, '_> {
 
     /// Counts bytes of records.
     fn take(&mut self, len: u64) -> Result<(), Stop> {
-        match self.records.take(len) {
-            true => Ok(()),
-            false => Err(Stop::File(Problem::Records { limit: self.records.limit() })),
+        if self.records.take(len) {
+            Ok(())
+        } else {
+            Err(Stop::File(Problem::Records { limit: self.records.limit() }))
         }
     }
 
     fn take_names(&mut self, len: u64) -> Result<(), Stop> {
-        match self.names.take(len) {
-            true => Ok(()),
-            false => Err(Stop::File(Problem::Records { limit: self.names.limit() })),
+        if self.names.take(len) {
+            Ok(())
+        } else {
+            Err(Stop::File(Problem::Records { limit: self.names.limit() }))
         }
     }
 }

@@ -55,10 +55,7 @@ pub fn image_end(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Opt
     if head.starts_with(&ZSTD_MAGIC) {
         return frame_end(source, window);
     }
-    match is_spirv_header(&head, 0) {
-        true => module_end(source, window, &head).map(Some),
-        false => Ok(None),
-    }
+    if is_spirv_header(&head, 0) { module_end(source, window, &head).map(Some) } else { Ok(None) }
 }
 
 /// Returns the end of a module: the start of another one, zeros, which are not an instruction, or the end of the

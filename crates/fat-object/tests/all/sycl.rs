@@ -117,11 +117,12 @@ fn one_image_is_decompressed_within_the_limit() {
         let options = Options::default().with_max_decompressed(limit);
         let mut all = Decompressed::default();
         walk_slice(&file.bytes, &options, &mut all).unwrap();
-        let expected = match is_within {
-            true => Ok(Some(image.len())),
-            false => Err(format!(
+        let expected = if is_within {
+            Ok(Some(image.len()))
+        } else {
+            Err(format!(
                 "decompressing this image ({len} bytes) would exceed the limit of {limit} bytes"
-            )),
+            ))
         };
         assert_eq!(all.0, [expected]);
     }

@@ -235,10 +235,7 @@ pub(crate) fn file(form: Form, images: &[Sample]) -> File {
         }
         sections.push((".rela.dyn".to_owned(), start, data.bytes.len(), 2));
     }
-    let bytes = match form.is_pe {
-        true => pe(data.bytes, &sections),
-        false => elf(data.bytes, &sections),
-    };
+    let bytes = if form.is_pe { pe(data.bytes, &sections) } else { elf(data.bytes, &sections) };
     File { bytes, descriptors, tables, images: places, tgtimg }
 }
 

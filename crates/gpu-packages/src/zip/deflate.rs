@@ -208,12 +208,11 @@ impl NewContents {
 
 /// Fails if there are more bytes than may be held.
 fn within(data: &[u8], most: u64) -> Result<(), Error> {
-    match data.len() as u64 > most {
-        true => {
-            let text = format!("the new contents of a member exceed the limit of {most} bytes");
-            Err(Error::new(ErrorKind::Limit, text))
-        }
-        false => Ok(()),
+    if data.len() as u64 > most {
+        let text = format!("the new contents of a member exceed the limit of {most} bytes");
+        Err(Error::new(ErrorKind::Limit, text))
+    } else {
+        Ok(())
     }
 }
 

@@ -239,9 +239,10 @@ fn local_header(
     let is_zip64 = extra::zip64(local.extra()).is_some_and(|place| place.len() >= 16)
         || is_long(contents.size)
         || is_long(stored_size);
-    let extra = match is_zip64 {
-        true => extra::with_zip64(local.extra(), &[contents.size, stored_size]),
-        false => local.extra().to_vec(),
+    let extra = if is_zip64 {
+        extra::with_zip64(local.extra(), &[contents.size, stored_size])
+    } else {
+        local.extra().to_vec()
     };
     let mut header = local.bytes.get(..LOCAL + local.name_len).unwrap_or_default().to_vec();
     put(&mut header, 6, &(local.flags() & !DESCRIPTOR).to_le_bytes());
@@ -364,9 +365,8 @@ impl Zip {
         }
         // Numbers that the zip64 record had alone stay there.
         let is_marked = |at: usize| has_zip64 && u16_at(&end, at) == u16::MAX;
-        let counts = [8, 10].map(|at| match is_marked(at) {
-            true => u16::MAX,
-            false => u16::try_from(count).unwrap_or(u16::MAX),
+        let counts = [8, 10].map(|at| {
+            if is_marked(at) { u16::MAX } else { u16::try_from(count).unwrap_or(u16::MAX) }
         });
         let numbers = [(12, size), (16, offset)].map(|(at, value)| {
             short(value, is_long(value) || has_zip64 && u32_at(&end, at) == IN_EXTRA)

@@ -189,10 +189,7 @@ pub(crate) fn wheel(files: &[(&str, &[u8])]) -> Vec<Made> {
     for made in &members {
         let hash = gpu_packages::Hash::of(gpu_packages::Algorithm::Sha256, &made.contents);
         let name = String::from_utf8(made.name.clone()).unwrap();
-        let name = match name.contains(',') {
-            true => format!("\"{name}\""),
-            false => name,
-        };
+        let name = if name.contains(',') { format!("\"{name}\"") } else { name };
         record += &format!("{name},{hash},{}\n", made.contents.len());
     }
     record += &format!("{info}/RECORD,,\n");

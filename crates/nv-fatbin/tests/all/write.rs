@@ -292,9 +292,10 @@ fn new_entry() -> impl Strategy<Value = NewEntry<'static>> {
     let compression = prop_oneof![
         Just(Compression::None),
         Just(Compression::Lz4(3)),
-        (-5..=19).prop_map(|level| match cfg!(feature = "zstd") {
-            true => Compression::Zstd(level),
-            false => Compression::None,
+        (-5..=19).prop_map(|level| if cfg!(feature = "zstd") {
+            Compression::Zstd(level)
+        } else {
+            Compression::None
         }),
     ];
     let code = prop_oneof![vec(any::<u8>(), 0..40), vec(0..2_u8, 0..2000)];

@@ -96,10 +96,7 @@ fn renewed(
             }
             return Err(damaged(window, "the symbol index names a place where no member is"));
         };
-        let bytes = match big_endian {
-            true => to.to_be_bytes(),
-            false => to.to_le_bytes(),
-        };
+        let bytes = if big_endian { to.to_be_bytes() } else { to.to_le_bytes() };
         let limit = if width == 4 { u64::from(u32::MAX) } else { u64::MAX };
         if to > limit {
             let what = "offset of a member in the symbol index";

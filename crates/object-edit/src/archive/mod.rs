@@ -148,11 +148,10 @@ fn push(
     if member.name_len > 0 {
         name = member.name.clone();
         let behind = splices.size().saturating_add(HEADER_LEN);
-        let len = match style.padded_names {
-            true => {
-                behind.saturating_add(name.len() as u64).next_multiple_of(BSD_ALIGNMENT) - behind
-            }
-            false => member.name_len,
+        let len = if style.padded_names {
+            behind.saturating_add(name.len() as u64).next_multiple_of(BSD_ALIGNMENT) - behind
+        } else {
+            member.name_len
         };
         name.resize(usize::try_from(len).unwrap_or(name.len()), 0);
         write_field(&mut header, NAME, &format!("#1/{len}"));

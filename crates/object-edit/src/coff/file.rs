@@ -54,9 +54,10 @@ impl Object {
         // Work on all sections touches each byte at most twice.
         let value = object.parts.iter().fold(0, |sum: u64, parts| sum.saturating_add(parts.size()));
         let limit = window.end.saturating_sub(window.start).saturating_mul(2);
-        match value > limit {
-            true => Err(ObjectProblem::TooLarge { format: FORMAT, value, limit }.into()),
-            false => Ok(object),
+        if value > limit {
+            Err(ObjectProblem::TooLarge { format: FORMAT, value, limit }.into())
+        } else {
+            Ok(object)
         }
     }
 
@@ -236,8 +237,9 @@ pub(super) fn alignment(section: &Section) -> u64 {
 
 fn inside(available: u64, part: ObjectPart, range: &Range<u64>) -> Result<(), ObjectProblem> {
     let Range { start, end } = *range;
-    match end <= available {
-        true => Ok(()),
-        false => Err(ObjectProblem::BeyondEnd { format: FORMAT, part, start, end, available }),
+    if end <= available {
+        Ok(())
+    } else {
+        Err(ObjectProblem::BeyondEnd { format: FORMAT, part, start, end, available })
     }
 }

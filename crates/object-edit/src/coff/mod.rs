@@ -54,11 +54,12 @@ pub(crate) fn edit(
         references::follow(source, inputs, &object, &changed, &mut patches)?;
         rewrite(&object, changed, patches)?
     };
-    let splices = match removed.is_empty() {
-        true => splices,
-        false => output::edited(&splices, source, |source, window| {
+    let splices = if removed.is_empty() {
+        splices
+    } else {
+        output::edited(&splices, source, |source, window| {
             remove::remove(source, window, &|index, _| removed.contains(&index))
-        })?,
+        })?
     };
     Ok(Edited::new(splices))
 }

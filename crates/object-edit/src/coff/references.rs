@@ -105,9 +105,10 @@ pub(super) fn follow(
         // Without one there was none.
         if checksum != 0 {
             // None for definitions that share bytes until they are too many.
-            let new = match to_sum.take(new.size()) {
-                true => checksum::of(source, inputs, &new)?.unwrap_or(0),
-                false => 0,
+            let new = if to_sum.take(new.size()) {
+                checksum::of(source, inputs, &new)?.unwrap_or(0)
+            } else {
+                0
             };
             patches.put(at.saturating_add(8), &new.to_le_bytes());
         }

@@ -169,9 +169,10 @@ impl Task<'_> {
         holes.truncate(most);
         let zeroed = idle.saturating_sub(bytes(&holes));
         holes.sort_by_key(|hole| hole.start);
-        let end = match self.slot.content_after {
-            true => self.slot.segment().end,
-            false => self.end(extents.last()?.end),
+        let end = if self.slot.content_after {
+            self.slot.segment().end
+        } else {
+            self.end(extents.last()?.end)
         };
         let mut moved = BTreeMap::new();
         let near = zone.near.iter().map(|&(index, at)| (index, self.room.base.saturating_add(at)));

@@ -219,9 +219,10 @@ fn keep_tail(bundles: &mut [Item], end: u64, align: u64) {
     if let Some(new) = &mut last.new
         && (1..align).contains(&tail)
     {
-        match output::is_copy_of(new, &last.old) {
-            true => new.push_input(Input::File, last.old.end..end),
-            false => new.push_zeros(tail),
+        if output::is_copy_of(new, &last.old) {
+            new.push_input(Input::File, last.old.end..end);
+        } else {
+            new.push_zeros(tail);
         }
         last.old.end = end;
     }
@@ -341,10 +342,8 @@ fn allowed(file: &File, slot: &Slot, layout: &Layout, headers: Option<Range<u64>
     let section = |index: &usize| file.sections.get(*index);
     let mut addresses = Vec::from_iter(headers);
     // After the slot there may be room up to the next segment.
-    let slot_end = match slot.content_after {
-        true => slot.end(1),
-        false => slot.segment().end.max(layout.end),
-    };
+    let slot_end =
+        if slot.content_after { slot.end(1) } else { slot.segment().end.max(layout.end) };
     addresses.push(slot.start..slot_end);
     if let (Some(end), Some(&start)) = (layout.grown, layout.starts.first()) {
         addresses.push(start..end);

@@ -274,9 +274,12 @@ fn barrier(file: &File, slot: &Slot, in_zone: &dyn Fn(&usize) -> bool) -> u64 {
         .chain(empty.map(|section| section.sh_addr.get(LE) - base))
         .min();
     // The segment with the headers can only become longer as far as its last page goes.
-    let end = head.map_or(0, |load| match load.p_filesz == load.p_memsz {
-        true => up(load.p_filesz.get(LE), FIRST_PAGE),
-        false => load.p_filesz.get(LE),
+    let end = head.map_or(0, |load| {
+        if load.p_filesz == load.p_memsz {
+            up(load.p_filesz.get(LE), FIRST_PAGE)
+        } else {
+            load.p_filesz.get(LE)
+        }
     });
     first.unwrap_or(0).min(end)
 }

@@ -97,10 +97,7 @@ impl Sample {
     }
 
     fn offset(&self, address: u64) -> u64 {
-        match address >= self.cut.end {
-            true => address - (self.cut.end - self.cut.start),
-            false => address,
-        }
+        if address >= self.cut.end { address - (self.cut.end - self.cut.start) } else { address }
     }
 
     /// Returns the bytes of the file.

@@ -120,9 +120,10 @@ fn header(
     if kind == SHT_NULL || (kind == SHT_NOBITS && offset == 0) {
         return header;
     }
-    let shift = match is_allocated(old) {
-        true => loads.shift(address, old.sh_flags.get(LE).contains(SHF_WRITE)),
-        false => None,
+    let shift = if is_allocated(old) {
+        loads.shift(address, old.sh_flags.get(LE).contains(SHF_WRITE))
+    } else {
+        None
     };
     header.sh_offset.set(
         LE,

@@ -254,9 +254,10 @@ fn pieces(file: &File, slot: &Slot, old: &ProgramHeader, map: &Map) -> Vec<Progr
 fn load_offset(load: &ProgramHeader, map: &Map) -> u64 {
     let offset = load.p_offset.get(LE);
     // An empty one comes after the content that it follows.
-    match load.p_filesz.get(LE) == 0 && map.segment.contains(&offset) {
-        true => map.segment.start,
-        false => map.offset(offset),
+    if load.p_filesz.get(LE) == 0 && map.segment.contains(&offset) {
+        map.segment.start
+    } else {
+        map.offset(offset)
     }
 }
 

@@ -113,12 +113,11 @@ pub(super) fn gather(
         if usize::from(symbol.st_shndx.get(LE).0) != section || !is_address(symbol) {
             return;
         }
-        let rest = match left.contains(&value) {
-            true => left.end.saturating_sub(value),
-            false => {
-                patches.push(Patch::word(at.saturating_add(VALUE), left.start));
-                0
-            }
+        let rest = if left.contains(&value) {
+            left.end.saturating_sub(value)
+        } else {
+            patches.push(Patch::word(at.saturating_add(VALUE), left.start));
+            0
         };
         if size > rest {
             patches.push(Patch::word(at.saturating_add(SIZE), rest));

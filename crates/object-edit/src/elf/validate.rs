@@ -85,9 +85,10 @@ pub(super) fn validate(file: &File) -> Result<(), Problem> {
     let mut sections = file.sections.iter().filter(|section| {
         is_allocated(section) && has_bytes(section) && section.sh_size.get(LE) > 0
     });
-    match sections.all(loaded) {
-        true => Ok(()),
-        false => Err(inconsistent("a section is not loaded from where it lies")),
+    if sections.all(loaded) {
+        Ok(())
+    } else {
+        Err(inconsistent("a section is not loaded from where it lies"))
     }
 }
 

@@ -92,10 +92,7 @@ impl Parts<'_> {
     fn segment(&self, bundles: Vec<(u64, Output)>) -> Option<Output> {
         let all = self.slot.segment();
         let start = self.slot.start;
-        let end = match self.slot.content_after {
-            true => self.slot.end(1),
-            false => self.layout.end,
-        };
+        let end = if self.slot.content_after { self.slot.end(1) } else { self.layout.end };
         let mut image = self.slot.image(&self.old, &(all.start..start));
         image.append(&lay(start, end, bundles)?);
         if self.slot.content_after {

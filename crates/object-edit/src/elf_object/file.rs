@@ -36,9 +36,10 @@ impl<H: ElfHeader> Object<H> {
         // Work on all sections touches each byte at most twice.
         let sizes = object.sections.iter().map(place).map(|range| range.end - range.start);
         let (value, limit) = (sizes.fold(0, u64::saturating_add), largest(window));
-        match value > limit {
-            true => Err(ObjectProblem::TooLarge { format: FORMAT, value, limit }.into()),
-            false => Ok(object),
+        if value > limit {
+            Err(ObjectProblem::TooLarge { format: FORMAT, value, limit }.into())
+        } else {
+            Ok(object)
         }
     }
 
@@ -154,9 +155,10 @@ pub(super) fn inside(
     part: ObjectPart,
     range: &Range<u64>,
 ) -> Result<(), ObjectProblem> {
-    match range.is_empty() || range.end <= available(window) {
-        true => Ok(()),
-        false => Err(beyond_end(window, part, range)),
+    if range.is_empty() || range.end <= available(window) {
+        Ok(())
+    } else {
+        Err(beyond_end(window, part, range))
     }
 }
 

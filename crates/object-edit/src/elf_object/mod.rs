@@ -110,11 +110,12 @@ fn edit_as<H: ElfHeader>(
         references::follow(source, &object, &changed, &mut patches)?;
         rewrite(&object, changed, patches)?
     };
-    match removed.is_empty() {
-        true => Ok(splices),
-        false => output::edited(&splices, source, |source, window| {
+    if removed.is_empty() {
+        Ok(splices)
+    } else {
+        output::edited(&splices, source, |source, window| {
             remove::remove::<H>(source, window, &|index, _| removed.contains(&index))
-        }),
+        })
     }
 }
 

@@ -161,10 +161,7 @@ impl Sample {
         }
         directories[0] = [0x3100, 0x60];
         directories[6] = [0x3020, 28];
-        let end = match self.relocations {
-            true => after + 0x1000,
-            false => after,
-        };
+        let end = if self.relocations { after + 0x1000 } else { after };
 
         let mut file = Vec::new();
         put(&mut file, 0, b"MZ");

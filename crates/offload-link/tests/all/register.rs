@@ -162,9 +162,10 @@ fn images_need_not_be_in_memory() {
     let images = |in_memory: bool| -> Images {
         let image = |(number, arch): (usize, &&str)| {
             let content = &contents[number];
-            let parts = match in_memory {
-                true => content.clone().into(),
-                false => Parts::from_input(number, 0..content.len() as u64),
+            let parts = if in_memory {
+                content.clone().into()
+            } else {
+                Parts::from_input(number, 0..content.len() as u64)
             };
             let (target, image_kind) = (LinkTarget::new(AMD, *arch), ImageKind::OBJECT);
             LinkedImage { target, kinds: kinds.to_vec(), image_kind, parts }

@@ -24,9 +24,10 @@ impl Directory {
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let path = fs::canonicalize(path)?;
-        match fs::metadata(&path)?.is_dir() {
-            true => Ok(Directory { path }),
-            false => Err(io::ErrorKind::NotADirectory.into()),
+        if fs::metadata(&path)?.is_dir() {
+            Ok(Directory { path })
+        } else {
+            Err(io::ErrorKind::NotADirectory.into())
         }
     }
 

@@ -132,9 +132,10 @@ pub fn registered(file: &[u8]) -> Vec<BTreeMap<String, Vec<u8>>> {
             assert_eq!((u32_at(wrapper, 0), u32_at(wrapper, 4)), (0x4849_5046, 1));
             let at = usize::try_from(u64_at(wrapper, 8) - base).unwrap();
             let stored = &memory[at..];
-            let bundle = match stored.starts_with(b"CCOB") {
-                true => ccob::decompress(stored, ccob::MAX_UNCOMPRESSED).unwrap().data,
-                false => stored.to_vec(),
+            let bundle = if stored.starts_with(b"CCOB") {
+                ccob::decompress(stored, ccob::MAX_UNCOMPRESSED).unwrap().data
+            } else {
+                stored.to_vec()
             };
             let bundle = bundle_format::Bundle::parse(&bundle).unwrap();
             let entries = bundle.entries().filter(|entry| entry.size() > 0);

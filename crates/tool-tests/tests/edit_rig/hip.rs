@@ -336,9 +336,12 @@ pub fn decode_with_llvm(dump: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
     let input = place.path().join("bundle");
     fs::write(&input, dump).unwrap();
     let input = format!("-input={}", input.display());
-    let checked = |output: Output| match output.status.success() && output.stderr.is_empty() {
-        true => Ok(String::from_utf8(output.stdout).unwrap()),
-        false => Err(format!("clang-offload-bundler: {}: {}", output.status, said(&output))),
+    let checked = |output: Output| {
+        if output.status.success() && output.stderr.is_empty() {
+            Ok(String::from_utf8(output.stdout).unwrap())
+        } else {
+            Err(format!("clang-offload-bundler: {}: {}", output.status, said(&output)))
+        }
     };
     let list = checked(run(&bundler, ["-type=o", "-list", &input]))?;
     // It lists them in no order.

@@ -85,14 +85,15 @@ pub fn survival(like: &Linked, path: &Path) -> Survival {
         let copy = place.path().join("file");
         fs::copy(path, &copy).unwrap();
         let output = apply(like, name, &copy);
-        let outcome = match output.status.success() {
-            false => Err(format!("fails: {}", said(&output))),
-            true => observe::observe(like, &copy)
+        let outcome = if output.status.success() {
+            observe::observe(like, &copy)
                 .map(|seen| {
                     let said = said(&output).replace(copy.to_str().unwrap(), "FILE");
                     Outcome { seen, size: fs::metadata(&copy).unwrap().len(), said }
                 })
-                .map_err(|error| format!("{error}; the tool said: {}", said(&output))),
+                .map_err(|error| format!("{error}; the tool said: {}", said(&output)))
+        } else {
+            Err(format!("fails: {}", said(&output)))
         };
         survival.insert(name, outcome);
     }

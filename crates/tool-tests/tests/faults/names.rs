@@ -37,9 +37,10 @@ fn with_odd_names(inputs: &Inputs, words: &[String]) -> Vec<OsString> {
     let part = |part: &str| {
         let (before, name) = part.rfind('=').map_or(("", part), |at| part.split_at(at + 1));
         let is_file = name.starts_with("out") || inputs.path(name).is_file() && !name.is_empty();
-        match is_file && !name.starts_with('/') {
-            true => [before.as_bytes(), odd(name).as_os_str().as_bytes()].concat(),
-            false => part.as_bytes().to_vec(),
+        if is_file && !name.starts_with('/') {
+            [before.as_bytes(), odd(name).as_os_str().as_bytes()].concat()
+        } else {
+            part.as_bytes().to_vec()
         }
     };
     let word = |word: &String| {

@@ -50,9 +50,10 @@ fn a_file_that_cannot_grow_is_an_error() {
             assert_eq!(output.status.code(), code, "{what}: {}", stderr(&output));
             if code.is_some() {
                 // Some make temporary files first.
-                let words: &[&str] = match stderr(&output).contains("no temporary file") {
-                    true => &["File too large (TMPDIR sets the directory)"],
-                    false => &["'old", "': File too large"],
+                let words: &[&str] = if stderr(&output).contains("no temporary file") {
+                    &["File too large (TMPDIR sets the directory)"]
+                } else {
+                    &["'old", "': File too large"]
                 };
                 refuses(&output, words, &what);
             }

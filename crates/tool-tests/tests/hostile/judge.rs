@@ -75,10 +75,13 @@ pub fn verdict(file: &Hostile, run: &Run, claim: impl FnOnce() -> Claim) -> Verd
             (Truth::Refused, true) => Verdict::Wrong,
             // It names what is wrong, and goes on.
             (Truth::Refused, false) => Verdict::Refused,
-            _ => match is_true(file, &claim()) {
-                true => Verdict::Right,
-                false => Verdict::Wrong,
-            },
+            _ => {
+                if is_true(file, &claim()) {
+                    Verdict::Right
+                } else {
+                    Verdict::Wrong
+                }
+            }
         },
         // A failure without a message is as bad as a wrong answer without one.
         End::Exit(_) if run.stderr.is_empty() && run.stdout.is_empty() => Verdict::Wrong,
@@ -149,10 +152,8 @@ fn set<T: Ord + Clone>(all: &[T]) -> BTreeSet<T> {
 fn escaped(text: &str) -> String {
     // Control characters, and those that change the direction of the text around them.
     let is_hidden = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}');
-    let escape = |c: char| match is_hidden(c) {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    };
+    let escape =
+        |c: char| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(escape).collect()
 }
 

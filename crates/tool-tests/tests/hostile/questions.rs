@@ -261,9 +261,10 @@ impl Question {
         let anywhere = self.name == "offload thin";
         let at_a_place = |line: &str| anywhere || places.iter().any(|place| line.contains(place));
         let good = |line: &str| line.contains("input") && at_a_place(line);
-        match stated.lines().any(good) {
-            true => Ok(()),
-            false => Err(format!("names no file or place: {stated:?}")),
+        if stated.lines().any(good) {
+            Ok(())
+        } else {
+            Err(format!("names no file or place: {stated:?}"))
         }
     }
 }
@@ -290,10 +291,7 @@ fn places(file: &Hostile, stdout: &str, are_of_file: bool) -> Claim {
         Truth::Holds(held) => held.iter().filter(|image| !image.inner).count() == ids.len(),
         _ => true,
     };
-    match are_of_file && complete {
-        true => Claim::Some(some),
-        false => Claim::Ids(ids),
-    }
+    if are_of_file && complete { Claim::Some(some) } else { Claim::Ids(ids) }
 }
 
 fn rows_of(file: &Hostile, rows: &[Row]) -> Claim {
@@ -312,8 +310,9 @@ fn rows_of(file: &Hostile, rows: &[Row]) -> Claim {
         let fits = |at: u64| at.checked_add(stored).is_some_and(|end| end <= len);
         stored > 0 && !row.offset.is_none_or(fits)
     });
-    match outside {
-        true => Claim::Nonsense("an image outside of the file".into()),
-        false => Claim::All(held.collect()),
+    if outside {
+        Claim::Nonsense("an image outside of the file".into())
+    } else {
+        Claim::All(held.collect())
     }
 }

@@ -109,9 +109,10 @@ pub fn run(program: &Path, args: &[String], inputs: &[(&str, &[u8])], limits: Li
 fn collect(place: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     for entry in fs::read_dir(place).unwrap().map(Result::unwrap) {
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        match entry.file_type().unwrap().is_dir() {
-            true => collect(&entry.path(), &format!("{name}/"), files),
-            false => drop(files.insert(name, fs::read(entry.path()).unwrap_or_default())),
+        if entry.file_type().unwrap().is_dir() {
+            collect(&entry.path(), &format!("{name}/"), files)
+        } else {
+            drop(files.insert(name, fs::read(entry.path()).unwrap_or_default()))
         }
     }
 }

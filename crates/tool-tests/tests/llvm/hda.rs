@@ -113,12 +113,11 @@ impl Place {
             .current_dir(&self.0)
             .output()
             .unwrap();
-        match output.status.success() {
-            true => Ok(outputs.iter().map(|output| self.get(output)).collect()),
-            false => {
-                let text = String::from_utf8(output.stderr).unwrap();
-                Err(text.split_once("error: ").unwrap().1.trim().to_owned())
-            }
+        if output.status.success() {
+            Ok(outputs.iter().map(|output| self.get(output)).collect())
+        } else {
+            let text = String::from_utf8(output.stderr).unwrap();
+            Err(text.split_once("error: ").unwrap().1.trim().to_owned())
         }
     }
 

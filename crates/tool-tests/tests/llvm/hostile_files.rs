@@ -162,10 +162,8 @@ fn table<'a>(asked: &'a [Asked], what: &str, key: impl Fn(&'a Asked) -> &'a str)
             write!(text, " {shown} |").unwrap();
         }
         let other: usize = VERDICTS[2..].iter().map(|verdict| count(&ours, verdict)).sum();
-        let shown = |number: usize| match ours.is_empty() {
-            true => String::new(),
-            false => number.to_string(),
-        };
+        let shown =
+            |number: usize| if ours.is_empty() { String::new() } else { number.to_string() };
         let (right, refused) = (count(&ours, &VERDICTS[0]), count(&ours, &VERDICTS[1]));
         writeln!(text, " {} | {} | {} |", shown(right), shown(refused), shown(other)).unwrap();
     };

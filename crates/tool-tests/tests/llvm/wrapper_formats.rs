@@ -416,9 +416,10 @@ fn compare_mach_o(place: &Place, triple: &str, wrapper: &Wrapper<'_>) {
 
 /// Links a program, runs its initializers and its main function, and returns what it says.
 fn run_mach_o(place: &Place, triple: &str, kind: OffloadKind, object: &str) -> String {
-    let (arch, emulator) = match triple.starts_with("arm64") {
-        true => ("arm64", Some(["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"])),
-        false => ("x86_64", None),
+    let (arch, emulator) = if triple.starts_with("arm64") {
+        ("arm64", Some(["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]))
+    } else {
+        ("x86_64", None)
     };
     let (target, runtime) = (format!("--target={triple}"), format!("-DRUNTIME=__{kind}"));
     let number = format!("-DKIND={}", if kind == OffloadKind::HIP { 4 } else { 2 });

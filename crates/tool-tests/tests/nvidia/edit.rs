@@ -5,7 +5,6 @@
 //! Needs NVIDIA's tools in `target/nvidia`, or where `CUDA` points, and what the `edit` tests of the target `llvm` need;
 //! fails without them. The files stay in `edit-zoo-cuda` in Cargo's directory for temporary files until the next run.
 
-use crate::common::tool;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -375,9 +375,10 @@ fn packages_in_packages_have_a_limit() {
     let mut file = make::tar(&[("hip.o", &hip())]);
     for depth in 1..10 {
         let place = Place::with("a.tar", &file);
-        match depth <= 8 {
-            true => assert_eq!(images(&place, "a.tar").len(), 5, "{depth}"),
-            false => place.fails(&["ls", "a.tar"], "exceeds the limit of 8"),
+        if depth <= 8 {
+            assert_eq!(images(&place, "a.tar").len(), 5, "{depth}")
+        } else {
+            place.fails(&["ls", "a.tar"], "exceeds the limit of 8")
         }
         file = make::tar(&[("inner.tar", &file)]);
     }

@@ -36,9 +36,10 @@ pub(super) fn compress(
         }
         let back = bench.path("back");
         run(&bench.ours("offload"), &args_to("decompress", &bench.path("out"), &back))?;
-        match hash_file(&back)? == right {
-            true => Ok(Some(right)),
-            false => Err(format!("{}: decompressed, the bundle is another", command.name).into()),
+        if hash_file(&back)? == right {
+            Ok(Some(right))
+        } else {
+            Err(format!("{}: decompressed, the bundle is another", command.name).into())
         }
     })?;
     let (faster, ours, theirs) =
@@ -81,10 +82,7 @@ pub(super) fn decompress(
         if command.name == "offload decompress" && hash_file(&bench.path("out"))? != right {
             return Err("offload decompress: the bundle is another".into());
         }
-        match command.name.contains("-unbundle") {
-            true => bench.same_outputs(command),
-            false => Ok(None),
-        }
+        if command.name.contains("-unbundle") { bench.same_outputs(command) } else { Ok(None) }
     })?;
     let faster = result.faster_than(Who::Llvm);
     if size == TEN_GPUS {

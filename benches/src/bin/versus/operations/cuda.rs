@@ -119,9 +119,10 @@ pub(super) fn extract(
         let commands = vec![alone(ours, &out), alone(theirs, &out)];
         let result = bench.compare(operation, name, size, commands, |_, command| {
             let (files, hash) = contents(&out)?;
-            match files == fatbins * (SMS.len() + 1) {
-                true => Ok(Some(hash)),
-                false => Err(format!("{}: {files} files", command.name).into()),
+            if files == fatbins * (SMS.len() + 1) {
+                Ok(Some(hash))
+            } else {
+                Err(format!("{}: {files} files", command.name).into())
             }
         })?;
         let faster = result.faster_than(Who::Nvidia);

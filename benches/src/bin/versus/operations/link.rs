@@ -131,8 +131,5 @@ fn bundle(program: &Path, to: &Path) -> Result<Option<u64>, Box<dyn Error>> {
     section.push(to);
     let done =
         process::Command::new(objcopy).arg(section).arg(program).arg("/dev/null").status()?;
-    match done.success() {
-        true => hash_file(to).map(Some),
-        false => Err("the program has no bundle".into()),
-    }
+    if done.success() { hash_file(to).map(Some) } else { Err("the program has no bundle".into()) }
 }

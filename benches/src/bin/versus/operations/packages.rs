@@ -257,8 +257,9 @@ fn pip(command: &str) -> Vec<OsString> {
 /// Returns the output of a program.
 fn output(program: &Path, args: &[&[OsString]]) -> Result<String, Box<dyn Error>> {
     let output = Process::new(program).args(args.concat()).output()?;
-    match output.status.success() {
-        true => Ok(String::from_utf8(output.stdout)?),
-        false => Err(format!("{} failed", program.display()).into()),
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout)?)
+    } else {
+        Err(format!("{} failed", program.display()).into())
     }
 }

@@ -104,8 +104,9 @@ fn image_in_object(image: &Path, object: &Path) -> Result<Option<u64>, Box<dyn E
     let (image, object) = (fs::read(image)?, fs::read(object)?);
     let places = (0..object.len()).step_by(ALIGNED);
     let mut rest = places.filter_map(|at| object.get(at..));
-    match rest.any(|rest| rest.starts_with(&image)) {
-        true => Ok(Some(0)),
-        false => Err("the object does not hold the image".into()),
+    if rest.any(|rest| rest.starts_with(&image)) {
+        Ok(Some(0))
+    } else {
+        Err("the object does not hold the image".into())
     }
 }

@@ -202,19 +202,21 @@ fn contents(
     match old.sh_type.get(LE) {
         SHT_NULL | SHT_NOBITS => Ok(()),
         SHT_SYMTAB | SHT_DYNSYM => {
-            entry_pairs(check, source, old, new, &|old: &Symbol, new: &Symbol| match symbols(
-                check, old, new,
-            ) {
-                true => Ok(()),
-                false => Err(fault(old.st_value.get(LE), "a symbol differs")),
+            entry_pairs(check, source, old, new, &|old: &Symbol, new: &Symbol| {
+                if symbols(check, old, new) {
+                    Ok(())
+                } else {
+                    Err(fault(old.st_value.get(LE), "a symbol differs"))
+                }
             })
         }
         SHT_RELA => entry_pairs(check, source, old, new, &|old: &Rela, new: &Rela| {
             let same = (old.r_offset, old.r_info) == (new.r_offset, new.r_info);
             let wrapper = check.pointers.binary_search(&old.r_offset.get(LE)).is_ok();
-            match same && (old.r_addend == new.r_addend || wrapper) {
-                true => Ok(()),
-                false => Err(fault(old.r_offset.get(LE), "a relocation differs")),
+            if same && (old.r_addend == new.r_addend || wrapper) {
+                Ok(())
+            } else {
+                Err(fault(old.r_offset.get(LE), "a relocation differs"))
             }
         }),
         SHT_DYNAMIC => dynamic(check, source, loaded, old, new),
@@ -254,9 +256,10 @@ fn entry_pairs<T: Pod>(
 
 /// Returns whether a symbol is the same: values and sizes may change where the memory may.
 fn symbols(check: &Check<'_>, old: &Symbol, new: &Symbol) -> bool {
-    let section = |file: &'_ File, index: SymbolSection| match index.is_reserved() {
-        true => None,
-        false => {
+    let section = |file: &'_ File, index: SymbolSection| {
+        if index.is_reserved() {
+            None
+        } else {
             file.sections.get(usize::from(index.0)).map(|s| (file.name(s).to_vec(), s.sh_type))
         }
     };

@@ -155,9 +155,10 @@ fn backing(file: &File, address: u64) -> Option<(Backing, u64, ProgramFlags)> {
     let load = file.load_at(address)?;
     let start = load.p_vaddr.get(LE);
     let from_file = start.saturating_add(load.p_filesz.get(LE));
-    let (backing, to) = match address < from_file {
-        true => (Backing::File(load.p_offset.get(LE).saturating_add(address - start)), from_file),
-        false => (Backing::Zeros, end(load)),
+    let (backing, to) = if address < from_file {
+        (Backing::File(load.p_offset.get(LE).saturating_add(address - start)), from_file)
+    } else {
+        (Backing::Zeros, end(load))
     };
     Some((backing, to, load.p_flags.get(LE)))
 }

@@ -123,9 +123,10 @@ fn write<W: Write + ?Sized>(
             range: Range<u64>,
             out: &mut W,
         ) -> Result<(), Problem> {
-            match copy_range(self.0, &range, out)? == range.end.saturating_sub(range.start) {
-                true => Ok(()),
-                false => Err(Problem::InputChanged),
+            if copy_range(self.0, &range, out)? == range.end.saturating_sub(range.start) {
+                Ok(())
+            } else {
+                Err(Problem::InputChanged)
             }
         }
     }

@@ -241,10 +241,7 @@ fn renumber_relocations<C: MachClass>(
         let word = relocation.r_word1.get(e);
         relocation.r_word1.set(
             e,
-            match e.is_little_endian() {
-                true => word & !0xff_ffff | new,
-                false => word & 0xff | new << 8,
-            },
+            if e.is_little_endian() { word & !0xff_ffff | new } else { word & 0xff | new << 8 },
         );
     }
     Ok(())
