@@ -1,11 +1,12 @@
 //! Reading the binary layout.
 
+use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 use core::str;
 
-use crate::error::{Error, ErrorKind, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::to_u64;
 use crate::wire::{COUNT_AT, DESCRIPTOR_LEN, Descriptor, HEADER_LEN, u64_at};
 
@@ -53,7 +54,7 @@ impl<'data> Bundle<'data> {
     /// twice the prefix, or for everything.
     pub fn parse_prefix(prefix: &'data [u8], available: u64) -> Result<Self, Error> {
         let available = available.max(to_u64(prefix.len()));
-        let count = count(prefix, available)?;
+        let count = count(prefix, available)?.ok_or_else(|| Error::incomplete(HEADER_LEN))?;
         let mut walk = Walk { data: prefix, at: HEADER_LEN };
         // Its length is bounded by what is in memory, not by what the header counts.
         let mut ranges = Vec::new();
@@ -61,9 +62,9 @@ impl<'data> Bundle<'data> {
         for index in 0..count {
             let Found { offset, size, .. } = walk.checked_next(index, count, available)?;
             let Some(entry_end) = offset.checked_add(size).filter(|end| *end <= available) else {
-                return Err(
-                    Problem::EntryBeyondEnd { entry: index, offset, size, available }.into()
-                );
+                let entry_end = u128::from(offset) + u128::from(size);
+                let what = format!("lies at {offset:#x}..{entry_end:#x}");
+                return Err(beyond_end(index, offset, available, &what));
             };
             end = end.max(entry_end);
             if size > 0 {
@@ -122,13 +123,11 @@ impl<'data> Bundle<'data> {
     /// to find; a damaged count or length of an ID asks for very many bytes, up to [`u64::MAX`].
     pub fn header_needed(prefix: &[u8]) -> Result<u64, Error> {
         let count = match count(prefix, u64::MAX) {
-            Ok(count) => count,
-            Err(error) => match (error.needed(), error.kind()) {
-                (Some(needed), _) => return Ok(needed),
-                // More entries than 64 bits can place.
-                (None, ErrorKind::Truncated) => return Ok(u64::MAX),
-                _ => return Err(error),
-            },
+            Ok(Some(count)) => count,
+            Ok(None) => return Ok(HEADER_LEN),
+            // More entries than 64 bits can place.
+            Err(error) if error.kind() == ErrorKind::Truncated => return Ok(u64::MAX),
+            Err(error) => return Err(error),
         };
         let mut walk = Walk { data: prefix, at: HEADER_LEN };
         let mut left = count;
@@ -184,23 +183,35 @@ impl fmt::Debug for Bundle<'_> {
     }
 }
 
-/// Returns the entry count, once the header makes sense.
-fn count(prefix: &[u8], available: u64) -> Result<u64, Error> {
+/// Returns the entry count, once the header makes sense; `None` if it is not in memory.
+fn count(prefix: &[u8], available: u64) -> Result<Option<u64>, Error> {
     let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
     if !MAGIC.starts_with(start) {
-        return Err(Problem::BadMagic.into());
+        let message = format!("bundle does not start with the magic \"{}\"", crate::MAGIC_TEXT);
+        return Err(Error::at(ErrorKind::NotABundle, 0, message));
     }
     if available < HEADER_LEN {
-        return Err(Problem::TruncatedHeader { available }.into());
+        let message =
+            format!("bundle header needs {HEADER_LEN} bytes, but only {available} are there");
+        return Err(Error::at(ErrorKind::Truncated, 0, message));
     }
-    let Some(count) = u64_at(prefix, COUNT_AT) else {
-        return Err(Problem::Incomplete { needed: HEADER_LEN }.into());
-    };
+    let Some(count) = u64_at(prefix, COUNT_AT) else { return Ok(None) };
     // An ID has at least one character.
     if count > (available - HEADER_LEN) / (DESCRIPTOR_LEN + 1) {
-        return Err(Problem::TooManyEntries { count, available }.into());
+        let message = format!(
+            "bundle has {count} entries, too many for the {available:#x} bytes of the container"
+        );
+        return Err(Error::at(ErrorKind::Truncated, 0, message));
     }
-    Ok(count)
+    Ok(Some(count))
+}
+
+/// Returns the error of a part of an entry that does not end inside the container.
+#[cold]
+fn beyond_end(entry: u64, offset: u64, available: u64, what: &str) -> Error {
+    let message =
+        format!("bundle entry {entry} {what}, beyond the end of the container at {available:#x}");
+    Error::in_entry(ErrorKind::Truncated, entry, offset, message)
 }
 
 /// Checks that code objects lie neither in each other nor in the descriptors. They may be in any order.
@@ -209,11 +220,15 @@ fn check_ranges(mut ranges: Vec<(u64, u64, u64)>, header_len: u64) -> Result<(),
     if let Some(&(offset, _, entry)) = ranges.first()
         && offset < header_len
     {
-        return Err(Problem::EntryInsideDescriptors { entry, offset, header_len }.into());
+        let message = format!(
+            "bundle entry {entry} lies at {offset:#x}, inside the descriptors, which end at {header_len:#x}"
+        );
+        return Err(Error::in_entry(ErrorKind::Malformed, entry, offset, message));
     }
     for (&(_, end, first), &(offset, _, second)) in ranges.iter().zip(ranges.iter().skip(1)) {
         if end > offset {
-            return Err(Problem::EntriesOverlap { first, second, offset }.into());
+            let message = format!("bundle entries {first} and {second} overlap at {offset:#x}");
+            return Err(Error::in_entry(ErrorKind::Malformed, second, offset, message));
         }
     }
     Ok(())
@@ -258,7 +273,8 @@ impl<'data> Walk<'data> {
         let at = self.at;
         let beyond = |end: &u64| *end <= available;
         let Some(id_start) = at.checked_add(DESCRIPTOR_LEN).filter(beyond) else {
-            return Err(Problem::TruncatedDescriptor { entry: index, offset: at, available }.into());
+            let what = format!("has its descriptor at {at:#x}");
+            return Err(beyond_end(index, at, available, &what));
         };
         // The descriptors after this one have at least one character of ID each.
         let later = (count - index - 1).saturating_mul(DESCRIPTOR_LEN + 1);
@@ -267,12 +283,11 @@ impl<'data> Walk<'data> {
         };
         let len = descriptor.id_len;
         if len == 0 {
-            return Err(Problem::EmptyId { entry: index, offset: at }.into());
+            return Err(Error::empty_id(index, at));
         }
         let Some(id_end) = id_start.checked_add(len).filter(beyond) else {
-            return Err(
-                Problem::IdBeyondEnd { entry: index, offset: id_start, len, available }.into()
-            );
+            let what = format!("has an ID of {len:#x} bytes at {id_start:#x}");
+            return Err(beyond_end(index, id_start, available, &what));
         };
         self.next().ok_or_else(|| self.incomplete(id_end.saturating_add(later), available))
     }
@@ -281,7 +296,7 @@ impl<'data> Walk<'data> {
     /// length.
     fn incomplete(&self, at_least: u64, available: u64) -> Error {
         let twice = to_u64(self.data.len()).saturating_mul(2);
-        Problem::Incomplete { needed: at_least.max(twice).min(available) }.into()
+        Error::incomplete(at_least.max(twice).min(available))
     }
 }
 

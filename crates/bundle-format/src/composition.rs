@@ -2,6 +2,7 @@
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,7 +10,7 @@ use core::fmt;
 use target_id::{Feature, Target, conflicts};
 
 use crate::entry_id::EntryId;
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 
 /// The longest ID that is compared with others: one long ID in the findings of many short ones would make them a
 /// multiple of the bundle.
@@ -133,9 +134,15 @@ pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Compositio
     for (index, text) in ids.into_iter().enumerate() {
         let id = match (text.len(), text.find(char::is_control)) {
             (len, _) if len > MAX_COMPARED => {
-                Err(Problem::IdTooLong { len, max: MAX_COMPARED }.into())
+                let message =
+                    format!("bundle entry ID has {len} bytes, expected {MAX_COMPARED} at most");
+                Err(Error::new(ErrorKind::Id, message))
             }
-            (_, Some(offset)) => Err(Problem::IdControl { id: text.to_owned(), offset }.into()),
+            (_, Some(at)) => {
+                let message =
+                    format!("bundle entry ID {text:?} has a control character at its byte {at}");
+                Err(Error::new(ErrorKind::Id, message))
+            }
             _ => EntryId::parse(text),
         };
         match id {

@@ -1,13 +1,12 @@
 //! Bundle entry IDs: what a code object is for, as one line of text.
 
-use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 
 use target_id::{OffloadKind, Target, Triple, is_known_processor};
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 
 /// A bundle entry ID, taken apart.
 ///
@@ -45,7 +44,7 @@ impl<'a> EntryId<'a> {
     ///
     /// [`Id`](crate::ErrorKind::Id) when there are too few fields.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        let too_few = || Problem::IdFields { id: text.to_owned(), fields: text.split('-').count() };
+        let too_few = || too_few_fields(text);
         let (kind, rest) = text.split_once('-').ok_or_else(too_few)?;
         let is_host = kind == "host";
         let Some(os_end) = nth_dash(rest, 3) else {
@@ -53,7 +52,7 @@ impl<'a> EntryId<'a> {
             // SYCL compiler writes the architecture alone.
             let old_host = is_host && nth_dash(rest, 2).is_some();
             if !old_host && (kind != "sycl" || rest.is_empty()) {
-                return Err(too_few().into());
+                return Err(too_few());
             }
             return Ok(Self { text, kind, triple: rest, target_id: "", three_field: true });
         };
@@ -81,7 +80,7 @@ impl<'a> EntryId<'a> {
     ///
     /// [`Id`](crate::ErrorKind::Id) when there are too few fields.
     pub fn parse_as_llvm(text: &'a str) -> Result<Self, Error> {
-        let too_few = || Problem::IdFields { id: text.to_owned(), fields: text.split('-').count() };
+        let too_few = || too_few_fields(text);
         let (kind, rest) = text.split_once('-').ok_or_else(too_few)?;
         nth_dash(rest, 3).ok_or_else(too_few)?;
         let (triple, target_id) = match nth_dash(rest, 4) {
@@ -189,6 +188,15 @@ impl fmt::Display for EntryId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.text)
     }
+}
+
+#[cold]
+fn too_few_fields(id: &str) -> Error {
+    let fields = id.split('-').count();
+    let message = format!(
+        "bundle entry ID {id:?} has {fields} fields between its \"-\", expected \"<kind>-<arch>-<vendor>-<os>-<environment>\" with or without \"-<target id>\""
+    );
+    Error::new(ErrorKind::Id, message)
 }
 
 /// Returns the position of the `n`-th `-`, counted from 1.

@@ -1,12 +1,13 @@
 //! The binary layout.
 
+use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use byte_parts::Layout;
 
 use crate::MAGIC;
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::to_u64;
 use crate::wire::{COUNT_AT, Descriptor};
 
@@ -68,7 +69,8 @@ pub fn layout<Id: AsRef<[u8]>>(
     align: u64,
 ) -> Result<Layout, Error> {
     if align == 0 {
-        return Err(Problem::ZeroAlignment.into());
+        let message = "bundle alignment is 0, expected at least 1";
+        return Err(Error::new(ErrorKind::Layout, message));
     }
     let mut header = MAGIC.to_vec();
     header.extend_from_slice(&[0; 8]);
@@ -77,8 +79,7 @@ pub fn layout<Id: AsRef<[u8]>>(
     for (id, size) in entries {
         let id = id.as_ref();
         if id.is_empty() {
-            let (entry, offset) = (to_u64(sizes.len()), to_u64(header.len()));
-            return Err(Problem::EmptyId { entry, offset }.into());
+            return Err(Error::empty_id(to_u64(sizes.len()), to_u64(header.len())));
         }
         let at = header.len();
         Descriptor { offset: 0, size, id_len: to_u64(id.len()) }.write(&mut header);
@@ -93,7 +94,10 @@ pub fn layout<Id: AsRef<[u8]>>(
     let mut offsets = Vec::with_capacity(sizes.len());
     let mut end = to_u64(header.len());
     for ((entry, size), range) in (0_u64..).zip(&sizes).zip(ranges) {
-        let overflow = || Problem::OffsetOverflow { entry };
+        let overflow = || {
+            let message = format!("bundle entry {entry} would end beyond the largest offset");
+            Error::of_entry(ErrorKind::Layout, entry, message)
+        };
         let offset = end.checked_next_multiple_of(align).ok_or_else(overflow)?;
         end = offset.checked_add(*size).ok_or_else(overflow)?;
         overwrite(&mut header, range, &offset.to_le_bytes());

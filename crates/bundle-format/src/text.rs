@@ -1,12 +1,13 @@
 //! The text layout: code objects between comment lines.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 use memchr::{memchr, memmem, memrchr};
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::leader::{COMMON, END, START};
 use crate::to_u64;
 
@@ -84,7 +85,7 @@ impl<'data> TextBundle<'data> {
     ///
     /// [`NotABundle`](crate::ErrorKind::NotABundle) when there is none, otherwise as [`parse_with`](Self::parse_with).
     pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
-        let leader = markers(data).next().ok_or(Problem::NoMarkers)?.leader;
+        let leader = markers(data).next().ok_or_else(no_markers)?.leader;
         Self::parse_with(data, leader)
     }
 
@@ -111,7 +112,10 @@ impl<'data> TextBundle<'data> {
                     open = Some(Open::new(&marker, &line, to_u64(entries.len()))?);
                 }
                 (None, false) => {
-                    return Err(Problem::EndWithoutStart { offset: to_u64(marker.start) }.into());
+                    let at = marker.start;
+                    let message =
+                        format!("text bundle has an end marker at {at:#x} without a start marker");
+                    return Err(Error::at(ErrorKind::Malformed, to_u64(at), message));
                 }
                 // Content like any other.
                 (Some(entry), true) => open = Some(entry),
@@ -122,17 +126,20 @@ impl<'data> TextBundle<'data> {
         }
         if let Some(entry) = open {
             let (entry, offset) = (to_u64(entries.len()), to_u64(entry.marker));
-            return Err(Problem::MissingEnd { entry, offset }.into());
+            return Err(truncated(entry, offset, "no end marker"));
         }
         match other {
             _ if !entries.is_empty() => Ok(Self { leader, entries }),
-            None => Err(Problem::NoMarkers.into()),
-            Some(marker) => Err(Problem::WrongLeader {
-                offset: to_u64(marker.start),
-                found: marker.leader,
-                expected: leader,
+            None => Err(no_markers()),
+            Some(marker) => {
+                let message = format!(
+                    "text bundle has the comment leader \"{}\" at {:#x}, expected \"{}\"",
+                    marker.leader.as_str(),
+                    marker.start,
+                    leader.as_str()
+                );
+                Err(Error::at(ErrorKind::OtherForm, to_u64(marker.start), message))
             }
-            .into()),
         }
     }
 
@@ -293,12 +300,13 @@ impl<'data> Open<'data> {
     fn new(marker: &Marker, line: &Line<'data>, entry: u64) -> Result<Self, Error> {
         let offset = to_u64(marker.start);
         if line.id.is_empty() {
-            return Err(Problem::EmptyId { entry, offset }.into());
+            return Err(Error::empty_id(entry, offset));
         }
+        let no_newline = || truncated(entry, offset, "a start marker without newline");
         Ok(Self {
             id: line.id,
             marker: marker.start,
-            content: line.next.ok_or(Problem::StartWithoutNewline { entry, offset })?,
+            content: line.next.ok_or_else(no_newline)?,
             carriage_return: line.carriage_return,
         })
     }
@@ -311,13 +319,12 @@ impl<'data> Open<'data> {
         index: usize,
     ) -> Result<Entry<'data>, Error> {
         if line.id != self.id {
-            return Err(Problem::EndMismatch {
-                entry: to_u64(index),
-                offset: to_u64(end.start),
-                start: String::from_utf8_lossy(self.id).into_owned(),
-                end: String::from_utf8_lossy(line.id).into_owned(),
-            }
-            .into());
+            let offset = to_u64(end.start);
+            let [start, end] = [self.id, line.id].map(String::from_utf8_lossy);
+            let message = format!(
+                "text bundle entry {index} starts with the ID {start:?}, but ends at {offset:#x} with the ID {end:?}"
+            );
+            return Err(Error::in_entry(ErrorKind::Malformed, to_u64(index), offset, message));
         }
         let content = data.get(self.content..end.start).unwrap_or_default();
         // Without a newline the end marker follows the start marker directly.
@@ -328,6 +335,19 @@ impl<'data> Open<'data> {
         }
         Ok(Entry { index, id: self.id, payload: content, offset: to_u64(self.content) })
     }
+}
+
+#[cold]
+fn no_markers() -> Error {
+    let message = format!("text bundle has no line \"<comment> {START}\"");
+    Error::new(ErrorKind::NotABundle, message)
+}
+
+/// Returns the error of an entry that may go on after the end of the text.
+#[cold]
+fn truncated(entry: u64, offset: u64, what: &str) -> Error {
+    let message = format!("text bundle entry {entry} at {offset:#x} has {what}");
+    Error::in_entry(ErrorKind::Truncated, entry, offset, message)
 }
 
 /// Writes a text bundle of entries with the given IDs and contents, as clang-offload-bundler 22
@@ -388,13 +408,17 @@ fn check(leader: Leader, entries: &[(&str, &[u8])]) -> Result<u64, Error> {
     for (entry, (id, content)) in (0_u64..).zip(entries) {
         if id.is_empty() {
             // The marker follows an empty line.
-            return Err(Problem::EmptyId { entry, offset: size.saturating_add(1) }.into());
+            return Err(Error::empty_id(entry, size.saturating_add(1)));
         }
         if let Some(at) = id.bytes().position(|byte| matches!(byte, b'\r' | b'\n')) {
-            return Err(Problem::LineBreakInId { entry, offset: to_u64(at) }.into());
+            return Err(Error::line_break(entry, at));
         }
         if let Some(marker) = markers(content).find(|marker| marker.leader == leader) {
-            return Err(Problem::MarkerInPayload { entry, offset: to_u64(marker.start) }.into());
+            let message = format!(
+                "text bundle entry {entry} has a marker line in its content at {:#x}",
+                marker.start
+            );
+            return Err(Error::of_entry(ErrorKind::MarkerInPayload, entry, message));
         }
         let parts = frame(leader, id).into_iter().flatten().map(str::len);
         size = parts.chain([content.len()]).map(to_u64).fold(size, u64::saturating_add);

@@ -1,7 +1,7 @@
 //! Compressed binaries: their headers made and read.
 
 use crate::compressed_header::CompressedBinary;
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::validate;
 use crate::wire::HEADER_V3_LEN;
 
@@ -29,10 +29,6 @@ impl CompressedBinary {
     /// Those that [`OffloadBinary::parse_prefix`](crate::OffloadBinary::parse_prefix) has for headers, and
     /// [`Incomplete`](crate::ErrorKind::Incomplete) if `prefix` does not hold the header.
     pub fn parse_prefix(prefix: &[u8], available: u64) -> Result<Option<Self>, Error> {
-        match validate::head(prefix, available) {
-            Ok(_) => Ok(None),
-            Err(Problem::Compressed { binary }) => Ok(Some(binary)),
-            Err(problem) => Err(problem.into()),
-        }
+        validate::head(prefix, available).map(|(_, _, compressed)| compressed)
     }
 }

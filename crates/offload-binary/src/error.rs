@@ -1,18 +1,33 @@
 //! Errors of reading and writing offload binaries.
 
 use alloc::boxed::Box;
-use core::fmt;
+use alloc::format;
+use alloc::string::String;
 
 use crate::compressed_header::CompressedBinary;
-use crate::wire::{FormatVersion, HEADER_V3_LEN, MAX_STRING_BYTES};
+use crate::wire::FormatVersion;
 
 /// An error in an offload binary, read or to be written, with its place.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs. Offsets in the text are in bytes from the start of the binary (its magic), unless it says otherwise. Entries and
 /// strings are numbered from 0.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct Error(Box<Inner>);
+
 #[derive(Debug)]
-pub struct Error(Problem);
+struct Inner {
+    kind: ErrorKind,
+    offset: Option<u64>,
+    entry: Option<u64>,
+    needed: Option<u64>,
+    available: Option<u64>,
+    compressed: Option<CompressedBinary>,
+    /// The fault of an output. Its text is in the message.
+    output: Option<byte_parts::Error>,
+    message: String,
+}
 
 /// Kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +65,90 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    /// Creates an error without a place.
+    #[cold]
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner {
+            kind,
+            offset: None,
+            entry: None,
+            needed: None,
+            available: None,
+            compressed: None,
+            output: None,
+            message: message.into(),
+        }))
+    }
+
+    #[cold]
+    pub(crate) fn at(kind: ErrorKind, offset: u64, message: impl Into<String>) -> Self {
+        let mut error = Self::new(kind, message);
+        error.0.offset = Some(offset);
+        error
+    }
+
+    #[cold]
+    pub(crate) fn malformed(offset: u64, message: impl Into<String>) -> Self {
+        Self::at(ErrorKind::Malformed, offset, message)
+    }
+
+    /// Creates an error of an entry to be written.
+    #[cold]
+    pub(crate) fn of_entry(kind: ErrorKind, entry: u64, message: &str) -> Self {
+        let mut error = Self::new(kind, format!("offload binary entry {entry} {message}"));
+        error.0.entry = Some(entry);
+        error
+    }
+
+    /// Creates the error of an entry that was read.
+    #[cold]
+    pub(crate) fn in_entry(entry: u64, offset: u64, message: &str) -> Self {
+        let mut error = Self::of_entry(ErrorKind::Malformed, entry, message);
+        error.0.offset = Some(offset);
+        error
+    }
+
+    #[cold]
+    pub(crate) fn images_overlap(first: u64, second: u64, offset: u64) -> Self {
+        let message = format!(
+            "offload binary entries {first} and {second} have images that overlap at {offset:#x}"
+        );
+        let mut error = Self::malformed(offset, message);
+        error.0.entry = Some(second);
+        error
+    }
+
+    #[cold]
+    pub(crate) fn incomplete(needed: u64) -> Self {
+        let message = format!("offload binary needs its first {needed:#x} bytes to be in memory");
+        let mut error = Self::new(ErrorKind::Incomplete, message);
+        error.0.needed = Some(needed);
+        error
+    }
+
+    #[cold]
+    pub(crate) fn truncated(available: u64, message: String) -> Self {
+        let mut error = Self::at(ErrorKind::Truncated, 0, message);
+        error.0.available = Some(available);
+        error
+    }
+
+    #[cold]
+    pub(crate) fn version(number: u32) -> Self {
+        let message = format!("offload binary has version {number}, expected 1, 2 or 3");
+        Self::at(ErrorKind::Version, 0, message)
+    }
+
+    #[cold]
+    pub(crate) fn of_compressed(binary: CompressedBinary) -> Self {
+        let (size, inflated) = (binary.size, binary.inflated_size);
+        let message =
+            format!("offload binary is compressed, {size} bytes that inflate to {inflated}");
+        let mut error = Self::new(ErrorKind::Compressed, message);
+        error.0.compressed = Some(binary);
+        error
+    }
+
     /// Returns the kind of the error.
     ///
     /// ```
@@ -61,348 +160,71 @@ impl Error {
     /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match &self.0 {
-            Problem::SizeTooSmall { size: HEADER_V3_LEN, minimum }
-                if *minimum == HEADER_V3_LEN + 1 =>
-            {
-                ErrorKind::EmptyStream
-            }
-            Problem::InBinary { error, .. } => error.kind(),
-            Problem::Incomplete { .. } => ErrorKind::Incomplete,
-            Problem::TruncatedHeader { .. } | Problem::SizeBeyondEnd { .. } => ErrorKind::Truncated,
-            Problem::BadMagic { .. } => ErrorKind::NotABinary,
-            Problem::UnsupportedVersion { .. } => ErrorKind::Version,
-            Problem::SizeTooSmall { .. }
-            | Problem::SizeNotMultipleOf8 { .. }
-            | Problem::EntriesInsideHeader { .. }
-            | Problem::CompressedEntriesOffset { .. }
-            | Problem::InflatedSizeTooSmall { .. }
-            | Problem::InflatedSizeNotMultipleOf8 { .. }
-            | Problem::EntriesBeyondEnd { .. }
-            | Problem::EntrySizeBeyondEnd { .. }
-            | Problem::StringEntriesBeyondEnd { .. }
-            | Problem::StringEntriesOverlap { .. }
-            | Problem::KeyBeyondEnd { .. }
-            | Problem::KeyNotTerminated { .. }
-            | Problem::ValueBeyondEnd { .. }
-            | Problem::ValueNotTerminated { .. }
-            | Problem::StringOverlap { .. }
-            | Problem::ImageBeyondEnd { .. }
-            | Problem::ImageOverlapsTables { .. }
-            | Problem::ImagesOverlap { .. } => ErrorKind::Malformed,
-            Problem::Compressed { .. } => ErrorKind::Compressed,
-            Problem::TrailingData { .. } => ErrorKind::TrailingData,
-            Problem::KeyHasNul { .. } | Problem::ValueHasNul { .. } => ErrorKind::Nul,
-            Problem::TooManyStringBytes | Problem::OffsetOverflow { .. } => ErrorKind::Limit,
-            Problem::Output(_) => ErrorKind::Output,
-        }
+        self.0.kind
     }
 
     /// Returns the place of the fault, in bytes from the start of the data that was read. `None` if the fault has no single
     /// place there.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
-        match &self.0 {
-            Problem::InBinary { offset, error } => {
-                Some(offset.saturating_add(error.offset().unwrap_or_default()))
-            }
-            Problem::BadMagic { .. }
-            | Problem::TruncatedHeader { .. }
-            | Problem::UnsupportedVersion { .. }
-            | Problem::SizeTooSmall { .. }
-            | Problem::SizeNotMultipleOf8 { .. }
-            | Problem::SizeBeyondEnd { .. }
-            | Problem::InflatedSizeTooSmall { .. }
-            | Problem::InflatedSizeNotMultipleOf8 { .. } => Some(0),
-            Problem::EntriesInsideHeader { offset, .. }
-            | Problem::CompressedEntriesOffset { offset, .. }
-            | Problem::EntriesBeyondEnd { offset, .. }
-            | Problem::EntrySizeBeyondEnd { offset, .. }
-            | Problem::StringEntriesBeyondEnd { offset, .. }
-            | Problem::StringEntriesOverlap { offset, .. }
-            | Problem::KeyBeyondEnd { offset, .. }
-            | Problem::KeyNotTerminated { offset, .. }
-            | Problem::ValueBeyondEnd { offset, .. }
-            | Problem::ValueNotTerminated { offset, .. }
-            | Problem::StringOverlap { offset, .. }
-            | Problem::ImageBeyondEnd { offset, .. }
-            | Problem::ImageOverlapsTables { offset, .. }
-            | Problem::ImagesOverlap { offset, .. }
-            | Problem::TrailingData { offset, .. } => Some(*offset),
-            Problem::Incomplete { .. }
-            | Problem::Compressed { .. }
-            | Problem::KeyHasNul { .. }
-            | Problem::ValueHasNul { .. }
-            | Problem::TooManyStringBytes
-            | Problem::OffsetOverflow { .. }
-            | Problem::Output(_) => None,
-        }
+        self.0.offset
     }
 
     /// Returns the entry at fault, from 0; of two whose images overlap the one that starts later.
     #[must_use]
     pub fn entry(&self) -> Option<u64> {
-        match &self.0 {
-            Problem::InBinary { error, .. } => error.entry(),
-            Problem::Output(byte_parts::Error::InputSize { input, .. }) => {
-                Some(crate::to_u64(*input))
-            }
-            Problem::ImagesOverlap { second: entry, .. }
-            | Problem::StringEntriesBeyondEnd { entry, .. }
-            | Problem::StringEntriesOverlap { entry, .. }
-            | Problem::KeyBeyondEnd { entry, .. }
-            | Problem::KeyNotTerminated { entry, .. }
-            | Problem::ValueBeyondEnd { entry, .. }
-            | Problem::ValueNotTerminated { entry, .. }
-            | Problem::StringOverlap { entry, .. }
-            | Problem::ImageBeyondEnd { entry, .. }
-            | Problem::ImageOverlapsTables { entry, .. }
-            | Problem::KeyHasNul { entry, .. }
-            | Problem::ValueHasNul { entry, .. }
-            | Problem::OffsetOverflow { entry, .. } => Some(*entry),
-            _ => None,
+        match self.0.output {
+            Some(byte_parts::Error::InputSize { input, .. }) => Some(crate::to_u64(input)),
+            _ => self.0.entry,
         }
     }
 
     /// Returns how many bytes from the start of the binary must at least be in memory, when that is all that is missing.
     #[must_use]
     pub fn needed(&self) -> Option<u64> {
-        match self.0 {
-            Problem::Incomplete { needed } => Some(needed),
-            _ => None,
-        }
+        self.0.needed
     }
 
     /// Returns how many bytes there are of a binary that ends too early ([`ErrorKind::Truncated`]).
     #[must_use]
     pub fn available(&self) -> Option<u64> {
-        match &self.0 {
-            Problem::InBinary { error, .. } => error.available(),
-            Problem::TruncatedHeader { available, .. }
-            | Problem::SizeBeyondEnd { available, .. } => Some(*available),
-            _ => None,
-        }
+        self.0.available
     }
 
     /// Returns the compressed binary as its header describes it, when the only trouble is that it is compressed.
     #[must_use]
     pub fn compressed(&self) -> Option<&CompressedBinary> {
-        match &self.0 {
-            Problem::Compressed { binary } => Some(binary),
-            _ => None,
-        }
+        self.0.compressed.as_ref()
     }
 
     /// Returns the error for a version that the caller cannot make use of.
     #[must_use]
     pub fn unsupported_version(version: FormatVersion) -> Self {
-        Problem::UnsupportedVersion { version: version.number() }.into()
+        Self::version(version.number())
     }
 
     /// Returns the error of a binary that starts at an offset of the data, of which those before could be read.
-    pub(crate) fn in_binary(self, offset: u64) -> Self {
-        match self.0 {
-            Problem::BadMagic { .. } if offset > 0 => Problem::TrailingData { offset }.into(),
-            Problem::BadMagic { .. } => self,
-            _ => Problem::InBinary { offset, error: Box::new(self) }.into(),
+    pub(crate) fn in_binary(mut self, offset: u64) -> Self {
+        let inner = &mut *self.0;
+        if inner.kind != ErrorKind::NotABinary {
+            inner.message.insert_str(0, &format!("offload binary at offset {offset:#x}: "));
+            inner.compressed = None;
+        } else if offset > 0 {
+            inner.kind = ErrorKind::TrailingData;
+            inner.message =
+                format!("data at offset {offset:#x} is neither an offload binary nor zero padding");
         }
-    }
-}
-
-impl From<Problem> for Error {
-    fn from(problem: Problem) -> Self {
-        Error(problem)
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl core::error::Error for Error {}
-
-/// One fault, with all that its text says.
-#[derive(Debug)]
-pub(crate) enum Problem {
-    Incomplete { needed: u64 },
-    TruncatedHeader { needed: u64, available: u64 },
-    BadMagic { found: [u8; 4] },
-    UnsupportedVersion { version: u32 },
-    SizeTooSmall { size: u64, minimum: u64 },
-    SizeNotMultipleOf8 { size: u64 },
-    SizeBeyondEnd { size: u64, available: u64 },
-    EntriesInsideHeader { version: FormatVersion, offset: u64 },
-    Compressed { binary: CompressedBinary },
-    CompressedEntriesOffset { offset: u64, expected: u64 },
-    InflatedSizeTooSmall { size: u64, minimum: u64 },
-    InflatedSizeNotMultipleOf8 { size: u64 },
-    EntriesBeyondEnd { offset: u64, count: u64, size: u64 },
-    EntrySizeBeyondEnd { offset: u64, entry_size: u64, size: u64 },
-    StringEntriesBeyondEnd { entry: u64, offset: u64, count: u64, size: u64 },
-    StringEntriesOverlap { entry: u64, offset: u64 },
-    KeyBeyondEnd { entry: u64, string: u64, offset: u64, size: u64 },
-    KeyNotTerminated { entry: u64, string: u64, offset: u64 },
-    ValueBeyondEnd { entry: u64, string: u64, offset: u64, value_size: u64, size: u64 },
-    ValueNotTerminated { entry: u64, string: u64, offset: u64 },
-    StringOverlap { entry: u64, string: u64, offset: u64 },
-    ImageBeyondEnd { entry: u64, offset: u64, image_size: u64, size: u64 },
-    ImageOverlapsTables { entry: u64, offset: u64 },
-    ImagesOverlap { first: u64, second: u64, offset: u64 },
-    InBinary { offset: u64, error: Box<Error> },
-    TrailingData { offset: u64 },
-    KeyHasNul { entry: u64, string: u64, key: Box<[u8]> },
-    ValueHasNul { entry: u64, string: u64, key: Box<[u8]> },
-    TooManyStringBytes,
-    OffsetOverflow { entry: u64 },
-    Output(byte_parts::Error),
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Incomplete { needed } => {
-                write!(f, "offload binary needs its first {needed:#x} bytes to be in memory")
-            }
-            Self::TruncatedHeader { needed, available } => write!(
-                f,
-                "offload binary header needs {needed} bytes, but only {available} are left"
-            ),
-            Self::BadMagic { found } => write!(
-                f,
-                "offload binary starts with bytes {found:02x?}, expected {:02x?}",
-                crate::MAGIC
-            ),
-            Self::UnsupportedVersion { version } => {
-                write!(f, "offload binary has version {version}, expected 1, 2 or 3")
-            }
-            Self::SizeTooSmall { size, minimum } => {
-                write!(f, "offload binary has size {size}, expected at least {minimum}")
-            }
-            Self::SizeNotMultipleOf8 { size } => {
-                write!(f, "offload binary has size {size}, expected a multiple of 8")
-            }
-            Self::SizeBeyondEnd { size, available } => write!(
-                f,
-                "offload binary has size {size:#x}, but only {available:#x} bytes are left"
-            ),
-            Self::EntriesInsideHeader { version, offset } => write!(
-                f,
-                "offload binary has its entries at {offset:#x}, inside the header of {} bytes",
-                version.header_len()
-            ),
-            Self::Compressed { binary } => write!(
-                f,
-                "offload binary is compressed, {} bytes that inflate to {}",
-                binary.size(),
-                binary.inflated_size()
-            ),
-            Self::CompressedEntriesOffset { offset, expected } => write!(
-                f,
-                "compressed offload binary has its entries at {offset:#x}, expected {expected:#x}"
-            ),
-            Self::InflatedSizeTooSmall { size, minimum } => write!(
-                f,
-                "compressed offload binary has inflated size {size}, expected at least {minimum}"
-            ),
-            Self::InflatedSizeNotMultipleOf8 { size } => write!(
-                f,
-                "compressed offload binary has inflated size {size}, expected a multiple of 8"
-            ),
-            Self::EntriesBeyondEnd { offset, count, size } => write!(
-                f,
-                "offload binary has {count} entries at {offset:#x}, beyond its end at {size:#x}"
-            ),
-            Self::EntrySizeBeyondEnd { offset, entry_size, size } => write!(
-                f,
-                "offload binary has an entry of {entry_size:#x} bytes at {offset:#x}, \
-         beyond its end at {size:#x}"
-            ),
-            Self::StringEntriesBeyondEnd { entry, offset, count, size } => write!(
-                f,
-                "offload binary entry {entry} has {count} string entries at {offset:#x}, \
-         beyond the end of the binary at {size:#x}"
-            ),
-            Self::StringEntriesOverlap { entry, offset } => write!(
-                f,
-                "offload binary entry {entry} has its string entries at {offset:#x}, \
-         which overlap other tables"
-            ),
-            Self::KeyBeyondEnd { entry, string, offset, size } => write!(
-                f,
-                "offload binary entry {entry} has the key of string {string} at {offset:#x}, \
-         beyond the end of the binary at {size:#x}"
-            ),
-            Self::KeyNotTerminated { entry, string, offset } => write!(
-                f,
-                "offload binary entry {entry} has the key of string {string} at {offset:#x} \
-         without a nul before the end of the binary"
-            ),
-            Self::ValueBeyondEnd { entry, string, offset, value_size, size } => write!(
-                f,
-                "offload binary entry {entry} has the value of string {string} at {offset:#x} \
-         with {value_size:#x} bytes, beyond the end of the binary at {size:#x}"
-            ),
-            Self::ValueNotTerminated { entry, string, offset } => write!(
-                f,
-                "offload binary entry {entry} has the value of string {string} at {offset:#x} \
-         without a nul before the end of the binary"
-            ),
-            Self::StringOverlap { entry, string, offset } => write!(
-                f,
-                "offload binary entry {entry} has a key or value of string {string} at {offset:#x}, \
-         which overlaps a table or an image"
-            ),
-            Self::ImageBeyondEnd { entry, offset, image_size, size } => write!(
-                f,
-                "offload binary entry {entry} has an image of {image_size:#x} bytes at {offset:#x}, \
-         beyond the end of the binary at {size:#x}"
-            ),
-            Self::ImageOverlapsTables { entry, offset } => write!(
-                f,
-                "offload binary entry {entry} has its image at {offset:#x}, \
-         which overlaps the header or a table"
-            ),
-            Self::ImagesOverlap { first, second, offset } => write!(
-                f,
-                "offload binary entries {first} and {second} have images that overlap at {offset:#x}"
-            ),
-            Self::InBinary { offset, error } => {
-                write!(f, "offload binary at offset {offset:#x}: {error}")
-            }
-            Self::TrailingData { offset } => write!(
-                f,
-                "data at offset {offset:#x} is neither an offload binary nor zero padding"
-            ),
-            Self::KeyHasNul { entry, string, key } => write!(
-                f,
-                "offload binary entry {entry} has the key \"{}\" in string {string}, \
-         which cannot be stored with a nul",
-                key.escape_ascii()
-            ),
-            Self::ValueHasNul { entry, string, key } => write!(
-                f,
-                "offload binary entry {entry} has the value of key \"{}\" in string {string} with a nul, \
-         which version 1 cannot store",
-                key.escape_ascii()
-            ),
-            Self::TooManyStringBytes => write!(
-                f,
-                "offload binary would have more than {MAX_STRING_BYTES} bytes of keys and values"
-            ),
-            Self::OffsetOverflow { entry } => {
-                write!(f, "offload binary entry {entry} would end beyond the largest offset")
-            }
-            Self::Output(error) => write!(f, "offload binary: {error}"),
-        }
+        inner.offset = Some(offset.saturating_add(inner.offset.unwrap_or_default()));
+        self
     }
 }
 
 /// The inputs are the images of entries.
 impl From<byte_parts::Error> for Error {
     fn from(error: byte_parts::Error) -> Self {
-        Error(Problem::Output(error))
+        let mut new = Self::new(ErrorKind::Output, format!("offload binary: {error}"));
+        new.0.output = Some(error);
+        new
     }
 }
 
@@ -412,16 +234,14 @@ impl From<byte_parts::Error> for Error {
 #[cfg(feature = "std")]
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
-        use std::io::ErrorKind;
+        use std::io;
 
-        let kind = match error.0 {
-            Problem::KeyHasNul { .. }
-            | Problem::ValueHasNul { .. }
-            | Problem::TooManyStringBytes
-            | Problem::OffsetOverflow { .. } => ErrorKind::InvalidInput,
-            Problem::Output(byte_parts::Error::OutOfMemory { .. }) => ErrorKind::OutOfMemory,
-            Problem::Output(_) => ErrorKind::InvalidInput,
-            _ => ErrorKind::InvalidData,
+        let kind = match (error.0.kind, &error.0.output) {
+            (_, Some(byte_parts::Error::OutOfMemory { .. })) => io::ErrorKind::OutOfMemory,
+            (ErrorKind::Nul | ErrorKind::Limit | ErrorKind::Output, _) => {
+                io::ErrorKind::InvalidInput
+            }
+            _ => io::ErrorKind::InvalidData,
         };
         Self::new(kind, error)
     }

@@ -1,11 +1,12 @@
 //! The layout of binaries.
 
+use alloc::format;
 use alloc::vec::Vec;
 use core::slice;
 
 use byte_parts::Layout;
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::image_entry::ImageEntry;
 use crate::string_table::StringTable;
 use crate::to_u64;
@@ -65,7 +66,7 @@ fn push_binary(
     version: FormatVersion,
     first: usize,
     entries: &[ImageEntry<'_>],
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let strings = || entries.iter().flat_map(|entry| &entry.strings);
     let table = StringTable::new(strings().flat_map(|(key, value)| [&**key, &**value]));
     // None of this overflows: everything counted is in memory, and larger there.
@@ -80,7 +81,7 @@ fn push_binary(
     let mut image_at = images_at;
     let mut headers = Vec::with_capacity(entries.len());
     for (number, entry) in (to_u64(first)..).zip(entries) {
-        let overflow = || Problem::OffsetOverflow { entry: number };
+        let overflow = || beyond_largest(number);
         let string_count = to_u64(entry.strings.len());
         headers.push(EntryHeader {
             image_kind: entry.image_kind.0,
@@ -96,7 +97,7 @@ fn push_binary(
         image_at = image_at.checked_add(entry.size).ok_or_else(overflow)?;
     }
     let last = to_u64(first.saturating_add(entries.len())).saturating_sub(1);
-    let overflow = || Problem::OffsetOverflow { entry: last };
+    let overflow = || beyond_largest(last);
     let size = image_at.checked_next_multiple_of(8).ok_or_else(overflow)?;
     let end = start.checked_add(size).ok_or_else(overflow)?;
 
@@ -131,17 +132,30 @@ fn push_binary(
     Ok(())
 }
 
+#[cold]
+fn beyond_largest(entry: u64) -> Error {
+    Error::of_entry(ErrorKind::Limit, entry, "would end beyond the largest offset")
+}
+
 /// Refuses strings that cannot be stored.
-fn check_strings(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Result<(), Problem> {
+fn check_strings(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Result<(), Error> {
     let mut budget = StringBudget::default();
     for (index, entry) in (0_u64..).zip(entries) {
         for (string, (key, value)) in (0_u64..).zip(&entry.strings) {
             budget.spend(key, value)?;
             if key.contains(&0) {
-                return Err(Problem::KeyHasNul { entry: index, string, key: key[..].into() });
+                let key = key.escape_ascii();
+                let message = format!(
+                    "has the key \"{key}\" in string {string}, which cannot be stored with a nul"
+                );
+                return Err(Error::of_entry(ErrorKind::Nul, index, &message));
             }
             if version == FormatVersion::V1 && value.contains(&0) {
-                return Err(Problem::ValueHasNul { entry: index, string, key: key[..].into() });
+                let key = key.escape_ascii();
+                let message = format!(
+                    "has the value of key \"{key}\" in string {string} with a nul, which version 1 cannot store"
+                );
+                return Err(Error::of_entry(ErrorKind::Nul, index, &message));
             }
         }
     }
@@ -158,12 +172,17 @@ impl Default for StringBudget {
 }
 
 impl StringBudget {
-    pub(crate) fn spend(&mut self, key: &[u8], value: &[u8]) -> Result<(), Problem> {
+    pub(crate) fn spend(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let left = self
             .0
             .checked_sub(to_u64(key.len()))
             .and_then(|left| left.checked_sub(to_u64(value.len())));
-        self.0 = left.ok_or(Problem::TooManyStringBytes)?;
+        self.0 = left.ok_or_else(|| {
+            let message = format!(
+                "offload binary would have more than {MAX_STRING_BYTES} bytes of keys and values"
+            );
+            Error::new(ErrorKind::Limit, message)
+        })?;
         Ok(())
     }
 }

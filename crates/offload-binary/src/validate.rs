@@ -1,10 +1,12 @@
 //! The rules that hold before a binary is handed out. Everything here works on the binary's own size and ignores
 //! the bytes after it.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::compressed_header::CompressedBinary;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::wire::{
     ENTRY_LEN, EntryHeader, EntryTable, FormatVersion, HEADER_LEN, HEADER_V3_LEN, Header,
     StringEntries, u64_at,
@@ -20,16 +22,19 @@ pub(crate) struct Parts<'data> {
     pub(crate) entries: EntryTable<'data>,
 }
 
-pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Problem> {
+pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
     let available = available.max(to_u64(prefix.len()));
-    let (header, version) = head(prefix, available)?;
+    let (header, version, compressed) = head(prefix, available)?;
+    if let Some(binary) = compressed {
+        return Err(Error::of_compressed(binary));
+    }
     let size = header.size;
     let data = usize::try_from(size).ok().and_then(|size| prefix.get(..size)).unwrap_or(prefix);
     let entries = entries(&header, version, data)?;
     let regions = regions(&header, version, entries)?;
     let needed = strings(version, size, data, entries, &regions)?;
     if needed > to_u64(data.len()) {
-        return Err(Problem::Incomplete { needed });
+        return Err(Error::incomplete(needed));
     }
     Ok(Parts { version, size, data, entries })
 }
@@ -43,55 +48,94 @@ pub(crate) const fn minimum_size(version: FormatVersion) -> u64 {
     }
 }
 
-/// Returns the header of a plain binary, once its own fields make sense.
-pub(crate) fn head(prefix: &[u8], available: u64) -> Result<(Header, FormatVersion), Problem> {
+/// Returns the header of a binary, once its own fields make sense.
+pub(crate) fn head(
+    prefix: &[u8],
+    available: u64,
+) -> Result<(Header, FormatVersion, Option<CompressedBinary>), Error> {
     let available = available.max(to_u64(prefix.len()));
     // Every byte of a short prefix must match: more bytes cannot make an offload binary of a wrong one.
     let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
     if !MAGIC.starts_with(start) {
         let mut found = [0; MAGIC.len()];
         found.iter_mut().zip(start).for_each(|(to, from)| *to = *from);
-        return Err(Problem::BadMagic { found });
+        let message =
+            format!("offload binary starts with bytes {found:02x?}, expected {MAGIC:02x?}");
+        return Err(Error::at(ErrorKind::NotABinary, 0, message));
     }
+    let truncated = |needed: u64| {
+        let message =
+            format!("offload binary header needs {needed} bytes, but only {available} are left");
+        Error::truncated(available, message)
+    };
     if available < HEADER_LEN {
-        return Err(Problem::TruncatedHeader { needed: HEADER_LEN, available });
+        return Err(truncated(HEADER_LEN));
     }
     let Some(header) = Header::read(prefix) else {
         // The one entry usually follows the header, so ask for both at once.
-        return Err(Problem::Incomplete { needed: available.min(HEADER_V3_LEN + ENTRY_LEN) });
+        return Err(Error::incomplete(available.min(HEADER_V3_LEN + ENTRY_LEN)));
     };
     let number = header.version;
-    let version = FormatVersion::from_number(number)
-        .ok_or(Problem::UnsupportedVersion { version: number })?;
+    let version = FormatVersion::from_number(number).ok_or_else(|| Error::version(number))?;
     let size = header.size;
+    let beyond_end = || {
+        let message =
+            format!("offload binary has size {size:#x}, but only {available:#x} bytes are left");
+        Error::truncated(available, message)
+    };
     if version == FormatVersion::V3 {
         if available < HEADER_V3_LEN {
-            return Err(Problem::TruncatedHeader { needed: HEADER_V3_LEN, available });
+            return Err(truncated(HEADER_V3_LEN));
         }
         let Some(inflated_size) = u64_at(prefix, 32) else {
             let needed = size.clamp(HEADER_V3_LEN, HEADER_V3_LEN + ENTRY_LEN).min(available);
-            return Err(Problem::Incomplete { needed });
+            return Err(Error::incomplete(needed));
         };
         if inflated_size != 0 {
             let binary = CompressedBinary { size, inflated_size, entries: header.entries_extent };
             compressed(&binary, header.entries_offset)?;
-            return Err(match size > available {
-                true => Problem::SizeBeyondEnd { size, available },
-                false => Problem::Compressed { binary },
-            });
+            return match size > available {
+                true => Err(beyond_end()),
+                false => Ok((header, version, Some(binary))),
+            };
         }
     }
     let minimum = minimum_size(version);
     if size < minimum {
-        return Err(Problem::SizeTooSmall { size, minimum });
+        return Err(Error::malformed(0, too_small(size, minimum)));
     }
     if !size.is_multiple_of(8) {
-        return Err(Problem::SizeNotMultipleOf8 { size });
+        let message = format!("offload binary has size {size}, expected a multiple of 8");
+        return Err(Error::malformed(0, message));
     }
     if size > available {
-        return Err(Problem::SizeBeyondEnd { size, available });
+        return Err(beyond_end());
     }
-    Ok((header, version))
+    Ok((header, version, None))
+}
+
+/// Returns the text of the error of a size that no binary has.
+#[cold]
+fn too_small(size: u64, minimum: u64) -> String {
+    format!("offload binary has size {size}, expected at least {minimum}")
+}
+
+/// Returns the error of entries that are not after the header.
+#[cold]
+fn inside_header(version: FormatVersion, offset: u64) -> Error {
+    let message = format!(
+        "offload binary has its entries at {offset:#x}, inside the header of {} bytes",
+        version.header_len()
+    );
+    Error::malformed(offset, message)
+}
+
+/// Returns the error of a table of entries that does not end inside the binary.
+#[cold]
+fn entries_beyond(offset: u64, count: u64, size: u64) -> Error {
+    let message =
+        format!("offload binary has {count} entries at {offset:#x}, beyond its end at {size:#x}");
+    Error::malformed(offset, message)
 }
 
 /// Returns the table of entries.
@@ -99,7 +143,7 @@ fn entries<'data>(
     header: &Header,
     version: FormatVersion,
     data: &'data [u8],
-) -> Result<EntryTable<'data>, Problem> {
+) -> Result<EntryTable<'data>, Error> {
     let size = header.size;
     let offset = header.entries_offset;
     let count = match version {
@@ -107,19 +151,22 @@ fn entries<'data>(
         FormatVersion::V2 | FormatVersion::V3 => header.entries_extent,
     };
     if offset < version.header_len() {
-        return Err(Problem::EntriesInsideHeader { version, offset });
+        return Err(inside_header(version, offset));
     }
-    let beyond = || Problem::EntriesBeyondEnd { offset, count, size };
+    let beyond = || entries_beyond(offset, count, size);
     let end = range_end(offset, count, ENTRY_LEN, size).ok_or_else(beyond)?;
     if version == FormatVersion::V1 {
         let entry_size = header.entries_extent;
         // A size too small for an entry is ignored, as LLVM 22 and 23 do.
         if range_end(offset, entry_size, 1, size).is_none() {
-            return Err(Problem::EntrySizeBeyondEnd { offset, entry_size, size });
+            let message = format!(
+                "offload binary has an entry of {entry_size:#x} bytes at {offset:#x}, beyond its end at {size:#x}"
+            );
+            return Err(Error::malformed(offset, message));
         }
     }
     if end > to_u64(data.len()) {
-        return Err(Problem::Incomplete { needed: end });
+        return Err(Error::incomplete(end));
     }
     // The conversions cannot fail: the range ends inside memory.
     usize::try_from(offset)
@@ -155,7 +202,7 @@ fn regions(
     header: &Header,
     version: FormatVersion,
     entries: EntryTable<'_>,
-) -> Result<Vec<Region>, Problem> {
+) -> Result<Vec<Region>, Error> {
     let size = header.size;
     let mut regions = Vec::with_capacity(entries.len().saturating_mul(2).saturating_add(2));
     regions.push(Region { start: 0, end: version.header_len(), owner: Owner::Header });
@@ -167,17 +214,18 @@ fn regions(
     for (entry, raw) in (0_u64..).zip(entries.iter()) {
         let (start, count) = (raw.string_offset, raw.string_count);
         if count > 0 {
-            let end = range_end(start, count, version.string_entry_len(), size)
-                .ok_or(Problem::StringEntriesBeyondEnd { entry, offset: start, count, size })?;
+            let beyond =
+                || beyond_end(entry, start, size, &format!("{count} string entries at {start:#x}"));
+            let end =
+                range_end(start, count, version.string_entry_len(), size).ok_or_else(beyond)?;
             regions.push(Region { start, end, owner: Owner::Strings(entry) });
         }
         let (start, image_size) = (raw.image_offset, raw.image_size);
-        let end = range_end(start, image_size, 1, size).ok_or(Problem::ImageBeyondEnd {
-            entry,
-            offset: start,
-            image_size,
-            size,
-        })?;
+        let beyond = || {
+            let what = format!("an image of {image_size:#x} bytes at {start:#x}");
+            beyond_end(entry, start, size, &what)
+        };
+        let end = range_end(start, image_size, 1, size).ok_or_else(beyond)?;
         if image_size > 0 {
             regions.push(Region { start, end, owner: Owner::Image(entry) });
         }
@@ -191,19 +239,31 @@ fn regions(
     Ok(regions)
 }
 
+/// Returns the error of a part of an entry that does not end inside the binary.
+#[cold]
+fn beyond_end(entry: u64, offset: u64, size: u64, what: &str) -> Error {
+    let message = format!("has {what}, beyond the end of the binary at {size:#x}");
+    Error::in_entry(entry, offset, &message)
+}
+
 /// Returns the error for two regions that share bytes, `first` being the one that starts first.
-fn overlap(version: FormatVersion, first: &Region, second: &Region) -> Problem {
+#[cold]
+fn overlap(version: FormatVersion, first: &Region, second: &Region) -> Error {
+    let with = |entry, at, what, others| {
+        let message = format!("has its {what} at {at:#x}, which {others}");
+        Error::in_entry(entry, at, &message)
+    };
+    let image = |entry, at| with(entry, at, "image", "overlaps the header or a table");
+    let strings = |entry, at| with(entry, at, "string entries", "overlap other tables");
     match (first.owner, second.owner) {
-        (Owner::Image(first), Owner::Image(entry)) => {
-            Problem::ImagesOverlap { first, second: entry, offset: second.start }
+        (Owner::Image(entry), Owner::Image(later)) => {
+            Error::images_overlap(entry, later, second.start)
         }
-        (Owner::Image(entry), _) => Problem::ImageOverlapsTables { entry, offset: first.start },
-        (_, Owner::Image(entry)) => Problem::ImageOverlapsTables { entry, offset: second.start },
-        (_, Owner::Strings(entry)) => Problem::StringEntriesOverlap { entry, offset: second.start },
-        (Owner::Strings(entry), _) => Problem::StringEntriesOverlap { entry, offset: first.start },
-        (_, Owner::Header | Owner::Entries) => {
-            Problem::EntriesInsideHeader { version, offset: second.start }
-        }
+        (Owner::Image(entry), _) => image(entry, first.start),
+        (_, Owner::Image(entry)) => image(entry, second.start),
+        (_, Owner::Strings(entry)) => strings(entry, second.start),
+        (Owner::Strings(entry), _) => strings(entry, first.start),
+        (_, Owner::Header | Owner::Entries) => inside_header(version, second.start),
     }
 }
 
@@ -214,7 +274,7 @@ fn strings(
     data: &[u8],
     entries: EntryTable<'_>,
     regions: &[Region],
-) -> Result<u64, Problem> {
+) -> Result<u64, Error> {
     let in_memory = to_u64(data.len());
     let tables = regions
         .iter()
@@ -231,26 +291,19 @@ fn strings(
         let table = string_entries(version, data, &raw);
         for (string, raw) in (0_u64..).zip((0..table.len()).filter_map(|i| table.get(i))) {
             let offset = raw.key_offset;
-            let end = terminated(&gaps, offset, size, in_memory).map_err(|fault| match fault {
-                Fault::BeyondEnd => Problem::KeyBeyondEnd { entry, string, offset, size },
-                Fault::NotTerminated => Problem::KeyNotTerminated { entry, string, offset },
-                Fault::Overlap => Problem::StringOverlap { entry, string, offset },
-            })?;
+            let place = Place { entry, string, offset, size };
+            let end = terminated(&gaps, offset, size, in_memory)
+                .map_err(|fault| place.error(fault, "key", None))?;
             needed = needed.max(end);
 
             let offset = raw.value_offset;
-            let value_size = raw.value_size.unwrap_or(0);
             let end = match raw.value_size {
                 None => terminated(&gaps, offset, size, in_memory),
                 Some(value_size) => sized(&gaps, offset, value_size, size),
             };
-            let end = end.map_err(|fault| match fault {
-                Fault::BeyondEnd => {
-                    Problem::ValueBeyondEnd { entry, string, offset, value_size, size }
-                }
-                Fault::NotTerminated => Problem::ValueNotTerminated { entry, string, offset },
-                Fault::Overlap => Problem::StringOverlap { entry, string, offset },
-            })?;
+            let place = Place { offset, ..place };
+            let end = end
+                .map_err(|fault| place.error(fault, "value", Some(raw.value_size.unwrap_or(0))))?;
             needed = needed.max(end);
         }
     }
@@ -280,10 +333,38 @@ struct Gap {
 }
 
 /// An error in the place of a string.
+#[derive(Clone, Copy)]
 enum Fault {
     BeyondEnd,
     NotTerminated,
     Overlap,
+}
+
+/// The place of a string.
+struct Place {
+    entry: u64,
+    string: u64,
+    offset: u64,
+    size: u64,
+}
+
+impl Place {
+    #[cold]
+    fn error(&self, fault: Fault, what: &str, len: Option<u64>) -> Error {
+        let &Place { entry, string, offset, size } = self;
+        let what = format!("the {what} of string {string} at {offset:#x}");
+        let len = len.map(|len| format!(" with {len:#x} bytes")).unwrap_or_default();
+        let message = match fault {
+            Fault::BeyondEnd => return beyond_end(entry, offset, size, &(what + &len)),
+            Fault::NotTerminated => {
+                format!("has {what} without a nul before the end of the binary")
+            }
+            Fault::Overlap => format!(
+                "has a key or value of string {string} at {offset:#x}, which overlaps a table or an image"
+            ),
+        };
+        Error::in_entry(entry, offset, &message)
+    }
 }
 
 /// Returns the gaps around `regions`, in order. Looking for the last NUL of each once makes the check of
@@ -352,25 +433,37 @@ pub(crate) fn range_end(offset: u64, count: u64, len: u64, size: u64) -> Option<
 }
 
 /// Checks the numbers of a header of version 3 that has an inflated size.
-pub(crate) fn compressed(binary: &CompressedBinary, entries_offset: u64) -> Result<(), Problem> {
+pub(crate) fn compressed(binary: &CompressedBinary, entries_offset: u64) -> Result<(), Error> {
     let minimum = HEADER_V3_LEN + 1;
     if binary.size < minimum {
-        return Err(Problem::SizeTooSmall { size: binary.size, minimum });
+        let kind = match binary.size {
+            HEADER_V3_LEN => ErrorKind::EmptyStream,
+            _ => ErrorKind::Malformed,
+        };
+        return Err(Error::at(kind, 0, too_small(binary.size, minimum)));
     }
-    if entries_offset != HEADER_V3_LEN {
-        let (offset, expected) = (entries_offset, HEADER_V3_LEN);
-        return Err(Problem::CompressedEntriesOffset { offset, expected });
+    let offset = entries_offset;
+    if offset != HEADER_V3_LEN {
+        let message = format!(
+            "compressed offload binary has its entries at {offset:#x}, expected {HEADER_V3_LEN:#x}"
+        );
+        return Err(Error::malformed(offset, message));
     }
     let (size, minimum) = (binary.inflated_size, minimum_size(FormatVersion::V3));
+    let inflated = |expected: &str| {
+        let message =
+            format!("compressed offload binary has inflated size {size}, expected {expected}");
+        Error::malformed(0, message)
+    };
     if size < minimum {
-        return Err(Problem::InflatedSizeTooSmall { size, minimum });
+        return Err(inflated(&format!("at least {minimum}")));
     }
     if !size.is_multiple_of(8) {
-        return Err(Problem::InflatedSizeNotMultipleOf8 { size });
+        return Err(inflated("a multiple of 8"));
     }
-    let (offset, count) = (entries_offset, binary.entries);
+    let count = binary.entries;
     match range_end(offset, count, ENTRY_LEN, size) {
         Some(_) => Ok(()),
-        None => Err(Problem::EntriesBeyondEnd { offset, count, size }),
+        None => Err(entries_beyond(offset, count, size)),
     }
 }
