@@ -1,15 +1,13 @@
 //! From a compressed bundle to the bundle inside it.
 
+use alloc::format;
 #[cfg(feature = "std")]
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-#[cfg(doc)]
-use crate::ErrorKind;
-use crate::error::Problem;
 use crate::header::to_u64;
-use crate::{Error, Header, Method, codec};
+use crate::{Error, ErrorKind, Header, Method, codec};
 
 /// A limit for the size that a compressed bundle may expand to, where the caller has none of its own: 2 GiB.
 ///
@@ -113,11 +111,7 @@ impl HashCheck {
     ///
     /// The error of [`decompress`] for data with another hash than its header says.
     pub fn finish(self) -> Result<(), Error> {
-        let (stored, computed) = (self.stored, self.computed.finish());
-        match stored == computed {
-            true => Ok(()),
-            false => Err(Problem::HashMismatch { stored, computed }.into()),
-        }
+        check_hash(self.stored, self.computed.finish())
     }
 }
 
@@ -141,7 +135,8 @@ fn verified(data: &[u8], max: u64, mut grown: Option<Grown<'_>>) -> Result<Decom
         }
         None => hash.finish(&decompressed.data),
     };
-    Ok(decompressed.check_hash(computed)?)
+    check_hash(decompressed.header.hash(), computed)?;
+    Ok(decompressed)
 }
 
 #[cfg(not(feature = "std"))]
@@ -155,7 +150,8 @@ fn verified(data: &[u8], max: u64, mut grown: Option<Grown<'_>>) -> Result<Decom
         grown(&decompressed.data);
     }
     let computed = crate::hash(&decompressed.data);
-    Ok(decompressed.check_hash(computed)?)
+    check_hash(decompressed.header.hash(), computed)?;
+    Ok(decompressed)
 }
 
 /// The data by its length.
@@ -169,14 +165,15 @@ impl fmt::Debug for Decompressed {
     }
 }
 
-impl Decompressed {
-    fn check_hash(self, computed: u64) -> Result<Self, Problem> {
-        let stored = self.header.hash();
-        match stored == computed {
-            true => Ok(self),
-            false => Err(Problem::HashMismatch { stored, computed }),
-        }
+/// Compares the hash in a header with that of the data.
+pub(crate) fn check_hash(stored: u64, computed: u64) -> Result<(), Error> {
+    if stored != computed {
+        let message = format!(
+            "compressed bundle hash mismatch: {stored:#018x} in the header, {computed:#018x} computed"
+        );
+        return Err(Error::new(ErrorKind::Hash, message));
     }
+    Ok(())
 }
 
 /// Decompresses as [`decompress`] does, but ignores the hash, like LLVM.
@@ -226,10 +223,10 @@ fn decode(data: &[u8], max: u64, grown: &mut dyn FnMut(&[u8])) -> Result<Decompr
     Ok(Decompressed { data, consumed: input.at(stream_len), header })
 }
 
-pub(crate) fn check_limit(header: &Header, max: u64) -> Result<(), Problem> {
+pub(crate) fn check_limit(header: &Header, max: u64) -> Result<(), Error> {
     let uncompressed_size = header.uncompressed_size();
     match uncompressed_size > max {
-        true => Err(Problem::TooLarge { uncompressed_size, max }),
+        true => Err(Error::too_large(uncompressed_size, max)),
         false => Ok(()),
     }
 }
@@ -241,7 +238,7 @@ fn input<'d>(header: &Header, data: &'d [u8]) -> Result<codec::Input<'d>, Error>
     let stream = usize::try_from(end)
         .ok()
         .and_then(|end| data.get(header.header_len()..end))
-        .ok_or(Problem::Truncated { total_size: end, available })?;
+        .ok_or_else(|| Error::truncated(end, available))?;
     Ok(codec::Input {
         stream,
         offset: to_u64(header.header_len()),
@@ -276,15 +273,15 @@ pub fn decompress_into(data: &[u8], out: &mut [u8]) -> Result<Header, Error> {
     let header = Header::parse(data, to_u64(data.len()))?;
     let (expected, found) = (header.uncompressed_size(), to_u64(out.len()));
     if expected != found {
-        return Err(Problem::OutputLength { expected, found }.into());
+        let message = format!(
+            "output buffer for a compressed bundle: expected {expected} bytes, found {found}"
+        );
+        return Err(Error::new(ErrorKind::Buffer, message));
     }
     let input = input(&header, data)?;
     let computed = into_hashed(header.method(), &input, out)?;
-    let stored = header.hash();
-    match stored == computed {
-        true => Ok(header),
-        false => Err(Problem::HashMismatch { stored, computed }.into()),
-    }
+    check_hash(header.hash(), computed)?;
+    Ok(header)
 }
 
 #[cfg(feature = "std")]

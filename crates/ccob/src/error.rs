@@ -1,6 +1,8 @@
 //! Everything that can be wrong.
 
-use core::fmt;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 
 use crate::{Method, Version};
 
@@ -8,8 +10,24 @@ use crate::{Method, Version};
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs. Offsets count bytes from the start of the container, that is, from its magic.
+#[derive(Clone, Debug, thiserror::Error)]
+#[cfg_attr(test, derive(PartialEq))]
+#[error("{}", .0.message)]
+pub struct Error(Box<Inner>);
+
 #[derive(Clone, Debug)]
-pub struct Error(Problem);
+#[cfg_attr(test, derive(PartialEq))]
+struct Inner {
+    kind: ErrorKind,
+    method: Option<Method>,
+    /// The fault of a stream, and its place.
+    fault: Option<(u64, Fault)>,
+    is_too_long: bool,
+    /// `true` of what was to be written.
+    #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "errors of io tell it"))]
+    is_of_writing: bool,
+    message: String,
+}
 
 /// Kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,31 +72,92 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    #[cold]
+    pub(crate) fn new(kind: ErrorKind, message: String) -> Self {
+        Error(Box::new(Inner {
+            kind,
+            method: None,
+            fault: None,
+            is_too_long: false,
+            is_of_writing: false,
+            message,
+        }))
+    }
+
+    #[cold]
+    fn of_method(kind: ErrorKind, method: Method, message: String) -> Self {
+        let mut error = Self::new(kind, message);
+        error.0.method = Some(method);
+        error
+    }
+
+    fn of_writing(mut self) -> Self {
+        self.0.is_of_writing = true;
+        self
+    }
+
+    fn too_long(mut self, is_too_long: bool) -> Self {
+        self.0.is_too_long = is_too_long;
+        self
+    }
+
+    #[cold]
+    pub(crate) fn truncated(total_size: u64, available: u64) -> Self {
+        let message = format!(
+            "compressed bundle is truncated: total size of {total_size} bytes, {available} there"
+        );
+        Self::new(ErrorKind::Truncated, message)
+    }
+
+    /// Creates the error of a method without a codec in this build.
+    #[cold]
+    pub(crate) fn no_codec(method: Method) -> Self {
+        let (kind, what) = match method.name() {
+            Some(_) => (ErrorKind::Codec, "is not compiled in"),
+            None => (ErrorKind::Method, "is unknown, expected 0 (zlib) or 1 (zstd)"),
+        };
+        Self::of_method(kind, method, format!("compressed bundle method {method} {what}"))
+    }
+
+    /// Creates the error of a size, `total` or `uncompressed`, that the header to be written has no room for.
+    #[cold]
+    pub(crate) fn size_limit(version: Version, which: &str, size: u64) -> Self {
+        let message = format!(
+            "{which} size of {size} bytes exceeds the 32-bit limit of compressed bundle version {version}"
+        );
+        Self::new(ErrorKind::Limit, message).of_writing()
+    }
+
     /// Returns the error for an uncompressed size that a caller refuses: more than `max` bytes.
+    #[cold]
     #[must_use]
     pub fn too_large(uncompressed_size: u64, max: u64) -> Self {
-        Problem::TooLarge { uncompressed_size, max }.into()
+        let message = format!(
+            "compressed bundle expands to {uncompressed_size} bytes, more than the limit of {max}"
+        );
+        Self::new(ErrorKind::Limit, message)
     }
 
     /// Returns the error for memory of `size` bytes that cannot be had.
+    #[cold]
     #[must_use]
     pub fn out_of_memory(size: u64) -> Self {
-        Problem::OutOfMemory { size }.into()
+        let message =
+            format!("compressed bundle needs {size} bytes of memory that are not available");
+        Self::new(ErrorKind::Memory, message)
     }
 
     /// Returns the same error with the stream `by` bytes further on: for streams after other headers, see
     /// [`decompress_stream`](crate::decompress_stream).
     #[must_use]
-    pub fn moved(mut self, by: u64) -> Self {
-        match &mut self.0 {
-            Problem::BadStream { offset, .. } => *offset = offset.saturating_add(by),
-            Problem::TrailingBytes { offset, end, .. } => {
-                *offset = offset.saturating_add(by);
-                *end = end.saturating_add(by);
-            }
-            _ => {}
+    pub fn moved(self, by: u64) -> Self {
+        let (Some(method), Some((offset, mut fault))) = (self.0.method, self.0.fault) else {
+            return self;
+        };
+        if let Fault::TrailingBytes { end } = &mut fault {
+            *end = end.saturating_add(by);
         }
-        self
+        Self::of_stream(method, offset.saturating_add(by), fault)
     }
 
     /// Returns the kind of the error.
@@ -92,236 +171,137 @@ impl Error {
     /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match self.0 {
-            Problem::BadMagic { .. } => ErrorKind::NotCompressed,
-            Problem::TruncatedHeader { .. } | Problem::Truncated { .. } => ErrorKind::Truncated,
-            Problem::UnsupportedVersion { .. } => ErrorKind::Version,
-            Problem::UnsupportedMethod { .. } => ErrorKind::Method,
-            Problem::TotalSizeTooSmall { .. }
-            | Problem::ImplausibleSize { .. }
-            | Problem::FrameSizeMismatch { .. } => ErrorKind::Size,
-            Problem::TooLarge { .. }
-            | Problem::UncompressedSizeLimit { .. }
-            | Problem::TotalSizeLimit { .. } => ErrorKind::Limit,
-            Problem::OutputTooShort { .. } | Problem::OutputTooLong { .. } => ErrorKind::Output,
-            Problem::OutputLength { .. } => ErrorKind::Buffer,
-            Problem::BadStream { fault: Fault::EndsEarly, .. } => ErrorKind::EndsEarly,
-            Problem::BadStream { .. } => ErrorKind::Stream,
-            Problem::TrailingBytes { .. } => ErrorKind::TrailingData,
-            Problem::HashMismatch { .. } => ErrorKind::Hash,
-            Problem::CodecNotCompiled { .. } | Problem::EncoderFailed { .. } => ErrorKind::Codec,
-            Problem::OutOfMemory { .. } => ErrorKind::Memory,
-        }
+        self.0.kind
     }
 
     /// Returns the place of a fault of the compressed stream, in bytes from the start of the container: the start of the
     /// stream if the codec does not know it. `None` of other errors.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
-        match self.0 {
-            Problem::BadStream { offset, .. } | Problem::TrailingBytes { offset, .. } => {
-                Some(offset)
-            }
-            _ => None,
-        }
+        self.0.fault.map(|(offset, _)| offset)
     }
 
     /// Returns the compression method, if the error is about a method, its codec or its stream.
     #[must_use]
     pub fn method(&self) -> Option<Method> {
-        match self.0 {
-            Problem::UnsupportedMethod { method }
-            | Problem::TrailingBytes { method, .. }
-            | Problem::BadStream { method, .. }
-            | Problem::CodecNotCompiled { method }
-            | Problem::EncoderFailed { method } => Some(method),
-            _ => None,
-        }
+        self.0.method
     }
 
     /// Returns whether the payload holds more than the header says.
     #[must_use]
     pub fn is_too_long(&self) -> bool {
-        match self.0 {
-            Problem::FrameSizeMismatch { uncompressed_size, frame_size } => {
-                frame_size > uncompressed_size
-            }
-            Problem::OutputTooLong { .. } => true,
-            _ => false,
-        }
+        self.0.is_too_long
     }
 }
 
-impl From<Problem> for Error {
-    fn from(problem: Problem) -> Self {
-        Error(problem)
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl core::error::Error for Error {}
-
-/// One fault, with all that its text says.
-#[derive(Clone, Debug, PartialEq)]
+/// Errors of codecs.
 #[cfg_attr(
     not(all(feature = "miniz_oxide", any(feature = "ruzstd", feature = "zstd"))),
-    allow(dead_code, reason = "some faults are those of a codec")
+    allow(dead_code, reason = "some errors are those of a codec")
 )]
-pub(crate) enum Problem {
-    BadMagic { found: [u8; 4] },
-    TruncatedHeader { available: u64, needed: u64 },
-    UnsupportedVersion { version: u16 },
-    UnsupportedMethod { method: Method },
-    TotalSizeTooSmall { total_size: u64, header_len: u64 },
-    Truncated { total_size: u64, available: u64 },
-    TooLarge { uncompressed_size: u64, max: u64 },
-    ImplausibleSize { uncompressed_size: u64, at_most: u64 },
-    FrameSizeMismatch { uncompressed_size: u64, frame_size: u64 },
-    OutputTooShort { expected: u64, found: u64 },
-    OutputTooLong { expected: u64 },
-    OutputLength { expected: u64, found: u64 },
-    TrailingBytes { method: Method, offset: u64, end: u64 },
-    BadStream { method: Method, offset: u64, fault: Fault },
-    HashMismatch { stored: u64, computed: u64 },
-    CodecNotCompiled { method: Method },
-    UncompressedSizeLimit { version: Version, size: u64 },
-    TotalSizeLimit { version: Version, size: u64 },
-    OutOfMemory { size: u64 },
-    EncoderFailed { method: Method },
-}
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BadMagic { found } => write!(
-                f,
-                "compressed bundle starts with {found:02x?} instead of the magic \"CCOB\""
-            ),
-            Self::TruncatedHeader { available, needed } => write!(
-                f,
-                "compressed bundle header is truncated: {available} bytes, {needed} needed"
-            ),
-            Self::UnsupportedVersion { version } => {
-                write!(f, "compressed bundle version {version} is unknown, expected 1, 2 or 3")
+impl Error {
+    /// Creates the error of a stream with a fault at this place.
+    #[cold]
+    pub(crate) fn of_stream(method: Method, offset: u64, fault: Fault) -> Self {
+        let has = match fault {
+            Fault::TrailingBytes { .. } => {
+                format!("bytes after its {method} stream, which ends at {offset:#x}; {fault}")
             }
-            Self::UnsupportedMethod { method } => write!(
-                f,
-                "compressed bundle method {} is unknown, expected 0 (zlib) or 1 (zstd)",
-                method.0
-            ),
-            Self::TotalSizeTooSmall { total_size, header_len } => write!(
-                f,
-                "compressed bundle has a total size of {total_size} bytes, less than its header of {header_len}"
-            ),
-            Self::Truncated { total_size, available } => write!(
-                f,
-                "compressed bundle is truncated: total size of {total_size} bytes, {available} there"
-            ),
-            Self::TooLarge { uncompressed_size, max } => write!(
-                f,
-                "compressed bundle expands to {uncompressed_size} bytes, more than the limit of {max}"
-            ),
-            Self::ImplausibleSize { uncompressed_size, at_most } => write!(
-                f,
-                "compressed bundle claims an uncompressed size of {uncompressed_size} bytes, its payload holds at most {at_most}"
-            ),
-            Self::FrameSizeMismatch { uncompressed_size, frame_size } => write!(
-                f,
-                "compressed bundle claims an uncompressed size of {uncompressed_size} bytes, its zstd frame {frame_size}"
-            ),
-            Self::OutputTooShort { expected, found } => write!(
-                f,
-                "compressed bundle expands to {found} bytes, less than the {expected} in its header"
-            ),
-            Self::OutputTooLong { expected } => write!(
-                f,
-                "compressed bundle expands to more than the {expected} bytes in its header"
-            ),
-            Self::OutputLength { expected, found } => write!(
-                f,
-                "output buffer for a compressed bundle: expected {expected} bytes, found {found}"
-            ),
-            Self::TrailingBytes { method, offset, end } => write!(
-                f,
-                "compressed bundle payload has bytes after its {method} stream, which ends at {offset:#x}; expected the end at {end:#x}"
-            ),
-            Self::BadStream { method, offset, fault } => write!(
-                f,
-                "compressed bundle payload has a faulty {method} stream at {offset:#x}: {fault}"
-            ),
-            Self::HashMismatch { stored, computed } => write!(
-                f,
-                "compressed bundle hash mismatch: {stored:#018x} in the header, {computed:#018x} computed"
-            ),
-            Self::CodecNotCompiled { method } => {
-                write!(f, "compressed bundle method {method} is not compiled in")
-            }
-            Self::UncompressedSizeLimit { version, size } => write!(
-                f,
-                "uncompressed size of {size} bytes exceeds the 32-bit limit of compressed bundle version {version}"
-            ),
-            Self::TotalSizeLimit { version, size } => write!(
-                f,
-                "total size of {size} bytes exceeds the 32-bit limit of compressed bundle version {version}"
-            ),
-            Self::OutOfMemory { size } => {
-                write!(f, "compressed bundle needs {size} bytes of memory that are not available")
-            }
-            Self::EncoderFailed { method } => {
-                write!(f, "compressed bundle cannot be written: the {method} encoder failed")
-            }
-        }
+            _ => format!("a faulty {method} stream at {offset:#x}: {fault}"),
+        };
+        let kind = match fault {
+            Fault::EndsEarly => ErrorKind::EndsEarly,
+            Fault::TrailingBytes { .. } => ErrorKind::TrailingData,
+            _ => ErrorKind::Stream,
+        };
+        let message = format!("compressed bundle payload has {has}");
+        let mut error = Self::of_method(kind, method, message);
+        error.0.fault = Some((offset, fault));
+        error
+    }
+
+    /// Creates the error of an uncompressed size that is not in the payload: what that has instead.
+    #[cold]
+    fn claim(uncompressed_size: u64, its: &str, size: u64) -> Self {
+        let message = format!(
+            "compressed bundle claims an uncompressed size of {uncompressed_size} bytes, its {its} {size}"
+        );
+        Self::new(ErrorKind::Size, message)
+    }
+
+    #[cold]
+    pub(crate) fn implausible_size(uncompressed_size: u64, at_most: u64) -> Self {
+        Self::claim(uncompressed_size, "payload holds at most", at_most)
+    }
+
+    #[cold]
+    pub(crate) fn frame_size(uncompressed_size: u64, frame_size: u64) -> Self {
+        Self::claim(uncompressed_size, "zstd frame", frame_size)
+            .too_long(frame_size > uncompressed_size)
+    }
+
+    #[cold]
+    pub(crate) fn output_too_short(expected: u64, found: u64) -> Self {
+        let message = format!(
+            "compressed bundle expands to {found} bytes, less than the {expected} in its header"
+        );
+        Self::new(ErrorKind::Output, message)
+    }
+
+    #[cold]
+    pub(crate) fn output_too_long(expected: u64) -> Self {
+        let message =
+            format!("compressed bundle expands to more than the {expected} bytes in its header");
+        Self::new(ErrorKind::Output, message).too_long(true)
+    }
+
+    #[cold]
+    pub(crate) fn encoder_failed(method: Method) -> Self {
+        let message = format!("compressed bundle cannot be written: the {method} encoder failed");
+        Self::of_method(ErrorKind::Codec, method, message).of_writing()
     }
 }
 
 /// Fault of a compressed stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(
     not(all(feature = "miniz_oxide", any(feature = "ruzstd", feature = "zstd"))),
     allow(dead_code, reason = "some faults are those of a codec")
 )]
 pub(crate) enum Fault {
     /// The stream does not start as one of its method does.
+    #[error("bad magic")]
     BadMagic,
     /// Nothing but skippable Zstandard frames, where one with data is expected.
+    #[error("skippable frame")]
     SkippableFrame,
     /// A bit that RFC 8878 reserves is set in the frame header.
+    #[error("reserved bit set in the frame header")]
     ReservedBit,
     /// The frame needs a dictionary, and compressed bundles have none.
+    #[error("dictionary required")]
     Dictionary,
     /// The frame asks for a window of 2^32 bytes or more, which libzstd does not read either.
+    #[error("window too large")]
     WindowTooLarge,
     /// A block of the reserved type 3.
+    #[error("reserved block type")]
     ReservedBlock,
     /// A block larger than the format allows: the smaller of the window and 128 KiB.
+    #[error("block too large")]
     BlockTooLarge,
     /// The stream ends early.
+    #[error("stream ends early")]
     EndsEarly,
     /// The stream's own checksum (Adler-32 or XXH64) does not match the data.
+    #[error("checksum mismatch")]
     Checksum,
+    /// The stream ends before the container, which ends there.
+    #[error("expected the end at {end:#x}")]
+    TrailingBytes { end: u64 },
     /// Any other damage that the codec finds.
+    #[error("damaged data")]
     Damaged,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::BadMagic => "bad magic",
-            Self::SkippableFrame => "skippable frame",
-            Self::ReservedBit => "reserved bit set in the frame header",
-            Self::Dictionary => "dictionary required",
-            Self::WindowTooLarge => "window too large",
-            Self::ReservedBlock => "reserved block type",
-            Self::BlockTooLarge => "block too large",
-            Self::EndsEarly => "stream ends early",
-            Self::Checksum => "checksum mismatch",
-            Self::Damaged => "damaged data",
-        })
-    }
 }
 
 /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if it is about what was to be written,
@@ -333,34 +313,26 @@ impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
         use std::io::ErrorKind;
 
-        let kind = match error.0 {
-            Problem::UncompressedSizeLimit { .. }
-            | Problem::TotalSizeLimit { .. }
-            | Problem::OutputLength { .. } => ErrorKind::InvalidInput,
-            Problem::OutOfMemory { .. } => ErrorKind::OutOfMemory,
-            Problem::CodecNotCompiled { .. } => ErrorKind::Unsupported,
-            Problem::EncoderFailed { .. } => ErrorKind::Other,
+        let kind = match (error.0.kind, error.0.is_of_writing) {
+            (super::ErrorKind::Limit, true) | (super::ErrorKind::Buffer, _) => {
+                ErrorKind::InvalidInput
+            }
+            (super::ErrorKind::Memory, _) => ErrorKind::OutOfMemory,
+            (super::ErrorKind::Codec, false) => ErrorKind::Unsupported,
+            (super::ErrorKind::Codec, true) => ErrorKind::Other,
             _ => ErrorKind::InvalidData,
         };
         Self::new(kind, error)
     }
 }
 
-#[cfg(feature = "std")]
-impl From<Problem> for std::io::Error {
-    fn from(problem: Problem) -> Self {
-        Error(problem).into()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use alloc::string::ToString;
 
     #[test]
     fn hash_of_leading_zeros_is_printed_in_full() {
-        let error = Problem::HashMismatch { stored: 0xab, computed: u64::MAX };
+        let error = crate::decompress::check_hash(0xab, u64::MAX).unwrap_err();
         assert_eq!(
             error.to_string(),
             "compressed bundle hash mismatch: 0x00000000000000ab in the header, \
@@ -371,15 +343,19 @@ mod tests {
     #[cfg(feature = "std")]
     #[test]
     fn errors_are_errors_of_io() {
+        use super::*;
         use std::io::{self, ErrorKind};
 
-        let kind = |problem| io::Error::from(Error(problem)).kind();
-        assert_eq!(kind(Problem::BadMagic { found: [0; 4] }), ErrorKind::InvalidData);
-        let too_large = Problem::UncompressedSizeLimit { version: Version::V1, size: 1 << 32 };
+        let kind = |error| io::Error::from(error).kind();
+        let of_reading = Error::new(super::ErrorKind::NotCompressed, String::new());
+        assert_eq!(kind(of_reading), ErrorKind::InvalidData);
+        assert_eq!(kind(Error::too_large(2, 1)), ErrorKind::InvalidData);
+        let too_large = Error::size_limit(Version::V1, "total", 1 << 32);
         assert_eq!(kind(too_large), ErrorKind::InvalidInput);
-        let no_codec = Problem::CodecNotCompiled { method: Method::ZLIB };
+        assert_eq!(kind(Error::encoder_failed(Method::ZLIB)), ErrorKind::Other);
+        let no_codec = Error::no_codec(Method::ZLIB);
         assert_eq!(kind(no_codec.clone()), ErrorKind::Unsupported);
-        let error = io::Error::from(Error(no_codec.clone()));
-        assert_eq!(error.downcast::<Error>().unwrap().0, no_codec);
+        let error = io::Error::from(no_codec.clone());
+        assert_eq!(error.downcast::<Error>().unwrap(), no_codec);
     }
 }

@@ -1,12 +1,10 @@
 //! The header: reading, checking and building it.
 
+use alloc::format;
 use alloc::vec::Vec;
 
-#[cfg(doc)]
-use crate::ErrorKind;
-use crate::error::Problem;
 use crate::wire::{self, Fields, PREFIX_LEN};
-use crate::{Error, MAGIC, Method, Version};
+use crate::{Error, ErrorKind, MAGIC, Method, Version};
 
 /// The header of a compressed bundle, checked.
 ///
@@ -43,44 +41,56 @@ impl Header {
     /// [`Version`](ErrorKind::Version), [`Method`](ErrorKind::Method) and, for a total size less than the header,
     /// [`Size`](ErrorKind::Size).
     pub fn parse(prefix: &[u8], available: u64) -> Result<Self, Error> {
-        Self::read(prefix, available).map_err(Error::from)
-    }
-
-    fn read(prefix: &[u8], available: u64) -> Result<Self, Problem> {
-        // Every byte of a short prefix must match: more bytes cannot make a compressed bundle of a wrong one.
-        let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
-        if !MAGIC.starts_with(start) {
-            let mut found = [0; MAGIC.len()];
-            found.iter_mut().zip(start).for_each(|(to, from)| *to = *from);
-            return Err(Problem::BadMagic { found });
-        }
         let have = available.min(to_u64(prefix.len()));
-        let truncated =
-            |needed: usize| Problem::TruncatedHeader { available: have, needed: to_u64(needed) };
+        let truncated = |needed: usize| {
+            let message =
+                format!("compressed bundle header is truncated: {have} bytes, {needed} needed");
+            Error::new(ErrorKind::Truncated, message)
+        };
 
-        let (number, method) = wire::read_prefix(prefix).ok_or(truncated(PREFIX_LEN))?;
-        let version =
-            Version::from_number(number).ok_or(Problem::UnsupportedVersion { version: number })?;
+        let (version, method) = Self::start(prefix)?.ok_or_else(|| truncated(PREFIX_LEN))?;
         if method.name().is_none() {
-            return Err(Problem::UnsupportedMethod { method });
+            return Err(Error::no_codec(method));
         }
 
         let header_len = version.header_len();
         if have < to_u64(header_len) {
             return Err(truncated(header_len));
         }
-        let fields = Fields::read(version, prefix).ok_or(truncated(header_len))?;
+        let fields = Fields::read(version, prefix).ok_or_else(|| truncated(header_len))?;
         if let Some(total_size) = fields.total_size {
-            let header_len = to_u64(header_len);
-            if total_size < header_len {
-                return Err(Problem::TotalSizeTooSmall { total_size, header_len });
+            if total_size < to_u64(header_len) {
+                let message = format!(
+                    "compressed bundle has a total size of {total_size} bytes, less than its header of {header_len}"
+                );
+                return Err(Error::new(ErrorKind::Size, message));
             }
             if total_size > available {
-                return Err(Problem::Truncated { total_size, available });
+                return Err(Error::truncated(total_size, available));
             }
         }
         let Fields { total_size, uncompressed_size, hash } = fields;
         Ok(Self { version, method, total_size, uncompressed_size, hash })
+    }
+
+    /// Reads the version and the method; `None` if `prefix` ends before.
+    fn start(prefix: &[u8]) -> Result<Option<(Version, Method)>, Error> {
+        // Every byte of a short prefix must match: more bytes cannot make a compressed bundle of a wrong one.
+        let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
+        if !MAGIC.starts_with(start) {
+            let mut found = [0; MAGIC.len()];
+            found.iter_mut().zip(start).for_each(|(to, from)| *to = *from);
+            let message =
+                format!("compressed bundle starts with {found:02x?} instead of the magic \"CCOB\"");
+            return Err(Error::new(ErrorKind::NotCompressed, message));
+        }
+        let Some((number, method)) = wire::read_prefix(prefix) else { return Ok(None) };
+        let version = Version::from_number(number).ok_or_else(|| {
+            let message =
+                format!("compressed bundle version {number} is unknown, expected 1, 2 or 3");
+            Error::new(ErrorKind::Version, message)
+        })?;
+        Ok(Some((version, method)))
     }
 
     /// Returns how many bytes a header has at least that starts with `prefix`: 8 before the version is known, then
@@ -102,17 +112,12 @@ impl Header {
     ///
     /// [`NotCompressed`](ErrorKind::NotCompressed) and [`Version`](ErrorKind::Version).
     pub fn needed(prefix: &[u8]) -> Result<usize, Error> {
-        match Self::read(prefix, u64::MAX) {
-            Err(Problem::TruncatedHeader { needed, .. }) => {
-                Ok(usize::try_from(needed).unwrap_or(usize::MAX))
-            }
-            Err(error @ (Problem::BadMagic { .. } | Problem::UnsupportedVersion { .. })) => {
-                Err(error.into())
-            }
-            Ok(header) => Ok(header.header_len()),
-            // Other fields are for `parse` to judge.
-            Err(_) => Ok(prefix.len()),
-        }
+        Ok(match Self::start(prefix)? {
+            None => PREFIX_LEN,
+            // A method is for `parse` to judge.
+            Some((_, method)) if method.name().is_none() => prefix.len(),
+            Some((version, _)) => version.header_len(),
+        })
     }
 
     /// Returns the version.
@@ -154,9 +159,9 @@ impl Header {
 }
 
 /// Checks, before any work, that data of this length fits the version.
-pub(crate) fn check_uncompressed_size(version: Version, size: u64) -> Result<(), Problem> {
+pub(crate) fn check_uncompressed_size(version: Version, size: u64) -> Result<(), Error> {
     if version != Version::V3 && u32::try_from(size).is_err() {
-        return Err(Problem::UncompressedSizeLimit { version, size });
+        return Err(Error::size_limit(version, "uncompressed", size));
     }
     Ok(())
 }
@@ -168,16 +173,16 @@ pub(crate) fn header_bytes(
     total_size: u64,
     uncompressed_size: u64,
     hash: u64,
-) -> Result<Vec<u8>, Problem> {
+) -> Result<Vec<u8>, Error> {
     let uncompressed_32 = || match u32::try_from(uncompressed_size) {
         Ok(size) => Ok(size.to_le_bytes()),
-        Err(_) => Err(Problem::UncompressedSizeLimit { version, size: uncompressed_size }),
+        Err(_) => Err(Error::size_limit(version, "uncompressed", uncompressed_size)),
     };
     Ok(match version {
         Version::V1 => wire::write(version, method, &[&uncompressed_32()?], hash),
         Version::V2 => {
             let total = u32::try_from(total_size)
-                .map_err(|_| Problem::TotalSizeLimit { version, size: total_size })?;
+                .map_err(|_| Error::size_limit(version, "total", total_size))?;
             wire::write(version, method, &[&total.to_le_bytes(), &uncompressed_32()?], hash)
         }
         Version::V3 => {
@@ -220,7 +225,7 @@ mod tests {
     #[test]
     fn sizes_beyond_32_bits_need_version_3() {
         for version in [Version::V1, Version::V2] {
-            let error = Problem::UncompressedSizeLimit { version, size: FOUR_GIB };
+            let error = Error::size_limit(version, "uncompressed", FOUR_GIB);
             assert_eq!(check_uncompressed_size(version, FOUR_GIB), Err(error.clone()));
             assert_eq!(check_uncompressed_size(version, FOUR_GIB - 1), Ok(()));
             let bytes = header_bytes(version, Method::ZSTD, 100, FOUR_GIB, 0);
@@ -229,7 +234,7 @@ mod tests {
         assert_eq!(check_uncompressed_size(Version::V3, FOUR_GIB), Ok(()));
 
         let write = |version| header_bytes(version, Method::ZSTD, FOUR_GIB, 1, 0).map(drop);
-        let error = Problem::TotalSizeLimit { version: Version::V2, size: FOUR_GIB };
+        let error = Error::size_limit(Version::V2, "total", FOUR_GIB);
         assert_eq!(write(Version::V2), Err(error));
         assert_eq!(write(Version::V1), Ok(()));
         assert_eq!(write(Version::V3), Ok(()));

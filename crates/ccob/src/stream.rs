@@ -3,8 +3,6 @@
 use alloc::vec::Vec;
 
 use crate::decompress::check_limit;
-#[cfg(feature = "std")]
-use crate::error::Problem;
 use crate::header::to_u64;
 use crate::{Error, Header, codec};
 
@@ -45,7 +43,7 @@ pub fn decompress_prefix(data: &[u8], len: usize, max: u64) -> Result<Vec<u8>, E
     stream.append(input, len, &mut out)?;
     if is_whole && out.len() < len && to_u64(out.len()) < header.uncompressed_size() {
         let position = usize::try_from(stream.left().unwrap_or(0)).unwrap_or(usize::MAX);
-        return Err(stream.ends_early(position).into());
+        return Err(stream.ends_early(position));
     }
     Ok(out)
 }
@@ -58,7 +56,8 @@ mod reader {
     use std::fmt;
     use std::io::{self, Read};
 
-    use super::{Error, Header, Problem, Vec, check_limit, codec, to_u64};
+    use super::{Error, Header, Vec, check_limit, codec, to_u64};
+    use crate::decompress::check_hash;
     use crate::hash::head;
     use crate::md5::Md5;
 
@@ -177,9 +176,7 @@ mod reader {
         fn end_input(&mut self, left: usize) -> io::Result<()> {
             let available = self.stream.position().saturating_add(to_u64(self.input.len()));
             match self.header.total_size() {
-                Some(total_size) if left > 0 => {
-                    Err(Problem::Truncated { total_size, available }.into())
-                }
+                Some(total_size) if left > 0 => Err(Error::truncated(total_size, available).into()),
                 _ => Ok(self.stream.end_input(&self.input)?),
             }
         }
@@ -189,11 +186,7 @@ mod reader {
             while !self.stream.is_ended() {
                 self.step(&mut [])?;
             }
-            let (stored, computed) = (self.header.hash(), head(self.hash.clone()));
-            match stored == computed {
-                true => Ok(()),
-                false => Err(Problem::HashMismatch { stored, computed }.into()),
-            }
+            Ok(check_hash(self.header.hash(), head(self.hash.clone()))?)
         }
 
         fn read_some(&mut self, to: &mut [u8]) -> io::Result<usize> {

@@ -1,10 +1,11 @@
 //! Abbreviations: how the operands of a record are written (LLVM Bitcode File Format, "Abbreviations").
 
+use alloc::format;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
 use crate::bits::Cursor;
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 
 /// Operands of all abbreviations of one block. LLVM's have about a hundred in total.
 const MAX_ABBREVIATION_OPERANDS: usize = 1 << 16;
@@ -56,7 +57,7 @@ impl Abbreviations {
         self.operands = self.operands.saturating_add(abbreviation.len());
         if self.operands > MAX_ABBREVIATION_OPERANDS {
             let limit = MAX_ABBREVIATION_OPERANDS;
-            return Err(Problem::TooMany { what: "operands of abbreviations", limit }.into());
+            return Err(Error::too_many("operands of abbreviations", limit));
         }
         Rc::make_mut(&mut self.list).push(abbreviation);
         Ok(())
@@ -79,7 +80,10 @@ impl Cursor<'_> {
     /// Returns the definition of an abbreviation, after its ID.
     pub(crate) fn abbreviation(&mut self) -> Result<Abbreviation, Error> {
         let malformed = |cursor: &Self, what| {
-            Err(Problem::Abbreviation { offset: cursor.offset(), what }.into())
+            let offset = cursor.offset();
+            let message =
+                format!("bitcode abbreviation defined before byte {offset:#x} has {what}");
+            Err(Error::new(ErrorKind::Malformed, offset, message))
         };
         let count = self.vbr(5)?;
         // The shortest operands take four bits.

@@ -1,8 +1,9 @@
 //! Bits of a stream: numbers at any position.
 
+use alloc::format;
 use alloc::vec::Vec;
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::source::{ReadAt, Unreadable};
 
 /// Bytes read at one time.
@@ -81,10 +82,20 @@ impl<'s> Cursor<'s> {
 
     pub(crate) fn need(&self, bits: u64) -> Result<(), Error> {
         if bits > self.left() {
-            let (offset, end) = (self.offset(), self.offset_of(self.limit));
-            return Err(Problem::BeyondEnd { offset, bits, end }.into());
+            return Err(self.beyond_end(bits));
         }
         Ok(())
+    }
+
+    /// Creates the error of a field that reaches past the end of the block or file that holds it. The bits of an array or
+    /// blob are those of all its elements, at the least.
+    #[cold]
+    fn beyond_end(&self, bits: u64) -> Error {
+        let (offset, end) = (self.offset(), self.offset_of(self.limit));
+        let message = format!(
+            "bitcode field of {bits} bits at byte {offset:#x} reaches beyond the end of its block at {end:#x}"
+        );
+        Error::new(ErrorKind::Truncated, offset, message)
     }
 
     /// Returns at least [`WORD_BITS`] bits from the position on, with zeros past the end of the stream.
@@ -114,9 +125,7 @@ impl<'s> Cursor<'s> {
         let read = self.source.read_exact_at(self.stream.start + byte, &mut self.window);
         if let Err(Unreadable) = read {
             self.window.clear();
-            return Err(
-                Problem::Unreadable { offset: self.offset_of(byte.saturating_mul(8)) }.into()
-            );
+            return Err(Error::unreadable(self.offset_of(byte.saturating_mul(8))));
         }
         if end == self.stream.len {
             self.window.extend([0; 8]);
@@ -147,7 +156,7 @@ impl<'s> Cursor<'s> {
             let bits = chunk & (more - 1);
             if bits != 0 {
                 if shift >= u64::BITS || bits > u64::MAX >> shift {
-                    return Err(Problem::NumberTooLarge { offset: self.offset() }.into());
+                    return Err(self.number_too_large());
                 }
                 value |= bits << shift;
             }
@@ -156,6 +165,13 @@ impl<'s> Cursor<'s> {
             }
             shift = shift.saturating_add(width - 1);
         }
+    }
+
+    #[cold]
+    fn number_too_large(&self) -> Error {
+        let offset = self.offset();
+        let message = format!("bitcode number before byte {offset:#x} does not fit into 64 bits");
+        Error::new(ErrorKind::Malformed, offset, message)
     }
 
     /// Goes on to the next multiple of 32 bits.

@@ -4,11 +4,12 @@
 //! Fields have any width and no alignment; bits count from the least significant of each byte. Nothing is
 //! loaded but a window of the file; whole blocks, arrays and blobs are skipped by their lengths.
 
+use alloc::format;
 use alloc::vec::Vec;
 
 use crate::abbreviation::{Abbreviation, Abbreviations, Encoding, Operand};
 use crate::bits::{Cursor, WORD_BITS};
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 
 /// A block's header. Positions are bits from the start of the stream.
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +84,11 @@ impl Cursor<'_> {
         let (offset, available) = (self.offset(), self.stream.len.min(4));
         let word = self.word()? & u64::from(u32::MAX);
         if word != WORD || available < 4 {
-            let found = word.to_le_bytes().into_iter().zip(0..available).map(|(b, _)| b).collect();
-            return Err(Problem::Magic { offset, found }.into());
+            let found = word.to_le_bytes();
+            let found: Vec<_> = found.into_iter().zip(0..available).map(|(b, _)| b).collect();
+            let message =
+                format!("bitcode at {offset:#x} starts with {found:02x?}, expected 42 43 c0 de");
+            return Err(Error::new(ErrorKind::NotBitcode, offset, message));
         }
         self.position += 32;
         Ok(())
@@ -95,7 +99,12 @@ impl Cursor<'_> {
         let offset = self.offset();
         match self.fixed(2)? {
             1 => self.head(),
-            found => Err(Problem::NoBlock { offset, found }.into()),
+            found => {
+                let message = format!(
+                    "bitcode has abbreviation ID {found} at byte {offset:#x}, where a block must start (1)"
+                );
+                Err(Error::new(ErrorKind::Malformed, offset, message))
+            }
         }
     }
 
@@ -109,12 +118,20 @@ impl Cursor<'_> {
         let offset = self.offset();
         if end > self.limit {
             let (end, available) = (self.offset_of(end), self.offset_of(self.limit));
-            return Err(Problem::BlockBeyondEnd { id, start: offset, end, available }.into());
+            let message = format!(
+                "bitcode block {id} lies at {offset:#x}..{end:#x}, beyond the end of its parent block at {available:#x}"
+            );
+            return Err(Error::new(ErrorKind::Truncated, offset, message));
         }
         self.position = end;
         match u32::try_from(width) {
             Ok(width @ 1..=32) => Ok(Head { id, width, start, end }),
-            _ => Err(Problem::AbbreviationWidth { id, offset, width }.into()),
+            _ => {
+                let message = format!(
+                    "bitcode block {id} at byte {offset:#x} has abbreviation IDs of {width} bits, expected 1 to 32"
+                );
+                Err(Error::new(ErrorKind::Malformed, offset, message))
+            }
         }
     }
 
@@ -157,7 +174,10 @@ impl Cursor<'_> {
                         Some(index) => block.own.get(index),
                     };
                     let Some(abbreviation) = abbreviation else {
-                        return Err(Problem::UndefinedAbbreviation { offset, id }.into());
+                        let message = format!(
+                            "bitcode record at byte {offset:#x} uses abbreviation {id}, which is not defined"
+                        );
+                        return Err(Error::new(ErrorKind::Malformed, offset, message));
                     };
                     return self.abbreviated(abbreviation).map(Item::Record);
                 }
@@ -308,7 +328,11 @@ impl Cursor<'_> {
         loop {
             let size = (bytes.len() as u64).saturating_add(record.left);
             if size > limit {
-                return Err(Problem::TooLarge { offset: start, size, limit }.into());
+                // A lower bound where the length is not recorded.
+                let message = format!(
+                    "bitcode embeds {size} bytes of device code at byte {start:#x}, more than the limit of {limit}"
+                );
+                return Err(Error::new(ErrorKind::Limit, start, message));
             }
             if record.left > 0 {
                 let left = usize::try_from(record.left).map_err(|_| out_of_memory(start))?;
@@ -321,8 +345,7 @@ impl Cursor<'_> {
                 return Ok(bytes);
             };
             let Ok(byte) = u8::try_from(value) else {
-                let (offset, code) = (self.offset(), record.code);
-                return Err(Problem::Record { offset, code, expected: "string of bytes" }.into());
+                return Err(Error::record(self.offset(), record.code, "string of bytes"));
             };
             bytes.push(byte);
         }
@@ -349,8 +372,10 @@ impl Cursor<'_> {
     }
 }
 
+#[cold]
 fn out_of_memory(offset: u64) -> Error {
-    Problem::OutOfMemory { offset }.into()
+    let message = format!("bitcode at byte {offset:#x} needs more memory than is available");
+    Error::new(ErrorKind::Memory, offset, message)
 }
 
 /// Returns the character of a six-bit field.
@@ -364,7 +389,6 @@ fn char6(field: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::bits::Extent;
-    use crate::error::ErrorKind;
 
     fn with_cursor<T>(bytes: &[u8], f: impl FnOnce(&mut Cursor<'_>) -> T) -> T {
         let mut source = bytes;

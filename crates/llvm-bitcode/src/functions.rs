@@ -3,11 +3,10 @@
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::module::{self, MODULE_FUNCTION, Part};
 use crate::names::slice;
 use crate::symbols::File;
-use crate::to_u64;
 
 /// A function that a module defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +50,7 @@ pub fn functions(data: &[u8]) -> Result<Option<Vec<Function<'_>>>, Error> {
             let offset = cursor.offset();
             let mut next = || match cursor.operand(record)? {
                 Some(value) => Ok(value),
-                None => {
-                    let (code, expected) = (MODULE_FUNCTION, "function");
-                    Err(Error::from(Problem::Record { offset, code, expected }))
-                }
+                None => Err(Error::record(offset, MODULE_FUNCTION, "function")),
             };
             let place = match entry.skip {
                 0 => None,
@@ -65,15 +61,13 @@ pub fn functions(data: &[u8]) -> Result<Option<Vec<Function<'_>>>, Error> {
                 return Ok(ControlFlow::Continue(()));
             }
             if found.len() >= limit {
-                return Err(Problem::TooMany { what: "functions for its length", limit }.into());
+                return Err(Error::too_many("functions for its length", limit));
             }
             let name = match place {
                 None => None,
                 Some((start, len)) => {
-                    let end = start.saturating_add(len);
-                    let available = to_u64(strings.len());
-                    let outside = Problem::SymbolName { start, end, available };
-                    Some(slice(strings, start, len).ok_or(outside)?)
+                    let outside = || Error::symbol_name(start, len, strings);
+                    Some(slice(strings, start, len).ok_or_else(outside)?)
                 }
             };
             found.push(Function { name, calling_convention, module: number });

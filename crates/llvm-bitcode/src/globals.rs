@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::abbreviation::Abbreviations;
 use crate::bits::Cursor;
 use crate::cursor::{Head, Item, Record};
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::module::{
     BLOCKINFO_BLOCK, MODULE_ALIAS, MODULE_ALIAS_OLD, MODULE_FUNCTION, MODULE_GLOBALVAR,
     MODULE_IFUNC, MODULE_VERSION, VALUE_SYMTAB_BLOCK, block_info,
@@ -126,7 +126,7 @@ impl Globals {
         self.values += 1;
         let mut next = |record: &mut Record| match cursor.operand(record)? {
             Some(value) => Ok(value),
-            None => Err(Error::from(Problem::Record { offset: cursor.offset(), code, expected })),
+            None => Err(Error::record(cursor.offset(), code, expected)),
         };
         let place = match self.has_strings {
             true => Some((next(record)?, next(record)?)),
@@ -196,11 +196,8 @@ impl Globals {
         for global in &self.list {
             let name = match global.place {
                 None => self.own_names.get(&global.id).map(Vec::as_slice).unwrap_or_default(),
-                Some((start, len)) => slice(strings, start, len).ok_or(Problem::SymbolName {
-                    start,
-                    end: start.saturating_add(len),
-                    available: strings.len() as u64,
-                })?,
+                Some((start, len)) => slice(strings, start, len)
+                    .ok_or_else(|| Error::symbol_name(start, len, strings))?,
             };
             if name.starts_with(b"llvm.") {
                 continue;

@@ -15,6 +15,7 @@
 //! looks for: nothing of a module without embedded objects, whose metadata alone is read.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{ControlFlow, Range};
@@ -22,7 +23,7 @@ use core::ops::{ControlFlow, Range};
 use crate::abbreviation::Abbreviations;
 use crate::bits::{Cursor, Extent};
 use crate::cursor::{Head, Item, Record};
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::source::ReadAt;
 
 pub(crate) const BLOCKINFO_BLOCK: u64 = 0;
@@ -244,7 +245,7 @@ pub(crate) fn constants_starting_with(
 }
 
 fn too_many_objects() -> Error {
-    Problem::TooMany { what: "embedded objects", limit: MAX_OBJECTS }.into()
+    Error::too_many("embedded objects", MAX_OBJECTS)
 }
 
 /// Takes note of something that does not exist: what was found nevertheless still counts.
@@ -347,7 +348,7 @@ fn section_names(
 ) -> Result<(), Error> {
     let malformed = |cursor: &Cursor<'_>| {
         let expected = "list of strings: a count, an offset and a blob";
-        Error::from(Problem::Record { offset: cursor.offset(), code: METADATA_STRINGS, expected })
+        Error::record(cursor.offset(), METADATA_STRINGS, expected)
     };
     let chars = cursor.operand(record)?;
     let blob = cursor.blob(record)?;
@@ -435,13 +436,21 @@ fn constants(
                 }
                 // Nothing but zeros, or nothing at all.
                 CONSTANT_NULL | CONSTANT_UNDEF | CONSTANT_POISON => {}
-                code => note(Err(Problem::NotBytes { offset: cursor.offset(), code }.into())),
+                code => note(Err(not_bytes(cursor.offset(), code))),
             }
         }
         Ok(wanted.flow())
     })?;
     note(wanted.check("constant"));
     Ok(objects)
+}
+
+#[cold]
+fn not_bytes(offset: u64, code: u64) -> Error {
+    let message = format!(
+        "bitcode global in llvm.embedded.objects is initialised by a constant of code {code} at byte {offset:#x}, expected a string of bytes"
+    );
+    Error::new(ErrorKind::Malformed, offset, message)
 }
 
 /// Numbers that a walk looks for; it meets all numbers in ascending order.
@@ -476,9 +485,14 @@ impl Wanted {
     }
 
     /// Checks after the walk that all IDs were found.
-    fn check(&self, what: &'static str) -> Result<(), Error> {
+    fn check(&self, what: &str) -> Result<(), Error> {
         match self.ids.get(self.next) {
-            Some(&id) => Err(Problem::Missing { what, id }.into()),
+            Some(&id) => {
+                let message = format!(
+                    "bitcode metadata llvm.embedded.objects refers to {what} {id}, which does not exist"
+                );
+                Err(Error::new(ErrorKind::Malformed, None, message))
+            }
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::error::{Error, Problem};
+use crate::error::Error;
 
 /// Names of symbols, bounded by the length of the file they come from.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Names {
     /// Makes sure that there may be one more symbol. Those that are not defined count as well.
     pub(crate) fn count(&mut self) -> Result<(), Error> {
         let limit = self.max_symbols;
-        let too_many = || Problem::TooMany { what: "symbols for its length", limit };
+        let too_many = || Error::too_many("symbols for its length", limit);
         self.symbols_left = self.symbols_left.checked_sub(1).ok_or_else(too_many)?;
         Ok(())
     }
@@ -34,8 +34,8 @@ impl Names {
     /// Adds the name that `parts` make together.
     pub(crate) fn push(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
         let len = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
-        let (what, limit) = ("bytes of symbol names for its length", self.max_bytes);
-        let too_long = || Problem::TooMany { what, limit };
+        let limit = self.max_bytes;
+        let too_long = || Error::too_many("bytes of symbol names for its length", limit);
         self.bytes_left = self.bytes_left.checked_sub(len).ok_or_else(too_long)?;
         self.list.push(parts.concat());
         Ok(())

@@ -1,5 +1,6 @@
 //! The modules of a file, one after the other.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -7,7 +8,7 @@ use core::ops::Range;
 
 use crate::bits::{Cursor, Extent};
 use crate::cursor::Head;
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::source::ReadAt;
 use crate::{EmbeddedObject, WRAPPER_MAGIC, module, processor, u32_at};
 
@@ -20,18 +21,22 @@ pub(crate) fn extent(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Ext
     let mut head = [0; WRAPPER_LEN];
     let len = usize::try_from(available).unwrap_or(WRAPPER_LEN).min(WRAPPER_LEN);
     let head = head.get_mut(..len).unwrap_or_default();
-    source.read_exact_at(container, head).map_err(|_| Problem::Unreadable { offset: 0 })?;
+    source.read_exact_at(container, head).map_err(|_| Error::unreadable(0))?;
     if !head.starts_with(&WRAPPER_MAGIC) {
         return Ok(Extent { container, start: container, len: available });
     }
     let (true, Some(start), Some(len)) = (len == WRAPPER_LEN, u32_at(head, 8), u32_at(head, 12))
     else {
-        return Err(Problem::TruncatedWrapper { available }.into());
+        let message = format!("bitcode wrapper needs 20 bytes, {available} are there");
+        return Err(Error::new(ErrorKind::Truncated, 0, message));
     };
     let (start, len) = (u64::from(start), u64::from(len));
     let end = start + len;
     if end > available {
-        return Err(Problem::WrapperBeyondEnd { start, end, available }.into());
+        let message = format!(
+            "bitcode wrapper places the bitcode at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"
+        );
+        return Err(Error::new(ErrorKind::Truncated, start, message));
     }
     Ok(Extent { container, start: container.saturating_add(start), len })
 }
@@ -86,7 +91,7 @@ impl<'s> Reader<'s> {
         }
         match self.has_module {
             true => Ok(None),
-            false => Err(Problem::NoModule { offset: self.cursor.offset() }.into()),
+            false => Err(Error::no_module(self.cursor.offset())),
         }
     }
 

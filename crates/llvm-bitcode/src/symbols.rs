@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use crate::abbreviation::Abbreviations;
 use crate::bits::{Cursor, Extent};
 use crate::cursor::{Head, Item};
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::names::{Names, slice};
 use crate::reader::extent;
 use crate::symtab::SymbolTable;
@@ -116,7 +116,7 @@ impl<'d> File<'d> {
         let mut cursor = Cursor::new(source, stream);
         let file = File::read(&mut cursor, bytes_of(data, stream))?;
         match file.modules.is_empty() {
-            true => Err(Problem::NoModule { offset: cursor.offset() }.into()),
+            true => Err(Error::no_module(cursor.offset())),
             false => Ok(Some((cursor, file))),
         }
     }

@@ -16,9 +16,10 @@
 //! Blobs make large payloads cheap: in the file they are nothing but their bytes. The bytes need not be there when the
 //! stream is written: a [hole](Writer::hole) is left for them.
 
+use alloc::format;
 use alloc::vec::Vec;
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::to_u64;
 
 /// Bytes of the largest block: its length is a 32-bit number of words.
@@ -124,8 +125,11 @@ impl Writer {
         self.align();
         let block = core::mem::replace(&mut self.block, outer);
         let size = self.position().saturating_sub(block.start);
-        let words = u32::try_from(size / 4)
-            .map_err(|_| Problem::BlockTooLarge { size, limit: MAX_BLOCK })?;
+        let words = u32::try_from(size / 4).map_err(|_| {
+            let message =
+                format!("bitcode block has {size:#x} bytes, expected at most {MAX_BLOCK:#x}");
+            Error::new(ErrorKind::Limit, None, message)
+        })?;
         let length = block.length_at..block.length_at.saturating_add(4);
         if let Some(bytes) = self.bytes.get_mut(length) {
             bytes.copy_from_slice(&words.to_le_bytes());
@@ -346,7 +350,7 @@ mod tests {
         stream.hole(abbreviation, MAX_BLOB - 3);
         assert!(stream.end_block().is_ok());
         let error = stream.end_block().unwrap_err();
-        assert_eq!(error.kind(), crate::ErrorKind::Limit);
+        assert_eq!(error.kind(), ErrorKind::Limit);
         let text = error.to_string();
         assert!(text.starts_with("bitcode block has 0x40"), "{text}");
         assert!(text.ends_with("expected at most 0x3fffffffc"), "{text}");

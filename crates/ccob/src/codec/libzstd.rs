@@ -10,7 +10,7 @@ use zstd::zstd_safe::{
 
 use super::zstd_frame::{Frames, MAX_BLOCK, MAX_WINDOW_LOG, damaged, plain_header};
 use super::{Input, reserve_total};
-use crate::error::{Fault, Problem};
+use crate::error::{Error, Fault};
 use crate::header::to_u64;
 use crate::{Method, WriteOptions};
 
@@ -79,7 +79,7 @@ const STEP: usize = 64 << 10;
 pub(super) fn decode(
     input: &Input<'_>,
     grown: &mut dyn FnMut(&[u8]),
-) -> Result<(Vec<u8>, usize), Problem> {
+) -> Result<(Vec<u8>, usize), Error> {
     let frames = Frames::parse(input)?;
     // Memory of the final size, which the blocks of the frames have vouched for.
     let mut out = Vec::new();
@@ -93,7 +93,7 @@ pub(super) fn decode_into(
     input: &Input<'_>,
     out: &mut [u8],
     grown: &mut dyn FnMut(&[u8]),
-) -> Result<usize, Problem> {
+) -> Result<usize, Error> {
     let frames = Frames::parse(input)?;
     decode_frames(input, &frames, out, grown)?;
     Ok(frames.len)
@@ -105,18 +105,18 @@ fn decode_frames<C: WriteBuf + ?Sized>(
     frames: &Frames,
     out: &mut C,
     grown: &mut dyn FnMut(&[u8]),
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let stream = input.stream.get(..frames.len).unwrap_or_default();
     let mut context =
-        DCtx::try_create().ok_or(Problem::OutOfMemory { size: input.uncompressed_size })?;
+        DCtx::try_create().ok_or_else(|| Error::out_of_memory(input.uncompressed_size))?;
     let failed = |code: usize| match error_code(code) {
-        OUTPUT_TOO_SMALL => Problem::OutputTooLong { expected: input.uncompressed_size },
+        OUTPUT_TOO_SMALL => Error::output_too_long(input.uncompressed_size),
         CHECKSUM_WRONG => {
             // If there are several frames, it does not tell which.
             let position = if frames.count == 1 { frames.first.blocks_end } else { 0 };
             input.bad_stream(Method::ZSTD, position, Fault::Checksum)
         }
-        OUT_OF_MEMORY => Problem::OutOfMemory { size: frames.window },
+        OUT_OF_MEMORY => Error::out_of_memory(frames.window),
         _ => damaged(input),
     };
 
@@ -138,7 +138,7 @@ fn decode_frames<C: WriteBuf + ?Sized>(
             written = output.pos();
             if (step.pos(), written) == before {
                 // No room for what is left.
-                return Err(Problem::OutputTooLong { expected: input.uncompressed_size });
+                return Err(Error::output_too_long(input.uncompressed_size));
             }
         }
         // All of it is shown when nothing is found wrong with what follows.
@@ -147,7 +147,7 @@ fn decode_frames<C: WriteBuf + ?Sized>(
         }
     }
     if left > 0 && written == len {
-        return Err(Problem::OutputTooLong { expected: input.uncompressed_size });
+        return Err(Error::output_too_long(input.uncompressed_size));
     }
     input.check_output(written)
 }
@@ -194,15 +194,17 @@ impl Blocks {
     }
 }
 
-const FAILED: Problem = Problem::EncoderFailed { method: Method::ZSTD };
+fn failed() -> Error {
+    Error::encoder_failed(Method::ZSTD)
+}
 
 /// Returns libzstd set up for `len` bytes.
-fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Problem> {
+fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Error> {
     // As libzstd, which takes 0 for its default.
     let level = options.level.filter(|&level| level != 0).unwrap_or(DEFAULT_LEVEL);
     let level = level.clamp(min_c_level(), max_c_level());
-    let mut context = CCtx::try_create().ok_or(FAILED)?;
-    let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(|_| FAILED);
+    let mut context = CCtx::try_create().ok_or_else(failed)?;
+    let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(|_| failed());
     let is_small = len < WORTH_LONG_DISTANCES;
     if is_small && LITTLE_SEARCH.contains(&level) {
         set(CParameter::CompressionLevel(MORE_SEARCH))?;
@@ -227,15 +229,11 @@ fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Problem>
         set(CParameter::OverlapSizeLog(WHOLE_WINDOW))?;
     }
     // So that the frame records its size, and decoders can make room at once.
-    context.set_pledged_src_size(Some(to_u64(len))).map_err(|_| FAILED)?;
+    context.set_pledged_src_size(Some(to_u64(len))).map_err(|_| failed())?;
     Ok(context)
 }
 
-pub(super) fn encode(
-    data: &[u8],
-    options: &WriteOptions,
-    out: &mut Vec<u8>,
-) -> Result<(), Problem> {
+pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {
     let mut context = encoder(data.len(), options)?;
     // With room for the worst case libzstd works on input and output themselves instead of copies
     // of its own. Memory that is not written to costs nothing.
@@ -244,11 +242,11 @@ pub(super) fn encode(
     loop {
         let len = out.len();
         out.try_reserve_exact(room)
-            .map_err(|_| Problem::OutOfMemory { size: to_u64(len.saturating_add(room)) })?;
+            .map_err(|_| Error::out_of_memory(to_u64(len.saturating_add(room))))?;
         let mut output = OutBuffer::around_pos(out, len);
         let left = context
             .compress_stream2(&mut output, &mut input, ZSTD_EndDirective::ZSTD_e_end)
-            .map_err(|_| FAILED)?;
+            .map_err(|_| failed())?;
         if left == 0 {
             out.shrink_to_fit();
             return Ok(());

@@ -14,7 +14,7 @@
 
 use alloc::vec::Vec;
 
-use crate::error::{Fault, Problem};
+use crate::error::{Error, Fault};
 use crate::header::to_u64;
 use crate::method::Codec;
 use crate::{Method, WriteOptions};
@@ -51,44 +51,41 @@ impl Input<'_> {
         self.offset.saturating_add(to_u64(position))
     }
 
-    fn bad_stream(&self, method: Method, position: usize, fault: Fault) -> Problem {
-        Problem::BadStream { method, offset: self.at(position), fault }
+    fn bad_stream(&self, method: Method, position: usize, fault: Fault) -> Error {
+        Error::of_stream(method, self.at(position), fault)
     }
 
     /// Checks where the stream ends.
-    fn check_end(&self, method: Method, position: usize) -> Result<(), Problem> {
+    fn check_end(&self, method: Method, position: usize) -> Result<(), Error> {
         if self.exact && position != self.stream.len() {
-            return Err(Problem::TrailingBytes {
-                method,
-                offset: self.at(position),
-                end: self.at(self.stream.len()),
-            });
+            let fault = Fault::TrailingBytes { end: self.at(self.stream.len()) };
+            return Err(self.bad_stream(method, position, fault));
         }
         Ok(())
     }
 
     /// Checks that exactly as much came out as the header says.
-    fn check_output(&self, len: usize) -> Result<(), Problem> {
+    fn check_output(&self, len: usize) -> Result<(), Error> {
         let found = to_u64(len);
         let expected = self.uncompressed_size;
         match found.cmp(&expected) {
-            core::cmp::Ordering::Less => Err(Problem::OutputTooShort { expected, found }),
+            core::cmp::Ordering::Less => Err(Error::output_too_short(expected, found)),
             core::cmp::Ordering::Equal => Ok(()),
-            core::cmp::Ordering::Greater => Err(Problem::OutputTooLong { expected }),
+            core::cmp::Ordering::Greater => Err(Error::output_too_long(expected)),
         }
     }
 
     /// Returns the size of the result as this machine counts memory.
-    fn output_len(&self) -> Result<usize, Problem> {
+    fn output_len(&self) -> Result<usize, Error> {
         let size = self.uncompressed_size;
-        usize::try_from(size).map_err(|_| Problem::OutOfMemory { size })
+        usize::try_from(size).map_err(|_| Error::out_of_memory(size))
     }
 }
 
 /// Makes room for `total` bytes in total.
-fn reserve_total(out: &mut Vec<u8>, total: usize) -> Result<(), Problem> {
+fn reserve_total(out: &mut Vec<u8>, total: usize) -> Result<(), Error> {
     out.try_reserve_exact(total.saturating_sub(out.len()))
-        .map_err(|_| Problem::OutOfMemory { size: to_u64(total) })
+        .map_err(|_| Error::out_of_memory(to_u64(total)))
 }
 
 /// Decodes one stream; returns the data and the length of the stream. A codec that works in steps
@@ -98,7 +95,7 @@ pub(crate) fn decode(
     method: Method,
     input: &Input<'_>,
     grown: &mut dyn FnMut(&[u8]),
-) -> Result<(Vec<u8>, usize), Problem> {
+) -> Result<(Vec<u8>, usize), Error> {
     match method.library() {
         #[cfg(feature = "miniz_oxide")]
         Some(Codec::MinizOxide) => zlib::decode(input),
@@ -106,7 +103,7 @@ pub(crate) fn decode(
         Some(Codec::Ruzstd) => pure_zstd::decode(input),
         #[cfg(feature = "zstd")]
         Some(Codec::Libzstd) => libzstd::decode(input, grown),
-        _ => Err(no_codec(method)),
+        _ => Err(Error::no_codec(method)),
     }
 }
 
@@ -117,7 +114,7 @@ pub(crate) fn decode_into(
     input: &Input<'_>,
     out: &mut [u8],
     grown: &mut dyn FnMut(&[u8]),
-) -> Result<usize, Problem> {
+) -> Result<usize, Error> {
     match method.library() {
         #[cfg(feature = "miniz_oxide")]
         Some(Codec::MinizOxide) => zlib::decode_into(input, out),
@@ -125,7 +122,7 @@ pub(crate) fn decode_into(
         Some(Codec::Ruzstd) => pure_zstd::decode_into(input, out),
         #[cfg(feature = "zstd")]
         Some(Codec::Libzstd) => libzstd::decode_into(input, out, grown),
-        _ => Err(no_codec(method)),
+        _ => Err(Error::no_codec(method)),
     }
 }
 
@@ -135,7 +132,7 @@ pub(crate) fn encode(
     data: &[u8],
     options: &WriteOptions,
     out: &mut Vec<u8>,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     match method.library() {
         #[cfg(feature = "miniz_oxide")]
         Some(Codec::MinizOxide) => zlib::encode(data, options, out),
@@ -146,14 +143,7 @@ pub(crate) fn encode(
         }
         #[cfg(feature = "zstd")]
         Some(Codec::Libzstd) => libzstd::encode(data, options, out),
-        _ => Err(no_codec(method)),
-    }
-}
-
-fn no_codec(method: Method) -> Problem {
-    match method.name() {
-        Some(_) => Problem::CodecNotCompiled { method },
-        None => Problem::UnsupportedMethod { method },
+        _ => Err(Error::no_codec(method)),
     }
 }
 

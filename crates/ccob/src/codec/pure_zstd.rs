@@ -10,7 +10,7 @@ use twox_hash::XxHash64;
 
 use super::zstd_frame::{Frames, MAX_BLOCK, Walk, checksum, damaged, plain_header};
 use super::{Input, reserve_total};
-use crate::error::{Fault, Problem};
+use crate::error::{Error, Fault};
 use crate::header::to_u64;
 use crate::{Method, WriteOptions};
 
@@ -30,14 +30,14 @@ fn decoder(window: u64, uncompressed_size: u64) -> Result<(FrameDecoder, [u8; 6]
     Ok((decoder, header, window))
 }
 
-pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Problem> {
+pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
     let frames = Frames::parse(input)?;
     let output_len = input.output_len()?;
     let mut out = Vec::new();
     decode_frames(input, &frames, |decoder, written| {
         let total = written.saturating_add(decoder.can_collect());
         if total > output_len {
-            return Err(Problem::OutputTooLong { expected: to_u64(output_len) });
+            return Err(Error::output_too_long(to_u64(output_len)));
         }
         // Grows with the data, and jumps to the final size once half of that is there.
         if total > out.capacity() {
@@ -52,12 +52,12 @@ pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Problem> {
 }
 
 /// Decodes as [`decode`] does, into memory of the size that the container records.
-pub(super) fn decode_into(input: &Input<'_>, out: &mut [u8]) -> Result<usize, Problem> {
+pub(super) fn decode_into(input: &Input<'_>, out: &mut [u8]) -> Result<usize, Error> {
     let frames = Frames::parse(input)?;
     decode_frames(input, &frames, |decoder, written| {
         let room = out.get_mut(written..).unwrap_or_default();
         if decoder.can_collect() > room.len() {
-            return Err(Problem::OutputTooLong { expected: input.uncompressed_size });
+            return Err(Error::output_too_long(input.uncompressed_size));
         }
         let more = decoder.read(room).map_err(|_| damaged(input))?;
         Ok(written.saturating_add(more))
@@ -70,8 +70,8 @@ pub(super) fn decode_into(input: &Input<'_>, out: &mut [u8]) -> Result<usize, Pr
 fn decode_frames(
     input: &Input<'_>,
     frames: &Frames,
-    mut collect: impl FnMut(&mut FrameDecoder, usize) -> Result<usize, Problem>,
-) -> Result<Checks, Problem> {
+    mut collect: impl FnMut(&mut FrameDecoder, usize) -> Result<usize, Error>,
+) -> Result<Checks, Error> {
     let failed = |_| damaged(input);
     let (mut decoder, header, _) =
         decoder(frames.window, input.uncompressed_size).map_err(failed)?;
@@ -106,7 +106,7 @@ fn decode_frames(
 struct Checks(Vec<(Range<usize>, u32, usize)>);
 
 impl Checks {
-    fn check(&self, input: &Input<'_>, out: &[u8]) -> Result<(), Problem> {
+    fn check(&self, input: &Input<'_>, out: &[u8]) -> Result<(), Error> {
         for (range, stored, position) in &self.0 {
             let content = out.get(range.clone()).unwrap_or_default();
             if *stored != checksum(XxHash64::oneshot(0, content)) {

@@ -4,12 +4,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::no_codec;
 #[cfg(feature = "miniz_oxide")]
 use super::zlib;
 #[cfg(any(feature = "ruzstd", feature = "zstd"))]
 use super::zstd_steps::{self, Expected, StepError};
-use crate::error::{Fault, Problem};
+use crate::error::{Error, Fault};
 use crate::header::to_u64;
 use crate::method::Codec;
 use crate::{Header, Method};
@@ -36,19 +35,19 @@ enum Steps {
 
 #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "some of it is for readers"))]
 impl Stream {
-    pub(crate) fn new(header: &Header) -> Result<Self, Problem> {
+    pub(crate) fn new(header: &Header) -> Result<Self, Error> {
         let method = header.method();
-        Self::with_codec(header, method.library().ok_or_else(|| no_codec(method))?)
+        Self::with_codec(header, method.library().ok_or_else(|| Error::no_codec(method))?)
     }
 
-    pub(super) fn with_codec(header: &Header, codec: Codec) -> Result<Self, Problem> {
+    pub(super) fn with_codec(header: &Header, codec: Codec) -> Result<Self, Error> {
         let steps = match codec {
             #[cfg(feature = "miniz_oxide")]
             Codec::MinizOxide => Steps::Zlib(zlib::Steps::new()),
             #[cfg(any(feature = "ruzstd", feature = "zstd"))]
             Codec::Ruzstd | Codec::Libzstd => Steps::Zstd(Box::new(zstd_steps::Steps::new(codec))),
             #[allow(unreachable_patterns, reason = "without a codec there is none")]
-            _ => return Err(no_codec(header.method())),
+            _ => return Err(Error::no_codec(header.method())),
         };
         Ok(Self {
             method: header.method(),
@@ -96,7 +95,7 @@ impl Stream {
 
     /// Takes the end of the input, after `last`, which is shorter than [needed](Self::needed): the end of a stream of
     /// frames whose container does not record it, or an error.
-    pub(crate) fn end_input(&mut self, last: &[u8]) -> Result<(), Problem> {
+    pub(crate) fn end_input(&mut self, last: &[u8]) -> Result<(), Error> {
         let ended: bool = match self.steps {
             #[cfg(feature = "miniz_oxide")]
             Steps::Zlib(_) => false,
@@ -112,18 +111,18 @@ impl Stream {
     }
 
     /// Returns the error for input that ends after `more` bytes, fewer than are [needed](Self::needed).
-    pub(crate) fn ends_early(&self, more: usize) -> Problem {
+    pub(crate) fn ends_early(&self, more: usize) -> Error {
         self.bad(more, Fault::EndsEarly)
     }
 
-    fn bad(&self, position: usize, fault: Fault) -> Problem {
+    fn bad(&self, position: usize, fault: Fault) -> Error {
         let offset = self.position.saturating_add(to_u64(position));
-        Problem::BadStream { method: self.method, offset, fault }
+        Error::of_stream(self.method, offset, fault)
     }
 
     /// Takes one step: reads from the start of `input`, as much as is [needed](Self::needed) at least, writes to the
     /// start of `to`, or both. How many bytes were read and written.
-    pub(crate) fn step(&mut self, input: &[u8], to: &mut [u8]) -> Result<(usize, usize), Problem> {
+    pub(crate) fn step(&mut self, input: &[u8], to: &mut [u8]) -> Result<(usize, usize), Error> {
         let mut scratch = [0];
         let missing = usize::try_from(self.missing()).unwrap_or(usize::MAX);
         let to = match missing {
@@ -134,7 +133,7 @@ impl Stream {
         let (read, written, ended) = self.codec_step(input, to)?;
         self.position = self.position.saturating_add(to_u64(read));
         if missing == 0 && written > 0 {
-            return Err(Problem::OutputTooLong { expected: self.uncompressed_size });
+            return Err(Error::output_too_long(self.uncompressed_size));
         }
         self.written = self.written.saturating_add(to_u64(written));
         if ended {
@@ -144,7 +143,7 @@ impl Stream {
         Ok((read, if missing == 0 { 0 } else { written }))
     }
 
-    fn codec_step(&mut self, input: &[u8], to: &mut [u8]) -> Result<(usize, usize, bool), Problem> {
+    fn codec_step(&mut self, input: &[u8], to: &mut [u8]) -> Result<(usize, usize, bool), Error> {
         #[cfg(any(feature = "ruzstd", feature = "zstd"))]
         let expected = Expected { uncompressed_size: self.uncompressed_size, left: self.left() };
         match self.steps {
@@ -156,24 +155,20 @@ impl Stream {
             Steps::Zstd(ref mut steps) => match steps.step(input, to, &expected) {
                 Ok((read, written)) => Ok((read, written, steps.is_ended())),
                 Err(StepError::Faulty((position, fault))) => Err(self.bad(position, fault)),
-                Err(StepError::ContentSize(frame_size)) => Err(Problem::FrameSizeMismatch {
-                    uncompressed_size: self.uncompressed_size,
-                    frame_size,
-                }),
+                Err(StepError::ContentSize(frame_size)) => {
+                    Err(Error::frame_size(self.uncompressed_size, frame_size))
+                }
             },
         }
     }
 
-    fn check_end(&self) -> Result<(), Problem> {
+    fn check_end(&self) -> Result<(), Error> {
         if let Some(end) = self.end.filter(|&end| end != self.position) {
-            return Err(Problem::TrailingBytes { method: self.method, offset: self.position, end });
+            return Err(self.bad(0, Fault::TrailingBytes { end }));
         }
         match self.missing() {
             0 => Ok(()),
-            _ => Err(Problem::OutputTooShort {
-                expected: self.uncompressed_size,
-                found: self.written,
-            }),
+            _ => Err(Error::output_too_short(self.uncompressed_size, self.written)),
         }
     }
 
@@ -183,7 +178,7 @@ impl Stream {
         mut input: &[u8],
         len: usize,
         to: &mut Vec<u8>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Error> {
         const STEP: usize = 64 << 10;
         let mut filled = to.len();
         let end = filled.saturating_add(len);
@@ -195,7 +190,7 @@ impl Stream {
                 let more = STEP.min(end.saturating_sub(filled));
                 if to.try_reserve(more).is_err() {
                     let size = to_u64(filled.saturating_add(more));
-                    break Err(Problem::OutOfMemory { size });
+                    break Err(Error::out_of_memory(size));
                 }
                 to.resize(filled.saturating_add(more), 0);
             }

@@ -1,10 +1,11 @@
 //! The codecs at their edges. Both Zstandard codecs run through every case, and have to agree.
 
 use super::*;
-use crate::{Header, Version};
+use crate::{ErrorKind, Header, Version};
+use alloc::string::ToString;
 use alloc::vec;
 
-type Decoder = fn(&Input<'_>) -> Result<(Vec<u8>, usize), Problem>;
+type Decoder = fn(&Input<'_>) -> Result<(Vec<u8>, usize), Error>;
 
 const ZSTD: &[Decoder] = &[
     #[cfg(feature = "ruzstd")]
@@ -17,7 +18,7 @@ const ZLIB: &[Decoder] = &[
     zlib::decode,
 ];
 
-type IntoDecoder = fn(&Input<'_>, &mut [u8]) -> Result<usize, Problem>;
+type IntoDecoder = fn(&Input<'_>, &mut [u8]) -> Result<usize, Error>;
 
 const ZSTD_INTO: &[IntoDecoder] = &[
     #[cfg(feature = "ruzstd")]
@@ -43,7 +44,7 @@ const ZLIB_STEPS: &[Codec] = &[
 ];
 
 /// Decodes step by step, with as little input as is needed and output of `room` bytes at a time.
-fn in_steps(codec: Codec, input: &Input<'_>, room: usize) -> Result<(Vec<u8>, usize), Problem> {
+fn in_steps(codec: Codec, input: &Input<'_>, room: usize) -> Result<(Vec<u8>, usize), Error> {
     let method = if codec == Codec::MinizOxide { Method::ZLIB } else { Method::ZSTD };
     let (version, total_size) = match input.exact {
         true => (Version::V3, 32 + to_u64(input.stream.len())),
@@ -143,12 +144,12 @@ fn good(decoders: &[Decoder], stream: &[u8], data: &[u8]) {
 }
 
 #[track_caller]
-fn bad(decoders: &[Decoder], stream: &[u8], uncompressed_size: u64, error: &Problem) {
+fn bad(decoders: &[Decoder], stream: &[u8], uncompressed_size: u64, error: &Error) {
     for decode in decoders {
         let result = decode(&input(stream, uncompressed_size));
         assert_eq!(result.as_ref(), Err(error));
     }
-    let is_zlib = matches!(error, Problem::BadStream { method: Method::ZLIB, .. })
+    let is_zlib = error.method() == Some(Method::ZLIB)
         || decoders.len() == ZLIB.len() && stream.first() == Some(&0x78);
     if let Ok(len) = usize::try_from(uncompressed_size)
         && len < 16 << 20
@@ -162,27 +163,14 @@ fn bad(decoders: &[Decoder], stream: &[u8], uncompressed_size: u64, error: &Prob
     for &codec in if is_zlib { ZLIB_STEPS } else { ZSTD_STEPS } {
         for room in [100, 1 << 20] {
             let found = in_steps(codec, &input(stream, uncompressed_size), room).unwrap_err();
-            match (error, &found) {
-                (Problem::BadStream { fault: Fault::Damaged, .. }, found) => {
-                    assert!(matches!(found, Problem::BadStream { fault: Fault::Damaged, .. }));
-                }
-                (
-                    Problem::BadStream { offset, fault, .. },
-                    Problem::BadStream { offset: at, fault: f, .. },
-                ) => {
-                    assert_eq!((offset + 8, fault), (*at, f), "{codec:?}");
-                }
-                (
-                    Problem::FrameSizeMismatch { .. } | Problem::ImplausibleSize { .. },
-                    Problem::FrameSizeMismatch { .. } | Problem::OutputTooShort { .. },
-                ) => {}
-                (
-                    Problem::TrailingBytes { offset, .. },
-                    Problem::TrailingBytes { offset: at, .. },
-                ) => {
-                    assert_eq!(offset + 8, *at);
-                }
-                (error, found) => assert_eq!(error, found),
+            let (text, found_text) = (error.to_string(), found.to_string());
+            if text.ends_with("damaged data") {
+                assert!(found_text.ends_with("damaged data"));
+            } else if error.kind() == ErrorKind::Size {
+                let is_size = ["its zstd frame", "less than the"].map(|it| found_text.contains(it));
+                assert!(is_size.contains(&true), "{found}");
+            } else {
+                assert_eq!(found, error.clone().moved(8), "{codec:?}");
             }
         }
     }
@@ -190,7 +178,7 @@ fn bad(decoders: &[Decoder], stream: &[u8], uncompressed_size: u64, error: &Prob
 
 #[track_caller]
 fn faulty(stream: &[u8], uncompressed_size: u64, position: u64, fault: Fault) {
-    let error = Problem::BadStream { method: Method::ZSTD, offset: OFFSET + position, fault };
+    let error = Error::of_stream(Method::ZSTD, OFFSET + position, fault);
     bad(ZSTD, stream, uncompressed_size, &error);
 }
 
@@ -249,17 +237,17 @@ fn several_zstd_frames_are_read_as_one() {
     good(ZSTD, &[EMPTY_SKIPPABLE, ABC, SKIPPABLE, TWENTY, SKIPPABLE].concat(), &b"abc".repeat(21));
     good(ZSTD, &[ABC_CHECKED, EMPTY_SKIPPABLE].concat(), b"abc");
 
-    let error = Problem::FrameSizeMismatch { uncompressed_size: 5, frame_size: 6 };
+    let error = Error::frame_size(5, 6);
     bad(ZSTD, &[ABC, ABC].concat(), 5, &error);
-    bad(ZSTD, &[TWENTY, ABC].concat(), 62, &Problem::OutputTooLong { expected: 62 });
+    bad(ZSTD, &[TWENTY, ABC].concat(), 62, &Error::output_too_long(62));
     for len in ABC.len()..ABC.len() + SKIPPABLE.len() {
         let cut = &[ABC, SKIPPABLE].concat()[..len];
         match len - ABC.len() {
             0 => good(ZSTD, cut, b"abc"),
             // Too few for a magic.
             1..4 => {
-                let (offset, end) = (OFFSET + 12, OFFSET + to_u64(len));
-                bad(ZSTD, cut, 3, &Problem::TrailingBytes { method: Method::ZSTD, offset, end });
+                let fault = Fault::TrailingBytes { end: OFFSET + to_u64(len) };
+                faulty(cut, 3, 12, fault);
             }
             _ => faulty(cut, 3, to_u64(len), Fault::EndsEarly),
         }
@@ -278,11 +266,11 @@ fn several_zstd_frames_are_read_as_one() {
     // Without data there is none.
     for decode in ZSTD {
         let fault = Fault::SkippableFrame;
-        let error = Problem::BadStream { method: Method::ZSTD, offset: OFFSET, fault };
+        let error = Error::of_stream(Method::ZSTD, OFFSET, fault);
         assert_eq!(decode(&input(SKIPPABLE, 3)), Err(error));
     }
     for &codec in ZSTD_STEPS {
-        let error = Problem::OutputTooShort { expected: 3, found: 0 };
+        let error = Error::output_too_short(3, 0);
         assert_eq!(in_steps(codec, &input(SKIPPABLE, 3), 9), Err(error));
     }
 }
@@ -332,11 +320,7 @@ fn zstd_several_frames_without_a_recorded_end() {
         let cut = [&stream, &skippable[..9]].concat();
         let (end, size) = (to_u64(cut.len()), to_u64(data.len()));
         let cut = Input { exact: false, ..input(&cut, size) };
-        let error = |start| Problem::BadStream {
-            method: Method::ZSTD,
-            offset: start + end,
-            fault: Fault::EndsEarly,
-        };
+        let error = |start| Error::of_stream(Method::ZSTD, start + end, Fault::EndsEarly);
         for decode in ZSTD {
             assert_eq!(decode(&cut), Err(error(OFFSET)));
         }
@@ -438,12 +422,7 @@ fn a_damaged_zstd_block_is_an_error() {
 fn bytes_after_a_zstd_frame_are_an_error() {
     for more in [&[0][..], b"CCOB"] {
         let stream = [ABC, more].concat();
-        let error = Problem::TrailingBytes {
-            method: Method::ZSTD,
-            offset: OFFSET + 12,
-            end: OFFSET + to_u64(stream.len()),
-        };
-        bad(ZSTD, &stream, 3, &error);
+        faulty(&stream, 3, 12, Fault::TrailingBytes { end: OFFSET + to_u64(stream.len()) });
         // Version 1 does not know, so the frame decides.
         for decode in ZSTD {
             let input = Input { exact: false, ..input(&stream, 3) };
@@ -455,7 +434,7 @@ fn bytes_after_a_zstd_frame_are_an_error() {
 #[test]
 fn a_zstd_frame_of_another_size_is_an_error() {
     for uncompressed_size in [0, 2, 4, u64::MAX] {
-        let error = Problem::FrameSizeMismatch { uncompressed_size, frame_size: 3 };
+        let error = Error::frame_size(uncompressed_size, 3);
         bad(ZSTD, ABC, uncompressed_size, &error);
     }
 }
@@ -463,17 +442,17 @@ fn a_zstd_frame_of_another_size_is_an_error() {
 #[test]
 fn zstd_size_that_no_block_can_hold() {
     for uncompressed_size in [4, 1_900_000_000, u64::MAX] {
-        let error = Problem::ImplausibleSize { uncompressed_size, at_most: 3 };
+        let error = Error::implausible_size(uncompressed_size, 3);
         bad(ZSTD, ABC_CHECKED, uncompressed_size, &error);
     }
 }
 
 #[test]
 fn zstd_output_of_another_length_is_an_error() {
-    let error = Problem::OutputTooShort { expected: 61, found: 60 };
+    let error = Error::output_too_short(61, 60);
     bad(ZSTD, TWENTY, 61, &error);
     for expected in [0, 3, 59] {
-        bad(ZSTD, TWENTY, expected, &Problem::OutputTooLong { expected });
+        bad(ZSTD, TWENTY, expected, &Error::output_too_long(expected));
     }
 }
 
@@ -494,7 +473,7 @@ fn large_zstd_output_is_read() {
     let size = to_u64(data.len());
     good(ZSTD, &frame, &data);
     for expected in [size - 1, size - (128 << 10), 4 << 20] {
-        bad(ZSTD, &frame, expected, &Problem::OutputTooLong { expected });
+        bad(ZSTD, &frame, expected, &Error::output_too_long(expected));
     }
     // A block of raw bytes after them, of which one byte is missing.
     let raw = [&[0x01, 0x00, 0x10][..], &vec![7; (128 << 10) - 1]].concat();
@@ -506,7 +485,7 @@ fn large_zstd_output_is_read() {
     data.extend(&raw[3..]);
     data.push(8);
     good(ZSTD, &frame, &data);
-    bad(ZSTD, &frame, size + 5, &Problem::OutputTooLong { expected: size + 5 });
+    bad(ZSTD, &frame, size + 5, &Error::output_too_long(size + 5));
 }
 
 #[test]
@@ -519,7 +498,7 @@ fn zlib_streams_are_read() {
 #[test]
 fn zlib_faults_are_errors() {
     let faulty = |stream: &[u8], position, fault| {
-        let error = Problem::BadStream { method: Method::ZLIB, offset: OFFSET + position, fault };
+        let error = Error::of_stream(Method::ZLIB, OFFSET + position, fault);
         bad(ZLIB, stream, 3, &error);
     };
     for len in 0..ABC_ZLIB.len() {
@@ -534,8 +513,8 @@ fn zlib_faults_are_errors() {
 #[test]
 fn zlib_more_bytes_than_the_stream() {
     let stream = [ABC_ZLIB, &[0]].concat();
-    let error =
-        Problem::TrailingBytes { method: Method::ZLIB, offset: OFFSET + 14, end: OFFSET + 15 };
+    let fault = Fault::TrailingBytes { end: OFFSET + 15 };
+    let error = Error::of_stream(Method::ZLIB, OFFSET + 14, fault);
     bad(ZLIB, &stream, 3, &error);
     for decode in ZLIB {
         let input = Input { exact: false, ..input(&stream, 3) };
@@ -548,11 +527,11 @@ fn zlib_output_of_another_length_is_an_error() {
     // Also where the header promises more than there is memory: it grows with the data only.
     let most = u64::try_from(usize::MAX).unwrap().min(1 << 50);
     for expected in if cfg!(miri) { [4, 5, 6] } else { [4, 1_900_000_000, most] } {
-        let error = Problem::OutputTooShort { expected, found: 3 };
+        let error = Error::output_too_short(expected, 3);
         bad(ZLIB, ABC_ZLIB, expected, &error);
     }
     for expected in 0..3 {
-        bad(ZLIB, ABC_ZLIB, expected, &Problem::OutputTooLong { expected });
+        bad(ZLIB, ABC_ZLIB, expected, &Error::output_too_long(expected));
     }
 }
 

@@ -14,7 +14,7 @@ use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
 use super::{Input, reserve_total};
-use crate::error::{Fault, Problem};
+use crate::error::{Error, Fault};
 use crate::{Method, WriteOptions};
 
 /// The level that zlib itself and Clang take by default.
@@ -42,7 +42,7 @@ impl<'a> Inflater<'a> {
     }
 
     /// Decodes into the rest of `out`; whether the stream ends there.
-    fn fill(&mut self, out: &mut [u8]) -> Result<bool, Problem> {
+    fn fill(&mut self, out: &mut [u8]) -> Result<bool, Error> {
         let rest = self.input.stream.get(self.read..).unwrap_or_default();
         let (status, more_read, more_written) =
             decompress(&mut self.inflater, rest, out, self.written, FLAGS);
@@ -59,13 +59,13 @@ impl<'a> Inflater<'a> {
         }
     }
 
-    fn check_end(&self) -> Result<(), Problem> {
+    fn check_end(&self) -> Result<(), Error> {
         self.input.check_end(Method::ZLIB, self.read)?;
         self.input.check_output(self.written)
     }
 
-    fn too_long(&self) -> Problem {
-        Problem::OutputTooLong { expected: self.input.uncompressed_size }
+    fn too_long(&self) -> Error {
+        Error::output_too_long(self.input.uncompressed_size)
     }
 }
 
@@ -76,7 +76,7 @@ fn fault(status: TINFLStatus) -> Fault {
     }
 }
 
-pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Problem> {
+pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
     let output_len = input.output_len()?;
     let mut inflater = Inflater::new(input);
     let mut out = Vec::new();
@@ -100,7 +100,7 @@ pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Problem> {
 }
 
 /// Decodes as [`decode`] does, into memory of the size that the container records.
-pub(super) fn decode_into(input: &Input<'_>, out: &mut [u8]) -> Result<usize, Problem> {
+pub(super) fn decode_into(input: &Input<'_>, out: &mut [u8]) -> Result<usize, Error> {
     let mut inflater = Inflater::new(input);
     if !inflater.fill(out)? {
         return Err(inflater.too_long());
@@ -144,11 +144,7 @@ impl Steps {
     }
 }
 
-pub(super) fn encode(
-    data: &[u8],
-    options: &WriteOptions,
-    out: &mut Vec<u8>,
-) -> Result<(), Problem> {
+pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {
     let level = options.level.unwrap_or(DEFAULT_LEVEL).clamp(0, MAX_LEVEL);
     let level = u8::try_from(level).unwrap_or_default();
     let mut deflater = Box::<CompressorOxide>::default();
@@ -160,6 +156,6 @@ pub(super) fn encode(
     });
     match status {
         TDEFLStatus::Done => Ok(()),
-        _ => Err(Problem::EncoderFailed { method: Method::ZLIB }),
+        _ => Err(Error::encoder_failed(Method::ZLIB)),
     }
 }

@@ -5,7 +5,7 @@
 
 use super::Input;
 use crate::Method;
-use crate::error::{Fault, Problem};
+use crate::error::{Error, Fault};
 use crate::header::to_u64;
 
 const MAGIC: u32 = 0xFD2F_B528;
@@ -221,7 +221,7 @@ pub(super) struct Frames {
 impl Frames {
     /// Reads the frames that `input` starts with, and checks their sizes and their end against the header of the
     /// container. Where that does not record its end, the stream ends with the last frame.
-    pub(super) fn parse(input: &Input<'_>) -> Result<Self, Problem> {
+    pub(super) fn parse(input: &Input<'_>) -> Result<Self, Error> {
         let mut walk = Walk::new(input);
         let first = walk.next()?.ok_or_else(|| {
             // Nothing but skippable frames.
@@ -238,13 +238,13 @@ impl Frames {
         let uncompressed_size = input.uncompressed_size;
         match content {
             Some(frame_size) if frame_size != uncompressed_size => {
-                return Err(Problem::FrameSizeMismatch { uncompressed_size, frame_size });
+                return Err(Error::frame_size(uncompressed_size, frame_size));
             }
             _ => {}
         }
         input.check_end(Method::ZSTD, walk.position)?;
         if uncompressed_size > at_most {
-            return Err(Problem::ImplausibleSize { uncompressed_size, at_most });
+            return Err(Error::implausible_size(uncompressed_size, at_most));
         }
         Ok(Self { first, count, window, len: walk.position })
     }
@@ -268,19 +268,19 @@ impl<'a> Walk<'a> {
         self.input.stream.get(self.position..).unwrap_or_default()
     }
 
-    fn ends_early(&self) -> Problem {
+    fn ends_early(&self) -> Error {
         self.input.bad_stream(Method::ZSTD, self.input.stream.len(), Fault::EndsEarly)
     }
 
     /// Passes over this many bytes.
-    fn skip(&mut self, len: usize) -> Result<&'a [u8], Problem> {
+    fn skip(&mut self, len: usize) -> Result<&'a [u8], Error> {
         let bytes = self.rest().get(..len).ok_or_else(|| self.ends_early())?;
         self.position = self.position.saturating_add(len);
         Ok(bytes)
     }
 
     /// Returns the next frame with data; `None` where none follows.
-    pub(super) fn next(&mut self) -> Result<Option<Frame>, Problem> {
+    pub(super) fn next(&mut self) -> Result<Option<Frame>, Error> {
         loop {
             if self.begun && !is_magic(self.rest()) {
                 return Ok(None);
@@ -304,7 +304,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Passes over all blocks of a frame.
-    fn blocks(&mut self, header: FrameHeader) -> Result<Frame, Problem> {
+    fn blocks(&mut self, header: FrameHeader) -> Result<Frame, Error> {
         let blocks_start = self.position;
         let mut at_most = 0_u64;
         loop {
@@ -352,7 +352,7 @@ fn window_descriptor(size: u64) -> (u8, u64) {
 }
 
 /// Returns an error at the start of the stream of `input`, for faults without a better place.
-pub(super) fn damaged(input: &Input<'_>) -> Problem {
+pub(super) fn damaged(input: &Input<'_>) -> Error {
     input.bad_stream(Method::ZSTD, 0, Fault::Damaged)
 }
 
