@@ -1,5 +1,6 @@
 //! Several images that are compressed as one stream.
 
+use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -86,7 +87,7 @@ pub(crate) fn images<'data>(
     let (count, size) = (number(0), number(4));
     let table = entry.extension(WHAT, at, size.max(COUNTS))?;
     let malformed = |record: u32, expected: &str| {
-        let message = format_args!(": image {record} of its table: expected {expected}");
+        let message = format!(": image {record} of its table: expected {expected}");
         Error::at_entry(ErrorKind::Malformed, (entry.index(), entry.offset()), message)
     };
     let mut images = Vec::new();

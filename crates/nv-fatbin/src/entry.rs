@@ -84,7 +84,7 @@ impl<'data> Entry<'data> {
         };
         let header_size = wire.header_size;
         if u64::from(header_size) < to_u64(HEADER) {
-            let message = format_args!(" has a header size of {header_size}, expected at least 64");
+            let message = format!(" has a header size of {header_size}, expected at least 64");
             return Err(malformed(message));
         }
         let padded = wire.payload_size;
@@ -96,7 +96,7 @@ impl<'data> Entry<'data> {
         let exact = entry.stored_size();
         if exact > padded {
             let message =
-                format_args!(" has {exact} bytes of compressed payload in a space of {padded}");
+                format!(" has {exact} bytes of compressed payload in a space of {padded}");
             return Err(malformed(message));
         }
         let len = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
@@ -254,7 +254,7 @@ impl<'data> Entry<'data> {
         let header_size = self.wire.header_size;
         let range = usize::try_from(at).ok().zip(usize::try_from(end).ok());
         if u64::from(at) < to_u64(HEADER) || end > u64::from(header_size) {
-            let message = format_args!(
+            let message = format!(
                 ": its {what} at {at:#x}..{end:#x} is not between 0x40 and the end of its header at {header_size:#x}"
             );
             let place = (self.index, self.offset);
@@ -295,7 +295,7 @@ impl<'data> Entry<'data> {
     }
 
     fn not_in_memory(&self, needed: u64) -> Error {
-        let message = format_args!(": expected its first {needed} bytes in memory");
+        let message = format!(": expected its first {needed} bytes in memory");
         Error::at_entry(ErrorKind::Incomplete, (self.index, self.offset), message)
     }
 
