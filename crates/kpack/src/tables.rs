@@ -116,7 +116,7 @@ impl Tables {
             Scheme::Plain => stored,
             Scheme::Zstd => match crate::codec::decompress(&stored, size) {
                 Ok(code) => code,
-                Err(error) => return failed(range.start, &error.text()),
+                Err(error) => return failed(range.start, &error.message()),
             },
         };
         match code.len() as u64 {
