@@ -25,10 +25,8 @@ impl EntryId<'_> {
     #[must_use]
     pub fn near(typed: &str) -> Option<String> {
         let (kind, rest) = typed.split_once('-')?;
-        let near_kind = match KINDS.contains(&kind) {
-            true => None,
-            false => Some(*nearest(kind, KINDS).first()?),
-        };
+        let near_kind =
+            if KINDS.contains(&kind) { None } else { Some(*nearest(kind, KINDS).first()?) };
         let kind = near_kind.unwrap_or(kind);
         let id = format!("{kind}-{rest}");
         let id = EntryId::parse(&id).ok()?;
@@ -88,9 +86,10 @@ fn split_triple(triple: &str) -> (&str, &str) {
 
 /// Returns corrections of a target ID: new ones are not taken for slips.
 fn near_target(written: &str) -> Option<String> {
-    match may_be_processor(processor(written)) && TargetId::parse(written).is_ok() {
-        true => None,
-        false => near::target_ids(written).into_iter().next(),
+    if may_be_processor(processor(written)) && TargetId::parse(written).is_ok() {
+        None
+    } else {
+        near::target_ids(written).into_iter().next()
     }
 }
 

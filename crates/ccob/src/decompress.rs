@@ -225,10 +225,7 @@ fn decode(data: &[u8], max: u64, grown: &mut dyn FnMut(&[u8])) -> Result<Decompr
 
 pub(crate) fn check_limit(header: &Header, max: u64) -> Result<(), Error> {
     let uncompressed_size = header.uncompressed_size();
-    match uncompressed_size > max {
-        true => Err(Error::too_large(uncompressed_size, max)),
-        false => Ok(()),
-    }
+    if uncompressed_size > max { Err(Error::too_large(uncompressed_size, max)) } else { Ok(()) }
 }
 
 /// Returns the stream of the container at the start of `data`.

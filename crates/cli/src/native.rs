@@ -209,9 +209,9 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
         let is_list = words.len() > text.split(',').count();
         if !is_list && !words.iter().any(|word| Root::named(word).is_some()) {
             if is_apart {
-                expanded.arguments.extend([argument, value])
+                expanded.arguments.extend([argument, value]);
             } else {
-                expanded.arguments.push(argument)
+                expanded.arguments.push(argument);
             }
             continue;
         }

@@ -7,7 +7,7 @@ use byte_parts::Part;
 use byte_parts::ReadSeek;
 
 use crate::device_archive::{DeviceArchive, Planned};
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::fingerprint::{Fingerprint, fingerprint_of};
 
 /// As much is written at one time, when there is as much.
@@ -62,16 +62,13 @@ impl<'p> ArchiveCopy<'p> {
                 Part::Input(_, _) => {
                     let Some((entry, planned)) = members.next() else { continue };
                     if !copier.copy(planned)? {
-                        return Err(Problem::Changed { entry }.into());
+                        return Err(Error::changed(entry));
                     }
                 }
             }
         }
         copier.flush()?;
-        copier
-            .out
-            .flush()
-            .map_err(|source| Error::from(Problem::Write { archive: self.archive, source }))
+        copier.out.flush().map_err(|source| Error::write(self.archive, source))
     }
 }
 
@@ -151,6 +148,6 @@ impl<W: Write> Copier<'_, W> {
         let archive = self.archive;
         let filled = self.chunk.get(..self.filled).unwrap_or_default();
         self.filled = 0;
-        self.out.write_all(filled).map_err(|source| Error::from(Problem::Write { archive, source }))
+        self.out.write_all(filled).map_err(|source| Error::write(archive, source))
     }
 }

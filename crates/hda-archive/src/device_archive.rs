@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bundle_format::Request;
 use byte_parts::Layout;
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 
 /// The archive for one target.
 #[derive(Debug)]
@@ -45,10 +45,11 @@ impl DeviceArchive {
 
     /// Refuses an archive for which the input has no code.
     pub(crate) fn check(&self, allow_missing: bool) -> Result<(), Error> {
-        match self.is_empty() && !allow_missing {
-            true => Err(Problem::NoCode { target: self.target.id().into() }.into()),
-            false => Ok(()),
+        if self.is_empty() && !allow_missing {
+            let text = format!("no code for {}", self.target.id().escape_debug());
+            return Err(Error::new(ErrorKind::NoCode, text));
         }
+        Ok(())
     }
 }
 

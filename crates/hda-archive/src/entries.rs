@@ -10,7 +10,7 @@ use fat_object::{
     Severity, Summary, Visitor, walk, walk_with_threads,
 };
 
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use object_edit::{SectionNames, remove_sections};
 
 /// Opens the file that a thin archive names.
@@ -123,7 +123,10 @@ impl Entry<'_, '_, '_> {
         };
         reader.read_to_end(&mut object)?;
         let names = SectionNames::new(bundle_format::MAGIC_TEXT, "__LLVM,__offload_bundle");
-        Ok(remove_sections(&object, &names).map_err(Problem::from)?.into_owned())
+        let restored = remove_sections(&object, &names).map_err(|error| {
+            Error::malformed(format!("the host object cannot be restored: {error}"))
+        })?;
+        Ok(restored.into_owned())
     }
 
     /// Returns the offset of the bytes in the input, if they lie there.
@@ -226,7 +229,7 @@ fn check_archive(input: &mut dyn ReadSeek) -> Result<(), Error> {
     Read::take(&mut *input, 8).read_to_end(&mut head)?;
     match FileFormat::sniff(&head) {
         FileFormat::Archive | FileFormat::Deb => Ok(()),
-        _ => Err(Problem::NotAnArchive { first: head }.into()),
+        _ => Err(Error::not_an_archive(&head)),
     }
 }
 
@@ -350,8 +353,7 @@ impl Visitor for TopLevel<'_> {
             Some(inside) => is_bundle(inside),
         };
         if matters {
-            let error = Error::from(Problem::Damaged { finding: Box::new(finding.clone()) });
-            return Err(self.fail(error));
+            return Err(self.fail(finding.into()));
         }
         Ok(())
     }

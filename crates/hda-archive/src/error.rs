@@ -1,6 +1,6 @@
 //! Errors of archives.
 
-use std::{fmt, io};
+use std::io;
 
 use fat_object::{Finding, Location};
 
@@ -8,8 +8,21 @@ use fat_object::{Finding, Location};
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct Error(Box<Inner>);
+
 #[derive(Debug)]
-pub struct Error(Problem);
+struct Inner {
+    kind: ErrorKind,
+    offset: Option<u64>,
+    member: Option<String>,
+    archive: Option<usize>,
+    finding: Option<Finding>,
+    io: Option<io::Error>,
+    bitcode: Option<llvm_bitcode::Error>,
+    message: String,
+}
 
 /// Kind of an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +52,56 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    #[cold]
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner {
+            kind,
+            offset: None,
+            member: None,
+            archive: None,
+            finding: None,
+            io: None,
+            bitcode: None,
+            message: message.into(),
+        }))
+    }
+
+    #[cold]
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Malformed, message)
+    }
+
+    /// Creates the error of an input that is not an archive, from its first bytes.
+    #[cold]
+    pub(crate) fn not_an_archive(first: &[u8]) -> Self {
+        let short = first.len() < 8;
+        let kind = if short { ErrorKind::Truncated } else { ErrorKind::NotAnArchive };
+        let mut error = Self::new(kind, format!("not an ar archive (first bytes {first:02x?})"));
+        error.0.offset = Some(0);
+        error
+    }
+
+    #[cold]
+    pub(crate) fn too_large(what: &str, size: u64) -> Self {
+        let text = format!("{what} has {size} bytes: the ar format allows at most 9999999999");
+        Self::new(ErrorKind::Limit, text)
+    }
+
+    /// Creates the error of an input that is not the planned one, from an entry on.
+    #[cold]
+    pub(crate) fn changed(entry: usize) -> Self {
+        let text = format!("the file changed while it was read, at entry {entry}");
+        Self::new(ErrorKind::Changed, text)
+    }
+
+    #[cold]
+    pub(crate) fn write(archive: usize, source: io::Error) -> Self {
+        let mut error = Self::new(ErrorKind::Write, format!("writing archive {archive}: {source}"));
+        error.0.archive = Some(archive);
+        error.0.io = Some(source);
+        error
+    }
+
     /// Returns the kind of the error; for an error about a member, the kind of its cause.
     ///
     /// ```
@@ -49,24 +112,7 @@ impl Error {
     /// assert_eq!(error.member(), Some("a.o"));
     /// ```
     pub fn kind(&self) -> ErrorKind {
-        match &self.0 {
-            Problem::NotAnArchive { first } if first.len() < 8 => ErrorKind::Truncated,
-            Problem::NotAnArchive { .. } => ErrorKind::NotAnArchive,
-            Problem::Damaged { .. }
-            | Problem::Object { .. }
-            | Problem::Bitcode(_)
-            | Problem::Restore(_) => ErrorKind::Malformed,
-            Problem::Member { source, .. } => source.kind(),
-            Problem::NotBundled => ErrorKind::NotBundled,
-            Problem::TooManyNames { .. }
-            | Problem::TooLarge { .. }
-            | Problem::TooManySymbols { .. } => ErrorKind::Limit,
-            Problem::Name | Problem::Writers { .. } => ErrorKind::Usage,
-            Problem::NoCode { .. } => ErrorKind::NoCode,
-            Problem::Changed { .. } => ErrorKind::Changed,
-            Problem::Read(_) => ErrorKind::Read,
-            Problem::Write { .. } => ErrorKind::Write,
-        }
+        self.0.kind
     }
 
     /// Returns the place of the fault, in bytes from the start of the input; of an error of
@@ -74,89 +120,42 @@ impl Error {
     /// damaged container. `None` if the fault has no place there, as inside compressed bundles and members of thin
     /// archives.
     pub fn offset(&self) -> Option<u64> {
-        match &self.0 {
-            Problem::NotAnArchive { .. } => Some(0),
-            Problem::Damaged { finding } => match finding.location() {
-                Location::File(offset) => Some(offset),
-                _ => None,
-            },
-            Problem::Member { source, .. } => source.offset(),
-            _ => None,
-        }
+        self.0.offset
     }
 
     /// Returns the name of the member at fault; bytes that are not UTF-8 are replaced. `None` where no single member of
     /// the archive written, or of an entry read, is at fault; [`finding`](Self::finding) has the place of damage.
     pub fn member(&self) -> Option<&str> {
-        match &self.0 {
-            Problem::Member { member, .. } => Some(member),
-            _ => None,
-        }
+        self.0.member.as_deref()
     }
 
     /// Returns the finding of [`fat_object`] about the input, if that is the error.
     pub fn finding(&self) -> Option<&Finding> {
-        match &self.0 {
-            Problem::Damaged { finding } => Some(finding),
-            Problem::Member { source, .. } => source.finding(),
-            _ => None,
-        }
+        self.0.finding.as_ref()
     }
 
     /// Returns the archive that could not be written: its position among those written, from 0.
     pub fn archive(&self) -> Option<usize> {
-        match self.0 {
-            Problem::Write { archive, .. } => Some(archive),
-            _ => None,
-        }
+        self.0.archive
     }
 
     /// Returns the error of reading or writing, for the kinds [`Read`](ErrorKind::Read) and
     /// [`Write`](ErrorKind::Write).
     pub fn io_error(&self) -> Option<&io::Error> {
-        match &self.0 {
-            Problem::Read(source) | Problem::Write { source, .. } => Some(source),
-            Problem::Member { source, .. } => source.io_error(),
-            _ => None,
-        }
+        self.0.io.as_ref()
     }
 
     /// Returns the error of bitcode whose symbols cannot be read, or the error itself.
-    pub(crate) fn into_bitcode(self) -> Result<llvm_bitcode::Error, Self> {
-        match self.0 {
-            Problem::Bitcode(error) => Ok(error),
-            problem => Err(Error(problem)),
-        }
+    pub(crate) fn into_bitcode(mut self) -> Result<llvm_bitcode::Error, Self> {
+        self.0.bitcode.take().ok_or(self)
     }
 
     /// Returns the same error with the name of the member.
-    pub(crate) fn in_member(self, name: &[u8]) -> Self {
+    pub(crate) fn in_member(mut self, name: &[u8]) -> Self {
         let member = String::from_utf8_lossy(name).into_owned();
-        Error(Problem::Member { member, source: Box::new(self) })
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.0 {
-            Problem::Member { source, .. } => Some(&**source),
-            Problem::Restore(error) => Some(error),
-            Problem::Read(error) => error.source(),
-            Problem::Write { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
-
-impl From<Problem> for Error {
-    fn from(problem: Problem) -> Self {
-        Error(problem)
+        self.0.message.insert_str(0, &format!("archive member \"{}\": ", member.escape_debug()));
+        self.0.member = Some(member);
+        self
     }
 }
 
@@ -164,99 +163,47 @@ impl From<Problem> for Error {
 /// [`Read`](ErrorKind::Read), and comes out as it went in.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
-        Error(Problem::Read(error))
+        let mut read = Self::new(ErrorKind::Read, error.to_string());
+        read.0.io = Some(error);
+        read
     }
 }
 
 /// Errors of reading and writing come out as they are; others are [`InvalidData`](io::ErrorKind::InvalidData) or
 /// [`InvalidInput`](io::ErrorKind::InvalidInput), with the [`Error`] inside.
 impl From<Error> for io::Error {
-    fn from(error: Error) -> Self {
-        match error.0 {
-            Problem::Read(source) | Problem::Write { source, .. } => source,
-            problem @ (Problem::Name
-            | Problem::TooLarge { .. }
-            | Problem::TooManySymbols { .. }
-            | Problem::NotBundled
-            | Problem::Writers { .. }
-            | Problem::Member { .. }) => {
-                io::Error::new(io::ErrorKind::InvalidInput, Error(problem))
-            }
-            problem => io::Error::new(io::ErrorKind::InvalidData, Error(problem)),
+    fn from(mut error: Error) -> Self {
+        let of_member = error.0.member.is_some();
+        if let Some(source) = error.0.io.take_if(|_| !of_member) {
+            return source;
         }
+        let kind = match error.kind() {
+            ErrorKind::Usage | ErrorKind::Limit | ErrorKind::NotBundled => {
+                io::ErrorKind::InvalidInput
+            }
+            _ if of_member => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::InvalidData,
+        };
+        io::Error::new(kind, error)
     }
 }
 
-/// One fault, with all that its text says.
-#[derive(Debug)]
-pub(crate) enum Problem {
-    NotAnArchive { first: Vec<u8> },
-    Damaged { finding: Box<Finding> },
-    Member { member: String, source: Box<Error> },
-    Object { format: &'static str, detail: String },
-    TooManyNames { format: &'static str, limit: usize },
-    Bitcode(llvm_bitcode::Error),
-    Restore(object_edit::Error),
-    Name,
-    TooLarge { what: &'static str, size: u64 },
-    TooManySymbols { count: u64 },
-    NotBundled,
-    Changed { entry: usize },
-    NoCode { target: Box<str> },
-    Writers { expected: usize, found: usize },
-    Read(io::Error),
-    Write { archive: usize, source: io::Error },
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAnArchive { first } => {
-                write!(f, "not an ar archive (first bytes {first:02x?})")
-            }
-            Self::Damaged { finding } => write!(f, "{finding}"),
-            Self::Member { member, source } => {
-                write!(f, "archive member \"{}\": {source}", member.escape_debug())
-            }
-            Self::Object { format, detail } => write!(f, "malformed {format} file: {detail}"),
-            Self::TooManyNames { format, limit } => write!(
-                f,
-                "the names of the symbols of the {format} file exceed {limit} bytes in total"
-            ),
-            Self::Bitcode(error) => error.fmt(f),
-            Self::Restore(error) => write!(f, "the host object cannot be restored: {error}"),
-            Self::Name => f.write_str("the name is empty, or has a line break or nul"),
-            Self::TooLarge { what, size } => {
-                write!(f, "{what} has {size} bytes: the ar format allows at most 9999999999")
-            }
-            Self::TooManySymbols { count } => write!(
-                f,
-                "the index of symbols has {count} entries: the ar format allows at most 4294967295"
-            ),
-            Self::NotBundled => {
-                f.write_str("neither a bundle nor an object file with the sections of a bundle")
-            }
-            Self::Changed { entry } => {
-                write!(f, "the file changed while it was read, at entry {entry}")
-            }
-            Self::NoCode { target } => write!(f, "no code for {}", target.escape_debug()),
-            Self::Writers { expected, found } => {
-                write!(f, "expected {expected} writers, one per archive, found {found}")
-            }
-            Self::Read(error) => error.fmt(f),
-            Self::Write { archive, source } => write!(f, "writing archive {archive}: {source}"),
-        }
+impl From<&Finding> for Error {
+    fn from(finding: &Finding) -> Self {
+        let mut error = Self::malformed(finding.to_string());
+        error.0.offset = match finding.location() {
+            Location::File(offset) => Some(offset),
+            _ => None,
+        };
+        error.0.finding = Some(finding.clone());
+        error
     }
 }
 
-impl From<llvm_bitcode::Error> for Problem {
-    fn from(error: llvm_bitcode::Error) -> Self {
-        Self::Bitcode(error)
-    }
-}
-
-impl From<object_edit::Error> for Problem {
-    fn from(error: object_edit::Error) -> Self {
-        Self::Restore(error)
+impl From<llvm_bitcode::Error> for Error {
+    fn from(bitcode: llvm_bitcode::Error) -> Self {
+        let mut error = Self::malformed(bitcode.to_string());
+        error.0.bitcode = Some(bitcode);
+        error
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use byte_parts::Layout;
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::symbols::Symbols;
 use crate::wire::{Header, MAGIC, MAX_SIZE, index_header, member_header, names_header};
 
@@ -53,14 +53,16 @@ impl LayoutBuilder {
         symbols: Option<&Symbols>,
     ) -> Result<(), Error> {
         if name.is_empty() || name.iter().any(|byte| matches!(byte, b'\n' | 0)) {
-            return Err(Problem::Name.into());
+            let text = "the name is empty, or has a line break or nul";
+            return Err(Error::new(ErrorKind::Usage, text));
         }
         if size > MAX_SIZE {
-            return Err(Problem::TooLarge { what: "the member", size }.into());
+            return Err(Error::too_large("the member", size));
         }
-        let stored = match name.len() >= 16 || name.contains(&b'/') {
-            true => format!("/{}", self.long_name(name)).into_bytes(),
-            false => [name, b"/"].concat(),
+        let stored = if name.len() >= 16 || name.contains(&b'/') {
+            format!("/{}", self.long_name(name)).into_bytes()
+        } else {
+            [name, b"/"].concat()
         };
         self.members.push((member_header(&stored, size), size));
         self.starts.push(self.end);
@@ -116,7 +118,7 @@ impl LayoutBuilder {
             let width = if narrow { 4 } else { 8 };
             let size = index_size(width);
             if size > MAX_SIZE {
-                return Err(Problem::TooLarge { what: "the index of symbols", size }.into());
+                return Err(Error::too_large("the index of symbols", size));
             }
             let name: &[u8] = if narrow { b"/" } else { b"/SYM64/" };
             head.extend_from_slice(&index_header(name, size));
@@ -145,7 +147,7 @@ impl LayoutBuilder {
         }
         let size = to_u64(self.long_names.len()).next_multiple_of(2);
         if size > MAX_SIZE {
-            return Err(Problem::TooLarge { what: "the table of names", size }.into());
+            return Err(Error::too_large("the table of names", size));
         }
         let header = names_header(b"//", size);
         let padding = padding(to_u64(self.long_names.len()));
@@ -154,11 +156,15 @@ impl LayoutBuilder {
 
     /// Writes the count of symbols, and for each the offset of its member's header.
     fn write_index(&self, head: &mut Vec<u8>, narrow: bool, first: u64) -> Result<(), Error> {
-        let count = self.counts.iter().sum();
+        let count: u64 = self.counts.iter().sum();
         let mut number = |number: u64| {
             if narrow {
-                let number = u32::try_from(number)
-                    .map_err(|_| Error::from(Problem::TooManySymbols { count }))?;
+                let number = u32::try_from(number).map_err(|_| {
+                    let text = format!(
+                        "the index of symbols has {count} entries: the ar format allows at most 4294967295"
+                    );
+                    Error::new(ErrorKind::Limit, text)
+                })?;
                 head.extend_from_slice(&number.to_be_bytes());
             } else {
                 head.extend_from_slice(&number.to_be_bytes());

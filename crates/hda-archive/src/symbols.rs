@@ -6,7 +6,7 @@ use object::read::elf::{FileHeader, Sym};
 use object::read::{Error as ObjectError, FileKind};
 use object::{Endianness, File, Object, ObjectSymbol, SymbolKind, elf};
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 
 /// Bytes of names for each byte of an object. Names may share bytes: honest ones where one ends in the other, made up
 /// ones until they are too many for any memory.
@@ -38,9 +38,14 @@ impl Symbols {
         let failed = |format| {
             move |error: Failed| match error {
                 Failed::Malformed(error) => {
-                    Error::from(Problem::Object { format, detail: error.to_string() })
+                    Error::malformed(format!("malformed {format} file: {error}"))
                 }
-                Failed::TooManyNames => Error::from(Problem::TooManyNames { format, limit }),
+                Failed::TooManyNames => {
+                    let text = format!(
+                        "the names of the symbols of the {format} file exceed {limit} bytes in total"
+                    );
+                    Error::new(ErrorKind::Limit, text)
+                }
             }
         };
         // Too short to be told what it is, or nothing known: data.
@@ -112,7 +117,7 @@ impl fmt::Debug for Symbols {
 }
 
 fn bitcode(data: &[u8]) -> Result<Option<Symbols>, Error> {
-    let names = llvm_bitcode::symbols(data).map_err(Problem::from)?;
+    let names = llvm_bitcode::symbols(data)?;
     Ok(names.map(|names| names.into_iter().collect()))
 }
 

@@ -14,7 +14,7 @@ use fat_object::{FileFormat, Options};
 use crate::copy::ArchiveCopy;
 use crate::device_archive::{DeviceArchive, Planned};
 use crate::entries::{Each, Entry, Hashes, entries_of, entries_with_threads};
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::fingerprint::{Fingerprint, fingerprint_of};
 use crate::layout::LayoutBuilder;
 use crate::name::device_member_name;
@@ -256,9 +256,9 @@ impl Unbundling {
     ) -> Result<(), Error> {
         let writers: Vec<_> = writers.into_iter().collect();
         if writers.len() != self.archives.len() {
-            return Err(
-                Problem::Writers { expected: self.archives.len(), found: writers.len() }.into()
-            );
+            let (expected, found) = (self.archives.len(), writers.len());
+            let text = format!("expected {expected} writers, one per archive, found {found}");
+            return Err(Error::new(ErrorKind::Usage, text));
         }
         self.archives.iter().try_for_each(|archive| archive.check(self.allow_missing))?;
         let mut outs: Vec<_> = (writers.into_iter().zip(&self.archives).enumerate())
@@ -275,36 +275,36 @@ impl Unbundling {
             let Some(Match { archives, target_id }) = matcher.match_id(entry.id()) else {
                 return Ok(());
             };
-            let changed = Error::from(Problem::Changed { entry: position });
             let name = device_member_name(entry.member_bytes(), entry.id(), &target_id);
             let planned = self.planned.get(position);
             let planned = planned.filter(|p| p.archives == archives && *p.name == *name);
-            position += 1;
-            match planned {
-                Some(planned) => write_member(entry, planned, &mut outs, changed),
-                None => Err(changed),
+            let as_planned = match planned {
+                Some(planned) => write_member(entry, planned, &mut outs)?,
+                None => false,
+            };
+            if !as_planned {
+                return Err(Error::changed(position));
             }
+            position += 1;
+            Ok(())
         })?;
         if position != self.planned.len() {
-            return Err(Problem::Changed { entry: position }.into());
+            return Err(Error::changed(position));
         }
         for out in &mut outs {
             out.go_on()?;
-            out.out
-                .flush()
-                .map_err(|source| Error::from(Problem::Write { archive: out.archive, source }))?;
+            out.out.flush().map_err(|source| Error::write(out.archive, source))?;
         }
         Ok(())
     }
 }
 
-/// Copies an entry to every archive that gets it.
+/// Copies an entry to every archive that gets it. Returns whether it is the planned one.
 fn write_member<'p, W: Write, P: Iterator<Item = Part<'p>>>(
     entry: &mut Entry<'_, '_, '_>,
     planned: &Planned,
     outs: &mut [Out<W, P>],
-    changed: Error,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     // In order, so that many targets cost no more than those that get it.
     let is_for = |out: &&mut Out<W, P>| planned.archives.binary_search(&out.archive).is_ok();
     let mut outs: Vec<_> = outs.iter_mut().filter(is_for).collect();
@@ -317,10 +317,7 @@ fn write_member<'p, W: Write, P: Iterator<Item = Part<'p>>>(
         fingerprint.bytes(piece);
         outs.iter_mut().try_for_each(|out| out.write(piece))
     })?;
-    match fingerprint.finish() == (planned.size, planned.fingerprint) {
-        true => Ok(()),
-        false => Err(changed),
-    }
+    Ok(fingerprint.finish() == (planned.size, planned.fingerprint))
 }
 
 /// The result of planning.
@@ -351,30 +348,27 @@ impl Plan {
         let name: Arc<[u8]> =
             device_member_name(entry.member_bytes(), entry.id(), &target_id).into();
         let offset = entry.offset();
-        let (size, fingerprint, symbols) = match may_have_symbols(entry.format()) {
-            true => {
-                let data = entry.read_into(&mut self.data);
-                let data = data.map_err(|error| error.in_member(entry.member_bytes()))?;
-                let symbols = match Symbols::read(data) {
-                    Ok(symbols) => symbols,
-                    Err(error) => {
-                        let error = error.into_bitcode().map_err(|error| error.in_member(&name))?;
-                        let member = String::from_utf8_lossy(&name).into_owned();
-                        self.warnings.push(Warning(Oddity::NotIndexed { member, error }));
-                        None
-                    }
-                };
-                (data.len() as u64, fingerprint_of(data), symbols)
-            }
-            false => {
-                let mut fingerprint = Fingerprint::default();
-                entry.pieces(&mut |piece| {
-                    fingerprint.bytes(piece);
-                    Ok(())
-                })?;
-                let (size, fingerprint) = fingerprint.finish();
-                (size, fingerprint, None)
-            }
+        let (size, fingerprint, symbols) = if may_have_symbols(entry.format()) {
+            let data = entry.read_into(&mut self.data);
+            let data = data.map_err(|error| error.in_member(entry.member_bytes()))?;
+            let symbols = match Symbols::read(data) {
+                Ok(symbols) => symbols,
+                Err(error) => {
+                    let error = error.into_bitcode().map_err(|error| error.in_member(&name))?;
+                    let member = String::from_utf8_lossy(&name).into_owned();
+                    self.warnings.push(Warning(Oddity::NotIndexed { member, error }));
+                    None
+                }
+            };
+            (data.len() as u64, fingerprint_of(data), symbols)
+        } else {
+            let mut fingerprint = Fingerprint::default();
+            entry.pieces(&mut |piece| {
+                fingerprint.bytes(piece);
+                Ok(())
+            })?;
+            let (size, fingerprint) = fingerprint.finish();
+            (size, fingerprint, None)
         };
         for &index in archives.iter() {
             if let Some((names, builder)) = self.archives.get_mut(index) {
@@ -464,6 +458,6 @@ impl<'p, W: Write, P: Iterator<Item = Part<'p>>> Out<W, P> {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let archive = self.archive;
-        self.out.write_all(bytes).map_err(|source| Error::from(Problem::Write { archive, source }))
+        self.out.write_all(bytes).map_err(|source| Error::write(archive, source))
     }
 }

@@ -8,7 +8,7 @@ use byte_parts::WriteError;
 use fat_object::Options;
 
 use crate::entries::is_bundled;
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::layout::LayoutBuilder;
 use crate::symbols::Symbols;
 
@@ -90,8 +90,10 @@ pub fn create<'a, W: Write>(
 ) -> Result<(), Error> {
     let members: Vec<_> = members.into_iter().collect();
     for member in &members {
-        let bundled = is_bundled(&member.data, &Options::default())
-            .and_then(|is| if is { Ok(()) } else { Err(Problem::NotBundled.into()) });
+        let bundled = is_bundled(&member.data, &Options::default()).and_then(|is| {
+            const TEXT: &str = "neither a bundle nor an object file with the sections of a bundle";
+            if is { Ok(()) } else { Err(Error::new(ErrorKind::NotBundled, TEXT)) }
+        });
         bundled.map_err(|error| error.in_member(member.name.as_bytes()))?;
     }
     write(out, &members, Symbols::read)
@@ -110,7 +112,6 @@ fn write<W: Write>(
             .map_err(|error| error.in_member(member.name.as_bytes()))?;
     }
     let members = members.iter().map(Member::data);
-    let failed =
-        |error: WriteError| Error::from(Problem::Write { archive: 0, source: error.into() });
+    let failed = |error: WriteError| Error::write(0, error.into());
     layout.finish()?.write_to(out, members).map_err(failed)
 }

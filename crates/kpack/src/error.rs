@@ -2,20 +2,20 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
-use core::fmt;
 
 /// An error in a kernel pack, or of making one.
 ///
 /// The text says what is wrong, where, what was expected and what was found; [`kind`](Self::kind) and
 /// [`offset`](Self::offset) are for programs.
-#[derive(Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{} (at {:#x})", .0.message, .0.offset)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     kind: ErrorKind,
     offset: u64,
-    text: String,
+    message: String,
 }
 
 /// Kind of an [`Error`].
@@ -40,19 +40,19 @@ pub enum ErrorKind {
 
 impl Error {
     #[cold]
-    pub(crate) fn new(kind: ErrorKind, offset: u64, text: impl Into<String>) -> Self {
-        Error(Box::new(Inner { kind, offset, text: text.into() }))
+    pub(crate) fn new(kind: ErrorKind, offset: u64, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner { kind, offset, message: message.into() }))
     }
 
     #[cold]
-    pub(crate) fn malformed(offset: u64, text: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Malformed, offset, text)
+    pub(crate) fn malformed(offset: u64, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Malformed, offset, message)
     }
 
     /// Returns the text without the place.
     #[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
-    pub(crate) fn text(&self) -> &str {
-        &self.0.text
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
     }
 
     /// Returns the kind of the error.
@@ -73,11 +73,3 @@ impl Error {
         self.0.offset
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (at {:#x})", self.0.text, self.0.offset)
-    }
-}
-
-impl core::error::Error for Error {}

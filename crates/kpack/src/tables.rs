@@ -108,7 +108,7 @@ impl Tables {
         };
         let Some(range) = self.blobs.range(entry) else { return failed(0, &"no code") };
         if size > MOST_OF_CODE {
-            let text = format_args!("{size} bytes of code: at most {MOST_OF_CODE} are read");
+            let text = format!("{size} bytes of code: at most {MOST_OF_CODE} are read");
             return failed(range.start, &text);
         }
         let stored = source.read_range(&range)?;
@@ -116,13 +116,13 @@ impl Tables {
             Scheme::Plain => stored,
             Scheme::Zstd => match crate::codec::decompress(&stored, size) {
                 Ok(code) => code,
-                Err(error) => return failed(range.start, &error.text()),
+                Err(error) => return failed(range.start, &error.message()),
             },
         };
         match code.len() as u64 {
             found if found == size => Ok(Ok(code)),
             found => {
-                let text = format_args!("expected {size} bytes of code, found {found}");
+                let text = format!("expected {size} bytes of code, found {found}");
                 failed(range.start, &text)
             }
         }

@@ -128,10 +128,7 @@ impl Globals {
             Some(value) => Ok(value),
             None => Err(Error::record(cursor.offset(), code, expected)),
         };
-        let place = match self.has_strings {
-            true => Some((next(record)?, next(record)?)),
-            false => None,
-        };
+        let place = if self.has_strings { Some((next(record)?, next(record)?)) } else { None };
         next(record)?; // the type
         if code != MODULE_ALIAS_OLD {
             next(record)?; // flags of variables, calling convention, address space
@@ -207,10 +204,7 @@ impl Globals {
                 continue;
             }
             let is_kept = self.mangling.keep_question_mark && name.starts_with(b"?");
-            let prefix: &[u8] = match self.mangling.underscore && !is_kept {
-                true => b"_",
-                false => b"",
-            };
+            let prefix: &[u8] = if self.mangling.underscore && !is_kept { b"_" } else { b"" };
             if name.is_empty() {
                 *unnamed += 1;
                 names.push(&[prefix, format!("__unnamed_{unnamed}").as_bytes()])?;

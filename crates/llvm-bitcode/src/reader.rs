@@ -89,10 +89,7 @@ impl<'s> Reader<'s> {
             }
             self.cursor.leave_to(end);
         }
-        match self.has_module {
-            true => Ok(None),
-            false => Err(Error::no_module(self.cursor.offset())),
-        }
+        if self.has_module { Ok(None) } else { Err(Error::no_module(self.cursor.offset())) }
     }
 
     /// Returns the bytes of the module's target triple; `None` if it has none.

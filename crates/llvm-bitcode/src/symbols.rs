@@ -115,9 +115,10 @@ impl<'d> File<'d> {
         let stream = extent(source, &(0..to_u64(data.len())))?;
         let mut cursor = Cursor::new(source, stream);
         let file = File::read(&mut cursor, bytes_of(data, stream))?;
-        match file.modules.is_empty() {
-            true => Err(Error::no_module(cursor.offset())),
-            false => Ok(Some((cursor, file))),
+        if file.modules.is_empty() {
+            Err(Error::no_module(cursor.offset()))
+        } else {
+            Ok(Some((cursor, file)))
         }
     }
 

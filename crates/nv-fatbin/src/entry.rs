@@ -2,7 +2,7 @@
 
 use alloc::borrow::Cow;
 use alloc::format;
-use core::fmt;
+use alloc::string::String;
 use core::ops::Range;
 
 use crate::error::{Error, ErrorKind};
@@ -71,13 +71,10 @@ impl<'data> Entry<'data> {
     ///
     /// [`Malformed`](crate::ErrorKind::Malformed) where sizes contradict each other.
     pub fn parse(bytes: &'data [u8], index: usize, offset: u64, size: u64) -> Result<Self, Error> {
-        let malformed = |message: fmt::Arguments<'_>| {
-            Error::at_entry(ErrorKind::Malformed, (index, offset), message)
-        };
+        let malformed =
+            |message: String| Error::at_entry(ErrorKind::Malformed, (index, offset), message);
         let beyond = |end: u64| {
-            malformed(format_args!(
-                " reaches to {end:#x}, beyond the end of the fatbinary at {size:#x}"
-            ))
+            malformed(format!(" reaches to {end:#x}, beyond the end of the fatbinary at {size:#x}"))
         };
         let Some(wire) = Wire::read(bytes) else {
             return Err(beyond(offset.saturating_add(to_u64(HEADER))));

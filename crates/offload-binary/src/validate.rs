@@ -94,9 +94,10 @@ pub(crate) fn head(
         if inflated_size != 0 {
             let binary = CompressedBinary { size, inflated_size, entries: header.entries_extent };
             compressed(&binary, header.entries_offset)?;
-            return match size > available {
-                true => Err(beyond_end()),
-                false => Ok((header, version, Some(binary))),
+            return if size > available {
+                Err(beyond_end())
+            } else {
+                Ok((header, version, Some(binary)))
             };
         }
     }

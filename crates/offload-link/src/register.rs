@@ -307,10 +307,11 @@ fn entry(kind: OffloadKind, image: &LinkedImage) -> ImageEntry<'_> {
 /// Returns the entry IDs of the bundle for HIP, as LLVM's tool names them to the bundler: an empty entry for the host, then those of the images.
 #[must_use]
 pub fn bundle_ids(images: &[&LinkedImage], options: &RegisterOptions) -> Vec<String> {
-    let host = match options.names_host {
-        true => &Triple::parse(&options.host_triple).normalized().to_string(),
+    let host = if options.names_host {
+        &Triple::parse(&options.host_triple).normalized().to_string()
+    } else {
         // Runtimes expect this ID, whatever the host is.
-        false => "x86_64-unknown-linux-gnu",
+        "x86_64-unknown-linux-gnu"
     };
     let id = |image: &&LinkedImage| {
         let (triple, processor) = (image.target.triple(), image.target.processor());

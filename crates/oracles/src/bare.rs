@@ -211,9 +211,9 @@ fn amd(u: &mut Unstructured<'_>) -> Result<Made> {
         }
     }
     if u.arbitrary()? {
-        elf.segment(4, notes)
+        elf.segment(4, notes);
     } else {
-        elf.section(7, notes)
+        elf.section(7, notes);
     }
     let triple = match abi {
         0x40 => "amdgcn-amd-amdhsa",

@@ -45,11 +45,9 @@ fn linked(u: &mut Unstructured<'_>) -> Result<Linked> {
         bundles.push(if u.ratio(1, 4)? { offload_binary(u)? } else { bundle(u)? });
     }
     let machine = *u.choose(&[X86_64, AARCH64])?;
-    let reference = match u.ratio(1, 4)? {
-        // As code for x86-64 refers to it.
-        true if machine == X86_64 => Some(u.choose_index(bundles.len())?),
-        _ => None,
-    };
+    // As code for x86-64 refers to it.
+    let is_referred_to = u.ratio(1, 4)? && machine == X86_64;
+    let reference = if is_referred_to { Some(u.choose_index(bundles.len())?) } else { None };
     Ok(Linked {
         e_type: *u.choose(&[EXEC, DYN])?,
         machine,

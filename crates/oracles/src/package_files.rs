@@ -161,9 +161,9 @@ fn zip_file(data: &[u8], zip: &Zip) {
             // Each member costs at most its limit; few are enough.
             for at in (0..after.members().len()).take(20) {
                 if at == index {
-                    assert_eq!(read(&new, &after, at).as_deref(), Some(contents))
+                    assert_eq!(read(&new, &after, at).as_deref(), Some(contents));
                 } else {
-                    assert_eq!(read(&new, &after, at), read(data, zip, at), "{at}")
+                    assert_eq!(read(&new, &after, at), read(data, zip, at), "{at}");
                 }
             }
         }

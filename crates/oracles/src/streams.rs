@@ -263,9 +263,9 @@ fn constants(
         let is_cstring = !matches!(known.list[0][0], Operand::Literal(_)) && u.arbitrary()?;
         let record = wide(if is_cstring { 9 } else { 8 }, &file.bytes);
         if u.ratio(1, 4)? {
-            put_plain(&mut bits, width, &record)
+            put_plain(&mut bits, width, &record);
         } else {
-            put_abbreviated(&mut bits, &known, 0, &record)
+            put_abbreviated(&mut bits, &known, 0, &record);
         }
     }
     Ok((width, bits))

@@ -152,11 +152,9 @@ fn options(u: &mut Unstructured<'_>) -> Result<Box<Options>> {
 /// Makes any bytes, or an offload binary, damaged if the fuzzer chooses so.
 fn image(u: &mut Unstructured<'_>, kind: OffloadKind) -> Result<Vec<u8>> {
     if u.arbitrary()? {
-        let size = match u.ratio(1, 16)? {
-            // Where bitcode starts to align images.
-            true => u.int_in_range(0..=200_000)?,
-            false => u.int_in_range(0..=300)?,
-        };
+        // Bitcode aligns images from some size on.
+        let most = if u.ratio(1, 16)? { 200_000 } else { 300 };
+        let size = u.int_in_range(0..=most)?;
         let mut image = vec![u.arbitrary()?; size];
         let head = u.bytes(u.len().min(size).min(64))?;
         image[..head.len()].copy_from_slice(head);
@@ -187,7 +185,7 @@ fn image(u: &mut Unstructured<'_>, kind: OffloadKind) -> Result<Vec<u8>> {
             let at = u.choose_index(package.len())?;
             package[at] = u.arbitrary()?;
         } else {
-            package.truncate(u.int_in_range(0..=package.len())?.max(1))
+            package.truncate(u.int_in_range(0..=package.len())?.max(1));
         }
     }
     if u.ratio(1, 16)? {

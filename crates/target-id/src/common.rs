@@ -21,17 +21,16 @@ impl Processor {
     pub fn for_all(ids: &[&str]) -> Option<&'static Self> {
         let mut processors = ids.iter().map(|id| TargetId::parse(id).ok()?.processor_info());
         let first = processors.next()??;
-        let covering = |info: &'static Self| match info.is_generic() {
-            true => Some(info),
-            false => info.covered_by(),
-        };
+        let covering =
+            |info: &'static Self| if info.is_generic() { Some(info) } else { info.covered_by() };
         let others: Vec<&Self> = processors.collect::<Option<_>>()?;
         let all = |one: &Self, of: fn(&'static Self) -> Option<&'static Self>| {
             others.iter().all(|other| of(other).is_some_and(|other| other.name == one.name))
         };
-        match all(first, Some) {
-            true => Some(first),
-            false => covering(first).filter(|one| all(one, covering)),
+        if all(first, Some) {
+            Some(first)
+        } else {
+            covering(first).filter(|one| all(one, covering))
         }
     }
 }

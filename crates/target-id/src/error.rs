@@ -1,14 +1,23 @@
 //! Errors in a target ID or the name of an architecture.
 
-use alloc::string::String;
-use core::fmt;
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::format;
 
 /// The reason why a text is not a usable target ID, or not the name of an NVIDIA architecture.
 ///
 /// The text says what is wrong, where, and what was expected. Any text is an [`OffloadKind`](crate::OffloadKind), a
 /// [`Triple`](crate::Triple) and a [`Feature`](crate::Feature).
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct Error(Box<Inner>);
+
 #[derive(Clone, Debug, PartialEq)]
-pub struct Error(Problem);
+struct Inner {
+    kind: ErrorKind,
+    offset: Option<usize>,
+    message: Cow<'static, str>,
+}
 
 /// Kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +43,26 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    #[cold]
+    pub(crate) fn new(
+        kind: ErrorKind,
+        offset: impl Into<Option<usize>>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Error(Box::new(Inner { kind, offset: offset.into(), message: message.into() }))
+    }
+
+    #[cold]
+    pub(crate) fn empty_processor() -> Self {
+        Self::new(ErrorKind::EmptyProcessor, None, "target ID has no processor name")
+    }
+
+    #[cold]
+    pub(crate) fn empty_feature(offset: usize) -> Self {
+        let text = format!("target ID has an empty feature name at offset {offset}");
+        Self::new(ErrorKind::EmptyFeature, offset, text)
+    }
+
     /// Returns the kind of the error.
     ///
     /// ```
@@ -44,97 +73,12 @@ impl Error {
     /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match self.0 {
-            Problem::EmptyProcessor => ErrorKind::EmptyProcessor,
-            Problem::EmptyFeature { .. } => ErrorKind::EmptyFeature,
-            Problem::MissingSign { .. } => ErrorKind::MissingSign,
-            Problem::DuplicateFeature { .. } => ErrorKind::DuplicateFeature,
-            Problem::UnsupportedFeature { .. } | Problem::FeaturesNotAllowed { .. } => {
-                ErrorKind::UnsupportedFeature
-            }
-            Problem::ForeignProcessor { .. } => ErrorKind::ForeignProcessor,
-            Problem::OldSpelling { .. } => ErrorKind::OldSpelling,
-            Problem::NotNvidiaArch { .. } => ErrorKind::NotNvidiaArch,
-        }
+        self.0.kind
     }
 
     /// Returns where the feature that is wrong starts, in bytes from the start of the target ID.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
-        match self.0 {
-            Problem::EmptyFeature { offset }
-            | Problem::MissingSign { offset, .. }
-            | Problem::DuplicateFeature { offset, .. }
-            | Problem::UnsupportedFeature { offset, .. }
-            | Problem::FeaturesNotAllowed { offset, .. } => Some(offset),
-            _ => None,
-        }
-    }
-}
-
-impl From<Problem> for Error {
-    fn from(problem: Problem) -> Self {
-        Error(problem)
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl core::error::Error for Error {}
-
-/// One fault, with all that its text says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Problem {
-    EmptyProcessor,
-    EmptyFeature { offset: usize },
-    MissingSign { feature: String, offset: usize },
-    DuplicateFeature { feature: String, offset: usize },
-    UnsupportedFeature { processor: String, feature: String, offset: usize },
-    FeaturesNotAllowed { processor: String, offset: usize },
-    ForeignProcessor { processor: String, arch: String },
-    OldSpelling { text: String, current: String },
-    NotNvidiaArch { name: String },
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::EmptyProcessor => f.write_str("target ID has no processor name"),
-            Self::EmptyFeature { offset } => {
-                write!(f, "target ID has an empty feature name at offset {offset}")
-            }
-            Self::MissingSign { feature, offset } => write!(
-                f,
-                "target ID feature {feature:?} at offset {offset} lacks its sign, expected \"+\" or \"-\""
-            ),
-            Self::DuplicateFeature { feature, offset } => write!(
-                f,
-                "target ID repeats the feature {feature:?} at offset {offset}, expected each feature once"
-            ),
-            Self::UnsupportedFeature { processor, feature, offset } => write!(
-                f,
-                "target ID gives {processor:?} the feature {feature:?} at offset {offset}, which that processor does not have"
-            ),
-            Self::FeaturesNotAllowed { processor, offset } => write!(
-                f,
-                "target ID gives {processor:?} features at offset {offset}, which that processor does not take"
-            ),
-            Self::ForeignProcessor { processor, arch } => write!(
-                f,
-                "target ID names the processor {processor:?}, which is not one of the architecture {arch:?}"
-            ),
-            Self::OldSpelling { text, current } => write!(
-                f,
-                "target ID {text:?} is spelled as in code object V2 or V3; since V4 it is written {current:?}"
-            ),
-            Self::NotNvidiaArch { name } => write!(
-                f,
-                "NVIDIA architecture {name:?} is not of the form \"sm_86\" or \"compute_86\", with or without \"a\" or \"f\""
-            ),
-        }
+        self.0.offset
     }
 }

@@ -112,9 +112,10 @@ impl IntelGpu {
         } else {
             name
         };
-        match rest.starts_with(|first: char| first.is_ascii_digit()) {
-            true => Self::with_release(numbers(rest)?),
-            false => Self::all().find(|gpu| gpu.is_called(rest)),
+        if rest.starts_with(|first: char| first.is_ascii_digit()) {
+            Self::with_release(numbers(rest)?)
+        } else {
+            Self::all().find(|gpu| gpu.is_called(rest))
         }
     }
 

@@ -1,9 +1,9 @@
 //! NVIDIA's architectures, and which code runs on which GPU.
 
-use alloc::borrow::ToOwned;
+use alloc::format;
 use core::fmt;
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 
 /// The scope of code for an NVIDIA architecture, from the suffix of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,12 @@ impl NvidiaArch {
     ///
     /// [`ErrorKind::NotNvidiaArch`](crate::ErrorKind::NotNvidiaArch) for everything else.
     pub fn parse(name: &str) -> Result<Self, Error> {
-        Self::from_name(name).ok_or_else(|| Problem::NotNvidiaArch { name: name.to_owned() }.into())
+        Self::from_name(name).ok_or_else(|| {
+            let text = format!(
+                "NVIDIA architecture {name:?} is not of the form \"sm_86\" or \"compute_86\", with or without \"a\" or \"f\""
+            );
+            Error::new(ErrorKind::NotNvidiaArch, None, text)
+        })
     }
 
     /// Parses as [`parse`](Self::parse) does, without an error for names of other devices.
@@ -204,10 +209,10 @@ mod tests {
             "", "sm_", "sm_9", "sm_a", "sm_90A", "sm_090", "sm_90fa", "sm_99999", "lto_90",
             "SM_90", "gfx90a",
         ] {
-            assert_eq!(
-                NvidiaArch::parse(bad),
-                Err(Problem::NotNvidiaArch { name: bad.into() }.into())
-            );
+            let error = NvidiaArch::parse(bad).unwrap_err();
+            assert_eq!((error.kind(), error.offset()), (ErrorKind::NotNvidiaArch, None));
+            let text = r#"is not of the form "sm_86" or "compute_86", with or without "a" or "f""#;
+            assert_eq!(error.to_string(), format!("NVIDIA architecture {bad:?} {text}"));
         }
     }
 

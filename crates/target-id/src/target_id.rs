@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::amd_processor::{Family, Processor};
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::feature::{Feature, Setting};
 use crate::processor::{self, GENERIC};
 use crate::triple::Triple;
@@ -85,11 +85,11 @@ impl TargetId {
         } else if name == GENERIC && family == Family::AmdGcn {
             Self::opaque(name, features)
         } else if processor::is_known_processor(name) {
-            Err(Problem::ForeignProcessor {
-                processor: name.to_owned(),
-                arch: triple.arch().to_owned(),
-            }
-            .into())
+            let text = format!(
+                "target ID names the processor {name:?}, which is not one of the architecture {:?}",
+                triple.arch()
+            );
+            Err(Error::new(ErrorKind::ForeignProcessor, None, text))
         } else {
             Self::unknown(text, name, features)
         }
@@ -114,14 +114,14 @@ impl TargetId {
         let (name, rest) =
             text.split_once('+').map_or((text, None), |(name, rest)| (name, Some(rest)));
         if name.is_empty() {
-            return Err(Problem::EmptyProcessor.into());
+            return Err(Error::empty_processor());
         }
         let info = Processor::amdgpu(name);
         let mut listed = Vec::new();
         let mut offset = name.len().saturating_add(1);
         for word in rest.into_iter().flat_map(|rest| rest.split('+')) {
             if word.is_empty() {
-                return Err(Problem::EmptyFeature { offset }.into());
+                return Err(Error::empty_feature(offset));
             }
             let feature = Feature::parse(if word == "sram-ecc" { "sramecc" } else { word });
             listed.push(Listed { feature, setting: Setting::On, offset });
@@ -212,7 +212,10 @@ impl TargetId {
     fn opaque(name: &str, features: Option<FeatureText<'_>>) -> Result<Self, Error> {
         match features {
             Some(FeatureText { offset, .. }) => {
-                Err(Problem::FeaturesNotAllowed { processor: name.to_owned(), offset }.into())
+                let text = format!(
+                    "target ID gives {name:?} features at offset {offset}, which that processor does not take"
+                );
+                Err(Error::new(ErrorKind::UnsupportedFeature, offset, text))
             }
             None => Ok(Self { processor: name.to_owned(), info: None, features: Vec::new() }),
         }
@@ -223,9 +226,11 @@ impl TargetId {
             && let Ok(old) = Self::parse_v3(name)
             && old.info.is_some()
         {
-            return Err(
-                Problem::OldSpelling { text: text.to_owned(), current: old.to_string() }.into()
+            let current = old.to_string();
+            let text = format!(
+                "target ID {text:?} is spelled as in code object V2 or V3; since V4 it is written {current:?}"
             );
+            return Err(Error::new(ErrorKind::OldSpelling, None, text));
         }
         let features = read_features(features, None)?;
         Ok(Self { processor: name.to_owned(), info: None, features })
@@ -281,7 +286,7 @@ struct FeatureText<'a> {
 fn split(text: &str) -> Result<(&str, Option<FeatureText<'_>>), Error> {
     let (name, features) = text.split_once(':').unwrap_or((text, ""));
     if name.is_empty() {
-        return Err(Problem::EmptyProcessor.into());
+        return Err(Error::empty_processor());
     }
     let features = FeatureText { text: features, offset: name.len().saturating_add(1) };
     Ok((name, (!features.text.is_empty()).then_some(features)))
@@ -309,12 +314,15 @@ fn read_features(
         } else if let Some(name) = word.strip_suffix('-') {
             (name, Setting::Off)
         } else if word.is_empty() {
-            return Err(Problem::EmptyFeature { offset }.into());
+            return Err(Error::empty_feature(offset));
         } else {
-            return Err(Problem::MissingSign { feature: word.to_owned(), offset }.into());
+            let text = format!(
+                "target ID feature {word:?} at offset {offset} lacks its sign, expected \"+\" or \"-\""
+            );
+            return Err(Error::new(ErrorKind::MissingSign, offset, text));
         };
         if name.is_empty() {
-            return Err(Problem::EmptyFeature { offset }.into());
+            return Err(Error::empty_feature(offset));
         }
         listed.push(Listed { feature: Feature::parse(name), setting, offset });
         offset = offset.saturating_add(word.len()).saturating_add(1);
@@ -330,18 +338,21 @@ fn check(
     if let Some(info) = info
         && let Some(other) = listed.iter().find(|listed| !info.supports(&listed.feature))
     {
-        let (processor, feature) = (info.name().to_owned(), other.feature.to_string());
-        return Err(Problem::UnsupportedFeature { processor, feature, offset: other.offset }.into());
+        let (processor, feature, offset) = (info.name(), other.feature.to_string(), other.offset);
+        let text = format!(
+            "target ID gives {processor:?} the feature {feature:?} at offset {offset}, which that processor does not have"
+        );
+        return Err(Error::new(ErrorKind::UnsupportedFeature, offset, text));
     }
     // Stable, so that of two equal features the second one is the later one in the text.
     listed.sort_by(|a, b| a.feature.cmp(&b.feature));
     for (first, second) in listed.iter().zip(listed.iter().skip(1)) {
         if first.feature == second.feature {
-            return Err(Problem::DuplicateFeature {
-                feature: second.feature.to_string(),
-                offset: second.offset,
-            }
-            .into());
+            let (feature, offset) = (second.feature.to_string(), second.offset);
+            let text = format!(
+                "target ID repeats the feature {feature:?} at offset {offset}, expected each feature once"
+            );
+            return Err(Error::new(ErrorKind::DuplicateFeature, offset, text));
         }
     }
     Ok(listed.into_iter().map(|listed| (listed.feature, listed.setting)).collect())

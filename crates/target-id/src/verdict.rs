@@ -246,12 +246,10 @@ fn write_nvidia_mismatch(
         }
         _ if device.capability() < code.capability() => write!(f, "newer than {device}"),
         _ if code.is_apart_from(device) && code.major() == device.major() => {
-            match code.is_tegra() {
-                true => write!(
-                    f,
-                    "which is Tegra's: it runs on compute capability {major}.{minor} only"
-                ),
-                false => write!(f, "but {device} is Tegra's, which runs no other machine code"),
+            if code.is_tegra() {
+                write!(f, "which is Tegra's: it runs on compute capability {major}.{minor} only")
+            } else {
+                write!(f, "but {device} is Tegra's, which runs no other machine code")
             }
         }
         NvidiaScope::Family => write!(f, "whose family {device} is not of"),

@@ -135,9 +135,9 @@ mod tests {
             for pretty in [false, true] {
                 let mut out = Vec::new();
                 if pretty {
-                    write_pretty(&mut out, &[text]).unwrap()
+                    write_pretty(&mut out, &[text]).unwrap();
                 } else {
-                    write(&mut out, &[text]).unwrap()
+                    write(&mut out, &[text]).unwrap();
                 }
                 let json = String::from_utf8(out).unwrap();
                 assert!(!json.trim_end().chars().any(|c| deceives(c) && c != '\n'), "{json:?}");

@@ -325,9 +325,9 @@ mod tests {
             let mut reader = store.reader();
             reader.seek(SeekFrom::Start(at as u64)).unwrap();
             if gaps.0.iter().any(|hole| hole.contains(&(at as u64))) {
-                assert!(reader.read(&mut byte).is_err())
+                assert!(reader.read(&mut byte).is_err());
             } else {
-                assert_eq!((reader.read(&mut byte).unwrap(), byte[0]), (1, file[at]))
+                assert_eq!((reader.read(&mut byte).unwrap(), byte[0]), (1, file[at]));
             }
         }
         assert!(store.was_too_small());

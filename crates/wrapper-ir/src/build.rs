@@ -20,7 +20,7 @@ use crate::description::{
     Blob, Block, Constant, Function, Global, Instruction, Linkage, Local, Module, Name, Operation,
     Role, Startup, Struct, Type,
 };
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::image::Image;
 use crate::object_format::ObjectFormat;
 use crate::target::Target;
@@ -35,12 +35,12 @@ impl Wrapper<'_> {
     /// Every [`ErrorKind`](crate::ErrorKind).
     pub fn module(&self) -> Result<Module, Error> {
         self.check()?;
-        Ok(module(self)?)
+        module(self)
     }
 }
 
 /// Returns the module for `wrapper`, which is checked except for offload binaries.
-fn module(wrapper: &Wrapper<'_>) -> Result<Module, Problem> {
+fn module(wrapper: &Wrapper<'_>) -> Result<Module, Error> {
     let source_name = match wrapper.abi {
         Abi::Aomp => "offload.wrapper.object",
         _ => "offload.wrapper.module",
@@ -77,7 +77,7 @@ fn empty(source_name: &'static str, kind: OffloadKind, abi: Abi, target: Target)
 }
 
 /// Returns the registered parts of image `index`.
-fn parts(wrapper: &Wrapper<'_>, index: usize) -> Result<Vec<Range<u64>>, Problem> {
+fn parts(wrapper: &Wrapper<'_>, index: usize) -> Result<Vec<Range<u64>>, Error> {
     match wrapper.images.get(index) {
         Some(image) if wrapper.options.keep_packages => Ok(iter::once(0..image.size).collect()),
         Some(image) => image.parts(index, wrapper.kind),

@@ -9,7 +9,7 @@ use crate::OffloadKind;
 use crate::abi::Abi;
 use crate::build;
 use crate::description::Module;
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::target::Target;
 use crate::wrapper::{check_suffix, is_supported};
 
@@ -253,16 +253,18 @@ impl<'a> Entries<'a> {
         Ok(build::own_entries::module(self))
     }
 
-    fn check(&self) -> Result<(), Problem> {
+    fn check(&self) -> Result<(), Error> {
         let (kind, abi, format) = (self.kind, self.abi, self.target.format());
         if kind == OffloadKind::SYCL {
-            return Err(Problem::EntriesUnsupported { kind });
+            let text = format!("{kind} registers no offload entries, expected openmp, cuda or hip");
+            return Err(Error::new(ErrorKind::Unsupported, text));
         }
         if !is_supported(kind, abi, format) {
-            return Err(Problem::Unsupported { abi, kind, format });
+            return Err(Error::unsupported(abi, kind, format));
         }
         if self.entries.is_empty() {
-            return Err(Problem::NoEntry { kind });
+            let text = format!("no offload entry to emit for {kind}");
+            return Err(Error::new(ErrorKind::Count, text));
         }
         if let Some(suffix) = &self.suffix {
             check_suffix(suffix, format)?;
@@ -271,29 +273,38 @@ impl<'a> Entries<'a> {
         for (index, entry) in self.entries.iter().enumerate() {
             self.check_entry(index, entry)?;
             if let Some(first) = names.insert(&entry.name, index) {
-                let name = entry.name.as_ref().into();
-                return Err(Problem::DuplicateEntry { entry: index, first, name });
+                let text = format!(
+                    "offload entries {first} and {index} both have the name \"{}\"",
+                    entry.name.escape_debug()
+                );
+                return Err(Error::new(ErrorKind::Invalid, text));
             }
         }
         Ok(())
     }
 
-    fn check_entry(&self, index: usize, entry: &OffloadEntry<'_>) -> Result<(), Problem> {
+    fn check_entry(&self, index: usize, entry: &OffloadEntry<'_>) -> Result<(), Error> {
         if !is_symbol(&entry.name) {
-            let name = entry.name.as_ref().into();
-            return Err(Problem::BadEntryName { entry: index, name });
+            return Err(Error::bad_entry_name(index, &entry.name));
         }
         let taken =
             |symbol: &str| build::own_entries::RESERVED.iter().any(|s| symbol.starts_with(s));
         if let Some(symbol) = entry.symbols().find(|symbol| !is_symbol(symbol) || taken(symbol)) {
-            return Err(Problem::BadEntrySymbol { entry: index, symbol: symbol.into() });
+            let symbol = symbol.escape_debug();
+            let text =
+                format!("is at the symbol \"{symbol}\", expected one that the program defines");
+            return Err(Error::of_entry(ErrorKind::Invalid, index, text));
         }
         if entry.variable && entry.size == 0 {
-            return Err(Problem::EmptyVariable { entry: index });
+            let text = "is a variable of 0 bytes, which is registered as a kernel";
+            return Err(Error::of_entry(ErrorKind::Invalid, index, text));
         }
         if entry.variable && !self.is_registered(entry) {
             let (kind, abi, flags) = (self.kind, self.abi, entry.flags.0);
-            return Err(Problem::UnregisteredEntry { entry: index, kind, abi, flags });
+            let text = format!(
+                "has the flags {flags:#x}, but abi {abi} registers no such variables of kind {kind}"
+            );
+            return Err(Error::of_entry(ErrorKind::Unsupported, index, text));
         }
         let data_limit = match self.abi {
             Abi::Aomp | Abi::Legacy => 0,
@@ -305,7 +316,8 @@ impl<'a> Entries<'a> {
             [("size", entry.size, size_limit), ("data", entry.data, data_limit)]
         {
             if value > limit {
-                return Err(Problem::EntryTooLarge { entry: index, field, value, limit });
+                let text = format!("has the {field} {value:#x}, expected at most {limit:#x}");
+                return Err(Error::of_entry(ErrorKind::Limit, index, text));
             }
         }
         Ok(())

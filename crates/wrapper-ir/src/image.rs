@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use offload_binary::{Entry, OffloadBinary, OffloadKind};
 
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 
 use crate::to_u64;
 
@@ -50,21 +50,23 @@ impl<'a> Image<'a> {
     }
 
     /// Checks the size and the head of image `image`.
-    pub(crate) fn check(&self, image: usize, pointer_bits: u16) -> Result<(), Problem> {
+    pub(crate) fn check(&self, image: usize, pointer_bits: u16) -> Result<(), Error> {
         let head = to_u64(self.head.len());
         if head > self.size {
-            return Err(Problem::HeadTooLong { image, size: self.size, head });
+            let text = format!(" has {} bytes, less than its head of {head} bytes", self.size);
+            return Err(Error::of_image(ErrorKind::Invalid, image, text));
         }
         if head < self.size.min(4) {
-            return Err(Problem::HeadTooShort { image, needed: self.size.min(4) });
+            return Err(Error::head_too_short(image, self.size.min(4)));
         }
         let limit = if pointer_bits == 32 { i32::MAX as u64 } else { i64::MAX as u64 };
         if self.size > limit {
-            return Err(Problem::ImageTooLarge { image, size: self.size, limit });
+            return Err(Error::image_too_large(image, self.size, limit));
         }
         match &self.target_id {
             Some(id) if id.is_empty() || id.contains('\0') => {
-                Err(Problem::BadTargetId { image, target_id: id.as_ref().into() })
+                let text = format!(" has the target id \"{}\"", id.escape_debug());
+                Err(Error::of_image(ErrorKind::Invalid, image, text))
             }
             _ => Ok(()),
         }
@@ -76,17 +78,13 @@ impl<'a> Image<'a> {
     }
 
     /// Returns the registered parts of image `image`: each image of an offload binary, or all of it.
-    pub(crate) fn parts(
-        &self,
-        image: usize,
-        kind: OffloadKind,
-    ) -> Result<Vec<Range<u64>>, Problem> {
+    pub(crate) fn parts(&self, image: usize, kind: OffloadKind) -> Result<Vec<Range<u64>>, Error> {
         if !self.is_package() {
             return Ok(iter::once(0..self.size).collect());
         }
         let package = self.package(image, 0, kind)?;
         if package.size() != self.size {
-            return Err(Problem::AfterPackage { image, package: package.size(), size: self.size });
+            return Err(Error::after_package(image, package.size(), self.size));
         }
         // Inside the offload binary, as was checked.
         let range = |entry: Entry<'_>| {
@@ -101,27 +99,30 @@ impl<'a> Image<'a> {
         image: usize,
         offset: u64,
         kind: OffloadKind,
-    ) -> Result<OffloadBinary<'_>, Problem> {
+    ) -> Result<OffloadBinary<'_>, Error> {
         let size = self.size.saturating_sub(offset);
         let head = usize::try_from(offset).ok().and_then(|offset| self.head.get(offset..));
         let package = OffloadBinary::parse_prefix(head.unwrap_or_default(), size);
         let package = package.map_err(|error| match (error.needed(), error.compressed()) {
-            (Some(needed), _) => {
-                Problem::HeadTooShort { image, needed: needed.saturating_add(offset) }
-            }
+            (Some(needed), _) => Error::head_too_short(image, needed.saturating_add(offset)),
             (_, Some(binary)) if size > binary.padded_size() => {
-                Problem::AfterPackage { image, package: binary.size(), size }
+                Error::after_package(image, binary.size(), size)
             }
-            _ => Problem::Package { image, error },
+            _ => Error::of_package(image, error),
         })?;
         for (index, entry) in package.entries().enumerate() {
             let found = entry.offload_kind();
             if !is_of_kind(found, kind) {
-                return Err(Problem::PackageKind { image, entry: index, kind, found });
+                let text = format!(
+                    " is a package whose entry {index} has offload kind {}, expected {kind}",
+                    found.0
+                );
+                return Err(Error::of_image(ErrorKind::Package, image, text));
             }
         }
         if package.entries().next().is_none() {
-            return Err(Problem::EmptyPackage { image });
+            let text = " is a package without images";
+            return Err(Error::of_image(ErrorKind::Package, image, text));
         }
         Ok(package)
     }
@@ -146,9 +147,9 @@ mod tests {
         offload_binary::layout(version, &entries).unwrap().to_vec(images).unwrap()
     }
 
-    fn wrap(kind: OffloadKind, image: Image<'_>) -> Result<Module, Problem> {
+    fn wrap(kind: OffloadKind, image: Image<'_>) -> Result<Module, Error> {
         let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
-        Wrapper::new(kind, Abi::Current, target).image(image).module().map_err(|error| error.0)
+        Wrapper::new(kind, Abi::Current, target).image(image).module()
     }
 
     /// Returns the offsets at which the device images of a module start and end.
@@ -202,10 +203,9 @@ mod tests {
         }
         let two = package(FormatVersion::V2, OffloadKind::CUDA, &[b"image", b"image"]);
         let kind = OffloadKind::CUDA;
-        assert_eq!(
-            wrap(kind, Image::from_bytes(&two)).unwrap_err(),
-            Problem::SingleImage { kind, found: 2 }
-        );
+        let text = "cuda registers exactly one device image, found 2";
+        let error = wrap(kind, Image::from_bytes(&two)).unwrap_err();
+        assert_eq!(error, (ErrorKind::SingleImage, text));
     }
 
     #[test]
@@ -220,44 +220,37 @@ mod tests {
     #[test]
     fn a_package_of_another_kind_is_refused() {
         let package = package(FormatVersion::V1, OffloadKind::HIP, &[b"image"]);
-        assert_eq!(
-            wrap(OffloadKind::OPENMP, Image::from_bytes(&package)).unwrap_err(),
-            Problem::PackageKind {
-                image: 0,
-                entry: 0,
-                kind: OffloadKind::OPENMP,
-                found: OffloadKind::HIP
-            }
-        );
+        let text = "device image 0 is a package whose entry 0 has offload kind 4, expected openmp";
+        let error = wrap(OffloadKind::OPENMP, Image::from_bytes(&package)).unwrap_err();
+        assert_eq!(error.image(), Some(0));
+        assert_eq!(error, (ErrorKind::Package, text));
     }
 
     #[test]
     fn bytes_after_a_package_are_refused() {
         let one = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
         let two = [one.clone(), one].concat();
-        assert_eq!(
-            wrap(OffloadKind::OPENMP, Image::from_bytes(&two)).unwrap_err(),
-            Problem::AfterPackage { image: 0, package: 88, size: 176 }
-        );
+        let error = wrap(OffloadKind::OPENMP, Image::from_bytes(&two)).unwrap_err();
+        let text = "device image 0 is a package of 0x58 bytes, followed by more data (0xb0 bytes in total); \
+                    wrap packages one by one";
+        assert_eq!(error.image(), Some(0));
+        assert_eq!(error, (ErrorKind::Package, text));
     }
 
     #[test]
     fn a_package_without_images_is_refused() {
         let package = package(FormatVersion::V2, OffloadKind::OPENMP, &[]);
-        assert_eq!(
-            wrap(OffloadKind::OPENMP, Image::from_bytes(&package)).unwrap_err(),
-            Problem::EmptyPackage { image: 0 }
-        );
+        let error = wrap(OffloadKind::OPENMP, Image::from_bytes(&package)).unwrap_err();
+        assert_eq!(error.image(), Some(0));
+        assert_eq!(error, (ErrorKind::Package, "device image 0 is a package without images"));
     }
 
     #[test]
     fn a_damaged_package_is_refused() {
         let package = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
-        assert!(matches!(
-            wrap(OffloadKind::OPENMP, Image::from_bytes(&package[..60])).unwrap_err(),
-            Problem::Package { image: 0, error }
-                if error.kind() == offload_binary::ErrorKind::Truncated
-        ));
+        let error = wrap(OffloadKind::OPENMP, Image::from_bytes(&package[..60])).unwrap_err();
+        assert_eq!((error.kind(), error.image()), (ErrorKind::Package, Some(0)));
+        assert_eq!(error.package().unwrap().kind(), offload_binary::ErrorKind::Truncated);
     }
 
     #[test]
@@ -272,10 +265,10 @@ mod tests {
                     assert!(head <= 80);
                     return;
                 }
-                Err(Problem::HeadTooShort { image: 0, needed }) => {
-                    head = usize::try_from(needed).unwrap();
+                Err(error) => {
+                    assert_eq!((error.kind(), error.image()), (ErrorKind::HeadTooShort, Some(0)));
+                    head = usize::try_from(error.head_needed().unwrap()).unwrap();
                 }
-                Err(error) => panic!("{error}"),
             }
         }
         panic!("the head is never long enough");

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::description::{
     Constant, Function, Global, Linkage, Module, Name, Operation, Type, Value,
 };
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 
 impl Module {
     /// Returns one module that does what both do, this one first. Its inputs are those of this module, then those of the
@@ -70,7 +70,7 @@ impl Module {
         Ok(self)
     }
 
-    fn agrees_with(&self, other: &Module) -> Result<(), Problem> {
+    fn agrees_with(&self, other: &Module) -> Result<(), Error> {
         let facts = |module: &Module| {
             let retain = if module.retain { "retained" } else { "not retained" };
             let (triple, layout) = (module.target.triple(), module.target.data_layout());
@@ -83,8 +83,10 @@ impl Module {
         };
         for ((what, first), (_, second)) in facts(self).into_iter().zip(facts(other)) {
             if first != second {
-                let (first, second) = (first.into(), second.into());
-                return Err(Problem::DifferentModules { what, first, second });
+                let text = format!(
+                    "modules to join have different {what}: expected {first}, found {second}"
+                );
+                return Err(Error::new(ErrorKind::Unsupported, text));
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use byte_parts::Layout;
 
 use crate::description::Blob;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::to_u64;
 
 /// A layout that refuses to grow beyond 2⁶⁴ bytes. Its inputs are the images, in the order they were given.
@@ -16,21 +16,21 @@ impl Output {
     }
 
     /// Adds bytes.
-    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.check_room(to_u64(bytes.len()))?;
         self.0.parts.push_bytes(bytes);
         Ok(())
     }
 
     /// Adds a part of an image. Images must come in ascending order, once each at most.
-    pub(crate) fn push_image(&mut self, blob: &Blob) -> Result<(), Problem> {
+    pub(crate) fn push_image(&mut self, blob: &Blob) -> Result<(), Error> {
         self.check_room(blob.size)?;
         self.0.push_input(blob.input, blob.offset..blob.offset.saturating_add(blob.size));
         Ok(())
     }
 
     /// Adds zeros.
-    pub(crate) fn push_zeros(&mut self, count: u64) -> Result<(), Problem> {
+    pub(crate) fn push_zeros(&mut self, count: u64) -> Result<(), Error> {
         self.check_room(count)?;
         self.0.parts.push_zeros(count);
         Ok(())
@@ -42,8 +42,8 @@ impl Output {
     }
 
     /// Checks that the output can grow by `size` bytes.
-    fn check_room(&self, size: u64) -> Result<(), Problem> {
-        self.size().checked_add(size).map(drop).ok_or(Problem::OutputTooLarge)
+    fn check_room(&self, size: u64) -> Result<(), Error> {
+        self.size().checked_add(size).map(drop).ok_or_else(Error::output_too_large)
     }
 
     /// Returns the layout.
@@ -60,6 +60,7 @@ mod tests {
     fn an_output_too_large_is_an_error() {
         let mut output = Output::new(&[]);
         output.push_zeros(u64::MAX).unwrap();
-        assert_eq!(output.push_bytes(b"x"), Err(Problem::OutputTooLarge));
+        let error = output.push_bytes(b"x").unwrap_err();
+        assert_eq!(error, (crate::ErrorKind::Limit, "output has more than 2^64 bytes"));
     }
 }

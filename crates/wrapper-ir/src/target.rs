@@ -5,7 +5,7 @@ use std::fmt;
 use target_id::Triple;
 
 use crate::data_layouts::data_layout;
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::object_format::ObjectFormat;
 
 /// Order of bytes in memory: there are these two.
@@ -70,9 +70,10 @@ impl Target {
             // rustc gives LLVM less than three fields for machines without a system.
             _ => data_layout(llvm.normalized().as_str()),
         };
-        let layout = layout
-            .filter(|_| llvm.as_str() != triple)
-            .ok_or_else(|| Problem::UnknownTriple { triple: triple.into() })?;
+        let layout = layout.filter(|_| llvm.as_str() != triple).ok_or_else(|| {
+            let text = format!("unsupported target triple \"{}\"", triple.escape_debug());
+            Error::new(ErrorKind::UnknownName, text)
+        })?;
         let mut target = Self::with_data_layout(llvm.as_str(), layout)?;
         target.soft_float = has_soft_float(triple);
         Ok(target)
@@ -88,12 +89,18 @@ impl Target {
     pub fn with_data_layout(triple: &str, data_layout: &str) -> Result<Self, Error> {
         for text in [triple, data_layout] {
             if text.bytes().any(|byte| !byte.is_ascii_graphic() || matches!(byte, b'"' | b'\\')) {
-                return Err(Problem::BadTargetText { text: text.into() }.into());
+                let text = text.escape_debug();
+                let text = format!("target text \"{text}\" has characters other than plain ASCII");
+                return Err(Error::new(ErrorKind::Invalid, text));
             }
         }
-        let unsupported = |specification: &str| Problem::UnsupportedDataLayout {
-            layout: data_layout.into(),
-            specification: specification.into(),
+        let unsupported = |specification: &str| {
+            let text = format!(
+                "data layout \"{}\" has the specification \"{}\", which is not supported",
+                data_layout.escape_debug(),
+                specification.escape_debug()
+            );
+            Error::new(ErrorKind::Invalid, text)
         };
         let mut format = None;
         let mut endian = Endian::Big;
@@ -111,7 +118,7 @@ impl Target {
                 ("p" | "p0", Some("64"), Some("64")) => pointer_bits = 64,
                 ("i64", Some("32"), _) => i64_align = 4,
                 ("i64", Some("64"), _) => i64_align = 8,
-                ("m" | "p" | "p0" | "i64", ..) => return Err(unsupported(specification).into()),
+                ("m" | "p" | "p0" | "i64", ..) => return Err(unsupported(specification)),
                 _ => {}
             }
         }
@@ -222,10 +229,8 @@ mod tests {
     #[test]
     fn an_unknown_triple_is_an_error() {
         for triple in ["", "foo-bar", "x86_64", "m68k-unknown-linux-gnu"] {
-            assert_eq!(
-                Target::new(triple).unwrap_err(),
-                Problem::UnknownTriple { triple: triple.into() }
-            );
+            let text = format!("unsupported target triple \"{triple}\"");
+            assert_eq!(Target::new(triple).unwrap_err(), (ErrorKind::UnknownName, &*text));
         }
     }
 
@@ -237,23 +242,21 @@ mod tests {
         for (layout, specification) in
             [("e-i64:64", ""), ("e-m:a", "m:a"), ("e-m:e-p:16:16", "p:16:16")]
         {
-            assert_eq!(
-                Target::with_data_layout("x-y-z", layout).unwrap_err(),
-                Problem::UnsupportedDataLayout {
-                    layout: layout.into(),
-                    specification: specification.into()
-                }
+            let text = format!(
+                "data layout \"{layout}\" has the specification \"{specification}\", which is not supported"
             );
+            let error = Target::with_data_layout("x-y-z", layout).unwrap_err();
+            assert_eq!(error, (ErrorKind::Invalid, &*text));
         }
     }
 
     #[test]
     fn text_that_would_end_a_string_is_refused() {
         for text in ["x86_64-\"", "x86_64 linux", "x86_64-\n", "x86_64-\u{e4}"] {
-            assert_eq!(
-                Target::with_data_layout(text, "e-m:e").unwrap_err(),
-                Problem::BadTargetText { text: text.into() }
-            );
+            let error = Target::with_data_layout(text, "e-m:e").unwrap_err();
+            let text = text.escape_debug();
+            let text = format!("target text \"{text}\" has characters other than plain ASCII");
+            assert_eq!(error, (ErrorKind::Invalid, &*text));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::OffloadKind;
 use crate::abi::Abi;
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::image::Image;
 use crate::object_format::ObjectFormat;
 use crate::target::Target;
@@ -139,21 +139,26 @@ impl<'a> Wrapper<'a> {
         self
     }
 
-    pub(crate) fn check(&self) -> Result<(), Problem> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         let (kind, abi, format) = (self.kind, self.abi, self.target.format());
         if !is_supported(kind, abi, format) {
-            return Err(Problem::Unsupported { abi, kind, format });
+            return Err(Error::unsupported(abi, kind, format));
         }
         match (self.images.len(), kind) {
-            (0, _) => return Err(Problem::NoImage { kind }),
+            (0, _) => {
+                let text = format!("no device image to wrap for {kind}");
+                return Err(Error::new(ErrorKind::Count, text));
+            }
             (1, _) | (_, OffloadKind::OPENMP) => {}
-            (found, _) => return Err(Problem::SingleImage { kind, found }),
+            (found, _) => return Err(Error::single_image(kind, found)),
         }
         for (index, image) in self.images.iter().enumerate() {
             image.check(index, self.target.pointer_bits())?;
         }
         if abi != Abi::Aomp && self.images.iter().any(|image| image.target_id.is_some()) {
-            return Err(Problem::TargetIdUnsupported { abi });
+            let text =
+                format!("abi {abi} does not register the target ids of images, only aomp does");
+            return Err(Error::new(ErrorKind::Unsupported, text));
         }
         let limit = match format {
             ObjectFormat::Elf => 1 << 32, // that of LLVM
@@ -163,7 +168,7 @@ impl<'a> Wrapper<'a> {
         if let Some(align) = self.options.image_align
             && !(align.is_power_of_two() && align <= limit)
         {
-            return Err(Problem::BadAlign { align, limit });
+            return Err(Error::bad_align(align, limit));
         }
         if let Some(suffix) = &self.options.private_entries {
             check_suffix(suffix, format)?;
@@ -173,13 +178,17 @@ impl<'a> Wrapper<'a> {
 }
 
 /// Returns whether a private entries section can have this suffix.
-pub(crate) fn check_suffix(suffix: &str, format: ObjectFormat) -> Result<(), Problem> {
+pub(crate) fn check_suffix(suffix: &str, format: ObjectFormat) -> Result<(), Error> {
     let valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if suffix.is_empty() || !suffix.bytes().all(valid) {
-        return Err(Problem::BadEntriesSuffix { suffix: suffix.into() });
+        let suffix = suffix.escape_debug();
+        let text =
+            format!("entries suffix \"{suffix}\" is not made of letters, digits and underscores");
+        return Err(Error::new(ErrorKind::Invalid, text));
     }
     if format != ObjectFormat::Elf {
-        return Err(Problem::PrivateEntriesUnsupported { format });
+        let text = format!("private entries need elf objects, the target has {format}");
+        return Err(Error::new(ErrorKind::Unsupported, text));
     }
     Ok(())
 }
@@ -208,7 +217,13 @@ impl Abi {
     /// [`ErrorKind::UnknownName`](crate::ErrorKind::UnknownName).
     pub fn from_name(name: &str) -> Result<Self, Error> {
         let named = Self::ALL.into_iter().find(|abi| abi.name() == name);
-        named.ok_or_else(|| Problem::UnknownAbi { name: name.into() }.into())
+        named.ok_or_else(|| {
+            let text = format!(
+                "unknown wrapper abi \"{}\", expected aomp, legacy, 18, 19, 22, current or 24",
+                name.escape_debug()
+            );
+            Error::new(ErrorKind::UnknownName, text)
+        })
     }
 }
 
@@ -233,9 +248,10 @@ mod tests {
     #[test]
     fn generations_have_names() {
         for abi in Abi::ALL {
-            assert_eq!(Abi::from_name(abi.name()), Ok(abi));
+            assert_eq!(Abi::from_name(abi.name()).unwrap(), abi);
         }
-        assert_eq!(Abi::from_name("23"), Err(Problem::UnknownAbi { name: "23".into() }.into()));
+        let text = "unknown wrapper abi \"23\", expected aomp, legacy, 18, 19, 22, current or 24";
+        assert_eq!(Abi::from_name("23").unwrap_err(), (ErrorKind::UnknownName, text));
     }
 
     #[test]
@@ -249,7 +265,9 @@ mod tests {
             (OffloadKind::SYCL, Abi::Llvm19, LINUX, Elf),
         ] {
             let wrapper = wrapper(kind, abi, triple).image(Image::from_bytes(b"x"));
-            assert_eq!(error(&wrapper), Problem::Unsupported { abi, kind, format });
+            let text =
+                format!("abi {abi} has no registration code of kind {kind} for {format} objects");
+            assert_eq!(error(&wrapper), (ErrorKind::Unsupported, &*text));
         }
     }
 
@@ -257,7 +275,8 @@ mod tests {
     fn a_wrapper_without_images_is_an_error() {
         for kind in Wrapper::KINDS {
             let wrapper = wrapper(kind, Abi::Current, LINUX);
-            assert_eq!(error(&wrapper), Problem::NoImage { kind });
+            let text = format!("no device image to wrap for {kind}");
+            assert_eq!(error(&wrapper), (ErrorKind::Count, &*text));
         }
     }
 
@@ -266,16 +285,20 @@ mod tests {
         for kind in [OffloadKind::CUDA, OffloadKind::HIP, OffloadKind::SYCL] {
             let image = Image::from_bytes(b"x");
             let wrapper = wrapper(kind, Abi::Current, LINUX).images([image.clone(), image]);
-            assert_eq!(error(&wrapper), Problem::SingleImage { kind, found: 2 });
+            let text = format!("{kind} registers exactly one device image, found 2");
+            assert_eq!(error(&wrapper), (ErrorKind::SingleImage, &*text));
         }
     }
 
     #[test]
     fn heads_must_match_their_images() {
         let short = openmp(Image::new(100, b"abc"));
-        assert_eq!(error(&short), Problem::HeadTooShort { image: 0, needed: 4 });
+        let short = error(&short);
+        assert_eq!((short.kind(), short.image()), (ErrorKind::HeadTooShort, Some(0)));
+        assert_eq!(short.head_needed(), Some(4));
         let long = openmp(Image::new(2, b"abc"));
-        assert_eq!(error(&long), Problem::HeadTooLong { image: 0, size: 2, head: 3 });
+        let text = "device image 0 has 2 bytes, less than its head of 3 bytes";
+        assert_eq!(error(&long), (ErrorKind::Invalid, text));
         assert!(openmp(Image::new(3, b"abc")).module().is_ok());
     }
 
@@ -284,8 +307,9 @@ mod tests {
         let target = Target::new("i386-unknown-linux-gnu").unwrap();
         let image = Image::new(0x8000_0000, b"abcd");
         let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target).image(image);
-        let (size, limit) = (0x8000_0000, 0x7fff_ffff);
-        assert_eq!(error(&wrapper), Problem::ImageTooLarge { image: 0, size, limit });
+        let text = "device image 0 has 0x80000000 bytes, expected at most 0x7fffffff";
+        assert_eq!(error(&wrapper), (ErrorKind::Limit, text));
+        assert_eq!(error(&wrapper).image(), Some(0));
         assert!(openmp(Image::new(0x8000_0000, b"abcd")).module().is_ok());
     }
 
@@ -293,19 +317,18 @@ mod tests {
     fn target_ids_are_checked() {
         let image = Image::from_bytes(b"x");
         let named = image.clone().target_id("gfx90a");
-        assert_eq!(
-            error(&openmp(named.clone())),
-            Problem::TargetIdUnsupported { abi: Abi::Current }
-        );
+        let text = "abi current does not register the target ids of images, only aomp does";
+        assert_eq!(error(&openmp(named.clone())), (ErrorKind::Unsupported, text));
         let aomp = wrapper(OffloadKind::OPENMP, Abi::Aomp, LINUX);
-        assert_eq!(
-            error(&aomp.clone().images([named, image.clone()])),
-            Problem::TargetIdCount { images: 2, target_ids: 1 }
-        );
+        let text = "2 device images have 1 target ids, expected one each";
+        let several = aomp.clone().images([named, image.clone()]);
+        assert_eq!(error(&several), (ErrorKind::Count, text));
         for target_id in ["", "gfx90a\0"] {
             let wrapper = aomp.clone().image(image.clone().target_id(target_id));
-            let target_id = target_id.into();
-            assert_eq!(error(&wrapper), Problem::BadTargetId { image: 0, target_id });
+            let target_id = target_id.escape_debug();
+            let text = format!("device image 0 has the target id \"{target_id}\"");
+            assert_eq!(error(&wrapper), (ErrorKind::Invalid, &*text));
+            assert_eq!(error(&wrapper).image(), Some(0));
         }
     }
 
@@ -314,12 +337,16 @@ mod tests {
         let image = Image::from_bytes(b"x");
         for align in [0, 3, 1 << 33] {
             let wrapper = openmp(image.clone()).image_align(align);
-            assert_eq!(error(&wrapper), Problem::BadAlign { align, limit: 1 << 32 });
+            let text = format!(
+                "device image alignment {align} is not a power of two from 1 to 4294967296"
+            );
+            assert_eq!(error(&wrapper), (ErrorKind::Invalid, &*text));
         }
         let coff = wrapper(OffloadKind::HIP, Abi::Current, "x86_64-pc-windows-msvc").image(image);
         assert!(coff.clone().image_align(8192).module().is_ok());
         let error = error(&coff.image_align(16384));
-        assert_eq!(error, Problem::BadAlign { align: 16384, limit: 8192 });
+        let text = "device image alignment 16384 is not a power of two from 1 to 8192";
+        assert_eq!(error, (ErrorKind::Invalid, text));
     }
 
     #[test]
@@ -327,13 +354,15 @@ mod tests {
         let image = Image::from_bytes(b"x");
         for suffix in ["", "a.b", "a b", "\u{e4}"] {
             let wrapper = openmp(image.clone()).private_entries(suffix);
-            assert_eq!(error(&wrapper), Problem::BadEntriesSuffix { suffix: suffix.into() });
+            let text = format!(
+                "entries suffix \"{suffix}\" is not made of letters, digits and underscores"
+            );
+            assert_eq!(error(&wrapper), (ErrorKind::Invalid, &*text));
         }
         let coff =
             wrapper(OffloadKind::HIP, Abi::Current, "x86_64-pc-windows-msvc").image(image.clone());
-        let format = ObjectFormat::Coff;
-        let found = error(&coff.private_entries("a"));
-        assert_eq!(found, Problem::PrivateEntriesUnsupported { format });
+        let text = "private entries need elf objects, the target has coff";
+        assert_eq!(error(&coff.private_entries("a")), (ErrorKind::Unsupported, text));
 
         let module = openmp(image).private_entries("1f").module().unwrap();
         let dummy = module.global("__dummy.llvm_offload_entries_1f").unwrap();

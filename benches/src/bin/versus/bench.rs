@@ -321,9 +321,9 @@ fn remove(place: &Path, prefix: &str) -> std::io::Result<()> {
         let entry = entry?;
         if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
             if entry.file_type()?.is_dir() {
-                fs::remove_dir_all(entry.path())?
+                fs::remove_dir_all(entry.path())?;
             } else {
-                fs::remove_file(entry.path())?
+                fs::remove_file(entry.path())?;
             }
         }
     }

@@ -46,10 +46,8 @@ const ZLIB_STEPS: &[Codec] = &[
 /// Decodes step by step, with as little input as is needed and output of `room` bytes at a time.
 fn in_steps(codec: Codec, input: &Input<'_>, room: usize) -> Result<(Vec<u8>, usize), Error> {
     let method = if codec == Codec::MinizOxide { Method::ZLIB } else { Method::ZSTD };
-    let (version, total_size) = match input.exact {
-        true => (Version::V3, 32 + to_u64(input.stream.len())),
-        false => (Version::V1, 0),
-    };
+    let (version, total_size) =
+        if input.exact { (Version::V3, 32 + to_u64(input.stream.len())) } else { (Version::V1, 0) };
     let size = input.uncompressed_size;
     let header = crate::header::header_bytes(version, method, total_size, size, 0).unwrap();
     let header = Header::parse(&header, u64::MAX).unwrap();

@@ -321,9 +321,10 @@ impl<'a> Walk<'a> {
             }
         }
         let blocks_end = self.position;
-        let checksum = match header.has_checksum {
-            true => self.skip(CHECKSUM_LEN)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)),
-            false => None,
+        let checksum = if header.has_checksum {
+            self.skip(CHECKSUM_LEN)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+        } else {
+            None
         };
         Ok(Frame { header, blocks_start, blocks_end, checksum, at_most })
     }

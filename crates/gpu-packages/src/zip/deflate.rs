@@ -258,10 +258,11 @@ fn deflate_block(
         let status = state.compress_vec(input, &mut out, flush).map_err(failed)?;
         let read = usize::try_from(state.total_in() - before_in).unwrap_or(usize::MAX);
         input = input.get(read..).unwrap_or_default();
-        let is_done = match is_final {
-            true => status == flate2::Status::StreamEnd,
+        let is_done = if is_final {
+            status == flate2::Status::StreamEnd
+        } else {
             // Room is left after a flush that is complete.
-            false => input.is_empty() && out.len() < out.capacity(),
+            input.is_empty() && out.len() < out.capacity()
         };
         if is_done {
             return Ok(out);

@@ -168,10 +168,11 @@ impl Slot {
         let fixed = self.fixed(file, dynamic, last).map(|section| section.sh_addr.get(LE)).min();
         let end = self.segment().end;
         self.content_after = fixed.is_some() || last.p_memsz != last.p_filesz;
-        self.next = match self.content_after {
+        self.next = if self.content_after {
             // Memory that is not in the file stays after memory that is.
-            true => Some(fixed.unwrap_or(end).min(end)),
-            false => file.loads().map(|load| load.p_vaddr.get(LE)).filter(|&at| at >= end).min(),
+            Some(fixed.unwrap_or(end).min(end))
+        } else {
+            file.loads().map(|load| load.p_vaddr.get(LE)).filter(|&at| at >= end).min()
         };
         let limit = if self.content_after { self.next.unwrap_or(end) } else { end };
         let evicted = file.sections.iter().enumerate().filter(|(_, section)| {

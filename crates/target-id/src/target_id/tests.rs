@@ -6,6 +6,27 @@ fn canonical(text: &str) -> Result<String, Error> {
     TargetId::parse(text).map(|id| id.to_string())
 }
 
+fn duplicate(feature: &str, offset: usize) -> Error {
+    let text = format!(
+        "target ID repeats the feature \"{feature}\" at offset {offset}, expected each feature once"
+    );
+    Error::new(ErrorKind::DuplicateFeature, offset, text)
+}
+
+fn unsupported(processor: &str, feature: &str, offset: usize) -> Error {
+    let text = format!(
+        "target ID gives \"{processor}\" the feature \"{feature}\" at offset {offset}, which that processor does not have"
+    );
+    Error::new(ErrorKind::UnsupportedFeature, offset, text)
+}
+
+fn not_allowed(processor: &str, offset: usize) -> Error {
+    let text = format!(
+        "target ID gives \"{processor}\" features at offset {offset}, which that processor does not take"
+    );
+    Error::new(ErrorKind::UnsupportedFeature, offset, text)
+}
+
 #[test]
 fn canonical_forms_are_sorted_and_complete() {
     for (given, expected) in [
@@ -37,7 +58,7 @@ fn canonical_forms_are_sorted_and_complete() {
 #[test]
 fn an_empty_processor_is_an_error() {
     for text in ["", ":", ":xnack+"] {
-        assert_eq!(canonical(text), Err(Problem::EmptyProcessor.into()), "{text}");
+        assert_eq!(canonical(text), Err(Error::empty_processor()), "{text}");
     }
 }
 
@@ -50,7 +71,7 @@ fn an_empty_feature_is_an_error() {
         ("gfx9999:+", 8),
         ("gfx9999:-", 8),
     ] {
-        assert_eq!(canonical(text), Err(Problem::EmptyFeature { offset }.into()), "{text}");
+        assert_eq!(canonical(text), Err(Error::empty_feature(offset)), "{text}");
     }
 }
 
@@ -61,11 +82,11 @@ fn a_missing_sign_is_an_error() {
         ("gfx906:sramecc+:xnack", "xnack", 16),
         ("gfx9999:x*", "x*", 8),
     ] {
-        assert_eq!(
-            canonical(text),
-            Err(Problem::MissingSign { feature: feature.into(), offset }.into()),
-            "{text}"
+        let message = format!(
+            r#"target ID feature "{feature}" at offset {offset} lacks its sign, expected "+" or "-""#
         );
+        let error = Error::new(ErrorKind::MissingSign, offset, message);
+        assert_eq!(canonical(text), Err(error), "{text}");
     }
 }
 
@@ -76,11 +97,7 @@ fn a_duplicate_feature_is_an_error() {
         ("gfx906:xnack+:sramecc+:xnack+", "xnack", 23),
         ("gfx9999:a+:a+", "a", 11),
     ] {
-        assert_eq!(
-            canonical(text),
-            Err(Problem::DuplicateFeature { feature: feature.into(), offset }.into()),
-            "{text}"
-        );
+        assert_eq!(canonical(text), Err(duplicate(feature, offset)), "{text}");
     }
 }
 
@@ -93,12 +110,7 @@ fn an_unsupported_feature_is_an_error() {
         ("gfx906:foo+", "gfx906", "foo", 7),
         ("cayman:xnack+", "cayman", "xnack", 7),
     ] {
-        let (processor, feature) = (processor.into(), feature.into());
-        assert_eq!(
-            canonical(text),
-            Err(Problem::UnsupportedFeature { processor, feature, offset }.into()),
-            "{text}"
-        );
+        assert_eq!(canonical(text), Err(unsupported(processor, feature, offset)), "{text}");
     }
 }
 
@@ -109,18 +121,11 @@ fn features_are_an_error_where_none_are_allowed() {
         ("amdgcnspirv:xnack+", "amdgcnspirv", 12),
         ("generic:x", "generic", 8),
     ] {
-        assert_eq!(
-            canonical(text),
-            Err(Problem::FeaturesNotAllowed { processor: processor.into(), offset }.into()),
-            "{text}"
-        );
+        assert_eq!(canonical(text), Err(not_allowed(processor, offset)), "{text}");
     }
     let nvptx = Triple::parse("nvptx64-nvidia-cuda");
     let error = TargetId::parse_for(&nvptx, "gfx906:xnack+");
-    assert_eq!(
-        error,
-        Err(Problem::FeaturesNotAllowed { processor: "gfx906".into(), offset: 7 }.into())
-    );
+    assert_eq!(error, Err(not_allowed("gfx906", 7)));
 }
 
 #[test]
@@ -132,11 +137,12 @@ fn the_triple_decides_the_family() {
         ("amdgcn--", "cayman"),
         ("r600--", "generic"),
     ] {
-        let arch = triple.split('-').next().unwrap().into();
-        assert_eq!(
-            parse(triple, text),
-            Err(Problem::ForeignProcessor { processor: text.into(), arch }.into())
+        let arch = triple.split('-').next().unwrap();
+        let message = format!(
+            "target ID names the processor \"{text}\", which is not one of the architecture \"{arch}\""
         );
+        let error = Error::new(ErrorKind::ForeignProcessor, None, message);
+        assert_eq!(parse(triple, text), Err(error));
     }
     assert_eq!(parse("nvptx64-nvidia-cuda", "gfx906").unwrap().processor_info(), None);
     assert_eq!(parse("amdgcn--", "generic").unwrap().processor(), "generic");
@@ -144,8 +150,8 @@ fn the_triple_decides_the_family() {
     assert_eq!(parse("r600--", "rv770").unwrap().processor(), "rv770");
     // As without a triple.
     assert_eq!(parse("futurearch--", "gfx906:xnack+").unwrap().to_string(), "gfx906:xnack+");
-    assert_eq!(parse("amdgcn--", ""), Err(Problem::EmptyProcessor.into()));
-    assert_eq!(parse("nvptx--", ""), Err(Problem::EmptyProcessor.into()));
+    assert_eq!(parse("amdgcn--", ""), Err(Error::empty_processor()));
+    assert_eq!(parse("nvptx--", ""), Err(Error::empty_processor()));
 }
 
 #[test]
@@ -167,12 +173,12 @@ fn the_old_spelling_is_recognised() {
         ("gfx902+xnack", "gfx902:xnack+"),
     ] {
         assert_eq!(TargetId::parse_v3(old).unwrap().to_string(), current);
-        let error = Problem::OldSpelling { text: old.into(), current: current.into() };
-        assert_eq!(canonical(old), Err(error.clone().into()));
-        assert_eq!(
-            TargetId::parse_for(&Triple::parse("amdgcn-amd-amdhsa"), old),
-            Err(error.into())
+        let message = format!(
+            "target ID \"{old}\" is spelled as in code object V2 or V3; since V4 it is written \"{current}\""
         );
+        let error = Error::new(ErrorKind::OldSpelling, None, message);
+        assert_eq!(canonical(old), Err(error.clone()));
+        assert_eq!(TargetId::parse_for(&Triple::parse("amdgcn-amd-amdhsa"), old), Err(error));
     }
     assert_eq!(TargetId::parse_v3("gfx900").unwrap().to_string(), "gfx900:xnack-");
     assert_eq!(TargetId::parse_v3("gfx9999+new").unwrap().to_string(), "gfx9999:new+");
@@ -180,21 +186,12 @@ fn the_old_spelling_is_recognised() {
 
 #[test]
 fn malformed_old_spellings_are_errors() {
-    assert_eq!(TargetId::parse_v3(""), Err(Problem::EmptyProcessor.into()));
-    assert_eq!(TargetId::parse_v3("+xnack"), Err(Problem::EmptyProcessor.into()));
-    assert_eq!(TargetId::parse_v3("gfx906+"), Err(Problem::EmptyFeature { offset: 7 }.into()));
-    assert_eq!(
-        TargetId::parse_v3("gfx906++xnack"),
-        Err(Problem::EmptyFeature { offset: 7 }.into())
-    );
-    let error = Problem::DuplicateFeature { feature: "xnack".into(), offset: 13 };
-    assert_eq!(TargetId::parse_v3("gfx906+xnack+xnack"), Err(error.into()));
-    let error = Problem::UnsupportedFeature {
-        processor: "gfx900".into(),
-        feature: "sramecc".into(),
-        offset: 7,
-    };
-    assert_eq!(TargetId::parse_v3("gfx900+sram-ecc"), Err(error.into()));
+    assert_eq!(TargetId::parse_v3(""), Err(Error::empty_processor()));
+    assert_eq!(TargetId::parse_v3("+xnack"), Err(Error::empty_processor()));
+    assert_eq!(TargetId::parse_v3("gfx906+"), Err(Error::empty_feature(7)));
+    assert_eq!(TargetId::parse_v3("gfx906++xnack"), Err(Error::empty_feature(7)));
+    assert_eq!(TargetId::parse_v3("gfx906+xnack+xnack"), Err(duplicate("xnack", 13)));
+    assert_eq!(TargetId::parse_v3("gfx900+sram-ecc"), Err(unsupported("gfx900", "sramecc", 7)));
 }
 
 #[test]

@@ -170,9 +170,10 @@ fn nvidia_architectures_cover_newer_ones() {
 #[test]
 fn reasons_name_the_processors() {
     let said = |code: &str, device: &str| {
-        let code = match code.contains('_') {
-            true => target("cuda", "nvptx64-nvidia-cuda", code),
-            false => hip(code),
+        let code = if code.contains('_') {
+            target("cuda", "nvptx64-nvidia-cuda", code)
+        } else {
+            hip(code)
         };
         compatible(&code, &open(device)).to_string()
     };

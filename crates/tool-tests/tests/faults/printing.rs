@@ -146,9 +146,9 @@ fn closed_standard_output_is_an_error_for_data() {
         };
         for output in [&closed, &null(true)] {
             if prints_data(args) {
-                refuses(output, &["<stdout>: closed"], args)
+                refuses(output, &["<stdout>: closed"], args);
             } else {
-                assert_eq!(output.status.code(), Some(0), "{tool} {args}")
+                assert_eq!(output.status.code(), Some(0), "{tool} {args}");
             }
         }
         assert_eq!(null(false).status.code(), Some(0), "{tool} {args}");

@@ -152,11 +152,7 @@ pub fn mutants(scale: Scale) -> Family {
                 _ => random.below(256) as u8,
             };
             let compressed = matches!(form, Form::CompressedBundle | Form::CompressedElf);
-            let truth = match compressed {
-                // An image that the hash does not cover is not one of the file.
-                true => Truth::Part(images.clone()),
-                false => Truth::Any,
-            };
+            let truth = if compressed { Truth::Part(images.clone()) } else { Truth::Any };
             let name = format!("{name}, byte {at:#x} is {byte:#x}");
             if byte != base[at] && family.files.iter().all(|file| file.name != name) {
                 let bytes = super::with(&base, at, &[byte]);

@@ -50,13 +50,8 @@ pub struct Question {
     pub answer: Answer,
 }
 
-fn ours(tool: &str) -> PathBuf {
-    PathBuf::from(match tool {
-        "offload" => tool("offload"),
-        "clang-offload-bundler" => tool("clang-offload-bundler"),
-        "llvm-offload-binary" => tool("llvm-offload-binary"),
-        other => panic!("no {other}"),
-    })
+fn ours(name: &str) -> PathBuf {
+    PathBuf::from(tool(name))
 }
 
 const BUNDLER: &str = "clang-offload-bundler";

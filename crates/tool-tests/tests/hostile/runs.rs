@@ -110,9 +110,9 @@ fn collect(place: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     for entry in fs::read_dir(place).unwrap().map(Result::unwrap) {
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
         if entry.file_type().unwrap().is_dir() {
-            collect(&entry.path(), &format!("{name}/"), files)
+            collect(&entry.path(), &format!("{name}/"), files);
         } else {
-            drop(files.insert(name, fs::read(entry.path()).unwrap_or_default()))
+            drop(files.insert(name, fs::read(entry.path()).unwrap_or_default()));
         }
     }
 }

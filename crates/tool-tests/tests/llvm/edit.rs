@@ -15,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::common::{self, llvm, tool};
+use crate::common::{self, llvm};
 use edit_rig::broken::Breaker;
 use edit_rig::check::{Before, Depth, Edited, Rig, does_nothing, edit, is_pinned, is_refused, of};
 use edit_rig::hip::{self, Bundle, ids};

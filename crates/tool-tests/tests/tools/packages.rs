@@ -376,9 +376,9 @@ fn packages_in_packages_have_a_limit() {
     for depth in 1..10 {
         let place = Place::with("a.tar", &file);
         if depth <= 8 {
-            assert_eq!(images(&place, "a.tar").len(), 5, "{depth}")
+            assert_eq!(images(&place, "a.tar").len(), 5, "{depth}");
         } else {
-            place.fails(&["ls", "a.tar"], "exceeds the limit of 8")
+            place.fails(&["ls", "a.tar"], "exceeds the limit of 8");
         }
         file = make::tar(&[("inner.tar", &file)]);
     }

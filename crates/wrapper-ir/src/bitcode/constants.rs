@@ -8,7 +8,7 @@ use llvm_bitcode::{Writer, signed};
 use crate::bitcode::codes;
 use crate::bitcode::types::Types;
 use crate::description::{Blob, Constant, Module, Type};
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::to_u64;
 
 /// Gives the values that a module has outside of functions their numbers: variables, functions, then constants.
@@ -30,15 +30,14 @@ type Record = (u64, u64, Vec<u64>);
 
 impl<'m> Constants<'m> {
     /// Creates the symbols and images of a module; other constants are added at their first use.
-    pub(crate) fn new(module: &'m Module, types: &mut Types<'m>) -> Result<Self, Problem> {
+    pub(crate) fn new(module: &'m Module, types: &mut Types<'m>) -> Result<Self, Error> {
         let variables = module.globals.iter().map(|global| global.name.as_ref());
         let functions = module.functions.iter().map(|function| function.name.as_ref());
         let symbols = variables.chain(functions).zip(0..).collect();
         let mut image_types = Vec::new();
         for blob in &module.blobs {
             if blob.size > MAX_BLOB {
-                let (image, size) = (blob.input, blob.size);
-                return Err(Problem::ImageTooLarge { image, size, limit: MAX_BLOB });
+                return Err(Error::image_too_large(blob.input, blob.size, MAX_BLOB));
             }
             image_types.push(types.number(&Type::bytes(blob.size))?);
         }
@@ -47,9 +46,9 @@ impl<'m> Constants<'m> {
     }
 
     /// Returns the number of a variable or function.
-    pub(crate) fn symbol(&self, name: &str) -> Result<u64, Problem> {
+    pub(crate) fn symbol(&self, name: &str) -> Result<u64, Error> {
         let number = self.symbols.get(name).copied();
-        number.ok_or_else(|| Problem::UnknownName { name: name.into() })
+        number.ok_or_else(|| Error::unknown_name(name))
     }
 
     /// Returns the number of a constant.
@@ -57,13 +56,16 @@ impl<'m> Constants<'m> {
         &mut self,
         constant: &Constant,
         types: &mut Types<'m>,
-    ) -> Result<u64, Problem> {
+    ) -> Result<u64, Error> {
         let (code, operands) = match constant {
             Constant::Symbol(name) => return self.symbol(name),
             Constant::Image { blob, .. } if *blob < self.image_types.len() => {
                 return Ok(self.first().saturating_add(to_u64(*blob)));
             }
-            Constant::Image { blob, .. } => return Err(Problem::UnknownBlob { blob: *blob }),
+            Constant::Image { blob, .. } => {
+                let text = format!("module refers to blob {blob}, which it does not have");
+                return Err(Error::new(ErrorKind::Invalid, text));
+            }
             Constant::Int { value: 0, .. } | Constant::Null | Constant::Zero(_) => {
                 (codes::CONSTANT_NULL, Vec::new())
             }
@@ -83,9 +85,10 @@ impl<'m> Constants<'m> {
                     operands.push(types.number(&Type::Int(64))?);
                     operands.push(self.number(&Constant::Int { bits: 64, value: *index }, types)?);
                 }
-                match inbounds {
-                    true => (codes::CONSTANT_INBOUNDS_GEP, operands),
-                    false => (codes::CONSTANT_GEP, operands),
+                if *inbounds {
+                    (codes::CONSTANT_INBOUNDS_GEP, operands)
+                } else {
+                    (codes::CONSTANT_GEP, operands)
                 }
             }
             Constant::Array(elements) if elements.is_empty() => (codes::CONSTANT_NULL, Vec::new()),
@@ -110,7 +113,7 @@ impl<'m> Constants<'m> {
 
     /// Writes the constants, to which nothing can be added any more. Images become holes, in
     /// their order.
-    pub(crate) fn write(&self, stream: &mut Writer) -> Result<(), Problem> {
+    pub(crate) fn write(&self, stream: &mut Writer) -> Result<(), Error> {
         stream.enter_block(codes::CONSTANTS_BLOCK, 4);
         let string = stream.define_blob(codes::CONSTANT_STRING);
         let mut current = None;

@@ -6,7 +6,7 @@ use crate::bitcode::codes;
 use crate::bitcode::constants::Constants;
 use crate::bitcode::types::Types;
 use crate::description::{Constant, Function, Instruction, Module, Operation, Type, Value};
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::to_u64;
 
 /// Writes bodies. It is done twice, since tables come first in a file: once for the types and
@@ -30,7 +30,7 @@ struct Body<'m, 't, 'b> {
 
 impl<'m> Bodies<'m, '_> {
     /// Writes the bodies of all functions that have one.
-    pub(crate) fn write(&mut self, stream: &mut Writer) -> Result<(), Problem> {
+    pub(crate) fn write(&mut self, stream: &mut Writer) -> Result<(), Error> {
         let first = self.constants.end();
         for function in self.module.functions.iter().filter(|found| !found.is_declaration()) {
             stream.enter_block(codes::FUNCTION_BLOCK, 4);
@@ -54,12 +54,12 @@ impl Body<'_, '_, '_> {
         self.first.saturating_add(to_u64(self.defined))
     }
 
-    fn ty(&mut self, ty: &Type) -> Result<u64, Problem> {
+    fn ty(&mut self, ty: &Type) -> Result<u64, Error> {
         self.bodies.types.number(ty)
     }
 
     /// Returns the number of a value.
-    fn absolute(&mut self, value: &Value) -> Result<u64, Problem> {
+    fn absolute(&mut self, value: &Value) -> Result<u64, Error> {
         match value {
             Value::Constant(constant) => self.bodies.constants.number(constant, self.bodies.types),
             Value::Local(local) if *local < self.function.locals.len() => {
@@ -70,7 +70,7 @@ impl Body<'_, '_, '_> {
     }
 
     /// Returns the distance back to a defined value.
-    fn relative(&mut self, value: &Value) -> Result<u64, Problem> {
+    fn relative(&mut self, value: &Value) -> Result<u64, Error> {
         match value {
             Value::Local(local) if *local >= self.defined => Err(self.unknown_local(*local)),
             // On the first pass constants may still move up: what is written then is not kept.
@@ -78,15 +78,14 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    fn unknown_local(&self, local: usize) -> Problem {
-        Problem::UnknownLocal { function: self.function.name.as_ref().into(), local }
+    fn unknown_local(&self, local: usize) -> Error {
+        let function = self.function.name.escape_debug();
+        let text =
+            format!("function \"{function}\" refers to local {local} where it is not defined");
+        Error::new(ErrorKind::Invalid, text)
     }
 
-    fn instruction(
-        &mut self,
-        stream: &mut Writer,
-        instruction: &Instruction,
-    ) -> Result<(), Problem> {
+    fn instruction(&mut self, stream: &mut Writer, instruction: &Instruction) -> Result<(), Error> {
         self.operation(stream, &instruction.operation)?;
         // Values have the numbers of their order.
         match instruction.result {
@@ -99,7 +98,7 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    fn operation(&mut self, stream: &mut Writer, operation: &Operation) -> Result<(), Problem> {
+    fn operation(&mut self, stream: &mut Writer, operation: &Operation) -> Result<(), Error> {
         let (code, operands) = match operation {
             Operation::Call { function, arguments } => {
                 return self.call(stream, function, arguments);
@@ -161,14 +160,9 @@ impl Body<'_, '_, '_> {
         Ok(())
     }
 
-    fn call(
-        &mut self,
-        stream: &mut Writer,
-        name: &str,
-        arguments: &[Value],
-    ) -> Result<(), Problem> {
+    fn call(&mut self, stream: &mut Writer, name: &str, arguments: &[Value]) -> Result<(), Error> {
         let callee = self.bodies.module.function(name);
-        let callee = callee.ok_or_else(|| Problem::UnknownName { name: name.into() })?;
+        let callee = callee.ok_or_else(|| Error::unknown_name(name))?;
         let symbol = self.bodies.constants.symbol(name)?;
         let mut operands = vec![
             0,
@@ -189,7 +183,7 @@ impl Body<'_, '_, '_> {
         source: &Type,
         base: &Value,
         indices: &[Constant],
-    ) -> Result<(u64, Vec<u64>), Problem> {
+    ) -> Result<(u64, Vec<u64>), Error> {
         let mut operands = vec![codes::GEP_INBOUNDS, self.ty(source)?, self.relative(base)?];
         for index in indices {
             operands.push(self.relative(&Value::Constant(index.clone()))?);
@@ -197,26 +191,26 @@ impl Body<'_, '_, '_> {
         Ok((codes::INST_GEP, operands))
     }
 
-    fn binary(&mut self, left: &Value, right: &Value, code: u64) -> Result<Vec<u64>, Problem> {
+    fn binary(&mut self, left: &Value, right: &Value, code: u64) -> Result<Vec<u64>, Error> {
         Ok(vec![self.relative(left)?, self.relative(right)?, code])
     }
 
     /// Returns the distance to a value, which is negative for an operand of a phi that is defined later.
-    fn signed_relative(&mut self, value: &Value) -> Result<u64, Problem> {
+    fn signed_relative(&mut self, value: &Value) -> Result<u64, Error> {
         let (here, absolute) = (self.here(), self.absolute(value)?);
         // Numbers of values are far below 2⁶³.
         Ok(signed(here.cast_signed().wrapping_sub(absolute.cast_signed())))
     }
 
     /// Returns the number of the value of a case: a constant, which is not counted from here.
-    fn case(&mut self, ty: &Type, value: u64) -> Result<u64, Problem> {
+    fn case(&mut self, ty: &Type, value: u64) -> Result<u64, Error> {
         let bits = if let Type::Int(bits) = ty { *bits } else { 64 };
         self.absolute(&Value::Constant(Constant::Int { bits, value }))
     }
 }
 
 /// Writes the names of locals and blocks, which are for reading only.
-fn write_names(stream: &mut Writer, function: &Function, first: u64) -> Result<(), Problem> {
+fn write_names(stream: &mut Writer, function: &Function, first: u64) -> Result<(), Error> {
     stream.enter_block(codes::SYMTAB_BLOCK, 4);
     for (number, local) in (first..).zip(&function.locals) {
         if !local.name.is_empty() {

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use llvm_bitcode::{MAGIC, Writer};
 
 use crate::description::{Function, Global, Linkage, Module};
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::layout::Output;
 use crate::to_u64;
 use constants::Constants;
@@ -69,7 +69,7 @@ impl Module {
         Ok(self.lay_out_bitcode()?.finish())
     }
 
-    fn lay_out_bitcode(&self) -> Result<Output, Problem> {
+    fn lay_out_bitcode(&self) -> Result<Output, Error> {
         let mut types = Types::new(self)?;
         let mut constants = Constants::new(self, &mut types)?;
         for function in &self.functions {
@@ -134,7 +134,7 @@ impl Module {
     }
 
     /// Returns the stream with images in its holes, which are given as the number of bytes before them.
-    fn fill(&self, bytes: &[u8], holes: &[usize]) -> Result<Output, Problem> {
+    fn fill(&self, bytes: &[u8], holes: &[usize]) -> Result<Output, Error> {
         let mut layout = Output::new(&self.inputs);
         let mut rest = bytes;
         let mut written = 0;
@@ -151,7 +151,7 @@ impl Module {
     }
 }
 
-fn write_identification(stream: &mut Writer) -> Result<(), Problem> {
+fn write_identification(stream: &mut Writer) -> Result<(), Error> {
     stream.enter_block(codes::IDENTIFICATION_BLOCK, 5);
     let producer = concat!("wrapper-ir ", env!("CARGO_PKG_VERSION"));
     stream.text_record(codes::IDENTIFICATION_STRING, &[], producer.as_bytes());

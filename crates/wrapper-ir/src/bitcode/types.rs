@@ -6,7 +6,7 @@ use llvm_bitcode::Writer;
 
 use crate::bitcode::codes;
 use crate::description::{Function, Module, Type};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::to_u64;
 
 /// Gives types their numbers.
@@ -32,7 +32,7 @@ enum Entry<'m> {
 
 impl<'m> Types<'m> {
     /// Creates the table of the named structures of a module; further types are added at their first use.
-    pub(crate) fn new(module: &'m Module) -> Result<Self, Problem> {
+    pub(crate) fn new(module: &'m Module) -> Result<Self, Error> {
         let mut types = Self::default();
         for structure in &module.structs {
             let fields = types.numbers(&structure.fields)?;
@@ -43,7 +43,7 @@ impl<'m> Types<'m> {
     }
 
     /// Returns the number of a type.
-    pub(crate) fn number(&mut self, ty: &Type) -> Result<u64, Problem> {
+    pub(crate) fn number(&mut self, ty: &Type) -> Result<u64, Error> {
         let record = match ty {
             Type::Void => (codes::TYPE_VOID, Vec::new()),
             Type::Int(bits) => (codes::TYPE_INTEGER, vec![u64::from(*bits)]),
@@ -51,7 +51,7 @@ impl<'m> Types<'m> {
             Type::Array(count, element) => (codes::TYPE_ARRAY, vec![*count, self.number(element)?]),
             Type::Struct(name) => {
                 let number = self.structs.get(name.as_ref()).copied();
-                return number.ok_or_else(|| Problem::UnknownName { name: name.as_ref().into() });
+                return number.ok_or_else(|| Error::unknown_name(name));
             }
             Type::Tuple(fields) => {
                 let mut operands = vec![0];
@@ -63,7 +63,7 @@ impl<'m> Types<'m> {
     }
 
     /// Returns the number of the type of a function.
-    pub(crate) fn function(&mut self, function: &Function) -> Result<u64, Problem> {
+    pub(crate) fn function(&mut self, function: &Function) -> Result<u64, Error> {
         let mut operands = vec![0, self.number(&function.result)?];
         for parameter in function.parameter_types() {
             operands.push(self.number(parameter)?);
@@ -72,7 +72,7 @@ impl<'m> Types<'m> {
     }
 
     /// Writes the table, to which nothing can be added any more.
-    pub(crate) fn write(&self, stream: &mut Writer) -> Result<(), Problem> {
+    pub(crate) fn write(&self, stream: &mut Writer) -> Result<(), Error> {
         stream.enter_block(codes::TYPE_BLOCK, 4);
         stream.record(codes::TYPE_NUMENTRY, &[self.next()]);
         for entry in &self.entries {
@@ -90,7 +90,7 @@ impl<'m> Types<'m> {
         Ok(stream.end_block()?)
     }
 
-    fn numbers(&mut self, types: &[Type]) -> Result<Vec<u64>, Problem> {
+    fn numbers(&mut self, types: &[Type]) -> Result<Vec<u64>, Error> {
         types.iter().map(|ty| self.number(ty)).collect()
     }
 

@@ -137,8 +137,8 @@ pub(super) fn entry_struct(module: &mut Module) -> Type {
         Abi::Aomp | Abi::Legacy => Name::Borrowed("__tgt_offload_entry"),
         _ => Name::Borrowed("struct.__tgt_offload_entry"),
     };
-    let fields = match module.abi.has_common_entries() {
-        true => vec![
+    let fields = if module.abi.has_common_entries() {
+        vec![
             Int(64), // reserved, 0
             Int(16), // version, 1
             Int(16), // kind
@@ -148,9 +148,10 @@ pub(super) fn entry_struct(module: &mut Module) -> Type {
             Int(64), // size
             Int(64), // data
             Pointer, // auxiliary address
-        ],
+        ]
+    } else {
         // Address, name, size, flags, data.
-        false => vec![Pointer, Pointer, module.size_type(), Int(32), Int(32)],
+        vec![Pointer, Pointer, module.size_type(), Int(32), Int(32)]
     };
     module.structs.push(Struct { name: name.clone(), fields });
     Type::Struct(name)

@@ -3,11 +3,11 @@
 use super::body::{Body, address};
 use super::runtime_names::Names;
 use super::{
-    Abi, Blob, Constant, Global, Linkage, Module, Name, OffloadKind, Operation, Problem, Role,
+    Abi, Blob, Constant, Error, Global, Linkage, Module, Name, OffloadKind, Operation, Role,
     Struct, Type, Wrapper, constant, entries, image_bytes, parts, register_entries,
 };
 
-pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Problem> {
+pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Error> {
     const IMAGE: Name = Name::Borrowed(".fatbin_image");
     const FATBIN: Name = Name::Borrowed(".fatbin_wrapper");
 
@@ -16,8 +16,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Pr
     let part = match &parts(wrapper, 0)?[..] {
         [part] => part.clone(),
         several => {
-            let (kind, found) = (wrapper.kind, several.len());
-            return Err(Problem::SingleImage { kind, found });
+            return Err(Error::single_image(wrapper.kind, several.len()));
         }
     };
     let size = part.end.saturating_sub(part.start);

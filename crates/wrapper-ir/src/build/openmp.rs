@@ -2,8 +2,8 @@
 
 use super::body::{Body, address, null};
 use super::{
-    Abi, Blob, Constant, Global, Linkage, Module, Name, Operation, Problem, Role, Type, Wrapper,
-    add_struct, constant, entries, image_bytes, is_package, numbered, parts,
+    Abi, Blob, Constant, Error, ErrorKind, Global, Linkage, Module, Name, Operation, Role, Type,
+    Wrapper, add_struct, constant, entries, image_bytes, is_package, numbered, parts,
 };
 
 const REGISTER: Name = Name::Borrowed(".omp_offloading.descriptor_reg");
@@ -12,7 +12,7 @@ const DESCRIPTOR: Name = Name::Borrowed(".omp_offloading.descriptor");
 const DEVICE_IMAGES: Name = Name::Borrowed(".omp_offloading.device_images");
 const REGISTER_INFO: Name = Name::Borrowed("__tgt_register_image_info");
 
-pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Problem> {
+pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Error> {
     let entries = entries::add(module, wrapper);
     let image_type = add_struct(module, "__tgt_device_image", vec![Type::Pointer; 4]);
     let descriptor_type = add_struct(
@@ -42,7 +42,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Pr
     }
     let count = match i32::try_from(images.len()) {
         Ok(count) => count.unsigned_abs(),
-        Err(_) => return Err(Problem::TooManyImages { found: images.len() }),
+        Err(_) => return Err(Error::too_many_images(images.len())),
     };
     let images = constant(DEVICE_IMAGES, Constant::Array(images));
     module.globals.push(Global { unnamed_addr: true, ..images });
@@ -108,11 +108,7 @@ fn add_functions(module: &mut Module, wrapper: &Wrapper<'_>, infos: &[Name], at_
 }
 
 /// Returns the records about each of `count` images for AOMP's runtime, if there are any.
-fn image_infos(
-    module: &mut Module,
-    wrapper: &Wrapper<'_>,
-    count: u32,
-) -> Result<Vec<Name>, Problem> {
+fn image_infos(module: &mut Module, wrapper: &Wrapper<'_>, count: u32) -> Result<Vec<Name>, Error> {
     let target_ids: Vec<&str> =
         wrapper.images.iter().filter_map(|image| image.target_id.as_deref()).collect();
     if target_ids.is_empty() {
@@ -120,7 +116,9 @@ fn image_infos(
     }
     if u32::try_from(target_ids.len()) != Ok(count) {
         let images = usize::try_from(count).unwrap_or(usize::MAX);
-        return Err(Problem::TargetIdCount { images, target_ids: target_ids.len() });
+        let found = target_ids.len();
+        let text = format!("{images} device images have {found} target ids, expected one each");
+        return Err(Error::new(ErrorKind::Count, text));
     }
     let int = Type::Int(32);
     let fields = vec![int.clone(), int.clone(), int, Type::Pointer, Type::Pointer];

@@ -128,8 +128,8 @@ fn fields(module: &Module, entry: &OffloadEntry<'_>, text: &Name) -> Vec<Constan
     };
     let (host, name) = (address(&entry.address), Constant::symbol(text));
     let flags = int(32, entry.flags.0.into());
-    match module.abi.has_common_entries() {
-        true => vec![
+    if module.abi.has_common_entries() {
+        vec![
             int(64, 0),
             int(16, 1),
             int(16, number(module.kind)),
@@ -139,11 +139,10 @@ fn fields(module: &Module, entry: &OffloadEntry<'_>, text: &Name) -> Vec<Constan
             int(64, entry.size),
             int(64, entry.data),
             address(&entry.auxiliary),
-        ],
-        false => {
-            let size = int(module.target.pointer_bits(), entry.size);
-            vec![host, name, size, flags, int(32, entry.data)]
-        }
+        ]
+    } else {
+        let size = int(module.target.pointer_bits(), entry.size);
+        vec![host, name, size, flags, int(32, entry.data)]
     }
 }
 

@@ -2,15 +2,15 @@
 
 use super::body::{Body, address, int};
 use super::{
-    Abi, Blob, Global, Module, Name, Problem, Role, Type, Wrapper, constant, image_bytes,
-    is_package, parts,
+    Abi, Blob, Error, Global, Module, Name, Role, Type, Wrapper, constant, image_bytes, is_package,
+    parts,
 };
 
 pub(super) const REGISTER: Name = Name::Borrowed("sycl.descriptor_reg");
 pub(super) const UNREGISTER: Name = Name::Borrowed("sycl.descriptor_unreg");
 const BINARY: Name = Name::Borrowed(".sycl_offloading.binary");
 
-pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Problem> {
+pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Error> {
     // Checks an offload binary; the runtime takes it apart.
     parts(wrapper, 0)?;
     let size = wrapper.images.first().map_or(0, |image| image.size);

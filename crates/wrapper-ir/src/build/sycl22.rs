@@ -7,8 +7,8 @@ use super::body::{Body, address};
 use super::own_entries::Records;
 use super::sycl::{REGISTER, UNREGISTER};
 use super::{
-    Blob, Constant, Global, Module, Name, Problem, Role, Type, Wrapper, add_struct, constant,
-    image_bytes,
+    Blob, Constant, Error, ErrorKind, Global, Module, Name, Role, Type, Wrapper, add_struct,
+    constant, image_bytes,
 };
 use crate::entries::OffloadEntry;
 use crate::image::Image;
@@ -31,7 +31,7 @@ struct Device<'a> {
     size: u64,
 }
 
-pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Problem> {
+pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Error> {
     let Some(image) = wrapper.images.first() else { return Ok(()) };
     let devices = devices(image, wrapper)?;
     let records = Records::new(module, None);
@@ -73,7 +73,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Pr
 }
 
 /// Returns the images of all offload binaries in the image.
-fn devices<'a>(image: &'a Image<'_>, wrapper: &Wrapper<'_>) -> Result<Vec<Device<'a>>, Problem> {
+fn devices<'a>(image: &'a Image<'_>, wrapper: &Wrapper<'_>) -> Result<Vec<Device<'a>>, Error> {
     let (mut devices, mut offset) = (Vec::new(), 0);
     while devices.is_empty() || offset < image.size {
         let package = image.package(0, offset, wrapper.kind)?;
@@ -91,7 +91,7 @@ fn devices<'a>(image: &'a Image<'_>, wrapper: &Wrapper<'_>) -> Result<Vec<Device
     devices.sort_by_key(|device| device.offset);
     match u16::try_from(devices.len()) {
         Ok(_) => Ok(devices),
-        Err(_) => Err(Problem::TooManyImages { found: devices.len() }),
+        Err(_) => Err(Error::too_many_images(devices.len())),
     }
 }
 
@@ -102,7 +102,7 @@ fn describe(
     records: &Records,
     names: &mut Names,
     (index, device): (usize, &Device<'_>),
-) -> Result<Vec<Constant>, Problem> {
+) -> Result<Vec<Constant>, Error> {
     let mut text = |name: &str, text: &[u8]| {
         let name: Name = format!(".sycl_offloading.{name}.{index}").into();
         let bytes = match text {
@@ -132,12 +132,12 @@ fn describe(
     for symbol in device.symbols.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         let symbol = symbol.strip_suffix(b"\r").unwrap_or(symbol);
         let name = str::from_utf8(symbol).ok().filter(|name| !name.contains('\0'));
-        let name = name.ok_or_else(|| Problem::BadEntryName {
-            entry: entries.len(),
-            name: String::from_utf8_lossy(symbol).into(),
+        let name = name.ok_or_else(|| {
+            Error::bad_entry_name(entries.len(), &String::from_utf8_lossy(symbol))
         })?;
         if names.taken.len() >= 2 * MAX_ENTRIES {
-            return Err(Problem::TooManyEntries { limit: MAX_ENTRIES });
+            let text = format!("the device images name more than {MAX_ENTRIES} offload entries");
+            return Err(Error::new(ErrorKind::Limit, text));
         }
         let entry = OffloadEntry { address: None, ..OffloadEntry::kernel(name, "") };
         let text = names.unique(records.text_name.into());
@@ -211,7 +211,7 @@ mod tests {
         offload_binary::layout(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b"image"]).unwrap()
     }
 
-    fn wrap(bytes: &[u8]) -> Result<String, crate::Error> {
+    fn wrap(bytes: &[u8]) -> Result<String, Error> {
         let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
         let wrapper = Wrapper::new(OffloadKind::SYCL, Abi::Llvm22, target);
         wrapper.image(Image::from_bytes(bytes)).module()?.ir_to_string(&[bytes])
@@ -235,11 +235,12 @@ mod tests {
 
     #[test]
     fn only_packages_with_their_heads_are_described() {
-        assert_eq!(wrap(b"no package").unwrap_err().kind(), crate::ErrorKind::Package);
+        assert_eq!(wrap(b"no package").unwrap_err().kind(), ErrorKind::Package);
         let cut = [&package("a")[..], &package("b")[..40]].concat();
-        assert_eq!(wrap(&cut).unwrap_err().kind(), crate::ErrorKind::Package);
+        assert_eq!(wrap(&cut).unwrap_err().kind(), ErrorKind::Package);
         let many = package(&"k\n".repeat(MAX_ENTRIES + 1));
-        assert_eq!(wrap(&many).unwrap_err(), Problem::TooManyEntries { limit: MAX_ENTRIES });
+        let text = format!("the device images name more than {MAX_ENTRIES} offload entries");
+        assert_eq!(wrap(&many).unwrap_err(), (ErrorKind::Limit, &*text));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::description::{
     Block, Constant, Function, Instruction, Linkage, Module, Name, Operation, Type, Value,
 };
-use crate::error::Problem;
+use crate::error::Error;
 use crate::to_u64;
 
 /// A register by what it is used for.
@@ -169,12 +169,12 @@ pub(super) struct Lowered {
 ///
 /// # Errors
 ///
-/// [`Problem::NotNative`] for what registration code does not do.
+/// [`ErrorKind::NotNative`](crate::ErrorKind::NotNative) for what registration code does not do.
 pub(super) fn lower(
     module: &Module,
     function: &Function,
     assembler: &mut impl Assembler,
-) -> Result<Lowered, Problem> {
+) -> Result<Lowered, Error> {
     let start = assembler.code().bytes.len();
     let slots = Slots::of(function, assembler)?;
     let mut lowering = Lowering { module, function, assembler, slots, starts: Vec::new() };
@@ -183,8 +183,8 @@ pub(super) fn lower(
     Ok(Lowered { start, end: assembler.code().bytes.len(), prologue })
 }
 
-fn not_lowered(function: &Function, what: &'static str) -> Problem {
-    Problem::NotNative { symbol: function.name.as_ref().into(), what }
+fn not_lowered(function: &Function, what: &'static str) -> Error {
+    Error::not_native(&function.name, what)
 }
 
 /// The stack slots of values.
@@ -199,7 +199,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn of(function: &Function, assembler: &impl Assembler) -> Result<Self, Problem> {
+    fn of(function: &Function, assembler: &impl Assembler) -> Result<Self, Error> {
         let mut used = BTreeSet::new();
         let mut phis = Vec::new();
         // On the stack below the slots: the arguments of the call that has most of them.
@@ -277,7 +277,7 @@ struct Lowering<'a, A> {
 const WHOLE: u16 = 64;
 
 impl<A: Assembler> Lowering<'_, A> {
-    fn function(&mut self) -> Result<(), Problem> {
+    fn function(&mut self) -> Result<(), Error> {
         if self.function.parameters > self.assembler.argument_registers() {
             return Err(self.fault("parameters on the stack"));
         }
@@ -304,11 +304,11 @@ impl<A: Assembler> Lowering<'_, A> {
         Ok(())
     }
 
-    fn fault(&self, what: &'static str) -> Problem {
+    fn fault(&self, what: &'static str) -> Error {
         not_lowered(self.function, what)
     }
 
-    fn block(&mut self, index: usize, block: &Block) -> Result<(), Problem> {
+    fn block(&mut self, index: usize, block: &Block) -> Result<(), Error> {
         for instruction in &block.instructions {
             if instruction.operation.is_terminator() {
                 self.feed_phis(index)?;
@@ -320,7 +320,7 @@ impl<A: Assembler> Lowering<'_, A> {
 
     /// Stores the values that a block passes to each phi. A phi takes its value when it is reached, so that a phi which
     /// feeds another one passes its old value.
-    fn feed_phis(&mut self, from: usize) -> Result<(), Problem> {
+    fn feed_phis(&mut self, from: usize) -> Result<(), Error> {
         let function = self.function;
         for instruction in function.blocks.iter().flat_map(|block| &block.instructions) {
             let Operation::Phi { incoming, .. } = &instruction.operation else { continue };
@@ -336,7 +336,7 @@ impl<A: Assembler> Lowering<'_, A> {
         Ok(())
     }
 
-    fn instruction(&mut self, index: usize, instruction: &Instruction) -> Result<(), Problem> {
+    fn instruction(&mut self, index: usize, instruction: &Instruction) -> Result<(), Error> {
         let next = index.saturating_add(1);
         match &instruction.operation {
             Operation::Call { function, arguments } => {
@@ -435,7 +435,7 @@ impl<A: Assembler> Lowering<'_, A> {
         result.map_or(Type::Void, |result| self.function.type_of(&result))
     }
 
-    fn arguments(&mut self, arguments: &[Value]) -> Result<(), Problem> {
+    fn arguments(&mut self, arguments: &[Value]) -> Result<(), Error> {
         let registers = self.assembler.argument_registers();
         // Those on the stack first: they go through a register.
         for (argument, value) in arguments.iter().enumerate().skip(registers) {
@@ -451,12 +451,12 @@ impl<A: Assembler> Lowering<'_, A> {
         Ok(())
     }
 
-    fn argument(&mut self, to: Register, value: &Value) -> Result<(), Problem> {
+    fn argument(&mut self, to: Register, value: &Value) -> Result<(), Error> {
         let bits = self.bits(&self.function.type_of(value))?;
         self.value(to, value, bits)
     }
 
-    fn value(&mut self, to: Register, value: &Value, bits: u16) -> Result<(), Problem> {
+    fn value(&mut self, to: Register, value: &Value, bits: u16) -> Result<(), Error> {
         match value {
             Value::Local(local) => {
                 let slot = self.slots.locals.get(local).copied();
@@ -486,7 +486,7 @@ impl<A: Assembler> Lowering<'_, A> {
     }
 
     /// Loads two values into the first and the second register, and computes an operation into the first.
-    fn two(&mut self, first: &Value, second: &Value, what: Arithmetic) -> Result<(), Problem> {
+    fn two(&mut self, first: &Value, second: &Value, what: Arithmetic) -> Result<(), Error> {
         self.value(Register::First, first, WHOLE)?;
         self.value(Register::Second, second, WHOLE)?;
         self.assembler.arithmetic(what);
@@ -494,7 +494,7 @@ impl<A: Assembler> Lowering<'_, A> {
     }
 
     /// Computes an address plus `bytes`.
-    fn step(&mut self, base: &Value, bytes: u64) -> Result<(), Problem> {
+    fn step(&mut self, base: &Value, bytes: u64) -> Result<(), Error> {
         self.value(Register::First, base, WHOLE)?;
         if bytes != 0 {
             self.assembler.immediate(Register::Second, bytes, WHOLE);
@@ -512,7 +512,7 @@ impl<A: Assembler> Lowering<'_, A> {
         }
     }
 
-    fn bits(&self, ty: &Type) -> Result<u16, Problem> {
+    fn bits(&self, ty: &Type) -> Result<u16, Error> {
         match ty {
             Type::Int(bits @ 1..=64) => Ok(*bits),
             Type::Pointer => Ok(WHOLE),
@@ -521,7 +521,7 @@ impl<A: Assembler> Lowering<'_, A> {
     }
 
     /// Bits of a value in memory: whole bytes.
-    fn memory_bits(&self, ty: &Type) -> Result<u16, Problem> {
+    fn memory_bits(&self, ty: &Type) -> Result<u16, Error> {
         match self.bits(ty)? {
             bits @ (8 | 16 | 32 | 64) => Ok(bits),
             _ => Err(self.fault("an integer of another size in memory")),

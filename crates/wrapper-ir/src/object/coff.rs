@@ -11,7 +11,7 @@ use super::data;
 use super::model::{Content, Object, Section, Symbol, SymbolKind, pad, push_parts};
 use super::pdata::{self, coff_kind};
 use crate::description::{Linkage, Module, Name};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::layout::Output;
 use crate::object_format::ObjectFormat;
 use crate::to_u64;
@@ -42,7 +42,7 @@ pub(super) fn lay_out(
     module: &Module,
     machine: &Machine,
     assembler: impl Assembler,
-) -> Result<Output, Problem> {
+) -> Result<Output, Error> {
     let (mut object, functions) = data::build(module, assembler, machine.pointer)?;
     pdata::add(&mut object, &machine.unwind, &functions)?;
     if module.target.is_mingw() {
@@ -56,7 +56,7 @@ pub(super) fn lay_out(
 }
 
 /// Adds directives that keep GNU's linker from exporting hidden symbols when it exports everything.
-fn add_directives(object: &mut Object) -> Result<(), Problem> {
+fn add_directives(object: &mut Object) -> Result<(), Error> {
     let hidden = object.symbols.iter().filter(|symbol| symbol.hidden && symbol.section.is_some());
     let text: String = hidden.map(|symbol| format!(" -exclude-symbols:{}", symbol.name)).collect();
     if text.is_empty() {
@@ -69,11 +69,11 @@ fn add_directives(object: &mut Object) -> Result<(), Problem> {
     }
 }
 
-fn too_large(size: u64) -> Problem {
-    Problem::ObjectTooLarge { format: ObjectFormat::Coff, size, limit: u32::MAX.into() }
+fn too_large(size: u64) -> Error {
+    Error::object_too_large(ObjectFormat::Coff, size, u32::MAX.into())
 }
 
-fn narrow(size: u64) -> Result<u32, Problem> {
+fn narrow(size: u64) -> Result<u32, Error> {
     u32::try_from(size).map_err(|_| too_large(size))
 }
 
@@ -82,7 +82,7 @@ struct Strings(Vec<u8>);
 
 impl Strings {
     /// Returns the place of a name, counted from the size.
-    fn add(&mut self, name: &str) -> Result<u32, Problem> {
+    fn add(&mut self, name: &str) -> Result<u32, Error> {
         let at = narrow(to_u64(self.0.len()).saturating_add(4))?;
         self.0.extend_from_slice(name.as_bytes());
         self.0.push(0);
@@ -97,7 +97,7 @@ fn short_name(name: &str) -> Option<[u8; 8]> {
     Some(short)
 }
 
-fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Output, Problem> {
+fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Output, Error> {
     let mut strings = Strings(Vec::new());
     let mut symbols = Symbols { bytes: Vec::new(), count: 0 };
     let mut numbers = Vec::new();
@@ -146,7 +146,7 @@ fn header(
     section: &Section,
     end: u64,
     strings: &mut Strings,
-) -> Result<(ImageSectionHeader, u64), Problem> {
+) -> Result<(ImageSectionHeader, u64), Error> {
     let name = match short_name(&section.name) {
         Some(name) => name,
         None => {
@@ -181,11 +181,11 @@ fn header(
 }
 
 /// Returns the file offset for the contents of a section.
-fn start_after(section: &Section, end: u64) -> Result<u64, Problem> {
-    end.checked_next_multiple_of(section.file_align()).ok_or(Problem::OutputTooLarge)
+fn start_after(section: &Section, end: u64) -> Result<u64, Error> {
+    end.checked_next_multiple_of(section.file_align()).ok_or_else(Error::output_too_large)
 }
 
-fn characteristics(section: &Section) -> Result<pe::SectionFlags, Problem> {
+fn characteristics(section: &Section) -> Result<pe::SectionFlags, Error> {
     /// The largest alignment there is a number for.
     const LIMIT: u64 = 8192;
 
@@ -203,14 +203,14 @@ fn characteristics(section: &Section) -> Result<pe::SectionFlags, Problem> {
         bits |= pe::IMAGE_SCN_MEM_WRITE;
     }
     if section.align > LIMIT {
-        return Err(Problem::BadAlign { align: section.align, limit: LIMIT });
+        return Err(Error::bad_align(section.align, LIMIT));
     }
     // 1 byte is 1, 2 bytes are 2, 4 bytes are 3.
     let align = pe::SectionFlags(section.align.trailing_zeros().saturating_add(1) << 20);
     Ok(bits.with_align(align))
 }
 
-fn push_section(layout: &mut Output, section: &Section, numbers: &[u32]) -> Result<(), Problem> {
+fn push_section(layout: &mut Output, section: &Section, numbers: &[u32]) -> Result<(), Error> {
     if section.content != Content::Zeros && section.size != 0 {
         let start = start_after(section, layout.size())?;
         pad(layout, start)?;
@@ -260,7 +260,7 @@ impl Symbols {
         symbol: &Symbol,
         object: &Object,
         strings: &mut Strings,
-    ) -> Result<u32, Problem> {
+    ) -> Result<u32, Error> {
         let number = |section: usize| u16::try_from(section.saturating_add(1)).unwrap_or_default();
         let section = symbol.section.map_or(0, number);
         if let Some(definition) = comdat(symbol, object) {
@@ -270,8 +270,7 @@ impl Symbols {
             // Nothing outside of the object refers to entries.
             Linkage::Internal | Linkage::Weak => pe::IMAGE_SYM_CLASS_STATIC,
             Linkage::ExternWeak => {
-                let symbol = symbol.name.as_ref().into();
-                return Err(Problem::NotNative { symbol, what: "weak references in coff" });
+                return Err(Error::not_native(&symbol.name, "weak references in coff"));
             }
             _ => pe::IMAGE_SYM_CLASS_EXTERNAL,
         };
@@ -285,7 +284,7 @@ impl Symbols {
         section: &Section,
         number: u16,
         strings: &mut Strings,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Error> {
         let symbol = Symbol {
             name: section.name.clone(),
             section: None,
@@ -320,7 +319,7 @@ impl Symbols {
         class: pe::SymbolClass,
         auxiliaries: u8,
         strings: &mut Strings,
-    ) -> Result<u32, Problem> {
+    ) -> Result<u32, Error> {
         let name = match short_name(name) {
             Some(short) => short,
             None => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::code::{Assembler, Code, Lowered, ReferenceTarget, lower};
 use super::model::{Content, Object, Relocation, Section, Symbol, SymbolKind};
 use crate::description::{Constant, Global, Linkage, Module, Name};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::object_format::ObjectFormat;
 use crate::to_u64;
 
@@ -23,7 +23,7 @@ pub(super) fn build(
     module: &Module,
     mut assembler: impl Assembler,
     pointer: u32,
-) -> Result<(Object, Vec<PlacedFunction>), Problem> {
+) -> Result<(Object, Vec<PlacedFunction>), Error> {
     let kept = if module.retain {
         module.kept.iter().map(AsRef::as_ref).collect()
     } else {
@@ -66,16 +66,13 @@ struct Builder<'a> {
     object: Object,
 }
 
-fn not_native(symbol: &Name, what: &'static str) -> Problem {
-    Problem::NotNative { symbol: symbol.as_ref().into(), what }
+fn not_native(symbol: &Name, what: &'static str) -> Error {
+    Error::not_native(symbol, what)
 }
 
 impl Builder<'_> {
     /// Lowers the functions and defines their symbols. The code stays with the assembler.
-    fn functions(
-        &mut self,
-        assembler: &mut impl Assembler,
-    ) -> Result<Vec<PlacedFunction>, Problem> {
+    fn functions(&mut self, assembler: &mut impl Assembler) -> Result<Vec<PlacedFunction>, Error> {
         /// Filler between functions, which traps: `int3`.
         const FILLER: u8 = 0xcc;
 
@@ -110,7 +107,7 @@ impl Builder<'_> {
     }
 
     /// Relocations of the code.
-    fn references(&mut self, code: &Code) -> Result<(), Problem> {
+    fn references(&mut self, code: &Code) -> Result<(), Error> {
         let mut labels = Vec::new();
         for (number, at) in code.labels.iter().enumerate() {
             labels.push(self.object.define(Symbol {
@@ -140,7 +137,7 @@ impl Builder<'_> {
     }
 
     /// Adds a variable to its section.
-    fn variable(&mut self, global: &Global, init: &Constant) -> Result<(), Problem> {
+    fn variable(&mut self, global: &Global, init: &Constant) -> Result<(), Error> {
         let (name, content) = self.place(global, init);
         let index = self.object.section(&name, content);
         let align = global.align.max(self.module.align_of(&global.ty));
@@ -193,7 +190,7 @@ impl Builder<'_> {
     }
 
     /// Adds a constant to a section, at its end, which has the right alignment.
-    fn constant(&mut self, index: usize, global: &Global, value: &Constant) -> Result<(), Problem> {
+    fn constant(&mut self, index: usize, global: &Global, value: &Constant) -> Result<(), Error> {
         match value {
             Constant::Int { bits, value } => {
                 let bytes = value.to_le_bytes();
@@ -240,14 +237,14 @@ impl Builder<'_> {
     }
 
     /// Adds zeros up to `offset` after `start`.
-    fn fill(&mut self, index: usize, start: u64, offset: u64) -> Result<(), Problem> {
+    fn fill(&mut self, index: usize, start: u64, offset: u64) -> Result<(), Error> {
         let section = self.in_section(index)?;
         let end = start.saturating_add(offset);
         section.push_zeros(end.saturating_sub(section.size))
     }
 
     /// Adds an address.
-    fn pointer(&mut self, index: usize, symbol: &Name, addend: i64) -> Result<(), Problem> {
+    fn pointer(&mut self, index: usize, symbol: &Name, addend: i64) -> Result<(), Error> {
         let (kind, symbol) = (self.pointer, self.symbol(symbol)?);
         let section = self.in_section(index)?;
         let offset = section.align_to(8)?;
@@ -255,14 +252,14 @@ impl Builder<'_> {
         section.push(&[0; 8])
     }
 
-    fn in_section(&mut self, index: usize) -> Result<&mut Section, Problem> {
+    fn in_section(&mut self, index: usize) -> Result<&mut Section, Error> {
         // Sections are never removed.
-        self.object.sections.get_mut(index).ok_or(Problem::OutputTooLarge)
+        self.object.sections.get_mut(index).ok_or_else(Error::output_too_large)
     }
 
     /// Returns the symbol of a variable or function; one that is not defined yet is declared, and becomes
     /// defined when its definition comes.
-    fn symbol(&mut self, name: &Name) -> Result<usize, Problem> {
+    fn symbol(&mut self, name: &Name) -> Result<usize, Error> {
         if let Some(symbol) = self.object.find(name) {
             return Ok(symbol);
         }

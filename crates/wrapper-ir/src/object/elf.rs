@@ -9,7 +9,7 @@ use super::data;
 use super::model::{Content, Object, Section, Symbol, SymbolKind, pad, push_parts};
 use super::unwind::{self, Rules};
 use crate::description::{Linkage, Module, Name};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::layout::Output;
 use crate::object_format::ObjectFormat;
 use crate::to_u64;
@@ -91,7 +91,7 @@ pub(super) fn lay_out(
     module: &Module,
     machine: &Machine,
     assembler: impl Assembler,
-) -> Result<Output, Problem> {
+) -> Result<Output, Error> {
     let (mut object, functions) = data::build(module, assembler, machine.pointer.0)?;
     if let Some(name) = machine.mapping {
         object.define(Symbol {
@@ -112,7 +112,7 @@ pub(super) fn lay_out(
 }
 
 /// Adds the note about the protections that the code supports, so that the linker can enable them for the program.
-fn add_property(object: &mut Object, machine: &Machine) -> Result<(), Problem> {
+fn add_property(object: &mut Object, machine: &Machine) -> Result<(), Error> {
     let Some((kind, bits)) = machine.property else { return Ok(()) };
     let index = object.section(&Name::Borrowed(".note.gnu.property"), Content::Notes);
     let Some(section) = object.sections.get_mut(index) else { return Ok(()) };
@@ -129,7 +129,7 @@ fn add_property(object: &mut Object, machine: &Machine) -> Result<(), Problem> {
 struct Strings(Vec<u8>);
 
 impl Strings {
-    fn add(&mut self, name: &str) -> Result<u32, Problem> {
+    fn add(&mut self, name: &str) -> Result<u32, Error> {
         let at = to_u64(self.0.len());
         let at = u32::try_from(at).map_err(|_| too_large(at, u32::MAX.into()))?;
         self.0.extend_from_slice(name.as_bytes());
@@ -138,8 +138,8 @@ impl Strings {
     }
 }
 
-fn too_large(size: u64, limit: u64) -> Problem {
-    Problem::ObjectTooLarge { format: ObjectFormat::Elf, size, limit }
+fn too_large(size: u64, limit: u64) -> Error {
+    Error::object_too_large(ObjectFormat::Elf, size, limit)
 }
 
 struct Writer<'a> {
@@ -155,7 +155,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(module: &'a Module, machine: &'a Machine, object: &'a Object) -> Result<Self, Problem> {
+    fn new(module: &'a Module, machine: &'a Machine, object: &'a Object) -> Result<Self, Error> {
         let mut writer = Self {
             module,
             machine,
@@ -169,7 +169,7 @@ impl<'a> Writer<'a> {
         Ok(writer)
     }
 
-    fn lay_out_symbols(&mut self) -> Result<(), Problem> {
+    fn lay_out_symbols(&mut self) -> Result<(), Error> {
         let file = SymbolRecord {
             st_name: self.strings.add(self.module.source_name)?.into(),
             st_info: elf::STB_LOCAL | elf::STT_FILE,
@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write(mut self) -> Result<Output, Problem> {
+    fn write(mut self) -> Result<Output, Error> {
         // In the file: header, sections, relocations, symbols, names, section headers. Headers
         // are in the same order, after the one of nothing.
         let object = self.object;
@@ -268,7 +268,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes all parts at the places in the headers.
-    fn push_all(&self, headers: &[SectionHeader], end: u64, count: u16) -> Result<Output, Problem> {
+    fn push_all(&self, headers: &[SectionHeader], end: u64, count: u16) -> Result<Output, Error> {
         let mut layout = Output::new(&self.module.inputs);
         layout.push_bytes(bytes_of(&self.file_header(end, count)))?;
         let mut starts = headers.iter().skip(1).map(|header| header.sh_offset.get(LittleEndian));
@@ -338,7 +338,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the header of a section that comes after `end`.
-    fn header(&mut self, section: &Section, end: u64) -> Result<SectionHeader, Problem> {
+    fn header(&mut self, section: &Section, end: u64) -> Result<SectionHeader, Error> {
         let name = self.strings.add(&section.name)?;
         let (kind, mut flags) = match section.content {
             Content::Code => (elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR),
@@ -409,7 +409,7 @@ fn no_section() -> SectionHeader {
     }
 }
 
-fn elf_symbol(symbol: &Symbol, name: u32) -> Result<SymbolRecord, Problem> {
+fn elf_symbol(symbol: &Symbol, name: u32) -> Result<SymbolRecord, Error> {
     let binding = match symbol.linkage {
         Linkage::Internal | Linkage::Appending => elf::STB_LOCAL,
         Linkage::External => elf::STB_GLOBAL,
@@ -439,10 +439,10 @@ fn elf_symbol(symbol: &Symbol, name: u32) -> Result<SymbolRecord, Problem> {
     })
 }
 
-fn next_multiple(end: u64, align: u64) -> Result<u64, Problem> {
-    end.checked_next_multiple_of(align.max(1)).ok_or(Problem::OutputTooLarge)
+fn next_multiple(end: u64, align: u64) -> Result<u64, Error> {
+    end.checked_next_multiple_of(align.max(1)).ok_or_else(Error::output_too_large)
 }
 
-fn advance(end: u64, size: u64) -> Result<u64, Problem> {
-    end.checked_add(size).ok_or(Problem::OutputTooLarge)
+fn advance(end: u64, size: u64) -> Result<u64, Error> {
+    end.checked_add(size).ok_or_else(Error::output_too_large)
 }

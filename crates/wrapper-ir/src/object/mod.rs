@@ -20,7 +20,7 @@ use aarch64::Aarch64;
 use x86_64::X86;
 
 use crate::description::Module;
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::layout::Output;
 use crate::object_format::ObjectFormat;
 use crate::target::Endian;
@@ -61,7 +61,7 @@ impl Module {
         Ok(self.lay_out_object()?.finish())
     }
 
-    fn lay_out_object(&self) -> Result<Output, Problem> {
+    fn lay_out_object(&self) -> Result<Output, Error> {
         let target = &self.target;
         let architecture = target.triple().split('-').next().unwrap_or_default();
         let supported = target.endian() == Endian::Little && target.pointer_bits() == 64;
@@ -92,7 +92,14 @@ impl Module {
                 let machine = if soft { &elf::RISCV64_SOFT } else { &elf::RISCV64 };
                 elf::lay_out(self, machine, riscv64::Riscv64::default())
             }
-            _ => Err(Problem::NoObjectWriter { triple: target.triple().into() }),
+            _ => Err(Error::new(
+                ErrorKind::NotNative,
+                format!(
+                    "no native objects for target triple \"{}\", expected elf for x86-64, aarch64 or riscv64, \
+                     or coff or mach-o for x86-64 or aarch64",
+                    target.triple().escape_debug()
+                ),
+            )),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::description::{Blob, Linkage, Name};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::layout::Output;
 use crate::to_u64;
 
@@ -176,7 +176,7 @@ impl Section {
     }
 
     /// Adds bytes.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.grow(to_u64(bytes.len()))?;
         match self.parts.last_mut() {
             Some(Part::Bytes(last)) => last.extend_from_slice(bytes),
@@ -186,14 +186,14 @@ impl Section {
     }
 
     /// Adds a part of an input.
-    pub(super) fn push_image(&mut self, blob: &Blob) -> Result<(), Problem> {
+    pub(super) fn push_image(&mut self, blob: &Blob) -> Result<(), Error> {
         self.grow(blob.size)?;
         self.parts.push(Part::Image(blob.clone()));
         Ok(())
     }
 
     /// Adds zeros.
-    pub(super) fn push_zeros(&mut self, count: u64) -> Result<(), Problem> {
+    pub(super) fn push_zeros(&mut self, count: u64) -> Result<(), Error> {
         // A few are written out, to keep parts together.
         let few = usize::try_from(count).ok().and_then(|count| [0; 64].get(..count));
         if let Some(few) = few {
@@ -206,22 +206,22 @@ impl Section {
 
     /// Adds zeros up to a multiple of `align`, and gives the section that alignment if it has less. Aligns the next
     /// bytes.
-    pub(super) fn align_to(&mut self, align: u64) -> Result<u64, Problem> {
+    pub(super) fn align_to(&mut self, align: u64) -> Result<u64, Error> {
         let align = align.max(1);
-        let end = self.size.checked_next_multiple_of(align).ok_or(Problem::OutputTooLarge)?;
+        let end = self.size.checked_next_multiple_of(align).ok_or_else(Error::output_too_large)?;
         self.push_zeros(end.saturating_sub(self.size))?;
         self.align = self.align.max(align);
         Ok(end)
     }
 
-    fn grow(&mut self, size: u64) -> Result<(), Problem> {
-        self.size = self.size.checked_add(size).ok_or(Problem::OutputTooLarge)?;
+    fn grow(&mut self, size: u64) -> Result<(), Error> {
+        self.size = self.size.checked_add(size).ok_or_else(Error::output_too_large)?;
         Ok(())
     }
 }
 
 /// Adds the contents of a section to a file.
-pub(super) fn push_parts(layout: &mut Output, section: &Section) -> Result<(), Problem> {
+pub(super) fn push_parts(layout: &mut Output, section: &Section) -> Result<(), Error> {
     section.parts.iter().try_for_each(|part| match part {
         Part::Bytes(bytes) => layout.push_bytes(bytes),
         Part::Image(blob) => layout.push_image(blob),
@@ -230,7 +230,7 @@ pub(super) fn push_parts(layout: &mut Output, section: &Section) -> Result<(), P
 }
 
 /// Adds zeros to a file up to an offset.
-pub(super) fn pad(layout: &mut Output, to: u64) -> Result<(), Problem> {
+pub(super) fn pad(layout: &mut Output, to: u64) -> Result<(), Error> {
     let count = to.saturating_sub(layout.size());
     // Fewer than an alignment: kept with the bytes around them.
     let zeros = [0; 8];

@@ -7,7 +7,7 @@ use object::pe;
 use super::data::PlacedFunction;
 use super::model::{Content, Object, Relocation, Symbol, SymbolKind};
 use crate::description::{Linkage, Name};
-use crate::error::Problem;
+use crate::error::Error;
 
 /// Returns the type of a relocation, as descriptions of relocations have it.
 pub(super) const fn coff_kind(kind: pe::RelocationType) -> u32 {
@@ -28,7 +28,7 @@ pub(super) fn add(
     object: &mut Object,
     rules: &Rules,
     functions: &[PlacedFunction],
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     if functions.is_empty() {
         return Ok(());
     }
@@ -57,8 +57,7 @@ pub(super) fn add(
         };
         let record = record.ok_or_else(|| {
             let symbol = object.symbols.get(function.symbol);
-            let symbol = symbol.map_or_else(Box::default, |symbol| symbol.name.as_ref().into());
-            Problem::NotNative { symbol, what: "more than 31 returns" }
+            Error::not_native(symbol.map_or("", |symbol| &symbol.name), "more than 31 returns")
         })?;
         let Some(section) = object.sections.get_mut(unwind) else { continue };
         let at = i64::try_from(section.align_to(4)?).unwrap_or_default();

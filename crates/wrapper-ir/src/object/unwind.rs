@@ -5,7 +5,7 @@ use object::elf;
 use super::data::PlacedFunction;
 use super::model::{Content, Object, Relocation};
 use crate::description::Name;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::to_u64;
 
 // DWARF 5, section 7.24. Offsets are in units of 8 bytes, locations in bytes.
@@ -85,7 +85,7 @@ pub(super) fn add_eh_frame(
     object: &mut Object,
     rules: &Rules,
     functions: &[PlacedFunction],
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     /// Pointers are distances of 32 bits, `DW_EH_PE_pcrel | DW_EH_PE_sdata4`.
     const POINTERS: u8 = 0x1b;
 

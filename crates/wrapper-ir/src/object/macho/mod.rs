@@ -13,7 +13,7 @@ use super::code::Assembler;
 use super::data::{self, PlacedFunction};
 use super::model::{Content, Object, Relocation, Section, Symbol, pad, push_parts};
 use crate::description::{Linkage, Module, Name, Operation};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::layout::Output;
 use crate::object_format::ObjectFormat;
 use crate::to_u64;
@@ -81,7 +81,7 @@ pub(super) fn lay_out(
     module: &Module,
     machine: &Machine,
     assembler: impl Assembler,
-) -> Result<Output, Problem> {
+) -> Result<Output, Error> {
     check(module, machine, &assembler)?;
     let (mut object, functions) = data::build(module, assembler, POINTER)?;
     add_unwind(&mut object, machine, &functions)?;
@@ -92,9 +92,8 @@ pub(super) fn lay_out(
 }
 
 /// Refuses modules that need other code.
-fn check(module: &Module, machine: &Machine, assembler: &impl Assembler) -> Result<(), Problem> {
-    let not_native =
-        |symbol: &Name, what| Err(Problem::NotNative { symbol: symbol.as_ref().into(), what });
+fn check(module: &Module, machine: &Machine, assembler: &impl Assembler) -> Result<(), Error> {
+    let not_native = |symbol: &Name, what| Err(Error::not_native(symbol, what));
     if let Some(startup) = module.destructors.first() {
         return not_native(&startup.function, "destructors in mach-o");
     }
@@ -115,7 +114,7 @@ fn add_unwind(
     object: &mut Object,
     machine: &Machine,
     functions: &[PlacedFunction],
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     if functions.is_empty() {
         return Ok(());
     }
@@ -137,20 +136,20 @@ fn add_unwind(
     Ok(())
 }
 
-fn too_large(size: u64, limit: u64) -> Problem {
-    Problem::ObjectTooLarge { format: ObjectFormat::MachO, size, limit }
+fn too_large(size: u64, limit: u64) -> Error {
+    Error::object_too_large(ObjectFormat::MachO, size, limit)
 }
 
-fn narrow(size: u64) -> Result<u32, Problem> {
+fn narrow(size: u64) -> Result<u32, Error> {
     u32::try_from(size).map_err(|_| too_large(size, u32::MAX.into()))
 }
 
-fn next_multiple(end: u64, align: u64) -> Result<u64, Problem> {
-    end.checked_next_multiple_of(align.max(1)).ok_or(Problem::OutputTooLarge)
+fn next_multiple(end: u64, align: u64) -> Result<u64, Error> {
+    end.checked_next_multiple_of(align.max(1)).ok_or_else(Error::output_too_large)
 }
 
-fn advance(end: u64, size: u64) -> Result<u64, Problem> {
-    end.checked_add(size).ok_or(Problem::OutputTooLarge)
+fn advance(end: u64, size: u64) -> Result<u64, Error> {
+    end.checked_add(size).ok_or_else(Error::output_too_large)
 }
 
 /// Returns a name of up to 16 bytes.
@@ -177,7 +176,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(module: &'a Module, object: &'a Object) -> Result<Self, Problem> {
+    fn new(module: &'a Module, object: &'a Object) -> Result<Self, Error> {
         let mut writer = Self {
             module,
             object,
@@ -201,7 +200,7 @@ impl<'a> Writer<'a> {
         Ok(writer)
     }
 
-    fn lay_out_symbols(&mut self) -> Result<(), Problem> {
+    fn lay_out_symbols(&mut self) -> Result<(), Error> {
         /// Records of relocations have 24 bits for it.
         const LIMIT: u32 = 1 << 24;
 
@@ -233,7 +232,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn symbol(&mut self, symbol: &Symbol) -> Result<SymbolRecord, Problem> {
+    fn symbol(&mut self, symbol: &Symbol) -> Result<SymbolRecord, Error> {
         let name = narrow(to_u64(self.strings.len()))?;
         match symbol.name.strip_prefix('\x01') {
             Some(name) => self.strings.extend_from_slice(name.as_bytes()),
@@ -273,7 +272,7 @@ impl<'a> Writer<'a> {
         Ok(record)
     }
 
-    fn write(self, machine: &Machine) -> Result<Output, Problem> {
+    fn write(self, machine: &Machine) -> Result<Output, Error> {
         let build_version = self.build_version();
         let count = narrow(to_u64(self.object.sections.len()))?;
         let headers_size = to_u64(size_of::<SectionHeader>()).saturating_mul(count.into());
@@ -383,7 +382,7 @@ impl<'a> Writer<'a> {
         layout: &mut Output,
         symbols_at: u64,
         strings_at: u64,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Error> {
         let [locals, defined, undefined] = self.counts;
         let first_undefined = locals.saturating_add(defined);
         let table = SymtabCommand::<LittleEndian> {
@@ -421,7 +420,7 @@ impl<'a> Writer<'a> {
         layout.push_bytes(bytes_of(&ranges))
     }
 
-    fn relocation(&self, relocation: &Relocation) -> Result<RelocationRecord, Problem> {
+    fn relocation(&self, relocation: &Relocation) -> Result<RelocationRecord, Error> {
         let index = relocation.symbol;
         let target = if relocation.kind & OF_SYMBOL != 0 {
             self.symbol_numbers.get(index).copied().unwrap_or_default()
@@ -437,13 +436,12 @@ impl<'a> Writer<'a> {
 }
 
 /// Returns the header of a section that is at `address`, but for places in the file.
-fn header(section: &Section, address: u64) -> Result<SectionHeader, Problem> {
+fn header(section: &Section, address: u64) -> Result<SectionHeader, Error> {
     let names = section.name.split_once(',').and_then(|(segment, name)| {
         Some((short_name(segment)?, short_name(name).filter(|_| !name.contains(','))?))
     });
-    let (segname, sectname) = names.ok_or_else(|| Problem::NotNative {
-        symbol: section.name.as_ref().into(),
-        what: "section names of other formats in mach-o",
+    let (segname, sectname) = names.ok_or_else(|| {
+        Error::not_native(&section.name, "section names of other formats in mach-o")
     })?;
     let flags = match section.content {
         Content::Code => macho::S_ATTR_PURE_INSTRUCTIONS | macho::S_ATTR_SOME_INSTRUCTIONS,
