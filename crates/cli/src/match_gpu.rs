@@ -191,7 +191,7 @@ impl Args {
         Question {
             gpus: self.gpus.iter().map(gpu).collect(),
             kinds: &self.kinds,
-            // What code needs stands in it, often compressed.
+            // The needs of code stand in it, often compressed.
             check: self.check || self.driver.is_some() || self.rocm.is_some(),
             is_strict: self.strict,
             limits: &self.limits,

@@ -10,7 +10,7 @@ use byte_parts::Source;
 use crate::error::Problem;
 use crate::host::{SectionChange, SectionEdit};
 
-/// What is wrong with a section of wrappers whose size is no multiple of theirs.
+/// The fault of a section of wrappers whose size does not fit theirs.
 pub(crate) const NO_MULTIPLE: &str = "not a multiple of the 24 bytes of a wrapper";
 
 /// The words of a wrapper.

@@ -26,7 +26,7 @@ impl Needs {
         let given = judged.filter(|(_, judged)| judged.given != Given::No);
         let needs = given.flat_map(|(candidate, _)| candidate.needs());
         let needs = needs.filter(|need| !need.is_old() && !gpu.has_version_of(need.software()));
-        // What the latest version has is enough for the others.
+        // A latest version is enough for the others.
         let mut latest: BTreeMap<Software, &Need> = BTreeMap::new();
         for need in needs {
             let known = latest.entry(need.software()).or_insert(need);

@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     conditions: Vec<String>,
     /// Loaders of the first releases find less.
     is_later: bool,
-    /// What keeps a loader from looking at all.
+    /// The reason for which a loader does not look at all.
     need: Option<Need>,
 }
 

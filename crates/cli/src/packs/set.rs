@@ -32,7 +32,7 @@ struct Pack {
     toc: Arc<Toc>,
 }
 
-/// How the names of packages end. A colon stands in the names of kernel packs, too.
+/// The ends of the names of packages. A colon stands in the names of kernel packs, too.
 const PACKAGES: [&str; 9] =
     [".whl", ".zip", ".tar", ".deb", ".rpm", ".conda", ".gz", ".xz", ".zst"];
 
