@@ -58,7 +58,7 @@ impl<'o> Keeper<'o> {
         Ok(())
     }
 
-    /// Sees to it that an image can be [written](Self::write) to an output after the walk. Bytes kept for this
+    /// Sees to it that an image can be written to an output after the walk. Bytes kept for this
     /// output before are dropped.
     ///
     /// A placeholder of the host is kept as the host object. [`InvalidData`](io::ErrorKind::InvalidData) is about the
@@ -100,7 +100,7 @@ impl<'o> Keeper<'o> {
         Ok(Kept::Copy(offset, copies.stream_position()?.saturating_sub(offset)))
     }
 
-    /// Writes the kept image of each output as [`write`](Self::write) does, with several threads.
+    /// Writes the kept image of each output as `write` does, with several threads.
     pub fn write_all(
         &mut self,
         threads: Threads,

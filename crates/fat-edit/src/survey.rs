@@ -121,7 +121,7 @@ impl EditableFile {
         Ok(numbers.0)
     }
 
-    /// Returns whether there are both compressed and plain containers, of kinds that [`Edit::compress`] compresses as a whole.
+    /// Returns whether there are both compressed and plain containers, of kinds that [`Edit::compress`](crate::Edit::compress) compresses as a whole.
     #[must_use]
     pub fn is_compressed_in_part(&self) -> bool {
         let has_form = |container: &&EditableContainer| {

@@ -21,9 +21,9 @@ impl EditPlan {
     ///
     /// # Errors
     ///
-    /// [`Read`](ErrorKind::Read) and [`Write`](ErrorKind::Write);
-    /// [`InputChanged`](ErrorKind::InputChanged) where `input` or a new image became shorter; and
-    /// [`Damaged`](ErrorKind::Damaged) for what is decompressed. A part of the new file may be written by then.
+    /// [`Read`](crate::ErrorKind::Read) and [`Write`](crate::ErrorKind::Write);
+    /// [`InputChanged`](crate::ErrorKind::InputChanged) where `input` or a new image became shorter; and
+    /// [`Damaged`](crate::ErrorKind::Damaged) for what is decompressed. A part of the new file may be written by then.
     pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, mut out: W) -> Result<(), Error> {
         Ok(write(self, &mut input, &mut out)?)
     }

@@ -479,5 +479,5 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The error with which [`Visitor::finding`] ends a walk by default.
+/// The error with which [`Visitor::finding`](crate::Visitor::finding) ends a walk by default.
 impl std::error::Error for Finding {}

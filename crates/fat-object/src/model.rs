@@ -312,7 +312,7 @@ pub enum Enter {
     Skip,
 }
 
-/// The severity of a [`Finding`].
+/// The severity of a [`Finding`](crate::Finding).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Severity {
     /// The format is kept, a rule of composition is not; every image was found.

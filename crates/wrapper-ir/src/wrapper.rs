@@ -78,7 +78,7 @@ impl<'a> Wrapper<'a> {
     ///
     /// By default the module does not claim this. `ld.lld --gc-sections` then fails to link it
     /// where no entry is retained, because entries that clang makes (up to release 24) are not:
-    /// [`compiler_args`](Module::compiler_args) has the arguments for them. With a wrong claim the link
+    /// [`compiler_args`](crate::Module::compiler_args) has the arguments for them. With a wrong claim the link
     /// succeeds, and the program registers no kernel. LLVM 24's own modules always make it.
     ///
     /// [`Abi::Aomp`], [`Abi::Legacy`] and [`Abi::Llvm18`] have no section to flag.

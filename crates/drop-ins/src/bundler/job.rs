@@ -78,7 +78,7 @@ pub struct BundleJob {
     pub max_input: MaxInput,
     /// `-` is standard output.
     pub output: PathBuf,
-    /// Nothing is written, [`Notes::commands`] says what would be.
+    /// Nothing is written, `Notes::commands` says what would be.
     pub dry_run: bool,
 }
 
@@ -101,7 +101,7 @@ pub struct UnbundleJob {
     pub(crate) verbose: bool,
     /// Every comparison of an entry with a target is noted.
     pub(crate) debug: bool,
-    /// Nothing is written, [`Notes::commands`] says what would be.
+    /// Nothing is written, `Notes::commands` says what would be.
     pub dry_run: bool,
 }
 

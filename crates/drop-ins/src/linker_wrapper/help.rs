@@ -3,7 +3,7 @@
 use super::options::Line;
 use crate::llvm_cl::{self, Kind, Opt, Tool};
 
-/// The options of the tool, for help texts: they are read by [`Line`].
+/// The options of the tool, for help texts: they are read by `Line`.
 pub static TOOL: Tool = Tool {
     overview: "Link device code for each target, and link the program with code that registers it.\n\
                All other arguments go on to the host linker.",

@@ -2,7 +2,7 @@
 //! texts and the complaints in LLVM's words. Our own tools use clap; this is for the drop-in ones, whose callers
 //! are build systems that rely on every corner.
 //!
-//! Nothing here prints or exits: [`parse`] returns the texts, which makes them testable.
+//! Nothing here prints or exits: `parse` returns the texts, which makes them testable.
 
 mod help;
 mod number;

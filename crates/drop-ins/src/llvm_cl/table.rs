@@ -15,9 +15,9 @@ pub enum Kind {
     List,
     /// Values with commas between them, each time it is given. Empty ones count.
     CommaList,
-    /// A number of 32 bits: see [`Matches::unsigned`].
+    /// A number of 32 bits: see `Matches::unsigned`.
     Unsigned,
-    /// A number of 32 bits with a sign: see [`Matches::signed`].
+    /// A number of 32 bits with a sign: see `Matches::signed`.
     Signed,
     /// Prints something and ends the run, where it stands on the command line.
     Print(Print),
