@@ -1,4 +1,4 @@
-//! Errors of the libraries have one shape: a text says all once, and `thiserror` writes what is the same in all.
+//! Errors of the libraries have one shape: a text says each thing once, and `thiserror` writes what they have in common.
 
 use std::collections::BTreeMap;
 use std::error::Error;
