@@ -1,11 +1,10 @@
 //! Rules for the entries of a bundle.
 
-use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use target_id::{Feature, Target, conflicts};
 
@@ -18,87 +17,73 @@ const MAX_COMPARED: usize = 1024;
 
 /// A rule of composition that the entries of a bundle break. Entries are numbered from 0.
 ///
-/// [`Display`](fmt::Display) says which: "bundle entries 0 and 2 both have the ID ...".
-#[derive(Debug)]
-pub struct CompositionFinding(Finding);
+/// [`Display`](core::fmt::Display) says which: "bundle entries 0 and 2 both have the ID ...".
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct CompositionFinding(Box<Inner>);
 
 #[derive(Debug)]
-enum Finding {
-    /// An ID cannot be taken apart.
-    InvalidId { index: usize, error: Error },
-    /// The target ID of an entry cannot be read.
-    InvalidTargetId { index: usize, id: String, error: target_id::Error },
-    /// Two IDs mean the same, whether or not they are spelled the same.
-    Duplicate { first: usize, second: usize, first_id: String, second_id: String },
-    /// Two entries are for one processor and only one of them has a setting for this feature:
-    /// where it is any for one entry, it has to be any for all.
-    FeatureInOneOnly {
-        first: usize,
-        second: usize,
-        first_id: String,
-        second_id: String,
-        feature: Feature,
-    },
+struct Inner {
+    index: usize,
+    first: Option<usize>,
+    feature: Option<Feature>,
+    message: String,
 }
 
 impl CompositionFinding {
+    fn new(index: usize, message: String) -> Self {
+        CompositionFinding(Box::new(Inner { index, first: None, feature: None, message }))
+    }
+
+    /// Creates the finding of two entries that mean the same, whether or not they are spelled the same.
+    fn duplicate((first, first_id): (usize, &str), (second, second_id): (usize, &str)) -> Self {
+        let ids = if first_id == second_id {
+            format!("both have the ID {first_id:?}")
+        } else {
+            format!("have the IDs {first_id:?} and {second_id:?}, which mean the same")
+        };
+        let mut finding = Self::new(second, format!("bundle entries {first} and {second} {ids}"));
+        finding.0.first = Some(first);
+        finding
+    }
+
+    /// Creates the finding of two entries for one processor of which only one has a setting for this feature: where it is any
+    /// for one entry, it has to be any for all.
+    fn feature_in_one(
+        (first, first_id): (usize, &str),
+        (second, second_id): (usize, &str),
+        feature: Feature,
+    ) -> Self {
+        let message = format!(
+            "bundle entries {first} and {second} have the IDs {first_id:?} and {second_id:?}, \
+             of which only one has a setting for {}",
+            feature.as_str().escape_debug()
+        );
+        let mut finding = Self::new(second, message);
+        finding.0.first = Some(first);
+        finding.0.feature = Some(feature);
+        finding
+    }
+
     /// Returns the entry at fault, the later one if there are two.
     #[must_use]
     pub fn index(&self) -> usize {
-        match self.0 {
-            Finding::InvalidId { index, .. } | Finding::InvalidTargetId { index, .. } => index,
-            Finding::Duplicate { second, .. } | Finding::FeatureInOneOnly { second, .. } => second,
-        }
+        self.0.index
     }
 
     /// Returns the earlier entry if there are two; `None` if an ID by itself is at fault: no matter where any text may be
     /// one.
     #[must_use]
     pub fn first(&self) -> Option<usize> {
-        match self.0 {
-            Finding::InvalidId { .. } | Finding::InvalidTargetId { .. } => None,
-            Finding::Duplicate { first, .. } | Finding::FeatureInOneOnly { first, .. } => {
-                Some(first)
-            }
-        }
+        self.0.first
     }
 
     /// Returns the feature that only one of two entries sets; `None` for other rules.
     #[must_use]
     pub fn feature(&self) -> Option<&Feature> {
-        match &self.0 {
-            Finding::FeatureInOneOnly { feature, .. } => Some(feature),
-            _ => None,
-        }
+        self.0.feature.as_ref()
     }
 }
-
-impl fmt::Display for CompositionFinding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Finding::InvalidId { index, error } => write!(f, "bundle entry {index}: {error}"),
-            Finding::InvalidTargetId { index, id, error } => {
-                write!(f, "bundle entry {index} has the ID {id:?}: {error}")
-            }
-            Finding::Duplicate { first, second, first_id, second_id } if first_id == second_id => {
-                write!(f, "bundle entries {first} and {second} both have the ID {first_id:?}")
-            }
-            Finding::Duplicate { first, second, first_id, second_id } => write!(
-                f,
-                "bundle entries {first} and {second} have the IDs {first_id:?} and \
-                 {second_id:?}, which mean the same"
-            ),
-            Finding::FeatureInOneOnly { first, second, first_id, second_id, feature } => write!(
-                f,
-                "bundle entries {first} and {second} have the IDs {first_id:?} and \
-                 {second_id:?}, of which only one has a setting for {}",
-                feature.as_str().escape_debug()
-            ),
-        }
-    }
-}
-
-impl core::error::Error for CompositionFinding {}
 
 /// Checks the IDs of the entries of one bundle. Returns the findings in the order of entries.
 ///
@@ -149,43 +134,31 @@ pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Compositio
             Ok(id) => {
                 let target = id.target();
                 if let Some(error) = invalid_target_id(&target) {
-                    let id = text.to_owned();
-                    findings.push(CompositionFinding(Finding::InvalidTargetId {
-                        index,
-                        id,
-                        error,
-                    }));
+                    let message = format!("bundle entry {index} has the ID {text:?}: {error}");
+                    findings.push(CompositionFinding::new(index, message));
                 }
                 valid.push((index, text));
                 targets.push(target);
             }
             Err(error) => {
-                findings.push(CompositionFinding(Finding::InvalidId { index, error }));
+                let message = format!("bundle entry {index}: {error}");
+                findings.push(CompositionFinding::new(index, message));
                 let first = *invalid.entry(text).or_insert(index);
                 if first != index {
-                    findings.push(CompositionFinding(Finding::Duplicate {
-                        first,
-                        second: index,
-                        first_id: text.to_owned(),
-                        second_id: text.to_owned(),
-                    }));
+                    findings.push(CompositionFinding::duplicate((first, text), (index, text)));
                 }
             }
         }
     }
     for conflict in conflicts(&targets) {
-        let (Some(&(first, first_id)), Some(&(second, second_id))) =
-            (valid.get(conflict.first), valid.get(conflict.second))
+        let (Some(&first), Some(&second)) = (valid.get(conflict.first), valid.get(conflict.second))
         else {
             continue;
         };
-        let (first_id, second_id) = (first_id.to_owned(), second_id.to_owned());
-        findings.push(CompositionFinding(match conflict.feature {
-            Some(feature) => {
-                Finding::FeatureInOneOnly { first, second, first_id, second_id, feature }
-            }
-            None => Finding::Duplicate { first, second, first_id, second_id },
-        }));
+        findings.push(match conflict.feature {
+            Some(feature) => CompositionFinding::feature_in_one(first, second, feature),
+            None => CompositionFinding::duplicate(first, second),
+        });
     }
     // Stable: of one entry, what is wrong with its ID comes first.
     findings.sort_by_key(CompositionFinding::index);

@@ -1,9 +1,8 @@
-use core::fmt;
-
 /// Error about the inputs of an output. Exhaustive, so that a format can translate it into errors of its own.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The number of inputs is not the planned one.
+    #[error("expected {expected} inputs, found {found}")]
     InputCount {
         /// Planned inputs.
         expected: u64,
@@ -11,6 +10,7 @@ pub enum Error {
         found: u64,
     },
     /// An input has another size than was planned.
+    #[error("input {input}: expected {expected} bytes, found {found}")]
     InputSize {
         /// Index of the input.
         input: usize,
@@ -20,63 +20,27 @@ pub enum Error {
         found: u64,
     },
     /// Memory for the output cannot be had.
+    #[error("the output of {size} bytes does not fit into memory")]
     OutOfMemory {
         /// Size of the output in bytes.
         size: u64,
     },
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InputCount { expected, found } => {
-                write!(f, "expected {expected} inputs, found {found}")
-            }
-            Self::InputSize { input, expected, found } => {
-                write!(f, "input {input}: expected {expected} bytes, found {found}")
-            }
-            Self::OutOfMemory { size } => {
-                write!(f, "the output of {size} bytes does not fit into memory")
-            }
-        }
-    }
-}
-
-impl core::error::Error for Error {}
-
 /// Error of writing an output.
 #[cfg(feature = "std")]
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The inputs are not the planned ones.
+    #[error("{0}")]
     Input(Error),
     /// An input cannot be read.
+    #[error("reading an input: {0}")]
     Read(std::io::Error),
     /// The output cannot be written.
+    #[error("writing the output: {0}")]
     Write(std::io::Error),
-}
-
-#[cfg(feature = "std")]
-impl fmt::Display for WriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Input(error) => fmt::Display::fmt(error, f),
-            Self::Read(error) => write!(f, "reading an input: {error}"),
-            Self::Write(error) => write!(f, "writing the output: {error}"),
-        }
-    }
-}
-
-#[cfg(feature = "std")]
-impl core::error::Error for WriteError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            // Its text is the whole text.
-            Self::Input(error) => core::error::Error::source(error),
-            Self::Read(error) | Self::Write(error) => Some(error),
-        }
-    }
 }
 
 #[cfg(feature = "std")]

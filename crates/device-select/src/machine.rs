@@ -4,7 +4,6 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use crate::device::Device;
 use crate::environment::{Visible, overridden, visible_devices};
@@ -110,10 +109,11 @@ impl Gpu {
 }
 
 /// The reason why the GPUs of a machine are not known.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoGpu {
     /// Nothing tells the processor of a GPU.
+    #[error("the processor of the GPU {vendor}:{device} ({place}) is not known")]
     Unknown {
         /// The number of its vendor on the PCI bus, `10de`.
         vendor: String,
@@ -123,26 +123,14 @@ pub enum NoGpu {
         place: String,
     },
     /// Windows without NVIDIA's tool.
+    #[error("GPUs are not found on Windows without nvidia-smi")]
     Windows,
     /// There is none in these directories.
+    #[error("no GPU found in {}", .0.join(" and "))]
     Missing([String; 2]),
     /// Variables of the environment hide all of them: what was applied.
+    #[error("no GPU is visible: {}", .0.join("; "))]
     Hidden(Vec<String>),
-}
-
-impl core::error::Error for NoGpu {}
-
-impl fmt::Display for NoGpu {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoGpu::Unknown { vendor, device, place } => {
-                write!(f, "the processor of the GPU {vendor}:{device} ({place}) is not known")
-            }
-            NoGpu::Windows => f.write_str("GPUs are not found on Windows without nvidia-smi"),
-            NoGpu::Missing(looked) => write!(f, "no GPU found in {}", looked.join(" and ")),
-            NoGpu::Hidden(notes) => write!(f, "no GPU is visible: {}", notes.join("; ")),
-        }
-    }
 }
 
 /// The GPUs of a machine as programs see them there.

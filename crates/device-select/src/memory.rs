@@ -1,10 +1,10 @@
 //! One fat binary in memory, as a runtime is given it.
 
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 use core::ops::Range;
 
 use bundle_format::{Bundle, EntryId};
@@ -40,31 +40,28 @@ pub enum LoadErrorKind {
 }
 
 /// Error of [`load`].
-#[derive(Debug)]
-pub struct LoadError {
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct LoadError(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
     kind: LoadErrorKind,
-    text: String,
+    message: String,
 }
 
 impl LoadError {
-    fn new(kind: LoadErrorKind, text: &(impl ToString + ?Sized)) -> Self {
-        LoadError { kind, text: text.to_string() }
+    #[cold]
+    fn new(kind: LoadErrorKind, message: impl Into<String>) -> Self {
+        LoadError(Box::new(Inner { kind, message: message.into() }))
     }
 
     /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> LoadErrorKind {
-        self.kind
+        self.0.kind
     }
 }
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl core::error::Error for LoadError {}
 
 /// Returns the image of a fat binary that the runtime loads on a device: a slice of `fat_binary`, or, if that is compressed,
 /// decompressed bytes. `None` if it has none for the device.
@@ -115,11 +112,11 @@ pub fn load<'data>(
 }
 
 fn codec(error: &ccob::Error) -> LoadError {
-    LoadError::new(LoadErrorKind::Codec, error)
+    LoadError::new(LoadErrorKind::Codec, error.to_string())
 }
 
 fn malformed(error: &impl ToString) -> LoadError {
-    LoadError::new(LoadErrorKind::Malformed, error)
+    LoadError::new(LoadErrorKind::Malformed, error.to_string())
 }
 
 /// Decompresses an offload binary.
@@ -132,7 +129,7 @@ fn inflate(data: &[u8], header: &CompressedBinary) -> Result<Vec<u8>, LoadError>
         let text = format!(
             "decompressing this offload binary ({size} bytes) would exceed the limit of 4 GiB"
         );
-        return Err(LoadError::new(LoadErrorKind::Codec, &text));
+        return Err(LoadError::new(LoadErrorKind::Codec, text));
     }
     let zstd = stream.starts_with(ZSTD);
     let method = if zstd { ccob::Method::ZSTD } else { ccob::Method::ZLIB };
@@ -211,7 +208,7 @@ fn choose<'data>(
             let name = device.name();
             Err(LoadError::new(
                 LoadErrorKind::OpenFeatures,
-                &format!("{name} loads {label} if {}", device.condition(states)),
+                format!("{name} loads {label} if {}", device.condition(states)),
             ))
         }
     }

@@ -40,16 +40,9 @@ pub struct Version {
 }
 
 /// The text is not a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a version such as 550 or 6.3")]
 pub struct NotAVersion;
-
-impl fmt::Display for NotAVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected a version such as 550 or 6.3")
-    }
-}
-
-impl core::error::Error for NotAVersion {}
 
 impl Version {
     /// Creates a version.

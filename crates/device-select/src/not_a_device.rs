@@ -1,26 +1,32 @@
 //! Texts that name no device.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use crate::few::few;
 
 /// The reason why a text does not name a device.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotADevice {
     /// No text at all.
+    #[error("expected a target ID such as gfx90a:xnack+ or sm_86")]
     Empty,
     /// A target ID that cannot be read.
+    #[error("{0}")]
     Malformed(target_id::Error),
     /// A name that no processor has, nor a future one could have.
+    #[error("unknown processor {0}")]
     Unknown(String),
     /// A generic processor, which stands for several: its name and theirs.
+    #[error("{} is not a GPU, it stands for several: {}", .0, few(.1))]
     Generic(&'static str, Vec<&'static str>),
     /// The name of portable code.
+    #[error("{0} is not a GPU, it is portable code")]
     Portable(String),
     /// A name of several products, or a part of their names, and these with their processors.
+    #[error("{typed} names several GPUs: {}", listed(.choices))]
     Several {
         /// The text.
         typed: String,
@@ -28,32 +34,15 @@ pub enum NotADevice {
         choices: Vec<String>,
     },
     /// A PCI ID that is not in the table.
+    #[error("no GPU with PCI ID {0} is known; expected a target ID")]
     UnknownPciId(String),
 }
 
-impl fmt::Display for NotADevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotADevice::Empty => f.write_str("expected a target ID such as gfx90a:xnack+ or sm_86"),
-            NotADevice::Malformed(error) => error.fmt(f),
-            NotADevice::Unknown(name) => write!(f, "unknown processor {name}"),
-            NotADevice::Generic(name, covered) => {
-                write!(f, "{name} is not a GPU, it stands for several: {}", few(covered))
-            }
-            NotADevice::Portable(name) => write!(f, "{name} is not a GPU, it is portable code"),
-            NotADevice::Several { typed, choices } => {
-                let listed = choices.get(..Self::MOST_CHOICES).unwrap_or(choices);
-                write!(f, "{typed} names several GPUs: {}", listed.join(", "))?;
-                match choices.len() - listed.len() {
-                    0 => Ok(()),
-                    more => write!(f, " and {more} more"),
-                }
-            }
-            NotADevice::UnknownPciId(id) => {
-                write!(f, "no GPU with PCI ID {id} is known; expected a target ID")
-            }
-        }
+/// Returns the first choices, and the number of the others.
+fn listed(choices: &[String]) -> String {
+    let listed = choices.get(..NotADevice::MOST_CHOICES).unwrap_or(choices);
+    match choices.len() - listed.len() {
+        0 => listed.join(", "),
+        more => format!("{} and {more} more", listed.join(", ")),
     }
 }
-
-impl core::error::Error for NotADevice {}

@@ -9,13 +9,17 @@ use crate::path::MemberPath;
 ///
 /// The text says what is wrong, what was expected and what was found; [`kind`](Self::kind) and
 /// [`offset`](Self::offset) are for programs.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", .0.message)]
 pub struct Error(Box<Inner>);
 
+#[derive(Clone, Debug)]
 struct Inner {
     kind: ErrorKind,
     offset: Option<u64>,
-    text: String,
-    source: Option<io::Error>,
+    /// The kind of the error of the input or output, whose text is in the message.
+    io: Option<io::ErrorKind>,
+    message: String,
 }
 
 /// Kind of an [`Error`].
@@ -46,13 +50,13 @@ pub enum ErrorKind {
 
 impl Error {
     #[cold]
-    pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
-        Error(Box::new(Inner { kind, offset: None, text: text.into(), source: None }))
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner { kind, offset: None, io: None, message: message.into() }))
     }
 
     #[cold]
-    pub(crate) fn at(kind: ErrorKind, offset: u64, text: impl Into<String>) -> Self {
-        let mut error = Self::new(kind, text);
+    pub(crate) fn at(kind: ErrorKind, offset: u64, message: impl fmt::Display) -> Self {
+        let mut error = Self::new(kind, format!("{message} (at {offset:#x})"));
         error.0.offset = Some(offset);
         error
     }
@@ -67,7 +71,7 @@ impl Error {
     #[cold]
     pub(crate) fn of_file(error: io::Error) -> Self {
         let mut made = Self::from(error);
-        if made.0.source.is_some() {
+        if made.0.io.is_some() {
             made.0.kind = ErrorKind::Io;
         }
         made
@@ -76,15 +80,15 @@ impl Error {
     /// Says what was read.
     #[must_use]
     pub(crate) fn while_reading(mut self, what: impl fmt::Display) -> Self {
-        self.0.text = format!("{what}: {}", self.0.text);
+        self.0.message.insert_str(0, &format!("{what}: "));
         self
     }
 
     /// Takes the name of a member from the start, which is said by who reports the error.
     #[must_use]
     pub(crate) fn without_name(mut self, name: impl fmt::Display) -> Self {
-        if let Some(rest) = self.0.text.strip_prefix(&format!("{name}: ")) {
-            self.0.text = rest.to_owned();
+        if let Some(rest) = self.0.message.strip_prefix(&format!("{name}: ")) {
+            self.0.message = rest.to_owned();
         }
         self
     }
@@ -102,32 +106,6 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.text)?;
-        if let Some(offset) = self.0.offset {
-            write!(f, " (at {offset:#x})")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error")
-            .field("kind", &self.0.kind)
-            .field("offset", &self.0.offset)
-            .field("text", &self.0.text)
-            .finish()
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_ref().map(|error| error as _)
-    }
-}
-
 /// An [`Error`] that passed through a reader comes out as it was.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
@@ -139,7 +117,7 @@ impl From<io::Error> for Error {
                     _ => ErrorKind::Io,
                 };
                 let mut made = Self::new(kind, error.to_string());
-                made.0.source = Some(error);
+                made.0.io = Some(error.kind());
                 made
             }
         }
@@ -156,7 +134,7 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match error.kind() {
             ErrorKind::Truncated => io::ErrorKind::UnexpectedEof,
-            ErrorKind::Io => error.0.source.as_ref().map_or(io::ErrorKind::Other, io::Error::kind),
+            ErrorKind::Io => error.0.io.unwrap_or(io::ErrorKind::Other),
             ErrorKind::Unsupported => io::ErrorKind::Unsupported,
             _ => io::ErrorKind::InvalidData,
         };

@@ -95,7 +95,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     pub(crate) fn error(&self) -> Error {
-        Error::at(self.error, self.place, self.text.clone())
+        Error::at(self.error, self.place, &self.text)
     }
 }
 

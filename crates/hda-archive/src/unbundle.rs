@@ -1,7 +1,6 @@
 //! From an archive of bundles to one archive for each target.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -21,57 +20,9 @@ use crate::name::device_member_name;
 use crate::symbols::Symbols;
 
 /// Something odd in an archive, which does not keep it from being unbundled.
-#[derive(Debug)]
-pub struct Warning(Oddity);
-
-#[derive(Debug)]
-enum Oddity {
-    /// An entry that cannot be for any target.
-    InvalidId {
-        /// The member that holds the bundle.
-        member: String,
-        /// The error in the entry's ID.
-        error: bundle_format::Error,
-    },
-    /// An entry that cannot be for any target: its ID is not text. Others could look the same.
-    NotText {
-        /// The member that holds the bundle.
-        member: String,
-        /// The ID; U+FFFD stands for what is not UTF-8.
-        id: String,
-    },
-    /// Bitcode whose symbols cannot be read, as that of a newer LLVM. It is archived, but the index does not have
-    /// it: linkers that look for it there do not find it.
-    NotIndexed {
-        /// The member of the device archive.
-        member: String,
-        /// The error in the bitcode.
-        error: llvm_bitcode::Error,
-    },
-}
-
-impl std::error::Error for Warning {}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Oddity::InvalidId { member, error } => {
-                write!(f, "archive member \"{}\": {error}", member.escape_debug())
-            }
-            Oddity::NotText { member, id } => write!(
-                f,
-                "archive member \"{}\": bundle entry ID \"{}\" has bytes that are not UTF-8",
-                member.escape_debug(),
-                id.escape_debug()
-            ),
-            Oddity::NotIndexed { member, error } => write!(
-                f,
-                "archive member \"{}\" is not in the index of symbols: {error}",
-                member.escape_debug()
-            ),
-        }
-    }
-}
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Warning(String);
 
 /// Device archives, laid out and ready to be written.
 ///
@@ -333,13 +284,16 @@ struct Plan {
 impl Plan {
     fn entry(&mut self, entry: &mut Entry<'_, '_, '_>) -> Result<(), Error> {
         if !is_text(entry.id()) {
-            let (member, id) = (entry.member().to_owned(), entry.id().to_owned());
-            self.warnings.push(Warning(Oddity::NotText { member, id }));
+            self.warnings.push(Warning(format!(
+                "archive member \"{}\": bundle entry ID \"{}\" has bytes that are not UTF-8",
+                entry.member().escape_debug(),
+                entry.id().escape_debug()
+            )));
             return Ok(());
         }
         if let Err(error) = EntryId::parse(entry.id()) {
-            self.warnings
-                .push(Warning(Oddity::InvalidId { member: entry.member().to_owned(), error }));
+            let member = entry.member().escape_debug();
+            self.warnings.push(Warning(format!("archive member \"{member}\": {error}")));
             return Ok(());
         }
         let Some(Match { archives, target_id }) = self.matcher.match_id(entry.id()) else {
@@ -355,8 +309,11 @@ impl Plan {
                 Ok(symbols) => symbols,
                 Err(error) => {
                     let error = error.into_bitcode().map_err(|error| error.in_member(&name))?;
-                    let member = String::from_utf8_lossy(&name).into_owned();
-                    self.warnings.push(Warning(Oddity::NotIndexed { member, error }));
+                    let member = String::from_utf8_lossy(&name);
+                    self.warnings.push(Warning(format!(
+                        "archive member \"{}\" is not in the index of symbols: {error}",
+                        member.escape_debug()
+                    )));
                     None
                 }
             };

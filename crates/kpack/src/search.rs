@@ -9,7 +9,6 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 
 use crate::toc::{Entry, Toc};
 
@@ -256,18 +255,23 @@ pub fn lookup<'t>(
 }
 
 /// The reason why a loader finds no code object. HIP reports `hipErrorInvalidImage` for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Miss {
     /// A pack has the target, but no code object for the wrapper.
+    #[error("the pack with the target lacks the code object")]
     KernelNotFound,
     /// `ROCM_KPACK_DISABLE` is set, to neither nothing nor a text that starts with `0`.
+    #[error("ROCM_KPACK_DISABLE is set")]
     Disabled,
     /// The marker is malformed.
+    #[error("the marker is malformed")]
     InvalidMarker,
     /// There is no pack at any of the places.
+    #[error("there is no kernel pack at any of the paths")]
     ArchiveNotFound,
     /// No pack has the target among its `gfx_arches`.
+    #[error("no kernel pack is for the target")]
     ArchNotFound,
 }
 
@@ -288,20 +292,6 @@ impl Miss {
         }
     }
 }
-
-impl fmt::Display for Miss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Miss::KernelNotFound => "the pack with the target lacks the code object",
-            Miss::Disabled => "ROCM_KPACK_DISABLE is set",
-            Miss::InvalidMarker => "the marker is malformed",
-            Miss::ArchiveNotFound => "there is no kernel pack at any of the paths",
-            Miss::ArchNotFound => "no kernel pack is for the target",
-        })
-    }
-}
-
-impl core::error::Error for Miss {}
 
 /// Returns the key of a code object in the table of a pack: `lib/libfoo.so#0`. `wrapper` is the number of its wrapper.
 #[must_use]

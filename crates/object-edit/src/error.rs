@@ -124,14 +124,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.0 {
-            Problem::Read(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl std::error::Error for Error {}
 
 /// Errors of reading and writing come out as they are. Others are inside: as
 /// [`InvalidInput`](io::ErrorKind::InvalidInput) if they are about what was to be written, as

@@ -1,6 +1,6 @@
 //! Errors of the link step.
 
-use std::{fmt, io};
+use std::io;
 
 /// Kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,50 +23,47 @@ pub enum ErrorKind {
 /// Error of the link step.
 ///
 /// Its text names the input, or the target, and says what is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct Error(Box<Inner>);
+
 #[derive(Debug)]
-pub struct Error {
+struct Inner {
     kind: ErrorKind,
-    text: String,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    message: String,
+    /// The error of another crate, whose text is in the message.
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
-        Error { kind, text: text.into(), source: None }
+    #[cold]
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner { kind, message: message.into(), cause: None }))
     }
 
     /// An error of another crate, about a subject.
+    #[cold]
     pub(crate) fn of(
         kind: ErrorKind,
         subject: &str,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        let source = source.into();
-        Error { kind, text: format!("{subject}: {source}"), source: Some(source) }
+        let cause = cause.into();
+        let mut error = Self::new(kind, format!("{subject}: {cause}"));
+        error.0.cause = Some(cause);
+        error
     }
 
     /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// Returns what is wrong in an input, if this is the cause.
     #[must_use]
     pub fn finding(&self) -> Option<&fat_object::Finding> {
-        self.source.as_ref()?.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref()
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as _)
+        self.0.cause.as_ref()?.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref()
     }
 }
 

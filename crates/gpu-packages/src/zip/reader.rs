@@ -143,7 +143,7 @@ impl ZipMemberReader<'_> {
         self.place.clone()
     }
 
-    fn error(&self, kind: ErrorKind, text: impl Into<String>) -> io::Error {
+    fn error(&self, kind: ErrorKind, text: impl fmt::Display) -> io::Error {
         Error::at(kind, self.offset, text).while_reading(Shown(&self.name)).into()
     }
 

@@ -34,6 +34,7 @@ mod doctor;
 mod edit;
 #[cfg(unix)]
 mod edit_faults;
+mod errors;
 #[cfg(target_os = "linux")]
 #[path = "../faults/mod.rs"]
 mod faults;
