@@ -203,7 +203,7 @@ fn check_changed(
     }
     let is_surplus = |place: &Place| kept.get(place).is_some_and(|left| *left > 0);
     if let Some((_, path)) = found.whole.into_iter().rfind(|(place, _)| is_surplus(place)) {
-        return Err(Problem::NotAsExpected { path, name: None, what: SURPLUS });
+        return Err(Problem::not_as_expected(&path, &format!("the container {SURPLUS}")));
     }
     let mut surplus = found.images;
     cancel(&mut missing, &mut surplus, Known::key);
@@ -231,8 +231,8 @@ fn check_changed(
 
 impl Known {
     fn wrong(self, what: &'static str) -> Problem {
-        let name = self.name.escape_debug().to_string();
-        Problem::NotAsExpected { path: self.path, name: Some(name), what }
+        let what = format!("image {} {what}", self.name.escape_debug());
+        Problem::not_as_expected(&self.path, &what)
     }
 }
 
@@ -294,7 +294,7 @@ fn hash_old(
 fn hash_new(image: &mut Known, images: &[NewImage]) -> Result<(), Problem> {
     let Content::New(number, start, end) = image.content else { return Ok(()) };
     let available = images.len();
-    let new = images.get(number).ok_or(Problem::NoSuchNewImage { number, available })?;
+    let new = images.get(number).ok_or_else(|| Problem::no_new_image(number, available))?;
     let mut new = new.reader();
     new.seek(SeekFrom::Start(start))?;
     let (mut left, mut hash) = ((&mut *new).take(end - start), Hash::default());
@@ -307,7 +307,7 @@ fn hash_new(image: &mut Known, images: &[NewImage]) -> Result<(), Problem> {
         io::copy(&mut left, &mut hash)?
     };
     if read != end - start {
-        return Err(Problem::InputChanged);
+        return Err(Problem::input_changed());
     }
     image.content = Content::Hash(hash.finish());
     Ok(())

@@ -57,10 +57,7 @@ impl Planner<'_> {
                 Some(compression) => self.compressed_package(source, node, path, compression),
             },
             ContainerKind::NvFatbin => self.fatbinary(source, node, path),
-            _ => Err(Problem::Unsupported {
-                path: path.to_vec(),
-                kind: "device code in containers of this kind",
-            }),
+            _ => Err(Problem::unsupported(path, "device code in containers of this kind")),
         }
     }
 
@@ -100,17 +97,13 @@ impl Planner<'_> {
         path: &[PathStep],
         alone: bool,
     ) -> Result<Step, Problem> {
-        let damaged = |error: ccob::Error| Problem::Damaged {
-            path: path.to_vec(),
-            location: node.location,
-            error: Box::new(error.into()),
-        };
+        let damaged = |error: ccob::Error| Problem::damaged(path, node.location, error.into());
         let available = node.range.end - node.range.start;
         let header = Header::parse(&source.peek(&node.range, 32)?, available).map_err(damaged)?;
         let size = header.uncompressed_size();
         if size == 0 {
             // The survey finds fault with that.
-            return Err(Problem::InputChanged);
+            return Err(Problem::input_changed());
         }
         let edit = self.bundle_edit(node);
         let max = self.most_of(edit);
@@ -134,7 +127,7 @@ impl Planner<'_> {
         }
         if is_wished && node.children.is_empty() {
             let kind = "images of compressed bundles that the survey passed over";
-            return Err(Problem::Unsupported { path: path.to_vec(), kind });
+            return Err(Problem::unsupported(path, kind));
         }
 
         let decompress = if self.contents.verified || allow_findings {

@@ -14,7 +14,7 @@ use fat_object::{
 use nv_fatbin::{Compression, Entry};
 
 use crate::SNIFF_LEN;
-use crate::error::Problem;
+use crate::error::{Inside, Problem};
 use crate::survey::survey_slice;
 
 /// A compressed form of something.
@@ -63,7 +63,7 @@ impl Decompress {
         stored.try_reserve_exact(room).map_err(|_| io::ErrorKind::OutOfMemory)?;
         input.take(len).read_to_end(&mut stored)?;
         if stored.len() < room {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Problem::InputChanged));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Problem::input_changed()));
         }
         let refused = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         if self.form == Stored::FatbinEntry {
@@ -75,7 +75,7 @@ impl Decompress {
             let data = decompress_offload_binary(&stored, self.size)
                 .map_err(|error| refused(self.damaged(error)))?;
             if data.len() as u64 != self.size {
-                return Err(refused(Problem::InputChanged));
+                return Err(refused(Problem::input_changed()));
             }
             self.check_contents(&data).map_err(refused)?;
             grown(&data);
@@ -90,7 +90,7 @@ impl Decompress {
         let Decompressed { data, .. } =
             decompressed.map_err(|error| refused(self.damaged(error.into())))?;
         if data.len() as u64 != self.size {
-            return Err(refused(Problem::InputChanged));
+            return Err(refused(Problem::input_changed()));
         }
         self.check_kind(&data).and_then(|()| self.check_contents(&data)).map_err(refused)?;
         Ok(data)
@@ -110,7 +110,7 @@ impl Decompress {
         let len = STORED.min(self.stored.end - self.stored.start);
         input.take(len).read_to_end(&mut stored)?;
         if (stored.len() as u64) < len {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Problem::InputChanged));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Problem::input_changed()));
         }
         let prefix = ccob::decompress_prefix(&stored, LEN, self.size);
         let damaged = |error: ccob::Error| self.damaged(error.into());
@@ -118,13 +118,9 @@ impl Decompress {
     }
 
     fn damaged(&self, error: Error) -> Problem {
-        let location = Location::File(self.stored.start);
-        Problem::Damaged { path: self.around(), location, error: Box::new(error) }
-    }
-
-    /// Returns the containers around it: as a walk says it, what is damaged is told by its place in them.
-    fn around(&self) -> Vec<PathStep> {
-        self.path.split_last().map_or_else(Vec::new, |(_, around)| around.to_vec())
+        // As a walk says it, what is damaged is told by its place in the containers around it.
+        let around = self.path.split_last().map_or(&[][..], |(_, around)| around);
+        Problem::damaged(around, Location::File(self.stored.start), error)
     }
 
     /// Returns the entry of a fatbinary with its code as it is.
@@ -132,10 +128,9 @@ impl Decompress {
         let entry = Entry::parse(stored, 0, 0, stored.len() as u64);
         let entry = entry.and_then(|entry| entry.stored_as(Compression::None, self.size));
         let entry = entry.map_err(|error| {
-            let location = Location::File(self.stored.start);
-            Problem::Fatbin { path: self.path.clone(), location, error }
+            Problem::damaged_at(&self.path, Location::File(self.stored.start), error)
         })?;
-        if entry.len() as u64 == self.size { Ok(entry) } else { Err(Problem::InputChanged) }
+        if entry.len() as u64 == self.size { Ok(entry) } else { Err(Problem::input_changed()) }
     }
 
     /// Checks that the contents are as sound as an edited file must be.
@@ -148,22 +143,20 @@ impl Decompress {
                 !self.allow_findings || finding.error().kind() == ErrorKind::TrailingData
             });
             match refused.next() {
-                _ if !format.is_container() => {
-                    Err(Problem::HoldsNoBundle { path: self.path.clone(), format })
-                }
+                _ if !format.is_container() => Err(Problem::holds_no_bundle(&self.path, format)),
                 Some(finding) => Err(finding.into()),
                 None => Ok(()),
             }
         });
         found.map_err(|error| match error {
-            Problem::Damaged { path, location, error } => Problem::Damaged {
-                path: self.path.iter().cloned().chain(path).collect(),
-                location: match location {
+            Problem { path, inside: Some(Inside::Damage(location, error)), .. } => {
+                let path: Vec<_> = self.path.iter().cloned().chain(path).collect();
+                let location = match location {
                     Location::File(at) => Location::Decompressed(at),
                     elsewhere => elsewhere,
-                },
-                error,
-            },
+                };
+                Problem::damaged(&path, location, error)
+            }
             error => error,
         })
     }
@@ -173,10 +166,10 @@ impl Decompress {
         let head = data.get(..SNIFF_LEN).unwrap_or(data);
         match FileFormat::sniff(head) {
             FileFormat::Bundle if is_text_bundle(head) && !self.alone => {
-                Err(Problem::TextNotAlone { path: self.path.clone() })
+                Err(Problem::text_not_alone(&self.path))
             }
             FileFormat::Bundle => Ok(()),
-            format => Err(Problem::HoldsNoBundle { path: self.path.clone(), format }),
+            format => Err(Problem::holds_no_bundle(&self.path, format)),
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn file(
     let host = Host::of(source, window)?;
     let edited = match host {
         Host::Unsupported(kind) => {
-            return Err(Problem::Unsupported { path: path.to_vec(), kind });
+            return Err(Problem::unsupported(path, kind));
         }
         Host::Raw => {
             let items = items(source, nodes, new)?;
@@ -158,8 +158,8 @@ fn section(
         // It is an image itself.
         let wishes = planner.wishes(node);
         if !wishes.added.is_empty() {
-            let path = path.iter().chain([&node.segment]).cloned().collect();
-            return Err(Problem::CannotAdd { path });
+            let path: Vec<_> = path.iter().chain([&node.segment]).cloned().collect();
+            return Err(Problem::refused(&path, "no image can be added"));
         }
         let (change, new) = match wishes.entries.first() {
             None | Some(Wish::Keep) => (Change::Kept, copy_of(&node.range)),
@@ -194,7 +194,7 @@ impl Planner<'_> {
         if is_left || self.edit.options.allow_empty {
             Ok(is_left)
         } else {
-            Err(Problem::NothingLeft { path: path.to_vec() })
+            Err(Problem::nothing_left(path))
         }
     }
 }

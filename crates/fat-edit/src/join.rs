@@ -179,9 +179,9 @@ impl<S: Write + Seek> Spool<S> {
         packs: &mut [PackInput<'_>],
         (pack, at): Place,
     ) -> Result<(u64, u64), Problem> {
-        let open = packs.get_mut(pack).ok_or(Problem::InputChanged)?;
+        let open = packs.get_mut(pack).ok_or_else(Problem::input_changed)?;
         let entries = open.tables.toc().entries();
-        let entry = entries.get(at).ok_or(Problem::InputChanged)?;
+        let entry = entries.get(at).ok_or_else(Problem::input_changed)?;
         // Several entries may share one.
         let first = entries.iter().position(|other| other.ordinal() == entry.ordinal());
         let place = (pack, first.unwrap_or(at));
@@ -190,12 +190,12 @@ impl<S: Write + Seek> Spool<S> {
         }
         let code = open.tables.code(&mut open.source, entry).map_err(|error| {
             let name = format!("{}: {} for {}", open.name, entry.key(), entry.arch());
-            Problem::Read(io::Error::new(error.kind(), format!("{name}: {error}")))
+            Problem::from(io::Error::new(error.kind(), format!("{name}: {error}")))
         })?;
-        let code = code.map_err(|error| Problem::Pack(format!("{}: {error}", open.name)))?;
+        let code = code.map_err(|error| Problem::of_pack(format!("{}: {error}", open.name)))?;
         // It may have been read in between.
         let to_end = self.file.seek(SeekFrom::Start(self.end));
-        to_end.and_then(|_| self.file.write_all(&code)).map_err(Problem::Write)?;
+        to_end.and_then(|_| self.file.write_all(&code)).map_err(Problem::write)?;
         let found = (self.end, code.len() as u64);
         self.end = self.end.saturating_add(found.1);
         self.starts.insert(place, found);
@@ -207,7 +207,7 @@ impl<S: Write + Seek> Spool<S> {
 fn bundle(entries: &[(String, u64, u64)]) -> Result<Output, Problem> {
     let sizes = entries.iter().map(|(id, _, size)| (&**id, *size));
     let layout = bundle_format::layout(sizes, ALIGN);
-    let layout = layout.map_err(|error| Problem::Pack(error.to_string()))?;
+    let layout = layout.map_err(Problem::of_pack)?;
     let mut bundle = Output::new();
     for part in layout.parts.iter() {
         match part {
@@ -239,7 +239,7 @@ fn compressed(bundle: &Output, spool: &mut dyn ReadSeek) -> Result<Vec<u8>, Prob
     // Version 2, which all runtimes read, unless it cannot hold the bundle.
     let version = if u32::try_from(plain.len()).is_ok() { Version::V2 } else { Version::V3 };
     let options = WriteOptions::default().with_version(version);
-    ccob::compress(&plain, &options).map_err(|error| Problem::Pack(error.to_string()))
+    ccob::compress(&plain, &options).map_err(Problem::of_pack)
 }
 
 /// Returns the entry ID of the host in a bundle for this file.

@@ -23,15 +23,15 @@ pub(super) fn plan(
     edit: &Edit,
 ) -> Result<EditPlan, Problem> {
     if !matches!(edit.bundles, BundleEdit::Keep) {
-        return Err(Problem::NoBundle);
+        return Err(Problem::no_bundle());
     }
     let is_removal = |edit: &ImageEdit| matches!(edit, ImageEdit::Remove);
     if !edit.added.is_empty() || !edit.images.values().all(is_removal) {
         let kind = "kernel packs, but for images that go,";
-        return Err(Problem::Unsupported { path: Vec::new(), kind });
+        return Err(Problem::unsupported(&[], kind));
     }
     // The survey has read it before.
-    let tables = Tables::read(source, &(0..source.len()))?.map_err(|_| Problem::InputChanged)?;
+    let tables = Tables::read(source, &(0..source.len()))?.map_err(|_| Problem::input_changed())?;
     let is_gone = |index: usize| edit.images.contains_key(&index);
     let mut gone: BTreeSet<(&str, &str)> = BTreeSet::new();
     for container in &contents.containers {
@@ -45,7 +45,7 @@ pub(super) fn plan(
     let keeps = |entry: &Entry| !gone.contains(&(entry.key(), entry.arch()));
     let (new, numbers) = NewKpack::some_of(tables.toc(), keeps);
     if new.is_empty() && !edit.options.allow_empty {
-        return Err(Problem::NothingLeft { path: Vec::new() });
+        return Err(Problem::nothing_left(&[]));
     }
     let parts = if gone.is_empty() {
         copy_of(&(0..contents.size))
@@ -76,9 +76,9 @@ fn lay_out(new: &NewKpack, numbers: &[u64], blobs: &Blobs) -> Result<Output, Pro
         .iter()
         .map(|number| stored(*number))
         .collect::<Option<_>>()
-        .ok_or(Problem::InputChanged)?;
+        .ok_or_else(Problem::input_changed)?;
     let sizes: Vec<u64> = stored.iter().map(|range| range.end - range.start).collect();
-    let layout = new.layout(&sizes).map_err(|_| Problem::InputChanged)?;
+    let layout = new.layout(&sizes).map_err(|_| Problem::input_changed())?;
     let mut output = Output::new();
     for part in layout.iter() {
         match part {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Read, Seek};
 
 use byte_parts::{ReadSeek, Source};
-use fat_object::{ContainerKind, FileFormat, ImageInfo, Location, Options, PathStep};
+use fat_object::{ContainerKind, FileFormat, ImageInfo, Location, Options};
 use kpack::Marker;
 use object_edit::{Edited, Format, Output};
 
@@ -82,7 +82,7 @@ impl EditableFile {
         let window = 0..source.len();
         let found = object_edit::hip_wrappers(&mut source, &window, format);
         let found = found.map_err(Problem::from)?;
-        let refused = |path: &[PathStep], why| Problem::CannotMoveOut { path: path.to_vec(), why };
+        let refused = Problem::cannot_move_out;
         if found.iter().any(|wrapper| wrapper.is_moved_out) {
             return Err(refused(&[], "its device code was moved out already"));
         }
@@ -110,7 +110,7 @@ impl EditableFile {
             return Err(refused(&container.path, why));
         }
         if wrappers.is_empty() {
-            return Err(Problem::NoDeviceCode);
+            return Err(Problem::no_device_code());
         }
         Ok(wrappers)
     }
@@ -141,7 +141,7 @@ impl EditableFile {
             };
             let mut path = container.path.clone();
             path.extend(image.path().last().filter(|step| path.last() != Some(*step)).cloned());
-            return Err(Problem::CannotMoveOut { path, why }.into());
+            return Err(Problem::cannot_move_out(&path, why).into());
         }
         Ok(packable)
     }
@@ -224,7 +224,7 @@ fn linked(source: &mut Source<'_>) -> Result<Format, Problem> {
     let window = 0..source.len();
     match Host::of(source, &window)? {
         Host::Sections(format @ (Format::LinkedElf | Format::Pe)) => Ok(format),
-        _ => Err(Problem::Unsupported { path: Vec::new(), kind: "files that are not linked" }),
+        _ => Err(Problem::unsupported(&[], "files that are not linked")),
     }
 }
 

@@ -66,12 +66,18 @@ pub fn object_bundle<'a>(
     let ids = || entries.iter().map(|(id, size)| (id.as_ref(), *size)).enumerate();
     for (index, (id, _)) in ids() {
         if let Some(offset) = id.bytes().position(|byte| byte == 0) {
-            return Err(Problem::EntryId { index, offset }.into());
+            let what = format!(
+                "bundle entry ID {index} has a zero byte at {offset}, which a section name cannot hold"
+            );
+            return Err(Problem::refused(&[], what).into());
         }
     }
     let sections = if FileFormat::sniff(object) == FileFormat::MachO {
         if let Some((index, _)) = ids().find(|(_, (id, _))| id.is_empty()) {
-            return Err(Problem::EmptyEntryId { index }.into());
+            let what = format!(
+                "bundle entry ID {index} is empty, which the bundle of a Mach-O object cannot hold"
+            );
+            return Err(Problem::refused(&[], what).into());
         }
         let sizes = ids().map(|(_, (_, size))| size).collect::<Vec<_>>();
         match bundle_format::layout(ids().map(|(_, (id, size))| (id.as_bytes(), size)), 1) {

@@ -109,10 +109,13 @@ impl<'a> Planner<'a> {
         for (&index, image) in &edit.images {
             let available = self.contents.images.len();
             let old = self.contents.images.get(index);
-            let old = old.ok_or(Problem::NoSuchImage { index, available })?;
+            let old = old.ok_or_else(|| {
+                Problem::missing(format!("no image {index}: the file has {available}"))
+            })?;
             let wish = match *image {
                 ImageEdit::Remove if old.target().is_host() && !edit.options.remove_host => {
-                    return Err(Problem::IsHost { index });
+                    let what = format!("image {index} is host code; removing it needs remove_host");
+                    return Err(Problem::refused(&[], what));
                 }
                 ImageEdit::Remove => Wish::Remove,
                 ImageEdit::Replace(number) => Wish::Replace(self.new_image(number, old.target())?),
@@ -143,7 +146,7 @@ impl<'a> Planner<'a> {
                 continue;
             }
             if !self.edit.options.allow_empty {
-                return Err(Problem::NothingLeft { path: container.path.clone() });
+                return Err(Problem::nothing_left(&container.path));
             }
             let images = self.contents.images.get(container.images.clone()).unwrap_or_default();
             let smallest = wishes.entries.iter_mut().zip(images);
@@ -174,10 +177,7 @@ impl<'a> Planner<'a> {
         ids.extend(wishes.added.iter().map(|(id, _)| *id));
         let findings = bundle_format::composition(ids);
         match findings.into_iter().find(|finding| finding.index() >= first_new) {
-            Some(finding) => {
-                let (path, finding) = (container.path.clone(), Box::new(finding));
-                Err(Problem::Composition { path, finding })
-            }
+            Some(finding) => Err(Problem::refused(&container.path, finding)),
             None => Ok(()),
         }
     }
@@ -186,10 +186,8 @@ impl<'a> Planner<'a> {
     fn new_image(&self, number: usize, target: &Target) -> Result<Incoming, Problem> {
         let image = self.images.get(number)?;
         if !self.edit.options.any_image {
-            check_agreement(target, self.images.head(&image)).map_err(|disagreement| {
-                let (target, disagreement) = (Box::new(target.clone()), Box::new(disagreement));
-                Problem::Image { number, target, disagreement }
-            })?;
+            check_agreement(target, self.images.head(&image))
+                .map_err(|disagreement| Problem::mismatch(number, target, disagreement))?;
         }
         Ok(image)
     }
@@ -197,7 +195,9 @@ impl<'a> Planner<'a> {
     fn wishes_for(&mut self, container: usize) -> Result<&mut Wishes<'a>, Problem> {
         let available = self.contents.containers.len();
         let old = self.contents.containers.get(container);
-        let old = old.ok_or(Problem::NoSuchContainer { container, available })?;
+        let old = old.ok_or_else(|| {
+            Problem::missing(format!("no container {container}: the file has {available}"))
+        })?;
         Ok(self.wishes.entry(container).or_insert_with(|| Wishes {
             entries: vec![Wish::Keep; old.images.len()],
             added: Vec::new(),
@@ -331,11 +331,8 @@ impl<'a> Planner<'a> {
             Ok::<_, Problem>(None)
         })?;
         for ((place, plain, otherwise), compressed) in pending.into_iter().zip(compressed) {
-            let compressed = compressed.map_err(|error| Problem::Damaged {
-                path: place.path.clone(),
-                location: place.node.location,
-                error: Box::new(error),
-            })?;
+            let compressed = compressed
+                .map_err(|error| Problem::damaged(&place.path, place.node.location, error))?;
             let (change, splices) = otherwise.unless_better(compressed);
             self.record(place.node, change, splices.size(), Some(plain));
             new.insert(place.node.range.start, Some(splices));
@@ -360,8 +357,7 @@ impl<'a> Planner<'a> {
         });
         match left.and_then(|(index, _)| self.contents.containers.get(*index)) {
             Some(container) => {
-                let (path, kind) = (container.path.clone(), "containers in this place");
-                Err(Problem::Unsupported { path, kind })
+                Err(Problem::unsupported(&container.path, "containers in this place"))
             }
             None => Ok(()),
         }
@@ -408,7 +404,7 @@ impl<'a> Planner<'a> {
         let is_left = left.any(|(image, wish)| is_device(image) && *wish != Wish::Remove);
         let empty = wishes.remove_any() && wishes.added.is_empty() && !is_left;
         if empty && !self.edit.options.allow_empty {
-            Err(Problem::NothingLeft { path: path.to_vec() })
+            Err(Problem::nothing_left(path))
         } else {
             Ok(empty)
         }

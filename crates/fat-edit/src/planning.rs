@@ -23,11 +23,11 @@ fn plan(
         return Err(finding.clone().into());
     }
     if contents.containers.is_empty() {
-        return Err(Problem::NoDeviceCode);
+        return Err(Problem::no_device_code());
     }
     let mut source = Source::new(input)?;
     if source.len() != contents.size {
-        return Err(Problem::InputChanged);
+        return Err(Problem::input_changed());
     }
     if contents.format == FileFormat::Kpack {
         return kpack::plan(contents, &mut source, edit);

@@ -40,17 +40,18 @@ impl RebuildError {
     /// Returns the error, of this container.
     pub(super) fn of(self, node: &Node, path: &[PathStep]) -> Problem {
         match self {
-            RebuildError::Read(error) => Problem::Read(error),
-            RebuildError::Format(error) => {
-                let (path, error) = (path.to_vec(), Box::new(error));
-                Problem::Damaged { path, location: node.location, error }
+            RebuildError::Read(error) => Problem::from(error),
+            RebuildError::Format(error) => Problem::damaged(path, node.location, error),
+            RebuildError::Fatbin(error) => Problem::damaged_at(path, node.location, error),
+            RebuildError::NoArchitecture => {
+                let what = "the entry names no architecture of NVIDIA, expected sm_90 or compute_90 in its place";
+                Problem::refused(path, what)
             }
-            RebuildError::Fatbin(error) => {
-                Problem::Fatbin { path: path.to_vec(), location: node.location, error }
+            RebuildError::Concatenated => {
+                let what = "an image that is compressed as one with others cannot be replaced";
+                Problem::refused(path, what)
             }
-            RebuildError::NoArchitecture => Problem::NoArchitecture { path: path.to_vec() },
-            RebuildError::Concatenated => Problem::Concatenated { path: path.to_vec() },
-            RebuildError::Changed => Problem::InputChanged,
+            RebuildError::Changed => Problem::input_changed(),
         }
     }
 }

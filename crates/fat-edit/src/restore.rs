@@ -11,7 +11,7 @@ use object_edit::{Input, Output, copy_of, is_copy_of, reader};
 use crate::decompress::Decompress;
 use crate::dispatch;
 use crate::edit::{Edit, EditOptions};
-use crate::error::Problem;
+use crate::error::{ErrorKind, Problem};
 use crate::inputs::Sources;
 use crate::plan::{EditNote, EditPlan};
 use crate::planner::{NewContainers, Planner};
@@ -65,7 +65,7 @@ pub(super) fn lay_out(
             Ok(splices) if is_copy_of(&splices, window) => return Ok(splices),
             Ok(splices) if best.as_ref().is_some_and(|(first, ..)| *first == splices) => break,
             Ok(splices) => splices,
-            Err(error @ Problem::Read(_)) => return Err(error),
+            Err(error) if error.kind == ErrorKind::Read => return Err(error),
             Err(_) if best.is_some() => break,
             Err(error) => return Err(error),
         };
@@ -78,7 +78,7 @@ pub(super) fn lay_out(
             break;
         }
     }
-    let Some((splices, notes, back)) = best else { return Err(Problem::InputChanged) };
+    let Some((splices, notes, back)) = best else { return Err(Problem::input_changed()) };
     planner.notes.truncate(noted);
     planner.notes.extend(notes);
     match (back, expected) {
@@ -86,7 +86,10 @@ pub(super) fn lay_out(
         (Back::Differs(offset), _) => planner.notes.push(EditNote::NotRestored { offset }),
         // So it was before.
         (Back::Refused(_), Expected::Refused) => planner.notes.push(EditNote::NotDecompressible),
-        (Back::Refused(why), _) => return Err(Problem::NoWayBack { why: Box::new(why) }),
+        (Back::Refused(why), _) => {
+            let message = format!("the compressed file could not be decompressed: {why}");
+            return Err(Problem::new(ErrorKind::Refused, message));
+        }
     }
     Ok(splices)
 }
@@ -128,7 +131,7 @@ fn expected(
     }
     match decompressed(contents, source.reader(), &edit.options, plan) {
         Ok(parts) => Ok(Expected::Parts(parts)),
-        Err(error @ Problem::Read(_)) => Err(error),
+        Err(error) if error.kind == ErrorKind::Read => Err(error),
         Err(_) => Ok(Expected::Refused),
     }
 }
@@ -146,7 +149,9 @@ fn decompressed(
     match plan(contents, input, &edit) {
         Ok(plan) => Ok((plan.parts, plan.derived)),
         // Other containers than bundles stay as they are.
-        Err(Problem::NoBundle) => Ok((copy_of(&(0..contents.size)), Vec::new())),
+        Err(error) if error.kind == ErrorKind::NoBundle => {
+            Ok((copy_of(&(0..contents.size)), Vec::new()))
+        }
         Err(error) => Err(error),
     }
 }
@@ -169,7 +174,7 @@ fn way_back(
     drop(reader);
     let (after, back) = match back {
         Ok(back) => back,
-        Err(error @ Problem::Read(_)) => return Err(error),
+        Err(error) if error.kind == ErrorKind::Read => return Err(error),
         Err(error) => return Ok(Back::Refused(error)),
     };
     let Some(expected) = expected else { return Ok(Back::Same) };

@@ -76,7 +76,7 @@ impl EditableFile {
                 input.seek(SeekFrom::Start(0)).map_err(Problem::from)?;
                 let mut bytes = hash(&mut input).map_err(Problem::from)?.to_le_bytes().to_vec();
                 let recipe = ::kpack::compress(&recipe.to_vec(), RECIPE_LEVEL);
-                bytes.extend(recipe.map_err(|error| Problem::Pack(error.to_string()))?);
+                bytes.extend(recipe.map_err(Problem::of_pack)?);
                 Some(bytes)
             }
             None => None,
@@ -186,8 +186,8 @@ impl PackGroup {
             let walk = scope.spawn(|| {
                 let mut sending = Sending { library, sender, finding: None };
                 match (walk(&mut sending), sending.finding) {
-                    (Err(error), _) => Err(Problem::Read(error)),
-                    (_, Some(finding)) => Err(Problem::Pack(finding)),
+                    (Err(error), _) => Err(Problem::from(error)),
+                    (_, Some(finding)) => Err(Problem::of_pack(finding)),
                     (Ok(_), None) => Ok(()),
                 }
             });
@@ -207,12 +207,12 @@ impl PackGroup {
             };
             let bounds = Bounds::new(threads).with_jobs(threads.get());
             for (index, size, stored) in in_order(scope, bounds, jobs, compress) {
-                let stored = stored.map_err(|error| Problem::Pack(error.to_string()))?;
+                let stored = stored.map_err(Problem::of_pack)?;
                 if let Some(target) = self.add(library, index, size, stored.len() as u64) {
-                    store(target, &stored).map_err(Problem::Write)?;
+                    store(target, &stored).map_err(Problem::write)?;
                 }
             }
-            let ended = |_| Err(Problem::Read(io::Error::other("a thread ended early")));
+            let ended = |_| Err(Problem::from(io::Error::other("a thread ended early")));
             walk.join().unwrap_or_else(ended)
         });
         Ok(packed?)

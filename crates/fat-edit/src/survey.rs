@@ -569,12 +569,10 @@ impl Visitor for Surveyor {
             self.findings.push(finding.clone());
             return Ok(());
         }
-        let path = finding.path().to_vec();
-        let location = finding.location();
         self.damage = Some(match error.kind() {
             // Nobody opens them here: they are files of their own.
-            ErrorKind::ThinMember => Problem::ThinArchive { path },
-            _ => Problem::Damaged { path, location, error: Box::new(error.clone()) },
+            ErrorKind::ThinMember => Problem::thin_archive(finding.path()),
+            _ => Problem::from(finding.clone()),
         });
         Err(io::ErrorKind::InvalidData.into())
     }

@@ -96,8 +96,7 @@ impl Planner<'_> {
                 continue;
             };
             if !self.edit.options.allow_uneditable {
-                let path = container.path.clone();
-                return Err(Problem::Unsupported { path, kind });
+                return Err(Problem::unsupported(&container.path, kind));
             }
             self.wishes.remove(&container.index);
             self.left.insert(container.index);
@@ -121,7 +120,7 @@ impl Planner<'_> {
         if is_allowed || contents.containers.iter().any(is_bundle) {
             Ok(())
         } else {
-            Err(Problem::NoBundle)
+            Err(Problem::no_bundle())
         }
     }
 

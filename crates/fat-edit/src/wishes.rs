@@ -83,7 +83,7 @@ impl<'a> NewImages<'a> {
 
     pub(super) fn get(&self, number: usize) -> Result<Incoming, Problem> {
         let available = self.images.len();
-        self.images.get(number).copied().ok_or(Problem::NoSuchNewImage { number, available })
+        self.images.get(number).copied().ok_or_else(|| Problem::no_new_image(number, available))
     }
 
     /// Returns the first bytes of an image.

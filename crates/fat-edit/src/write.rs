@@ -71,12 +71,13 @@ impl<R: ReadSeek + ?Sized> Inputs<Input> for Sources<'_, R> {
             Input::File => copy_range(self.file, &range, out)?,
             Input::New(number) => {
                 let available = self.images.len();
-                let missing = Problem::NoSuchNewImage { number, available };
-                copy_range(&mut *self.images.get(number).ok_or(missing)?.reader(), &range, out)?
+                let image = self.images.get(number);
+                let image = image.ok_or_else(|| Problem::no_new_image(number, available))?;
+                copy_range(&mut *image.reader(), &range, out)?
             }
             Input::Derived(number) => return self.decompressed(number, &range, out),
         };
-        if copied == range.end - range.start { Ok(()) } else { Err(Problem::InputChanged) }
+        if copied == range.end - range.start { Ok(()) } else { Err(Problem::input_changed()) }
     }
 }
 
@@ -92,7 +93,7 @@ impl<R: ReadSeek + ?Sized> Sources<'_, R> {
         {
             return write_range(data, range, out);
         }
-        let bundle = self.derived.get(number).ok_or(Problem::InputChanged)?;
+        let bundle = self.derived.get(number).ok_or_else(Problem::input_changed)?;
         if *range == (0..bundle.size) {
             return decompress(bundle, self.file, out);
         }
@@ -107,9 +108,9 @@ impl<R: ReadSeek + ?Sized> Sources<'_, R> {
 impl From<WriteError> for Problem {
     fn from(error: WriteError) -> Self {
         match error {
-            WriteError::Read(error) => Problem::Read(error),
-            WriteError::Write(error) => Problem::Write(error),
-            _ => Problem::InputChanged,
+            WriteError::Read(error) => Problem::from(error),
+            WriteError::Write(error) => Problem::write(error),
+            _ => Problem::input_changed(),
         }
     }
 }
@@ -129,7 +130,7 @@ where
         }
     };
     bundle.read_growing(input, &mut write).map_err(refused)?;
-    result.map_err(Problem::Write)
+    result.map_err(Problem::write)
 }
 
 fn write_range(
@@ -138,14 +139,14 @@ fn write_range(
     out: &mut (impl Write + ?Sized),
 ) -> Result<(), Problem> {
     let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-    let part = data.get(index(range.start)..index(range.end)).ok_or(Problem::InputChanged)?;
-    out.write_all(part).map_err(Problem::Write)
+    let part = data.get(index(range.start)..index(range.end)).ok_or_else(Problem::input_changed)?;
+    out.write_all(part).map_err(Problem::write)
 }
 
 /// Returns the problem with which a compressed bundle was refused, or a read error.
 pub(super) fn refused(error: io::Error) -> Problem {
     match error.downcast::<Problem>() {
         Ok(refused) => refused,
-        Err(error) => Problem::Read(error),
+        Err(error) => Problem::from(error),
     }
 }

@@ -12,12 +12,12 @@ use object::read::ReadRef;
 use object::read::archive::{ArchiveFile, ArchiveMember};
 
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::host::with_object_reader;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Content, Found, Inner, Inside, Member, Opened};
 use crate::source::{Origin, ReadSeek, Source};
-use crate::text::lossy;
+use crate::text::{lossy, printable};
 
 const THIN_MAGIC: [u8; 8] = *b"!<thin>\n";
 
@@ -34,7 +34,7 @@ const MAX_TABLES: usize = 4;
 pub(crate) struct Members {
     window: Range<u64>,
     members: vec::IntoIter<Member>,
-    fault: Option<Problem>,
+    fault: Option<Error>,
 }
 
 /// Opens the archive in the window.
@@ -42,10 +42,11 @@ pub(crate) fn open(
     cx: &mut Context<'_>,
     source: &mut Source<'_>,
     window: &Range<u64>,
-) -> io::Result<Result<Members, Problem>> {
+) -> io::Result<Result<Members, Error>> {
     // It could name itself, however it is wrapped up: one level is all that `ar` writes.
     if cx.in_thin_member && source.peek(window, THIN_MAGIC.len())? == THIN_MAGIC {
-        return Ok(Err(Problem::NestedThinArchive));
+        let message = "nested thin archive: members not opened";
+        return Ok(Err(Error::new(ErrorKind::ThinMember, message)));
     }
     let (members, fault) = members(source, window, &mut cx.names)?;
     Ok(Ok(Members { window: window.clone(), members: members.into_iter(), fault }))
@@ -71,8 +72,7 @@ impl Children for Members {
         let available = self.window.end - self.window.start;
         let end = start.saturating_add(member.size);
         if end > available {
-            let name = lossy(&member.name);
-            let error = Problem::MemberBeyondEnd { name, start, end, available };
+            let error = member_beyond_end(&member.name, start..end, available);
             found.finding(self.window.start, error);
             return Ok(false);
         }
@@ -90,11 +90,11 @@ pub(crate) fn thin_member(
     file: io::Result<Box<dyn ReadSeek>>,
     found: &mut Found,
 ) -> io::Result<bool> {
-    let name = lossy(&member.name);
     let file = match file {
         Ok(file) => file,
         Err(error) => {
-            found.finding(member.archive, Problem::ThinMember { name, source: error });
+            let message = format!("cannot be read: {error}");
+            found.finding(member.archive, of_thin_member(ErrorKind::ThinMember, member, &message));
             return Ok(true);
         }
     };
@@ -102,13 +102,14 @@ pub(crate) fn thin_member(
     let size = source.len();
     if !cx.thin_members.take(size.max(OPENING)) {
         let limit = cx.thin_members.limit();
-        found.finding(member.archive, Problem::ThinMembersTooLarge { name, size, limit });
+        let message =
+            format!("opening it ({size} bytes) would exceed the limit of {limit} bytes in total");
+        found.finding(member.archive, of_thin_member(ErrorKind::Limit, member, &message));
         return Ok(false);
     }
     if size != member.size {
-        let (expected, found_size) = (member.size, size);
-        let error = Problem::ThinMemberSize { name, expected, found: found_size };
-        found.finding(member.archive, error);
+        let message = format!("expected {} bytes, found {size}", member.size);
+        found.finding(member.archive, of_thin_member(ErrorKind::ThinMemberSize, member, &message));
     }
     cx.add_file(&source);
     let content = Content::File(0..size);
@@ -126,11 +127,12 @@ fn members(
     source: &mut Source<'_>,
     window: &Range<u64>,
     names: &mut Budget,
-) -> io::Result<(Vec<Member>, Option<Problem>)> {
+) -> io::Result<(Vec<Member>, Option<Error>)> {
     with_object_reader(source, window, |data| {
         let mut members = Vec::new();
-        let malformed =
-            |error: object::read::Error| Some(Problem::Archive { detail: error.to_string() });
+        let malformed = |error: object::read::Error| {
+            Some(Error::new(ErrorKind::Archive, format!("malformed archive: {error}")))
+        };
         let archive = match ArchiveFile::parse(data) {
             Ok(archive) => archive,
             Err(error) => return (members, malformed(error)),
@@ -145,7 +147,7 @@ fn members(
             };
             // Also of those that are passed over: looking for its end took as long.
             if !names.take(member.name().len() as u64) {
-                return (members, Some(Problem::TooManyNames { limit: names.limit() }));
+                return (members, Some(Error::too_many_names(names.limit())));
             }
             if let Some(error) = not_a_name(&member) {
                 return (members, Some(error));
@@ -167,7 +169,7 @@ fn members(
 
 /// Returns the problem of a symbol index or name table that exceeds the archive. `object` skips these even if no bytes
 /// follow them.
-fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Problem> {
+fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Error> {
     const HEADER_LEN: u64 = size_of::<Header>() as u64;
     let available = data.len().ok()?;
     let mut at = MAGIC_LEN;
@@ -184,8 +186,7 @@ fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Problem
         let start = at.checked_add(HEADER_LEN)?;
         let end = start.checked_add(size)?;
         if end > available {
-            let name = lossy(header.name.trim_ascii_end());
-            return Some(Problem::MemberBeyondEnd { name, start, end, available });
+            return Some(member_beyond_end(header.name.trim_ascii_end(), start..end, available));
         }
         at = end.checked_next_multiple_of(2)?;
     }
@@ -194,7 +195,7 @@ fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Problem
 
 /// Returns the problem of a malformed name. A reference to a name table is `/` and an offset, one to a name before the
 /// contents `#1/` and a length. `object` takes a reference without a number for a name.
-fn not_a_name(member: &ArchiveMember<'_>) -> Option<Problem> {
+fn not_a_name(member: &ArchiveMember<'_>) -> Option<Error> {
     let name = &member.header()?.name;
     let sound = match name.split_at_checked(3) {
         // A file that is called `#1`.
@@ -205,7 +206,31 @@ fn not_a_name(member: &ArchiveMember<'_>) -> Option<Problem> {
         _ => true,
     };
     let offset = member.file_range().0.saturating_sub(size_of::<Header>() as u64);
-    (!sound).then(|| Problem::MemberName { name: lossy(name.trim_ascii_end()), offset })
+    (!sound).then(|| {
+        let name = lossy(name.trim_ascii_end());
+        let name = printable(&name);
+        let message = format!(
+            "archive member at {offset:#x}: expected a name or a reference to one, found {name}"
+        );
+        Error::new(ErrorKind::Archive, message)
+    })
+}
+
+#[cold]
+fn member_beyond_end(name: &[u8], Range { start, end }: Range<u64>, available: u64) -> Error {
+    let name = lossy(name);
+    let name = printable(&name);
+    let message = format!(
+        "archive is cut short: member {name} needs bytes {start:#x}..{end:#x}, the archive ends at {available:#x}"
+    );
+    Error::new(ErrorKind::Archive, message)
+}
+
+#[cold]
+fn of_thin_member(kind: ErrorKind, member: &Member, message: &str) -> Error {
+    let name = lossy(&member.name);
+    let name = printable(&name);
+    Error::new(kind, format!("thin archive member {name}: {message}"))
 }
 
 /// Returns whether the name in the header starts with a slash and no digit follows, so that it does not refer to a long

@@ -4,13 +4,13 @@ use std::io;
 use std::ops::Range;
 
 use device_code::{
-    Candidate, FileFormat, check_intel, check_spirv, code_version, extent, is_device,
+    Candidate, Fault, FileFormat, check_intel, check_spirv, code_version, extent, is_device,
 };
 use target_id::Target;
 
 use crate::elf::{EM_AMDGPU, EM_INTELGT};
 use crate::elf::{FileHeader, Header64, LE, Segment64, first, header64};
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::image::Description;
 use crate::image_target;
 use crate::model::ContainerKind;
@@ -58,7 +58,10 @@ pub(crate) fn image(
             None
         }
         FileFormat::Ptx if target.is_none() => {
-            Some(Problem::PtxTarget { looked_at: device_code::HEAD.min(len(window)) })
+            let looked_at = device_code::HEAD.min(len(window));
+            Some(of_image(format!(
+                "PTX names no target: expected a directive .target in the first {looked_at} bytes"
+            )))
         }
         format => fault(source, window, format)?,
     };
@@ -82,13 +85,13 @@ pub(crate) fn fault(
     source: &mut Source<'_>,
     window: &Range<u64>,
     format: FileFormat,
-) -> io::Result<Option<Problem>> {
+) -> io::Result<Option<Error>> {
     match format {
         FileFormat::SpirV => spirv(source, window),
         FileFormat::DirectX | FileFormat::MetalLibrary => shader(source, window, format),
         FileFormat::IntelBinary | FileFormat::Elf { machine: EM_INTELGT } => {
             let fault = lend(source, |source| check_intel(source, window))?;
-            Ok(fault.map(|fault| Problem::IntelElf { format, fault }))
+            Ok(fault.map(|fault| of_image(format!("malformed {format}: byte {fault}"))))
         }
         _ if is_device_elf(format) => segments(source, window),
         _ => Ok(None),
@@ -96,12 +99,12 @@ pub(crate) fn fault(
 }
 
 /// Returns the fault of a SPIR-V module, if it has one.
-fn spirv(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Problem>> {
+fn spirv(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Error>> {
     let fault = lend(source, |source| check_spirv(source, window))?;
-    Ok(fault.map(|fault| Problem::SpirV {
-        offset: fault.offset,
-        expected: fault.expected,
-        found: fault.found,
+    Ok(fault.map(|Fault { offset, expected, found }| {
+        of_image(format!(
+            "malformed SPIR-V module: byte {offset:#x}: expected {expected}, found {found}"
+        ))
     }))
 }
 
@@ -110,17 +113,19 @@ pub(crate) fn shader(
     source: &mut Source<'_>,
     window: &Range<u64>,
     format: FileFormat,
-) -> io::Result<Option<Problem>> {
+) -> io::Result<Option<Error>> {
     const HEADER: usize = 96;
     let head = source.peek(window, HEADER)?;
     let candidate = Candidate { window: window.clone(), head: &head, before: window.start };
     let place = lend(source, |source| extent(source, &candidate, format, &mut 0))?;
     let available = window.end - window.start;
-    Ok(place.is_none().then_some(Problem::Shader { format, available }))
+    Ok(place.is_none().then(|| {
+        of_image(format!("malformed {format}: expected a header whose sizes fit the {available} bytes that are there"))
+    }))
 }
 
 /// Returns the first segment that lies beyond the end of an ELF file; loaders need no sections.
-fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Problem>> {
+fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Error>> {
     let head = source.peek(window, size_of::<Header64>())?;
     let Some(header) = header64(&head) else { return Ok(None) };
     let available = window.end - window.start;
@@ -131,7 +136,9 @@ fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<P
     let start = header.e_phoff(LE);
     let end = start.saturating_add(u64::from(header.e_phnum(LE)) * entry);
     if end > available {
-        return Ok(Some(Problem::SegmentTable { start, end, available }));
+        return Ok(Some(of_image(format!(
+            "segment table lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"
+        ))));
     }
     let table = source.read_range(&(window.start + start..window.start + end))?;
     for (index, segment) in table.chunks_exact(size_of::<Segment64>()).enumerate() {
@@ -139,8 +146,15 @@ fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<P
         let (start, size) = (segment.p_offset.get(LE), segment.p_filesz.get(LE));
         let end = start.saturating_add(size);
         if size > 0 && end > available {
-            return Ok(Some(Problem::SegmentBeyondEnd { index, start, end, available }));
+            return Ok(Some(of_image(format!(
+                "segment {index} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"
+            ))));
         }
     }
     Ok(None)
+}
+
+#[cold]
+fn of_image(message: String) -> Error {
+    Error::new(ErrorKind::Image, message)
 }

@@ -13,10 +13,11 @@ use std::vec;
 
 use byte_parts::Budget;
 use device_code::FileFormat;
-use llvm_bitcode::{EmbeddedObject, Error, ErrorKind, Reader, Unreadable};
+use llvm_bitcode::{EmbeddedObject, ErrorKind, Reader, Unreadable};
 use target_id::Triple;
 
 use crate::context::Context;
+use crate::error::Error;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Content, Found, Inner, Inside, Opened};
 use crate::sequence::{Sequence, Start, starts_with};
@@ -31,8 +32,8 @@ const MAGICS: [[u8; 4]; 4] = [*b"__CL", ccob::MAGIC, ::nv_fatbin::MAGIC, offload
 /// Reads bitcode of a source. Faults of the source itself are errors, those of the bitcode are returned.
 fn read<T>(
     source: &mut Source<'_>,
-    read: impl FnOnce(&mut Lent<'_, '_>) -> Result<T, Error>,
-) -> io::Result<Result<T, Error>> {
+    read: impl FnOnce(&mut Lent<'_, '_>) -> Result<T, llvm_bitcode::Error>,
+) -> io::Result<Result<T, llvm_bitcode::Error>> {
     lend(source, |source| match read(source) {
         // The source has no fault, but memory lacks.
         Err(error) if error.kind() == ErrorKind::Memory => Err(Unreadable),
@@ -51,7 +52,7 @@ pub(crate) fn open(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<O
 pub(crate) struct Objects {
     start: u64,
     objects: vec::IntoIter<EmbeddedObject>,
-    fault: Option<Error>,
+    fault: Option<llvm_bitcode::Error>,
 }
 
 impl Children for Objects {
@@ -63,7 +64,7 @@ impl Children for Objects {
     ) -> io::Result<bool> {
         let Some(object) = self.objects.next() else {
             if let Some(error) = self.fault.take() {
-                found.finding(self.start, error);
+                found.finding(self.start, Error::of_bitcode(error));
             }
             return Ok(false);
         };
@@ -71,7 +72,7 @@ impl Children for Objects {
         let (data, stored) = match read(source, |source| object.read(source, budget))? {
             Ok(read) => read,
             Err(error) => {
-                found.finding(self.start, error);
+                found.finding(self.start, Error::of_bitcode(error));
                 return Ok(true);
             }
         };
@@ -109,7 +110,7 @@ fn find(
     source: &mut Lent<'_, '_>,
     window: &Range<u64>,
     found: &mut Vec<EmbeddedObject>,
-) -> Result<(), Error> {
+) -> Result<(), llvm_bitcode::Error> {
     let mut reader = Reader::new(source, window.clone())?;
     while let Some(module) = reader.next_module()? {
         reader.embedded_objects(&module, found)?;

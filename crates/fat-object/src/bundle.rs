@@ -10,12 +10,12 @@ use byte_parts::Budget;
 use device_code::FileFormat;
 
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::image::{BundleForm, Description};
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Container, Found, Object, Opened};
 use crate::source::Source;
-use crate::text::lossy;
+use crate::text::{lossy, printable};
 
 /// Opens the binary bundle at the start of the window. In an `object` it is that object's form of a bundle.
 pub(crate) fn open(
@@ -24,7 +24,7 @@ pub(crate) fn open(
     window: &Range<u64>,
     ordinal: usize,
     object: Option<&Object>,
-) -> io::Result<Result<Container, Problem>> {
+) -> io::Result<Result<Container, Error>> {
     let prefix = prefix(source, window)?;
     let bundle = match Bundle::parse_prefix(&prefix, window.end - window.start) {
         Ok(bundle) => bundle,
@@ -82,7 +82,7 @@ impl Entries {
 
     fn composition(&self, cx: &mut Context<'_>, found: &mut Found) {
         for finding in cx.composition(&self.ids) {
-            found.finding(self.start, Problem::Composition(finding));
+            found.finding(self.start, Error::of_composition(finding));
         }
     }
 }
@@ -149,7 +149,8 @@ fn in_object(
         // It stands for the whole object: a second one would make its contents a multiple of it.
         if object.has_placeholder.replace(true) {
             let id = description.info.id.clone().unwrap_or_default();
-            found.finding(window.start, Problem::SecondHost { id });
+            let message = format!("duplicate host placeholder {}", printable(&id));
+            found.finding(window.start, Error::new(ErrorKind::Composition, message));
         } else {
             description.format = Some(FileFormat::HostPlaceholder);
         }
@@ -173,7 +174,7 @@ impl Children for SectionEntry {
     ) -> io::Result<bool> {
         let id = std::mem::take(&mut self.id);
         for finding in cx.composition(std::slice::from_ref(&id)) {
-            found.finding(self.window.start, Problem::Composition(finding));
+            found.finding(self.window.start, Error::of_composition(finding));
         }
         let (container, form) = (ContainerKind::Section, BundleForm::Section);
         let mut description = Description::of_entry(cx, container, form, id, 0);

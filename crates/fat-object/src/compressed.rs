@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::context::{Context, Outcome};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
 use crate::opened::{Closed, Container, Content, Inner, Inside, Opened};
 use crate::source::{Origin, Source};
@@ -21,7 +21,7 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
-) -> io::Result<Result<Option<Container>, Problem>> {
+) -> io::Result<Result<Option<Container>, Error>> {
     let start = window.start;
     let head = source.peek(window, 32)?;
     let header = match ccob::Header::parse(&head, window.end - start) {
@@ -69,7 +69,7 @@ impl Closed for ClosedBundle {
         source: &mut Source<'_>,
         window: &Range<u64>,
         answer: Enter,
-    ) -> io::Result<Result<Inner, Problem>> {
+    ) -> io::Result<Result<Inner, Error>> {
         open_bundle(cx, source, window, &self.0, answer)
     }
 }
@@ -80,7 +80,7 @@ fn open_bundle(
     window: &Range<u64>,
     header: &ccob::Header,
     answer: Enter,
-) -> io::Result<Result<Inner, Problem>> {
+) -> io::Result<Result<Inner, Error>> {
     let uncompressed_size = header.uncompressed_size();
     let room = match cx.room_for(uncompressed_size) {
         Ok(room) => room,
@@ -122,7 +122,7 @@ fn decompress(
     window: &Range<u64>,
     header: &ccob::Header,
     ahead: Option<Outcome>,
-) -> io::Result<Result<ccob::Decompressed, Problem>> {
+) -> io::Result<Result<ccob::Decompressed, Error>> {
     let uncompressed_size = header.uncompressed_size();
     let room = match cx.room_for(uncompressed_size) {
         Ok(room) => room,
@@ -143,7 +143,7 @@ fn decompress(
             cx.spend_on_failure(error, uncompressed_size, window.end - window.start);
         }
     }
-    Ok(outcome.map_err(Problem::from))
+    Ok(outcome.map_err(Error::from))
 }
 
 /// Decompresses the compressed bundle at the start of the window.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use ccob::Method;
 use offload_binary::{CompressedBinary, FormatVersion, OffloadBinary};
 
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::source::Source;
 
 /// Returns the method of a stream: Zstandard if it starts with a frame, skippable ones included, and else zlib.
@@ -67,7 +67,7 @@ pub(crate) fn read_plain(
     window: &Range<u64>,
     header: &CompressedBinary,
     max: u64,
-) -> io::Result<Result<(Method, Vec<u8>), Problem>> {
+) -> io::Result<Result<(Method, Vec<u8>), Error>> {
     if header.inflated_size() > max {
         return Ok(Err(too_large(header, max)));
     }
@@ -86,11 +86,7 @@ pub(crate) fn peek_method(
     Ok(method_of(&source.peek(&(window.start + start..window.start + end), 4)?))
 }
 
-fn inflate(
-    header: &CompressedBinary,
-    stream: &[u8],
-    max: u64,
-) -> Result<(Method, Vec<u8>), Problem> {
+fn inflate(header: &CompressedBinary, stream: &[u8], max: u64) -> Result<(Method, Vec<u8>), Error> {
     if header.inflated_size() > max {
         return Err(too_large(header, max));
     }
@@ -104,11 +100,11 @@ fn inflate(
     Ok((method, plain))
 }
 
-fn too_large(header: &CompressedBinary, max: u64) -> Problem {
-    Problem::PackageStream(ccob::Error::too_large(header.inflated_size(), max))
+fn too_large(header: &CompressedBinary, max: u64) -> Error {
+    Error::of_offload_binary_stream(ccob::Error::too_large(header.inflated_size(), max))
 }
 
 /// Returns the error about a stream, with offsets from the start of the offload binary.
-fn of_stream(error: ccob::Error) -> Problem {
-    Problem::PackageStream(error.moved(FormatVersion::V3.header_len()))
+fn of_stream(error: ccob::Error) -> Error {
+    Error::of_offload_binary_stream(error.moved(FormatVersion::V3.header_len()))
 }

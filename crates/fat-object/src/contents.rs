@@ -9,7 +9,7 @@ use device_code::FileFormat;
 use crate::archive::Members;
 use crate::bundle::{Text, is_text_ending_in_marker};
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::opened::{Children, Found, Walked};
 use crate::ranges::Ranges;
 use crate::scan::{Scan, is_squashfs};
@@ -49,12 +49,12 @@ impl Contents {
     }
 
     /// Returns what is wrong with a header that hid containers.
-    fn hid(&self, source: &mut Source<'_>) -> io::Result<Option<Problem>> {
+    fn hid(&self, source: &mut Source<'_>) -> io::Result<Option<Error>> {
         match self.format {
             FileFormat::DirectX | FileFormat::MetalLibrary => {
                 bare::shader(source, &self.window, self.format)
             }
-            format @ FileFormat::Squashfs => Ok(Some(Problem::Embedded { format, at: 0 })),
+            format @ FileFormat::Squashfs => Ok(Some(Error::embedded(format, 0))),
             _ => Ok(None),
         }
     }
@@ -176,7 +176,7 @@ impl Children for Contents {
         }
         if self.is_container && !self.format.is_container() {
             let first = source.peek(&self.window, 8)?;
-            found.finding(self.window.start, Problem::UnknownContents { first });
+            found.finding(self.window.start, Error::unknown_contents(&first));
         }
         Ok(false)
     }

@@ -7,7 +7,7 @@ use bundle_format::EntryId;
 use byte_parts::Budget;
 use target_id::Target;
 
-use crate::error::Problem;
+use crate::error::Error;
 use crate::model::{Compression, ContainerKind, PathStep};
 use crate::options::Options;
 use crate::source::{Origin, Source};
@@ -118,16 +118,12 @@ impl<'r> Context<'r> {
     }
 
     /// Counts the names of all containers around, because a visitor that keeps their path keeps these names too.
-    pub(crate) fn take_path(&mut self) -> Result<(), Problem> {
+    pub(crate) fn take_path(&mut self) -> Result<(), Error> {
         self.take_names(self.path.iter().map(|step| step.name().len() as u64).sum())
     }
 
-    pub(crate) fn take_names(&mut self, len: u64) -> Result<(), Problem> {
-        if self.names.take(len) {
-            Ok(())
-        } else {
-            Err(Problem::TooManyNames { limit: self.names.limit() })
-        }
+    pub(crate) fn take_names(&mut self, len: u64) -> Result<(), Error> {
+        if self.names.take(len) { Ok(()) } else { Err(Error::too_many_names(self.names.limit())) }
     }
 
     /// Returns whether the walk is directly inside a container of this kind.
@@ -163,12 +159,12 @@ impl<'r> Context<'r> {
     }
 
     /// Returns the room for data of this size, which is to be decompressed.
-    pub(crate) fn room_for(&self, uncompressed_size: u64) -> Result<u64, Problem> {
+    pub(crate) fn room_for(&self, uncompressed_size: u64) -> Result<u64, Error> {
         let room = self.room();
         // Too much at a time is what the decoder says.
         if uncompressed_size <= room && uncompressed_size > self.decompressed.left() {
             let limit = self.decompressed.limit();
-            return Err(Problem::DecompressedInAll { uncompressed_size, limit });
+            return Err(Error::decompressed_in_all(uncompressed_size, limit));
         }
         Ok(room)
     }

@@ -1,13 +1,13 @@
 //! Errors in a walked file.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::{fmt, io};
 
-use device_code::{Fault, FileFormat};
+use bundle_format::CompositionFinding;
+use device_code::FileFormat;
 
-use crate::disagreement::Disagreement;
 use crate::model::{ContainerKind, Location, PathStep, Severity, write_path};
-use crate::sycl;
 use crate::text::printable;
 
 /// An error in a walked file, with its place. Offsets in the text count from the start of the container that the
@@ -15,8 +15,30 @@ use crate::text::printable;
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs.
-#[derive(Clone, Debug)]
-pub struct Error(Arc<Problem>);
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct Error(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    severity: Severity,
+    container: Option<ContainerKind>,
+    /// The kind as an error of io.
+    io: io::ErrorKind,
+    inside: Option<Inside>,
+    message: String,
+}
+
+/// An error of another crate, or a finding, that a getter gives. Its text is in the message.
+#[derive(Debug)]
+enum Inside {
+    Ccob(ccob::Error),
+    OffloadBinary(offload_binary::Error),
+    Bitcode(llvm_bitcode::Error),
+    Composition(CompositionFinding),
+    Io(io::Error),
+}
 
 /// Kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,82 +98,13 @@ impl Error {
     /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match &*self.0 {
-            Problem::Kpack(error) if error.kind() == ::kpack::ErrorKind::Limit => ErrorKind::Limit,
-            Problem::Bundle(_)
-            | Problem::Ccob(_)
-            | Problem::OffloadBinary(_)
-            | Problem::PackageStream(_)
-            | Problem::NvFatbin(_)
-            | Problem::Hcf(_)
-            | Problem::Kpack(_)
-            | Problem::GzipStream { .. }
-            | Problem::GzipTrailer { .. }
-            | Problem::GzipCrc { .. }
-            | Problem::GzipSize { .. }
-            | Problem::Syclbin { .. }
-            | Problem::SyclbinOverlap { .. }
-            | Problem::Slice { .. } => ErrorKind::Malformed,
-            Problem::Bitcode(_)
-            | Problem::Object { .. }
-            | Problem::SectionBeyondEnd { .. }
-            | Problem::OverlappingSections { .. } => ErrorKind::HostFile,
-            Problem::Sycl(error) => error.kind(),
-            Problem::SyclTable(error) => match error.kind() {
-                crate::sycl_table::ErrorKind::Unsupported
-                | crate::sycl_table::ErrorKind::Undescribed => ErrorKind::NotRead,
-                _ => ErrorKind::HostFile,
-            },
-            Problem::Archive { .. }
-            | Problem::MemberBeyondEnd { .. }
-            | Problem::MemberName { .. } => ErrorKind::Archive,
-            Problem::ThinMember { .. } | Problem::NestedThinArchive => ErrorKind::ThinMember,
-            Problem::ThinMemberSize { .. } => ErrorKind::ThinMemberSize,
-            Problem::SegmentTable { .. }
-            | Problem::SegmentBeyondEnd { .. }
-            | Problem::Image { .. }
-            | Problem::PtxTarget { .. }
-            | Problem::Shader { .. }
-            | Problem::IntelElf { .. }
-            | Problem::SpirV { .. } => ErrorKind::Image,
-            Problem::UnknownContents { .. } => ErrorKind::UnknownContents,
-            Problem::TrailingBytes { .. } => ErrorKind::TrailingData,
-            Problem::Composition(_) | Problem::SecondHost { .. } => ErrorKind::Composition,
-            Problem::Disagreement { .. } => ErrorKind::Disagreement,
-            Problem::ThinMembersTooLarge { .. }
-            | Problem::DecompressedInAll { .. }
-            | Problem::Table { .. }
-            | Problem::TooDeep { .. }
-            | Problem::ScanStopped { .. } => ErrorKind::Limit,
-            Problem::TooManyNames { .. } => ErrorKind::Names,
-            Problem::GccIntermediateCode
-            | Problem::NoSectionHeaders
-            | Problem::Embedded { .. }
-            | Problem::EntriesAlone { .. }
-            | Problem::Format { .. } => ErrorKind::NotRead,
-            Problem::Io(_) => ErrorKind::Io,
-            Problem::Finding(finding) => finding.error().kind(),
-        }
+        self.0.kind
     }
 
     /// Returns the kind of the container that is [malformed](ErrorKind::Malformed).
     #[must_use]
     pub fn container(&self) -> Option<ContainerKind> {
-        Some(match &*self.0 {
-            Problem::Bundle(_) => ContainerKind::Bundle,
-            Problem::Ccob(_) => ContainerKind::Ccob,
-            Problem::OffloadBinary(_) | Problem::PackageStream(_) => ContainerKind::OffloadBinary,
-            Problem::NvFatbin(_) => ContainerKind::NvFatbin,
-            Problem::Hcf(_) => ContainerKind::Hcf,
-            Problem::Kpack(_) => ContainerKind::Kpack,
-            Problem::GzipStream { .. }
-            | Problem::GzipTrailer { .. }
-            | Problem::GzipCrc { .. }
-            | Problem::GzipSize { .. } => ContainerKind::Gzip,
-            Problem::Syclbin { .. } | Problem::SyclbinOverlap { .. } => ContainerKind::Syclbin,
-            Problem::Slice { .. } => ContainerKind::Slice,
-            _ => return None,
-        })
+        self.0.container
     }
 
     /// Returns the error of the crate `ccob` about a compressed bundle, or about the stream of a compressed offload
@@ -159,207 +112,187 @@ impl Error {
     /// except for the limit.
     #[must_use]
     pub fn ccob(&self) -> Option<&ccob::Error> {
-        match &*self.0 {
-            Problem::Ccob(error) | Problem::PackageStream(error) => Some(error),
-            _ => None,
-        }
+        if let Some(Inside::Ccob(error)) = &self.0.inside { Some(error) } else { None }
     }
 
     /// Returns the error of the crate `offload_binary` about an offload binary.
     #[must_use]
     pub fn offload_binary(&self) -> Option<&offload_binary::Error> {
-        match &*self.0 {
-            Problem::OffloadBinary(error) => Some(error),
-            _ => None,
-        }
+        if let Some(Inside::OffloadBinary(error)) = &self.0.inside { Some(error) } else { None }
     }
 
     /// Returns the error of the crate `llvm_bitcode` about bitcode for the host.
     #[must_use]
     pub fn bitcode(&self) -> Option<&llvm_bitcode::Error> {
-        match &*self.0 {
-            Problem::Bitcode(error) => Some(error),
-            _ => None,
-        }
+        if let Some(Inside::Bitcode(error)) = &self.0.inside { Some(error) } else { None }
     }
 
     /// Returns the rule of composition that a bundle breaks.
     #[must_use]
-    pub fn composition(&self) -> Option<&bundle_format::CompositionFinding> {
-        match &*self.0 {
-            Problem::Composition(finding) => Some(finding),
-            _ => None,
-        }
+    pub fn composition(&self) -> Option<&CompositionFinding> {
+        if let Some(Inside::Composition(finding)) = &self.0.inside { Some(finding) } else { None }
     }
 
     /// Returns the error of reading the input.
     #[must_use]
     pub fn io(&self) -> Option<&io::Error> {
-        match &*self.0 {
-            Problem::Io(error) => Some(error),
-            _ => None,
-        }
+        if let Some(Inside::Io(error)) = &self.0.inside { Some(error) } else { None }
     }
 
     /// Returns [`Warning`](Severity::Warning) where all images were found nevertheless.
     #[must_use]
     pub fn severity(&self) -> Severity {
-        match &*self.0 {
-            Problem::Composition(_)
-            | Problem::Disagreement { .. }
-            | Problem::GccIntermediateCode
-            | Problem::Embedded { .. }
-            | Problem::EntriesAlone { .. }
-            | Problem::NoSectionHeaders => Severity::Warning,
-            Problem::Finding(finding) => finding.severity(),
-            _ => Severity::Error,
-        }
+        self.0.severity
     }
 
     /// Returns the error about the stream of a compressed offload binary, which lacks the header of a compressed
     /// bundle.
     #[must_use]
     pub fn of_offload_binary_stream(error: ccob::Error) -> Self {
-        Problem::PackageStream(error).into()
+        let message = error.to_string().replace("compressed bundle", "compressed package");
+        let inner = Inner::of_container(ContainerKind::OffloadBinary, message);
+        inner.with(Inside::Ccob(error))
+    }
+
+    #[cold]
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Inner::new(kind, message).into()
+    }
+
+    #[cold]
+    pub(crate) fn warning(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Inner { severity: Severity::Warning, ..Inner::new(kind, message) }.into()
+    }
+
+    /// Creates the error of a malformed container.
+    #[cold]
+    pub(crate) fn malformed(container: ContainerKind, message: impl Into<String>) -> Self {
+        Inner::of_container(container, message).into()
+    }
+
+    #[cold]
+    pub(crate) fn of_bitcode(error: llvm_bitcode::Error) -> Self {
+        Inner::new(ErrorKind::HostFile, error.to_string()).with(Inside::Bitcode(error))
+    }
+
+    #[cold]
+    pub(crate) fn of_kpack(error: &::kpack::Error) -> Self {
+        let kind = match error.kind() {
+            ::kpack::ErrorKind::Limit => ErrorKind::Limit,
+            _ => ErrorKind::Malformed,
+        };
+        Inner { kind, ..Inner::of_container(ContainerKind::Kpack, error.to_string()) }.into()
+    }
+
+    #[cold]
+    pub(crate) fn of_composition(finding: CompositionFinding) -> Self {
+        let inner = Inner::new(ErrorKind::Composition, finding.to_string());
+        Inner { severity: Severity::Warning, ..inner }.with(Inside::Composition(finding))
+    }
+
+    /// Creates the error whose text names the place of the finding, too.
+    #[cold]
+    pub(crate) fn of_finding(finding: &Finding) -> Self {
+        let inner = Inner::new(finding.error.kind(), finding.to_string());
+        Inner { severity: finding.severity(), ..inner }.into()
+    }
+
+    /// Creates the error of a host file of this format.
+    #[cold]
+    pub(crate) fn of_object(format: &str, detail: impl fmt::Display) -> Self {
+        let message = format!("malformed {format} file: {detail}");
+        Self::new(ErrorKind::HostFile, message)
+    }
+
+    /// Creates the error of a file whose format is not read.
+    #[cold]
+    pub(crate) fn not_read(format: FileFormat) -> Self {
+        let message = format!("files of this format are not read: {format}");
+        let inner = Inner::new(ErrorKind::NotRead, message);
+        Inner { io: io::ErrorKind::Unsupported, ..inner }.into()
+    }
+
+    /// Creates the warning of a part that is not read, at an offset from the start of the container.
+    #[cold]
+    pub(crate) fn embedded(format: FileFormat, at: u64) -> Self {
+        Self::warning(ErrorKind::NotRead, format!("the {format} at {at:#x} is not read"))
+    }
+
+    #[cold]
+    pub(crate) fn no_section_headers() -> Self {
+        let message = "no section headers: device code, if any, cannot be found";
+        Self::warning(ErrorKind::NotRead, message)
+    }
+
+    #[cold]
+    pub(crate) fn gcc_intermediate_code() -> Self {
+        let message = "GCC's intermediate code for devices (.gnu.offload_lto_*) is not read: GCC generates device code at link time";
+        Self::warning(ErrorKind::NotRead, message)
+    }
+
+    #[cold]
+    pub(crate) fn section_beyond_end(
+        name: &str,
+        Range { start, end }: &Range<u64>,
+        available: u64,
+    ) -> Self {
+        let name = printable(name);
+        let message = format!(
+            "section {name} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"
+        );
+        Self::new(ErrorKind::HostFile, message)
+    }
+
+    #[cold]
+    pub(crate) fn overlapping_sections(name: &str, Range { start, end }: &Range<u64>) -> Self {
+        let name = printable(name);
+        let message = format!(
+            "section {name} at {start:#x}..{end:#x} overlaps another section with device code"
+        );
+        Self::new(ErrorKind::HostFile, message)
+    }
+
+    #[cold]
+    pub(crate) fn unknown_contents(first: &[u8]) -> Self {
+        let message = format!(
+            "unrecognized data: expected a bundle, package or fatbinary (first bytes {first:02x?})"
+        );
+        Self::new(ErrorKind::UnknownContents, message)
+    }
+
+    #[cold]
+    pub(crate) fn too_many_names(limit: u64) -> Self {
+        let message = format!("names and strings exceed the limit of {limit} bytes in total");
+        Self::new(ErrorKind::Names, message)
+    }
+
+    #[cold]
+    pub(crate) fn decompressed_in_all(size: u64, limit: u64) -> Self {
+        let message = format!(
+            "decompressing {size} bytes here would exceed the limit of {limit} bytes in total"
+        );
+        Self::new(ErrorKind::Limit, message)
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+impl Inner {
+    fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let (severity, io) = (Severity::Error, io::ErrorKind::InvalidData);
+        Inner { kind, severity, container: None, io, inside: None, message: message.into() }
+    }
+
+    fn of_container(container: ContainerKind, message: impl Into<String>) -> Self {
+        Inner { container: Some(container), ..Self::new(ErrorKind::Malformed, message) }
+    }
+
+    fn with(self, inside: Inside) -> Error {
+        Inner { inside: Some(inside), ..self }.into()
     }
 }
 
-impl std::error::Error for Error {}
-
-impl From<Problem> for Error {
-    fn from(problem: Problem) -> Self {
-        Error(Arc::new(problem))
-    }
-}
-
-/// One fault, with all that its text says.
-#[derive(Debug)]
-pub(crate) enum Problem {
-    Bundle(bundle_format::Error),
-    Ccob(ccob::Error),
-    OffloadBinary(offload_binary::Error),
-    PackageStream(ccob::Error),
-    NvFatbin(::nv_fatbin::Error),
-    Image { entry: String, error: ::nv_fatbin::Error },
-    Hcf(crate::hcf::Error),
-    Kpack(::kpack::Error),
-    Bitcode(llvm_bitcode::Error),
-    Sycl(sycl::Error),
-    SyclTable(crate::sycl_table::Error),
-    Object { format: &'static str, detail: String },
-    Archive { detail: String },
-    MemberBeyondEnd { name: String, start: u64, end: u64, available: u64 },
-    MemberName { name: String, offset: u64 },
-    ThinMember { name: String, source: io::Error },
-    ThinMemberSize { name: String, expected: u64, found: u64 },
-    NestedThinArchive,
-    ThinMembersTooLarge { name: String, size: u64, limit: u64 },
-    DecompressedInAll { uncompressed_size: u64, limit: u64 },
-    Table { size: u64, limit: u64 },
-    TooManyNames { limit: u64 },
-    SectionBeyondEnd { name: String, start: u64, end: u64, available: u64 },
-    SegmentTable { start: u64, end: u64, available: u64 },
-    SegmentBeyondEnd { index: usize, start: u64, end: u64, available: u64 },
-    PtxTarget { looked_at: usize },
-    Shader { format: FileFormat, available: u64 },
-    IntelElf { format: FileFormat, fault: Fault },
-    SpirV { offset: u64, expected: &'static str, found: u64 },
-    OverlappingSections { name: String, start: u64, end: u64 },
-    SecondHost { id: String },
-    Slice { index: usize, start: u64, end: u64, available: u64 },
-    UnknownContents { first: Vec<u8> },
-    TrailingBytes { after: u64, first: Vec<u8> },
-    TooDeep { limit: usize },
-    Composition(bundle_format::CompositionFinding),
-    Disagreement { entry: String, disagreement: Disagreement },
-    ScanStopped { at: u64 },
-    GccIntermediateCode,
-    NoSectionHeaders,
-    GzipStream { reason: &'static str },
-    GzipTrailer { available: usize },
-    GzipCrc { expected: u32, found: u32 },
-    GzipSize { expected: u32, found: u64 },
-    Syclbin { what: String, expected: u64, found: u64 },
-    SyclbinOverlap { first: usize, second: usize, at: u64 },
-    Embedded { format: FileFormat, at: u64 },
-    EntriesAlone { section: String },
-    Format { format: FileFormat },
-    Io(io::Error),
-    Finding(Box<Finding>),
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bundle(error) => error.fmt(f),
-            Self::Ccob(error) => error.fmt(f),
-            Self::OffloadBinary(error) => error.fmt(f),
-            Self::PackageStream(error) => {
-                f.write_str(&error.to_string().replace("compressed bundle", "compressed package"))
-            },
-            Self::NvFatbin(error) => error.fmt(f),
-            Self::Image { entry, error } => write!(f, "image {}: {error}", printable(entry)),
-            Self::Hcf(error) => error.fmt(f),
-            Self::Kpack(error) => error.fmt(f),
-            Self::Bitcode(error) => error.fmt(f),
-            Self::Sycl(error) => error.fmt(f),
-            Self::SyclTable(error) => error.fmt(f),
-            Self::Object { format, detail } => write!(f, "malformed {format} file: {detail}"),
-            Self::Archive { detail } => write!(f, "malformed archive: {detail}"),
-            Self::MemberBeyondEnd { name, start, end, available } => write!(f, "archive is cut short: member {name} needs bytes {start:#x}..{end:#x}, the archive ends at {available:#x}",
-        name = printable(name)),
-            Self::MemberName { name, offset } => write!(f, "archive member at {offset:#x}: expected a name or a reference to one, found {name}",
-        name = printable(name)),
-            Self::ThinMember { name, source } => write!(f, "thin archive member {name}: cannot be read: {source}", name = printable(name)),
-            Self::ThinMemberSize { name, expected, found } => write!(f, "thin archive member {name}: expected {expected} bytes, found {found}",
-        name = printable(name)),
-            Self::NestedThinArchive => f.write_str("nested thin archive: members not opened"),
-            Self::ThinMembersTooLarge { name, size, limit } => write!(f, "thin archive member {name}: opening it ({size} bytes) would exceed the limit of {limit} bytes in total",
-        name = printable(name)),
-            Self::DecompressedInAll { uncompressed_size, limit } => write!(f, "decompressing {uncompressed_size} bytes here would exceed the limit of {limit} bytes in total"),
-            Self::Table { size, limit } => write!(f, "a table has {size} bytes: at most {limit} are read"),
-            Self::TooManyNames { limit } => write!(f, "names and strings exceed the limit of {limit} bytes in total"),
-            Self::SectionBeyondEnd { name, start, end, available } => write!(f, "section {name} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}",
-        name = printable(name)),
-            Self::SegmentTable { start, end, available } => write!(f, "segment table lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"),
-            Self::SegmentBeyondEnd { index, start, end, available } => write!(f, "segment {index} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"),
-            Self::PtxTarget { looked_at } => write!(f, "PTX names no target: expected a directive .target in the first {looked_at} bytes"),
-            Self::Shader { format, available } => write!(f, "malformed {format}: expected a header whose sizes fit the {available} bytes that are there"),
-            Self::IntelElf { format, fault } => write!(f, "malformed {format}: byte {fault}"),
-            Self::SpirV { offset, expected, found } => write!(f, "malformed SPIR-V module: byte {offset:#x}: expected {expected}, found {found}"),
-            Self::OverlappingSections { name, start, end } => write!(f, "section {name} at {start:#x}..{end:#x} overlaps another section with device code",
-        name = printable(name)),
-            Self::SecondHost { id } => write!(f, "duplicate host placeholder {id}",
-        id = printable(id)),
-            Self::Slice { index, start, end, available } => write!(f, "slice {index} of the universal file lies at {start:#x}..{end:#x}: it overlaps another or lies beyond the end at {available:#x}"),
-            Self::UnknownContents { first } => write!(f, "unrecognized data: expected a bundle, package or fatbinary (first bytes {first:02x?})"),
-            Self::TrailingBytes { after, first } => write!(f, "unrecognized data {after} bytes after the start of the section or file (first bytes {first:02x?})"),
-            Self::TooDeep { limit } => write!(f, "containers are nested more than {limit} deep"),
-            Self::Composition(error) => error.fmt(f),
-            Self::Disagreement { entry, disagreement } => write!(f, "entry {entry} and its image disagree: {disagreement}", entry = printable(entry)),
-            Self::ScanStopped { at } => write!(f, "the scan for containers stopped at {at:#x}: too many bytes look like the start of one"),
-            Self::GccIntermediateCode => f.write_str("GCC's intermediate code for devices (.gnu.offload_lto_*) is not read: GCC generates device code at link time"),
-            Self::NoSectionHeaders => write!(f, "no section headers: device code, if any, cannot be found"),
-            Self::Syclbin { what, expected, found } => write!(f, "malformed SYCLBIN: {what} is {found:#x}, expected {expected:#x}"),
-            Self::SyclbinOverlap { first, second, at } => write!(f, "malformed SYCLBIN: images {first} and {second} overlap at {at:#x}"),
-            Self::GzipStream { reason } => write!(f, "the gzip stream with device code cannot be decompressed: {reason}"),
-            Self::GzipTrailer { available } => write!(f, "the gzip stream with device code ends early: expected a trailer of 8 bytes, found {available}"),
-            Self::GzipCrc { expected, found } => write!(f, "the gzip stream with device code fails its checksum: expected CRC-32 {expected:08x}, found {found:08x}"),
-            Self::GzipSize { expected, found } => write!(f, "the gzip stream with device code has another size than it says: expected {expected} bytes, found {found}"),
-            Self::EntriesAlone { section } => write!(f, "section {section} registers kernels, but the file holds no device code"),
-            Self::Embedded { format, at } => write!(f, "the {format} at {at:#x} is not read"),
-            Self::Format { format } => {
-                write!(f, "files of this format are not read: {format}")
-            }
-            Self::Io(error) => error.fmt(f),
-            Self::Finding(finding) => finding.fmt(f),
-        }
+impl From<Inner> for Error {
+    fn from(inner: Inner) -> Self {
+        Error(Arc::new(inner))
     }
 }
 
@@ -367,14 +300,10 @@ impl fmt::Display for Problem {
 /// of the file is not read, else as [`InvalidData`](io::ErrorKind::InvalidData).
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        let kind = match &*error.0 {
-            Problem::Io(error) => error.kind(),
-            Problem::Format { .. } => io::ErrorKind::Unsupported,
-            _ => io::ErrorKind::InvalidData,
-        };
+        let kind = error.0.io;
         match Arc::try_unwrap(error.0) {
-            Ok(Problem::Io(error)) => error,
-            Ok(problem) => io::Error::new(kind, Error::from(problem)),
+            Ok(Inner { inside: Some(Inside::Io(error)), .. }) => error,
+            Ok(inner) => io::Error::new(kind, Error::from(inner)),
             Err(shared) => io::Error::new(kind, Error(shared)),
         }
     }
@@ -387,41 +316,33 @@ impl From<io::Error> for Error {
         match error.downcast::<Self>() {
             Ok(error) => error,
             Err(error) => match error.downcast::<Finding>() {
-                Ok(finding) => Problem::Finding(Box::new(finding)).into(),
-                Err(error) => Problem::Io(error).into(),
+                Ok(finding) => Self::of_finding(&finding),
+                Err(error) => {
+                    let inner = Inner::new(ErrorKind::Io, error.to_string());
+                    Inner { io: error.kind(), ..inner }.with(Inside::Io(error))
+                }
             },
         }
     }
 }
 
-/// Each is the error of reading one format, as it is.
-macro_rules! from {
-    ($($of:ident::$variant:ident($error:ty);)*) => {
-        $(impl From<$error> for $of {
-            fn from(error: $error) -> Self {
-                Problem::$variant(error).into()
-            }
-        })*
-    };
+impl From<bundle_format::Error> for Error {
+    fn from(error: bundle_format::Error) -> Self {
+        Self::malformed(ContainerKind::Bundle, error.to_string())
+    }
 }
 
-from! {
-    Problem::Bundle(bundle_format::Error);
-    Problem::Ccob(ccob::Error);
-    Problem::OffloadBinary(offload_binary::Error);
-    Problem::NvFatbin(::nv_fatbin::Error);
-    Problem::Hcf(crate::hcf::Error);
-    Problem::Bitcode(llvm_bitcode::Error);
-    Problem::Sycl(sycl::Error);
-    Problem::SyclTable(crate::sycl_table::Error);
-    Error::Bundle(bundle_format::Error);
-    Error::Ccob(ccob::Error);
-    Error::OffloadBinary(offload_binary::Error);
+impl From<ccob::Error> for Error {
+    fn from(error: ccob::Error) -> Self {
+        let inner = Inner::of_container(ContainerKind::Ccob, error.to_string());
+        inner.with(Inside::Ccob(error))
+    }
 }
 
-impl From<Problem> for io::Error {
-    fn from(problem: Problem) -> Self {
-        Error::from(problem).into()
+impl From<offload_binary::Error> for Error {
+    fn from(error: offload_binary::Error) -> Self {
+        let inner = Inner::of_container(ContainerKind::OffloadBinary, error.to_string());
+        inner.with(Inside::OffloadBinary(error))
     }
 }
 

@@ -8,7 +8,7 @@ use device_code::FileFormat;
 
 use crate::bare::is_device_elf;
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::inflate::{self, Inflated};
 use crate::loose::Loose;
 use crate::model::{Compression, ContainerKind, PathStep};
@@ -48,7 +48,7 @@ pub(crate) fn open(
     window: &Range<u64>,
     ordinal: usize,
     found: &mut Found,
-) -> io::Result<Result<Option<Container>, Problem>> {
+) -> io::Result<Result<Option<Container>, Error>> {
     if cx.options.only_sized {
         return Ok(Ok(None));
     }
@@ -60,7 +60,7 @@ pub(crate) fn open(
         Ok(inflated) => inflated,
         Err(fault) => {
             cx.decompressed.spend(cx.decompressed.left().min(fault.inflated));
-            return Ok(Err(Problem::GzipStream { reason: fault.reason }));
+            return Ok(Err(of_stream(&format!("cannot be decompressed: {}", fault.reason))));
         }
     };
     let len = bytes.len() as u64;
@@ -94,18 +94,29 @@ pub(crate) fn open(
 }
 
 /// Returns what is wrong with the trailer of a stream, and where in it.
-fn trailer_fault(trailer: &[u8], contents: &[u8]) -> Option<(u64, Problem)> {
+fn trailer_fault(trailer: &[u8], contents: &[u8]) -> Option<(u64, Error)> {
     let number = |at: usize| trailer.get(at..)?.first_chunk().copied().map(u32::from_le_bytes);
     let (Some(expected), Some(size)) = (number(0), number(4)) else {
-        return Some((0, Problem::GzipTrailer { available: trailer.len() }));
+        let found = trailer.len();
+        let what = format!("ends early: expected a trailer of 8 bytes, found {found}");
+        return Some((0, of_stream(&what)));
     };
     let found = crc32(contents);
     if found != expected {
-        return Some((0, Problem::GzipCrc { expected, found }));
+        let what = format!("fails its checksum: expected CRC-32 {expected:08x}, found {found:08x}");
+        return Some((0, of_stream(&what)));
     }
     // Modulo 2^32.
     let found = contents.len() as u64 & u64::from(u32::MAX);
-    (found != u64::from(size)).then_some((4, Problem::GzipSize { expected: size, found }))
+    (found != u64::from(size)).then(|| {
+        let what = format!("has another size than it says: expected {size} bytes, found {found}");
+        (4, of_stream(&what))
+    })
+}
+
+#[cold]
+fn of_stream(what: &str) -> Error {
+    Error::malformed(ContainerKind::Gzip, format!("the gzip stream with device code {what}"))
 }
 
 /// Returns the checksum of gzip (RFC 1952, section 8).

@@ -11,7 +11,7 @@ use object::read::{FileKind, ReadCache, ReadRef};
 use object::{Endianness, Object, ObjectSection, elf, macho};
 
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened};
 use crate::ranges::Ranges;
@@ -100,9 +100,9 @@ pub(crate) fn open(
         Ok(Parts::Nothing) if bare::is_device_elf(FileFormat::sniff(&source.peek(window, 20)?)) => {
             return Ok(None);
         }
-        Ok(Parts::Nothing) => (!cx.options.scan).then_some(Problem::NoSectionHeaders),
+        Ok(Parts::Nothing) => (!cx.options.scan).then(Error::no_section_headers),
         Ok(Parts::TooManyNames) => {
-            found.finding(window.start, Problem::TooManyNames { limit: cx.names.limit() });
+            found.finding(window.start, Error::too_many_names(cx.names.limit()));
             return Ok(None);
         }
         Err(error) => {
@@ -143,7 +143,10 @@ impl Children for Slices {
         let (start, end) = (slice.start, slice.start.saturating_add(slice.size));
         if end > available || !self.walked.insert(&(start..end)) {
             let index = self.index;
-            found.finding(base, Problem::Slice { index, start, end, available });
+            let message = format!(
+                "slice {index} of the universal file lies at {start:#x}..{end:#x}: it overlaps another or lies beyond the end at {available:#x}"
+            );
+            found.finding(base, Error::malformed(ContainerKind::Slice, message));
         } else {
             let inner = base + start..base + end;
             let step = PathStep::new(ContainerKind::Slice, slice.name);
@@ -176,10 +179,8 @@ pub(crate) fn parts<'d>(
     data: impl ReadRef<'d>,
     names: &mut Budget,
     each: &mut dyn FnMut(NamedSection<'_>) -> ControlFlow<()>,
-) -> Result<Parts, Problem> {
-    let malformed = |format| {
-        move |error: object::read::Error| Problem::Object { format, detail: error.to_string() }
-    };
+) -> Result<Parts, Error> {
+    let malformed = |format| move |error: object::read::Error| Error::of_object(format, error);
     match FileKind::parse(data).map_err(malformed("host"))? {
         FileKind::Elf32 => {
             elf_parts::<elf::FileHeader32<Endianness>>(data, names, each).map_err(malformed("ELF"))

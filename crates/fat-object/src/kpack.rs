@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
-use ::kpack::{Entry, Error, Scheme, Tables, Toc, toc_range};
+use ::kpack::{Entry, Scheme, Tables, Toc, toc_range};
 use device_code::FileFormat;
 use target_id::{OffloadKind, Target, Triple};
 
 use crate::context::Context;
 use crate::elf::EM_AMDGPU;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, PathStep};
 use crate::opened::{Children, Found, Known, Opened};
@@ -24,23 +24,23 @@ pub(crate) fn open(
     cx: &mut Context<'_>,
     source: &mut Source<'_>,
     window: &Range<u64>,
-) -> io::Result<Result<Keys, Problem>> {
+) -> io::Result<Result<Keys, Error>> {
     let head = source.peek(window, 16)?;
     let table = match toc_range(&head, window.end - window.start) {
         Ok(table) => table,
-        Err(error) => return Ok(Err(error.into())),
+        Err(error) => return Ok(Err(Error::of_kpack(&error))),
     };
     if let Err(error) = cx.take_names(table.end - table.start) {
         return Ok(Err(error));
     }
     let tables = match Tables::read(source, window)? {
         Ok(tables) => tables,
-        Err(error) => return Ok(Err(error.into())),
+        Err(error) => return Ok(Err(Error::of_kpack(&error))),
     };
     let (toc, blobs) = (tables.toc(), tables.blobs());
     let mut found = Found::default();
     for fault in toc.check(blobs) {
-        found.finding(window.start, fault);
+        found.finding(window.start, Error::of_kpack(&fault));
     }
     let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
     let mut containers: Vec<(PathStep, Found, Range<u64>)> = Vec::new();
@@ -96,11 +96,5 @@ impl Children for Keys {
             }
             None => Ok(false),
         }
-    }
-}
-
-impl From<Error> for Problem {
-    fn from(error: Error) -> Self {
-        Problem::Kpack(error)
     }
 }

@@ -10,7 +10,7 @@ use target_id::{OffloadKind, Target, Triple};
 
 use crate::code::{self, Undone};
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
 use crate::opened::{Children, Closed, Container, Content, Found, Inner, Inside, Known, Opened};
@@ -36,7 +36,7 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
-) -> io::Result<Result<Container, Problem>> {
+) -> io::Result<Result<Container, Error>> {
     let start = window.start;
     let head = source.peek(window, 16)?;
     let opened = Fatbin::parse_prefix(&head, window.end - start).map(|fatbin| {
@@ -46,7 +46,7 @@ pub(crate) fn open(
         let step = PathStep::new(ContainerKind::NvFatbin, ordinal.to_string());
         (Opened::here(step, start..end, entries), Some(end))
     });
-    Ok(opened.map_err(Problem::from))
+    Ok(opened.map_err(|error| malformed(&error)))
 }
 
 /// The entries of a fatbinary.
@@ -72,7 +72,7 @@ impl Children for Entries {
         let entry = match Entry::parse(&head, self.index, self.offset, self.len) {
             Ok(entry) => entry,
             Err(error) => {
-                found.finding(self.start, error);
+                found.finding(self.start, malformed(&error));
                 return Ok(false);
             }
         };
@@ -105,15 +105,16 @@ fn concatenated(
     source: &mut Source<'_>,
     header: &Range<u64>,
     entry: &Entry<'_>,
-) -> io::Result<Result<Concatenated, Problem>> {
+) -> io::Result<Result<Concatenated, Error>> {
     let size = header.end - header.start;
     if size > MOST_OF_TABLE {
-        return Ok(Err(Problem::Table { size, limit: MOST_OF_TABLE }));
+        let message = format!("a table has {size} bytes: at most {MOST_OF_TABLE} are read");
+        return Ok(Err(Error::new(ErrorKind::Limit, message)));
     }
     let bytes = source.read_range(header)?;
     let images = Entry::parse(&bytes, entry.index(), entry.offset(), entry.end())
         .and_then(|entry| entry.concatenated());
-    Ok(images.map_err(Problem::from).map(|images| {
+    Ok(images.map_err(|error| malformed(&error)).map(|images| {
         let described = |image: ConcatenatedImage<'_>| {
             let mut description = of_architecture(image.architecture());
             description.info.offset_in_container = image.range().start;
@@ -151,7 +152,7 @@ impl Concatenated {
         source: &mut Source<'_>,
         window: &Range<u64>,
         compression: Compression,
-    ) -> io::Result<Result<Inner, Problem>> {
+    ) -> io::Result<Result<Inner, Error>> {
         let uncompressed_size = compression.uncompressed_size;
         let room = match cx.room_for(uncompressed_size) {
             Ok(room) => room,
@@ -165,10 +166,8 @@ impl Concatenated {
                 let content = Content::known(Known(self.found(0)));
                 Ok(Inner { source, content, held: 0, hash: None })
             }
-            Err(Undone::Codec(error)) => Err(error.into()),
-            Err(Undone::Limit(limit)) => {
-                Err(Problem::DecompressedInAll { uncompressed_size, limit })
-            }
+            Err(Undone::Codec(error)) => Err(malformed(&error)),
+            Err(Undone::Limit(limit)) => Err(Error::decompressed_in_all(uncompressed_size, limit)),
         })
     }
 }
@@ -183,10 +182,15 @@ impl Closed for ClosedImages {
         source: &mut Source<'_>,
         window: &Range<u64>,
         _: Enter,
-    ) -> io::Result<Result<Inner, Problem>> {
+    ) -> io::Result<Result<Inner, Error>> {
         let ClosedImages(images, own) = *self;
         images.open(cx, source, window, own)
     }
+}
+
+#[cold]
+fn malformed(error: &::nv_fatbin::Error) -> Error {
+    Error::malformed(ContainerKind::NvFatbin, error.to_string())
 }
 
 /// Returns the compression of an entry.

@@ -8,7 +8,7 @@ use byte_parts::Budget;
 use offload_binary::{CompressedBinary, Entry, OffloadBinary};
 
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::image::{Description, OffloadBinaryEntry};
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
 use crate::opened::{Children, Closed, Container, Content, Found, Inner, Inside, Opened};
@@ -20,7 +20,7 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
-) -> io::Result<Result<Container, Problem>> {
+) -> io::Result<Result<Container, Error>> {
     let prefix = prefix(source, window)?;
     let (start, available) = (window.start, window.end - window.start);
     let size = match OffloadBinary::parse_prefix(&prefix, available) {
@@ -62,7 +62,7 @@ impl Entries {
         source: &mut Source<'_>,
         entry: &Entry<'_>,
         found: &mut Found,
-    ) -> io::Result<Result<(), Problem>> {
+    ) -> io::Result<Result<(), Error>> {
         // Strings may share bytes.
         for (key, value) in entry.strings() {
             if let Err(error) = cx.take_names(key.len() as u64 + value.len() as u64) {
@@ -167,7 +167,7 @@ impl Closed for ClosedBinary {
         source: &mut Source<'_>,
         window: &Range<u64>,
         _: Enter,
-    ) -> io::Result<Result<Inner, Problem>> {
+    ) -> io::Result<Result<Inner, Error>> {
         open_binary(cx, source, window, &self.0)
     }
 }
@@ -177,7 +177,7 @@ fn open_binary(
     source: &mut Source<'_>,
     window: &Range<u64>,
     header: &CompressedBinary,
-) -> io::Result<Result<Inner, Problem>> {
+) -> io::Result<Result<Inner, Error>> {
     let uncompressed_size = header.inflated_size();
     let room = match cx.room_for(uncompressed_size) {
         Ok(room) => room,
@@ -186,7 +186,7 @@ fn open_binary(
     let plain = match compressed_binary::read_plain(source, window, header, room)? {
         Ok((_, plain)) => plain,
         Err(error) => {
-            if let Problem::PackageStream(error) = &error {
+            if let Some(error) = error.ccob() {
                 cx.spend_on_failure(error, uncompressed_size, header.size());
             }
             return Ok(Err(error));

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use device_code::FileFormat;
 
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::image::Description;
 use crate::model::{Compression, Enter, PathStep};
 use crate::source::Source;
@@ -22,7 +22,7 @@ pub(crate) enum Child {
     /// An image in this window of the source.
     Image(Range<u64>, Box<Description>),
     /// Something wrong in the container that starts here.
-    Finding(u64, Problem),
+    Finding(u64, Error),
     Container(Box<Opened>),
     /// A file that somebody has to open first.
     ThinMember(Member),
@@ -73,7 +73,7 @@ pub(crate) trait Closed {
         source: &mut Source<'_>,
         window: &Range<u64>,
         answer: Enter,
-    ) -> io::Result<Result<Inner, Problem>>;
+    ) -> io::Result<Result<Inner, Error>>;
 }
 
 /// A container at the start of a window, and where it ends; `None` after a fault that hides the end.
@@ -133,7 +133,7 @@ impl Opened {
 pub(crate) struct Found(VecDeque<Child>);
 
 impl Found {
-    pub(crate) fn finding(&mut self, at: u64, error: impl Into<Problem>) {
+    pub(crate) fn finding(&mut self, at: u64, error: impl Into<Error>) {
         self.0.push_back(Child::Finding(at, error.into()));
     }
 

@@ -7,7 +7,7 @@ use byte_parts::Budget;
 use device_code::FileFormat;
 
 use crate::context::names_of;
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::host::{NamedSection, Parts, parts};
 use crate::model::ContainerKind;
 use crate::options::Options;
@@ -73,9 +73,9 @@ fn of_sections(data: &[u8]) -> Result<Option<bool>, Error> {
             Ok(Start::Nothing) => {}
             Ok(Start::Container) => found = true,
             Ok(Start::Unknown) => {
-                let (name, Range { start, end }) = (lossy(section.name), section.range);
-                let error = Problem::OverlappingSections { name, start, end };
-                fault.get_or_insert(error.into());
+                fault.get_or_insert_with(|| {
+                    Error::overlapping_sections(&lossy(section.name), &section.range)
+                });
             }
             Err(error) => {
                 fault.get_or_insert(error);
@@ -85,9 +85,9 @@ fn of_sections(data: &[u8]) -> Result<Option<bool>, Error> {
     });
     match (listed, fault) {
         _ if found => Ok(Some(true)),
-        (Err(error), _) => Err(error.into()),
-        (Ok(Parts::Nothing), _) => Err(Problem::NoSectionHeaders.into()),
-        (Ok(Parts::TooManyNames), _) => Err(Problem::TooManyNames { limit: names.limit() }.into()),
+        (Err(error), _) => Err(error),
+        (Ok(Parts::Nothing), _) => Err(Error::no_section_headers()),
+        (Ok(Parts::TooManyNames), _) => Err(Error::too_many_names(names.limit())),
         (Ok(Parts::Slices(_)), _) => Ok(None),
         (Ok(Parts::Sections), Some(error)) => Err(error),
         (Ok(Parts::Sections), None) => Ok(Some(false)),
@@ -99,16 +99,15 @@ fn start_of_section(
     section: &NamedSection<'_>,
     headers: &mut Budget,
 ) -> Result<Start, Error> {
-    let (Range { start, end }, available) = (section.range.clone(), data.len() as u64);
-    if end > available {
-        let name = lossy(section.name);
-        return Err(Problem::SectionBeyondEnd { name, start, end, available }.into());
+    let available = data.len() as u64;
+    if section.range.end > available {
+        return Err(Error::section_beyond_end(&lossy(section.name), &section.range, available));
     }
     if section.device || section.is_bundle_entry() {
         return Ok(Start::Container);
     }
     if is_gcc_section(section.name) {
-        return Err(Problem::GccIntermediateCode.into());
+        return Err(Error::gcc_intermediate_code());
     }
     Ok(start_of(data, &section.range, headers)?)
 }
@@ -141,15 +140,15 @@ fn of_walk(data: &[u8]) -> Result<bool, Error> {
             }
             Event::Image(image) if image.container() != ContainerKind::File => return Ok(true),
             Event::Finding(finding) if fault.is_none() => {
-                fault = Some(Problem::Finding(Box::new(finding.clone())));
+                fault = Some(Error::of_finding(finding));
             }
             _ => {}
         }
     }
     let format = walk.summary().format;
     match fault {
-        Some(fault) => Err(fault.into()),
+        Some(fault) => Err(fault),
         None if format.is_read() => Ok(false),
-        None => Err(Problem::Format { format }.into()),
+        None => Err(Error::not_read(format)),
     }
 }

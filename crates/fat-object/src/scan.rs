@@ -21,7 +21,7 @@ use offload_binary::{CompressedBinary, OffloadBinary};
 use crate::bare::is_device_elf;
 use crate::compressed::read_and;
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::loose::Loose;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened, Walked};
@@ -181,7 +181,7 @@ impl Children for Scan {
         match sound(source, &candidate, &mut self.rejected)? {
             Verdict::Sound(FileFormat::Squashfs, range) => {
                 let format = FileFormat::Squashfs;
-                found.finding(base, Problem::Embedded { format, at: at - base });
+                found.finding(base, Error::embedded(format, at - base));
                 self.at = range.end.max(at + 1);
                 self.free = self.at;
             }
@@ -198,7 +198,11 @@ impl Children for Scan {
             }
             Verdict::Rejected => self.at = at + 1,
             Verdict::Unknown => {
-                found.finding(base, Problem::ScanStopped { at: at - base });
+                let at = at - base;
+                let message = format!(
+                    "the scan for containers stopped at {at:#x}: too many bytes look like the start of one"
+                );
+                found.finding(base, Error::new(ErrorKind::Limit, message));
                 return Ok(false);
             }
         }

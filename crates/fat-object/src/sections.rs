@@ -12,7 +12,7 @@ use device_code::FileFormat;
 use crate::bare;
 use crate::bundle::SectionEntry;
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Content, Found, Inside, Object, Opened, Walked};
 use crate::ranges::Ranges;
@@ -41,7 +41,7 @@ pub(crate) struct Sections {
     stage: Stage,
     /// Containers that were entered before.
     before: usize,
-    fault: Option<Problem>,
+    fault: Option<Error>,
 }
 
 enum Stage {
@@ -81,7 +81,7 @@ impl Sections {
     }
 
     /// Adds an error after the sections.
-    pub(crate) fn with_fault(self, fault: Option<Problem>) -> Self {
+    pub(crate) fn with_fault(self, fault: Option<Error>) -> Self {
         Sections { fault, ..self }
     }
 
@@ -96,12 +96,13 @@ impl Sections {
         let base = self.window.start;
         let available = self.window.end - base;
         let Range { start, end } = section.range;
-        let name = || section.name.clone();
         if end > available {
             // The first says that the file is cut short; the others add nothing.
             if !std::mem::replace(&mut self.is_beyond_end, true) {
-                let name = name();
-                found.finding(base, Problem::SectionBeyondEnd { name, start, end, available });
+                found.finding(
+                    base,
+                    Error::section_beyond_end(&section.name, &section.range, available),
+                );
             }
             return Ok(());
         }
@@ -121,7 +122,7 @@ impl Sections {
             Start::Unknown => true,
         };
         if overlaps {
-            found.finding(base, Problem::OverlappingSections { name: name(), start, end });
+            found.finding(base, Error::overlapping_sections(&section.name, &section.range));
             return Ok(());
         }
         self.entered = start;
@@ -155,7 +156,10 @@ impl Sections {
             && let Some(alone) = sections.find(|section| is_of_entries(section))
         {
             let at = base.saturating_add(alone.range.start);
-            found.finding(at, Problem::EntriesAlone { section: alone.name.clone() });
+            let name = &alone.name;
+            let message =
+                format!("section {name} registers kernels, but the file holds no device code");
+            found.finding(at, Error::warning(ErrorKind::NotRead, message));
         }
         if let Some(error) = self.fault.take() {
             found.finding(base, error);
@@ -188,7 +192,7 @@ impl Children for Sections {
                         sections.iter().find(|s| is_gcc_section(s.name.as_bytes()))
                 {
                     let at = base.saturating_add(of_gcc.range.start);
-                    found.finding(at, Problem::GccIntermediateCode);
+                    found.finding(at, Error::gcc_intermediate_code());
                 }
                 match sections.get(self.next) {
                     Some(section) => {

@@ -7,7 +7,7 @@ use byte_parts::Budget;
 use device_code::FileFormat;
 
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::model::ContainerKind;
 use crate::opened::{Children, Found, Object, Walked};
 use crate::source::Source;
@@ -112,10 +112,16 @@ impl Children for Sequence {
             self.end = before;
             return Ok(false);
         }
-        let first = head.into_iter().take(8).collect();
+        let first = head.get(..8).unwrap_or(&head);
+        let after = at - self.window.start;
         let error = match self.ordinal {
-            0 => Problem::UnknownContents { first },
-            _ => Problem::TrailingBytes { after: at - self.window.start, first },
+            0 => Error::unknown_contents(first),
+            _ => {
+                let message = format!(
+                    "unrecognized data {after} bytes after the start of the section or file (first bytes {first:02x?})"
+                );
+                Error::new(ErrorKind::TrailingData, message)
+            }
         };
         found.finding(at, error);
         Ok(false)

@@ -24,7 +24,7 @@ use target_id::{OffloadKind, Target};
 
 use crate::context::Context;
 use crate::disagreement::Disagreement;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::image::{Description, ImageInfo};
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Container, Found, Opened};
@@ -45,7 +45,7 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
-) -> io::Result<Result<Container, Problem>> {
+) -> io::Result<Result<Container, Error>> {
     let head = source.peek(window, usize::try_from(FILE_HEADER).unwrap_or(usize::MAX))?;
     let available = window.end - window.start;
     let Some(layout) = Layout::of(&head) else {
@@ -64,8 +64,9 @@ pub(crate) fn open(
     Ok(Ok((Opened::here(step, window.start..end, images), Some(end))))
 }
 
-fn fault(what: impl Into<String>, expected: u64, found: u64) -> Problem {
-    Problem::Syclbin { what: what.into(), expected, found }
+fn fault(what: &str, expected: u64, found: u64) -> Error {
+    let message = format!("malformed SYCLBIN: {what} is {found:#x}, expected {expected:#x}");
+    Error::malformed(ContainerKind::Syclbin, message)
 }
 
 /// The numbers in the file header. None of the sums of a sound file overflow.
@@ -171,7 +172,7 @@ impl Images {
                 let (len, first) = (number(at), number(at + 4));
                 if first + len > count {
                     let what = format!("the end of the {what} of abstract module {n}");
-                    found.finding(self.start, fault(what, count, first + len));
+                    found.finding(self.start, fault(&what, count, first + len));
                 } else if len > 0 {
                     let module = u32::try_from(n).unwrap_or(u32::MAX);
                     ranges.push((before + first..before + first + len, module));
@@ -183,7 +184,7 @@ impl Images {
             let [(one, _), (other, module)] = pair else { continue };
             if other.start < one.end {
                 let what = format!("the first image of abstract module {module}");
-                found.finding(self.start, fault(what, one.end, other.start));
+                found.finding(self.start, fault(&what, one.end, other.start));
                 break;
             }
         }
@@ -191,7 +192,7 @@ impl Images {
     }
 
     /// Returns the first two images that share bytes.
-    fn overlap(&self, source: &mut Source<'_>) -> io::Result<Option<Problem>> {
+    fn overlap(&self, source: &mut Source<'_>) -> io::Result<Option<Error>> {
         let Layout { bytes, .. } = self.layout;
         let mut ranges = Vec::new();
         self.headers(source, self.layout.headers(), 0..self.layout.images(), |n, header| {
@@ -201,11 +202,12 @@ impl Images {
         })?;
         ranges.sort_unstable();
         let pair = ranges.windows(2).find(|pair| matches!(pair, [one, other] if other.0 < one.1));
-        let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         Ok(pair.and_then(|pair| {
             let [(_, _, first), (at, _, second)] = *pair else { return None };
             let at = self.layout.data()? + at;
-            Some(Problem::SyclbinOverlap { first: number(first), second: number(second), at })
+            let message =
+                format!("malformed SYCLBIN: images {first} and {second} overlap at {at:#x}");
+            Some(Error::malformed(ContainerKind::Syclbin, message))
         }))
     }
 
@@ -229,7 +231,7 @@ impl Images {
         let Some(Range { start, end }) = range(header, bytes) else {
             let end = |at| Some(eight(header, at)?.saturating_add(eight(header, at + 8)?));
             let what = format!("the end of image {n}");
-            found.finding(self.start, fault(what, bytes, end(16).unwrap_or(u64::MAX)));
+            found.finding(self.start, fault(&what, bytes, end(16).unwrap_or(u64::MAX)));
             return Ok(());
         };
         let window = self.start + data + start..self.start + data + end;

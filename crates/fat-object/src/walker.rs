@@ -11,13 +11,14 @@ use crate::archive;
 use crate::code::{self, Undone};
 use crate::contents::Contents;
 use crate::context::{Ahead, Context};
-use crate::error::{Finding, Problem};
+use crate::error::{Error, ErrorKind, Finding};
 use crate::image::{Description, Image, ImageInfo};
 use crate::model::{Compression, Container, ContainerKind, Enter, Location, PathStep};
 use crate::opened::{Child, Children, Content, Found, Inner, Inside, Member, Nothing, Opened};
 use crate::options::Options;
 use crate::sequence::One;
 use crate::source::{Origin, ReadSeek, Source};
+use crate::text::printable;
 use crate::visitor::Visitor;
 
 /// The summary of a finished walk.
@@ -188,7 +189,7 @@ struct Seen {
     /// `true` if it may hold further images, and these are asked for.
     is_entered: bool,
     /// The reason why it could not be checked.
-    fault: Option<Problem>,
+    fault: Option<Error>,
 }
 
 /// The reason why the walk was interrupted.
@@ -362,7 +363,8 @@ impl<'r> Walk<'r> {
         let location = Location::new(origin, start);
         let limit = self.cx.options.max_depth;
         if self.cx.path().len() >= limit {
-            return self.find_at(location, Problem::TooDeep { limit });
+            let message = format!("containers are nested more than {limit} deep");
+            return self.find_at(location, Error::new(ErrorKind::Limit, message));
         }
         // Visitors keep the path of each container, too; the names of members and sections are counted where they are
         // read.
@@ -455,7 +457,7 @@ impl<'r> Walk<'r> {
     }
 
     /// Reports a problem in the container that starts at `at`.
-    fn find(&mut self, at: u64, error: Problem) -> Step {
+    fn find(&mut self, at: u64, error: Error) -> Step {
         self.find_at(Location::new(self.origin(), at), error)
     }
 
@@ -464,10 +466,10 @@ impl<'r> Walk<'r> {
         self.sources.last().map_or(Origin::File, Source::origin)
     }
 
-    fn find_at(&mut self, location: Location, error: Problem) -> Step {
+    fn find_at(&mut self, location: Location, error: Error) -> Step {
         self.findings += 1;
         let path = self.cx.shared_path();
-        self.state = State::Finding(Finding { path, location, error: error.into() });
+        self.state = State::Finding(Finding { path, location, error });
         Step::Finding
     }
 
@@ -521,10 +523,11 @@ impl<'r> Walk<'r> {
         let is_whole = info.compression.is_some() || info.sycl.is_some();
         let is_entered = may_hold && !is_whole && self.cx.options.enter_images;
         let fault = fault.map(|undone| match undone {
-            Undone::Codec(error) => Problem::Image { entry: info.entry(), error },
-            Undone::Limit(limit) => {
-                Problem::DecompressedInAll { uncompressed_size: info.size, limit }
+            Undone::Codec(error) => {
+                let message = format!("image {}: {error}", printable(&info.entry()));
+                Error::new(ErrorKind::Image, message)
             }
+            Undone::Limit(limit) => Error::decompressed_in_all(info.size, limit),
         });
         self.state = State::Image(Box::new(Seen { info, window, object, is_entered, fault }));
         Ok(Step::Image)
@@ -560,10 +563,10 @@ impl<'r> Walk<'r> {
             level.found.first(Child::Finding(window.start, fault));
         }
         if let Some(disagreement) = &info.disagreement {
-            let error = Problem::Disagreement {
-                entry: info.entry(),
-                disagreement: (**disagreement).clone(),
-            };
+            let entry = info.entry();
+            let entry = printable(&entry);
+            let message = format!("entry {entry} and its image disagree: {disagreement}");
+            let error = Error::warning(ErrorKind::Disagreement, message);
             level.found.first(Child::Finding(window.start, error));
         }
     }

@@ -12,7 +12,7 @@ use std::ops::Range;
 use byte_parts::Budget;
 
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::host::is_device_section;
 use crate::opened::Children;
 use crate::section::Section;
@@ -74,7 +74,7 @@ pub(crate) fn open(
         let Some(section) = section(source, at, window.end)? else {
             let at = at - window.start;
             let detail = format!("no section that ends inside the file starts at {at:#x}");
-            fault = Some(Problem::Object { format: "WebAssembly", detail });
+            fault = Some(Error::of_object("WebAssembly", detail));
             break;
         };
         at = section.contents.end;

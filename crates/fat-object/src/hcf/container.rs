@@ -4,12 +4,12 @@ use std::io;
 use std::ops::Range;
 use std::vec;
 
-use super::{Error, Hcf, HcfImage};
+use super::{Hcf, HcfImage};
 use device_code::FileFormat;
 use target_id::{OffloadKind, Target};
 
 use crate::context::Context;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::image::Description;
 use crate::image_target;
 use crate::model::{ContainerKind, PathStep};
@@ -17,7 +17,7 @@ use crate::opened::{Children, Container, Found, Opened};
 use crate::source::Source;
 
 /// Reads the text at the start of the window.
-fn text(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Vec<u8>, Error>> {
+fn text(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Vec<u8>, super::Error>> {
     const FIRST: u64 = 4096;
     let available = window.end - window.start;
     let mut prefix = Vec::new();
@@ -60,12 +60,12 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
-) -> io::Result<Result<Container, Problem>> {
+) -> io::Result<Result<Container, Error>> {
     let start = window.start;
     let parsed = text(source, window)?.and_then(|text| Hcf::parse(&text, window.end - start));
     let Hcf { images, faults, end, .. } = match parsed {
         Ok(hcf) => hcf,
-        Err(error) => return Ok(Err(error.into())),
+        Err(error) => return Ok(Err(Error::malformed(ContainerKind::Hcf, error.to_string()))),
     };
     let sound_end = faults.is_empty().then_some(start + end);
     let images = Images { start, faults, images: images.into_iter() };
@@ -82,7 +82,7 @@ fn names_of(image: &HcfImage) -> u64 {
 /// The images of a container.
 struct Images {
     start: u64,
-    faults: Vec<Error>,
+    faults: Vec<super::Error>,
     images: vec::IntoIter<HcfImage>,
 }
 
@@ -94,7 +94,7 @@ impl Children for Images {
         found: &mut Found,
     ) -> io::Result<bool> {
         for fault in self.faults.drain(..) {
-            found.finding(self.start, fault);
+            found.finding(self.start, Error::malformed(ContainerKind::Hcf, fault.to_string()));
         }
         let Some(image) = self.images.next() else { return Ok(false) };
         if let Err(error) = cx.take_names(names_of(&image)) {

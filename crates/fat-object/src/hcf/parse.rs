@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::vec;
 use std::vec::Vec;
 
-use crate::hcf::error::{Error, Problem};
+use crate::hcf::error::{Error, ErrorKind};
 use crate::hcf::image::HcfImage;
 
 /// The key of the first line, with which a container starts.
@@ -86,7 +86,13 @@ pub fn text(prefix: &[u8], available: u64) -> Result<Option<&[u8]>, Error> {
     let marker = searched.windows(MARKER.len()).position(|bytes| bytes == MARKER);
     match marker.and_then(|at| searched.get(..at)) {
         None if zero.is_none() && (len as u64) < longest => Ok(None),
-        None => Err(Problem::NoMarker { looked_at: searched.len() as u64 }.into()),
+        None => {
+            let looked_at = searched.len() as u64;
+            let message = format!(
+                "expected the text to end with __hipsycl_hcf_binary_appendix, found no such marker in {looked_at} bytes"
+            );
+            Err(Error::new(ErrorKind::NoMarker, looked_at, message))
+        }
         text => Ok(text),
     }
 }
@@ -122,8 +128,7 @@ impl Hcf {
             let offset = next as u64;
             next += line.len() + 1;
             let line = line.trim_ascii();
-            let wrong =
-                |expected| Error::from(Problem::Line { offset, expected, found: short(line) });
+            let wrong = |expected| Error::of_line(offset, expected, &short(line));
             if line.is_empty() {
                 continue;
             }
@@ -196,16 +201,17 @@ impl Hcf {
 }
 
 fn missing(node: &Node<'_>, expected: &'static str) -> Error {
-    Problem::Missing { name: short(node.name), offset: node.offset, expected }.into()
+    let (name, offset) = (short(node.name), node.offset);
+    let message = format!("node {name} at {offset:#x}: expected {expected}, found none");
+    Error::new(ErrorKind::Malformed, offset, message)
 }
 
 fn number(offset: u64, value: &[u8]) -> Result<u64, Error> {
     let text = core::str::from_utf8(value).ok();
     let digits = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    digits.and_then(|text| text.parse().ok()).ok_or_else(|| {
-        Problem::Line { offset, expected: "a decimal number of 64 bits", found: short(value) }
-            .into()
-    })
+    digits
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| Error::of_line(offset, "a decimal number of 64 bits", &short(value)))
 }
 
 fn lossy(bytes: &[u8]) -> String {
@@ -235,13 +241,17 @@ fn located(
     for Placed { name, format, start, size } in placed {
         let Some(end) = start.checked_add(size).filter(|&end| end <= after) else {
             let (name, offset) = (short(name), appendix.saturating_add(start));
-            let problem = Problem::ImageBeyondEnd { name, offset, start, size, available: after };
-            hcf.faults.push(problem.into());
+            let message = format!(
+                "image {name} at {start} of {size} bytes: expected its end in the {after} bytes after the text"
+            );
+            hcf.faults.push(Error::new(ErrorKind::Image, offset, message));
             continue;
         };
         let (start, end) = (appendix + start, appendix + end);
         if size > 0 && start < hcf.end {
-            hcf.faults.push(Problem::Overlap { name: short(name), start, end }.into());
+            let name = short(name);
+            let message = format!("image {name} at {start:#x}..{end:#x} overlaps another image");
+            hcf.faults.push(Error::new(ErrorKind::Image, start, message));
             continue;
         }
         hcf.end = hcf.end.max(end);

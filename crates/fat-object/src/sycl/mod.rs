@@ -1,10 +1,8 @@
 //! Images that Intel's SYCL toolchain links into host files, as the crate `sycl-table` reads them.
 
-mod error;
 mod inflate;
 mod native;
 mod walk;
 
-pub(crate) use error::Error;
 pub(crate) use native::gpus;
 pub(crate) use walk::{Images, Section, is_in_section, tables};

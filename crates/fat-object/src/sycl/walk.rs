@@ -5,13 +5,13 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::sycl_table::{SyclImage, Tables, content_size, image_end, is_spirv_header};
+use crate::sycl_table::{self, SyclImage, Tables, content_size, image_end, is_spirv_header};
 use device_code::FileFormat;
 use target_id::{OffloadKind, Target, Triple};
 
-use super::Error;
 use super::inflate::{self, inflated_head};
 use crate::context::Context;
+use crate::error::{Error, ErrorKind};
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, PathStep};
 use crate::opened::{Children, Found, Walked};
@@ -110,7 +110,13 @@ pub(crate) fn tables(
         return Ok(Images::default());
     }
     for fault in faults {
-        out.finding(window.start, fault);
+        let kind = match fault.kind() {
+            sycl_table::ErrorKind::Unsupported | sycl_table::ErrorKind::Undescribed => {
+                ErrorKind::NotRead
+            }
+            _ => ErrorKind::HostFile,
+        };
+        out.finding(window.start, Error::new(kind, fault.to_string()));
     }
     Ok(Images(images.into_iter().map(Arc::new).collect()))
 }
@@ -168,7 +174,10 @@ impl Section {
         }
         let Some(end) = image_end(source, &rest)? else {
             let first = source.peek(&rest, 8)?;
-            out.finding(self.window.start, Error::Gap { start: at, end, first });
+            let message = format!(
+                "bytes {at:#x}..{end:#x} do not belong to a SYCL image (first bytes {first:02x?})"
+            );
+            out.finding(self.window.start, Error::new(ErrorKind::TrailingData, message));
             return Ok(false);
         };
         let target = sycl_target(&self.target, "");
@@ -196,7 +205,10 @@ impl Section {
         description.info.sycl = sycl.cloned();
         if FileFormat::sniff(&head) == FileFormat::Zstd {
             match recorded.or_else(|| content_size(&head)) {
-                None => out.finding(range.start, Error::NoSize),
+                None => out.finding(
+                    range.start,
+                    Error::new(ErrorKind::Image, "compressed SYCL image records no size"),
+                ),
                 Some(uncompressed_size) => {
                     description.info.compression = Some(Compression {
                         method: "zstd",
@@ -210,7 +222,10 @@ impl Section {
             }
         } else {
             if let Some(expected) = recorded.filter(|&expected| expected != stored_size) {
-                out.finding(range.start, Error::Size { expected, found: stored_size });
+                let message = format!(
+                    "SYCL image has {stored_size} bytes: expected {expected}, as in section .tgtimg"
+                );
+                out.finding(range.start, Error::new(ErrorKind::Image, message));
             }
             check_spirv(range.start, &head, stored_size, out);
         }
@@ -268,7 +283,10 @@ fn inflated_format(
         (cx.decompression_budget(), size)
     };
     if cost > limit {
-        out.finding(range.start, Error::Limit { size, limit });
+        let message = format!(
+            "compressed SYCL image: decompressing it ({size} bytes) would exceed the limit of {limit} bytes"
+        );
+        out.finding(range.start, Error::new(ErrorKind::Limit, message));
         return Ok(FileFormat::NotRead);
     }
     cx.decompressed.spend(cost);
@@ -285,7 +303,8 @@ fn inflated_format(
             Ok(FileFormat::sniff(head))
         }
         Err(error) => {
-            out.finding(range.start, Error::Stream(error));
+            let message = format!("compressed SYCL image: {error}");
+            out.finding(range.start, Error::new(ErrorKind::Image, message));
             Ok(FileFormat::NotRead)
         }
     }
@@ -294,7 +313,10 @@ fn inflated_format(
 fn check_spirv(at: u64, head: &[u8], size: u64, out: &mut Found) {
     let is_spirv = FileFormat::sniff(head) == FileFormat::SpirV;
     if is_spirv && !is_spirv_header(head, size) {
-        let first = head.get(..20.min(head.len())).unwrap_or_default().to_vec();
-        out.finding(at, Error::SpirV { size, first });
+        let first = head.get(..20.min(head.len())).unwrap_or_default();
+        let message = format!(
+            "SPIR-V module of {size} bytes has a malformed header (first bytes {first:02x?})"
+        );
+        out.finding(at, Error::new(ErrorKind::Image, message));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use byte_parts::{Budget, Source};
 
-use crate::sycl_table::error::Problem;
+use crate::sycl_table::error::{Error, ErrorKind};
 use crate::sycl_table::found::Tables;
 use crate::sycl_table::image::{SyclImage, SyclProperty, SyclValue};
 use crate::sycl_table::memory::{Memory, Part, number};
@@ -62,8 +62,8 @@ pub(crate) struct Reader<'a, 's> {
 
 /// The reason why a record is not read: a finding, or the limit.
 enum Stop {
-    Image(Problem),
-    File(Problem),
+    Image(Error),
+    File(Error),
     Io(io::Error),
 }
 
@@ -100,9 +100,9 @@ impl Reader<'_, '_> {
                         let place = part.range.start + at + 8 * n as u64 - self.start;
                         match self.table(place, count, address) {
                             Ok(()) => {}
-                            Err(Stop::Image(problem)) => self.found.faults.push(problem.into()),
+                            Err(Stop::Image(problem)) => self.found.faults.push(problem),
                             Err(Stop::File(problem)) => {
-                                self.found.faults.push(problem.into());
+                                self.found.faults.push(problem);
                                 return Ok(());
                             }
                             Err(Stop::Io(error)) => return Err(error),
@@ -131,11 +131,15 @@ impl Reader<'_, '_> {
         }
         let first = self.memory.range(address, 8).map_or(0, |range| range.start - self.start);
         let Some(layout) = Layout::of(version) else {
-            return Err(Stop::Image(Problem::Version { at: first, version }));
+            let message = format!("expected version 1, 2 or 3, found {version}");
+            return Err(of_descriptor(first, &message));
         };
         let len = layout.size as u64 * u64::from(count);
         if self.memory.range(address, len).is_none() {
-            return Err(Stop::Image(Problem::Array { at, count, address }));
+            let message = format!(
+                "expected {count} descriptors at address {address:#x}, which the file does not hold"
+            );
+            return Err(Stop::Image(Error::malformed(at, "table of SYCL images", &message)));
         }
         self.take(len)?;
         let array = self.memory.bytes(self.source, address, len)?.unwrap_or_default();
@@ -143,12 +147,14 @@ impl Reader<'_, '_> {
             let at = first + (n * layout.size) as u64;
             let (found_version, found_kind) = version_and_kind(record);
             if (found_version, found_kind) != (version, kind) {
-                let problem = Problem::Descriptor { at, version, kind, found_version, found_kind };
-                return Err(Stop::Image(problem));
+                let message = format!(
+                    "expected version {version} and kind {kind}, found version {found_version} and kind {found_kind}"
+                );
+                return Err(of_descriptor(at, &message));
             }
             match self.image(at, record, version, &layout) {
                 Ok(image) => self.found.images.push(image),
-                Err(Stop::Image(problem)) => self.found.faults.push(problem.into()),
+                Err(Stop::Image(problem)) => self.found.faults.push(problem),
                 Err(stop) => return Err(stop),
             }
         }
@@ -269,8 +275,10 @@ impl Reader<'_, '_> {
         let mut is_ended = address == 0;
         while !is_ended {
             let from = address.saturating_add(bytes.len() as u64);
-            let rest =
-                self.memory.rest(from).ok_or(Stop::Image(Problem::Text { at, what, address }))?;
+            let rest = self.memory.rest(from).ok_or_else(|| {
+                let message = format!("{what} at address {address:#x} is not a string in the file");
+                of_descriptor(at, &message)
+            })?;
             let piece = self.source.peek(&rest, PIECE)?;
             let end = piece.iter().position(|&byte| byte == 0);
             let piece = piece.get(..end.unwrap_or(piece.len())).unwrap_or_default();
@@ -285,24 +293,29 @@ impl Reader<'_, '_> {
 
     /// Counts bytes of records.
     fn take(&mut self, len: u64) -> Result<(), Stop> {
-        if self.records.take(len) {
-            Ok(())
-        } else {
-            Err(Stop::File(Problem::Records { limit: self.records.limit() }))
-        }
+        if self.records.take(len) { Ok(()) } else { Err(too_many_records(self.records.limit())) }
     }
 
     fn take_names(&mut self, len: u64) -> Result<(), Stop> {
-        if self.names.take(len) {
-            Ok(())
-        } else {
-            Err(Stop::File(Problem::Records { limit: self.names.limit() }))
-        }
+        if self.names.take(len) { Ok(()) } else { Err(too_many_records(self.names.limit())) }
     }
 }
 
-fn range_error(at: u64, what: &'static str, start: u64, end: u64) -> Stop {
-    Stop::Image(Problem::Range { at, what, start, end })
+#[cold]
+fn range_error(at: u64, what: &str, start: u64, end: u64) -> Stop {
+    let message = format!("{what} at addresses {start:#x}..{end:#x}, which the file does not hold");
+    of_descriptor(at, &message)
+}
+
+fn of_descriptor(at: u64, message: &str) -> Stop {
+    Stop::Image(Error::malformed(at, "SYCL image descriptor", message))
+}
+
+#[cold]
+fn too_many_records(limit: u64) -> Stop {
+    let message =
+        format!("tables of SYCL images overlap: their records exceed {limit} bytes in total");
+    Stop::File(Error::new(ErrorKind::Limit, message))
 }
 
 fn version_and_kind(record: &[u8]) -> (u16, u8) {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use byte_parts::{Budget, Source};
 
-use crate::sycl_table::error::Problem;
+use crate::sycl_table::error::{Error, ErrorKind};
 use crate::sycl_table::found::Tables;
 use crate::sycl_table::memory::{Memory, number};
 use crate::sycl_table::reader::Reader;
@@ -43,7 +43,10 @@ impl Tables {
         if let Some(found) = memory.unread
             && !lists.is_empty()
         {
-            tables.faults.push(Problem::Host { found }.into());
+            let message = format!(
+                "tables of SYCL images are not read: expected a 64-bit little-endian ELF or PE file, found {found}"
+            );
+            tables.faults.push(Error::new(ErrorKind::Unsupported, message));
         }
         let len = window.end - window.start;
         let mut reader = Reader {
@@ -69,7 +72,9 @@ impl Tables {
         let fitting = fitting.count();
         if fitting < tables.images.len() {
             tables.images.truncate(fitting);
-            tables.faults.push(Problem::Overlap { limit: len }.into());
+            let message =
+                format!("SYCL images overlap: they exceed the {len} bytes of the file in total");
+            tables.faults.push(Error::new(ErrorKind::Limit, message));
         }
         Ok(tables)
     }
@@ -100,7 +105,11 @@ impl Tables {
         let described: HashSet<_> = self.images.iter().map(|image| image.address).collect();
         undescribed.retain(|address| !described.contains(address));
         if let Some(&address) = undescribed.first() {
-            self.faults.push(Problem::Undescribed { count: undescribed.len(), address }.into());
+            let count = undescribed.len();
+            let message = format!(
+                "section .tgtimg lists {count} SYCL images that no table describes, the first at address {address:#x}"
+            );
+            self.faults.push(Error::new(ErrorKind::Undescribed, message));
         }
         Ok(())
     }
