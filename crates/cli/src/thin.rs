@@ -117,9 +117,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let id = EntryId::parse(id).ok();
         id.is_none_or(|id| id.is_host() || rule.keeps(&id.target()))
     };
+    let images = Images(&is_kept);
     let decide = |subject: &Subject<'_>, _: &NewImages| decide(args, &rule, subject);
     let editor = Editor {
-        keep: Keep::Needed(&Images(&is_kept)),
+        keep: Keep::Needed(&images),
         databases: args.databases.then_some(&rule),
         ..Editor::new(&args.files, &args.options, Work::Edit, &decide)
     };

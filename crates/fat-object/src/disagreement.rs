@@ -1,16 +1,15 @@
 //! A contradiction between an image and its container.
 
-use std::fmt;
-
 use device_code::FileFormat;
 use offload_binary::ImageKind;
 use target_id::Verdict;
 
 /// A contradiction between an image and the target that its container states for it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Disagreement {
     /// The format is one that devices of this architecture do not load.
+    #[error("{found} where {expected} is expected")]
     Format {
         /// The format of the image.
         found: FileFormat,
@@ -18,6 +17,7 @@ pub enum Disagreement {
         expected: &'static str,
     },
     /// The image is for other devices.
+    #[error("the code object {verdict}")]
     Target {
         /// The target ID that the image itself states: the ELF header of an AMD GPU code object, `sm_90` of a cubin's,
         /// `compute_90` for the `.target` of PTX.
@@ -26,6 +26,7 @@ pub enum Disagreement {
         verdict: Verdict,
     },
     /// The kind of image that an offload binary records is another one. Runtimes go by the bytes.
+    #[error("{found} where the offload binary records {recorded}")]
     Kind {
         /// The format of the image.
         found: FileFormat,
@@ -33,20 +34,6 @@ pub enum Disagreement {
         recorded: ImageKind,
     },
 }
-
-impl fmt::Display for Disagreement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Format { found, expected } => write!(f, "{found} where {expected} is expected"),
-            Self::Target { verdict, .. } => write!(f, "the code object {verdict}"),
-            Self::Kind { found, recorded } => {
-                write!(f, "{found} where the offload binary records {recorded}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Disagreement {}
 
 impl Disagreement {
     /// Returns the image's own target ID, or its format, as messages name it: `gfx1250`, `SPIR-V`.
