@@ -89,6 +89,7 @@ pub(crate) fn all(
 }
 
 #[cfg(not(feature = "miniz_oxide"))]
+#[expect(clippy::unnecessary_wraps, reason = "the signature with a decoder")]
 pub(crate) fn all(
     _: &mut Source<'_>,
     _: &Range<u64>,
