@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::inputs::Input;
+use device_select::few;
 use gpu_packages::{
     EntryKind, Looked, Site, Tree, TreeFault, has_distributions, pth_directories, site_depth,
 };
@@ -50,8 +51,7 @@ impl Environment {
     /// Returns the text of a fault in it.
     pub(crate) fn text(&self, TreeFault { path, text, names, .. }: &TreeFault) -> String {
         let path = self.0.path_of(&input::path(path));
-        let names =
-            if names.is_empty() { String::new() } else { format!(": {}", report::few(names)) };
+        let names = if names.is_empty() { String::new() } else { format!(": {}", few(names)) };
         format!("{}: {text}{names}", path.display())
     }
 }

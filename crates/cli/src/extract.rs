@@ -2,6 +2,7 @@
 
 use crate::complaint;
 use crate::limits::Limits;
+use device_select::{PassedOver, few};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -10,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use byte_parts::ReadSeek;
-use device_select::PassedOver;
 use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 
 use crate::help::More;
@@ -222,7 +222,7 @@ fn nothing_matched(seen: &[String]) -> String {
     if seen.is_empty() {
         return "no device images".to_owned();
     }
-    format!("no image matches; it has {}", report::few(seen))
+    format!("no image matches; it has {}", few(seen))
 }
 
 /// The destination of images until the whole input was read.

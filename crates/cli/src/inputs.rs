@@ -1,6 +1,7 @@
 //! The files that a command looks into: those that are named, and those below directories.
 
 use crate::limits::{Limits, walk_open};
+use device_select::{SplitLibrary, few};
 use std::fs::{self, File};
 use std::io;
 use std::ops::ControlFlow;
@@ -8,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use byte_parts::ReadSeek;
-use device_select::SplitLibrary;
 use fat_edit::{Registrable, Registration};
 use fat_object::{
     Container, ContainerKind, Enter, FileFormat, Finding, Image, PathStep, Summary, Visitor,
@@ -532,7 +532,7 @@ impl Inputs {
     /// Returns the names of the arguments.
     pub(crate) fn names(&self) -> String {
         let named = self.files.iter().filter(|file| file.is_named).map(Input::name);
-        report::few(named.chain(self.directories.iter().map(|(_, name)| &**name)))
+        few(named.chain(self.directories.iter().map(|(_, name)| &**name)))
     }
 
     /// Returns the first argument that is a directory.

@@ -2,6 +2,7 @@
 
 use crate::complaint;
 use crate::limits::{Limits, walk_open};
+use device_select::few;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::io;
@@ -141,7 +142,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
                 ));
             }
             None if images > 0 => {
-                let (has, near) = (report::few(&seen), one.near(&seen));
+                let (has, near) = (few(&seen), one.near(&seen));
                 errors.push(format!("{name}: no image for {id}; the file has {has}{near}"));
             }
             Some(_) if one.choice.equals() > 0 => report::warning(&format_args!(

@@ -5,8 +5,14 @@ use alloc::string::String;
 #[cfg(feature = "files")]
 use {alloc::vec::Vec, core::hash::Hash, std::collections::HashSet};
 
-/// Returns the first five names, separated by commas, and the number of the others.
-pub(crate) fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
+/// Returns the first five names, separated by commas, and the number of the others, as the answers of this crate list names.
+///
+/// ```
+/// assert_eq!(device_select::few(["gfx906", "gfx90a"]), "gfx906, gfx90a");
+/// assert_eq!(device_select::few(["a", "b", "c", "d", "e", "f", "g"]), "a, b, c, d, e and 2 more");
+/// ```
+#[must_use]
+pub fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     const MOST: usize = 5;
     let mut names = names.into_iter();
     let mut text = String::new();
@@ -23,8 +29,14 @@ pub(crate) fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
 }
 
 /// Returns the items in their order, each once.
+///
+/// ```
+/// assert_eq!(device_select::each_once(["sm_90", "sm_80", "sm_90"]), ["sm_90", "sm_80"]);
+/// ```
 #[cfg(feature = "files")]
-pub(crate) fn each_once<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+#[cfg_attr(docsrs, doc(cfg(feature = "files")))]
+#[must_use]
+pub fn each_once<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = HashSet::new();
     items.into_iter().filter(|item| seen.insert(item.clone())).collect()
 }

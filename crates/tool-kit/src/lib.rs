@@ -7,7 +7,6 @@ pub mod arguments;
 pub mod attributes;
 pub mod budget;
 pub mod directory;
-pub mod each_once;
 pub mod failure;
 pub mod file_part;
 pub mod input;

@@ -27,23 +27,6 @@ pub fn note(message: &dyn Display) {
     line(OFFLOAD, NOTE, "note", message);
 }
 
-/// Joins names for a message: `A, B, C`, the first five, `and 12 more`.
-pub fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
-    const MOST: usize = 5;
-    let mut names = names.into_iter();
-    let mut text = String::new();
-    for name in names.by_ref().take(MOST) {
-        if !text.is_empty() {
-            text.push_str(", ");
-        }
-        text.push_str(name.as_ref());
-    }
-    match names.count() {
-        0 => text,
-        more => format!("{text} and {more} more"),
-    }
-}
-
 /// Prints an error of a tool that is not called `offload`.
 pub fn error_of(tool: &str, message: &dyn Display) {
     line(tool, ERROR, "error", message);

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device_select::{Rule, SplitLibrary};
+use device_select::{Rule, SplitLibrary, few};
 use fat_edit::{
     EditNote, EditPlan, EditableContainer, EditableFile, Error, ErrorKind, survey, survey_closed,
 };
@@ -162,7 +162,7 @@ impl<'a> Editor<'a> {
             outcome = Outcome::Faults;
         }
         if !left.is_empty() {
-            let files = messages::few(&left);
+            let files = few(&left);
             let advice = if left.iter().any(|name| name.ends_with(".kpack")) {
                 " (--databases deletes kernel packs)"
             } else {

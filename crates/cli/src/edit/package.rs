@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device_select::Database;
+use device_select::{Database, few};
 use fat_edit::EditPlan;
 use fat_object::FileFormat;
 use gpu_packages::{
@@ -26,7 +26,6 @@ use tool_kit::failure::Failure;
 use tool_kit::output::{How, Outputs};
 use tool_kit::piped::Piped;
 use tool_kit::positioned::Positioned;
-use tool_kit::report as messages;
 use tool_kit::retried::Retried;
 use tool_kit::scratch;
 use tool_kit::store::{Keep, Store, StoreReader, TOO_SMALL};
@@ -482,7 +481,7 @@ impl Edited<'_> {
         Err(if inner.is_empty() {
             Failure::NoCode
         } else {
-            let inner = messages::few(inner);
+            let inner = few(inner);
             format!("no device code, unless in packages in it, which are not changed: {inner}")
                 .into()
         })
@@ -499,7 +498,7 @@ impl Edited<'_> {
             ("its records do not list", &self.members.unlisted),
         ];
         let notes = notes.iter().filter(|(_, names)| !names.is_empty());
-        let notes = notes.map(|(text, names)| format!("{text}: {}", messages::few(*names)));
+        let notes = notes.map(|(text, names)| format!("{text}: {}", few(*names)));
         notes.chain(self.stale()).collect()
     }
 
@@ -510,7 +509,7 @@ impl Edited<'_> {
             changed.filter_map(|row| row.name().strip_prefix(self.name)?.strip_prefix(':'));
         let lists = stale_lists(&self.members.unopened.lists, changed);
         let are = "has sizes and hashes of changed files, which it does not follow here";
-        (!lists.is_empty()).then(|| format!("{} {are}", messages::few(lists)))
+        (!lists.is_empty()).then(|| format!("{} {are}", few(lists)))
     }
 }
 

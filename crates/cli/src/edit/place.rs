@@ -1,7 +1,7 @@
 //! Images and containers, as typed and as `offload ls` shows them.
 
 use bundle_format::EntryId;
-use device_select::{Wanted, is_host};
+use device_select::{Wanted, few, is_host};
 use fat_edit::EditableContainer;
 use fat_object::{ContainerKind, ImageInfo};
 
@@ -148,20 +148,20 @@ impl<'c> Numbered<'c> {
             _ => Err(format!(
                 "{} places to add to: {}; choose one by --in",
                 found.len(),
-                report::few(found.iter().map(|(_, container)| path_text(container.path())))
+                few(found.iter().map(|(_, container)| path_text(container.path())))
             )),
         }
     }
 
     fn list<'i>(&self, images: impl Iterator<Item = &'i ImageInfo>) -> String {
-        report::few(images.map(|image| {
+        few(images.map(|image| {
             let path = self.container(image).map(|c| path_text(c.path())).unwrap_or_default();
             format!("#{} {} in {path}", self.number(image), name(image))
         }))
     }
 
     fn places(&self) -> String {
-        report::few(self.subject.contents.containers().iter().map(|c| path_text(c.path())))
+        few(self.subject.contents.containers().iter().map(|c| path_text(c.path())))
     }
 }
 

@@ -1,9 +1,8 @@
 //! Changes to a file's images.
 
+use device_select::{each_once, few};
 use fat_edit::{Edit, EditOptions, EditableFile};
 use fat_object::{ImageInfo, PathStep};
-use tool_kit::each_once::each_once;
-use tool_kit::report;
 
 /// An [`Edit`], and what the report says about it.
 #[derive(Debug)]
@@ -81,5 +80,5 @@ pub(super) fn path_text(path: &[PathStep]) -> String {
 /// Returns the targets of images as they are loaded, each once, for a message.
 pub(crate) fn names<'i>(images: impl Iterator<Item = &'i ImageInfo>) -> String {
     let name = |image: &ImageInfo| image.marked(image.label_of(&image.loaded_as()));
-    report::few(each_once(images.map(name)))
+    few(each_once(images.map(name)))
 }

@@ -7,10 +7,10 @@ use std::io;
 use device_code::{
     KernelKind, KernelList, KernelTotals, ListedKernel, Measure, RegisterLimits, Stored,
 };
+use device_select::each_once;
 
 use super::collect::Found;
 use super::{Args, Key};
-use tool_kit::each_once::each_once;
 use tool_kit::style::{self, COLUMN, HEADING, Out, PLAIN, TARGET, show};
 use tool_kit::table::{Align, Table};
 

@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 use std::hash::Hasher;
 use std::io;
 
+use device_select::few;
 use fat_object::{FileFormat, Image, ImageInfo};
 use serde::Serialize;
 use target_id::IntelGpu;
 use twox_hash::XxHash3_64;
 
-use tool_kit::{report, style};
+use tool_kit::style;
 
 use super::needs;
 
@@ -113,7 +114,7 @@ impl Hashed {
         let image = &self.listed;
         let target = image.loaded_as();
         let id = match (target.id(), &self.archive) {
-            ("", Some(gpus)) => report::few(gpus),
+            ("", Some(gpus)) => few(gpus),
             ("", None) => "-".to_owned(),
             (id, _) => id.to_owned(),
         };

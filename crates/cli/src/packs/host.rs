@@ -9,12 +9,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use byte_parts::Source;
-use device_select::{Device, PackAnswer, SplitLibrary};
+use device_select::{Device, PackAnswer, SplitLibrary, each_once};
 use fat_edit::PackInput;
 use kpack::search::{self, Place, Variables};
 use kpack::{Marker, Tables};
 
-use tool_kit::each_once::each_once;
 use tool_kit::opened::open_regular;
 use tool_kit::positioned::Positioned;
 use tool_kit::{input, report, style};

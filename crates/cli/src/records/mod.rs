@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use device_select::few;
 use gpu_packages::{FileHashes, sites_in};
 
 use crate::environment::{Environment, root_and_base};
@@ -251,7 +252,7 @@ impl Lists {
         if failed.is_empty() {
             return Vec::new();
         }
-        vec![format!("may be listed where it cannot be compared: {}", report::few(&failed))]
+        vec![format!("may be listed where it cannot be compared: {}", few(&failed))]
     }
 
     /// Returns the lists in all directories that a file lies in, and those of the environments that these are. `real` is its
