@@ -1,6 +1,5 @@
 //! `offload doctor`: whether the packages of a Python environment have code for the GPUs of a machine.
 
-use crate::limits::Limits;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use serde::Serialize;
 
 use crate::environment::{self, Distribution};
 use crate::help::More;
+use crate::limits::Limits;
 use crate::match_gpu::{File, Question};
 use crate::native;
 use crate::packs::answer;

@@ -1,8 +1,5 @@
 //! `offload extract`: device images into files of their own.
 
-use crate::complaint;
-use crate::limits::Limits;
-use device_select::{PassedOver, few};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -11,10 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use byte_parts::ReadSeek;
+use device_select::{PassedOver, few};
 use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 
+use crate::complaint;
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::limits::Limits;
 use crate::select::Selection;
 use tool_kit::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
 use tool_kit::parallel::Threads;

@@ -1,7 +1,5 @@
 //! The files that a command looks into: those that are named, and those below directories.
 
-use crate::limits::{Limits, walk_open};
-use device_select::{SplitLibrary, few};
 use std::fs::{self, File};
 use std::io;
 use std::ops::ControlFlow;
@@ -9,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use byte_parts::ReadSeek;
+use device_select::{SplitLibrary, few};
 use fat_edit::{Registrable, Registration};
 use fat_object::{
     Container, ContainerKind, Enter, FileFormat, Finding, Image, PathStep, Summary, Visitor,
@@ -16,6 +15,7 @@ use fat_object::{
 use gpu_packages::{Member, Verified};
 use kpack::Toc;
 
+use crate::limits::{Limits, walk_open};
 use crate::package::{self, Fault, Package};
 use crate::packs::host::{Host, read_tables};
 use tool_kit::budget::{Account, Budget};

@@ -5,7 +5,6 @@ mod row;
 mod same;
 mod view;
 
-use crate::limits::Limits;
 use std::io;
 use std::path::PathBuf;
 
@@ -15,6 +14,7 @@ use fat_object::{Container, ContainerKind, Finding, Image, Location, Severity, S
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::limits::Limits;
 use crate::package::HEADS;
 use crate::select::Selection;
 use row::{Hashed, Key, Row};

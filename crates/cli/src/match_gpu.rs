@@ -7,8 +7,6 @@ mod package;
 mod view;
 mod walk;
 
-use crate::complaint::Complaint;
-use crate::limits::Limits;
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
@@ -22,8 +20,10 @@ use device_select::{
 use fat_object::{FileFormat, Severity, Summary};
 use kpack::Toc;
 
+use crate::complaint::Complaint;
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::limits::Limits;
 use crate::native::Installed;
 use crate::package::HEADS;
 use crate::packs::answer::{self, Answer as PackAnswer, SplitRecord};

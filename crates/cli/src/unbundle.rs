@@ -1,8 +1,5 @@
 //! `offload unbundle`: entries of bundles into files.
 
-use crate::complaint;
-use crate::limits::{Limits, walk_open};
-use device_select::few;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::io;
@@ -10,12 +7,15 @@ use std::path::{Path, PathBuf};
 
 use bundle_format::{Choice, EntryId, Request};
 use byte_parts::ReadSeek;
+use device_select::few;
+use drop_ins::keep::{Keeper, Kept};
 use fat_object::{ContainerKind, Finding, Image, Severity, Visitor};
 use serde::Serialize;
 use target_id::near::did_you_mean;
 
+use crate::complaint;
 use crate::help::More;
-use drop_ins::keep::{Keeper, Kept};
+use crate::limits::{Limits, walk_open};
 use tool_kit::arguments::{split, usage};
 use tool_kit::failure::Failure;
 use tool_kit::opened::Opened;

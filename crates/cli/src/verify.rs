@@ -1,6 +1,5 @@
 //! `offload verify`: structure, bounds, hashes and composition rules.
 
-use crate::limits::Limits;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,12 +11,12 @@ use fat_edit::{Registrable, Registration};
 use fat_object::{
     Container, ContainerKind, FileFormat, Finding, Image, PathStep, Summary, Visitor,
 };
-
 use gpu_packages::Verified;
 use kpack::Toc;
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::limits::Limits;
 use crate::package::HEADS;
 use crate::packs::host::{Host, without_features};
 use tool_kit::parallel::Threads;

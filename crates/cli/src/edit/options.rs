@@ -1,11 +1,11 @@
 //! The options that commands which edit files share.
 
-use crate::limits::Limits;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fat_edit::EditOptions;
 
+use crate::limits::Limits;
 use tool_kit::parallel::Threads;
 
 /// Options of all commands that edit files.

@@ -1,6 +1,5 @@
 //! The kernels of a file, collected while it is walked.
 
-use crate::limits::Limits;
 use std::borrow::Cow;
 use std::io;
 
@@ -9,6 +8,7 @@ use device_code::{KernelCollector, KernelList};
 use fat_object::{FileFormat, Finding, Image, ImageInfo, Severity, Summary, Visitor};
 
 use crate::inputs::Input;
+use crate::limits::Limits;
 use crate::select::Selection;
 use tool_kit::parallel::Threads;
 

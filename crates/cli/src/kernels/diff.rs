@@ -1,6 +1,5 @@
 //! `offload diff`: images and kernels that came, went and changed.
 
-use crate::limits::Limits;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
@@ -15,6 +14,7 @@ use super::collect::{self, Found, Wanted};
 use super::{complain, report_hits};
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::limits::Limits;
 use crate::select::Selection;
 use tool_kit::parallel::Threads;
 use tool_kit::store::Keep;

@@ -5,7 +5,6 @@ pub(crate) mod diff;
 mod record;
 mod view;
 
-use crate::limits::Limits;
 use std::io;
 use std::path::PathBuf;
 
@@ -14,6 +13,7 @@ use device_select::SplitLibrary;
 
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
+use crate::limits::Limits;
 use crate::select::Selection;
 use collect::{Found, Wanted};
 use tool_kit::json::Array;

@@ -1,6 +1,5 @@
 //! The walk through a file: its units, and what is wrong in it.
 
-use crate::complaint::Complaint;
 use std::io;
 
 use byte_parts::ReadSeek;
@@ -8,6 +7,7 @@ use device_select::{Collector, Unit};
 use fat_edit::Registrable;
 use fat_object::{Container, ContainerKind, ErrorKind, Finding, Image, Location, Visitor};
 
+use crate::complaint::Complaint;
 use crate::inputs::Input;
 
 /// Visitor that collects units, and complaints.

@@ -1,6 +1,5 @@
 //! `offload split`: device code of HIP moved from libraries to kernel packs.
 
-use crate::limits::{Limits, walk_open};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,6 +11,7 @@ use kpack::Scheme;
 
 use super::CODES;
 use crate::help::More;
+use crate::limits::{Limits, walk_open};
 use tool_kit::failure::Failure;
 use tool_kit::opened::Opened;
 use tool_kit::output::Outputs;
