@@ -37,7 +37,7 @@ impl<'data> Bundle<'data> {
     ///
     /// # Errors
     ///
-    /// Those of [`Error`] that start with a bundle's header, descriptors and entries; never
+    /// Errors of [`Error`] that start with a bundle's header, descriptors and entries; never
     /// [`Incomplete`](crate::ErrorKind::Incomplete).
     pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
         Self::parse_prefix(data, to_u64(data.len()))
@@ -76,11 +76,11 @@ impl<'data> Bundle<'data> {
         Ok(Self { data: prefix, count, header_len, end: end.max(header_len) })
     }
 
-    /// Returns how many bytes from its start the descriptors of a bundle take at least, as far as `prefix`, its first
-    /// bytes, tells. Once `prefix` has as many, all descriptors are there.
+    /// Returns how many bytes from its start the descriptors of a bundle take at least, judged by `prefix`, its first
+    /// bytes. Once `prefix` has as many, all descriptors are there.
     ///
-    /// It never asks for a byte that a bundle without fault lacks, so this reads one whose size nobody knows and past
-    /// whose end nothing may be read. Where more than the prefix can be read, [`parse_prefix`](Self::parse_prefix) takes
+    /// It never asks for a byte that a bundle without fault lacks, so this reads bundles of unknown size, where nothing
+    /// past the end may be read. Where more than the prefix can be read, [`parse_prefix`](Self::parse_prefix) takes
     /// fewer rounds.
     ///
     /// # From a pointer

@@ -47,8 +47,8 @@ impl CompositionFinding {
         finding
     }
 
-    /// Creates the finding of two entries for one processor of which only one has a setting for this feature: where it is any
-    /// for one entry, it has to be any for all.
+    /// Creates the finding of two entries for one processor where only one has a setting for this feature: where it is
+    /// any for one entry, it has to be any for all.
     fn feature_in_one(
         (first, first_id): (usize, &str),
         (second, second_id): (usize, &str),
@@ -89,10 +89,10 @@ impl CompositionFinding {
 ///
 /// The rules are those of the Clang Offload Bundler documentation, "Bundled Code Object
 /// Composition", applied to what IDs mean: spelling, order of features and the difference
-/// between `hip` and `hipv4` do not count. An ID that cannot be taken apart is only compared
-/// with equal ones, as is one of more than 1024 bytes, of which that is found wrong. The spelling
-/// of target IDs of code object V2 and V3 is not found wrong. The time grows as n log n, memory with the
-/// length of the IDs; two of them are in a finding, of at most 1024 bytes each.
+/// between `hip` and `hipv4` do not count. An ID that cannot be parsed is only compared with equal ones. So is an ID of
+/// more than 1024 bytes, which is a finding itself. The spelling of target IDs of code object V2 and V3 is not found
+/// wrong. The time grows as n log n, memory with the length of the IDs; two of them are in a finding, of at most 1024
+/// bytes each.
 ///
 /// ```
 /// use bundle_format::composition;
@@ -112,7 +112,7 @@ impl CompositionFinding {
 #[must_use]
 pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<CompositionFinding> {
     let mut findings: Vec<CompositionFinding> = Vec::new();
-    // The IDs that can be taken apart, and by their text those that cannot.
+    // The parsed IDs, and the texts of IDs that cannot be parsed.
     let mut valid: Vec<(usize, &str)> = Vec::new();
     let mut targets: Vec<Target> = Vec::new();
     let mut invalid: BTreeMap<&str, usize> = BTreeMap::new();

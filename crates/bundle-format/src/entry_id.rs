@@ -12,8 +12,8 @@ use crate::error::{Error, ErrorKind};
 ///
 /// The Clang Offload Bundler documentation gives it the form
 /// `<kind>-<arch>-<vendor>-<os>-<environment>[-<target id>]`. Fields of the triple may be empty
-/// and the target ID may contain `-`. Nothing but the number of fields is checked: kinds,
-/// triples and target IDs nobody knows are read, too.
+/// and the target ID may contain `-`. Nothing but the number of fields is checked: unknown kinds, triples and target
+/// IDs are read, too.
 ///
 /// Shorter forms without environment are also read, see [`is_three_field`](Self::is_three_field).
 ///
@@ -211,7 +211,7 @@ fn split_at_dash(text: &str, at: usize) -> (&str, &str) {
 }
 
 /// Returns the text after the operating system if it is a target ID and not an environment: its processor is known,
-/// in today's spelling or in that of code object V2 and V3 (`gfx906+xnack`).
+/// in today's spelling or in the spelling of code object V2 and V3 (`gfx906+xnack`).
 ///
 /// clang-offload-bundler writes a single `-` after the processor of such an ID when it takes the processor for the
 /// environment.

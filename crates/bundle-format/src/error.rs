@@ -161,7 +161,7 @@ impl Error {
         self.0.needed
     }
 
-    /// Returns the error of a bundle that starts at an offset of the data, of which those before could be read.
+    /// Returns the error of a bundle that starts at an offset of the data, after bundles that could be read.
     pub(crate) fn in_bundle(mut self, offset: u64) -> Self {
         let inner = &mut *self.0;
         if inner.kind != ErrorKind::NotABundle {
@@ -194,7 +194,7 @@ impl From<byte_parts::Error> for Error {
     }
 }
 
-/// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if it is about what was to be written,
+/// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if the contents cannot be written,
 /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), and else [`InvalidData`](std::io::ErrorKind::InvalidData). The error
 /// itself is inside.
 #[cfg(feature = "std")]

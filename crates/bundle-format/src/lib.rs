@@ -62,9 +62,9 @@
 //! # Ok::<(), bundle_format::Error>(())
 //! ```
 //!
-//! Everything is checked before anything is handed out, in time linear in the descriptors, or in the text, but for
-//! sorting the entries. Bundles inside of payloads do not mislead [`bundles`]. No input makes this crate panic. [`Error`]
-//! says what is wrong, where, and what was expected; [`ErrorKind`] is for programs.
+//! Everything is checked before anything is handed out, in time linear in the descriptors, or in the text, plus the
+//! time to sort the entries. Bundles inside of payloads do not mislead [`bundles`]. No input makes this crate panic.
+//! [`Error`] says what is wrong, where, and what was expected; [`ErrorKind`] is for programs.
 //!
 //! # Writing
 //!
@@ -94,7 +94,7 @@
 //! # Rules
 //!
 //! [`composition`] tells which entries must not be in one bundle together, and [`Request`] which entry is for a target.
-//! Both are about what IDs mean, which is the concern of [`target_id`]. Its types are a part of this interface
+//! Both need the meaning of IDs, which is the concern of [`target_id`]. Its types are a part of this interface
 //! ([`EntryId::kind`], [`EntryId::target`], [`Request::verdict`], [`CompositionFinding`]): add it to your dependencies to name them, and `byte-parts` for layouts.
 //!
 //! # Features

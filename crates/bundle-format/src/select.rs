@@ -138,7 +138,7 @@ impl<T> Choice<T> {
     ///
     /// # Errors
     ///
-    /// Those of `keep`.
+    /// Errors of `keep`.
     pub fn offer<E>(
         &mut self,
         code_object: &Target,

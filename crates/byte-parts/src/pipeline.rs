@@ -38,7 +38,7 @@ impl Bounds {
         self
     }
 
-    /// Sets the stack size of started threads. Default: that of the standard library.
+    /// Sets the stack size of started threads. Default: the standard library's.
     #[must_use]
     pub fn with_stack_size(mut self, bytes: usize) -> Self {
         self.stack_size = Some(bytes);

@@ -68,7 +68,7 @@ impl<'r> Source<'r> {
         Ok(Self::with_len(reader, len))
     }
 
-    /// Wraps a reader of which only the first `len` bytes are read.
+    /// Wraps a reader; only its first `len` bytes are read.
     pub fn with_len(reader: impl ReadSeek + 'r, len: u64) -> Self {
         let (reader, block) = (Box::new(reader), Vec::new());
         Source { reader, len, memory: None, block_start: 0, block, block_size: 0 }
@@ -117,7 +117,7 @@ impl<'r> Source<'r> {
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// Errors of the reader.
     pub fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         if offset >= self.len || buf.is_empty() {
             return Ok(0);
@@ -173,7 +173,7 @@ impl<'r> Source<'r> {
     ///
     /// # Errors
     ///
-    /// Those of the reader; [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if there are fewer bytes.
+    /// Errors of the reader; [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if there are fewer bytes.
     pub fn read_exact_at(&mut self, mut offset: u64, mut buf: &mut [u8]) -> io::Result<()> {
         while !buf.is_empty() {
             let n = self.read_at(offset, buf)?;
@@ -190,7 +190,7 @@ impl<'r> Source<'r> {
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// Errors of the reader.
     pub fn peek(&mut self, window: &Range<u64>, max: usize) -> io::Result<Vec<u8>> {
         let end = window.end.min(self.len).min(window.start.saturating_add(max as u64));
         self.read_range(&(window.start..end.max(window.start)))
@@ -200,7 +200,7 @@ impl<'r> Source<'r> {
     ///
     /// # Errors
     ///
-    /// Those of the reader; [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if a part of the range lies past the
+    /// Errors of the reader; [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if a part of the range lies past the
     /// end, before memory is reserved; [`OutOfMemory`](io::ErrorKind::OutOfMemory).
     pub fn read_range(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -258,7 +258,7 @@ impl<'r> Source<'r> {
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// Errors of the reader.
     pub fn read_prefix(
         &mut self,
         window: &Range<u64>,
@@ -282,7 +282,7 @@ impl<'r> Source<'r> {
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// Errors of the reader.
     pub fn skip_zeros(&mut self, window: &Range<u64>) -> io::Result<u64> {
         // Mostly there are none, or few.
         let first = self.peek(window, 64)?;

@@ -12,7 +12,7 @@ use crate::to_u64;
 /// The inputs of an output, by name.
 ///
 /// Implemented for slices of files (anything that reads and seeks), named by index. Implement it for inputs of several
-/// kinds, with [`copy_range`] for those that are files, so that the kernel copies.
+/// kinds, with [`copy_range`] for files, so that the kernel copies.
 pub trait Inputs<I> {
     /// Error of writing the output.
     type Error: From<WriteError>;
@@ -21,7 +21,7 @@ pub trait Inputs<I> {
     ///
     /// # Errors
     ///
-    /// Those of reading and writing; an input that ends before the range is one.
+    /// Errors of reading and writing; an input that ends before the range is one.
     fn copy<W: Write + ?Sized>(
         &mut self,
         input: &I,
@@ -75,7 +75,7 @@ impl<I> Parts<I> {
     ///
     /// # Errors
     ///
-    /// Those of the inputs, and [`WriteError::Write`].
+    /// Errors of the inputs, and [`WriteError::Write`].
     pub fn write_to<N, W>(&self, inputs: &mut N, out: &mut W) -> Result<(), N::Error>
     where
         N: Inputs<I> + ?Sized,
@@ -120,7 +120,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// Those of reading and writing, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside if the inputs are not
+    /// Errors of reading and writing, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside if the inputs are not
     /// the planned ones. A part of the output is written then.
     pub fn write_to<R: Read>(
         &self,

@@ -42,7 +42,7 @@ pub struct Decompressed {
 ///
 /// # Errors
 ///
-/// Those of [`Header::parse`]; of the kinds [`Limit`](ErrorKind::Limit), [`Codec`](ErrorKind::Codec),
+/// Errors of [`Header::parse`]; of the kinds [`Limit`](ErrorKind::Limit), [`Codec`](ErrorKind::Codec),
 /// [`Memory`](ErrorKind::Memory); and for payloads that are damaged or do not fit the header of
 /// [`Stream`](ErrorKind::Stream), [`EndsEarly`](ErrorKind::EndsEarly), [`TrailingData`](ErrorKind::TrailingData),
 /// [`Size`](ErrorKind::Size), [`Output`](ErrorKind::Output) and [`Hash`](ErrorKind::Hash).
@@ -59,7 +59,7 @@ pub fn decompress(data: &[u8], max: u64) -> Result<Decompressed, Error> {
 ///
 /// # Errors
 ///
-/// Those of [`decompress`].
+/// Errors of [`decompress`].
 pub fn decompress_growing(
     data: &[u8],
     max: u64,
@@ -84,7 +84,7 @@ pub fn decompress_growing(
 ///
 /// # Errors
 ///
-/// Those of [`decompress`], but for a hash that differs.
+/// Errors of [`decompress`], except a hash that differs.
 #[cfg(feature = "std")]
 pub fn decompress_early(data: &[u8], max: u64) -> Result<(Arc<Vec<u8>>, HashCheck), Error> {
     let mut hash = crate::hash::GrowingHash::default();
@@ -165,7 +165,7 @@ impl fmt::Debug for Decompressed {
     }
 }
 
-/// Compares the hash in a header with that of the data.
+/// Compares the hash in a header with the hash of the data.
 pub(crate) fn check_hash(stored: u64, computed: u64) -> Result<(), Error> {
     if stored != computed {
         let message = format!(
@@ -183,15 +183,15 @@ pub(crate) fn check_hash(stored: u64, computed: u64) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// Those of [`decompress`], except for the kind [`Hash`](ErrorKind::Hash).
+/// Errors of [`decompress`], except for the kind [`Hash`](ErrorKind::Hash).
 pub fn decompress_unverified(data: &[u8], max: u64) -> Result<Decompressed, Error> {
     decode(data, max, &mut |_| {})
 }
 
 /// Decompresses a stream without the header of a compressed bundle: other formats compress their parts in the same ways.
 ///
-/// `size` is the length of the result, all of which is allocated: check it before. Offsets in errors count from the start
-/// of the stream.
+/// `size` is the length of the result, which is allocated at once: check it before. Offsets in errors count from the
+/// start of the stream.
 ///
 /// ```
 /// use ccob::{Header, Method, WriteOptions, compress, decompress_stream};
@@ -206,7 +206,7 @@ pub fn decompress_unverified(data: &[u8], max: u64) -> Result<Decompressed, Erro
 ///
 /// # Errors
 ///
-/// Those of [`decompress`] for payloads, and of the kind [`Codec`](ErrorKind::Codec).
+/// Errors of [`decompress`] for payloads, and of the kind [`Codec`](ErrorKind::Codec).
 pub fn decompress_stream(method: Method, stream: &[u8], size: u64) -> Result<Vec<u8>, Error> {
     let input = codec::Input { stream, offset: 0, exact: true, uncompressed_size: size };
     let (data, _) = codec::decode(method, &input, &mut |_| {})?;
@@ -264,8 +264,8 @@ fn input<'d>(header: &Header, data: &'d [u8]) -> Result<codec::Input<'d>, Error>
 ///
 /// # Errors
 ///
-/// Those of [`decompress`] but for [`Limit`](ErrorKind::Limit), and of the kind [`Buffer`](ErrorKind::Buffer) if `out` is
-/// of another length.
+/// Errors of [`decompress`] except [`Limit`](ErrorKind::Limit), and of the kind [`Buffer`](ErrorKind::Buffer) if `out`
+/// is of another length.
 pub fn decompress_into(data: &[u8], out: &mut [u8]) -> Result<Header, Error> {
     let header = Header::parse(data, to_u64(data.len()))?;
     let (expected, found) = (header.uncompressed_size(), to_u64(out.len()));

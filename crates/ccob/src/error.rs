@@ -181,7 +181,7 @@ impl Error {
         self.0.fault.map(|(offset, _)| offset)
     }
 
-    /// Returns the compression method, if the error is about a method, its codec or its stream.
+    /// Returns the compression method, if a method, its codec or its stream is at fault.
     #[must_use]
     pub fn method(&self) -> Option<Method> {
         self.0.method
@@ -304,7 +304,7 @@ pub(crate) enum Fault {
     Damaged,
 }
 
-/// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if it is about what was to be written,
+/// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if the contents cannot be written,
 /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), [`Unsupported`](std::io::ErrorKind::Unsupported) without a codec,
 /// [`Other`](std::io::ErrorKind::Other) if the codec refused, and else [`InvalidData`](std::io::ErrorKind::InvalidData).
 /// The error itself is inside.

@@ -28,9 +28,8 @@
 //!
 //! # Where to start
 //!
-//! [`decompress`] reads the container at the start of its input, [`Header::parse`] its header alone, of which at
-//! most 32 bytes have to be in memory; [`compress`] writes one. The result is a bundle, for the crate
-//! `bundle-format` to read.
+//! [`decompress`] reads the container at the start of its input, [`Header::parse`] its header alone, at most 32 bytes;
+//! [`compress`] writes one. The result is a bundle, for the crate `bundle-format` to read.
 //!
 //! The table of a bundle's entries lies at its start: [`decompress_prefix`] and [`Decoder`], a [`Read`](std::io::Read),
 //! decompress no more than is asked for. [`decompress_into`] decompresses into memory of the caller.

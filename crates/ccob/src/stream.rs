@@ -1,4 +1,4 @@
-//! Decoding as far as is wanted.
+//! Decoding on demand.
 
 use alloc::vec::Vec;
 
@@ -28,8 +28,8 @@ use crate::{Error, Header, codec};
 ///
 /// # Errors
 ///
-/// Those of [`Header::parse`], but not for a container that ends early after its header; of the kinds
-/// [`Limit`](crate::ErrorKind::Limit) and [`Codec`](crate::ErrorKind::Codec); and for faults in what is read those of
+/// Errors of [`Header::parse`], but not for a container that ends early after its header; of the kinds
+/// [`Limit`](crate::ErrorKind::Limit) and [`Codec`](crate::ErrorKind::Codec); and for faults in what is read errors of
 /// [`decompress`](crate::decompress).
 pub fn decompress_prefix(data: &[u8], len: usize, max: u64) -> Result<Vec<u8>, Error> {
     let header = Header::parse(data, u64::MAX)?;
@@ -64,7 +64,7 @@ mod reader {
     /// Bytes that are asked for where any number of them would do.
     const CHUNK: usize = 8 << 10;
 
-    /// [`Read`] for what a compressed bundle holds, of which as much is decompressed as is read.
+    /// [`Read`] for the contents of a compressed bundle, which are decompressed as they are read.
     ///
     /// The compressed bundle is read from any reader, from its magic to its end, and past that only if it is of version 1,
     /// which does not record its end. Parts are read as they are needed, of Zstandard block by block: a slow reader is
@@ -73,8 +73,8 @@ mod reader {
     /// Nothing that is read is verified before the end: the read that hands out the last byte fails if the hash is not
     /// right, or the stream does not end as it has to.
     ///
-    /// Memory is that of the window of a Zstandard frame, at most the uncompressed size in the header, and so bounded by
-    /// the limit; and a block of compressed and uncompressed data.
+    /// It holds in memory the window of a Zstandard frame, at most the uncompressed size in the header, and so bounded
+    /// by the limit; and a block of compressed and uncompressed data.
     ///
     /// ```
     /// use std::io::Read;
@@ -133,7 +133,7 @@ mod reader {
         ///
         /// # Errors
         ///
-        /// An error of the reader; with an [`Error`] inside those of [`Header::parse`], and of the kinds
+        /// An error of the reader; with an [`Error`] inside errors of [`Header::parse`], and of the kinds
         /// [`Limit`](crate::ErrorKind::Limit) and [`Codec`](crate::ErrorKind::Codec).
         pub fn new(mut reader: R, max: u64) -> io::Result<Self> {
             let mut head = Vec::new();

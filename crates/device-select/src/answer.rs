@@ -28,7 +28,7 @@ impl Condition {
         &self.text
     }
 
-    /// Returns the states of the device in which it gets the image: bit `n` stands for [`Device::states`]`()[n]`. `None` if
+    /// Returns the states of the device in which it gets the image: bit `n` is for [`Device::states`]`()[n]`. `None` if
     /// they do not decide: the image is machine code for GPUs that the container does not name.
     #[must_use]
     pub fn states(&self) -> Option<u8> {
@@ -114,8 +114,9 @@ impl Answer {
         Answer { given, images, note, counts: true, is_optional: false, need: None }
     }
 
-    /// Returns whether the device needs code of this unit. It needs none of units for GPUs of other vendors, nor of those
-    /// that [`note`](Self::note) says hold no kernels, are linked elsewhere or are for the features of other GPUs.
+    /// Returns whether the device needs code of this unit. It needs none of units for GPUs of other vendors, nor of
+    /// units without kernels, units that are linked elsewhere, and units for the features of other GPUs: see
+    /// [`note`](Self::note).
     #[must_use]
     pub fn counts(&self) -> bool {
         self.counts
@@ -196,7 +197,7 @@ impl Selection {
         Selection { answers, support }
     }
 
-    /// Returns whether the file runs on the device, as far as its units tell.
+    /// Returns whether the file runs on the device, judged by its units.
     #[must_use]
     pub fn support(&self) -> Support {
         self.support

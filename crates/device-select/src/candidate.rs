@@ -136,7 +136,7 @@ impl Candidate {
         self
     }
 
-    /// Returns the software that loads it, as far as that is [known](needs).
+    /// Returns the software that loads it, if that is [known](needs).
     #[must_use]
     pub fn needs(&self) -> &[Need] {
         &self.needs

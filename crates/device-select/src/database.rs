@@ -22,7 +22,7 @@ const SUFFIXES: [&str; 4] = [".txt", ".bz2", ".zst", ".zlib"];
 /// Words after a processor that are features of a target ID.
 const FEATURES: [&str; 4] = ["-xnack+", "-xnack-", "-sramecc+", "-sramecc-"];
 
-/// A file of a kernel database for one processor, as far as its path says.
+/// A file of a kernel database for one processor, by its path.
 ///
 /// ROCm's libraries look for code in files beside them, whose names say the GPU: Tensile's
 /// `TensileLibrary_Type_SB_fallback_gfx90a.hsaco`, `Kernels.so-000-gfx90a-xnack-.hsaco`, hipBLASLt's directory `gfx942`, MIOpen's
@@ -63,7 +63,7 @@ enum Holds {
 }
 
 impl Database {
-    /// Returns what a path says of a file; `None` for other files, and for those that all GPUs use.
+    /// Returns what a path says of a file; `None` for other files, and for files that all GPUs use.
     #[must_use]
     pub fn at(path: &str) -> Option<Self> {
         let components: Vec<&str> = path.split(['/', '\\']).collect();

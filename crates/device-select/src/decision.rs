@@ -31,9 +31,9 @@ pub struct Decision<'i> {
     pub stay_unknown: Vec<&'i ImageInfo>,
     /// Images that go.
     pub go: Vec<&'i ImageInfo>,
-    /// Those that go although their names may be asked for: they hold other code than these say.
+    /// Images that are dropped although their names may be asked for: they hold other code than their names say.
     pub misnamed: Vec<&'i ImageInfo>,
-    /// Those that go and leave nothing in their NVIDIA fatbinary that a device which is asked for could load.
+    /// Images that are dropped and leave nothing in their NVIDIA fatbinary that a requested device could load.
     pub unserved: Vec<&'i ImageInfo>,
 }
 

@@ -33,8 +33,8 @@ pub(crate) type States = u8;
 
 /// A device as the user names it.
 ///
-/// A feature that the target ID leaves out may be on or off; the runtime asks the hardware for it. Such a device stands
-/// for several, one for each way to set the features.
+/// A feature that the target ID leaves out may be on or off; the runtime asks the hardware for it. Such a device
+/// represents several, one for each way to set the features.
 #[derive(Clone, Debug)]
 pub struct Device {
     id: TargetId,
@@ -44,7 +44,7 @@ pub struct Device {
     /// All ways to set them: feature `n` is on where bit `n` of the position is set.
     states: Vec<Target>,
     ptx_jit: PtxJit,
-    /// Software that is installed, as far as it is known.
+    /// Software that is installed, if it is known.
     installed: Vec<(Software, Version)>,
 }
 
@@ -71,8 +71,8 @@ impl NotADevice {
 }
 
 impl Device {
-    /// Reads a target ID, the name or PCI ID of a product, the output of `rocminfo`, or a bundle entry ID, of which the
-    /// target ID counts.
+    /// Reads a target ID, the name or PCI ID of a product, the output of `rocminfo`, or a bundle entry ID, whose target
+    /// ID counts.
     ///
     /// ```
     /// use device_select::Device;

@@ -42,8 +42,8 @@ pub fn visible_devices(value: &str, count: usize) -> Visible {
     Visible::Only(positions)
 }
 
-/// Returns the processor that a value of `HSA_OVERRIDE_GFX_VERSION` stands for, of three decimal numbers; `None` for another text,
-/// which ROCm's runtime ignores or refuses.
+/// Returns the processor that a value of `HSA_OVERRIDE_GFX_VERSION` names, of three decimal numbers; `None` for another
+/// text, which ROCm's runtime ignores or refuses.
 ///
 /// ```
 /// assert_eq!(device_select::overridden("10.3.0").as_deref(), Some("gfx1030"));

@@ -58,8 +58,8 @@ fn is_code(entry: &ImageInfo) -> bool {
     matches!(entry.format(), FileFormat::Cubin | FileFormat::Ptx)
 }
 
-/// Returns the entries of which the driver loads one on a GPU, by position: of the cubins that it runs, those with the highest
-/// compute capability, and the same of PTX if there is no cubin. Which of several it takes is not documented.
+/// Returns the entries that the driver chooses from on a GPU, by position: of the cubins that it runs, those with the
+/// highest compute capability, and the same of PTX if there is no cubin. Which of several it takes is not documented.
 fn loaded(entries: &[ImageInfo], wanted: &Wanted) -> Vec<usize> {
     let gpu = NvidiaArch::parse(wanted.target().id()).ok();
     let keys: Vec<_> = (entries.iter())

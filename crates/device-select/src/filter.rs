@@ -30,7 +30,7 @@ use crate::wanted::Wanted;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ImageFilter {
-    /// Images that serve one of these, or have one of the IDs.
+    /// Images that one of these targets loads, or that have one of the IDs.
     pub wanted: Vec<Wanted>,
     /// Bundle entry IDs, as any text.
     pub ids: Vec<String>,
@@ -122,7 +122,7 @@ impl ImageFilter {
     }
 }
 
-/// Images that are not meant: what they are for, each once, as far as it is worth telling.
+/// Targets of the images that do not match, each once; empty if that does not help the user.
 #[derive(Debug, Default)]
 pub struct PassedOver {
     names: Vec<String>,

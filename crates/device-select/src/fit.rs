@@ -18,7 +18,7 @@ use crate::vendor::Vendor;
 /// The system of graphics shaders.
 const VULKAN: &str = "vulkan";
 
-/// An image as far as the rule looks at it.
+/// The facts of an image that the rule looks at.
 #[derive(Clone, Debug)]
 pub(crate) struct Code<'a> {
     /// The target of the image [as it is loaded](ImageInfo::loaded_as).
@@ -338,7 +338,7 @@ impl Fit {
     }
 }
 
-/// Returns the name of one of Intel's GPUs, given by its IP version.
+/// Returns the name of an Intel GPU, given by its IP version.
 fn gpu_name(ip_version: &str) -> &str {
     match IntelGpu::find(ip_version) {
         Some(gpu) => gpu.name(),
@@ -346,7 +346,7 @@ fn gpu_name(ip_version: &str) -> &str {
     }
 }
 
-/// Returns whether kinds and triples go together, as far as both are known.
+/// Returns whether kinds and triples go together, if both are known.
 pub(crate) fn agree(image: &Target, wanted: &Target) -> bool {
     let kinds = image.kind().zip(wanted.kind());
     let triples = image.triple().zip(wanted.triple());

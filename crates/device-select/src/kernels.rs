@@ -49,7 +49,7 @@ pub(crate) fn judge(unit: &Unit, gpu: &Device, fits: &[Fit]) -> Option<Answer> {
     };
     let is_if = matches!(given, Given::If(_)) && may_fit;
     let judged = fits.iter().zip(&unit.candidates).enumerate().map(|(n, (fit, candidate))| {
-        // Those without kernels hold functions and variables that others import.
+        // Images without kernels hold functions and variables that others import.
         let has_kernels = candidate.kernels().is_some_and(|kernels| !kernels.is_empty());
         match (fit.states, !has_kernels || picked.contains(&n)) {
             (0, true) if is_if && fit.may_fit => {

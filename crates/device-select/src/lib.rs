@@ -2,8 +2,8 @@
 //!
 //! A file holds *containers*: bundles, fatbinaries, sections of offload binaries. A device needs one image from
 //! each container that has kernels for it; the runtime of its kind chooses which. A library has a container for
-//! each source file, so a GPU that one of them serves is not a GPU that the library serves, but for CUDA, which loads
-//! them one by one ([`Support`]).
+//! each source file, so a GPU that has code in one of them may lack code in another; only CUDA loads them one by one
+//! ([`Support`]).
 //!
 //! | for | see |
 //! |---|---|

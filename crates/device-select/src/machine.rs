@@ -97,7 +97,7 @@ impl Gpu {
         &self.id
     }
 
-    /// Returns the file or program that tells of it.
+    /// Returns the file or program that reports it.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
@@ -125,7 +125,7 @@ pub enum NoGpu {
     /// Windows without NVIDIA's tool.
     #[error("GPUs are not found on Windows without nvidia-smi")]
     Windows,
-    /// There is none in these directories.
+    /// These directories have none.
     #[error("no GPU found in {}", .0.join(" and "))]
     Missing([String; 2]),
     /// Variables of the environment hide all of them: what was applied.
@@ -295,7 +295,7 @@ fn all(machine: &impl Machine) -> Result<Vec<Gpu>, NoGpu> {
     }
 }
 
-/// Returns the GPUs that AMD's kernel driver tells of. Containers may not show all nodes.
+/// Returns the GPUs that AMD's kernel driver reports. Containers may not show all nodes.
 fn of_kfd(machine: &impl Machine) -> Vec<Gpu> {
     let files = entries(machine, KFD).into_iter().map(|node| format!("{KFD}/{node}/properties"));
     files
@@ -315,7 +315,7 @@ fn of_nvidia(machine: &impl Machine, address: &str) -> Option<Gpu> {
     Some(Gpu { id: gpu.name(), source: machine.place(&file) })
 }
 
-/// Returns the GPUs that NVIDIA's tool tells of.
+/// Returns the GPUs that NVIDIA's tool reports.
 fn of_nvidia_smi(machine: &impl Machine) -> Vec<Gpu> {
     let printed = machine.compute_capabilities();
     let ids = printed.lines().map(|line| format!("sm_{}", line.trim().replace('.', "")));
@@ -354,7 +354,7 @@ pub fn version_of(machine: &impl Machine, software: Software) -> (Option<Version
 /// Returns the processor in a node of the topology of AMD's kernel driver, KFD; `None` for CPUs.
 ///
 /// `properties` is the text of `/sys/class/kfd/kfd/topology/nodes/N/properties`: lines of a key and a decimal number.
-/// It does not show whether xnack and sramecc are on. The rule is that of LLVM's `offload-arch` and of ROCm.
+/// It does not show whether xnack and sramecc are on. The rule is the rule of LLVM's `offload-arch` and of ROCm.
 ///
 /// ```
 /// use device_select::kfd_processor;
@@ -538,7 +538,7 @@ mod tests {
         let (ids, notes) = applied(&all, &passes);
         assert_eq!(ids, ["gfx1100", "sm_86", "sm_90"]);
         assert!(notes.starts_with("HSA_OVERRIDE_GFX_VERSION_0=11.0.0: gfx1103 passes for gfx1100"));
-        // The order of unlike GPUs of NVIDIA's is that of their speed.
+        // CUDA orders unlike NVIDIA GPUs by speed.
         let (ids, notes) = applied(&all, &[("CUDA_VISIBLE_DEVICES", "0")]);
         assert_eq!((ids.len(), notes.contains("is not applied")), (4, true));
         let ordered = [("CUDA_VISIBLE_DEVICES", "1"), ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")];

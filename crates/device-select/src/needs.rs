@@ -194,7 +194,7 @@ fn release<T: Ord>(
         last = Some(since);
     }
     let Version { major, minor } = last.filter(|_| !is_older)?;
-    // The second number of a driver is that of a build.
+    // The second number of a driver is a build number.
     let is_driver = major >= FIRST_BRANCH;
     let next = if is_driver { Version::new(major + 1, 0) } else { Version::new(major, minor + 1) };
     Some((next, true))
@@ -275,9 +275,9 @@ impl Need {
     }
 }
 
-/// Returns what an image needs, as far as a walk read it: not of what is compressed unless it was
-/// [checked](fat_object::Options::with_check_compressed), and not of the images of compressed bundles of which the
-/// [tables](fat_object::Options::with_tables_only) alone were read.
+/// Returns what an image needs, by the contents that a walk read: nothing for compressed images unless they were
+/// [checked](fat_object::Options::with_check_compressed), and nothing for images of compressed bundles if only the
+/// [tables](fat_object::Options::with_tables_only) were read.
 #[cfg(feature = "files")]
 #[must_use]
 pub fn needs(image: &fat_object::ImageInfo) -> Vec<Need> {

@@ -19,7 +19,7 @@ pub enum NotADevice {
     /// A name that no processor has, nor a future one could have.
     #[error("unknown processor {0}")]
     Unknown(String),
-    /// A generic processor, which stands for several: its name and theirs.
+    /// A generic processor, which covers several: its name and the names of those processors.
     #[error("{} is not a GPU, it stands for several: {}", .0, few(.1))]
     Generic(&'static str, Vec<&'static str>),
     /// The name of portable code.

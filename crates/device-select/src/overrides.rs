@@ -24,7 +24,7 @@ const TABLE: [(&[&str], Override); 4] = [
 ];
 
 impl Override {
-    /// Returns the override that people use for a device; `None` if there is none.
+    /// Returns the override that people use for a device; `None` without one.
     ///
     /// ```
     /// use device_select::{Device, Override};

@@ -115,8 +115,8 @@ pub trait SplitLibrary {
     }
 }
 
-/// Returns the targets of GPUs for which a loader may take code for an architecture, in its order: those that a generic
-/// processor covers ask for themselves first.
+/// Returns the targets of GPUs for which a loader may take code for an architecture, in its order: a processor that a
+/// generic one covers asks for its own code first.
 fn gpus_of(arch: &str) -> Vec<Vec<&str>> {
     let processor = Processor::amdgpu(arch.split(':').next().unwrap_or(arch));
     let covered = processor.map_or(&[][..], |processor| processor.covers());
@@ -203,7 +203,7 @@ impl<L: SplitLibrary> Search<'_, L> {
 
 impl<P: Clone + Ord> PackAnswer<P> {
     /// Looks for the code of all wrappers of a library, as the loader does for each: with the features that the GPU may have.
-    /// `open` reads the table of the pack at a path; `None` if there is none.
+    /// `open` reads the table of the pack at a path; `None` without one.
     pub fn new(
         library: &impl SplitLibrary<Path = P>,
         gpu: &Device,

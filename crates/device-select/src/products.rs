@@ -1,4 +1,4 @@
-//! The names and PCI IDs of GPUs, and the processors that they stand for.
+//! The names and PCI IDs of GPUs, and their processors.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
@@ -91,8 +91,8 @@ impl Product {
     }
 }
 
-/// Returns the processor by a name that target IDs do not have: one of Intel's GPUs in any spelling and letter
-/// case, or an architecture of AMD's triples (`amdgpu9.50`).
+/// Returns the processor by a name that target IDs do not have: an Intel GPU in any spelling and letter case, or an
+/// architecture of AMD's triples (`amdgpu9.50`).
 fn processor_by_name(text: &str) -> Option<&'static str> {
     let text = text.trim().to_ascii_lowercase();
     let intel = IntelGpu::find(&text).map(IntelGpu::name);

@@ -20,7 +20,7 @@ pub(crate) enum Why {
     Host,
     /// It is for this CPU: OpenMP can offload to one.
     Cpu(String),
-    /// LLVM bitcode for the device, of which a link step makes code.
+    /// LLVM bitcode for the device, which a link step compiles.
     Unlinked,
     /// It is a container itself.
     Container(FileFormat),

@@ -49,8 +49,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Returns whether code for a target stays, in a file of its own: such as those that
-    /// [`Database`] knows.
+    /// Returns whether code for a target stays, in a file of its own, such as the files of a [`Database`].
     ///
     /// ```
     /// use device_select::{Rule, Wanted};
@@ -84,8 +83,8 @@ impl Rule {
 
     /// Returns the fates of all images of a file, in order. It does not ask whether containers can be edited.
     ///
-    /// The CUDA driver takes one entry of a fatbinary. For each GPU those stay of which it takes one: the cubins with the
-    /// highest compute capability that the GPU runs, or PTX by the same rule if there is no such cubin.
+    /// The CUDA driver takes one entry of a fatbinary. For each GPU, the entries that it chooses from stay: the cubins
+    /// with the highest compute capability that the GPU runs, or PTX by the same rule if there is no such cubin.
     #[must_use]
     pub fn fates(&self, images: &[ImageInfo]) -> Vec<Fate> {
         let containers = images.chunk_by(|one, next| container(one) == container(next));

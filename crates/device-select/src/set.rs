@@ -16,11 +16,11 @@ use crate::unit::Unit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QuestionKind {
-    /// A file that stands for itself.
+    /// A file that is judged alone.
     File,
     /// A database: of its files each is for one GPU, and those for one GPU are enough. Or files whose names differ in the GPU.
     Database,
-    /// Builds of one library for several versions of CUDA or ROCm, of which a program loads one.
+    /// Builds of one library for several versions of CUDA or ROCm; a program loads one of them.
     Builds,
 }
 
@@ -37,7 +37,7 @@ pub struct Question {
 /// The answers of the files of a question, for one device.
 #[derive(Debug, Default)]
 struct Answers {
-    /// The number of files with code for GPUs of its vendor, and how many of them serve it.
+    /// The number of files with code for GPUs of its vendor, and how many of them run on it.
     files: usize,
     serving: usize,
     best: Option<Support>,
@@ -51,7 +51,7 @@ struct Answers {
     missing: Vec<String>,
     built_for: Vec<String>,
     seen: HashSet<String>,
-    /// The greatest obstacle, and the number of files that have all code, but for obstacles.
+    /// The greatest obstacle, and the number of files that have all code and would run without obstacles.
     obstacle: Option<Obstacle>,
     kept_from: usize,
 }
@@ -101,8 +101,8 @@ impl Question {
 
     /// Returns the answer for a device, by its number; `None` if there is nothing for its vendor.
     ///
-    /// A database serves a device that some of its files are for. Several builds serve it [`Partly`](Support::Partly), if some do: it
-    /// depends on the version that is there.
+    /// A database supports a device if some of its files are for it. Several builds support it
+    /// [`Partly`](Support::Partly), if some do: it depends on the version that is there.
     #[must_use]
     pub fn support(&self, device: usize) -> Option<Support> {
         let answers = self.answers.get(device)?;
@@ -128,7 +128,7 @@ impl Question {
         self.answers.get(device).map_or((0, 0), |answers| answers.containers)
     }
 
-    /// Returns whether a file serves the device on a condition only.
+    /// Returns whether a file runs on the device on a condition only.
     #[must_use]
     pub fn is_conditional(&self, device: usize) -> bool {
         self.answers.get(device).is_some_and(|answers| answers.is_conditional)
@@ -185,7 +185,7 @@ impl FileSet {
         FileSet { devices, questions: Vec::new(), by_name: HashMap::new() }
     }
 
-    /// Returns the kind of the question that a file belongs to, as far as its path tells, and its name.
+    /// Returns the kind of the question that a file belongs to, by its path, and its name.
     ///
     /// ```
     /// use device_select::{FileSet, QuestionKind};
@@ -245,8 +245,9 @@ impl FileSet {
 
     /// Returns the answer for a device, by its number: the worst one of all questions; `None` if there is nothing for its vendor.
     ///
-    /// CUDA loads code when it is asked for: where at least half of the files of a package serve the device, and the others have code for
-    /// newer devices only, these are for what newer devices can do, and the answer is [`Partly`](Support::Partly).
+    /// CUDA loads code when it is asked for: where at least half of the files of a package run on the device, and the
+    /// others have code for newer devices only, these are for what newer devices can do, and the answer is
+    /// [`Partly`](Support::Partly).
     #[must_use]
     pub fn support(&self, device: usize) -> Option<Support> {
         let of = |question: &Question| question.support(device);
@@ -263,7 +264,7 @@ impl FileSet {
     }
 }
 
-/// Files of which some are to be judged together, by their names.
+/// Files, some to be judged together, by their names.
 ///
 /// ```
 /// use device_select::Alternatives;
@@ -274,7 +275,7 @@ impl FileSet {
 /// ```
 #[derive(Debug, Default)]
 pub struct Alternatives {
-    /// The number of files for each question that several files are about, as far as names tell.
+    /// The number of files for each question that several files share, by their names.
     counts: HashMap<String, usize>,
 }
 
@@ -297,7 +298,7 @@ impl Alternatives {
         match FileSet::question_of(name) {
             (QuestionKind::File, _) => false,
             (_, name) if name.contains('*') => {
-                // The only member of a compressed file stands for that.
+                // The only member of a compressed file is judged as that file.
                 let name = name.strip_suffix(":contents").unwrap_or(&name);
                 self.counts.get(name).is_some_and(|n| *n > 1)
             }

@@ -140,7 +140,7 @@ impl About<'_> {
         format!("{serving} of {all}")
     }
 
-    /// Returns what is said of builds of which some serve the GPU.
+    /// Returns what is said of builds if only some run on the GPU.
     fn builds(&self, builds: &Question) -> String {
         let (files, serving) = builds.files(self.gpu);
         let name = self.name;

@@ -1,4 +1,4 @@
-//! Containers as a runtime sees them: sets of images of which a device gets one.
+//! Containers as a runtime sees them: sets of images; a device gets one of each.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
@@ -15,7 +15,7 @@ use crate::few::each_once;
 use crate::runtime::Runtime;
 use crate::vendor::Vendor;
 
-/// The images of which a device gets one: a bundle, a fatbinary, a registered offload binary, all offload binaries of
+/// The images from which a device gets one: a bundle, a fatbinary, a registered offload binary, all offload binaries of
 /// another section, an abstract module of a SYCLBIN, all sections of a bundle in its object form, or all images that a
 /// scan found in no container; and of these, what one runtime loads.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Unit {
         self.is_lost = true;
     }
 
-    /// Returns the offset of its container in the file; of a compressed one that of the outermost. `None` for images in no
+    /// Returns the offset of its container in the file; for a compressed one, of the outermost. `None` for images in no
     /// container.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
@@ -129,13 +129,13 @@ impl Unit {
         if self.is_shared { format!("{place} ({})", self.runtime) } else { place }
     }
 
-    /// Returns the object file of which it is relocatable CUDA code. The runtime links such code from PTX where the code
+    /// Returns the object file whose relocatable CUDA code it is. The runtime links such code from PTX where the code
     /// that was linked at build time does not fit.
     pub(crate) fn relocatable_in(&self) -> Option<usize> {
         matches!(&*self.section, "__nv_relfatbin" | "__nv_rel").then_some(self.host)
     }
 
-    /// Returns the object file of which it is CUDA code that may be linked.
+    /// Returns the object file whose CUDA code, which may be linked, it is.
     pub(crate) fn linked_in(&self) -> Option<usize> {
         matches!(&*self.section, ".nv_fatbin" | ".nv_fatb").then_some(self.host)
     }

@@ -106,7 +106,7 @@ impl Wanted {
         !is_for_others(disagreement) && self.names(target)
     }
 
-    /// Returns whether an image serves the wanted target in every state that it leaves open. `loaded_as` is the target
+    /// Returns whether an image runs on the wanted target in every state that it leaves open. `loaded_as` is the target
     /// [as it is loaded](ImageInfo::loaded_as).
     #[must_use]
     pub fn is_served_by(&self, loaded_as: &Target, disagreement: Option<&Disagreement>) -> bool {
@@ -207,7 +207,7 @@ impl Fate {
     }
 }
 
-/// Returns whether the contradiction is about devices. Runtimes go by the bytes, not by the recorded kind of image.
+/// Returns whether devices are what contradicts. Runtimes go by the bytes, not by the recorded kind of image.
 pub(crate) fn is_for_others(disagreement: Option<&Disagreement>) -> bool {
     !matches!(disagreement, None | Some(Disagreement::Kind { .. }))
 }

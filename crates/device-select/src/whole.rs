@@ -11,7 +11,7 @@ use crate::unit::Unit;
 impl Selection {
     /// Returns whether a file that nobody named, such as one of a directory, is for devices of this vendor: it has code that is
     /// loaded as it is, and not only for the features of others. LLVM bitcode is a library for compilers; a linker makes code of
-    /// LTO-IR. A file without kernels serves nobody, and fails nobody.
+    /// LTO-IR. A file without kernels is ignored.
     #[must_use]
     pub fn concerns(&self, units: &[Unit], gpu: &Device) -> bool {
         let is_for = |unit: &Unit| {
@@ -31,9 +31,9 @@ impl Selection {
 /// Returns the answer about the units of one file.
 ///
 /// HIP, OpenMP and SYCL load what is registered: all of it must be there. The CUDA driver loads a container when a kernel of it
-/// is asked for, and programs choose kernels by device. Containers that were built alike, for one list of targets, serve the same
-/// devices; if some serve this one and others do not, they were built unlike, on purpose. Nothing registers images outside of
-/// containers: programs hand them to the driver themselves, of any vendor.
+/// is asked for, and programs choose kernels by device. Containers that were built alike, for one list of targets, run
+/// on the same devices; if some run on this one and others do not, they were built unlike, on purpose. Nothing
+/// registers images outside of containers: programs hand them to the driver themselves, of any vendor.
 pub(crate) fn of_file(units: &[Unit], answers: &[Answer], gpu: &Device) -> Support {
     let counted = || units.iter().zip(answers).filter(|(_, answer)| answer.counts());
     // A linker in the program makes code of it, or nobody does.

@@ -102,7 +102,7 @@ impl Selection {
             return Conclusion::new(tone, words);
         }
         if self.support() == Support::Unknown {
-            let words = format!("unknown for {name}: LTO-IR only, of which a linker makes code");
+            let words = format!("unknown for {name}: LTO-IR only, which a linker compiles");
             return Conclusion::new(tone, words);
         }
         let needs: Option<Vec<_>> = counted
@@ -143,7 +143,8 @@ impl Selection {
         Conclusion::new(tone, words)
     }
 
-    /// Returns a suggestion in words: a processor of the family of the GPU for which there is code, if there is none for the GPU.
+    /// Returns a suggestion in words: a processor of the family of the GPU for which there is code, if the GPU has no
+    /// code.
     #[must_use]
     pub fn hint(&self, units: &[Unit], gpu: &Device) -> Option<String> {
         let setting = Override::of(gpu)?;

@@ -87,12 +87,12 @@ impl Codec {
 
     /// Returns a writer that compresses. The output depends on nothing but the input and the level.
     ///
-    /// `level` is one of the codec's own; `None` is that of the packages of its kind: 9 for gzip and bzip2, 6 for xz,
+    /// `level` is one of the codec's own; `None` is the level of packages of this kind: 9 for gzip and bzip2, 6 for xz,
     /// 19 for Zstandard. Without libzstd there is only one level of Zstandard.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](ErrorKind::Unsupported) if this build lacks the codec; those of its encoder.
+    /// [`Unsupported`](ErrorKind::Unsupported) if this build lacks the codec; errors of its encoder.
     pub fn encoder<W: Write>(self, writer: W, level: Option<u32>) -> Result<Encoder<W>, Error> {
         Ok(Encoder(match self {
             Codec::None => State::None(writer),
@@ -155,7 +155,7 @@ impl<W: Write> Encoder<W> {
     ///
     /// # Errors
     ///
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn finish(self) -> io::Result<W> {
         match self.0 {
             State::None(writer) => Ok(writer),

@@ -17,7 +17,7 @@ use crate::hash::{Algorithm, Hash};
 /// ```
 #[derive(Clone, Debug)]
 pub struct DebRecords {
-    /// Those that are removed are empty.
+    /// Removed members are empty.
     lines: Vec<Vec<u8>>,
     /// The lines of each path; made when it is needed.
     by_path: Option<HashMap<Vec<u8>, Vec<usize>>>,

@@ -22,7 +22,7 @@ pub(crate) struct DebParts {
     has_data: bool,
 }
 
-/// Returns the codec that an extension stands for.
+/// Returns the codec of an extension.
 fn codec(extension: &[u8], is_data: bool) -> Option<Codec> {
     match extension {
         b"" => Some(Codec::None),

@@ -38,7 +38,7 @@ impl PackageForm {
     ///
     /// # Errors
     ///
-    /// Those of [`Zip::read`].
+    /// Errors of [`Zip::read`].
     pub fn read(
         reader: impl ReadSeek,
         head: &[u8],
@@ -177,11 +177,11 @@ impl Read for CheckedReader<'_> {
 }
 
 impl<'z> PackageEdit<'z> {
-    /// Starts an edit, and looks for what is wrong with the package, as far as its headers and `RECORD` tell.
+    /// Starts an edit, and looks for faults of the package in its headers and `RECORD`.
     ///
     /// # Errors
     ///
-    /// Those of [`PackageKind::check_edit`], [`read_record`] and [`Zip::check`].
+    /// Errors of [`PackageKind::check_edit`], [`read_record`] and [`Zip::check`].
     pub fn new(zip: &'z Zip, mut reader: impl ReadSeek) -> Result<Self, Error> {
         zip.kind().check_edit()?;
         let (record, findings) = match zip.kind() {
@@ -201,11 +201,11 @@ impl<'z> PackageEdit<'z> {
         &self.findings
     }
 
-    /// Opens a member, all of which is to be read if it is to be compared.
+    /// Opens a member. To be compared, it must be read to its end.
     ///
     /// # Errors
     ///
-    /// Those of [`Zip::open`].
+    /// Errors of [`Zip::open`].
     pub fn open<'r, R: Read + io::Seek + 'r>(
         &mut self,
         index: usize,
@@ -243,7 +243,7 @@ impl<'z> PackageEdit<'z> {
     ///
     /// # Errors
     ///
-    /// Those of [`WheelEdit::plan`] and [`ZipEdit::plan`]; [`Refused`](ErrorKind::Refused) for a build tag of another zip file.
+    /// Errors of [`WheelEdit::plan`] and [`ZipEdit::plan`]; [`Refused`](ErrorKind::Refused) for a build tag of another zip file.
     pub fn plan(
         self,
         reader: impl ReadSeek,
@@ -273,7 +273,7 @@ impl<'z> PackageEdit<'z> {
 ///
 /// # Errors
 ///
-/// Theirs, and those of [`PackageKind::check_edit`]; a tar file that is a package of conda's is refused after it is written, if it
+/// Theirs, and errors of [`PackageKind::check_edit`]; a tar file that is a package of conda's is refused after it is written, if it
 /// was changed.
 pub fn rewrite_stream<'a>(
     kind: PackageKind,
@@ -318,7 +318,7 @@ pub struct Unopened {
 }
 
 impl Unopened {
-    /// Notes a member that starts like this, of which 512 bytes are enough. One that is read again directly is noted once.
+    /// Notes a member that starts like this; 512 bytes are enough. One that is read again directly is noted once.
     pub fn note(&mut self, name: &str, head: &[u8]) {
         let inner = match (sniff(head), Codec::sniff(head)) {
             (None, Codec::None) => None,

@@ -61,7 +61,7 @@ pub struct TreeFault {
     pub path: Vec<u8>,
     /// The fault, in words.
     pub text: String,
-    /// The files that it is about, if it is about several.
+    /// The files that it names, if several.
     pub names: Vec<String>,
 }
 
@@ -286,7 +286,7 @@ impl<T: Tree> Distribution<T> {
     }
 
     /// Returns the files that its list names. A distribution without a list has those in the directories that it is imported
-    /// from. `is_missed` tells of a name whether a file that is listed and not there is a fault.
+    /// from. `is_missed` returns whether it is a fault that a listed file of this name does not exist.
     ///
     /// # Errors
     ///
@@ -382,7 +382,7 @@ impl<T: Tree> Distribution<T> {
         })
     }
 
-    /// Returns the files of the modules that the distribution installs, as far as it says or its name does.
+    /// Returns the files of the modules that the distribution installs, by its list or by its name.
     fn imported(&self) -> Option<DistributionFiles> {
         let tree = &self.site.tree;
         let mut files = DistributionFiles::default();
@@ -445,7 +445,7 @@ fn resolve<'n>(from: &'n [u8], row: &'n [u8]) -> Option<Vec<&'n [u8]>> {
     settled(names_of(from).chain(names_of(row))).filter(|_| !is_absolute(row))
 }
 
-/// Returns the names without those that lead up and down again; `None` if they lead out.
+/// Returns the names without names that lead up and down again; `None` if they lead out.
 fn settled<'n>(names: impl Iterator<Item = &'n [u8]>) -> Option<Vec<&'n [u8]>> {
     let mut found = Vec::new();
     for name in names {

@@ -145,7 +145,7 @@ impl From<Error> for io::Error {
 /// Something in a package that is wrong or suspicious, with its place.
 #[derive(Debug)]
 pub struct Finding {
-    /// The member that it is about; empty if it is about the package.
+    /// The member at fault; empty if it is the package.
     pub path: MemberPath,
     /// The kind of the finding.
     pub kind: FindingKind,

@@ -224,7 +224,7 @@ impl Hasher {
 ///
 /// # Errors
 ///
-/// Those of the reader.
+/// Errors of the reader.
 pub fn hash_reader(algorithm: Algorithm, reader: &mut dyn Read) -> io::Result<(u64, Hash)> {
     let mut hasher = Hasher::new(algorithm);
     let mut buf = vec![0; 64 << 10];

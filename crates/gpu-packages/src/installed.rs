@@ -24,7 +24,7 @@ impl FileHashes {
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// Errors of the reader.
     pub fn of(mut file: impl Read + Seek, algorithms: &[Algorithm]) -> io::Result<Self> {
         let size = file.seek(io::SeekFrom::End(0))?;
         let mut hashes = Vec::new();
@@ -35,7 +35,7 @@ impl FileHashes {
         Ok(FileHashes { size, hashes })
     }
 
-    /// Returns a file of which only the size is known.
+    /// Returns a file whose size alone is known.
     #[must_use]
     pub fn of_size(size: u64) -> Self {
         FileHashes { size, hashes: Vec::new() }
@@ -80,7 +80,7 @@ impl InstalledList {
     ///
     /// # Errors
     ///
-    /// Those of [`Record::parse`].
+    /// Errors of [`Record::parse`].
     pub fn record(text: &[u8]) -> Result<Self, Error> {
         Ok(InstalledList(Text::Python(Record::parse(text)?)))
     }
@@ -239,7 +239,7 @@ impl InstalledNotes {
     ///
     /// # Errors
     ///
-    /// Those of [`Record::parse`].
+    /// Errors of [`Record::parse`].
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
         let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let record = Record::parse(text.get(..end).unwrap_or_default())?;

@@ -19,7 +19,8 @@ enum Seen {
 }
 
 impl Names {
-    /// Adds the name of a member, and returns whether it is the first to repeat that of another. Directories may be repeated.
+    /// Adds the name of a member, and returns whether it is the first to repeat another name. Directories may be
+    /// repeated.
     pub(crate) fn repeats(&mut self, name: &[u8], is_directory: bool) -> bool {
         let name = components(name);
         let key = self.states.each_ref().map(|state| state.hash_one(&name));

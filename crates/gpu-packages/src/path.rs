@@ -59,7 +59,7 @@ impl MemberPath {
         }
     }
 
-    /// Returns the names joined with `:` as they are, but for bytes that are not UTF-8, which become U+FFFD.
+    /// Returns the names joined with `:` as they are; bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn to_string_lossy(&self) -> String {
         let names: Vec<_> = self.names.iter().map(|name| String::from_utf8_lossy(name)).collect();

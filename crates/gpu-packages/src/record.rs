@@ -197,7 +197,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](ErrorKind::Unsupported) for an unknown algorithm, and those of `hash`.
+    /// [`Unsupported`](ErrorKind::Unsupported) for an unknown algorithm, and errors of `hash`.
     pub fn replace(
         &mut self,
         path: &[u8],

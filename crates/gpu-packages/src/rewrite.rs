@@ -166,7 +166,7 @@ struct Change {
 }
 
 impl Rewritten {
-    /// Returns the paths of the changed members, and of those that are left out.
+    /// Returns the paths of the changed members, and of the members that are left out.
     pub fn changed(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.changed.iter().map(|change| &change.path[..])
     }
@@ -212,7 +212,7 @@ impl Rewritten {
 ///
 /// [`NotAPackage`](ErrorKind::NotAPackage); faults of the tar file; [`Refused`](ErrorKind::Refused) for a changed member
 /// that is sparse or shares its name with another, for new contents of another size than was said, and for contents that
-/// were read and not given back; those of `replace`, the reader and the writer.
+/// were read and not given back; errors of `replace`, the reader and the writer.
 pub fn rewrite_tar<'a>(
     mut old: impl Read,
     new: impl Write,
@@ -373,7 +373,7 @@ const MAX_RECORD: u64 = 64 << 20;
 ///
 /// # Errors
 ///
-/// [`NotAPackage`](ErrorKind::NotAPackage); [`Signed`](ErrorKind::Signed) for a signed package; those of
+/// [`NotAPackage`](ErrorKind::NotAPackage); [`Signed`](ErrorKind::Signed) for a signed package; errors of
 /// [`rewrite_tar`].
 pub fn rewrite_deb<'a>(
     mut old: impl Read + Seek,

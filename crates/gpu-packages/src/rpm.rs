@@ -166,7 +166,7 @@ impl Values {
         }
     }
 
-    /// Returns the places of texts, each of which ends with a NUL.
+    /// Returns the places of texts that end with a NUL.
     fn texts(self, data: &[u8]) -> Result<Vec<u32>, Error> {
         let mut at = usize::try_from(self.start).map_err(|_| self.bad())?;
         let mut found = Vec::new();

@@ -250,7 +250,7 @@ impl Header {
     }
 }
 
-/// The headers of the next member, as far as they were read.
+/// The headers of the next member that were read until now.
 #[derive(Default)]
 struct Next {
     offset: u64,
@@ -297,7 +297,7 @@ impl<R: Read> TarReader<R> {
     /// # Errors
     ///
     /// [`Truncated`](ErrorKind::Truncated) and [`Malformed`](ErrorKind::Malformed) headers, [`Limit`](ErrorKind::Limit)
-    /// for extended headers of more than 1 MiB; those of the reader. `None` follows an error.
+    /// for extended headers of more than 1 MiB; errors of the reader. `None` follows an error.
     pub fn next_member(&mut self) -> Result<Option<TarMember>, Error> {
         if self.is_done {
             return Ok(None);

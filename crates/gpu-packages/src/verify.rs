@@ -101,7 +101,7 @@ struct Checker<'v> {
     members: u64,
     bytes: u64,
     recorded: u64,
-    /// The most bytes that are held, and those that the walk holds.
+    /// The most bytes that are held, and the bytes that the walk holds.
     max_held: u64,
     walk_holds: u64,
 }

@@ -287,7 +287,7 @@ pub fn sniff(head: &[u8]) -> Option<PackageKind> {
 /// # Errors
 ///
 /// [`NotAPackage`](ErrorKind::NotAPackage); [`Limit`](ErrorKind::Limit) if more would be decompressed than the options
-/// allow; faults of the outermost package after which no further member can be found; those of the reader and of the
+/// allow; faults of the outermost package after which no further member can be found; errors of the reader and of the
 /// visitor.
 pub fn walk(
     reader: impl ReadSeek,
@@ -813,7 +813,7 @@ impl Walker {
         }
     }
 
-    /// Reads a member, all of which is held in memory; only some of it if it has more than `most` bytes, or more than may be held.
+    /// Reads a member into memory; only some of it if it has more than `most` bytes, or more than may be held.
     /// Returns its bytes, and whether that is all. The caller gives back what is held.
     fn hold(
         &self,

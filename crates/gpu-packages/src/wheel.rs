@@ -105,7 +105,7 @@ pub(crate) fn record_place(zip: &Zip) -> Option<(&[u8], usize)> {
 ///
 /// # Errors
 ///
-/// [`NotAPackage`](ErrorKind::NotAPackage) if the zip file is not a wheel; those of reading the member.
+/// [`NotAPackage`](ErrorKind::NotAPackage) if the zip file is not a wheel; errors of reading the member.
 pub fn read_record(zip: &Zip, reader: impl ReadSeek) -> Result<Record, Error> {
     let (_, index) = record_of(zip)?;
     read_record_at(zip, index, reader, MAX_RECORD)
@@ -155,7 +155,7 @@ fn read_member(zip: &Zip, index: usize, reader: impl ReadSeek, max: u64) -> Resu
 ///
 /// # Errors
 ///
-/// [`Malformed`](ErrorKind::Malformed) if the name is not that of a wheel, or the tag not a build tag: a digit, then
+/// [`Malformed`](ErrorKind::Malformed) if the name is not a name of a wheel, or the tag not a build tag: a digit, then
 /// letters, digits, `_` and `.`.
 pub fn wheel_file_name(name: &str, build: &str) -> Result<String, Error> {
     check_build_tag(build)?;

@@ -9,8 +9,8 @@
 //! table    one MessagePack map, up to the end of the file
 //! ```
 //!
-//! Numbers are little-endian, but for those in MessagePack. The table maps `NAME#N` and a target to a code object: `NAME` is that of the
-//! library, and `N` the number of the wrapper that the code object was registered by.
+//! Numbers are little-endian, except in MessagePack. The table maps `NAME#N` and a target to a code object: `NAME` is
+//! the name of the library, and `N` the number of the wrapper that the code object was registered by.
 //!
 //! ```
 //! use kpack::{Kpack, NewKpack, Scheme};

@@ -32,7 +32,7 @@ pub struct Marker {
 
 impl Marker {
     /// Creates a marker for the code objects of this name, in packs at these paths. Paths are relative to the directory of the
-    /// library; `@GFXARCH@` stands for the target.
+    /// library; `@GFXARCH@` is a placeholder for the target.
     pub fn new<P: Into<String>>(
         kernel_name: impl Into<String>,
         search_paths: impl IntoIterator<Item = P>,

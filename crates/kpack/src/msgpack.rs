@@ -1,4 +1,5 @@
-//! MessagePack, as far as kernel packs use it: a reader that skips what it does not know, and a writer of the shortest forms.
+//! The part of MessagePack that kernel packs use: a reader that skips what it does not know, and a writer of the
+//! shortest forms.
 
 use alloc::format;
 use alloc::string::String;

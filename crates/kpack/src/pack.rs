@@ -19,7 +19,7 @@ impl<'d> Kpack<'d> {
     ///
     /// # Errors
     ///
-    /// Those of [`toc_range`] and [`Toc::parse`]; [`Malformed`](ErrorKind::Malformed): a frame reaches past the end of the blob.
+    /// Errors of [`toc_range`] and [`Toc::parse`]; [`Malformed`](ErrorKind::Malformed): a frame reaches past the end of the blob.
     pub fn parse(data: &'d [u8]) -> Result<Self, Error> {
         let table = toc_range(data, data.len() as u64)?;
         let bytes = slice(data, &table).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The order in which ROCm's loader looks for a code object of a split library.
 //!
-//! 1. [`places`] are the paths of packs, in order. Those that exist and can be read are opened.
+//! 1. [`places`] are the paths of packs, in order. Paths that exist and can be read are opened.
 //! 2. [`lookup`] goes through the targets of a GPU, of each through its [`subsets`], and of each through all packs that were
 //!    opened. A pack counts if it names the subset among its targets, even if its path was made for another one.
 //!
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use crate::toc::{Entry, Toc};
 
-/// The text in paths that stands for the target.
+/// The placeholder for the target in paths.
 pub const PLACEHOLDER: &str = "@GFXARCH@";
 
 /// The text that ROCm's runtime puts before a target.
@@ -58,7 +58,8 @@ pub fn path(pattern: &str, target: &str) -> String {
     pattern.replacen(PLACEHOLDER, target, 1)
 }
 
-/// Returns the name of the pack for a processor, if this is that of one for the processor with features, which loaders try first.
+/// Returns the name of the pack for a processor, if this name is for the processor with features, which loaders try
+/// first.
 ///
 /// ```
 /// use kpack::search::without_features;
@@ -74,9 +75,9 @@ pub fn without_features(name: &str) -> Option<String> {
 }
 
 /// Returns the patterns of paths that the loader goes through: those of the marker, or what the environment says instead.
-/// `list` is the value of `ROCM_KPACK_PATH`, which replaces all unless it names no path, and `prefix` that of
-/// `ROCM_KPACK_PATH_PREFIX`, which comes first; both have `:` between paths. For messages: [`places`] tells which of them are
-/// patterns.
+/// `list` is the value of `ROCM_KPACK_PATH`, which replaces all unless it names no path, and `prefix` the value of
+/// `ROCM_KPACK_PATH_PREFIX`, which comes first; both have `:` between paths. For messages: [`places`] tells which of
+/// them are patterns.
 ///
 /// ```
 /// use kpack::search::patterns;
@@ -148,8 +149,8 @@ impl Place {
         &self.path
     }
 
-    /// Returns whether the path is the library's own: a relative one starts in the directory of the library's file, of which
-    /// symbolic links are resolved. Other relative paths start in the current directory.
+    /// Returns whether the path is the library's own: a relative one starts in the directory of the library's file,
+    /// after symbolic links are resolved. Other relative paths start in the current directory.
     #[must_use]
     pub fn is_of_library(&self) -> bool {
         self.is_of_library
@@ -204,7 +205,7 @@ pub enum Loader {
 /// The code object that a loader takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit<'t> {
-    /// The number of its pack among those that were given.
+    /// The number of its pack among the given packs.
     pub pack: usize,
     /// The entry.
     pub entry: &'t Entry,

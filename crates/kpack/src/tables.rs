@@ -49,7 +49,7 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// Those of reading; within, those of [`toc_range`] and [`Toc::parse`], and
+    /// Errors of reading; within, errors of [`toc_range`] and [`Toc::parse`], and
     /// [`Malformed`](crate::ErrorKind::Malformed): a frame reaches past the end of the blob. Offsets count from the start of the
     /// window.
     #[cfg(feature = "std")]
@@ -92,7 +92,7 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// Those of reading; within, [`Codec`](ErrorKind::Codec): it is missing, is damaged, has another size than the table says, or
+    /// Errors of reading; within, [`Codec`](ErrorKind::Codec): it is missing, is damaged, has another size than the table says, or
     /// more than 2 GiB.
     #[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
     #[cfg_attr(docsrs, doc(cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))))]
@@ -166,8 +166,8 @@ struct Walk {
 }
 
 impl Blobs {
-    /// Starts to look for the code objects of a pack with this table: each frame says how long it is. Those of the scheme without
-    /// compression are known at once.
+    /// Starts to look for the code objects of a pack with this table: each frame says how long it is. Frames of the
+    /// scheme without compression are known at once.
     pub(crate) fn new(toc: &Toc) -> Self {
         match toc.scheme() {
             Scheme::Plain => {

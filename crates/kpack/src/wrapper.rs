@@ -107,7 +107,7 @@ impl Wrapper {
         self.is_split.then_some(u32::from_le_bytes([a, b, c, d]))
     }
 
-    /// Returns the last word, of which [`index`](Self::index) is the lower half.
+    /// Returns the last word; [`index`](Self::index) is its lower half.
     #[must_use]
     pub fn last_word(&self) -> u64 {
         self.last

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::msgpack::{shown, write_array, write_bytes, write_map, write_text, write_unsigned};
 use crate::toc::{Entry, HEADER, KNOWN, MAGIC, Scheme, Toc};
 
-/// A pack to be written. The bytes are those that AMD's tools write for the same code objects, as they are stored.
+/// A pack to be written. AMD's tools write the same bytes for the same code objects, as they are stored.
 #[derive(Clone, Debug)]
 pub struct NewKpack {
     group: String,
@@ -190,8 +190,9 @@ impl NewKpack {
     ///
     /// # Errors
     ///
-    /// [`Malformed`](ErrorKind::Malformed): a size is missing, larger than 4 GiB, or of code that is not compressed another than
-    /// that of its entry; an entry has the number of no code object; a key has a target twice; a note has a key of the format.
+    /// [`Malformed`](ErrorKind::Malformed): a size is missing, larger than 4 GiB, or another than its entry has for
+    /// code that is not compressed; an entry has the number of no code object; a key has a target twice; a note has a
+    /// key of the format.
     pub fn layout(&self, sizes: &[u64]) -> Result<Parts, Error> {
         if sizes.len() as u64 != self.count {
             let text =

@@ -55,7 +55,7 @@ impl Codec {
     ///
     /// # Errors
     ///
-    /// Those of [`Entry::decompress`](crate::Entry::decompress), but for the limit.
+    /// Errors of [`Entry::decompress`](crate::Entry::decompress), except the limit.
     pub fn decompress(self, payload: &[u8], size: u64) -> Result<Vec<u8>, Error> {
         let stored = to_u64(payload.len());
         self.check(stored, size)?;

@@ -10,7 +10,7 @@ const EM_CUDA: u16 = 190;
 /// The type of the section `.nv.compat`.
 const COMPAT: u32 = 0x7000_0086;
 
-/// The first ABI that has the SM number in the second byte of the ELF flags: that of CUDA 13.
+/// The first ABI that has the SM number in the second byte of the ELF flags: the ABI of CUDA 13.
 const ABI_OF_CUDA_13: u8 = 8;
 
 /// The facts of a cubin that its entry repeats.

@@ -55,7 +55,7 @@ impl Wire {
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'data> {
     pub(crate) wire: Wire,
-    /// From the first byte of the entry on, as far as they are in memory.
+    /// The bytes in memory, from the first byte of the entry on.
     bytes: &'data [u8],
     index: usize,
     offset: u64,

@@ -120,7 +120,7 @@ impl Error {
         self.0.offset
     }
 
-    /// Returns the number of the entry, where the error is about one.
+    /// Returns the number of the entry at fault, if it is one.
     #[must_use]
     pub fn entry(&self) -> Option<usize> {
         self.0.entry
@@ -132,7 +132,7 @@ impl Error {
         self
     }
 
-    /// It is about the payload of this entry.
+    /// The payload of this entry is at fault.
     pub(crate) fn of_entry(mut self, index: usize) -> Self {
         self.0.entry = Some(index);
         self.0.message.insert_str(0, &format!("fatbinary entry {index}: "));

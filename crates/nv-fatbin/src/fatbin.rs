@@ -43,7 +43,7 @@ impl<'data> Fatbin<'data> {
     ///
     /// # Errors
     ///
-    /// Those of [`parse`](Self::parse).
+    /// Errors of [`parse`](Self::parse).
     pub fn parse_prefix(prefix: &'data [u8], available: u64) -> Result<Self, Error> {
         let shown = prefix.get(..MAGIC.len()).unwrap_or(prefix);
         if !MAGIC.starts_with(shown) {
@@ -80,7 +80,7 @@ impl<'data> Fatbin<'data> {
         self.size
     }
 
-    /// Returns the bytes of the fatbinary, as far as they are in memory.
+    /// Returns the bytes of the fatbinary that are in memory.
     #[must_use]
     pub fn bytes(&self) -> &'data [u8] {
         self.data

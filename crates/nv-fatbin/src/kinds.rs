@@ -109,7 +109,7 @@ impl Flags {
 }
 
 impl Architecture {
-    /// Returns the architecture with this name, that of PTX too.
+    /// Returns the architecture with this name; names of PTX (`compute_90`) too.
     ///
     /// ```
     /// use nv_fatbin::Architecture;

@@ -58,8 +58,8 @@
 //!
 //! # Writing
 //!
-//! A [`NewFatbin`] takes entries of other fatbinaries as they are, and [`NewEntry`]s. The bytes are those of `fatbinary` 13.5, but
-//! for compressed LTO-IR, which is not scrambled.
+//! A [`NewFatbin`] takes entries of other fatbinaries as they are, and [`NewEntry`]s. The bytes are those of
+//! `fatbinary` 13.5; only compressed LTO-IR differs: it is not scrambled.
 //!
 //! ```
 //! use nv_fatbin::{Architecture, Flags, Kind, NewEntry, NewFatbin};

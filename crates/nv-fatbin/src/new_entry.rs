@@ -33,7 +33,7 @@ pub struct NewEntry<'a> {
     pub kind: Kind,
     /// The SM number; its suffix is in the flags.
     pub sm: u32,
-    /// The flags. Those that name a codec are set by the compression alone.
+    /// The flags. Flags that name a codec are set by the compression alone.
     pub flags: Flags,
     /// Major and minor version of the code.
     pub code_version: (u16, u16),
@@ -48,8 +48,8 @@ pub struct NewEntry<'a> {
 }
 
 impl<'a> NewEntry<'a> {
-    /// Makes an entry of code of any kind, for an architecture. The flags are only that of the architecture's suffix. All
-    /// kinds but cubins have options, which are empty here.
+    /// Makes an entry of code of any kind, for an architecture. The only flag is the one of the architecture's suffix.
+    /// All kinds but cubins have options, which are empty here.
     #[must_use]
     pub fn new(kind: Kind, architecture: Architecture, code: impl Into<Cow<'a, [u8]>>) -> Self {
         NewEntry {
@@ -129,8 +129,8 @@ impl<'a> NewEntry<'a> {
         Ok(entry)
     }
 
-    /// Makes an entry of several images that are compressed as one. [`concatenate`](crate::concatenate) does so with those that
-    /// `fatbinary --concat` joins.
+    /// Makes an entry of several images that are compressed as one. [`concatenate`](crate::concatenate) does so with
+    /// entries that `fatbinary --concat` joins.
     ///
     /// ```
     /// use nv_fatbin::{Architecture, Compression, Fatbin, Flags, Kind, NewEntry, NewFatbin};
@@ -192,7 +192,7 @@ impl<'a> NewEntry<'a> {
         })
     }
 
-    /// Adds flags, such as that of the host.
+    /// Adds flags, such as the flag of the host.
     #[must_use]
     pub fn flags(mut self, flags: Flags) -> Self {
         self.flags |= flags;
@@ -313,7 +313,7 @@ impl<'a> NewEntry<'a> {
 ///
 /// # Errors
 ///
-/// Those of [`NewEntry::concatenated`].
+/// Errors of [`NewEntry::concatenated`].
 pub fn concatenate(entries: Vec<NewEntry<'_>>) -> Result<Vec<NewEntry<'_>>, Error> {
     let group = |entry: &NewEntry<'_>| match entry.kind {
         Kind::PTX => Some(0),
@@ -335,8 +335,8 @@ pub fn concatenate(entries: Vec<NewEntry<'_>>) -> Result<Vec<NewEntry<'_>>, Erro
     Ok(all)
 }
 
-/// The fields of a header that its extension and payload give. In the record of one of several images the place of its code
-/// stands for the size of the header.
+/// The fields of a header that its extension and payload give. In the record of one of several images the place of its
+/// code gives the size of the header.
 struct Header {
     header_size: u32,
     payload_size: u64,

@@ -40,7 +40,7 @@ impl Entry<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`decompress`](Self::decompress) and of [`NewFatbin::add`].
+    /// Errors of [`decompress`](Self::decompress) and of [`NewFatbin::add`].
     pub fn stored_as(&self, compression: Compression, max: u64) -> Result<Vec<u8>, Error> {
         let index = self.index();
         let whole = self.whole()?;
@@ -59,7 +59,7 @@ impl Entry<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`decompress`](Self::decompress), of [`concatenated`](Self::concatenated) and of [`NewFatbin::add`].
+    /// Errors of [`decompress`](Self::decompress), of [`concatenated`](Self::concatenated) and of [`NewFatbin::add`].
     pub fn with_images(
         &self,
         keeps: impl Fn(usize) -> bool,

@@ -58,15 +58,15 @@ impl<'data> OffloadBinary<'data> {
         })
     }
 
-    /// Returns how many bytes from its start the tables and strings of a binary reach at least, as far as `prefix`, its
-    /// first bytes, tells. Once `prefix` has as many, [`parse_prefix`](Self::parse_prefix) needs no more.
+    /// Returns how many bytes from its start the tables and strings of a binary reach at least, judged by `prefix`, its
+    /// first bytes. Once `prefix` has as many, [`parse_prefix`](Self::parse_prefix) needs no more.
     ///
     /// It never asks for a byte past the end of a valid binary, so a caller can read a binary whose following bytes
     /// are not readable, such as one in memory.
     ///
     /// # Errors
     ///
-    /// Those of [`parse_prefix`](Self::parse_prefix), but not [`Incomplete`](crate::ErrorKind::Incomplete).
+    /// Errors of [`parse_prefix`](Self::parse_prefix), but not [`Incomplete`](crate::ErrorKind::Incomplete).
     pub fn header_needed(prefix: &'data [u8]) -> Result<u64, Error> {
         match Self::parse_prefix(prefix, u64::MAX) {
             Ok(_) => Ok(to_u64(prefix.len())),

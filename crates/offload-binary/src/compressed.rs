@@ -26,7 +26,7 @@ impl CompressedBinary {
     ///
     /// # Errors
     ///
-    /// Those that [`OffloadBinary::parse_prefix`](crate::OffloadBinary::parse_prefix) has for headers, and
+    /// Errors of headers of [`OffloadBinary::parse_prefix`](crate::OffloadBinary::parse_prefix), and
     /// [`Incomplete`](crate::ErrorKind::Incomplete) if `prefix` does not hold the header.
     pub fn parse_prefix(prefix: &[u8], available: u64) -> Result<Option<Self>, Error> {
         validate::head(prefix, available).map(|(_, _, compressed)| compressed)

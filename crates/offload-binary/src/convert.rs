@@ -16,15 +16,14 @@ use crate::wire::FormatVersion;
 /// ([`Flags::METADATA`](crate::Flags::METADATA)) becomes an empty image that keeps the flag in
 /// version 1, where LLVM 22 does not look at flags.
 ///
-/// Time grows as n log n with the strings, and memory with the entries and strings, of which
-/// there may be 64 MiB of them, and the result.
+/// Time grows as n log n with the strings, and memory with the entries, the strings (at most 64 MiB) and the result.
 ///
 /// To copy images from file to file instead, read with [`binaries`], turn each
 /// [`Entry`](crate::Entry) into an [`ImageEntry`](crate::ImageEntry) and make a [`layout`] of them.
 ///
 /// # Errors
 ///
-/// Those of [`binaries`], so [`Compressed`](crate::ErrorKind::Compressed) for a compressed one;
+/// Errors of [`binaries`], so [`Compressed`](crate::ErrorKind::Compressed) for a compressed one;
 /// [`Nul`](crate::ErrorKind::Nul) when version 1 cannot store a value, and the others of [`layout`] and of
 /// writing it. Their entry numbers count over all of `data`.
 pub fn convert(data: &[u8], version: FormatVersion) -> Result<Vec<u8>, Error> {

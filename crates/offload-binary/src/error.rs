@@ -203,7 +203,7 @@ impl Error {
         Self::version(version.number())
     }
 
-    /// Returns the error of a binary that starts at an offset of the data, of which those before could be read.
+    /// Returns the error of a binary that starts at an offset of the data, after binaries that could be read.
     pub(crate) fn in_binary(mut self, offset: u64) -> Self {
         let inner = &mut *self.0;
         if inner.kind != ErrorKind::NotABinary {
@@ -228,7 +228,7 @@ impl From<byte_parts::Error> for Error {
     }
 }
 
-/// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if it is about what was to be written,
+/// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if the contents cannot be written,
 /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), and else [`InvalidData`](std::io::ErrorKind::InvalidData). The error
 /// itself is inside.
 #[cfg(feature = "std")]

@@ -39,7 +39,7 @@ pub struct ImageEntry<'a> {
 }
 
 impl<'a> ImageEntry<'a> {
-    /// Creates an image of `size` bytes of which nothing else is known.
+    /// Creates an image of `size` bytes without further facts.
     #[must_use]
     pub fn new(size: u64) -> Self {
         Self {

@@ -60,7 +60,7 @@ pub fn layout(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Result<Layo
     Ok(layout)
 }
 
-/// Appends a binary with `entries`, of which the first has the number `first`.
+/// Appends a binary with `entries`; the first has the number `first`.
 fn push_binary(
     layout: &mut Layout,
     version: FormatVersion,

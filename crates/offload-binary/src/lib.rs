@@ -6,8 +6,8 @@
 //!
 //! LLVM up to 22 writes version 1 with one image per binary, LLVM 23 version 2 with any number of them, and LLVM 24
 //! version 3, which may be compressed; this crate reads and writes all three. The format is described in the ["Clang Offload
-//! Packager"][packager] documentation of LLVM up to 21, and since then in that of [`llvm-offload-binary`][binary]. All
-//! integers are little-endian, all offsets count from the magic.
+//! Packager"][packager] documentation of LLVM up to 21, and since then in the documentation of
+//! [`llvm-offload-binary`][binary]. All integers are little-endian, all offsets count from the magic.
 //!
 //! ```text
 //!   0  magic 10 FF 10 AD
@@ -74,8 +74,8 @@
 //! # Ok::<(), offload_binary::Error>(())
 //! ```
 //!
-//! Everything is checked before anything is handed out, in time linear in the tables and strings but for sorting the
-//! entries: no overlap, nothing outside of the binary, no string without end. No input makes this crate panic.
+//! Everything is checked before anything is handed out, in time linear in the tables and strings, except that entries
+//! are sorted: no overlap, nothing outside of the binary, no string without end. No input makes this crate panic.
 //! [`Error`] says what is wrong, where, and what was expected; [`ErrorKind`] is for programs.
 //!
 //! # Writing
@@ -111,8 +111,8 @@
 //! # `no_std`, Rust version, stability
 //!
 //! Without `std` the crate needs only `alloc`. Rust 1.88 or later; that rises with a minor version only. Its version
-//! follows semantic versioning: enums that can grow and errors are `#[non_exhaustive]`, numbers that nobody knows are
-//! kept. The bytes that are written are those of a release of LLVM, and change with it only.
+//! follows semantic versioning: enums that can grow and errors are `#[non_exhaustive]`, unknown numbers are kept. The
+//! bytes that are written are those of a release of LLVM, and change with it only.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

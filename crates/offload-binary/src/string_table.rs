@@ -45,7 +45,7 @@ impl StringTable {
         Self { offsets, bytes }
     }
 
-    /// Returns the table, of which the first byte is NUL.
+    /// Returns the table; its first byte is NUL.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -56,7 +56,7 @@ impl StringTable {
     }
 }
 
-/// Returns the last eight bytes read backwards, as a number; those that are missing count as NUL.
+/// Returns the last eight bytes read backwards, as a number; missing bytes count as NUL.
 fn end(string: &[u8]) -> u64 {
     string
         .iter()
@@ -65,7 +65,8 @@ fn end(string: &[u8]) -> u64 {
         .fold(0, |end, (byte, n)| end | u64::from(*byte) << (8 * n))
 }
 
-/// Compares strings in descending order of the bytes read backwards, so that a string follows those that end with it.
+/// Compares strings in descending order of the bytes read backwards, so that a string follows the strings that end with
+/// it.
 fn compare(a: &[u8], b: &[u8]) -> Ordering {
     // Long common ends are passed over in words.
     let (words_a, words_b) = (a.as_rchunks::<8>().1, b.as_rchunks::<8>().1);

@@ -1,8 +1,8 @@
 //! Attributes of a file other than its bytes, and their handling when the file is edited in place.
 //!
 //! A file that is edited in place is replaced by a new one under its name. The new file has the permissions, the
-//! owner and the extended attributes of the old one, as far as this process may set them. Its time is that of the
-//! edit, and other names (hard links) keep the old file.
+//! owner and the extended attributes of the old one, if this process may set them. Its time is the time of the edit,
+//! and other names (hard links) keep the old file.
 
 use std::fs::{File, Metadata};
 
@@ -84,7 +84,7 @@ fn hand_over_owner((owner, group): (u32, u32), new: &File) -> std::io::Result<()
     both
 }
 
-/// Copies extended attributes, access control lists among them. Returns those that could not be copied.
+/// Copies extended attributes, access control lists among them. Returns the attributes that could not be copied.
 #[cfg(unix)]
 fn copy_attributes(old: &File, new: &File) -> Vec<(std::ffi::OsString, std::io::Error)> {
     use xattr::FileExt;

@@ -45,9 +45,9 @@ const MOST_LINKS: usize = 40;
 pub struct Outputs {
     /// Directories that are ours to remove again, outer ones first.
     created: Vec<Temporary>,
-    /// Those that files are in.
+    /// Open directories of the files below.
     directories: BTreeMap<Id, Arc<Directory>>,
-    /// By where they belong.
+    /// Files by their directory and name.
     files: BTreeMap<(Id, OsString), Output>,
     /// Number of open files.
     open: usize,
@@ -264,7 +264,7 @@ impl Outputs {
     /// Has `fill` write one file under a temporary name, in the directory where it belongs. Earlier contents for
     /// the name are dropped.
     ///
-    /// I/O errors are attributed to the output path. Those that `fill` made up come out as they are.
+    /// I/O errors are attributed to the output path. Errors that `fill` made itself are returned unchanged.
     pub fn write<T>(
         &mut self,
         name: &Name,
@@ -341,7 +341,7 @@ impl Outputs {
     /// Writes files that are each this part of `input`, several at the same time. All of them must [appear
     /// late](Self::appears_late).
     ///
-    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) is about the input.
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) means the input.
     pub fn write_parts(
         &mut self,
         threads: Threads,
@@ -403,8 +403,8 @@ impl Outputs {
         }
     }
 
-    /// Gives all files their names, one after the other, replacing older files. Signals that end the process wait, but
-    /// for SIGKILL.
+    /// Gives all files their names, one after the other, replacing older files. Signals that end the process wait,
+    /// except SIGKILL.
     ///
     /// Most errors come earlier. Two come here: a file may not be replaced, such as one of another user in `/tmp`, or it
     /// was changed meanwhile. Then nothing new appears, but other files may be replaced by then.

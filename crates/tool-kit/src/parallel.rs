@@ -8,8 +8,8 @@ use byte_parts::Bounds;
 
 use crate::positioned::Positioned;
 
-/// The option that says how many threads may work, shared by the commands. LLVM's tools have no such option: for those
-/// that take their place there is one thread for each core.
+/// The option that says how many threads may work, shared by the commands. LLVM's tools have no such option: their
+/// replacements use one thread for each core.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Threads {
     /// Use N threads (default: one for each core)

@@ -81,12 +81,12 @@ impl<'f> Positioned<'f> {
         Positioned { len, ..self }
     }
 
-    /// Creates the start of a file of `len` bytes, the first of which were read before.
+    /// Creates the start of a file of `len` bytes whose first bytes were read before.
     pub fn with_head(file: &'f File, head: &'f [u8], len: u64) -> Self {
         Positioned { head, len: Some(len), ..Positioned::new(file) }
     }
 
-    /// Creates the start of the first `len` bytes of a file, some of which are missing.
+    /// Creates the start of the first `len` bytes of a file, where some are missing.
     pub fn with_holes(file: &'f File, len: u64, holes: &'f Holes) -> Self {
         Positioned { holes: Some(holes), len: Some(len), ..Positioned::new(file) }
     }

@@ -1,4 +1,4 @@
-//! Manual pages in the language of `man`, of its macros those that every `man` knows; made of the definitions of commands.
+//! Manual pages in the language of `man`, with the macros that every `man` knows; made of the definitions of commands.
 
 use std::fmt::Write;
 

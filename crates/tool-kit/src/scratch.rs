@@ -32,7 +32,7 @@ pub fn no_place(contents: &str, directory: &Path, error: &io::Error) -> io::Erro
     ))
 }
 
-/// Returns an error of a copy to a temporary file: one that only writing can have is about the directory.
+/// Returns an error of a copy to a temporary file; an error that only writing can have names the directory.
 pub fn copying(contents: &str, error: io::Error) -> io::Error {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match error.kind() {

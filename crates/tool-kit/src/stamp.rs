@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// A file at one time: which one it is, and whether it was written to since, as far as sizes and times tell.
+/// A file at one time: which one it is, and whether it was written to since, by its size and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     size: u64,

@@ -2,7 +2,8 @@
 //!
 //! Rust's runtime opens `/dev/null` for reading and writing in the place of a stream that is closed, before a program can
 //! look. Nothing tells that from a caller who has opened `/dev/null` in this way. Data must not come from there nor go there
-//! silently, so that is an error. It is none for tables and messages: callers who do not want them do this on purpose.
+//! silently, so that is an error. For tables and messages it is not an error: callers who do not want them do this on
+//! purpose.
 
 use std::fs::File;
 use std::io;

@@ -28,7 +28,7 @@ pub enum Keep<'k> {
     File,
     /// All.
     All,
-    /// Those that are needed.
+    /// The ranges that are needed.
     Needed(&'k dyn Gaps),
 }
 
@@ -93,7 +93,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Those of the reader, and of a full disk; `FileTooLarge` if more bytes are to be kept than may be held.
+    /// Errors of the reader, and of a full disk; `FileTooLarge` if more bytes are to be kept than may be held.
     pub fn read(
         head: &[u8],
         contents: &mut dyn Read,

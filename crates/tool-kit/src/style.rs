@@ -243,8 +243,8 @@ pub fn terminal_height() -> usize {
     size.map_or(usize::MAX, |(_, height)| usize::from(height.0))
 }
 
-/// Returns text from a file without deceptive characters: those that move a terminal's cursor or fake a line, and those
-/// that are invisible or change the order of others, so that one name looks like another.
+/// Returns text from a file without deceptive characters: characters that move a terminal's cursor or fake a line, and
+/// characters that are invisible or change the order of others, so that one name looks like another.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(deceives) {
         return Cow::Borrowed(text);

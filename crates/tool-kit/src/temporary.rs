@@ -103,7 +103,7 @@ impl Temporary {
         Temporary::with_name(directory, name, |_| Kind::File, make)
     }
 
-    /// Makes a file or directory with the first free name of those that random numbers have.
+    /// Makes a file or directory with the first free name made of random numbers.
     fn with_name<T>(
         directory: &Arc<Directory>,
         name: impl Fn(u64) -> OsString,

@@ -318,7 +318,7 @@ fn overlapping_entries_are_an_error() {
         Some(0x94),
         "bundle entries 0 and 1 overlap at 0x94",
     );
-    // The order of the entries need not be that of the code objects.
+    // The order of the entries need not be the order of the code objects.
     let data = with(with(sample(), OFFSET_0, 0xa0), OFFSET_1, 0x9c);
     assert_error(
         &error(&data),

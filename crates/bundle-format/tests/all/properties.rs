@@ -60,7 +60,7 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..60)
 }
 
-/// Lines, and what looks like markers and is none.
+/// Lines, and text that looks like a marker and is not one.
 fn source() -> impl Strategy<Value = Vec<u8>> {
     "([a-z \r\n]{0,9}|# __CLANG|____END__ |__START__){0,8}".prop_map(String::into_bytes)
 }

@@ -55,7 +55,7 @@ fn exact_beats_specific_beats_any() {
             // The same in another order of features.
             ("gfx90a:xnack+:sramecc+", Some("gfx90a:sramecc+:xnack+")),
             ("gfx90a:sramecc-:xnack+", Some("gfx90a:xnack+")),
-            // One entry serves several targets.
+            // One entry is for several targets.
             ("gfx90a:xnack-", Some("gfx90a")),
             ("gfx90a:sramecc+", Some("gfx90a")),
             ("gfx90a:sramecc+:xnack-", Some("gfx90a")),

@@ -188,7 +188,7 @@ fn debug(value: &impl Debug) -> String {
     format!("{value:?}")
 }
 
-/// The error of a stream and that of memory.
+/// The error of a stream and the error of memory.
 fn refused(inputs: &[&[u8]]) -> Error {
     let error = layout().write_to(io::sink(), inputs.iter().copied()).unwrap_err();
     let error = io::Error::from(error);

@@ -25,7 +25,7 @@ const WORTH_WORKERS: i32 = 10;
 /// compress badly. It is the job size, not the number of workers, that decides about the bytes written.
 const JOB_SIZE: u32 = 192 << 20;
 
-/// A job looks back beyond its start as far as the window reaches.
+/// A job looks back beyond its start by at most the size of the window.
 const WHOLE_WINDOW: u32 = 9;
 
 /// The shortest match that the long-distance matcher looks for with workers, where the default is 64: what is shorter

@@ -20,8 +20,8 @@ const STEP: usize = 1 << 20;
 const DESCRIPTOR_CHECKSUM: u8 = 0x04;
 
 /// Returns a decoder for the blocks of one frame, with a header of our making, and its window. The decoder keeps a
-/// window's worth of output before it hands any out, so a window larger than the result would only serve to hide,
-/// and keep in memory, output that is too long.
+/// window's worth of output before it hands any out, so a window larger than the result would only hide, and keep in
+/// memory, output that is too long.
 fn decoder(window: u64, uncompressed_size: u64) -> Result<(FrameDecoder, [u8; 6], u64), Fault> {
     let (header, window) = plain_header(window.min(uncompressed_size).max(MAX_BLOCK));
     let mut decoder = FrameDecoder::new();
@@ -120,9 +120,9 @@ impl Checks {
 /// Decodes block by block.
 ///
 /// The decoder hands out only what lies before its window, as long as there are further blocks, so each block is
-/// said to be the last. Then it hands out everything: what it holds is looked at, and taken only as far as no
-/// further block can refer to it. From then on its contents are not inspected any more, as they lie in two parts;
-/// the output lags by a window.
+/// said to be the last. Then it hands out everything: what it holds is looked at, and taken only up to where a further
+/// block may refer to it. From then on its contents are not inspected any more, as they lie in two parts; the output
+/// lags by a window.
 pub(super) struct Blocks {
     decoder: FrameDecoder,
     window: usize,
@@ -197,7 +197,7 @@ impl Blocks {
     }
 }
 
-/// Copies what is written but for the first bytes, and takes nothing.
+/// Copies what is written except the first bytes, and takes nothing.
 struct Peek<'o> {
     skip: usize,
     out: &'o mut Vec<u8>,

@@ -473,7 +473,7 @@ fn large_zstd_output_is_read() {
     for expected in [size - 1, size - (128 << 10), 4 << 20] {
         bad(ZSTD, &frame, expected, &Error::output_too_long(expected));
     }
-    // A block of raw bytes after them, of which one byte is missing.
+    // A block of raw bytes after them, with one byte missing.
     let raw = [&[0x01, 0x00, 0x10][..], &vec![7; (128 << 10) - 1]].concat();
     frame[6 + 4 * 47] = 0x02;
     frame.extend(&raw);

@@ -110,8 +110,8 @@ pub(super) struct Expected {
     pub(super) left: Option<u64>,
 }
 
-/// A fault, and its position from the start of the input of the step; or the content size of a frame that differs from
-/// that of the container.
+/// A fault, and its position from the start of the input of the step; or the content size of a frame, if it differs
+/// from the content size of the container.
 pub(super) enum StepError {
     Faulty(Faulty),
     ContentSize(u64),

@@ -1,4 +1,4 @@
-//! The entries of NVIDIA fatbinaries that stay: those that the CUDA driver would take, by NVIDIA's compatibility guides.
+//! The entries of NVIDIA fatbinaries that stay: the CUDA driver would take them, by NVIDIA's compatibility guides.
 
 use std::io::Cursor;
 
@@ -90,7 +90,7 @@ fn suffixes_families_and_duplicates_count() {
     }
 }
 
-/// LTO-IR serves link steps, not GPUs. Nobody knows whom other kinds serve.
+/// LTO-IR is for link steps, not for GPUs. The users of other kinds are not known.
 #[test]
 fn code_that_no_driver_loads_stays_where_it_may_be_of_use() {
     let entries = ["lto_80", "lto_100", "tile_90", "sm_80", "compute_80"];

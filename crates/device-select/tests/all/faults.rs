@@ -17,7 +17,8 @@ fn units_end_with_the_error_of_the_file() {
     }
 }
 
-/// A container with one bit changed has another hash, or is none: nothing of it is loaded that was not in it.
+/// A container with one bit changed has another hash, or is not a container: nothing of it is loaded that was not in
+/// it.
 #[test]
 fn damaged_compressed_bundles_give_no_other_image() {
     let whole = data("hip-ccob-v3.hipfb");

@@ -13,7 +13,7 @@ pub(crate) struct SparseMap {
 }
 
 impl SparseMap {
-    /// Checks the parts of a file of `size` bytes, `stored` bytes of which are in the tar file.
+    /// Checks the parts of a file of `size` bytes, with `stored` bytes in the tar file.
     pub(crate) fn new(parts: &[(u64, u64)], size: u64, stored: u64) -> Result<Self, String> {
         let mut kept = Vec::new();
         let (mut end, mut total) = (0, 0u64);

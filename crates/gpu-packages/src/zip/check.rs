@@ -36,7 +36,7 @@ impl Zip {
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// Errors of the reader.
     pub fn check(&self, reader: impl ReadSeek) -> Result<Vec<Finding>, Error> {
         self.check_source(&mut Source::with_len(reader, self.len))
     }

@@ -54,7 +54,7 @@ impl NewContents {
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// Errors of the reader.
     pub fn deflate(contents: impl Read, level: u32, threads: NonZeroUsize) -> Result<Self, Error> {
         Self::deflate_most(contents, level, threads, u64::MAX)
     }
@@ -132,7 +132,7 @@ impl NewContents {
     ///
     /// # Errors
     ///
-    /// Those of the reader; [`Limit`](ErrorKind::Limit) if there are more bytes.
+    /// Errors of the reader; [`Limit`](ErrorKind::Limit) if there are more bytes.
     pub fn like(
         member: &ZipMember,
         contents: impl Read,
@@ -150,7 +150,7 @@ impl NewContents {
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// Errors of the reader.
     pub fn store(contents: impl Read) -> Result<Self, Error> {
         Self::store_most(contents, u64::MAX)
     }
@@ -197,7 +197,7 @@ impl NewContents {
     ///
     /// # Errors
     ///
-    /// None that is known; those of the decompression.
+    /// None that is known; errors of the decompression.
     pub fn hash(&self, algorithm: Algorithm) -> Result<Hash, Error> {
         match algorithm {
             Algorithm::Sha256 => Ok(self.sha256.clone()),

@@ -37,7 +37,7 @@ impl Zip {
     /// [`NotAPackage`](ErrorKind::NotAPackage) if the file has no end of central directory;
     /// [`Unsupported`](ErrorKind::Unsupported) if it is one of several volumes;
     /// [`Malformed`](ErrorKind::Malformed) if numbers contradict each other; [`Limit`](ErrorKind::Limit) for a directory of
-    /// more than 256 MiB; those of the reader.
+    /// more than 256 MiB; errors of the reader.
     pub fn read(reader: impl ReadSeek) -> Result<Self, Error> {
         Self::read_source(&mut Source::new(reader)?)
     }
@@ -47,8 +47,8 @@ impl Zip {
     ///
     /// # Errors
     ///
-    /// Those of [`read`](Self::read), for a file that ends in an end of central directory; [`Malformed`](ErrorKind::Malformed) if
-    /// there is no local header where the directory has the first one; those of the reader.
+    /// Errors of [`read`](Self::read), for a file that ends in an end of central directory; [`Malformed`](ErrorKind::Malformed) if
+    /// there is no local header where the directory has the first one; errors of the reader.
     pub fn behind(reader: impl ReadSeek) -> Result<Option<Self>, Error> {
         Self::behind_source(&mut Source::new(reader)?)
     }

@@ -88,7 +88,7 @@ pub(super) fn places(
     (at <= data.end).then_some(Places { size, stored_size, offset })
 }
 
-/// Returns the value at a place in the area, or else that of the record.
+/// Returns the value at a place in the area, or else the value of the record.
 pub(super) fn value(area: &[u8], place: Option<usize>, short: u32) -> u64 {
     place.map_or(u64::from(short), |at| u64_at(area, at))
 }

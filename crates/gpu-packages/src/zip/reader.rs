@@ -39,7 +39,7 @@ impl Zip {
     /// # Errors
     ///
     /// [`Malformed`](ErrorKind::Malformed) if its local header has another name;
-    /// [`Unsupported`](ErrorKind::Unsupported) if it is encrypted, or compressed by an unknown method; those of the
+    /// [`Unsupported`](ErrorKind::Unsupported) if it is encrypted, or compressed by an unknown method; errors of the
     /// reader. Reading fails with [`Codec`](ErrorKind::Codec) for malformed data and [`Mismatch`](ErrorKind::Mismatch) for a
     /// wrong size or checksum.
     ///
@@ -225,7 +225,7 @@ impl ZipMemberReader<'_> {
     }
 }
 
-/// The local header of a member, as far as its layout matters.
+/// The layout of the local header of a member.
 pub(super) struct LocalHeader {
     /// The header with name and extra fields.
     pub(super) bytes: Vec<u8>,

@@ -74,7 +74,7 @@ impl Rewrite {
     ///
     /// # Errors
     ///
-    /// Those of reading the old file, and of writing.
+    /// Errors of reading the old file, and of writing.
     pub fn write_to<R: Read + Seek>(&self, old: R, mut out: impl Write) -> Result<(), Error> {
         self.parts.write_to(&mut [old][..], &mut out)?;
         out.flush()?;
@@ -107,7 +107,7 @@ impl<'z> ZipEdit<'z> {
     ///
     /// [`Refused`](ErrorKind::Refused) if members overlap, have other local headers than the central directory says, or
     /// bytes belong to no member; if a changed member is encrypted, is compressed by a method other than deflate, or
-    /// shares its name with another. Those of the reader.
+    /// shares its name with another. Errors of the reader.
     pub fn plan(&self, reader: impl ReadSeek) -> Result<Rewrite, Error> {
         self.plan_source(&mut Source::with_len(reader, self.zip.len))
     }
@@ -220,7 +220,7 @@ fn short(value: u64, is_in_extra: bool) -> [u8; 4] {
     value.to_le_bytes()
 }
 
-/// Raises the version that is needed to read the member to that of zip64.
+/// Raises the version that is needed to read the member to the version of zip64.
 fn need_zip64(header: &mut [u8], at: usize) {
     if u16_at(header, at) & 0xff < 45 {
         put(header, at, &45u16.to_le_bytes());

@@ -442,7 +442,7 @@ fn files_may_grow_past_four_gigabytes() {
     members.iter_mut().for_each(|made| made.method = 0);
     members[1].extra = b"\x55\x54\x05\0\x03abcd".to_vec();
     let file = make::zip(&members, &Around::default());
-    // `b` gets zeros: its sizes, the offset of `c`, and that of the directory.
+    // `b` gets zeros: its sizes, the offset of `c`, and the offset of the directory.
     let records: Vec<_> =
         (0..file.len() - 4).filter(|&at| file[at..].starts_with(b"PK\x01\x02")).collect();
     let locals: Vec<_> =

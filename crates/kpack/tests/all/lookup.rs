@@ -38,7 +38,7 @@ fn places_are_those_of_the_loader() {
     assert_eq!(found.iter().filter(|place| !place.is_of_library()).count(), 2);
     let list = Variables { list: Some("/z"), ..prefix };
     assert_eq!(paths(&places(&marker, &list, &["gfx942"])), ["/z"]);
-    // A list without paths is none.
+    // A list without paths counts as no list.
     for empty in ["", ":", "::"] {
         let list = Variables { list: Some(empty), ..none };
         assert_eq!(places(&marker, &list, &["gfx942"]).len(), 2);
