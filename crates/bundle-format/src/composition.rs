@@ -55,8 +55,8 @@ impl CompositionFinding {
         feature: Feature,
     ) -> Self {
         let message = format!(
-            "bundle entries {first} and {second} have the IDs {first_id:?} and {second_id:?}, \
-             of which only one has a setting for {}",
+            "bundle entries {first} and {second} have the IDs {first_id:?} and {second_id:?}; \
+             only one of them has a setting for {}",
             feature.as_str().escape_debug()
         );
         let mut finding = Self::new(second, message);
@@ -106,7 +106,7 @@ impl CompositionFinding {
 /// assert_eq!(
 ///     findings[0].to_string(),
 ///     "bundle entries 1 and 2 have the IDs \"hipv4-amdgcn-amd-amdhsa--gfx906\" and \
-///      \"hipv4-amdgcn-amd-amdhsa--gfx906:xnack+\", of which only one has a setting for xnack"
+///      \"hipv4-amdgcn-amd-amdhsa--gfx906:xnack+\"; only one of them has a setting for xnack"
 /// );
 /// ```
 #[must_use]

@@ -146,7 +146,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
                 errors.push(format!("{name}: no image for {id}; the file has {has}{near}"));
             }
             Some(_) if one.choice.equals() > 0 => report::warning(&format_args!(
-                "{name}: {} images serve {id} equally well, the first is written",
+                "{name}: {} images fit {id} equally well, the first is written",
                 one.choice.equals() + 1
             )),
             _ => {}

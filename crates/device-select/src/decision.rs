@@ -59,7 +59,7 @@ impl Missing<'_> {
             (Some(near), _) => format!("did you mean {near}? The file has {images}"),
             (None, None) => format!("no such image; the file has {images}"),
             (None, Some(generic)) => {
-                format!("no such image; the file has {images}; code for {generic} would serve it")
+                format!("no such image; the file has {images}; code for {generic} would run on it")
             }
         }
     }

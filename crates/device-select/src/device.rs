@@ -370,8 +370,8 @@ mod tests {
     fn names_that_are_not_of_a_gpu_are_errors() {
         for (text, words) in [
             ("", "expected a target ID such as gfx90a:xnack+ or sm_86"),
-            ("gfx9-generic", "is not a GPU, it stands for several: gfx900, "),
-            ("bmg", "is not a GPU, it stands for several: intel_gpu_bmg_g21, "),
+            ("gfx9-generic", "is not a GPU, it covers several: gfx900, "),
+            ("bmg", "is not a GPU, it covers several: intel_gpu_bmg_g21, "),
             ("amdgcnspirv", "is not a GPU, it is portable code"),
             ("gfx90a:xnack", "lacks its sign"),
             ("gfx1100:xnack+", "does not have"),

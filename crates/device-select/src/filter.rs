@@ -62,7 +62,7 @@ impl ImageFilter {
         if !self.kinds.is_empty() && !target.kind().is_some_and(is_of) {
             return false;
         }
-        let serves = |wanted: &Wanted| {
+        let runs = |wanted: &Wanted| {
             if self.exact {
                 wanted.is_just_for(target, disagreement)
             } else {
@@ -70,19 +70,19 @@ impl ImageFilter {
             }
         };
         self.wanted.is_empty() && self.ids.is_empty()
-            || self.wanted.iter().any(serves)
+            || self.wanted.iter().any(runs)
             || id.is_some_and(|id| self.ids.iter().any(|wanted| wanted == id))
     }
 
-    /// Returns what is true of the images that are meant, in words: `serves the given target`.
+    /// Returns what is true of the images that are meant, in words: `runs on the given target`.
     #[must_use]
     pub fn condition(&self) -> String {
-        let serves = if self.exact { "is for the given target" } else { "serves the given target" };
+        let runs = if self.exact { "is for the given target" } else { "runs on the given target" };
         let what = match (&self.wanted[..], &self.ids[..]) {
             ([], []) => "is of the given kind".to_owned(),
-            (_, []) => serves.to_owned(),
+            (_, []) => runs.to_owned(),
             ([], _) => "has the given ID".to_owned(),
-            _ => format!("{serves} or has the given ID"),
+            _ => format!("{runs} or has the given ID"),
         };
         let has_more = !(self.wanted.is_empty() && self.ids.is_empty() || self.kinds.is_empty());
         if has_more { format!("is of the given kind and {what}") } else { what }
@@ -105,7 +105,7 @@ impl ImageFilter {
             // Where it is there, it is not what is missing.
             let generic = wanted.generic().filter(|name| !passed.has(name) && !passed.has(gpu));
             if let Some(generic) = generic {
-                advice.push_str(&format!("; code for {generic} would serve {gpu}, too"));
+                advice.push_str(&format!("; code for {generic} would run on {gpu}, too"));
             }
         }
         for id in &self.ids {
@@ -186,15 +186,15 @@ mod tests {
     }
 
     #[test]
-    fn ptx_serves_newer_gpus() {
-        let serves =
+    fn ptx_runs_on_newer_gpus() {
+        let runs =
             |gpu: &str, arch: &str| selects(gpu, &format!("cuda-nvptx64-nvidia-cuda--{arch}"));
         // As PTX is loaded, and a cubin.
         for gpu in ["sm_70", "sm_75"] {
-            assert!(serves(gpu, "compute_70") && serves(gpu, "sm_70"), "{gpu}");
+            assert!(runs(gpu, "compute_70") && runs(gpu, "sm_70"), "{gpu}");
         }
-        assert!(serves("sm_90", "compute_70") && !serves("sm_90", "sm_70"));
-        assert!(!serves("sm_61", "compute_70") && !serves("sm_61", "sm_70"));
+        assert!(runs("sm_90", "compute_70") && !runs("sm_90", "sm_70"));
+        assert!(!runs("sm_61", "compute_70") && !runs("sm_61", "sm_70"));
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Wanted {
         (!is_possible).then(|| format!("unknown processor {name}{}", did_you_mean(&self.near())))
     }
 
-    /// Returns the generic processor that covers the wanted one: code for it would serve, too.
+    /// Returns the generic processor that covers the wanted one: code for it would run on it, too.
     ///
     /// ```
     /// use device_select::Wanted;

@@ -20,7 +20,7 @@ pub enum NotADevice {
     #[error("unknown processor {0}")]
     Unknown(String),
     /// A generic processor, which covers several: its name and the names of those processors.
-    #[error("{} is not a GPU, it stands for several: {}", .0, few(.1))]
+    #[error("{} is not a GPU, it covers several: {}", .0, few(.1))]
     Generic(&'static str, Vec<&'static str>),
     /// The name of portable code.
     #[error("{0} is not a GPU, it is portable code")]

@@ -111,7 +111,7 @@ pub(super) fn print(out: &mut Out<'_>, images: &[&Hashed]) -> io::Result<()> {
     if !targets.is_empty() {
         show!(
             out,
-            "  An image for the target in the last column would serve all GPUs of its line: --offload-arch of clang."
+            "  An image for the target in the last column would run on all GPUs of its line: --offload-arch of clang."
         )?;
     }
     if targets.iter().any(|target| target.ends_with("-generic")) {
