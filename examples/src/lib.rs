@@ -34,7 +34,7 @@ pub fn about<E: Into<Error>>(path: &Path) -> impl FnOnce(E) -> Error + '_ {
 ///
 /// # Errors
 ///
-/// Those of reading, with the name of the file.
+/// Errors of reading, with the name of the file.
 pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(about(path))
 }
@@ -44,7 +44,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
 ///
 /// # Errors
 ///
-/// Those of `write`, and those of creating and moving the file.
+/// Errors of `write`, and errors of creating and moving the file.
 pub fn write(path: &Path, write: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let mut file = tempfile::Builder::new()

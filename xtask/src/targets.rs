@@ -28,7 +28,7 @@ pub(crate) fn step(ci: &mut Ci) -> Result {
     ci.may_lack("libraries where the largest byte comes first", end)
 }
 
-/// Checks all systems, or those that are named. `CRATES`: the libraries whose tests run, by default all
+/// Checks all systems, or the named ones. `CRATES`: the libraries whose tests run, by default all
 /// (`CRATES=ccob .ci/xtask targets s390x`).
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
     let names: Vec<_> = arguments.iter().map(String::as_str).collect();

@@ -23,7 +23,7 @@ pub(crate) struct Workspace {
 pub(crate) struct Package {
     pub name: String,
     pub version: String,
-    /// The directory of its manifest, from that of the workspace on.
+    /// The directory of its manifest, from the directory of the workspace on.
     pub directory: PathBuf,
     pub rust_version: String,
     pub is_published: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Package {
 }
 
 impl Workspace {
-    /// Asks cargo about the workspace of the current directory, or that of a manifest.
+    /// Asks cargo about the workspace of the current directory, or of a manifest.
     pub(crate) fn load(manifest: Option<&Path>) -> Result<Self> {
         let mut ask = command("cargo metadata --quiet --no-deps --format-version 1");
         if let Some(manifest) = manifest {

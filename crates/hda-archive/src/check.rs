@@ -70,7 +70,7 @@ impl fmt::Display for Conflict {
 ///
 /// # Errors
 ///
-/// Those of [`entries`].
+/// Errors of [`entries`].
 pub fn conflicts<R: Read + Seek>(
     input: R,
     options: &Options,

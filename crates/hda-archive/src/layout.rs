@@ -23,7 +23,7 @@ fn padding(size: u64) -> &'static [u8] {
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct LayoutBuilder {
     members: Vec<(Header, u64)>,
-    /// Offset of each member's header, from that of the first.
+    /// Offset of each member's header, from the first header.
     starts: Vec<u64>,
     end: u64,
     /// The table of long names, and where each is.
@@ -41,7 +41,7 @@ impl LayoutBuilder {
         Self::default()
     }
 
-    /// Adds a member of `size` bytes at the end; `symbols` are those that [`Symbols::read`] finds in it.
+    /// Adds a member of `size` bytes at the end; [`Symbols::read`] finds `symbols` in it.
     ///
     /// # Errors
     ///

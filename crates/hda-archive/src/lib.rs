@@ -84,9 +84,10 @@
 //! stem    the ID, with _ for :                      stem ID                              stem extension
 //! ```
 //!
-//! The extension is `.bc` if there is `gfx` in the target ID, `.cubin` if there is `sm_`, else that of the member. Names
-//! repeat where a member has several bundles. Every entry that is compatible with the target of an archive becomes a
-//! member of it, in the order of the file; compatible as [`Request::verdict`](bundle_format::Request::verdict) has it.
+//! The extension is `.bc` if there is `gfx` in the target ID, `.cubin` if there is `sm_`, else the extension of the
+//! member. Names repeat where a member has several bundles. Every entry that is compatible with the target of an
+//! archive becomes a member of it, in the order of the file; compatible as
+//! [`Request::verdict`](bundle_format::Request::verdict) has it.
 //!
 //! # Bounds
 //!

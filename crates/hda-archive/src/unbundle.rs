@@ -45,8 +45,8 @@ impl Unbundling {
     ///
     /// # Errors
     ///
-    /// Those of [`entries`](crate::entries()); about a [member](Error::member), an entry that is a malformed object file,
-    /// a host object that cannot be restored, or a name that an archive cannot have.
+    /// Errors of [`entries`](crate::entries()); for a [member](Error::member), an entry that is a malformed object
+    /// file, a host object that cannot be restored, or a name that an archive cannot have.
     pub fn plan<R: Read + Seek>(
         mut input: R,
         targets: impl IntoIterator<Item = Request>,
@@ -64,7 +64,7 @@ impl Unbundling {
     ///
     /// # Errors
     ///
-    /// Those of [`plan`](Self::plan).
+    /// Errors of [`plan`](Self::plan).
     pub fn plan_with_threads<R: ReadSeek + Clone + Send>(
         input: &R,
         threads: Option<NonZeroUsize>,
@@ -170,7 +170,7 @@ impl Unbundling {
     ///
     /// [`NoCode`](crate::ErrorKind::NoCode) if the input has no code for a target, unless
     /// [that is allowed](Self::allow_missing); [`Usage`](crate::ErrorKind::Usage) for another number of writers;
-    /// [`Changed`](crate::ErrorKind::Changed), [`Write`](crate::ErrorKind::Write) and those of [`entries`](crate::entries()).
+    /// [`Changed`](crate::ErrorKind::Changed), [`Write`](crate::ErrorKind::Write) and errors of [`entries`](crate::entries()).
     pub fn write<R: Read + Seek, W: Write>(
         &self,
         mut input: R,
@@ -186,7 +186,7 @@ impl Unbundling {
     ///
     /// # Errors
     ///
-    /// Those of [`write`](Self::write).
+    /// Errors of [`write`](Self::write).
     pub fn write_with_threads<R: ReadSeek + Clone + Send, W: Write>(
         &self,
         input: &R,
@@ -256,7 +256,7 @@ fn write_member<'p, W: Write, P: Iterator<Item = Part<'p>>>(
     planned: &Planned,
     outs: &mut [Out<W, P>],
 ) -> Result<bool, Error> {
-    // In order, so that many targets cost no more than those that get it.
+    // In order, so that many targets cost no more than the targets that get it.
     let is_for = |out: &&mut Out<W, P>| planned.archives.binary_search(&out.archive).is_ok();
     let mut outs: Vec<_> = outs.iter_mut().filter(is_for).collect();
     // Empty ones have no part: what is around them comes with the next.

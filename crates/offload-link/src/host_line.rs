@@ -19,7 +19,8 @@ const ROOTS: [&str; 12] = [
     "alternatename",
 ];
 
-/// Options for the host linker that decide which members of archives it takes. Words that stand for something else do no harm.
+/// Options for the host linker that decide which members of archives it takes. Words that mean something else do no
+/// harm.
 ///
 /// ```
 /// use offload_link::HostOptions;
@@ -95,7 +96,7 @@ fn names(text: &[u8]) -> Vec<Vec<u8>> {
     words.map(<[u8]>::to_vec).collect()
 }
 
-/// A linker script, as far as a link of device code needs it.
+/// The parts of a linker script that a link of device code needs.
 ///
 /// ```
 /// use offload_link::LinkerScript;

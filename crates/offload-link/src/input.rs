@@ -258,7 +258,7 @@ impl DeviceCode<'_> {
         &self.file
     }
 
-    /// Returns the name of the member, if the input is an archive: that of the innermost one.
+    /// Returns the name of the member, if the input is an archive: the name of the innermost one.
     #[must_use]
     pub fn member(&self) -> Option<&str> {
         self.member.as_deref()
@@ -321,8 +321,8 @@ impl DeviceCode<'_> {
     }
 
     /// Returns the range of bytes of the input's [`file`](Self::file) that the code is, if the input was
-    /// [`read`](Inputs::read). `None` for code that is in memory: that of bitcode, of compressed offload binaries and of
-    /// the files that thin archives name as well.
+    /// [`read`](Inputs::read). `None` for code that is in memory: code of bitcode, of compressed offload binaries and
+    /// of files that thin archives name.
     #[must_use]
     pub fn range(&self) -> Option<Range<u64>> {
         match &self.place {

@@ -49,7 +49,7 @@
 //!   become them, or in a file that is an offload binary. Shared libraries are passed over.
 //! - Objects demand an image for each target, a triple and a target ID. Members of archives demand images only for
 //!   the targets of [`PlanOptions::with_should_extract`]; other members complete the images that exist.
-//! - All members for a target are linked, as LLVM 22 does, or those that are [needed](#needed-members).
+//! - All members for a target are linked, as LLVM 22 does, or only [needed](#needed-members) ones.
 //! - Code for different programming models and one target is linked together. The image is registered with the runtime
 //!   of each.
 //! - `generic` code goes into every image of its triple.
@@ -76,15 +76,16 @@
 //! references makes all members needed: bitcode without this block, other formats, GCC's objects for link-time
 //! optimisation, linker scripts, an offload binary in place of its object. [`Need`] tells the reason for each member.
 //!
-//! Two things are not seen: libraries that the host linker finds on its own, and options other than those that the
-//! caller turns into roots, as [`HostOptions`] does. [`LinkerScript`] has the files and names in the place of an input.
+//! Two things are not seen: libraries that the host linker finds on its own, and options that the caller does not turn
+//! into roots, as [`HostOptions`] does. [`LinkerScript`] has the files and names in the place of an input.
 //!
 //! # Bounds
 //!
 //! Inputs are walked by [`fat_object`], which checks every bound. Code of inputs in memory is borrowed; code from
-//! files stays there, as long as it is stored as it is; that of thin archives, bitcode and compressed offload binaries is
-//! copied. A linked image is a list of parts, bytes or ranges of files of yours, and so are bundles, offload binaries and
-//! objects made of them: nothing but tables is in memory. Compressed bundles, fatbinaries and images of SYCL are.
+//! files stays there, as long as it is stored as it is; code of thin archives, bitcode and compressed offload binaries
+//! is copied. A linked image is a list of parts, bytes or ranges of files of yours, and so are bundles, offload
+//! binaries and objects made of them: nothing but tables is in memory. Compressed bundles, fatbinaries and images of
+//! SYCL are.
 //!
 //! To read symbols, a COFF or Mach-O object or bitcode is held in memory, one at a time and up to 256 MiB; of an ELF file,
 //! only its tables. The names of an object have at most 16 bytes for each of its bytes. Past these limits, its symbols
@@ -96,8 +97,9 @@
 //!
 //! # Other crates in this API
 //!
-//! Lists of parts are those of [`byte_parts`], kinds those of [`offload_binary`], registration code is that of [`wrapper_ir`], compression that of [`ccob`],
-//! readers of thin members are [`fat_object::ReadSeek`]. Add these crates to your dependencies to name their types.
+//! Lists of parts come from [`byte_parts`], kinds from [`offload_binary`], registration code from [`wrapper_ir`],
+//! compression from [`ccob`]; readers of thin members are [`fat_object::ReadSeek`]. Add these crates to your
+//! dependencies to name their types.
 //!
 //! # Features and stability
 //!

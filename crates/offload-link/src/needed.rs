@@ -14,7 +14,7 @@ pub enum Members {
     /// All that have code for a target, as LLVM 22 does.
     #[default]
     All,
-    /// Those that the host linker takes, and those whose device code an image refers to.
+    /// Members that the host linker takes, and members whose device code an image refers to.
     ///
     /// [`Inputs::with_symbols`] reads what this needs; without it, all members count as needed.
     Needed,
@@ -70,7 +70,7 @@ const ENTRIES: [&str; 16] = [
     "_DllMainCRTStartup",
 ];
 
-/// Returns the reasons why the host linker takes objects, by their numbers; none for those that it leaves.
+/// Returns the reasons why the host linker takes objects, by their numbers; none for objects that it leaves.
 ///
 /// A linker takes the first member that defines a symbol. Here, all that define it are taken: which is the first depends on
 /// the linker.

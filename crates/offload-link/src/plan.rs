@@ -103,7 +103,7 @@ impl<'i> Plan<'i> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Kinds`] where SYCL code meets that of another kind, [`ErrorKind::Architecture`] for targets without
+    /// [`ErrorKind::Kinds`] where SYCL code meets code of another kind, [`ErrorKind::Architecture`] for targets without
     /// a device linker, [`ErrorKind::Targets`] for too many targets.
     pub fn new(inputs: &'i Inputs<'i>, options: &PlanOptions) -> Result<Self, Error> {
         let (lazy, direct): (Vec<_>, Vec<_>) =
@@ -147,7 +147,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Links the members that the host linker takes, then for each image those that its code refers to.
+    /// Links the members that the host linker takes, then for each image the members that its code refers to.
     fn link_needed(
         &mut self,
         inputs: &'i Inputs<'i>,
@@ -254,7 +254,7 @@ fn demanded<'i>(objects: &[&'i DeviceCode<'i>]) -> Result<Vec<Group<'i>>, Error>
     Ok(targets.into_iter().map(|(_, target)| Group::new(target.clone())).collect())
 }
 
-/// Returns an error if there are too many images, of which the last is for this code.
+/// Returns an error if there are too many images; the last one is for this code.
 fn check_images(count: usize, code: &DeviceCode<'_>) -> Result<(), Error> {
     if count <= MOST_IMAGES {
         return Ok(());

@@ -246,7 +246,7 @@ fn filled(layout: &Layout, inputs: &[Parts]) -> Parts {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Container`] for images that the container has no place for, and for those that are not in memory where
+/// [`ErrorKind::Container`] for images that the container has no place for, and for images that are not in memory where
 /// their bytes are needed: by compression, fatbinaries, SYCL.
 pub fn container(
     kind: OffloadKind,

@@ -84,7 +84,7 @@ impl Symbols {
     ///
     /// # Errors
     ///
-    /// Those of reading. A damaged object has unknown symbols.
+    /// Errors of reading. A damaged object has unknown symbols.
     pub(crate) fn read(
         source: &mut Source<'_>,
         window: &Range<u64>,
@@ -105,7 +105,7 @@ impl Symbols {
                 let Some(bytes) = in_memory(source, window)? else { return Ok(Self::Unknown) };
                 found.other(&bytes)
             }
-            // The latter stands for a symbol of a library.
+            // The latter is a symbol of a library.
             Ok(FileKind::Archive | FileKind::CoffImport) => return Ok(Self::NoObject),
             _ if is_bitcode(&head) => {
                 let Some(bytes) = in_memory(source, window)? else { return Ok(Self::Unknown) };
@@ -122,12 +122,12 @@ impl Symbols {
         })
     }
 
-    /// Returns whether a file without symbols stands for other files: a linker script, or an offload binary, which is
+    /// Returns whether a file without symbols names or is other files: a linker script, or an offload binary, which is
     /// the device code of an object.
     ///
     /// # Errors
     ///
-    /// Those of reading.
+    /// Errors of reading.
     pub(crate) fn stands_for_others(source: &mut Source<'_>) -> io::Result<bool> {
         let head = source.peek(&(0..source.len()), 64)?;
         let is_script = !head.is_empty() && !head.starts_with(b"!<") && is_text(&head);

@@ -24,7 +24,7 @@ pub enum Fit {
     Features,
 }
 
-/// The architecture that stands for every target of a triple.
+/// The architecture that means every target of a triple.
 const GENERIC: &str = "generic";
 
 impl LinkTarget {

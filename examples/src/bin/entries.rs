@@ -30,7 +30,7 @@ fn emit(args: &[OsString]) -> Result<(), Error> {
         return Err("expected a kind and a triple after the output".into());
     };
     let entries = entries.iter().map(|word| parse(word)).collect::<Result<Vec<_>, Error>>()?;
-    // The generation has to be that of the wrapper, which the linker makes.
+    // The generation has to be the same as in the wrapper, which the linker makes.
     let kind = OffloadKind::from_name(kind).ok_or_else(|| format!("{kind}: no offload kind"))?;
     let module =
         Entries::new(kind, Abi::Current, Target::new(triple)?).entries(entries).module()?;

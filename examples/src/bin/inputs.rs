@@ -1,6 +1,6 @@
 //! The inputs of a link that carry device code, and where it lies in them. `inputs FILE...`
 //!
-//! The question goes to every input; what costs more is done for those that say yes.
+//! The question goes to every input; what costs more is done for inputs that say yes.
 #![forbid(unsafe_code)]
 
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Which GPUs do the wheels in a directory carry code for?
 //!
 //! `wheels [--gpu GPU] PATH...`: wheels, other zip files, and directories of them. With `--gpu`, what that GPU
-//! loads, why not the rest, and which containers lack code for it; the exit status is 1 then if a wheel does not serve it.
+//! loads, why not the rest, and which containers lack code for it; the exit status is 1 then if a wheel does not run on
+//! it.
 //!
 //! Wheels come from strangers, and are never unpacked: each file in them whose first bytes are those of something that
 //! can hold device code goes through memory, or through a temporary file without a name, up to a limit.

@@ -1,4 +1,4 @@
-//! The compiler and the linker make programs that offload, of which nothing but a C compiler takes part.
+//! The compiler and the linker make programs that offload; only a C compiler takes part.
 use std::env::consts::ARCH;
 use std::ffi::{OsStr, OsString};
 use std::fs;

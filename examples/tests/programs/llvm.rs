@@ -24,7 +24,7 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/openmp").join(name)
 }
 
-/// Runs a command of which each word stands alone.
+/// Runs a command; its words have no spaces.
 fn words(place: &Path, program: &str, words: &str) -> String {
     let words: Vec<_> = words.split_whitespace().collect();
     run(place, program, &words.iter().map(|word| word as Arg<'_>).collect::<Vec<_>>())

@@ -8,7 +8,7 @@ use hda_archive::{Member, create, write_archive};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Processors of which nothing is known, so that a target is served by its own code alone.
+/// Unknown processors, so that a target gets its own code alone.
 const TARGETS: [&str; 4] = [
     "hip-amdgcn-amd-amdhsa--gfx20001",
     "hip-amdgcn-amd-amdhsa--gfx20002",

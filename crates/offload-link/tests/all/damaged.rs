@@ -4,7 +4,7 @@ use offload_link::{ErrorKind, Inputs, Members, Plan, PlanOptions, RegisterOption
 
 use crate::common::{Join, archive, hip, object, offloading};
 
-/// Goes as far as possible.
+/// Does each step that the damage allows.
 fn link(bytes: &[u8]) -> Result<usize, offload_link::Error> {
     let mut inputs = Inputs::new();
     let count = inputs.add("file", bytes)?;

@@ -1,4 +1,4 @@
-//! Members of archives that something needs, and those that nothing does.
+//! Members of archives that something needs, and members that nothing needs.
 
 use std::io::{self, Cursor};
 

@@ -59,7 +59,7 @@ fn openmp_has_an_offload_binary_for_each_image() {
     assert_eq!(entry.image(), Some(&b"generic"[..]));
 }
 
-/// LLVM's tool makes a file of this size, of which a test beside LLVM compares each byte.
+/// LLVM's tool makes a file of this size; a test beside LLVM compares each byte.
 #[test]
 fn openmp_for_intel_has_elf_files() {
     let module = [7; 104];
