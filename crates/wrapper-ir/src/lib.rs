@@ -10,7 +10,7 @@
 //! ```text
 //!  Image (size, first bytes) ──► Wrapper ──► Module ──► write_ir   LLVM IR text
 //!  OffloadEntry ───────────────► Entries ──►        ├─► bitcode    Layout ──► LLVM bitcode
-//!                                                   └─► object     Layout ──► ELF, COFF, Mach-O
+//!                                                   └─► object     Layout ──► ELF, COFF
 //!  for both: OffloadKind, Abi, Target
 //! ```
 //!
@@ -134,9 +134,9 @@
 //! | SYCL unregisters by | | | | | destructor | `atexit` |
 //! | OpenMP images in | `.rodata` | `.rodata` | `.llvm.offloading` | the same | the same | the same |
 //! | can [`retain`](Wrapper::retain) the entries section | | | | yes | yes | yes |
-//! | object formats | ELF | ELF | ELF, COFF | ELF, COFF | ELF, COFF, Mach-O | ELF, COFF, Mach-O |
+//! | host formats | ELF | ELF | ELF, COFF | ELF, COFF | ELF, COFF, Mach-O | ELF, COFF, Mach-O |
 //!
-//! CUDA and HIP unregister by `atexit` in all of them. Mach-O is for CUDA and HIP only.
+//! CUDA and HIP unregister by `atexit` in all of them. Mach-O is for CUDA and HIP only, as text and bitcode.
 //!
 //! # Offload binaries
 //!

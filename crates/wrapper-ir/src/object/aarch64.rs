@@ -1,9 +1,8 @@
 //! Templates for AArch64 (the procedure call standard AAPCS64).
 
-use object::{elf, macho, pe};
+use object::{elf, pe};
 
 use super::code::{Arithmetic, Assembler, Code, Prologue, Register};
-use super::macho::mach_o_kind;
 use super::pdata::coff_kind;
 use crate::description::Name;
 
@@ -40,15 +39,6 @@ pub(super) const COFF: Relocations = Relocations {
     call: coff_kind(pe::IMAGE_REL_ARM64_BRANCH26),
     table_page: coff_kind(pe::IMAGE_REL_ARM64_PAGEBASE_REL21),
     table_offset: coff_kind(pe::IMAGE_REL_ARM64_PAGEOFFSET_12L),
-    addends: false,
-};
-
-pub(super) const MACH_O: Relocations = Relocations {
-    page: mach_o_kind(macho::ARM64_RELOC_PAGE21, 2, true),
-    offset: mach_o_kind(macho::ARM64_RELOC_PAGEOFF12, 2, false),
-    call: mach_o_kind(macho::ARM64_RELOC_BRANCH26, 2, true),
-    table_page: mach_o_kind(macho::ARM64_RELOC_GOT_LOAD_PAGE21, 2, true),
-    table_offset: mach_o_kind(macho::ARM64_RELOC_GOT_LOAD_PAGEOFF12, 2, false),
     addends: false,
 };
 

@@ -2,14 +2,13 @@
 //!
 //! Records and constants are those of the crate `object`, but its writers are not used. They take contents as bytes, and an
 //! image is a range of an input here, of gigabytes perhaps. They make other tables of names (an own one for sections in ELF,
-//! ends of names shared), so that files change, and there is none below whole objects for Mach-O.
+//! ends of names shared), so that files change.
 
 mod aarch64;
 mod code;
 mod coff;
 mod data;
 mod elf;
-mod macho;
 mod model;
 mod pdata;
 mod riscv64;
@@ -27,7 +26,7 @@ use crate::target::Endian;
 
 impl Module {
     /// Lays out the module as a relocatable object, which a linker takes as it is: ELF for
-    /// x86-64, AArch64 and RISC-V with 64 bits (all little-endian), COFF and Mach-O for x86-64 and AArch64.
+    /// x86-64, AArch64 and RISC-V with 64 bits (all little-endian), COFF for x86-64 and AArch64.
     ///
     /// The code works in programs and shared libraries, wherever they are loaded, and in those that demand landing pads
     /// for indirect jumps (the object is marked for IBT and shadow stacks on x86-64, for BTI on AArch64); RISC-V
@@ -78,15 +77,6 @@ impl Module {
             ("aarch64" | "arm64", ObjectFormat::Coff) if supported => {
                 coff::lay_out(self, &coff::ARM64, Aarch64::new(&aarch64::COFF))
             }
-            ("x86_64" | "amd64", ObjectFormat::MachO) if supported => {
-                macho::lay_out(self, &macho::X86_64, X86::new(&x86_64::MACH_O))
-            }
-            ("x86_64h", ObjectFormat::MachO) if supported => {
-                macho::lay_out(self, &macho::X86_64_H, X86::new(&x86_64::MACH_O))
-            }
-            ("aarch64" | "arm64", ObjectFormat::MachO) if supported => {
-                macho::lay_out(self, &macho::ARM64, Aarch64::new(&aarch64::MACH_O))
-            }
             ("riscv64", ObjectFormat::Elf) if supported => {
                 let soft = target.has_soft_float();
                 let machine = if soft { &elf::RISCV64_SOFT } else { &elf::RISCV64 };
@@ -96,7 +86,7 @@ impl Module {
                 ErrorKind::NotNative,
                 format!(
                     "no native objects for target triple \"{}\", expected elf for x86-64, aarch64 or riscv64, \
-                     or coff or mach-o for x86-64 or aarch64",
+                     or coff for x86-64 or aarch64",
                     target.triple().escape_debug()
                 ),
             )),

@@ -1,9 +1,8 @@
 //! Templates for x86-64, with the calling conventions of the System V ABI and of Windows.
 
-use object::{elf, macho, pe};
+use object::{elf, pe};
 
 use super::code::{Arithmetic, Assembler, Code, Prologue, Register};
-use super::macho::mach_o_kind;
 use super::pdata::coff_kind;
 use crate::description::Name;
 
@@ -41,16 +40,6 @@ pub(super) const WINDOWS: Convention = Convention {
     near: coff_kind(pe::IMAGE_REL_AMD64_REL32),
     call: coff_kind(pe::IMAGE_REL_AMD64_REL32),
     table: coff_kind(pe::IMAGE_REL_AMD64_REL32),
-    addend: 0,
-};
-
-/// The System V ABI, in Mach-O.
-pub(super) const MACH_O: Convention = Convention {
-    arguments: SYSTEM_V.arguments,
-    home_bytes: 0,
-    near: mach_o_kind(macho::X86_64_RELOC_SIGNED, 2, true),
-    call: mach_o_kind(macho::X86_64_RELOC_BRANCH, 2, true),
-    table: mach_o_kind(macho::X86_64_RELOC_GOT_LOAD, 2, true),
     addend: 0,
 };
 

@@ -5,9 +5,7 @@
 
 use std::path::Path;
 
-use object::{
-    Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SymbolFlags, elf,
-};
+use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, elf};
 use wrapper_ir::{Abi, Entries, EntryFlags, Error, ErrorKind, OffloadEntry, OffloadKind, Target};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
@@ -188,30 +186,6 @@ fn coff_objects_have_the_entries() {
         // Four addresses, five names.
         assert_eq!(section.relocations().count(), 9);
         assert!(file.section_by_name(".pdata").is_none());
-    }
-}
-
-#[test]
-fn mach_o_objects_have_the_entries() {
-    const N_NO_DEAD_STRIP: u16 = 0x20;
-    for triple in [MAC, "x86_64-apple-darwin"] {
-        for retain in [true, false] {
-            let module =
-                entries(OffloadKind::HIP, Abi::Current, triple).entries(hip()).retain(retain);
-            let bytes = module.module().unwrap().object().unwrap().to_vec(&[]).unwrap();
-            let file = object::File::parse(&*bytes).unwrap();
-            let section = file.sections().find(|section| section.name() == Ok("offload_entries"));
-            let section = section.unwrap();
-            assert_eq!(section.segment_name(), Ok(Some("__LLVM")));
-            assert_eq!((section.size(), section.align()), (5 * 56, 8));
-            // Five addresses, five names, a pointer.
-            assert_eq!(section.relocations().count(), 11);
-            let entry = file.symbol_by_name("_.offloading.entry.pool").unwrap();
-            assert!(entry.is_weak() && entry.address() == section.address() + 2 * 56);
-            let SymbolFlags::MachO { n_desc, .. } = entry.flags() else { panic!() };
-            assert_eq!(n_desc.0 & N_NO_DEAD_STRIP != 0, retain);
-            assert!(file.symbol_by_name("_pool.managed").unwrap().is_undefined());
-        }
     }
 }
 
