@@ -12,7 +12,7 @@ use crate::to_u64;
 /// A function in the section of code, which is the first section.
 #[derive(Debug)]
 pub(super) struct PlacedFunction {
-    /// Its symbol.
+    /// Index of the symbol.
     pub(super) symbol: usize,
     pub(super) lowered: Lowered,
 }
@@ -71,7 +71,7 @@ fn not_native(symbol: &Name, what: &'static str) -> Error {
 }
 
 impl Builder<'_> {
-    /// Lowers the functions and defines their symbols. The code stays with the assembler.
+    /// Lowers the functions and defines their symbols. The assembler keeps the code.
     fn functions(&mut self, assembler: &mut impl Assembler) -> Result<Vec<PlacedFunction>, Error> {
         /// Filler between functions, which traps: `int3`.
         const FILLER: u8 = 0xcc;

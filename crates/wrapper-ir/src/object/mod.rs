@@ -1,7 +1,7 @@
 //! The description as a relocatable object, without LLVM.
 //!
 //! Records and constants are those of the crate `object`, but its writers are not used. They take contents as bytes, and an
-//! image is a range of an input here, of gigabytes perhaps. They make other tables of names (an own one for sections in ELF,
+//! image is a range of an input here, of gigabytes perhaps. They make other tables of names (a separate one for sections in ELF,
 //! ends of names shared), so that files change.
 
 mod aarch64;
@@ -28,10 +28,10 @@ impl Module {
     /// Lays out the module as a relocatable object, which a linker takes as it is: ELF for
     /// x86-64, AArch64 and RISC-V with 64 bits (all little-endian), COFF for x86-64 and AArch64.
     ///
-    /// The code works in programs and shared libraries, wherever they are loaded, and in those that demand landing pads
-    /// for indirect jumps (the object is marked for IBT and shadow stacks on x86-64, for BTI on AArch64); RISC-V
-    /// objects say that floating point arguments go in registers for `double` (`lp64d`), or in those for integers
-    /// (`lp64`) for targets of rustc without them, such as `riscv64imac-unknown-none-elf`. Sections are those that
+    /// The code works in programs and shared libraries, wherever they are loaded, also if they demand landing pads for
+    /// indirect jumps (the object is marked for IBT and shadow stacks on x86-64, for BTI on AArch64); RISC-V
+    /// objects say that floating point arguments go in registers for `double` (`lp64d`), or in integer registers
+    /// (`lp64`) for targets of rustc without them, such as `riscv64imac-unknown-none-elf`. Sections are the same as
     /// LLVM's compiler makes of the module, with three differences: images that are not offload binaries do not get the
     /// type `SHT_LLVM_OFFLOADING`, nor do those of `.llvm.offloading.relocatable`, which tools would take apart; target
     /// IDs are not merged, so that there is one for each image; and on x86-64 images of 1 GiB and more are put where
@@ -55,7 +55,7 @@ impl Module {
     /// # Errors
     ///
     /// [`ErrorKind::NotNative`](crate::ErrorKind::NotNative) for other targets,
-    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) where the format has no room.
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) for sizes that the format cannot hold.
     pub fn object(&self) -> Result<byte_parts::Layout, Error> {
         Ok(self.lay_out_object()?.finish())
     }

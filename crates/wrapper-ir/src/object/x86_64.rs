@@ -15,9 +15,9 @@ pub(super) struct Convention {
     home_bytes: u64,
     /// Relocation of a 32-bit distance from the end of the field.
     near: u32,
-    /// The same of a call.
+    /// Relocation of the distance of a call.
     call: u32,
-    /// The same to the entry of the global offset table.
+    /// Relocation of the distance to an entry of the global offset table.
     table: u32,
     /// The value that the field must hold for the linker to count from its end.
     addend: i64,

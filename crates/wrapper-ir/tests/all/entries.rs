@@ -69,10 +69,7 @@ fn text_is_that_of_the_golden_files() {
     check("entries-openmp-i386.ll", &openmp_of(Abi::Current, "i386-linux-gnu").entries(plain()));
     check("entries-openmp-19.ll", &openmp_of(Abi::Llvm19, LINUX).entries(plain()));
     check("entries-openmp-18-coff.ll", &openmp_of(Abi::Llvm18, WINDOWS).entries(plain()));
-    check(
-        "entries-cuda-legacy.ll",
-        &entries(OffloadKind::CUDA, Abi::Legacy, LINUX).entries(plain()),
-    );
+    check("entries-openmp-aomp.ll", &openmp_of(Abi::Aomp, LINUX).entries(plain()));
     let private =
         entries(OffloadKind::CUDA, Abi::Current, LINUX).private_entries("a1").retain(false);
     check("entries-cuda-private.ll", &private.entry(OffloadEntry::kernel("scale", "scale")));
@@ -263,7 +260,6 @@ fn entries_that_no_runtime_registers_are_errors() {
         (OffloadKind::HIP, Abi::Current, variable(4), 4),
         (OffloadKind::HIP, Abi::Current, variable(1), 1),
         (OffloadKind::CUDA, Abi::Current, variable(2), 2),
-        (OffloadKind::HIP, Abi::Legacy, variable(16), 16),
         (OffloadKind::HIP, Abi::Llvm19, managed().data(0), 1),
         (OffloadKind::OPENMP, Abi::Current, managed(), 1),
     ] {
@@ -301,7 +297,7 @@ fn numbers_that_do_not_fit_are_errors() {
     assert!(data(Abi::Current, u64::MAX).is_ok() && data(Abi::Llvm19, 0xFFFF_FFFF).is_ok());
     let found = data(Abi::Llvm19, u64::MAX).unwrap_err();
     check(found, "data", u64::MAX, 0xFFFF_FFFF);
-    check(data(Abi::Legacy, 1).unwrap_err(), "data", 1, 0);
+    check(data(Abi::Aomp, 1).unwrap_err(), "data", 1, 0);
 }
 
 /// As many as in a large library.

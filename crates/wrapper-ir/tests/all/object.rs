@@ -80,7 +80,7 @@ fn everything_that_is_supported_can_be_written_and_read() {
             }
         }
     }
-    assert_eq!(written, 3 * (7 + 6 + 6 + 2) + 4 * (5 + 5 + 5 + 2));
+    assert_eq!(written, 3 * (6 + 5 + 5 + 2) + 4 * (5 + 5 + 5 + 2));
 }
 
 /// Checks the properties of every object.
@@ -190,7 +190,7 @@ fn tables_of_openmp_refer_to_images_and_entries() {
 
 #[test]
 fn old_generations_have_destructors() {
-    for abi in [Abi::Aomp, Abi::Legacy, Abi::Llvm18] {
+    for abi in [Abi::Aomp, Abi::Llvm18] {
         let bytes = write(&wrapper(OffloadKind::OPENMP, abi, X86_64, &[b"i"]), &[b"i"]);
         let file = object::File::parse(&*bytes).unwrap();
         let (kind, ..) = elf_section(&file, ".init_array.1").unwrap();
