@@ -220,7 +220,7 @@ fn check_wrapper(
         match module(&heads) {
             Err(error) if error.kind() == ErrorKind::HeadTooShort => {
                 let image = error.image().expect("of an image");
-                let needed = error.head_needed().expect("tells how many bytes");
+                let needed = error.head_needed().expect("has the number of bytes");
                 let needed = usize::try_from(needed).expect("asks for no more than there is");
                 assert!(heads[image] < needed && needed <= lens[image]);
                 heads[image] = needed;
