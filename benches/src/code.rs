@@ -24,7 +24,7 @@ pub const GPUS: [&str; 10] = [
 /// It is what clang makes of generated HIP kernels: templates with a dozen instances each, as in libraries of linear
 /// algebra, one translation unit after the other. More than was compiled is made of it by changing bytes here and
 /// there, at the same places for each GPU, as in kernels that differ in constants only. So code for one GPU resembles
-/// itself and that for other GPUs, about as in real libraries. Without clang 22 the code is that of this system's
+/// itself and code for other GPUs, about as in real libraries. Without clang 22 the code comes from this system's
 /// libraries, with changes for each GPU.
 #[derive(Debug)]
 pub struct DeviceCode {

@@ -10,8 +10,8 @@ const EM_CUDA: u16 = 190;
 /// The ELF ABI of CUDA 13, and its version.
 const ABI: [u8; 2] = [0x41, 8];
 
-/// Returns a cubin for `sm`: an ELF file with one section, which holds `code`. The code need not be that of a GPU:
-/// tools that list and unpack look at headers only.
+/// Returns a cubin for `sm`: an ELF file with one section, which holds `code`. The code need not be for a GPU: tools
+/// that list and unpack look at headers only.
 #[must_use]
 pub fn cubin(sm: u32, code: &[u8]) -> Vec<u8> {
     const NAMES: &[u8; 24] = b"\0.shstrtab\0.text.kernel\0";

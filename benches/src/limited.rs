@@ -19,7 +19,7 @@ const OUTPUT: &str = "524288";
 pub enum Outcome {
     /// An exit status.
     Exit(i32),
-    /// More than [`PATIENCE`].
+    /// Stopped after [`PATIENCE`].
     Timeout,
     /// A signal ended it.
     Signal(i32),

@@ -15,7 +15,7 @@ pub fn build(tools: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
     let target = place.parent().ok_or("no target directory")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // As `cargo build` alone does: features as users get them, not those that other crates here also want.
+    // As `cargo build` alone does: features as users get them, not the features that other crates here also need.
     command
         .args([
             "build",
@@ -55,7 +55,7 @@ pub fn nvidia(tool: &str) -> Option<PathBuf> {
     directory.join("bin").join(tool).canonicalize().ok()
 }
 
-/// Runs a tool that only prints what nobody wants to see.
+/// Runs a tool and hides what it prints.
 ///
 /// # Errors
 ///

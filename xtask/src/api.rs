@@ -1,7 +1,7 @@
 //! The public API of each library, as text, one line for each item: `crates/*/public-api.txt`.
 //!
-//! A change of these files is a change of what others build on; whoever makes it says so in CHANGELOG.md. Needs a nightly
-//! compiler and cargo-public-api, whose version goes with the compiler's: CONTRIBUTING.md.
+//! A change of these files is a change for users, and belongs in CHANGELOG.md. Needs a nightly compiler and cargo-public-api,
+//! whose version must match the compiler's: CONTRIBUTING.md.
 
 use crate::ci::Ci;
 use crate::files::{Renewed, renew};

@@ -163,7 +163,7 @@ impl Makers {
     /// Lays out the tarball: programs, completions, manual pages, documents.
     fn fill(&self, tree: &Path, wheel: &Path) -> Result {
         let (bin, share) = (tree.join("bin"), tree.join("share"));
-        // The names of drop-ins are those of other tools: nobody has them in PATH unasked.
+        // The drop-ins have the names of other tools: they are not in PATH by default.
         for (package, directory) in PACKAGES.iter().zip([&bin, &tree.join("libexec/offload")]) {
             fs::create_dir_all(directory)?;
             for program in programs_of(&wheel.join(package))? {

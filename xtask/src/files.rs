@@ -48,7 +48,7 @@ pub(crate) fn name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The fate of a file that a program writes.
+/// The state of a file that a program writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Renewed {
     AsBefore,

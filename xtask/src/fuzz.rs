@@ -48,7 +48,7 @@ fn shortly(target: &str, programs: &Path, log: &Path) -> Result {
     end
 }
 
-/// Returns the number of runs that libfuzzer tells.
+/// Returns the number of runs that libfuzzer reports.
 fn runs(told: &str) -> &str {
     told.lines()
         .find_map(|line| line.strip_prefix("stat::number_of_executed_units:"))

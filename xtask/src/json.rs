@@ -9,7 +9,7 @@ pub(crate) fn parse(what: &str, text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| Stop::Wrong(format!("{what}: {error}")))
 }
 
-/// Returns a text, empty if there is none.
+/// Returns a text, empty if it is missing.
 pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! LLVM's own tests of the offload tools, run against ours: those tests in the source package of LLVM that call one of the
-//! tools whose names we use. Ours run with `--release`.
+//! LLVM's own tests of the offload tools, run against ours: the tests in the source package of LLVM that call a tool whose
+//! name we use. Ours run with `--release`.
 //!
 //! The sources are fetched once, by apt (200 MB), and only the tests are kept, in `target/llvm-lit`. Nothing is installed.
 
@@ -25,14 +25,14 @@ const TOOLS: [&str; 5] = [
 
 /// Tests of things that differ on purpose: docs/differences.md, "LLVM's own tests", has the reasons. All others must pass.
 const DIFFER: [&str; 3] = [
-    // LLVM's options are those of the LLVM that runs.
+    // LLVM's options depend on the LLVM that runs.
     "clang/test/Driver/linker-wrapper-llvm-help.c",
     "clang/test/OffloadTools/clang-linker-wrapper/linker-wrapper-llvm-help.c",
     // Registration code is made in memory: there is no command to show.
     "clang/test/OffloadTools/clang-linker-wrapper/linker-wrapper-verbose.c",
 ];
 
-/// Runs all tests, or those whose paths contain one of the names. `LLVM`: where LLVM 22 is installed. `TOOLS`: the directory
+/// Runs all tests, or the tests whose paths contain one of the names. `LLVM`: where LLVM 22 is installed. `TOOLS`: the directory
 /// of the tools under test, by default `target/debug`, built here.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
     let (release, names) = match arguments {
@@ -161,7 +161,7 @@ impl Tests {
     }
 
     /// Fetches the sources of this version: of the package as it was installed, or else the same of Debian's newest suite.
-    /// Where these cannot be had, those of another version of the release.
+    /// Where these cannot be fetched, takes another version of the release.
     fn fetch(&self) -> Result {
         let name = format!("llvm-toolchain-{}", self.version.split('.').next().unwrap_or_default());
         let apt = self.place.join("apt");
@@ -195,7 +195,7 @@ impl Tests {
         wrong("no sources")
     }
 
-    /// Returns versions of the package, those of our version first.
+    /// Returns versions of the package, our version first.
     fn in_order(&self, versions: &[String]) -> Vec<String> {
         let part = format!(":{}-", self.version);
         let (same, others): (Vec<_>, Vec<_>) =

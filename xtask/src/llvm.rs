@@ -77,7 +77,7 @@ fn with_newer(ci: &mut Ci, version: &str) -> Result {
     ci.may_lack(what, end)
 }
 
-/// LLVM's own tests of the offload tools: those of LLVM 22, and those of LLVM 23.
+/// LLVM's own tests of the offload tools, of LLVM 22 and 23.
 pub(crate) fn lit(ci: &mut Ci) -> Result {
     need_unpacked()?;
     run(command("cargo build --quiet --workspace"))?;

@@ -73,7 +73,7 @@ pub(crate) fn variable(name: &str, usual: impl Into<OsString>) -> PathBuf {
     env::var_os(name).filter(|value| !value.is_empty()).unwrap_or_else(|| usual.into()).into()
 }
 
-/// An empty directory outside of the repository, which goes away.
+/// An empty directory outside of the repository, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Place(PathBuf);
 

@@ -33,7 +33,7 @@ use ci::Step;
 use process::{Result, Stop};
 use workspace::Workspace;
 
-/// All steps, in order: those of the gate first.
+/// All steps, in order: the gate's first.
 const STEPS: &[Step] = &[
     ("tests", Gate, "the README's command", rust::tests),
     ("fmt", Gate, "the form of the sources", rust::fmt),
@@ -122,7 +122,7 @@ fn usage() -> String {
     };
     let programs: String = PROGRAMS.iter().map(line).collect();
     format!(
-        "  .ci/run [nightly | all | STEP...]              runs steps; without arguments, those of the gate\n\
+        "  .ci/run [nightly | all | STEP...]              runs steps; without arguments, the gate's\n\
          {programs}\nSteps:\n{}",
         ci::about()
     )

@@ -57,7 +57,7 @@ fn packages(metadata: &Value, linked: &str) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// Returns the licences of a package, and those of what it contains.
+/// Returns the licences of a package, and of what it contains.
 fn texts(directory: &Path) -> Result<Vec<PathBuf>> {
     let starts = ["LICEN", "COPYING", "NOTICE"];
     let mut found = Vec::new();

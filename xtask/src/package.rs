@@ -56,7 +56,7 @@ fn pack(crates: &[&Package]) -> Result {
     if complaints.is_empty() { Ok(()) } else { wrong(complaints.join("\n")) }
 }
 
-/// Tests stay in the repository, and it has no public address yet (RELEASING.md). Any other complaint is an error.
+/// Tests are not packaged, and it has no public address yet (RELEASING.md). Any other complaint is an error.
 fn is_complaint(line: &str) -> bool {
     (line.starts_with("warning") || line.starts_with("error"))
         && !line.starts_with("warning: ignoring test")
@@ -120,7 +120,7 @@ fn build(workspace: &Workspace, crates: &[&Package], place: &Path) -> Result {
     fs::copy("Cargo.lock", place.join("Cargo.lock"))?;
     // Cargo gives all files of packages one old time, by which it would take what an earlier run built for up to date.
     process::run(command("find").arg(place).args(["-type", "f", "-exec", "touch", "{}", "+"]))?;
-    // With the features of the step before, whose dependencies are used again.
+    // The features of the step before, whose dependencies are used again.
     let check = "cargo check --quiet --offline --workspace --all-features --lib --bins --tests --target-dir";
     process::run(command(check).arg(&workspace.target).current_dir(place))
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(workspace: &Workspace, _: &[String]) -> Result {
         }
     }
     if !is_x86_64_linux() {
-        println!("not judged: the limits are those of x86-64 Linux");
+        println!("not judged: the limits are for x86-64 Linux");
         return Ok(());
     }
     if complaints.is_empty() { Ok(()) } else { wrong(complaints.join("\n")) }

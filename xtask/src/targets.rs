@@ -11,7 +11,7 @@ use crate::machine::{has, has_target, is_x86_64_linux, need};
 use crate::process::{self, Result, Stop, command, lacking, read, succeeds};
 use crate::workspace::{Workspace, packages};
 
-/// Name, and what checks it: with the libraries whose tests run.
+/// Name of a system, and its check, which gets the libraries whose tests run.
 type System = (&'static str, fn(&Workspace, &[String]) -> Result);
 
 const SYSTEMS: [System; 5] =
@@ -48,7 +48,7 @@ fn named(names: &[&str]) -> Result<Vec<System>> {
     names.iter().map(find).collect()
 }
 
-/// Goes on after a system that cannot be checked here.
+/// Checks systems, and continues after one that cannot be checked here.
 fn check(workspace: &Workspace, systems: &[System], tested: &[String]) -> Result {
     let mut end = Ok(());
     for (name, system) in systems {
@@ -82,7 +82,7 @@ fn compiles_for(triple: &str, name: &str) -> Result {
 
 const WASM: &str = "wasm32-unknown-unknown";
 
-/// Neither Unix nor Windows.
+/// Compiles for a system that is neither Unix nor Windows.
 fn wasm(workspace: &Workspace, _: &[String]) -> Result {
     let mut check = if has_target(WASM) {
         command("cargo check --quiet --target")

@@ -152,7 +152,7 @@ fn patch(place: &Path, version: &str) -> Result {
         root.join("usr/lib").join(triple.as_deref().unwrap_or("x86_64-linux-gnu").trim_end());
     let llvm = root.join(format!("usr/lib/llvm-{version}"));
     for file in files::of(&library)? {
-        // A library with a path of its own is not looked for in the program's path.
+        // A library with a path of its own is not searched in the program's path.
         let own = || {
             read(command("patchelf --print-rpath").arg(&file).stderr(Stdio::null()))
                 .unwrap_or_default()

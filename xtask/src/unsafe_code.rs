@@ -39,7 +39,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
     if complaints.is_empty() { Ok(()) } else { wrong(complaints.join("\n")) }
 }
 
-/// Returns the roots of all crates; also of crates that only fuzz targets call.
+/// Returns the roots of all crates, also the crates that fuzz targets call.
 ///
 /// The targets in `fuzz/fuzz_targets` are one call of a library each, in a macro of libfuzzer's that is unsafe inside.
 fn roots(workspace: &Workspace) -> Result<BTreeSet<PathBuf>> {

@@ -23,7 +23,7 @@ pub(crate) struct Workspace {
 pub(crate) struct Package {
     pub name: String,
     pub version: String,
-    /// The directory of its manifest, from the directory of the workspace on.
+    /// The directory of its manifest, relative to the workspace.
     pub directory: PathBuf,
     pub rust_version: String,
     pub is_published: bool,
@@ -67,7 +67,7 @@ impl Workspace {
         found.ok_or_else(|| Stop::Misused(format!("no crate '{name}'")))
     }
 
-    /// Returns the packages to publish, in this order: each needs those before it only.
+    /// Returns the packages to publish, in this order: each needs only packages before it.
     pub(crate) fn published(&self) -> Result<Vec<&Package>> {
         let mut left: Vec<_> =
             self.packages.iter().filter(|package| package.is_published).collect();
@@ -110,7 +110,7 @@ impl Package {
         let manifest = manifest.strip_prefix(root).unwrap_or(manifest);
         let is_program = |target: &&Value| texts(target, "/kind").iter().any(|kind| kind == "bin");
         let programs = items(package, "/targets").filter(is_program);
-        // A dependency on a path without a version is none of the package that is published.
+        // A dependency on a path without a version is not a dependency of the published package.
         let needs = items(package, "/dependencies").filter(|other| text(other, "/req") != "*");
         Self {
             name: text(package, "/name").to_owned(),

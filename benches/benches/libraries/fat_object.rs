@@ -84,7 +84,7 @@ pub(crate) fn benches(c: &mut Criterion) {
     objects(c);
 }
 
-/// A linker's question to 10,000 objects, of which one in a hundred has device code.
+/// A linker's question to 10,000 objects; one in a hundred has device code.
 fn objects(c: &mut Criterion) {
     let (host, hip) = (super::data("host.o"), super::data("hip.o"));
     let object = |n: u64| if n.is_multiple_of(100) { hip.clone() } else { host.clone() };

@@ -331,7 +331,7 @@ impl Doubling<'_> {
         Ok(pairs.map(|(before, last)| exponent(*before, *last)).fold(f64::INFINITY, f64::min))
     }
 
-    /// Returns the seconds of all cores for an input of this size, less those of a run that reads nothing.
+    /// Returns the seconds of all cores for an input of this size, less the seconds of a run that reads nothing.
     fn time(
         &self,
         tool: &str,

@@ -161,7 +161,7 @@ pub fn bitcode_arrays(n: usize) -> Vec<u8> {
     })
 }
 
-/// Blocks in blocks, as deep as there is room for.
+/// Blocks in blocks, as deep as the size allows.
 #[must_use]
 pub fn bitcode_nested_blocks(n: usize) -> Vec<u8> {
     let depth = n / 12;

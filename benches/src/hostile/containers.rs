@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{long, put, word};
+use super::{long, put};
 
 const MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 
@@ -27,7 +27,7 @@ fn empty_entries(n: usize, id: impl Fn(usize) -> String) -> Vec<u8> {
     bundle((0..n / len).map(id), b"x")
 }
 
-/// Entries for processors that nobody knows, all different.
+/// Entries for unknown processors, all different.
 #[must_use]
 pub fn bundle_of_unknown_processors(n: usize) -> Vec<u8> {
     empty_entries(n, |i| format!("hip-amdgcn-amd-amdhsa--gfy{i:07}"))
@@ -39,7 +39,7 @@ pub fn bundle_of_equal_ids(n: usize) -> Vec<u8> {
     empty_entries(n, |_| "hip-amdgcn-amd-amdhsa--gfx906".to_owned())
 }
 
-/// Entries for one processor, of which half have a feature.
+/// Entries for one processor, half of them with a feature.
 #[must_use]
 pub fn bundle_of_conflicts(n: usize) -> Vec<u8> {
     empty_entries(n, |i| {
@@ -48,7 +48,7 @@ pub fn bundle_of_conflicts(n: usize) -> Vec<u8> {
     })
 }
 
-/// Entries for one processor with as many features as an ID has room for.
+/// Entries for one processor with as many features as an ID can hold.
 #[must_use]
 pub fn bundle_of_features(n: usize) -> Vec<u8> {
     empty_entries(n, |i| {
@@ -115,7 +115,7 @@ pub fn text_without_ends(n: usize) -> Vec<u8> {
     marker.repeat(n / marker.len()).into_bytes()
 }
 
-/// Lines that are markers but for their ends.
+/// Lines that are markers except for their ends.
 #[must_use]
 pub fn text_of_long_lines(n: usize) -> Vec<u8> {
     let line = "# __CLANG_OFFLOAD_BUNDLE____START__ ";
@@ -130,18 +130,6 @@ pub fn compressed_headers_in_a_row(n: usize) -> Vec<u8> {
     let mut one = b"CCOB\x03\0\x01\0".to_vec();
     one.extend([long(40), long(4 << 30), long(7)].concat());
     one.extend([0x28, 0xb5, 0x2f, 0xfd, 0, 0x58, 1, 0]);
-    one.repeat(n / one.len())
-}
-
-/// Compressed bundles that promise more than their streams have.
-#[must_use]
-pub fn promises(n: usize) -> Vec<u8> {
-    // One byte that is to be repeated 128 KiB times, in a window of 128 KiB.
-    let block: usize = (128 << 10) << 3 | 0b011;
-    let mut one = b"CCOB\x03\0\x01\0".to_vec();
-    one.extend([long(32 + 10), long(128 << 10), long(7)].concat());
-    one.extend([0x28, 0xb5, 0x2f, 0xfd, 0, 0x38]);
-    one.extend(word(block).into_iter().take(3).chain([0]));
     one.repeat(n / one.len())
 }
 
@@ -326,7 +314,7 @@ pub fn archive_of_bundles(n: usize) -> Vec<u8> {
 pub fn archive_with_a_long_name(n: usize) -> Vec<u8> {
     let ids = ["hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx90a"];
     let one = bundle(ids.map(str::to_owned), b"image");
-    // Names of images are limited: those of containers without any are not in their way.
+    // Names of images are limited; containers without images do not count.
     let bundles = [one, bundle([], b"").repeat(n / 64)].concat();
     let name = n / 2;
     let mut content = vec![b'a'; name];

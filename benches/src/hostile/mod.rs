@@ -1,5 +1,5 @@
 //! Files that cost more than they should, for readers that do something for every pair of two things, believe what a
-//! header promises, or go as deep as the file leads them. `n` is about how many bytes each has.
+//! header promises, or go as deep as the file leads them. Each has about `n` bytes.
 
 mod bitcode;
 mod containers;
@@ -15,7 +15,7 @@ pub use containers::{
     bundle_of_features, bundle_of_kernels, bundle_of_long_and_short_ids,
     bundle_of_unknown_processors, bundle_with_the_best_last, bundles_in_a_row, bundles_in_bundles,
     compressed_headers_in_a_row, fatbinary_of_empty_entries, magics, package_of_entries,
-    package_of_strings, packages_in_a_row, packages_in_packages, packages_of_targets, promises,
+    package_of_strings, packages_in_a_row, packages_in_packages, packages_of_targets,
     text_bundle_of_entries, text_of_long_lines, text_without_ends, thin_archive, zlib_bomb,
     zstd_bomb,
 };
@@ -34,7 +34,7 @@ pub use packages::{
 /// Function that makes an input of about this many bytes.
 pub type Make = fn(usize) -> Vec<u8>;
 
-/// Every input, by name. Bombs, of which little is much, are not among them.
+/// Every input, by name. Bombs, which are small and expand, are not among them.
 pub const ALL: &[(&str, Make)] = &[
     ("bundle of unknown processors", bundle_of_unknown_processors),
     ("bundle of equal IDs", bundle_of_equal_ids),

@@ -89,7 +89,7 @@ pub fn elf_with_bundles(n: usize) -> Vec<u8> {
     elf_of(n, PROGBITS, ".hip_fatbin", &two())
 }
 
-/// An archive of an ELF object with many sections that each stand for the object itself.
+/// An archive of an ELF object with many sections, each of them an entry for the object itself.
 #[must_use]
 pub fn elf_of_hosts(n: usize) -> Vec<u8> {
     let name = "__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-";
@@ -215,7 +215,7 @@ pub fn coff_of_long_names(n: usize) -> Vec<u8> {
     bytes
 }
 
-/// A program of which the device code was moved out: many wrappers, and a marker with as many paths of kernel packs as a
+/// A program whose device code was moved out: many wrappers, and a marker with as many paths of kernel packs as a
 /// loader reads.
 #[must_use]
 pub fn program_of_wrappers(n: usize) -> Vec<u8> {

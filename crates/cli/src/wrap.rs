@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Set the programming model: openmp, cuda, hip or sycl
     #[arg(long)]
     kind: String,
-    /// Set the ABI: aomp, legacy (LLVM 13-17), 18, 19, 22, current (21-23) or 24
+    /// Set the ABI: aomp, 18, 19, 22, current (LLVM 21 to 23) or 24
     #[arg(long, default_value_t = Abi::Current.to_string())]
     abi: String,
     /// Write LLVM IR (ll), bitcode (bc) or an object (obj) [default: by extension, else bc]
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 fn unknown(error: &dyn fmt::Display, typed: &str, names: &[&str]) -> io::Error {
     let near = match typed.parse() {
         // Generations go by releases of LLVM.
-        Ok(13..=17) => vec!["legacy"],
+        Ok(13..=17) => vec!["aomp"],
         Ok(21..=23) => vec!["current"],
         _ => nearest(typed, names.iter().copied()),
     };

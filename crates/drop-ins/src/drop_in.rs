@@ -11,7 +11,7 @@ pub(crate) fn start(tool: &'static Tool, name: &str) -> Result<(Invocation, Matc
     start_with(tool, name, |args| args)
 }
 
-/// The same with arguments that are changed before they are read.
+/// Starts a drop-in with arguments that are changed before they are read.
 pub(crate) fn start_with(
     tool: &'static Tool,
     name: &str,
@@ -26,7 +26,7 @@ pub(crate) fn start_with(
             Ok((invocation, matches))
         }
         Err(stop) => {
-            // If nobody hears it, the exit status tells.
+            // The exit status shows the error where standard error is closed.
             report::say_lines(&stop.stderr);
             let printed = report::print_help(&invocation.typed, &stop.stdout);
             Err(if stop.success { printed } else { ExitCode::FAILURE })

@@ -18,7 +18,7 @@ use tool_kit::scratch;
 pub enum Kept {
     /// In the walked file: offset and size.
     Input(u64, u64),
-    /// In the walked file: the host object that a placeholder stands for.
+    /// In the walked file: the host object of a placeholder.
     Host(HostObject),
     /// In the output already, which has its name when all outputs have.
     Written(u64),
@@ -42,7 +42,7 @@ pub struct Keeper<'o> {
     outputs: &'o mut Outputs,
     /// Permissions of new files.
     new_permissions: NewPermissions,
-    /// For outputs that cannot be taken back, as standard output.
+    /// Copies for outputs that cannot be taken back, such as standard output.
     copies: Option<File>,
 }
 
@@ -52,7 +52,7 @@ impl<'o> Keeper<'o> {
         Keeper { outputs, new_permissions, copies: None }
     }
 
-    /// Has outputs be no more readable than this file, of which images come from now on.
+    /// Makes outputs no more readable than this file, the source of the next images.
     pub fn narrow(&mut self, file: &File) -> io::Result<()> {
         self.new_permissions = self.new_permissions.and_of(file)?;
         Ok(())
@@ -61,8 +61,8 @@ impl<'o> Keeper<'o> {
     /// Sees to it that an image can be written to an output after the walk. Bytes kept for this
     /// output before are dropped.
     ///
-    /// A placeholder of the host is kept as the host object. [`InvalidData`](io::ErrorKind::InvalidData) is about the
-    /// input: the object is malformed.
+    /// A placeholder of the host is kept as the host object. [`InvalidData`](io::ErrorKind::InvalidData) if the object
+    /// in the input is malformed.
     pub fn keep(&mut self, image: &mut Image<'_, '_>, output: &Path) -> io::Result<Kept> {
         match fat_edit::host_object(image)? {
             Some(PlacedHost::InFile(host)) => return Ok(Kept::Host(host)),
@@ -122,7 +122,7 @@ impl<'o> Keeper<'o> {
 
     /// Writes the kept image to its output; without one, writes an empty file. `input` is the walked file.
     ///
-    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) is about the input.
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the input ends early.
     fn write(&mut self, kept: Option<Kept>, input: &File, output: &Path) -> io::Result<()> {
         let (copies, how) = (&self.copies, How::from(self.new_permissions));
         let (from, offset, size) = match kept {

@@ -34,7 +34,7 @@ pub fn page(name: &str, tool: &Tool) -> String {
         _ => "LLVM's",
     };
     page.prose(&format!(
-        "This tool of the offload project is a drop-in replacement for {whose}. One or two dashes are the same, a value follows after = or as the next argument, and @FILE stands for the arguments in a file. \
+        "This tool of the offload project is a drop-in replacement for {whose}. One or two dashes are the same, a value follows after = or as the next argument, and @FILE is replaced by the arguments in a file. \
          `offload` has the same and more under commands of its own.",
     ));
     page.section("Options");

@@ -44,7 +44,7 @@ pub(crate) enum Operand {
 /// The parts of an abbreviation, the record's code first.
 pub(crate) type Abbreviation = Rc<[Operand]>;
 
-/// Abbreviations in the order of their IDs: those that a block defines, or that `BLOCKINFO` gives to one kind of
+/// Abbreviations in the order of their IDs, as a block defines them, or as `BLOCKINFO` gives them to one kind of
 /// block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Abbreviations {

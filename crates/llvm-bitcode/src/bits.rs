@@ -69,13 +69,13 @@ impl<'s> Cursor<'s> {
         self.limit.saturating_sub(self.position)
     }
 
-    /// Goes to a position outside of all blocks.
+    /// Moves to a position outside of all blocks.
     pub(crate) fn leave_to(&mut self, position: u64) {
         self.limit = self.stream.len.saturating_mul(8);
         self.position = position;
     }
 
-    /// Goes to a position, without changing where the innermost block ends.
+    /// Moves to a position, without changing where the innermost block ends.
     pub(crate) fn seek(&mut self, position: u64) {
         self.position = position;
     }
@@ -88,7 +88,7 @@ impl<'s> Cursor<'s> {
     }
 
     /// Creates the error of a field that reaches past the end of the block or file that holds it. The bits of an array or
-    /// blob are those of all its elements, at the least.
+    /// blob are at least the bits of all its elements.
     #[cold]
     fn beyond_end(&self, bits: u64) -> Error {
         let (offset, end) = (self.offset(), self.offset_of(self.limit));
@@ -174,7 +174,7 @@ impl<'s> Cursor<'s> {
         Error::new(ErrorKind::Malformed, offset, message)
     }
 
-    /// Goes on to the next multiple of 32 bits.
+    /// Moves to the next multiple of 32 bits.
     pub(crate) fn align(&mut self) -> Result<(), Error> {
         let padding = self.position.wrapping_neg() % 32;
         self.need(padding)?;

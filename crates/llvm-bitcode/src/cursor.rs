@@ -1,8 +1,8 @@
 //! The bitstream container of LLVM bitcode: fields, abbreviations, records and blocks (LLVM Bitcode File
 //! Format, "Bitstream Format").
 //!
-//! Fields have any width and no alignment; bits count from the least significant of each byte. Nothing is
-//! loaded but a window of the file; whole blocks, arrays and blobs are skipped by their lengths.
+//! Fields have any width and no alignment; bits count from the least significant of each byte. Only a part
+//! of the file is in memory at a time; whole blocks, arrays and blobs are skipped by their lengths.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -48,7 +48,7 @@ pub(crate) enum Item {
     End,
 }
 
-/// A record whose operands are read one by one. Copies start where the original stands.
+/// A record whose operands are read one by one. A copy continues where the original is.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) code: u64,
@@ -135,7 +135,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Goes to the start of a block.
+    /// Moves to the start of a block.
     pub(crate) fn enter(&mut self, head: &Head, inherited: &Abbreviations) -> Block {
         let outer = self.limit;
         self.position = head.start;
@@ -196,8 +196,8 @@ impl Cursor<'_> {
         Ok(Record { code, abbreviation, next: 1, element, left: 0, is_blob: false })
     }
 
-    /// Takes the next part of a record's abbreviation, and reads the length of an array or blob. `None` when
-    /// there is none, or for the elements of what was begun.
+    /// Takes the next part of a record's abbreviation, and reads the length of an array or blob. `None` if
+    /// there is no further part, or for the elements of an array or blob that was begun.
     fn part(&mut self, record: &mut Record) -> Result<Option<Operand>, Error> {
         let parts = record.abbreviation.as_deref().unwrap_or_default();
         let Some(&part) = parts.get(record.next) else {
@@ -304,7 +304,7 @@ impl Cursor<'_> {
         Ok(self.operand(record)?.is_none())
     }
 
-    /// Goes to the first element, if an array or blob comes next.
+    /// Moves to the first element, if an array or blob comes next.
     pub(crate) fn begin(&mut self, record: &mut Record) -> Result<(), Error> {
         let parts = record.abbreviation.as_deref().unwrap_or_default();
         let is_next = matches!(parts.get(record.next), Some(Operand::Array(_) | Operand::Blob));

@@ -64,7 +64,7 @@ impl Error {
         Self::new(ErrorKind::Limit, None, format!("bitcode has more than {limit} {what}"))
     }
 
-    /// Creates the error of a name that lies beyond the end of a string table, which is empty where there is none.
+    /// Creates the error of a name that lies past the end of a string table; a missing table is empty.
     #[cold]
     pub(crate) fn symbol_name(start: u64, len: u64, strings: &[u8]) -> Self {
         let (end, available) = (start.saturating_add(len), to_u64(strings.len()));

@@ -20,13 +20,13 @@ pub struct Function<'d> {
     pub module: usize,
 }
 
-/// Returns the functions that the modules of a file define, in the order of the file; `None` if the data is not bitcode. Those that are
-/// only declared are left out.
+/// Returns the functions that the modules of a file define, in the order of the file; `None` if the data is not
+/// bitcode. Declarations are left out.
 ///
 /// # Errors
 ///
-/// Malformed bitcode, a file without a module, a name past the end of the string table, and more functions than a file of this length
-/// has. The contents of functions are skipped, not checked.
+/// Every [`ErrorKind`](crate::ErrorKind) except `Unreadable`. The contents of functions are skipped, not
+/// checked.
 ///
 /// ```
 /// let file = std::fs::read("../../examples/data/hip-embedded.bc").unwrap();

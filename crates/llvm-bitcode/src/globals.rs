@@ -43,7 +43,7 @@ struct Global {
 #[derive(Clone, Copy, Debug, Default)]
 struct Mangling {
     underscore: bool,
-    /// A name that starts with a question mark stays as it is.
+    /// A name that starts with a question mark is not changed.
     keep_question_mark: bool,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Globals {
     /// Values seen so far.
     values: u64,
     has_strings: bool,
-    /// Sections seen so far, and the numbers of those that only LLVM reads. Numbers start at 1.
+    /// Sections seen so far, and the numbers of sections that only LLVM reads. Numbers start at 1.
     sections: u64,
     metadata_sections: Vec<u64>,
 }

@@ -17,7 +17,7 @@
 //! - [`symbol_table`] returns what linkers read: the references as well, weak and common symbols.
 //! - [`functions`] returns the functions that are defined, with their calling conventions.
 //! - [`Reader`] goes through the modules of a file: their target triples, the processor of their functions, and the
-//!   objects that they embed. Only the parts that are asked for are read, window by window, from any [`ReadAt`].
+//!   objects that they embed. Only the requested parts are read, piece by piece, from any [`ReadAt`].
 //! - [`Writer`] writes a bitstream: blocks, records and blobs. The bytes of large blobs can be left out.
 //!
 //! ```

@@ -61,7 +61,7 @@ const METADATA_GLOBAL_DECL_ATTACHMENT: u64 = 36;
 const METADATA_INDEX_OFFSET: u64 = 38;
 const METADATA_INDEX: u64 = 39;
 
-/// The named metadata that lists embedded objects, and the section of those that are device code.
+/// The named metadata that lists embedded objects, and the section of device code among them.
 const NAMED_METADATA: &[u8] = b"llvm.embedded.objects";
 const SECTION: &str = ".llvm.offloading";
 
@@ -88,12 +88,14 @@ impl EmbeddedObject {
     }
 
     /// Returns the object's bytes, at most `limit`, and the byte range of `source` that they are copied from. `source` is
-    /// that of the [`Reader`](crate::Reader) which found it. The object starts at any bit, so the range holds the bytes
+    /// the source of the [`Reader`](crate::Reader) which found it. The object starts at any bit, so the range holds the bytes
     /// shifted.
     ///
     /// # Errors
     ///
-    /// An object of more than `limit` bytes, or whose record is not a string of bytes; a source that cannot be read.
+    /// [`Limit`](crate::ErrorKind::Limit) for an object of more than `limit` bytes,
+    /// [`Malformed`](crate::ErrorKind::Malformed) if its record is not a string of bytes,
+    /// [`Unreadable`](crate::ErrorKind::Unreadable) if the source cannot be read.
     pub fn read(
         &self,
         source: &mut dyn ReadAt,
@@ -121,9 +123,9 @@ impl fmt::Debug for EmbeddedObject {
 /// The records that a walk visits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Those of metadata.
+    /// Blocks of metadata.
     Metadata,
-    /// Those that define global values and constants.
+    /// Blocks that define global values and constants.
     Values,
 }
 
@@ -135,7 +137,7 @@ pub(crate) struct Entry {
     /// The number of definitions: none in some records of metadata, many in the one that holds all strings.
     count: u64,
     pub(crate) is_global: bool,
-    /// Operands of a global's record before those that the format's first version had: since version 2,
+    /// Operands of a global's record before the operands of the format's first version: since version 2,
     /// offset and length of its name.
     pub(crate) skip: usize,
 }
@@ -215,7 +217,7 @@ pub(crate) fn constants_starting_with(
     magics: &[[u8; 4]],
     found: &mut Vec<EmbeddedObject>,
 ) -> Result<(), Error> {
-    // Those of this module are the last.
+    // The objects of this module are the last.
     let positions = found.iter().rev().map(|object| object.position);
     let mut known: BTreeSet<u64> =
         positions.take_while(|&position| module.contains(position)).collect();
@@ -286,7 +288,7 @@ fn node_operands(
         let is_node = [METADATA_NODE, METADATA_DISTINCT_NODE].contains(&record.code);
         if wanted.take(&entry) && is_node {
             let (global, name) = (cursor.operand(record)?, cursor.operand(record)?);
-            // 0 stands for no metadata, other operands are numbers plus one.
+            // 0 means no metadata, other operands are numbers plus one.
             let number = |operand: Option<u64>| operand?.checked_sub(1);
             if let (Some(global), Some(name)) = (number(global), number(name)) {
                 pairs.insert(entry.id, (global, name));
@@ -335,7 +337,7 @@ fn global_values(
     Ok(of_section.filter_map(|(global, _)| Some((*global, *values.get(global)?))).collect())
 }
 
-/// Returns those of the wanted strings of a module that are the section's name.
+/// Returns the wanted strings of a module that are the section's name.
 ///
 /// The record holds the count, the offset of the characters in the blob, and the blob: the strings' lengths in
 /// chunks of six bits, then their characters.
@@ -499,7 +501,7 @@ impl Wanted {
 }
 
 /// Visits the records of one part of a module, in the order of the file, until there are no more or the
-/// visitor breaks. All other blocks, those of functions above all, are skipped by their lengths.
+/// visitor breaks. All other blocks, above all functions, are skipped by their lengths.
 pub(crate) fn walk(
     cursor: &mut Cursor<'_>,
     module: &Head,

@@ -23,7 +23,7 @@ impl Names {
         Names { list: Vec::new(), symbols_left, bytes_left, max_symbols, max_bytes }
     }
 
-    /// Makes sure that there may be one more symbol. Those that are not defined count as well.
+    /// Makes sure that there may be one more symbol. Undefined symbols count as well.
     pub(crate) fn count(&mut self) -> Result<(), Error> {
         let limit = self.max_symbols;
         let too_many = || Error::too_many("symbols for its length", limit);

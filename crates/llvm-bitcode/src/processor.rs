@@ -33,8 +33,8 @@ const LONGEST: usize = 64;
 /// The groups with a processor, by their numbers.
 type Groups = BTreeMap<u64, String>;
 
-/// Returns the processor that all functions with a body name; `None` if there are none, if one names none, or if they
-/// differ.
+/// Returns the processor that all functions with a body name; `None` if there are no such functions, if one names no
+/// processor, or if they differ.
 pub(crate) fn processor(cursor: &mut Cursor<'_>, module: &Head) -> Result<Option<String>, Error> {
     let mut groups = Groups::new();
     // For each list the group of the function itself that has a processor.

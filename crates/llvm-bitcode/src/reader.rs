@@ -15,7 +15,7 @@ use crate::{EmbeddedObject, WRAPPER_MAGIC, module, processor, u32_at};
 /// Length of the wrapper's header: magic, version, offset, size, CPU type.
 const WRAPPER_LEN: usize = 20;
 
-/// Returns the extent of the bitstream: the whole window, or the part that the wrapper names.
+/// Returns the extent of the bitstream: the whole range, or the part that the wrapper names.
 pub(crate) fn extent(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Extent, Error> {
     let (container, available) = (window.start, window.end.saturating_sub(window.start));
     let mut head = [0; WRAPPER_LEN];
@@ -43,7 +43,7 @@ pub(crate) fn extent(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Ext
 
 /// A reader of the modules of one file: raw bitcode, or bitcode in its wrapper.
 ///
-/// Offsets in errors count from the start of the window.
+/// Offsets in errors count from the start of the range.
 pub struct Reader<'s> {
     cursor: Cursor<'s>,
     /// Bit offset of the block after the last module; `None` before the magic is read.
@@ -61,7 +61,8 @@ impl<'s> Reader<'s> {
     ///
     /// # Errors
     ///
-    /// A wrapper that is truncated or names a range past the end of the window, and a source that cannot be read.
+    /// [`Truncated`](crate::ErrorKind::Truncated) if a wrapper ends early or names bytes past the end of the range,
+    /// [`Unreadable`](crate::ErrorKind::Unreadable) if the source cannot be read.
     pub fn new(source: &'s mut dyn ReadAt, window: Range<u64>) -> Result<Self, Error> {
         let extent = extent(source, &window)?;
         Ok(Reader { cursor: Cursor::new(source, extent), next: None, has_module: false })
@@ -71,7 +72,8 @@ impl<'s> Reader<'s> {
     ///
     /// # Errors
     ///
-    /// A missing magic, a malformed block outside of modules, and a file without a module.
+    /// [`NotBitcode`](crate::ErrorKind::NotBitcode) if the magic or a module is missing,
+    /// [`Malformed`](crate::ErrorKind::Malformed) and the other kinds for blocks outside of modules.
     pub fn next_module(&mut self) -> Result<Option<Module>, Error> {
         match self.next {
             Some(position) => self.cursor.leave_to(position),
@@ -96,7 +98,8 @@ impl<'s> Reader<'s> {
     ///
     /// # Errors
     ///
-    /// Malformed records before it, or a triple of more than 1024 bytes.
+    /// [`Malformed`](crate::ErrorKind::Malformed) and the other kinds for records before it,
+    /// [`Limit`](crate::ErrorKind::Limit) for a triple of more than 1024 bytes.
     pub fn triple(&mut self, module: &Module) -> Result<Option<Vec<u8>>, Error> {
         module::triple(&mut self.cursor, &module.0)
     }
@@ -106,7 +109,7 @@ impl<'s> Reader<'s> {
     ///
     /// # Errors
     ///
-    /// Malformed records outside of functions.
+    /// [`Malformed`](crate::ErrorKind::Malformed) and the other kinds for records outside of functions.
     pub fn processor(&mut self, module: &Module) -> Result<Option<String>, Error> {
         processor::processor(&mut self.cursor, &module.0)
     }
@@ -115,7 +118,7 @@ impl<'s> Reader<'s> {
     ///
     /// # Errors
     ///
-    /// Malformed records.
+    /// [`Malformed`](crate::ErrorKind::Malformed) and the other kinds for records.
     pub fn has_named_metadata(&mut self, module: &Module, name: &[u8]) -> Result<bool, Error> {
         module::has_named_metadata(&mut self.cursor, &module.0, name)
     }
@@ -125,7 +128,8 @@ impl<'s> Reader<'s> {
     ///
     /// # Errors
     ///
-    /// Malformed records, and a list that leads to nothing. The other objects of such a list are added.
+    /// [`Malformed`](crate::ErrorKind::Malformed) and the other kinds for records, and for a list that names a missing
+    /// object; its other objects are added.
     pub fn embedded_objects(
         &mut self,
         module: &Module,
@@ -139,7 +143,7 @@ impl<'s> Reader<'s> {
     ///
     /// # Errors
     ///
-    /// Malformed records.
+    /// [`Malformed`](crate::ErrorKind::Malformed) and the other kinds for records.
     pub fn constants_starting_with(
         &mut self,
         module: &Module,

@@ -32,7 +32,7 @@ const BLOB: u64 = 1;
 ///
 /// The `SYMTAB` block is read where it is sound and of version 3, as LLVM 22 writes it, else the records of the
 /// modules, with the names from `STRTAB` or, of files written before LLVM 5, from the modules' own symbol tables.
-/// Two things only `SYMTAB` tells: the symbols that inline assembly of a module defines, which are missing
+/// Only `SYMTAB` has two things: the symbols that inline assembly of a module defines, which are missing
 /// otherwise, and the suffixes of the calling conventions `stdcall`, `fastcall` and `vectorcall` of Windows
 /// (`_f@8`). clang writes `SYMTAB` wherever its LLVM has an assembler for the target; `llvm-as` and `llvm-link`
 /// leave it out of modules with inline assembly, `llvm-cat` of all.
@@ -42,8 +42,8 @@ const BLOB: u64 = 1;
 ///
 /// # Errors
 ///
-/// Malformed bitcode, a file without a module, a name beyond the string table, and too many symbols or too long
-/// names. The contents of functions are skipped, not checked.
+/// Every [`ErrorKind`](crate::ErrorKind) except `Unreadable`. The contents of functions are skipped, not
+/// checked.
 ///
 /// ```
 /// assert_eq!(llvm_bitcode::symbols(b"\x7fELF...").unwrap(), None);
@@ -69,12 +69,12 @@ pub fn symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
 /// Returns the symbol table that LLVM writes for linkers: definitions, references, and what is known of each. `None` if
 /// the data is not bitcode, or has no sound `SYMTAB` block of version 3.
 ///
-/// Without the block, [`symbols`] still has the definitions; nothing tells the references of inline assembly then.
+/// Without the block, [`symbols`] still has the definitions, but references of inline assembly are unknown.
 /// Nothing is copied.
 ///
 /// # Errors
 ///
-/// Malformed bitcode, and a file without a module. The contents of modules are not checked.
+/// Every [`ErrorKind`](crate::ErrorKind) except `Unreadable`. The contents of modules are not checked.
 ///
 /// ```
 /// let file = std::fs::read("../../examples/data/hip-embedded.bc").unwrap();
@@ -158,7 +158,7 @@ impl<'d> File<'d> {
     }
 }
 
-/// Returns the blob that is a block's contents; empty where there is none, as LLVM reads it.
+/// Returns the blob that is a block's contents; empty without a blob, as LLVM reads it.
 fn blob<'d>(cursor: &mut Cursor<'_>, head: &Head, bytes: &'d [u8]) -> Result<&'d [u8], Error> {
     let mut block = cursor.enter(head, &Abbreviations::default());
     loop {

@@ -35,7 +35,7 @@ const USED: u32 = 1 << 7;
 const GLOBAL: u32 = 1 << 10;
 const FORMAT_SPECIFIC: u32 = 1 << 11;
 
-/// Symbol table of bitcode, as linkers read it: that of the `SYMTAB` block.
+/// Symbol table of bitcode, as linkers read it, from the `SYMTAB` block.
 #[derive(Clone, Copy, Debug)]
 pub struct SymbolTable<'d> {
     symbols: &'d [u8],
@@ -55,7 +55,7 @@ impl<'d> SymbolTable<'d> {
     /// Reads the table. `None` when it is of another version, is not about this number of modules, or damaged: the
     /// modules hold the truth.
     ///
-    /// Any producer will do. LLVM wants its own, since a symbol table tells more than what is read here.
+    /// Any producer will do. LLVM accepts only its own, because it reads more of the table.
     pub(crate) fn read(table: &'d [u8], strings: &'d [u8], modules: usize) -> Option<Self> {
         table.get(..HEADER_LEN)?;
         let count = usize::try_from(u32_at(table, 16)?).ok()?;

@@ -28,9 +28,9 @@ const MAX_BLOCK: u64 = 0xFFFF_FFFF * 4;
 /// Width of abbreviation IDs outside of any block.
 const OUTER_WIDTH: u32 = 2;
 
-/// Returns the boundary at which a hole of `size` bytes starts, if not at a word. Files are copied in pieces of 64 KiB, which is fast where one does
-/// not straddle two, and file systems that can share blocks between files have blocks of 4 KiB. Up to a 256th of the size
-/// is spent on it.
+/// Returns the boundary at which a hole of `size` bytes starts, if not at a word. Files are copied in pieces of 64 KiB,
+/// which is fast where one does not straddle two, and file systems that can share blocks between files have blocks of 4
+/// KiB. Up to a 256th of the size is spent on it.
 fn boundary_of(size: u64) -> Option<u64> {
     [1 << 16, 1 << 12].into_iter().find(|boundary| size / boundary >= 256)
 }
@@ -118,7 +118,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// A block of about 16 GiB or more, holes included: its length field is too small.
+    /// [`Limit`](crate::ErrorKind::Limit) for a block of about 16 GiB or more, holes included: its length field is too small.
     pub fn end_block(&mut self) -> Result<(), Error> {
         let Some(outer) = self.around.pop() else { return Ok(()) };
         self.fixed(0, self.block.width);
@@ -455,7 +455,7 @@ mod tests {
         assert_eq!(signed(5), 10);
         assert_eq!(signed(-1), 3);
         assert_eq!(signed(i64::MAX), u64::MAX - 1);
-        // There is no room for this magnitude; LLVM has the sign of zero for it.
+        // This magnitude does not fit; LLVM has the sign of zero for it.
         assert_eq!(signed(i64::MIN), 1);
     }
 }

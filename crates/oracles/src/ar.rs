@@ -15,10 +15,10 @@ const SYMBOLS: usize = 6;
 /// The form of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// With this many bytes for an offset in the index.
+    /// GNU's format, with this many bytes for an offset in the index.
     Gnu(usize),
     Bsd(usize),
-    /// As Apple writes it: names and data are padded to multiples of eight.
+    /// Apple's format: names and data are padded to multiples of eight.
     Apple(usize),
     Microsoft,
     Thin,
@@ -85,7 +85,7 @@ fn check_walk(archive: &Archive, bytes: &[u8], walk: &Walk<'_>) {
     assert!(found == archive.members, "{found:?} for {:?}", archive.members);
 }
 
-/// Checks that each offset in the index is that of the header of its member.
+/// Checks that each offset in the index is the offset of the header of its member.
 fn check_index(archive: &Archive, bytes: &[u8]) {
     let mut headers = Vec::new();
     let mut at = 8;

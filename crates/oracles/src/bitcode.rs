@@ -37,7 +37,7 @@ pub fn check(data: &[u8]) {
     assert_eq!(near, far);
 }
 
-/// Checks the table that linkers read: its definitions are those of an archive's index.
+/// Checks the table that linkers read: its definitions equal an archive's index.
 fn linker_table(data: &[u8], names: &[Vec<u8>]) {
     let table = llvm_bitcode::symbol_table(data).expect("bitcode with symbols");
     let Some(table) = table else { return };

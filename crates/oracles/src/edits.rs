@@ -192,8 +192,8 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
     }
 }
 
-/// Chooses what is to become of the images. Returns those that the file is to hold then; where `stays` is set, those in
-/// containers that cannot be edited are as they were.
+/// Chooses an edit of each image. Returns the images that the file must hold then; where `stays` is set, images in
+/// containers that cannot be edited do not change.
 fn wish(
     contents: &EditableFile,
     before: &[Stored],
@@ -271,8 +271,8 @@ fn run(
     }
 }
 
-/// An image: its bundle entry ID, if it has one, and its bytes; those of fatbinaries decompressed, and without the zeros at
-/// their end.
+/// An image: its bundle entry ID, if it has one, and its bytes; in fatbinaries decompressed, and without the zeros at their
+/// end.
 type Stored = (Option<String>, Vec<u8>);
 
 /// Returns a new image as an edit stores it in a container of this kind.
@@ -303,7 +303,7 @@ fn found(data: &[u8]) -> (Vec<Stored>, Option<String>) {
     impl Visitor for Gather {
         fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
             let is_in_fatbin = image.container() == ContainerKind::NvFatbin;
-            // Damaged code stays as it is.
+            // Damaged code does not change.
             let code = if is_in_fatbin { image.code().ok().flatten() } else { None };
             let mut bytes = code.unwrap_or_default();
             if bytes.is_empty() {

@@ -163,7 +163,7 @@ impl Seek for Faulty<'_> {
     }
 }
 
-/// A place with little room.
+/// A place with little space.
 struct Disk {
     room: usize,
     written: Vec<u8>,

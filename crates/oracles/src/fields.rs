@@ -13,7 +13,7 @@ pub enum Form {
     Big,
     /// Digits, followed by bytes of this kind.
     Decimal(u8),
-    /// Seven bits in each byte, of which there are five.
+    /// Five bytes of seven bits each.
     Leb128,
 }
 

@@ -26,7 +26,7 @@ const ENTRIES: [&str; 3] = [
 ];
 const PLAIN: [&str; 3] = [".text", ".a-name-longer-than-sixteen", ".data"];
 
-/// Bytes that stand for no container.
+/// Bytes that start no container.
 const MAGICS: [&[u8]; 9] = [
     b"text",
     b"CCOB\x02\0\x01\0",
@@ -330,7 +330,7 @@ fn elf(u: &mut Unstructured<'_>, sections: &[Section]) -> Result<Fields> {
     Ok(file)
 }
 
-/// Makes objects, plain and with room for many sections, with symbols and long names.
+/// Makes objects, plain and for many sections, with symbols and long names.
 fn coff(u: &mut Unstructured<'_>, big: bool, sections: &[Section]) -> Result<Fields> {
     let has_symbols: bool = u.arbitrary()?;
     let align = *u.choose(&[1, 4, 16])?;

@@ -41,7 +41,7 @@ fn target(line: &str) -> Target {
     Target::new(kind, triple, id)
 }
 
-/// Checks the names of processors: each stands for a processor that has this name.
+/// Checks the names of processors: each names a processor that has this name.
 fn check_names(target: &Target) {
     if let Some(gpu) = IntelGpu::find(target.id()) {
         assert_eq!(IntelGpu::find(gpu.name()), Some(gpu));

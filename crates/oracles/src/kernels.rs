@@ -244,7 +244,7 @@ fn cubins(u: &mut Unstructured<'_>, names: &[&str]) -> Result<(Vec<u8>, Vec<Fact
         attributes.extend(attribute(0x12, &[symbol, stack.map_or(u32::MAX, u32::from)]));
         let mut memory = section(&format!(".nv.shared.{name}"), NOBITS, []);
         (memory.size, memory.info) = (Some(shared.into()), symbol);
-        // Sections of code come first, so that their numbers are those of their kernels.
+        // Sections of code come first, so that they have the numbers of their kernels.
         sections.push(memory);
         expected.push(Facts {
             name: (*name).to_owned(),

@@ -43,7 +43,7 @@ pub fn check(data: &[u8]) {
     read(&bytes);
 }
 
-/// Reads a pack, or what is none.
+/// Reads a pack, or other bytes.
 fn read(bytes: &[u8]) {
     let pack = match Kpack::parse(bytes) {
         Ok(pack) => pack,
@@ -96,7 +96,7 @@ fn read(bytes: &[u8]) {
         let Some(stored) = stored else { continue };
         let again =
             match new.layout(&stored.iter().map(|code| code.len() as u64).collect::<Vec<_>>()) {
-                Ok(layout) => layout.to_vec(|n| stored[*n]).expect("sizes are those of the inputs"),
+                Ok(layout) => layout.to_vec(|n| stored[*n]).expect("sizes match the inputs"),
                 Err(error) => {
                     assert!(has_twice, "{error}");
                     continue;
@@ -108,7 +108,7 @@ fn read(bytes: &[u8]) {
         assert!(numbers.iter().copied().eq(0..stored.len() as u64));
         let sizes: Vec<u64> = stored.iter().map(|code| code.len() as u64).collect();
         let same = same.layout(&sizes).expect("it was read").to_vec(|n| stored[*n]);
-        assert_eq!(same.expect("sizes are those of the inputs"), again);
+        assert_eq!(same.expect("sizes match the inputs"), again);
     }
 }
 
@@ -147,7 +147,7 @@ fn read_others(data: &[u8]) {
 fn written(new: &NewKpack, stored: &[Vec<u8>]) -> Vec<u8> {
     let sizes: Vec<u64> = stored.iter().map(|code| code.len() as u64).collect();
     let layout = new.layout(&sizes).expect("no target is there twice");
-    layout.to_vec(|n| &stored[*n]).expect("sizes are those of the inputs")
+    layout.to_vec(|n| &stored[*n]).expect("sizes match the inputs")
 }
 
 /// A pack, its entries, and the code objects as they are stored.

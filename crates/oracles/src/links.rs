@@ -245,7 +245,7 @@ fn object(number: usize, made: &Made) -> Vec<u8> {
     object
 }
 
-/// Returns the names with one of these marks; `""` is that of a strong definition.
+/// Returns the names with one of these marks; `""` is the mark of a strong definition.
 fn marked<'n>(names: &'n [String], marks: &[&str]) -> BTreeSet<&'n str> {
     let split = |name: &'n String| match name.len() {
         1 => ("", name.as_str()),

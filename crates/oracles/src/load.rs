@@ -88,7 +88,7 @@ fn walked(data: &[u8]) -> Vec<(ImageInfo, Vec<u8>)> {
     let options =
         Options::default().with_max_decompressed(LIMIT).with_enter_images(false).with_scan(false);
     let mut found = Vec::new();
-    // A finding of a walk may be about later bytes.
+    // The fault of a walk may lie in later bytes.
     let _ = images(Cursor::new(data), &options, |image| {
         let is_first = image
             .path()

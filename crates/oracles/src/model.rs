@@ -111,7 +111,7 @@ pub(crate) fn payload(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
             return Ok(file);
         }
         1 => Vec::new(),
-        // Bitcode, into which nobody looks.
+        // Bitcode, which no walk enters.
         _ => b"BC\xc0\xde".to_vec(),
     };
     if !leaf.is_empty() {

@@ -51,7 +51,7 @@ struct Frame {
     is_compressed: bool,
     place: Place,
     range: Range<u64>,
-    /// `true` if it can be a section that bitcode will become: only what is inside tells.
+    /// `true` if it can be a section that bitcode will become, which only its contents show.
     in_bitcode: bool,
     /// Errors that were found before it was entered, if only the scan found it.
     scanned_after: Option<usize>,
@@ -73,7 +73,7 @@ pub struct Walk<'d> {
     pub members: Vec<(Vec<u8>, Range<u64>)>,
     /// The contents of all images in the order of the walk.
     pub images: Vec<Vec<u8>>,
-    /// The same as values.
+    /// The images as values.
     listed: Vec<ImageInfo>,
     /// `true` if a container of device code was entered.
     has_code: bool,
@@ -154,7 +154,7 @@ impl<'d> Walk<'d> {
             };
             assert_eq!(texts(&lent), texts(&read));
         }
-        // The question is about sections, of which a scan reads the rest.
+        // The question concerns sections; a scan reads the rest of them.
         let all = lent;
         let lent = list_slice(self.data, &options.with_scan(false)).expect("memory can be read");
         assert!(all.images().len() >= lent.images().len());
@@ -197,7 +197,7 @@ impl<'d> Walk<'d> {
         if !whole.is_complete() {
             return;
         }
-        // Tables do not tell what images are.
+        // Tables do not show what images are.
         let others = |listing: &Listing| -> Vec<_> {
             let findings = listing.findings().iter();
             let is_other = |error: &Error| error.kind() != ErrorKind::Disagreement;
@@ -262,7 +262,7 @@ impl<'d> Walk<'d> {
         // Or an object file that was copied out of bitcode has the section.
         if place == Place::Bitcode && self.top().in_bitcode && !lies_in(self.top()) {
             self.top().in_bitcode = false;
-            // Copied out of bitcode, where one bit at least stands for each byte, or an operand of an abbreviation.
+            // Copied out of bitcode, where each byte has at least one bit, or is an operand of an abbreviation.
             let [.., around, top] = &mut self.frames[..] else { panic!("the file lies around") };
             let len = |range: &Range<u64>| range.end - range.start;
             let len = (len(&top.range) + 1) * 8 + len(&around.range);
@@ -343,7 +343,7 @@ impl Visitor for Walk<'_> {
         let mut frame = self.frames.pop().expect("left what was not entered");
         assert!(!self.frames.is_empty(), "left what was not entered");
         assert_disjoint(&mut frame);
-        // The scan goes on inside of what turned out to be damaged.
+        // The scan continues inside a damaged part.
         if frame.scanned_after.is_some_and(|before| before < self.errors.len()) {
             self.top().inside.pop();
         }
@@ -366,7 +366,7 @@ impl Visitor for Walk<'_> {
         assert_eq!(contents.len() as u64, stored);
         match image.compression() {
             None => agreement::check_marked(image, &contents),
-            Some(_) => assert_eq!(image.disagreement(), None, "nobody asked for it"),
+            Some(_) => assert_eq!(image.disagreement(), None, "it was not asked for"),
         }
         self.marked += usize::from(image.disagreement().is_some());
         let holds_code = image.holds_code()?;

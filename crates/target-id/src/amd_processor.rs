@@ -18,7 +18,7 @@ pub enum Family {
     AmdSpirv,
 }
 
-/// An AMD GPU processor of LLVM 24's AMDGPU usage guide, or one of its retired ones.
+/// An AMD GPU processor of LLVM 24's AMDGPU usage guide, or a retired one.
 ///
 /// ```
 /// use target_id::Processor;

@@ -1,7 +1,7 @@
 //! The tables of AMD GPU processors: LLVM 24's AMDGPU usage guide, sections "Processors" and
 //! "Generic processors".
 //!
-//! The numbers are those of `EF_AMDGPU_MACH` in the same guide, and what LLVM 22 and 24 write for all processors they know.
+//! The numbers are `EF_AMDGPU_MACH` in the same guide, and the values that LLVM 22 and 24 write for all processors they know.
 //!
 //! gfx940 and gfx941 were removed before LLVM 22. LLVM 22 selects no feature for gfx1250 and gfx1251, LLVM 23 selects
 //! `sramecc`, LLVM 24 `xnack`: target IDs of all three are read. gfx1250-strict is new in LLVM 24.

@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Lets HIP code objects serve OpenMP targets and the reverse, as `--hip-openmp-compatible` does. Default: `false`.
+    /// Lets OpenMP targets load HIP code objects and the reverse, as `--hip-openmp-compatible` does. Default: `false`.
     #[must_use]
     pub fn with_hip_openmp(mut self, hip_openmp: bool) -> Self {
         self.hip_openmp = hip_openmp;
@@ -50,9 +50,9 @@ impl Options {
 ///    that leaves a feature open fits all targets; one that sets it fits only targets that
 ///    set it, not those that leave it open.
 ///
-/// [`Verdict::is_compatible`] adds generic processors (AMDGPU usage guide), portable code, and
-/// code for other NVIDIA architectures ([`NvidiaArch::runs_on`]) and Intel GPUs ([`IntelGpu::runs_on`], for `sycl` by name only). A processor `compute_80` stands for
-/// PTX, as in the options of NVIDIA's compiler; containers call PTX `sm_80` and tell it otherwise.
+/// [`Verdict::is_compatible`] adds generic processors (AMDGPU usage guide), portable code, and code for other NVIDIA
+/// architectures ([`NvidiaArch::runs_on`]) and Intel GPUs ([`IntelGpu::runs_on`], for `sycl` by name only). A processor
+/// `compute_80` is PTX, as in the options of NVIDIA's compiler; containers call PTX `sm_80` and mark it otherwise.
 ///
 /// The bundler brings the targets of its command line to
 /// [`bundle_form`](Triple::bundle_form) first, and drops target IDs whose processor it does

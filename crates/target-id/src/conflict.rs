@@ -44,7 +44,7 @@ impl fmt::Display for Conflict {
 /// Entries that may meet on one device: compatible kinds and triples, same processor.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Group<'a> {
-    // First, because it alone tells most groups from each other.
+    // First, because it alone distinguishes most groups.
     processor: String,
     kind: Option<&'a str>,
     triple: Option<Key<'a>>,
@@ -70,7 +70,7 @@ struct Seen {
 ///
 /// Each entry is compared with the first one of its processor, so there is at most one
 /// conflict for each `second`. Entries without kind are only compared with each other, and
-/// so are those without triple. Target IDs that cannot be read conflict only with the same
+/// so are entries without triple. Target IDs that cannot be read conflict only with the same
 /// text. The time grows as n log n, and what is held is a copy of each target ID.
 ///
 /// ```

@@ -4,8 +4,8 @@ use alloc::string::String;
 use core::cmp::Ordering;
 use core::fmt;
 
-/// A set of the target features that LLVM's AMDGPU usage guide defines: those a processor may have in its target
-/// IDs, or those a target ID sets.
+/// A set of the target features that LLVM's AMDGPU usage guide defines: the features that a processor may have in
+/// its target IDs, or that a target ID sets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Features(u8);
 
@@ -16,10 +16,10 @@ impl Features {
     pub(crate) const SRAMECC: Self = Self(1);
     /// Retry of memory accesses after page faults, `xnack`.
     pub(crate) const XNACK: Self = Self(1 << 1);
-    /// All of them.
+    /// All features.
     pub(crate) const ALL: Self = Self::SRAMECC.union(Self::XNACK);
 
-    /// Returns whether there is none.
+    /// Returns whether there is no feature.
     pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }

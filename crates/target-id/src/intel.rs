@@ -8,11 +8,11 @@ const SYCL_PREFIX: &str = "intel_gpu_";
 /// The spelling of LLVM's `offload-arch`, as it is compared: `-` and `_` are equal.
 const LLVM_PREFIX: &str = "xe_";
 
-/// A GPU of Intel's, or a name that stands for several of them.
+/// An Intel GPU, or a name for several of them.
 ///
 /// Each has an IP version, the number that drivers report, and names in three spellings: `intel_gpu_bmg_g21` (DPC++,
 /// SYCL images), `xe-bmg-g21` (LLVM) and `bmg-g21` (the offline compiler `ocloc`). Its IP version is a name, too:
-/// `intel_gpu_20_1_4`, `xe_20.1.4` and `20.1.4`. The tables are those of LLVM 24, DPC++ and Intel's compute runtime.
+/// `intel_gpu_20_1_4`, `xe_20.1.4` and `20.1.4`. The tables come from LLVM 24, DPC++ and Intel's compute runtime.
 ///
 /// [`Display`](fmt::Display) gives [`name`](Self::name).
 ///
@@ -29,10 +29,10 @@ const LLVM_PREFIX: &str = "xe_";
 /// ```
 #[derive(Debug, PartialEq)]
 pub struct IntelGpu {
-    /// Architecture, release and revision; `None` of a name that stands for several GPUs.
+    /// Architecture, release and revision; `None` for a name of several GPUs.
     ip: Option<[u8; 3]>,
     name: &'static str,
-    /// Without prefix, with `_`.
+    /// Other names, without prefix, with `_`.
     aliases: &'static [&'static str],
     /// Names without prefix of the further GPUs that run its code.
     runs_on: &'static [&'static str],
@@ -57,7 +57,7 @@ const fn several(name: &'static str, runs_on: &'static [&'static str]) -> IntelG
     IntelGpu { ip: None, name, aliases: &[], runs_on }
 }
 
-/// By IP version, then the names that stand for several.
+/// GPUs by IP version, then the names of several.
 static GPUS: &[IntelGpu] = &[
     gpu([8, 0, 0], "intel_gpu_bdw", &[]),
     gpu([9, 0, 9], "intel_gpu_skl", &[]),
@@ -146,7 +146,7 @@ impl IntelGpu {
         Self::find(name)
     }
 
-    /// Returns all GPUs by IP version, then the names that stand for several.
+    /// Returns all GPUs by IP version, then the names of several.
     pub fn all() -> impl DoubleEndedIterator<Item = &'static Self> + ExactSizeIterator + Clone {
         GPUS.iter()
     }
@@ -174,7 +174,7 @@ impl IntelGpu {
     }
 
     /// Returns the IP version with the revision that compilers mean by the name; see
-    /// [`from_ip_version`](Self::from_ip_version). `None` of a name that stands for several GPUs.
+    /// [`from_ip_version`](Self::from_ip_version). `None` for a name of several GPUs.
     #[must_use]
     pub fn ip_version(&self) -> Option<u32> {
         self.ip.map(|[architecture, release, revision]| {
@@ -182,7 +182,7 @@ impl IntelGpu {
         })
     }
 
-    /// Returns whether the name stands for several GPUs (`intel_gpu_bmg`): for code that runs on all of them.
+    /// Returns whether it is a name of several GPUs (`intel_gpu_bmg`): for code that runs on all of them.
     #[must_use]
     pub const fn is_generic(&self) -> bool {
         self.ip.is_none()

@@ -65,11 +65,11 @@ impl OffloadKind {
         matches!(self, Self::Host | Self::OpenMp | Self::Hip | Self::HipV4)
     }
 
-    /// Returns whether a code object of one kind serves a target of the other; symmetric.
+    /// Returns whether a code object of one kind fits a target of the other; symmetric.
     ///
     /// Equal kinds do, and `hip` with `hipv4` (Clang Offload Bundler documentation, table of
     /// offload kinds). With `hip_openmp`, as with the bundler's `--hip-openmp-compatible`,
-    /// `openmp` also goes with everything that starts with `hip`, whatever its letter case.
+    /// `openmp` also matches everything that starts with `hip`, whatever its letter case.
     #[must_use]
     pub fn compatible_with(&self, other: &Self, hip_openmp: bool) -> bool {
         let hip_pair = |a: &Self, b: &Self| *a == Self::Hip && *b == Self::HipV4;

@@ -54,7 +54,7 @@ const ARCHITECTURES: [&str; 12] = [
 pub fn distance(a: &str, b: &str) -> usize {
     let [a, b] = [a, b].map(|text| text.to_lowercase().chars().collect::<Vec<_>>());
     let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
-    // From the first letters of `a` to those of `b`: the row of one letter less, and of two less.
+    // From the first letters of `a` to the first letters of `b`: the row of one letter less, and of two less.
     let mut last: Vec<usize> = (0..=b.len()).collect();
     let (mut before, mut letter_before) = (Vec::new(), None);
     for (row, letter) in a.iter().enumerate() {
@@ -114,7 +114,7 @@ pub fn processor(target_id: &str) -> &str {
     target_id.split(':').next().unwrap_or_default()
 }
 
-/// Returns the processors of GPUs that are called nearly so: neither generic ones nor those of portable code.
+/// Returns the processors of GPUs with a similar name: neither generic ones nor portable code.
 #[must_use]
 pub fn gpus(typed: &str) -> Vec<String> {
     processors(typed, |known| {
@@ -259,7 +259,7 @@ mod tests {
             ("cuda-nvptx64-nvidia-cuda--sm_70", &["sm_70"]),
             ("hip-amdgcn-amd-amdhsa-gfx9-generic", &["gfx9-generic"]),
             ("gfx1155", &["gfx1150", "gfx1151"]),
-            // Fine as they are, or nobody knows.
+            // Correct, or like no name.
             ("gfx90a", &[]),
             ("gfx90a:xnack+", &[]),
             ("gfx9-generic", &[]),

@@ -18,7 +18,7 @@ pub(crate) enum NvidiaScope {
 
 /// An NVIDIA architecture by the name that NVIDIA's tools and the containers give it: `sm_86`,
 /// `sm_90a` or `sm_100f` for machine code, `compute_90` for PTX. The last digit is the minor
-/// number of the compute capability, those before it are the major one. [`Display`](fmt::Display) gives the name back.
+/// number of the compute capability, the digits before it are the major number. [`Display`](fmt::Display) gives the name back.
 ///
 /// ```
 /// use target_id::NvidiaArch;
@@ -42,8 +42,8 @@ pub struct NvidiaArch {
 const TEGRA: [(u16, u16); 7] = [(3, 2), (5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0)];
 
 impl NvidiaArch {
-    /// Reads a name: `sm_` or `compute_`, two to four digits of which the first is not 0, and `a`, `f` or nothing.
-    /// Returns whether there is such a GPU is not asked. Letters are lower case, as NVIDIA's tools want them.
+    /// Reads a name: `sm_` or `compute_`, two to four digits without a leading 0, and `a`, `f` or nothing. There
+    /// need not be such a GPU. Letters are lower case, as NVIDIA's tools want them.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl NvidiaArch {
         self.scope
     }
 
-    /// Returns whether the name stands for PTX, which is compiled when it is loaded.
+    /// Returns whether the name means PTX, which is compiled when it is loaded.
     #[must_use]
     pub const fn is_ptx(self) -> bool {
         self.ptx
@@ -124,7 +124,7 @@ impl NvidiaArch {
     /// - both on the family from that compute capability on with `f`, on that compute capability
     ///   alone with `a`.
     ///
-    /// PTX can also be too new for the driver, which names do not tell.
+    /// PTX can also be too new for the driver, which its name does not show.
     #[must_use]
     pub fn runs_on(self, gpu: Self) -> bool {
         if gpu.ptx {
@@ -141,7 +141,7 @@ impl NvidiaArch {
         }
     }
 
-    /// Returns whether it is that of a GPU of Tegra: Jetson, DRIVE.
+    /// Returns whether it is the architecture of a Tegra GPU: Jetson, DRIVE.
     ///
     /// NVIDIA's list of CUDA GPUs; 11.0 is the name that CUDA 13 gave to 10.1.
     #[must_use]
@@ -149,7 +149,7 @@ impl NvidiaArch {
         TEGRA.contains(&self.capability())
     }
 
-    /// Returns whether this is machine code that no other compute capability runs, as one of them is Tegra's.
+    /// Returns whether this is machine code that the other compute capability does not run, because one is Tegra's.
     pub(crate) fn is_apart_from(self, gpu: Self) -> bool {
         !self.ptx && (self.is_tegra() || gpu.is_tegra())
     }

@@ -33,7 +33,7 @@ impl Processor {
         amdgpu_processors().find(|processor| processor.machine == machine)
     }
 
-    /// Returns the processor that an architecture of a triple stands for: `gfx950` for `amdgpu9.50`,
+    /// Returns the processor that the architecture of a triple names: `gfx950` for `amdgpu9.50`,
     /// `gfx9-4-generic` for its family `amdgpu9.4`. LLVM 24 takes such names as `--offload-arch`. `None` for
     /// families without a generic processor, and for architectures that name no sub-architecture.
     #[must_use]
@@ -68,7 +68,7 @@ pub(crate) const INTEL: &[&str] = &["graniterapids", "bmg_g21"];
 /// The processor of portable AMD code, SPIR-V that is compiled for the device when it is loaded.
 pub(crate) const AMDGCNSPIRV: &str = "amdgcnspirv";
 
-/// The processor name that stands for no processor in particular.
+/// The processor name for no particular processor.
 pub(crate) const GENERIC: &str = "generic";
 
 /// Returns the family of a processor, by its primary or alternative name. `generic` has none.

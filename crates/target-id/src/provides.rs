@@ -11,7 +11,7 @@ use crate::target::Target;
 use crate::target_id::TargetId;
 use crate::triple::Triple;
 
-/// The answer of [`provides`]: whether one image may serve where another one asks for code, and why not.
+/// The answer of [`provides`]: whether one image may provide code that another one needs, and why not.
 ///
 /// [`Display`](fmt::Display) says it in a few words whose subject is the provided image.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ enum Answer {
         /// The requested processor.
         processor: &'static str,
     },
-    /// One of both names no processor in particular: none, `generic`, or with a triple of AMD's one that is unknown.
+    /// One of both names no particular processor: no name, `generic`, or with an AMD triple an unknown name.
     AnyProcessor,
     /// The triples are not compatible.
     TripleMismatch {
@@ -79,8 +79,8 @@ impl Provision {
 
 /// Decides whether a linker takes the image `provided`, a member of a static library, say, where `requested` needs code.
 ///
-/// The rule is that of `clang-linker-wrapper` of LLVM 24, and is not symmetric. Older releases had a symmetric one, in which
-/// `gfx906:xnack+` served `gfx906`, and generic processors served nobody. Kinds are not compared. Neither is this
+/// The rule is from `clang-linker-wrapper` of LLVM 24, and is not symmetric. Older releases had a symmetric one, in which
+/// `gfx906:xnack+` provided for `gfx906`, and generic processors for nothing. Kinds are not compared. Neither is this
 /// [`compatible`](crate::compatible), which says what a device loads: code for `sm_80` does not provide for `sm_86`.
 ///
 /// - Triples must be compatible.
@@ -121,7 +121,7 @@ fn answer(provided: &Target, requested: &Target) -> Answer {
     }
 }
 
-/// One of both images, for AMD's GPUs.
+/// An image of the two, for AMD's GPUs.
 struct Side<'a> {
     text: &'a str,
     processor: Option<&'static Processor>,
@@ -242,7 +242,7 @@ mod tests {
         provides(&target(provided), &target(requested))
     }
 
-    /// As `clang-linker-wrapper` of LLVM 24 takes members of static libraries.
+    /// `clang-linker-wrapper` of LLVM 24 takes members of static libraries by this rule.
     #[test]
     fn answers_are_those_of_the_linker_wrapper() {
         for (provided, requested, is_provided, is_equivalent) in [
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Every generic processor provides for its members and for nobody else.
+    /// Every generic processor provides for its members and for no other processor.
     #[test]
     fn generic_processors_provide_for_their_members_only() {
         for generic in crate::processor::amdgpu_processors().filter(|one| one.is_generic()) {

@@ -1,6 +1,6 @@
 //! Writing by `serde`. Types with a text form are strings there, too.
 //!
-//! By hand, because the derive macros would be one more thing to build, and the forms are not those of the structs.
+//! By hand, because the derive macros would be one more thing to build, and the forms differ from the structs.
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 

@@ -59,7 +59,7 @@ impl Target {
         self.kind.as_ref()
     }
 
-    /// Returns whether the kind is that of the host's own code, [`OffloadKind::Host`].
+    /// Returns whether the kind is [`OffloadKind::Host`], the host's own code.
     #[must_use]
     pub fn is_host(&self) -> bool {
         self.kind == Some(OffloadKind::Host)
@@ -77,8 +77,8 @@ impl Target {
         &self.id
     }
 
-    /// Returns the name by which people tell it from others: the target ID, else `host`, the triple without an empty environment,
-    /// or the kind. `None` if it has nothing of these.
+    /// Returns a short name for people: the target ID, else `host`, the triple without an empty environment,
+    /// or the kind. `None` if it has none of these.
     ///
     /// ```
     /// use target_id::{OffloadKind, Target, Triple};
@@ -109,8 +109,8 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// As [`TargetId::parse`] and [`TargetId::parse_for`];
-    /// [`ErrorKind::EmptyProcessor`](crate::ErrorKind::EmptyProcessor) if there is no target ID.
+    /// Every [`ErrorKind`](crate::ErrorKind) except
+    /// `NotNvidiaArch`; [`EmptyProcessor`](crate::ErrorKind::EmptyProcessor) also if there is no target ID.
     pub fn target_id(&self) -> Result<TargetId, Error> {
         match &self.triple {
             Some(triple) => TargetId::parse_for(triple, &self.id),
@@ -119,7 +119,7 @@ impl Target {
     }
 }
 
-/// With kind and triple, the bundle entry ID as `clang-offload-bundler` writes it:
+/// The bundle entry ID, with kind and triple, as `clang-offload-bundler` writes it:
 /// `<kind>-<triple>-<target id>`, the triple in [`bundle_form`](Triple::bundle_form), the
 /// target ID as written. Parts left open are left out.
 impl fmt::Display for Target {

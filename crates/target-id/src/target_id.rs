@@ -37,7 +37,7 @@ pub struct TargetId {
 }
 
 impl TargetId {
-    /// Reads a target ID without knowing its triple: the processor name tells the family.
+    /// Reads a target ID without its triple: the processor name gives the family.
     ///
     /// AMD GPU processors get their primary name, and their features are checked. NVIDIA's
     /// and Intel's, `amdgcnspirv` and `generic` take no features. A processor this crate
@@ -47,7 +47,7 @@ impl TargetId {
     ///
     /// # Errors
     ///
-    /// See [`Error`]; [`ErrorKind::ForeignProcessor`](crate::ErrorKind::ForeignProcessor) is only for [`parse_for`](Self::parse_for).
+    /// Every [`ErrorKind`](crate::ErrorKind) except `ForeignProcessor` and `NotNvidiaArch`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let (name, features) = split(text)?;
         if let Some(info) = Processor::amdgpu(name) {
@@ -67,7 +67,7 @@ impl TargetId {
     ///
     /// # Errors
     ///
-    /// See [`Error`].
+    /// Every [`ErrorKind`](crate::ErrorKind) except `NotNvidiaArch`.
     pub fn parse_for(triple: &Triple, text: &str) -> Result<Self, Error> {
         let family = if triple.is_amdgpu() {
             Family::AmdGcn
@@ -108,7 +108,9 @@ impl TargetId {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::EmptyProcessor`](crate::ErrorKind::EmptyProcessor), [`ErrorKind::EmptyFeature`](crate::ErrorKind::EmptyFeature), [`ErrorKind::DuplicateFeature`](crate::ErrorKind::DuplicateFeature) or
+    /// [`ErrorKind::EmptyProcessor`](crate::ErrorKind::EmptyProcessor),
+    /// [`ErrorKind::EmptyFeature`](crate::ErrorKind::EmptyFeature),
+    /// [`ErrorKind::DuplicateFeature`](crate::ErrorKind::DuplicateFeature) or
     /// [`ErrorKind::UnsupportedFeature`](crate::ErrorKind::UnsupportedFeature).
     pub fn parse_v3(text: &str) -> Result<Self, Error> {
         let (name, rest) =
@@ -141,9 +143,9 @@ impl TargetId {
     /// Returns the target ID in the ELF header of an AMD GPU code object, by LLVM's AMDGPU usage guide: its
     /// `e_flags`, and `e_ident[EI_ABIVERSION]`. `None` for a processor this crate does not know.
     ///
-    /// Features come from code object V4 on (ABI version 2); older ones have flags that do not tell off from any.
-    /// LLVM up to 23 gives gfx1250 and gfx1251 both features and lets nobody choose `xnack`, LLVM 24 gives them `xnack`
-    /// alone: next to `sramecc`, whatever its setting, that of `xnack` does not count.
+    /// Features come from code object V4 on (ABI version 2); older ones have flags that do not distinguish off from any.
+    /// LLVM up to 23 gives gfx1250 and gfx1251 both features and a fixed `xnack`, LLVM 24 gives them `xnack` alone: next
+    /// to `sramecc`, whatever its setting, the setting of `xnack` does not count.
     #[must_use]
     pub fn from_elf_flags(flags: u32, abi_version: u8) -> Option<Self> {
         const MACHINE: u32 = 0xff;
@@ -169,9 +171,9 @@ impl TargetId {
     /// Returns the target ID of an AMD GPU code object of version 2, by the note `NT_AMD_HSA_ISA_VERSION` (major,
     /// minor, stepping) and `e_flags`; `None` for a processor that has no code objects of this version.
     ///
-    /// Steppings stand for processors as in AMD's Comgr, 8.0.4 for gfx803, 9.0.1 for gfx900 with `xnack`; gfx908 is in
+    /// Steppings mean processors as in AMD's Comgr, 8.0.4 for gfx803, 9.0.1 for gfx900 with `xnack`; gfx908 is in
     /// published files. Bit 0 of the flags says
-    /// the same of a processor that the flags do not name. `xnack` is never off here: the note does not tell it from any.
+    /// the same of a processor that the flags do not name. `xnack` is never off here: the note does not distinguish off from any.
     ///
     /// ```
     /// use target_id::TargetId;

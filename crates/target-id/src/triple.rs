@@ -17,10 +17,10 @@ use meaning::Arch;
 ///
 /// Any text is a triple: nothing is rejected, and [`Display`](fmt::Display) gives the text
 /// back unchanged. Three-field and four-field forms are both understood; text after the
-/// third `-` belongs to the environment. Equality and order are those of the text; whether
+/// third `-` belongs to the environment. Equality and order compare the text; whether
 /// two triples mean compatible targets is [`compatible_with`](Self::compatible_with).
 ///
-/// The rules are those of LLVM 24, which are those of LLVM 22 plus a few names and, since LLVM 23, the `amdgpu`
+/// The rules are LLVM 24's: the rules of LLVM 22 with a few more names and, since LLVM 23, the `amdgpu`
 /// architecture with its sub-architectures (`amdgpu9.06`).
 ///
 /// ```
@@ -104,7 +104,7 @@ impl Triple {
     }
 
     /// Returns the triple as `clang-offload-bundler` writes it into bundle entry IDs: the normal
-    /// form with exactly four fields, but for operating systems that start with `amdhsa`
+    /// form with exactly four fields, except for operating systems that start with `amdhsa`
     /// the first three fields and an empty fourth one, whatever the environment was.
     ///
     /// The text ends in `-` exactly in the `amdhsa` case; an entry ID continues with
@@ -139,10 +139,10 @@ impl Triple {
     ///
     /// The meaning of the fields must agree: architecture and sub-architecture, vendor, operating system without
     /// version, environment and object format. Aliases are equal (`amd64`, `x86_64`); unknown vendors, systems and
-    /// environments are all equal to each other and to absent ones. Apple triples ignore the environment,
-    /// Windows-GNU triples the vendor, and ARM goes with Thumb. `amdgcn` and `amdgpu` are one architecture, and an
-    /// `amdgpu` sub-architecture goes with itself, with its family (`amdgpu9.06` with `amdgpu9`) and with none. One
-    /// that this crate does not know (`amdgpu99`) goes with itself only; in LLVM 23 and 24 not even that, see
+    /// environments are all equal to each other and to absent ones. Apple triples ignore the environment, Windows-GNU
+    /// triples the vendor, and ARM matches Thumb. `amdgcn` and `amdgpu` are one architecture, and an `amdgpu`
+    /// sub-architecture matches itself, its family (`amdgpu9.06` and `amdgpu9`) and triples without one. An unknown one
+    /// (`amdgpu99`) matches itself only; in LLVM 23 and 24 not even that, see
     /// [`Options::with_strict_sub_architectures`](crate::Options::with_strict_sub_architectures).
     ///
     /// Unlike in LLVM, two unknown architectures are compatible only if they are spelled
@@ -210,7 +210,7 @@ impl Triple {
         !arch::is_known_amdgpu_sub(self.amdgpu_sub())
     }
 
-    /// Returns whether this is one of AMD's GPUs before GCN, `r600`.
+    /// Returns whether this is an AMD GPU before GCN, `r600`.
     pub(crate) fn is_r600(&self) -> bool {
         self.has_arch(&["r600"])
     }

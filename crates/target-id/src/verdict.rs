@@ -40,7 +40,7 @@ pub enum Verdict {
         any: Vec<Feature>,
     },
     /// The code object is portable, compiled for the target's processor on loading: AMD's SPIR-V for an
-    /// AMD GPU, or SPIR-V that names no processor (SYCL, OpenMP) for one of Intel's.
+    /// AMD GPU, or SPIR-V that names no processor (SYCL, OpenMP) for an Intel GPU.
     PortableCovers {
         /// The target's processor.
         processor: String,
@@ -129,7 +129,7 @@ impl Verdict {
 
     /// Returns a number to order code objects for one target by, best match first: small is good.
     ///
-    /// Exact comes before the same in canonical form, then those that leave the fewest features open, then generic
+    /// Exact comes before the same in canonical form, then code that leaves the fewest features open, then generic
     /// code (again with the fewest open), then portable code. For NVIDIA, machine code comes before PTX, and each
     /// with the highest compute capability first. All incompatible ones are last, with `u32::MAX`.
     #[must_use]

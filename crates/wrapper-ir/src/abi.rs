@@ -4,17 +4,15 @@ use std::fmt;
 
 /// The generation of registration code.
 ///
-/// It has to be that of the compiler that made the host objects: their entries lie in a section
-/// whose name, and in records whose layout, changed over time. Code of another generation links,
+/// It has to match the compiler that made the host objects: the name of the section of their
+/// entries, and the layout of the records in it, changed over time. Code of another generation links,
 /// and then the runtime finds no kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Abi {
-    /// AMD's AOMP compiler: [`Legacy`](Self::Legacy) and the target IDs of the images, which its
-    /// runtime chooses by (the "Clang Offload Wrapper" documentation). OpenMP only.
+    /// AMD's AOMP compiler, whose runtime chooses images by their target IDs (the "Clang Offload Wrapper"
+    /// documentation). OpenMP only. Without target IDs it is the code of LLVM 13 to 17.
     Aomp,
-    /// LLVM 13 to 17.
-    Legacy,
     /// LLVM 18.
     Llvm18,
     /// LLVM 19.
@@ -30,22 +28,14 @@ pub enum Abi {
 
 impl Abi {
     /// Every generation, oldest first.
-    pub const ALL: [Self; 7] = [
-        Self::Aomp,
-        Self::Legacy,
-        Self::Llvm18,
-        Self::Llvm19,
-        Self::Llvm22,
-        Self::Current,
-        Self::Llvm24,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Aomp, Self::Llvm18, Self::Llvm19, Self::Llvm22, Self::Current, Self::Llvm24];
 
     /// Returns the name that [`from_name`](Self::from_name) takes.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Aomp => "aomp",
-            Self::Legacy => "legacy",
             Self::Llvm18 => "18",
             Self::Llvm19 => "19",
             Self::Llvm22 => "22",
@@ -54,7 +44,7 @@ impl Abi {
         }
     }
 
-    /// Returns whether entries are those of LLVM 21 and later, in one section for all kinds.
+    /// Returns whether entries are in one section for all kinds, as in LLVM 21 and later.
     pub(crate) fn has_common_entries(self) -> bool {
         matches!(self, Self::Llvm22 | Self::Current | Self::Llvm24)
     }

@@ -136,32 +136,3 @@ fn changed_modules_are_refused() {
     }
     not_native(&changed, ".cuda.globals_reg", "a jump to no block");
 }
-
-#[test]
-fn modules_that_need_other_code_are_refused() {
-    let module = || module(OffloadKind::CUDA, "aarch64-apple-darwin", Image::from_bytes(b"image"));
-    let mut changed = module();
-    changed.destructors = changed.constructors.clone();
-    not_native(&changed, ".cuda.fatbin_reg", "destructors in mach-o");
-    let mut changed = module();
-    changed.globals.iter_mut().find(|global| global.name == ".fatbin_image").unwrap().section =
-        Some(".nv_fatbin".into());
-    let what = "section names of other formats in mach-o";
-    not_native(&changed, ".nv_fatbin", what);
-    // The ninth argument, which others put on the stack as 64 bits.
-    let mut changed = module();
-    for function in &mut changed.functions {
-        for block in &mut function.blocks {
-            for instruction in &mut block.instructions {
-                if let Operation::Call { arguments, .. } = &mut instruction.operation
-                    && let Some(argument) = arguments.get_mut(8)
-                {
-                    *argument = Value::Constant(Constant::Int { bits: 32, value: 1 });
-                    assert_eq!(function.result, Type::Void);
-                }
-            }
-        }
-    }
-    let what = "an argument of less than 64 bits on the stack";
-    not_native(&changed, ".cuda.globals_reg", what);
-}

@@ -39,7 +39,7 @@ pub struct Module {
 /// A function that runs when the program or library is loaded or unloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Startup {
-    /// When: constructors run in ascending order, destructors in descending order, after and
+    /// Order: constructors run in ascending order, destructors in descending order, after and
     /// before those without a priority, which count as 65535.
     pub(crate) priority: u32,
     /// The function.
@@ -59,7 +59,7 @@ pub(crate) struct Blob {
     pub(crate) package: bool,
 }
 
-/// A type. Functions have none of their own: theirs is told by parameters and result.
+/// A type. Functions have no type here: their parameters and result give it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Type {
     /// No value.
@@ -79,7 +79,7 @@ pub(crate) enum Type {
 /// A structure with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Struct {
-    /// Its name, without the `%` of LLVM's text.
+    /// Name, without the `%` of LLVM's text.
     pub(crate) name: Name,
     /// The types of its fields, laid out as C does.
     pub(crate) fields: Vec<Type>,
@@ -88,11 +88,11 @@ pub(crate) struct Struct {
 /// The visibility of a symbol, and the handling of several of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Linkage {
-    /// Every object; one of them defines it.
+    /// Visible to every object; one defines it.
     External,
     /// Every object; null if none defines it.
     ExternWeak,
-    /// Every object; several may define it, and one of them is taken. In COFF objects, this object only.
+    /// Visible to every object; several may define it, and the linker takes one. In COFF objects, visible to this object only.
     Weak,
     /// Every object; several may define it, all alike.
     WeakOdr,
@@ -105,7 +105,7 @@ pub(crate) enum Linkage {
 /// A variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Global {
-    /// Its name. A leading `\x01` says that the rest is the name in the object, without the prefix of the target.
+    /// Name. A leading `\x01` says that the rest is the name in the object, without the prefix of the target.
     pub(crate) name: Name,
     /// The type of its contents.
     pub(crate) ty: Type,
@@ -115,7 +115,7 @@ pub(crate) struct Global {
     pub(crate) hidden: bool,
     /// Never written, once it is relocated.
     pub(crate) constant: bool,
-    /// Its address does not matter, only what it holds.
+    /// Whether only the contents matter, not the address.
     pub(crate) unnamed_addr: bool,
     /// The section, if it has to be a certain one.
     pub(crate) section: Option<Name>,
@@ -123,7 +123,7 @@ pub(crate) struct Global {
     pub(crate) align: u64,
     /// The address sanitizers must not put anything around it.
     pub(crate) no_sanitize: bool,
-    /// Its initial value; `None` for a declaration.
+    /// Initial value; `None` for a declaration.
     pub(crate) init: Option<Constant>,
 }
 
@@ -132,7 +132,7 @@ pub(crate) struct Global {
 pub(crate) enum Constant {
     /// An integer; a negative one is that modulo two to the width.
     Int {
-        /// Its width in bits.
+        /// Width in bits.
         bits: u16,
         /// Its value.
         value: u64,
@@ -151,7 +151,7 @@ pub(crate) enum Constant {
         offset: u64,
         /// The type LLVM's `getelementptr` steps by.
         source: Type,
-        /// Its 64-bit indices.
+        /// 64-bit indices.
         indices: Vec<u64>,
         /// `true` if the `getelementptr` is an inbounds one.
         inbounds: bool,
@@ -162,7 +162,7 @@ pub(crate) enum Constant {
     Image {
         /// The index of the blob.
         blob: usize,
-        /// Its size in bytes.
+        /// Size in bytes.
         size: u64,
     },
     /// The elements of an array that has at least one.
@@ -174,9 +174,7 @@ pub(crate) enum Constant {
 /// A function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
-    /// Its name.
     pub(crate) name: Name,
-    /// Its purpose.
     pub(crate) role: Role,
     /// The function's linkage.
     pub(crate) linkage: Linkage,
@@ -186,9 +184,9 @@ pub(crate) struct Function {
     pub(crate) result: Type,
     /// The number of its parameters: the first of `locals`.
     pub(crate) parameters: usize,
-    /// Its parameters, then the results of its instructions, in their order.
+    /// Parameters, then the results of the instructions, in their order.
     pub(crate) locals: Vec<Local>,
-    /// Its body, the first block first; empty for a declaration.
+    /// Body, the first block first; empty for a declaration.
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -209,9 +207,8 @@ pub(crate) enum Role {
 /// A value of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Local {
-    /// Its type.
     pub(crate) ty: Type,
-    /// Its name, which is for reading only; empty for none.
+    /// Name, for reading only; may be empty.
     pub(crate) name: &'static str,
 }
 
@@ -220,7 +217,7 @@ pub(crate) struct Local {
 /// [terminator]: Operation::is_terminator
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Its name, which is for reading only. Not empty, and not that of a local.
+    /// Name, for reading only. Not empty, and not a name of a local.
     pub(crate) name: &'static str,
     /// The instructions.
     pub(crate) instructions: Vec<Instruction>,
@@ -231,7 +228,6 @@ pub(crate) struct Block {
 pub(crate) struct Instruction {
     /// The local it defines, an index into [`Function::locals`], if it has a result.
     pub(crate) result: Option<usize>,
-    /// Its operation.
     pub(crate) operation: Operation,
 }
 
@@ -251,7 +247,6 @@ pub(crate) enum Operation {
     Call {
         /// The function, one of the module.
         function: Name,
-        /// Its arguments.
         arguments: Vec<Value>,
     },
     /// Reads from memory.
@@ -303,16 +298,16 @@ pub(crate) enum Operation {
         /// The type of the result.
         to: Type,
     },
-    /// The value that goes with the block control comes from.
+    /// The value for the block that control comes from.
     Phi {
         /// The type of the values.
         ty: Type,
         /// Values and blocks. Locals may be defined further down.
         incoming: Vec<(Value, usize)>,
     },
-    /// Goes on in another block.
+    /// Continues in another block.
     Branch(usize),
-    /// Goes on in one of two blocks.
+    /// Continues in one of two blocks.
     BranchIf {
         /// A 1-bit integer.
         condition: Value,
@@ -321,7 +316,7 @@ pub(crate) enum Operation {
         /// The block for 0.
         otherwise: usize,
     },
-    /// Goes on in the block that goes with a value.
+    /// Continues in the block for a value.
     Switch {
         /// An integer.
         value: Value,
@@ -348,7 +343,7 @@ pub(crate) struct StructLayout {
     pub(crate) offsets: Vec<u64>,
     /// Size of the structure in bytes, a multiple of its alignment.
     pub(crate) size: u64,
-    /// Its alignment in bytes.
+    /// Alignment in bytes.
     pub(crate) align: u64,
 }
 
@@ -523,8 +518,7 @@ mod tests {
 
     #[test]
     fn old_entries_have_five_fields() {
-        let entry =
-            |triple| layout(OffloadKind::OPENMP, Abi::Legacy, triple, "__tgt_offload_entry");
+        let entry = |triple| layout(OffloadKind::OPENMP, Abi::Aomp, triple, "__tgt_offload_entry");
         assert_eq!(entry("x86_64-unknown-linux-gnu"), (vec![0, 8, 16, 24, 28], 32));
         assert_eq!(entry("i386-unknown-linux-gnu"), (vec![0, 4, 8, 12, 16], 20));
     }

@@ -40,7 +40,7 @@ pub struct OffloadEntry<'a> {
 impl<'a> OffloadEntry<'a> {
     /// Returns a kernel or OpenMP target region, whose name on devices is `name`.
     ///
-    /// The host passes the address of `symbol` to the function of the runtime that launches kernels. It stands for the kernel and
+    /// The host passes the address of `symbol` to the function of the runtime that launches kernels. It identifies the kernel and
     /// need not be code: clang makes a variable of its own for HIP (the "handle") and for OpenMP (`.NAME.region_id`).
     #[must_use]
     pub fn kernel(name: impl Into<Cow<'a, str>>, symbol: impl Into<Cow<'a, str>>) -> Self {
@@ -69,8 +69,8 @@ impl<'a> OffloadEntry<'a> {
 
     /// Returns a CUDA or HIP variable in managed memory, of `size` bytes aligned to `align`.
     ///
-    /// `initial` is a variable with its value at the start. `pointer` is a pointer variable, in which the runtime puts the address of
-    /// the managed memory.
+    /// `initial` is a variable with its value at the start. `pointer` is a pointer variable, in which the runtime puts
+    /// the address of the managed memory.
     #[must_use]
     pub fn managed(
         name: impl Into<Cow<'a, str>>,
@@ -149,12 +149,6 @@ impl EntryFlags {
     pub const OPENMP_INDIRECT: Self = Self(1 << 3);
     /// OpenMP: requirements, no function or variable. [`OffloadEntry::requires`] sets it.
     pub(crate) const OPENMP_REQUIRES: Self = Self(1 << 4);
-
-    /// Returns whether no bit is set.
-    #[must_use]
-    pub(crate) const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
 }
 
 impl BitOr for EntryFlags {
@@ -175,7 +169,7 @@ impl fmt::Debug for EntryFlags {
 /// Describes the offload entries of a host object: what a compiler emits for each object, while a
 /// [`Wrapper`](crate::Wrapper) is made once for each link.
 ///
-/// The [`Module`] has no code and no images. Its object goes to the linker together with the one that defines the symbols.
+/// The [`Module`] has no code and no images. Link its object together with the one that defines the symbols.
 ///
 /// ```
 /// use wrapper_ir::{Abi, Entries, OffloadKind, OffloadEntry, Target};
@@ -208,14 +202,14 @@ impl<'a> Entries<'a> {
         Self { kind, abi, target, entries: Vec::new(), retain: true, suffix: None }
     }
 
-    /// Adds an entry after those there are.
+    /// Appends an entry.
     #[must_use]
     pub fn entry(mut self, entry: OffloadEntry<'a>) -> Self {
         self.entries.push(entry);
         self
     }
 
-    /// Adds entries after those there are.
+    /// Appends entries.
     #[must_use]
     pub fn entries(mut self, entries: impl IntoIterator<Item = OffloadEntry<'a>>) -> Self {
         self.entries.extend(entries);
@@ -244,10 +238,9 @@ impl<'a> Entries<'a> {
     ///
     /// # Errors
     ///
-    /// - Entries of this kind, generation or object format, or variables with such flags, are not registered
-    ///   ([`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)); there are none ([`Count`](crate::ErrorKind::Count)).
-    /// - The suffix of the section, or the name, symbol or size of an entry is wrong
-    ///   ([`Invalid`](crate::ErrorKind::Invalid)), or has no room in its record ([`Limit`](crate::ErrorKind::Limit)).
+    /// [`Unsupported`](ErrorKind::Unsupported) if entries of this kind, generation or object format, or variables with
+    /// such flags, are not registered, [`Count`](ErrorKind::Count) without entries, [`Invalid`](ErrorKind::Invalid) for a
+    /// wrong suffix, name, symbol or size, [`Limit`](ErrorKind::Limit) for a number that does not fit into its record.
     pub fn module(&self) -> Result<Module, Error> {
         self.check()?;
         Ok(build::own_entries::module(self))
@@ -307,7 +300,7 @@ impl<'a> Entries<'a> {
             return Err(Error::of_entry(ErrorKind::Unsupported, index, text));
         }
         let data_limit = match self.abi {
-            Abi::Aomp | Abi::Legacy => 0,
+            Abi::Aomp => 0,
             Abi::Llvm18 | Abi::Llvm19 => u32::MAX.into(),
             Abi::Llvm22 | Abi::Current | Abi::Llvm24 => u64::MAX,
         };
@@ -328,13 +321,11 @@ impl<'a> Entries<'a> {
         const TYPE: u32 = 7;
 
         let managed = self.abi.has_common_entries();
-        match (self.kind, self.abi, entry.flags.0 & TYPE) {
+        match (self.kind, entry.flags.0 & TYPE) {
             (OffloadKind::OPENMP | OffloadKind::SYCL, ..) => entry.auxiliary.is_none(),
-            // Such code takes the flags as a whole for the type.
-            (_, Abi::Aomp | Abi::Legacy, _) => entry.flags.is_empty(),
-            (_, _, 0) => true,
-            (_, _, 1) => managed && entry.auxiliary.is_some(),
-            (OffloadKind::HIP, _, 2 | 3) => true,
+            (_, 0) => true,
+            (_, 1) => managed && entry.auxiliary.is_some(),
+            (OffloadKind::HIP, 2 | 3) => true,
             _ => false,
         }
     }

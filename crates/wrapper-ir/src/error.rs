@@ -55,7 +55,7 @@ pub enum ErrorKind {
     Package,
     /// Something is larger than its field or format can say.
     Limit,
-    /// The images are not those that were laid out, or there is not enough memory for the output.
+    /// The images differ from the ones that were laid out, or there is not enough memory for the output.
     Output,
 }
 
@@ -80,7 +80,7 @@ impl Error {
         Self::of_image(ErrorKind::Limit, image, text)
     }
 
-    /// Creates the error of an offload binary of which more of the first bytes are needed.
+    /// Creates the error of an offload binary whose head is too short.
     #[cold]
     pub(crate) fn head_too_short(image: usize, needed: u64) -> Self {
         let text = format!(" is a package: expected at least its first {needed:#x} bytes");
@@ -145,7 +145,7 @@ impl Error {
         Self::of_entry(ErrorKind::Invalid, entry, text)
     }
 
-    /// Creates the error of a changed description that refers to what it does not have. Structures come before those
+    /// Creates the error of a changed description that refers to what it does not have. Structures come before structures
     /// that contain them.
     #[cold]
     pub(crate) fn unknown_name(name: &str) -> Self {
@@ -178,8 +178,8 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns the number of the image that the error is about, in the order they were given; `None` if it is not about
-    /// one image.
+    /// Returns the number of the image with the fault, in the order they were given; `None` if the fault is not in one
+    /// image.
     #[must_use]
     pub fn image(&self) -> Option<usize> {
         self.0.image
@@ -225,7 +225,7 @@ impl From<llvm_bitcode::Error> for Error {
     }
 }
 
-/// [`InvalidData`](io::ErrorKind::InvalidData) if it is about what an offload binary holds, and else
+/// [`InvalidData`](io::ErrorKind::InvalidData) for the contents of an offload binary, and else
 /// [`InvalidInput`](io::ErrorKind::InvalidInput). The error itself is inside.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {

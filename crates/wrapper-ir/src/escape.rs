@@ -79,7 +79,7 @@ impl<W: Write> Write for Escape<W> {
             self.drain()?;
         }
         for byte in chunk {
-            // All three bytes at once, then back to those that count: faster than a copy whose
+            // All three bytes at once, then back to the bytes that count: faster than a copy whose
             // length is not known.
             if let Some((len, code)) = CODES.get(usize::from(*byte)) {
                 let end = self.buffer.len() + len;

@@ -15,13 +15,13 @@ impl Module {
     /// Writes the module as LLVM IR text, which LLVM 15 and later read, and flushes it. `images` are read once
     /// each, in their order, and never held in memory as a whole.
     ///
-    /// The text is that of `llvm-dis`, but for comments. How long it is depends on the bytes of
-    /// the images: up to three times as many, and a few kilobytes.
+    /// The text equals `llvm-dis`'s, without comments. Its length depends on the bytes of the
+    /// images: up to three times as many, and a few kilobytes.
     ///
     /// # Errors
     ///
-    /// Those of reading and writing, and [`std::io::ErrorKind::InvalidInput`] with a [`byte_parts::Error`] inside if the images are
-    /// not those of the module. By then a part of the output is written.
+    /// The error of reading or writing, or [`std::io::ErrorKind::InvalidInput`] with a [`byte_parts::Error`] inside if the images
+    /// differ from the module's. By then a part of the output is written.
     pub fn write_ir<R: Read>(
         &self,
         writer: impl Write,
@@ -72,7 +72,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Output`](crate::ErrorKind::Output) if the images are not those of the module.
+    /// [`ErrorKind::Output`](crate::ErrorKind::Output) if the images differ from the module's.
     pub fn ir_to_string(&self, images: &[&[u8]]) -> Result<String, Error> {
         Layout::new(self.inputs.iter().copied()).check_inputs(images)?;
         let mut text = Vec::new();
@@ -222,7 +222,7 @@ impl fmt::Display for Plain<'_> {
                 write!(f, "{}", value.checked_shr(unused).unwrap_or(0))
             }
             Constant::Null => f.write_str("null"),
-            // An image is written by who has its bytes.
+            // The caller, which has its bytes, writes an image.
             Constant::Zero(_) | Constant::Image { .. } => f.write_str("zeroinitializer"),
             Constant::Symbol(name) => write!(f, "@{}", Named(name)),
             Constant::Inside { global, source, indices, inbounds, .. } => {
@@ -253,8 +253,8 @@ impl fmt::Display for Constants<'_> {
     }
 }
 
-/// The names of the locals of a function: their own, or numbers in the order of those that have
-/// none.
+/// The names of the locals of a function: their own, or numbers in the order of locals without
+/// a name.
 struct LocalNames(Vec<String>);
 
 impl LocalNames {

@@ -8,7 +8,7 @@ use crate::description::{
 use crate::error::{Error, ErrorKind};
 
 impl Module {
-    /// Returns one module that does what both do, this one first. Its inputs are those of this module, then those of the
+    /// Returns one module that does what both do, this one first. Its inputs are the inputs of this module, then of the
     /// other.
     ///
     /// ```

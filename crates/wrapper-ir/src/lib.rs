@@ -1,5 +1,5 @@
 //! Registration code for GPU device images: the module that puts images into a host program, and
-//! tells the runtime of OpenMP, CUDA, HIP or SYCL about them when the program is loaded. LLVM's
+//! registers them with the runtime of OpenMP, CUDA, HIP or SYCL when the program is loaded. LLVM's
 //! tools for it are `clang-offload-wrapper` and `llvm-offload-wrapper`; nothing of LLVM is needed
 //! here.
 //!
@@ -10,7 +10,7 @@
 //! ```text
 //!  Image (size, first bytes) ──► Wrapper ──► Module ──► write_ir   LLVM IR text
 //!  OffloadEntry ───────────────► Entries ──►        ├─► bitcode    Layout ──► LLVM bitcode
-//!                                                   └─► object     Layout ──► ELF, COFF, Mach-O
+//!                                                   └─► object     Layout ──► ELF, COFF
 //!  for both: OffloadKind, Abi, Target
 //! ```
 //!
@@ -104,19 +104,18 @@
 //! ```
 //!
 //! The constructor hands it to `__cudaRegisterFatBinary` or `__hipRegisterFatBinary`, and then
-//! goes through the entries with the handle it gets. Those of its kind with size 0 are kernels,
-//! others are told by the low three bits of the flags:
+//! goes through the entries with the handle it gets. Entries of its kind with size 0 are kernels,
+//! the low three bits of the flags distinguish the others:
 //!
 //! | flags | entry | function after `__cuda` or `__hip` | arguments after the handle |
 //! |---|---|---|---|
 //! | | kernel | `RegisterFunction` | address, name, name, -1, five times null |
 //! | 0 | variable | `RegisterVar` | address, name, name, external, size, constant, 0 |
 //! | 1 | managed variable | `RegisterManagedVar` (LLVM 21) | auxiliary, address, name, size, data; see [`Wrapper::as_llvm`] |
-//! | 2 | surface | `RegisterSurface` (HIP, LLVM 18) | address, name, name, data, external |
-//! | 3 | texture | `RegisterTexture` (HIP, LLVM 18) | address, name, name, data, normalized, external |
+//! | 2 | surface | `RegisterSurface` (HIP) | address, name, name, data, external |
+//! | 3 | texture | `RegisterTexture` (HIP) | address, name, name, data, normalized, external |
 //!
-//! External is bit 3 of the flags, constant bit 4, normalized bit 5; before LLVM 18 there are no
-//! such bits.
+//! External is bit 3 of the flags, constant bit 4, normalized bit 5.
 //!
 //! # SYCL
 //!
@@ -125,18 +124,18 @@
 //!
 //! # Generations
 //!
-//! | | [`Aomp`](Abi::Aomp) | [`Legacy`](Abi::Legacy) | [`Llvm18`](Abi::Llvm18) | [`Llvm19`](Abi::Llvm19) | [`Current`](Abi::Current) | [`Llvm24`](Abi::Llvm24) |
-//! |---|---|---|---|---|---|---|
-//! | host objects of | AOMP | LLVM 13 to 17 | 18 | 19 | 21 to 23 | 24 |
-//! | entries in | `omp_offloading_entries` | `omp_`, `cuda_`, `hip_` | the same | the same | `llvm_offload_entries` | the same |
-//! | constructor priority | 1 | 1 | 1 | 101 | 101 (SYCL 1) | 101 |
-//! | OpenMP unregisters by | destructor | destructor | destructor | `atexit` | `atexit` | `atexit` |
-//! | SYCL unregisters by | | | | | destructor | `atexit` |
-//! | OpenMP images in | `.rodata` | `.rodata` | `.llvm.offloading` | the same | the same | the same |
-//! | can [`retain`](Wrapper::retain) the entries section | | | | yes | yes | yes |
-//! | object formats | ELF | ELF | ELF, COFF | ELF, COFF | ELF, COFF, Mach-O | ELF, COFF, Mach-O |
+//! | | [`Aomp`](Abi::Aomp) | [`Llvm18`](Abi::Llvm18) | [`Llvm19`](Abi::Llvm19) | [`Current`](Abi::Current) | [`Llvm24`](Abi::Llvm24) |
+//! |---|---|---|---|---|---|
+//! | host objects of | AOMP; OpenMP of LLVM 13 to 17 | LLVM 18 | 19 | 21 to 23 | 24 |
+//! | entries in | `omp_offloading_entries` | `omp_`, `cuda_`, `hip_` | the same | `llvm_offload_entries` | the same |
+//! | constructor priority | 1 | 1 | 101 | 101 (SYCL 1) | 101 |
+//! | OpenMP unregisters by | destructor | destructor | `atexit` | `atexit` | `atexit` |
+//! | SYCL unregisters by | | | | destructor | `atexit` |
+//! | OpenMP images in | `.rodata` | `.llvm.offloading` | the same | the same | the same |
+//! | can [`retain`](Wrapper::retain) the entries section | | | yes | yes | yes |
+//! | host formats | ELF | ELF, COFF | ELF, COFF | ELF, COFF, Mach-O | ELF, COFF, Mach-O |
 //!
-//! CUDA and HIP unregister by `atexit` in all of them. Mach-O is for CUDA and HIP only.
+//! CUDA and HIP unregister by `atexit` in all of them. Mach-O is for CUDA and HIP only, as text and bitcode.
 //!
 //! # Offload binaries
 //!
@@ -148,13 +147,13 @@
 //!
 //! # Bounds
 //!
-//! Time grows with the images that are written, and with their number. Memory: the head of each offload binary, as far
-//! as its tables reach, names, and the code; images are copied in pieces.
+//! Time grows with the images that are written, and with their number. Memory: the head of each offload binary, up to
+//! the end of its tables, names, and the code; images are copied in pieces.
 //!
 //! # Where the rules come from
 //!
-//! The structures, names and sections are those of LLVM's `OffloadWrapper.cpp` and, before LLVM 18, of
-//! `clang-offload-wrapper` (the "Clang Offload Wrapper" documentation), as in the modules that these tools write.
+//! The structures, names and sections come from LLVM's `OffloadWrapper.cpp` and AOMP's `clang-offload-wrapper`
+//! (the "Clang Offload Wrapper" documentation), as in the modules that these tools write.
 //! The requirements of runtimes are in the headers of `libomptarget`, CUDA (`crt/host_runtime.h`) and HIP. Bitcode
 //! follows the "LLVM Bitcode File Format"; objects follow the supplements of the System V ABI and Microsoft's "PE
 //! Format".
@@ -163,7 +162,7 @@
 //!
 //! All functions return one [`Error`], with an [`ErrorKind`]; its text says what is wrong, where, and what was
 //! expected. Functions that read images and write output return an [`io::Error`](std::io::Error), with an [`Error`]
-//! inside if the images are not those that were laid out.
+//! inside if the images differ from the ones that were laid out.
 //!
 //! # Features and stability
 //!

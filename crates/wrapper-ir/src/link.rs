@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn elf_linkers_define_the_bounds() {
         for triple in ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"] {
-            for abi in [Abi::Legacy, Abi::Llvm18, Abi::Llvm19, Abi::Current, Abi::Llvm24] {
+            for abi in [Abi::Llvm18, Abi::Llvm19, Abi::Current, Abi::Llvm24] {
                 for kind in [OffloadKind::OPENMP, OffloadKind::CUDA, OffloadKind::HIP] {
                     assert_eq!(arguments(kind, abi, triple, false), 1, "{kind} {abi}");
                 }

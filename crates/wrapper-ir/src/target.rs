@@ -57,15 +57,15 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// No data layout is known for the triple ([`ErrorKind::UnknownName`](crate::ErrorKind::UnknownName)), or it is not text
-    /// ([`Invalid`](crate::ErrorKind::Invalid)).
+    /// [`UnknownName`](ErrorKind::UnknownName) if no data layout is known for the triple, [`Invalid`](ErrorKind::Invalid) if
+    /// it is not text.
     pub fn new(triple: &str) -> Result<Self, Error> {
         if let Some(layout) = data_layout(triple) {
             return Self::with_data_layout(triple, layout);
         }
         let llvm = Triple::from_rustc(triple);
         let layout = match triple.split('-').next() {
-            // The ABI for 16 registers aligns the stack to 32 bits; the LLVM triple does not tell.
+            // The ABI for 16 registers aligns the stack to 32 bits; the LLVM triple does not show this.
             Some("riscv32e" | "riscv32em" | "riscv32emc") => Some("e-m:e-p:32:32-i64:64-n32-S32"),
             // rustc gives LLVM less than three fields for machines without a system.
             _ => data_layout(llvm.normalized().as_str()),
@@ -150,7 +150,7 @@ impl Target {
         self.format
     }
 
-    /// Returns whether it is Windows with the runtime and linker of GNU, not those of Microsoft.
+    /// Returns whether it is Windows with the runtime and linker of GNU, not of Microsoft.
     pub(crate) fn is_mingw(&self) -> bool {
         let system = self.triple.split('-').skip(2);
         let gnu = |part: &str| part.starts_with("gnu") || part.starts_with("mingw");
@@ -181,7 +181,7 @@ impl Target {
         u64::from(self.pointer_bits / 8)
     }
 
-    /// Returns the alignment of a 64-bit integer in a structure in bytes: 4 on 32-bit x86 but for Windows, 8
+    /// Returns the alignment of a 64-bit integer in a structure in bytes: 4 on 32-bit x86 except Windows, 8
     /// elsewhere.
     #[must_use]
     pub(crate) fn i64_align(&self) -> u64 {

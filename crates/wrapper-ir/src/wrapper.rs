@@ -81,7 +81,7 @@ impl<'a> Wrapper<'a> {
     /// [`compiler_args`](crate::Module::compiler_args) has the arguments for them. With a wrong claim the link
     /// succeeds, and the program registers no kernel. LLVM 24's own modules always make it.
     ///
-    /// [`Abi::Aomp`], [`Abi::Legacy`] and [`Abi::Llvm18`] have no section to flag.
+    /// [`Abi::Aomp`] and [`Abi::Llvm18`] have no section to flag.
     #[must_use]
     pub fn retain(mut self, retain: bool) -> Self {
         self.options.retain = Some(retain);
@@ -161,7 +161,7 @@ impl<'a> Wrapper<'a> {
             return Err(Error::new(ErrorKind::Unsupported, text));
         }
         let limit = match format {
-            ObjectFormat::Elf => 1 << 32, // that of LLVM
+            ObjectFormat::Elf => 1 << 32, // LLVM's limit
             ObjectFormat::Coff => 1 << 13,
             ObjectFormat::MachO => 1 << 15,
         };
@@ -196,7 +196,7 @@ pub(crate) fn check_suffix(suffix: &str, format: ObjectFormat) -> Result<(), Err
 /// Returns whether a release of LLVM has such code that works.
 pub(crate) fn is_supported(kind: OffloadKind, abi: Abi, format: ObjectFormat) -> bool {
     let entries_on = match abi {
-        Abi::Aomp | Abi::Legacy => format == ObjectFormat::Elf,
+        Abi::Aomp => format == ObjectFormat::Elf,
         Abi::Llvm18 | Abi::Llvm19 | Abi::Llvm22 => format != ObjectFormat::MachO,
         Abi::Current | Abi::Llvm24 => true,
     };
@@ -210,7 +210,7 @@ pub(crate) fn is_supported(kind: OffloadKind, abi: Abi, format: ObjectFormat) ->
 }
 
 impl Abi {
-    /// Returns the generation called `name`: `aomp`, `legacy`, `18`, `19`, `22`, `current` or `24`.
+    /// Returns the generation called `name`: `aomp`, `18`, `19`, `22`, `current` or `24`.
     ///
     /// # Errors
     ///
@@ -219,7 +219,7 @@ impl Abi {
         let named = Self::ALL.into_iter().find(|abi| abi.name() == name);
         named.ok_or_else(|| {
             let text = format!(
-                "unknown wrapper abi \"{}\", expected aomp, legacy, 18, 19, 22, current or 24",
+                "unknown wrapper abi \"{}\", expected aomp, 18, 19, 22, current or 24",
                 name.escape_debug()
             );
             Error::new(ErrorKind::UnknownName, text)
@@ -250,7 +250,7 @@ mod tests {
         for abi in Abi::ALL {
             assert_eq!(Abi::from_name(abi.name()).unwrap(), abi);
         }
-        let text = "unknown wrapper abi \"23\", expected aomp, legacy, 18, 19, 22, current or 24";
+        let text = "unknown wrapper abi \"23\", expected aomp, 18, 19, 22, current or 24";
         assert_eq!(Abi::from_name("23").unwrap_err(), (ErrorKind::UnknownName, text));
     }
 

@@ -30,7 +30,6 @@ pub(crate) struct Bench {
     pub(crate) code: DeviceCode,
     place: TempDir,
     tools: PathBuf,
-    pub(crate) measurements: Vec<Measurement>,
     pub(crate) targets: Vec<Target>,
 }
 
@@ -57,18 +56,10 @@ impl Bench {
             .chain(cuobjdump.as_deref())
             .collect();
         let machine = Machine::new(place.path(), &others)?;
-        Ok(Self {
-            options,
-            machine,
-            code,
-            place,
-            tools,
-            measurements: Vec::new(),
-            targets: targets(),
-        })
+        Ok(Self { options, machine, code, place, tools, targets: targets() })
     }
 
-    /// Fails where inputs and outputs have no room.
+    /// Fails where inputs and outputs do not fit.
     pub(crate) fn check_space(&self, operations: &[&Operation]) -> Result<(), Box<dyn Error>> {
         let stat = nix::sys::statvfs::statvfs(self.place.path())?;
         let mut free = stat.blocks_available() as u64 * stat.fragment_size() as u64;
@@ -117,10 +108,10 @@ impl Bench {
         Command { who: Who::Cp, name: "cp".to_owned(), program: CP.into(), args }
     }
 
-    /// Runs commands in turn, some times, ours first. Those of LLVM are left out where it is missing or has not enough
-    /// memory, others if they are not installed.
+    /// Runs commands in turn, some times, ours first. LLVM's commands are left out where LLVM is missing or has not
+    /// enough memory, others if they are not installed.
     ///
-    /// The first time does not count, if there are others: memory that nobody used before is slow on virtual machines. It is
+    /// The first time does not count, if there are others: fresh memory is slow on virtual machines. It is
     /// followed by `verify`. Its answers, usually hashes of the outputs, must be the same for all commands for which
     /// it has one.
     pub(crate) fn compare(
@@ -130,7 +121,7 @@ impl Bench {
         size: u64,
         mut commands: Vec<Command>,
         mut verify: impl FnMut(&Self, &Command) -> Result<Option<u64>, Box<dyn Error>>,
-    ) -> Result<&Measurement, Box<dyn Error>> {
+    ) -> Result<Measurement, Box<dyn Error>> {
         let mut note = None;
         let memory = operation.llvm_memory * size;
         let files = if self.machine.in_memory() { size } else { 0 };
@@ -181,9 +172,8 @@ impl Bench {
         remove(self.place.path(), "out")?;
         let measurement =
             Measurement { operation: operation.name, what: what.to_owned(), size, figures, note };
-        println!("{}", report::table(&measurement));
-        self.measurements.push(measurement);
-        self.measurements.last().ok_or_else(|| "nothing was measured".into())
+        println!("{}", report::rows(&measurement));
+        Ok(measurement)
     }
 
     /// Runs a command that starts without outputs and with nothing left to write to the disk.
@@ -198,10 +188,7 @@ impl Bench {
     /// Judges a target by a figure, if there is one.
     pub(crate) fn judge(&mut self, key: &str, figure: Option<f64>) -> Result<(), Box<dyn Error>> {
         if let Some(figure) = figure {
-            let at = note(&mut self.targets, key, figure).ok_or("no such target")?;
-            if let Some(target) = self.targets.get(at) {
-                println!("{}", report::target(target));
-            }
+            note(&mut self.targets, key, figure).ok_or("no such target")?;
         }
         Ok(())
     }

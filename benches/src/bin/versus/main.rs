@@ -3,15 +3,14 @@
 //!
 //! Every figure is the median of runs; ratios are medians of the ratios of runs side by side. Compare ratios, not
 //! milliseconds. Outputs are compared, once for each input, outside of the time that is measured. A missed target
-//! is reported and is not a failure: the exit status tells only whether commands worked and outputs are right.
+//! is reported and is not a failure: the exit status shows only whether commands worked and outputs are right. The output is
+//! the Markdown of `docs/details/performance.md`.
 #![forbid(unsafe_code)]
 
 mod bench;
-mod document;
 mod machine;
 mod operations;
 mod options;
-mod plot;
 mod record;
 mod report;
 mod targets;
@@ -43,23 +42,23 @@ fn run() -> Result<(), Box<dyn Error>> {
     };
     let chosen: Vec<&Operation> =
         operations::OPERATIONS.iter().filter(|operation| options.chooses(operation.name)).collect();
-    if let Some(path) = &options.write {
-        document::check(path)?;
-    }
     let mut bench = Bench::new(options)?;
     bench.check_space(&chosen)?;
-    println!("{}", bench.machine);
+    println!("Measured on: {}.", bench.machine);
     for operation in chosen {
-        println!("\n# {}: {}", operation.name, operation.about);
+        println!("\n### `{}`\n\n{}.\n", operation.name, capitalized(operation.about));
+        println!("{}", report::head(operation.name));
         for size in operation.chosen_sizes(bench.options.max_size) {
             bench.clear()?;
             (operation.run)(&mut bench, operation, size)?;
         }
     }
     bench.clear()?;
-    println!("\n{}", report::summary(&bench.targets));
-    match &bench.options.write {
-        Some(path) => document::write(path, &bench),
-        None => Ok(()),
-    }
+    println!("\n{}", report::targets(&bench.targets));
+    Ok(())
+}
+
+fn capitalized(text: &str) -> String {
+    let (first, rest) = text.split_at(1);
+    first.to_uppercase() + rest
 }

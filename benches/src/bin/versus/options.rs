@@ -1,7 +1,6 @@
 //! The command line.
 
 use std::error::Error;
-use std::path::PathBuf;
 
 use crate::operations::OPERATIONS;
 
@@ -14,8 +13,6 @@ pub(crate) struct Options {
     /// Number of runs of each command, instead of as many as fit the time.
     pub(crate) runs: Option<usize>,
     pub(crate) quick: bool,
-    /// The page that gets the results.
-    pub(crate) write: Option<PathBuf>,
 }
 
 impl Options {
@@ -23,13 +20,8 @@ impl Options {
     pub(crate) fn parse(
         words: impl Iterator<Item = String>,
     ) -> Result<Option<Self>, Box<dyn Error>> {
-        let mut options = Self {
-            operations: Vec::new(),
-            max_size: u64::MAX,
-            runs: None,
-            quick: false,
-            write: None,
-        };
+        let mut options =
+            Self { operations: Vec::new(), max_size: u64::MAX, runs: None, quick: false };
         let mut words = words;
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
@@ -38,7 +30,6 @@ impl Options {
                 "--max-size" => options.max_size = size(&value()?)?,
                 "--runs" => options.runs = Some(value()?.parse::<usize>()?.max(1)),
                 "--quick" => options.quick = true,
-                "--write" => options.write = Some(value()?.into()),
                 name if OPERATIONS.iter().any(|operation| operation.name == name) => {
                     options.operations.push(word);
                 }
@@ -48,9 +39,6 @@ impl Options {
         if options.quick {
             options.max_size = options.max_size.min(SMALL);
             options.runs = options.runs.or(Some(1));
-        }
-        if options.write.is_some() && (options.quick || !options.operations.is_empty()) {
-            return Err("--write wants all operations, not --quick".into());
         }
         Ok(Some(options))
     }
@@ -80,10 +68,9 @@ pub(crate) fn help() {
   --max-size SIZE  leave larger inputs out (64K, 16M, 1G)
   --runs N         N runs of each command, instead of 3 to 21 as time allows
   --quick          one run, of inputs up to 1 MiB: do all commands work, and agree?
-  --write FILE     put the results into a page, docs/details/performance.md
 
 Inputs lie where TMPDIR points: best on a tmpfs (TMPDIR=/dev/shm), for a disk adds its own noise. CODE_OBJECTS names a
-directory of real code objects, of which the ten largest are compressed in the place of generated ones. CUDA names a directory
+directory of real code objects; the ten largest are compressed in the place of generated ones. CUDA names a directory
 with NVIDIA's bin/cuobjdump, by default nvidia in the target directory. pip downloads wheels, once; where it cannot, they are not
 measured.
 

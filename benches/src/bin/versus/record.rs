@@ -22,7 +22,7 @@ pub(crate) enum Who {
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) who: Who,
-    /// Its name in tables.
+    /// Name in tables.
     pub(crate) name: String,
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
@@ -54,12 +54,12 @@ impl Figures {
         median(self.samples.iter().map(|sample| sample.2)) / 1024.0
     }
 
-    /// Returns the ratio of its time to that of `other`: the median of runs side by side.
+    /// Returns the ratio of its time to the time of `other`: the median of runs side by side.
     pub(crate) fn ratio(&self, other: &Self) -> f64 {
         median(self.samples.iter().zip(&other.samples).map(|(a, b)| a.0 / b.0))
     }
 
-    /// Returns the ratio of its CPU time to that of `other`: the median of runs side by side.
+    /// Returns the ratio of its CPU time to the CPU time of `other`: the median of runs side by side.
     pub(crate) fn cpu_ratio(&self, other: &Self) -> f64 {
         median(self.samples.iter().zip(&other.samples).map(|(a, b)| a.1 / b.1))
     }
@@ -93,12 +93,12 @@ impl Measurement {
         self.figures.iter().find(|figures| figures.name == name)
     }
 
-    /// Returns the ratio of the time of the other's tool to that of ours.
+    /// Returns the time of the other's tool divided by ours.
     pub(crate) fn faster_than(&self, who: Who) -> Option<f64> {
         Some(self.of(who)?.ratio(self.ours()?))
     }
 
-    /// Returns the ratio of the time of our tool to that of the other's.
+    /// Returns the time of our tool divided by the other's.
     pub(crate) fn times(&self, who: Who) -> Option<f64> {
         Some(self.ours()?.ratio(self.of(who)?))
     }

@@ -1,61 +1,85 @@
-//! Results as text for the terminal.
+//! Results as Markdown.
 
 use std::fmt::Write as _;
 
-use crate::record::{Measurement, Who, size_name};
-use crate::targets::{MISSED, Target};
+use crate::record::{Measurement, size_name};
+use crate::targets::Target;
 
-/// A table of a measurement.
-pub(crate) fn table(measurement: &Measurement) -> String {
-    let mut text = format!("\n{}", size_name(measurement.size));
-    if !measurement.what.is_empty() {
-        let _ = write!(text, ", {}", measurement.what);
+/// The head of the table of an operation.
+pub(crate) fn head(operation: &str) -> &'static str {
+    if compresses(operation) {
+        "| input | command | time | beside ours | CPU time | memory | output |\n|---|---|---:|---:|---:|---:|---:|"
+    } else {
+        "| input | command | time | beside ours | CPU time | memory |\n|---|---|---:|---:|---:|---:|"
     }
+}
+
+/// The rows of a measurement.
+pub(crate) fn rows(measurement: &Measurement) -> String {
     let runs = measurement.figures.first().map_or(0, |figures| figures.samples.len());
-    let runs = format!("median of {runs}");
-    let _ = write!(text, "\n  {runs:<44} {:>11} {:>11} {:>11}", "time", "CPU time", "memory");
-    let first = measurement.figures.first();
+    let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+    let input = [size_name(measurement.size), measurement.what.clone(), runs];
+    let input: Vec<_> = input.into_iter().filter(|part| !part.is_empty()).collect();
+    let mut input = input.join(", ");
+    let is_sized = compresses(measurement.operation);
+    let mut rows = Vec::new();
     for figures in &measurement.figures {
-        let (time, cpu) = (figures.time() * 1e3, figures.cpu() * 1e3);
-        let _ = write!(text, "\n  {:<44} {time:>8.2} ms {cpu:>8.2} ms", figures.name);
-        let _ = write!(text, " {:>7.1} MiB", figures.memory());
-        if let Some(first) = first.filter(|first| first.name != figures.name) {
-            let _ = write!(text, "  {:.2} x ours", figures.ratio(first));
+        let ratio = match measurement.ours() {
+            Some(ours) if ours.name != figures.name => format!("{:.2} x", figures.ratio(ours)),
+            _ => String::new(),
+        };
+        let [time, cpu] = [figures.time(), figures.cpu()].map(seconds);
+        let (name, memory) = (&figures.name, figures.memory());
+        let mut row = format!("| {input} | {name} | {time} | {ratio} | {cpu} | {memory:.1} MiB |");
+        if is_sized {
+            let _ = write!(row, " {} |", bytes(figures.output));
         }
-    }
-    if compresses(measurement) {
-        for figures in measurement.figures.iter().filter(|figures| figures.who != Who::Cp) {
-            let _ = write!(text, "\n  {:<44} {:>11} bytes", figures.name, figures.output);
-        }
+        rows.push(row);
+        input.clear();
     }
     if let Some(note) = &measurement.note {
-        let _ = write!(text, "\n  {note}");
+        rows.push(format!("| | {note} | | | | |{}", if is_sized { " |" } else { "" }));
+    }
+    rows.join("\n")
+}
+
+/// Returns whether the size of the output is a result.
+fn compresses(operation: &str) -> bool {
+    matches!(operation, "compress" | "compress-library" | "thin-wheel")
+}
+
+/// The table of targets.
+pub(crate) fn targets(targets: &[Target]) -> String {
+    let mut text = String::from("| target | figure | promised | |\n|---|---:|---:|---|");
+    for target in targets {
+        let figure = target.figure().unwrap_or_default();
+        let verdict = match target.verdict() {
+            "met" => "met".to_owned(),
+            other => format!("**{other}**"),
+        };
+        let _ = write!(text, "\n| {} | {figure} | {} | {verdict} |", target.what, target.promise());
     }
     text
 }
 
-/// Returns whether the size of the output is a result.
-pub(crate) fn compresses(measurement: &Measurement) -> bool {
-    matches!(measurement.operation, "compress" | "compress-library" | "thin-wheel")
-}
-
-/// A line for a target.
-pub(crate) fn target(target: &Target) -> String {
-    let figure = target.figure().unwrap_or_default();
-    format!("  => {}: {figure}, target {}: {}", target.what, target.promise(), target.verdict())
-}
-
-/// All targets that were measured.
-pub(crate) fn summary(targets: &[Target]) -> String {
-    let mut text = String::from("# Targets\n");
-    for target in targets {
-        if let Some(figure) = target.figure() {
-            let (verdict, what, promise) = (target.verdict(), target.what, target.promise());
-            let _ = write!(text, "\n{verdict:<7} {what}: {figure} (target: {promise})");
-        }
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        0.0..0.01 => format!("{:.2} ms", seconds * 1e3),
+        0.01..0.1 => format!("{:.1} ms", seconds * 1e3),
+        0.1..1.0 => format!("{:.0} ms", seconds * 1e3),
+        _ => format!("{seconds:.2} s"),
     }
-    let missed = targets.iter().filter(|target| target.verdict() == MISSED).count();
-    let measured = targets.iter().filter(|target| target.figure().is_some()).count();
-    let _ = write!(text, "\n\n{missed} missed of {measured}, of {} in total", targets.len());
+}
+
+/// The number with a space between thousands.
+fn bytes(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            text.push('\u{a0}');
+        }
+        text.push(digit);
+    }
     text
 }

@@ -1,11 +1,9 @@
 //! Promises and results.
 
-pub(crate) const MISSED: &str = "missed";
-
 /// A figure that something is promised about.
 #[derive(Debug)]
 pub(crate) struct Target {
-    pub(crate) key: &'static str,
+    key: &'static str,
     pub(crate) what: &'static str,
     limit: Limit,
     unit: &'static str,
@@ -42,16 +40,15 @@ impl Target {
             (None, _) => "not measured",
             (Some(figure), Limit::AtMost(limit)) if figure <= limit => "met",
             (Some(figure), Limit::AtLeast(limit)) if figure >= limit => "met",
-            _ => MISSED,
+            _ => "missed",
         }
     }
 }
 
-/// Notes a figure. True where there is such a target.
-pub(crate) fn note(targets: &mut [Target], key: &str, figure: f64) -> Option<usize> {
-    let at = targets.iter().position(|target| target.key == key)?;
-    targets.get_mut(at)?.figure = Some(figure);
-    Some(at)
+/// Notes a figure; `None` if there is no such target.
+pub(crate) fn note(targets: &mut [Target], key: &str, figure: f64) -> Option<()> {
+    targets.iter_mut().find(|target| target.key == key)?.figure = Some(figure);
+    Some(())
 }
 
 const CP: &str = " x cp";
@@ -60,7 +57,7 @@ const CUOBJDUMP: &str = " x faster than cuobjdump";
 const BY_HAND: &str = " x less than wheel unpack, thin, wheel pack";
 const MIB: &str = " MiB";
 
-/// All of them.
+/// All targets.
 pub(crate) fn targets() -> Vec<Target> {
     use Limit::{AtLeast, AtMost};
     let target = Target::new;

@@ -19,7 +19,7 @@ use tool_kit::output::Outputs;
 use tool_kit::payload::{Payload, Payloads};
 use tool_kit::permissions::NewPermissions;
 
-/// First bytes of an input that tell an object.
+/// First bytes of an input, enough to recognise an object.
 const HEAD: u64 = 64;
 
 /// An entry of the bundle.
@@ -58,8 +58,8 @@ fn open(job: &BundleJob) -> Result<Vec<Entry<'_>>, Failure> {
     Ok(entries)
 }
 
-/// Returns the index of the host object to which sections can be added. Without a host there is none, whatever the
-/// device images are.
+/// Returns the index of the host object to which sections can be added. `None` without a host, whatever the device
+/// images are.
 fn host_object(entries: &[Entry<'_>]) -> Option<usize> {
     entries.iter().position(|entry| {
         let is_host = EntryId::parse(entry.id).is_ok_and(|id| id.is_host());

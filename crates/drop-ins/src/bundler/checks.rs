@@ -80,7 +80,7 @@ pub(super) fn mode(options: &Options, warnings: &mut Vec<String>) -> Result<Mode
     Ok(Mode::Bundle)
 }
 
-/// Checks that only one of the two options for files is used, and warns of the deprecated one.
+/// Checks that a single option for files is used, and warns of the deprecated one.
 fn one_spelling(files: &Files, name: &str, warnings: &mut Vec<String>) -> Result<(), String> {
     if files.current && files.deprecated {
         return Err(format!(

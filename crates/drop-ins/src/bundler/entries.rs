@@ -1,5 +1,5 @@
-//! The entries of a file's bundles, as the bundler sees them: those of the file itself, not those of bundles in
-//! images or in sections for the loader.
+//! The entries of a file's bundles, as the bundler sees them: entries of the file itself, not of bundles in images
+//! or in sections for the loader.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,12 +21,12 @@ use tool_kit::input;
 use tool_kit::parallel::Threads;
 use tool_kit::positioned::Positioned;
 
-/// As many first bytes as tell the format of any file.
+/// First bytes of a file, enough to recognise any format.
 const HEAD: u64 = 2048;
 
 /// An entry of a bundle.
 pub(super) struct Entry<'a, 'e, 's> {
-    /// As stored.
+    /// ID as stored.
     pub(super) id: &'a str,
     /// The archive's member that it lies in.
     pub(super) member: Option<&'a str>,
@@ -39,7 +39,7 @@ pub(super) enum Contents<'a, 'e, 's> {
     File(u64, u64),
     /// They have to be read now.
     Now(&'a mut Image<'e, 's>),
-    /// The entry stands for the object that it is a section of.
+    /// The entry means the object that it is a section of.
     Host(&'a mut Image<'e, 's>),
 }
 
@@ -128,8 +128,8 @@ fn walk(
     fat_object::walk_with_threads(&Positioned::new(file), threads, limits, visitor)
 }
 
-/// Returns whether a file of this format can be a bundle, or an object with the sections of one. LLVM bitcode and
-/// the like would only take time to walk through.
+/// Returns whether a file of this format can be a bundle, or an object with the sections of one. Other files, such
+/// as LLVM bitcode, would only take time to walk through.
 fn may_be_bundle(format: FileFormat) -> bool {
     matches!(
         format,

@@ -74,7 +74,7 @@ pub struct BundleJob {
     pub align: u64,
     /// `true` if and how the bundle is compressed; no object is.
     pub compression: Option<ccob::WriteOptions>,
-    /// For entries that are not files.
+    /// Limit for entries that are not files.
     pub max_input: MaxInput,
     /// `-` is standard output.
     pub output: PathBuf,
@@ -97,7 +97,7 @@ pub struct UnbundleJob {
     pub(crate) check_input_archive: bool,
     /// Limits of decompression and others.
     pub(crate) limits: fat_object::Options,
-    /// Archives only: it is noted how each member is stored. Other files are always told of.
+    /// Archives only: notes say how each member is stored. Other files always have a note.
     pub(crate) verbose: bool,
     /// Every comparison of an entry with a target is noted.
     pub(crate) debug: bool,
@@ -125,7 +125,7 @@ pub struct Notes {
     pub warnings: Vec<String>,
     /// Statistics of the compression.
     pub(crate) verbose: Vec<String>,
-    /// For [`UnbundleJob::debug`].
+    /// Lines for [`UnbundleJob::debug`].
     pub(crate) debug: Vec<Text>,
     /// The commands of `llvm-objcopy` that do the same to an object.
     pub(crate) commands: Vec<String>,

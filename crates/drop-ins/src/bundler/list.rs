@@ -8,8 +8,8 @@ use tool_kit::failure::Failure;
 use tool_kit::input;
 use tool_kit::opened::MaxInput;
 
-/// Lists the IDs of all entries in the order of the file, as stored; those of an archive after the name of the member.
-/// In a damaged file, lists those that can be read. With `tables_only`, compressed bundles are read to the end of their
+/// Lists the IDs of all entries in the order of the file, as stored; of an archive after the name of the member. In a
+/// damaged file, lists the readable ones. With `tables_only`, compressed bundles are read to the end of their
 /// tables of entries, and faults after them are not found.
 pub(super) fn list(
     path: &Path,

@@ -18,7 +18,7 @@ use tool_kit::positioned::Positioned;
 /// LLVM's tool says nothing of shorter members.
 const SHORTEST: u64 = 8;
 
-/// Adds a line on each member about how it is stored, as far as the archive is sound.
+/// Adds a line for each member that says how it is stored, up to a fault of the archive.
 pub(super) fn tell(
     path: &Path,
     file: &File,

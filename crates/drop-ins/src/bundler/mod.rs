@@ -109,7 +109,7 @@ impl Tool<'_> {
         let mut notes = Notes::default();
         let [path] = &self.options.inputs.files[..] else { return Ok(()) };
         let mut lines = Vec::new();
-        // Sizes, times and hashes are told of whole bundles.
+        // Sizes, times and hashes are reported for whole bundles.
         let tables_only = !self.verbose();
         let done = list::list(path, file_type, tables_only, &mut lines, &mut notes);
         self.print(&notes);

@@ -21,8 +21,8 @@ use tool_kit::parallel::Threads;
 use tool_kit::stamp::Stamp;
 use tool_kit::style::Text;
 
-/// Takes entries out of a file. Each target gets the best entry there is, and one entry may serve several. Nothing is
-/// written unless all is well.
+/// Takes entries out of a file. Each target gets its best entry; several targets may get the same. Nothing is written
+/// after an error.
 pub(crate) fn unbundle(
     job: &UnbundleJob,
     outputs: &mut Outputs,
@@ -101,7 +101,7 @@ fn enumerated(ids: &BTreeSet<String>) -> String {
 /// The entries chosen so far.
 struct Selection<'j, 'o> {
     job: &'j UnbundleJob,
-    /// For each target, and whether the entry stands for the object that it lies in.
+    /// The choice for each target, and whether the entry means the object that it lies in.
     choices: Vec<Choice<(Kept, bool)>>,
     keeper: Keeper<'o>,
     debug: Vec<Text>,

@@ -68,7 +68,7 @@ impl Image {
     }
 }
 
-/// Returns what a name stands for.
+/// Returns the kind and architecture of a name.
 fn named(name: &str) -> Option<(Kind, Architecture)> {
     let (kind, number) = match name.split_once('_')? {
         ("sm", number) => (Kind::ELF, number),
@@ -147,7 +147,7 @@ pub fn to_wrap(images: &[PathBuf], triple: &str, max: MaxInput) -> io::Result<Op
 pub struct Made {
     /// The fatbinary.
     pub bytes: Vec<u8>,
-    /// The permissions of its file: no more than those of the images.
+    /// The permissions of its file: no more than the images have.
     pub permissions: NewPermissions,
     /// The entries: `sm_90a`, of several images `sm_80 sm_90`; their size in the file, and that of their code.
     pub entries: Vec<(String, u64, u64)>,
@@ -228,7 +228,7 @@ fn entry<'a>(image: &Image, file: &'a [u8], options: &Options) -> io::Result<Opt
         Kind::PTX => &options.ptx_options,
         Kind::LTO_IR => &options.lto_options,
         kind => {
-            // A cubin tells.
+            // A cubin has its own width.
             return match options.is_64 {
                 Some(is_64)
                     if kind == Kind::ELF && entry.flags.contains(Flags::BITS_64) != is_64 =>

@@ -109,7 +109,7 @@ impl Clang<'_> {
         Ok((Call::new(clang, arguments), image))
     }
 
-    /// Returns a linked image. It stays in its file, unless its bytes are needed for the container of a kind.
+    /// Returns a linked image. Its bytes are read only if the container of a kind needs them.
     fn image(&self, number: usize, group: &Group<'_>, path: &Path) -> io::Result<Parts> {
         let is_needed = |kind: &OffloadKind| match *kind {
             OffloadKind::HIP => self.compresses,

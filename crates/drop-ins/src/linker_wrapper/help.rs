@@ -16,7 +16,7 @@ pub static TOOL: Tool = Tool {
             "archive-members",
             Kind::Value,
             "needed|all",
-            "Link all members of archives, or those that something refers to (not in LLVM; default: all)",
+            "Link all members of archives, or only needed ones (not in LLVM; default: all)",
         ),
         Opt::new("compress", Kind::Bool, "", "Compress the bundles of HIP"),
         Opt::new("compression-level", Kind::Signed, "int", "Set the level of compression"),

@@ -91,7 +91,7 @@ impl State {
 /// Scripts that name each other are followed up to this depth.
 const MAX_DEPTH: usize = 8;
 
-/// The inputs of a link, and those that linker scripts name.
+/// The inputs of a link, and the inputs that linker scripts name.
 struct Search<'d> {
     places: Places<'d>,
     /// Looks for scripts among files with the names of objects and archives, too: `libm.a` may be one.

@@ -123,7 +123,7 @@ impl Linked {
 /// Writes something that is made of images: its inputs are these files.
 pub fn write<W: Write + ?Sized>(parts: &Parts, files: &[PathBuf], out: &mut W) -> io::Result<()> {
     let mut inputs = Vec::new();
-    // In a dry run there are none.
+    // A dry run has no images.
     if parts.iter().any(|part| matches!(part, Part::Input(..))) {
         for path in files {
             inputs.push(Payload::open(path, MaxInput::default(), 0)?.0);
@@ -437,7 +437,7 @@ fn stub() -> io::Result<Parts> {
     Ok(layout.to_vec(&[&[][..]]).map_err(io::Error::other)?.into())
 }
 
-/// Returns whether the host linker is `lld` that drops sections, those of entries among them.
+/// Returns whether the host linker is `lld` that drops sections, also of entries.
 fn drops_sections(line: &Line) -> bool {
     let is_lld = linker_name(line).contains("lld");
     let mut words = line.host.iter().flat_map(|argument| &argument.words);

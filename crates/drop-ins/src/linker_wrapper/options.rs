@@ -1,7 +1,7 @@
 //! The command line of `clang-linker-wrapper`: options of its own, and arguments that go on to the host linker.
 //!
-//! The host linker's options are known as far as they matter here. All arguments go on in their order; those that are
-//! known are written in one form each, as LLVM does: `-Lx` becomes `-L x`.
+//! The host linker's options are known as far as they matter here. All arguments are passed on in their order; known
+//! ones are written in one form each, as LLVM does: `-Lx` becomes `-L x`.
 
 use std::ffi::OsString;
 
@@ -22,7 +22,7 @@ pub(super) struct Argument {
     pub(super) meaning: Meaning,
     /// The value of an option, the name of an input.
     pub(super) value: OsString,
-    /// Its words on the command line of the linker.
+    /// Words of the option on the command line of the linker.
     pub(super) words: Vec<OsString>,
 }
 
@@ -86,8 +86,8 @@ enum Form {
     Joined,
 }
 
-/// Options of the host linker: spelling, form, meaning, and the word that stands for it on the linker's command line,
-/// before the value. Without one, the argument stays as it is.
+/// Options of the host linker: spelling, form, meaning, and the word for it on the linker's command line, before the
+/// value. Without one, the argument is not changed.
 const HOST: &[(&str, Form, Meaning, Option<&str>)] = &[
     ("-o", Form::Separate, Meaning::Output, Some("-o")),
     ("--output", Form::Separate, Meaning::Output, Some("-o")),

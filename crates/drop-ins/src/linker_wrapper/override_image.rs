@@ -16,7 +16,7 @@ use tool_kit::report::reason;
 /// An image, its file, and the permissions of that.
 pub(super) type Overriding = (LinkedImage, PathBuf, NewPermissions);
 
-/// Reads the image. Its target is what the image says, that of the host for other ELF files.
+/// Reads the image. Its target is the target in the image, or the host's for other ELF files.
 pub(super) fn read(value: &OsStr, host_triple: &str) -> io::Result<Overriding> {
     let bytes = input::bytes(value.to_owned());
     let mut parts = bytes.splitn(2, |&byte| byte == b'=');

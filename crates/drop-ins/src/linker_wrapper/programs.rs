@@ -102,7 +102,7 @@ impl Programs {
         if self.is_dry { Ok(()) } else { call.run(files) }
     }
 
-    /// Finds a program: in these directories, beside this one, beside the compiler that runs this one, or in those of
+    /// Finds a program: in these directories, beside this one, beside the compiler that runs this one, or in
     /// `PATH`. In a dry run its name will do.
     pub(crate) fn find(self, name: &str, directories: &[PathBuf]) -> io::Result<PathBuf> {
         self.path_of(name, directories)

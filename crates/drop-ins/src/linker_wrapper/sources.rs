@@ -33,7 +33,7 @@ pub struct Input {
 }
 
 impl Sources {
-    /// Searches files, several at the same time. `open` returns nothing for those that are passed over.
+    /// Searches files, several at the same time. `open` returns `None` for files that are passed over.
     pub fn read(
         threads: NonZeroUsize,
         inputs: &[Input],

@@ -1,6 +1,6 @@
 //! Command lines as LLVM's tools read them: one table of options, `-x` and `--x` alike, response files, the help
-//! texts and the complaints in LLVM's words. Our own tools use clap; this is for the drop-in ones, whose callers
-//! are build systems that rely on every corner.
+//! texts and the complaints in LLVM's words. Our own tools use clap; build systems that call drop-ins rely on
+//! LLVM's exact behaviour.
 //!
 //! Nothing here prints or exits: `parse` returns the texts, which makes them testable.
 
@@ -23,7 +23,7 @@ pub use table::{Kind, Opt, Print, Tool, Visibility};
 pub(crate) struct Invocation {
     /// The first argument as typed; errors of the tool start with it.
     pub(crate) typed: String,
-    /// Its last path component; errors of the command line start with it.
+    /// Last path component of the tool; errors of the command line start with it.
     pub(crate) program: String,
 }
 
@@ -171,7 +171,7 @@ impl Parser<'_> {
         if let Some(option) = self.tool.find(name) {
             return self.provide(option, value, rest);
         }
-        // Options of one letter can be put together: -ho is -h -o. Those that take a value only at the end.
+        // Options of one letter can be put together: -ho is -h -o. Options with a value only at the end.
         let mut group = text;
         while text.len() > 1
             && let Some((letter, more)) = group.split_first()

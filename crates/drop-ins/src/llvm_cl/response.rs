@@ -1,4 +1,4 @@
-//! Response files: `@file` stands for the words in the file.
+//! Response files: `@file` is replaced by the words in the file.
 //!
 //! A pipe or a device is refused: it may never end, and opening it may wait for ever. A pipe that the caller has opened,
 //! as shells do for `@<(command)`, is read.
@@ -13,7 +13,7 @@ use tool_kit::{input, opened};
 const MAX_DEPTH: usize = 32;
 /// Small files that name each other twice grow without bound.
 const MAX_ARGUMENTS: usize = 1 << 20;
-/// Bytes of all files, each time that one is named: those that hold one long word, or none at all, grow as well.
+/// Bytes of all files, each time that one is named: files with one long word, or without words, count as well.
 const MAX_BYTES: usize = 64 << 20;
 /// Least cost of naming a file.
 const OPENING: usize = 1 << 10;

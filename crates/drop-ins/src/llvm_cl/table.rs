@@ -87,7 +87,7 @@ impl Opt {
     }
 }
 
-/// A tool, as far as its command line goes.
+/// The command line of a tool.
 #[derive(Debug)]
 pub struct Tool {
     /// The sentence at the start of the help.
@@ -95,7 +95,7 @@ pub struct Tool {
     /// The positional arguments in the usage line.
     pub positionals: &'static str,
     pub(crate) min_positionals: usize,
-    /// With 0, each of them is an unknown argument.
+    /// The largest number of positional arguments. With 0, each is an unknown argument.
     pub(crate) max_positionals: usize,
     /// Heading of the tool's own options.
     pub(crate) heading: &'static str,
@@ -161,7 +161,7 @@ const fn generic(
 }
 
 impl Tool {
-    /// Returns its own options, and those that every tool has.
+    /// Returns its own options, and the options that every tool has.
     pub fn all(&self) -> impl Iterator<Item = &Opt> {
         self.options.iter().chain(&GENERIC)
     }

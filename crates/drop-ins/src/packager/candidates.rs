@@ -60,7 +60,7 @@ const INVALID: &str = "Invalid data was encountered while parsing the file";
 pub(crate) fn llvm_words(error: &Error, release: Release) -> Option<&'static str> {
     use offload_binary::ErrorKind as Package;
 
-    // LLVM reads nothing of fewer bytes: 24 wants the header of version 3, others that of version 1 and an entry.
+    // LLVM reads nothing of fewer bytes: 24 wants the header of version 3, others the header of version 1 and an entry.
     let least = match release {
         Release::Llvm24 => FormatVersion::V3.header_len(),
         _ => 72,
@@ -114,7 +114,7 @@ pub(super) struct Collector<'a> {
     copies: Option<File>,
     /// The file of a thin archive that is about to be entered.
     opened: Option<PathBuf>,
-    /// Permissions of new files: those of the input, and of the members of thin archives.
+    /// Permissions of new files, from the input and the members of thin archives.
     pub(super) new_permissions: NewPermissions,
     /// The release of LLVM whose words errors start with.
     release: Release,

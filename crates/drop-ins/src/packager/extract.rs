@@ -73,11 +73,11 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
 #[derive(Debug, Default)]
 struct Plan {
     files: BTreeMap<PathBuf, Output>,
-    /// For standard output, in order.
+    /// Contents for standard output, in order.
     stdout: Vec<Content>,
     /// Names that were made up, in order.
     generated: Vec<String>,
-    /// Images that are offload binaries, of which the contents are extracted.
+    /// Images that are offload binaries, whose contents are extracted.
     opened: BTreeSet<usize>,
     /// The candidates in each of them.
     inside: BTreeMap<usize, Vec<usize>>,
@@ -104,7 +104,7 @@ impl Plan {
         let everything = [None];
         let filters: Vec<Option<&ImageSpec>> = options.images.iter().map(Some).collect();
         let filters = match filters.is_empty() {
-            // LLVM 22 extracts nothing unless told what.
+            // LLVM 22 extracts nothing without a selection.
             true if options.release == Release::Llvm22 => return true,
             true => &everything[..],
             false => &filters,

@@ -33,7 +33,7 @@ fn extension(release: Release, kind: ImageKind) -> &'static str {
     }
 }
 
-/// Returns the file name up to its last dot; that of `.o` is empty.
+/// Returns the file name up to its last dot; empty for `.o`.
 fn stem(input: &[u8]) -> String {
     let path = tool_kit::input::path(input);
     let name = path.file_name().unwrap_or(path.as_os_str());

@@ -35,7 +35,7 @@ const fn tool(options: &'static [Opt]) -> Tool {
     }
 }
 
-/// Returns all options; `since_24` is the visibility of those that came with LLVM 24, and `h` the kind of -h.
+/// Returns all options; `since_24` is the visibility of options that came with LLVM 24, and `h` the kind of -h.
 const fn options(since_24: Visibility, h: Kind) -> [Opt; 9] {
     [
         Opt::new("archive", Kind::Bool, "", "Write extracted files to a static archive"),
@@ -144,7 +144,7 @@ impl Options {
 /// The keys and values of one `--image`. The meaning of a key depends on whether images are packed or extracted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageSpec {
-    /// As typed, for messages.
+    /// Text as typed, for messages.
     text: String,
     /// Each key once, where it was first.
     pairs: Vec<(Vec<u8>, Vec<u8>)>,

@@ -149,7 +149,7 @@ fn extract(uri: &Uri, output: &Path) -> io::Result<String> {
     Ok(format!("{what} to {}", shown.display()))
 }
 
-/// Prints a message about the extracted data: on standard error, where the data goes to standard output.
+/// Prints a message about the extracted data: on standard error if the data is written to standard output.
 fn tell(what: &str, output: &Path) -> io::Result<()> {
     if output.as_os_str() == "-" {
         report::say(&text!("{what}"));

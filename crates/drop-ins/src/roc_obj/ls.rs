@@ -81,7 +81,7 @@ struct Lister<'a> {
     /// The file, and the last of the files that it names as a thin archive.
     path: PathBuf,
     member: PathBuf,
-    /// For each container that was entered: whether it is a bundle to list.
+    /// Whether each container that was entered is a bundle to list.
     entered: Vec<bool>,
     /// Number of bundles, in all files.
     bundles: usize,

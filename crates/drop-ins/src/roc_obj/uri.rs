@@ -11,7 +11,7 @@ use tool_kit::input;
 pub(super) struct Uri {
     pub(super) place: Place,
     pub(super) offset: u64,
-    /// Without, the rest of the file.
+    /// Size in bytes; `None` for the rest of the file.
     pub(super) size: Option<u64>,
 }
 

@@ -42,7 +42,7 @@ pub static TOOL: Tool = Tool {
             "release",
             Kind::Choice(&["22", "23", "24"]),
             "22|23|24",
-            "Write the module of this release of LLVM, its faults included (default: that of 23, mended)",
+            "Write the module of this release of LLVM, its faults included (default: 23, mended)",
         ),
     ],
     version: concat!(
@@ -70,7 +70,7 @@ pub fn main() -> ExitCode {
                 Some(triple) => text(triple),
             },
             relocatable: matches.is_on("relocatable"),
-            // As LLVM 24 does: nobody hands the arguments of a link over here.
+            // As LLVM 24 does: this tool does not print the arguments of a link.
             retain: release == Some(b"24"),
             as_llvm: release.is_some(),
             images: images(matches),

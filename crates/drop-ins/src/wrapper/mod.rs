@@ -49,7 +49,7 @@ pub struct Request {
     pub made: Option<Made>,
     /// Either none or one for each image.
     pub target_ids: Vec<String>,
-    /// For images that are not files.
+    /// Limit for images that are not files.
     pub max_input: MaxInput,
 }
 
@@ -65,7 +65,7 @@ pub enum Emit {
 }
 
 impl Emit {
-    /// Returns the form that is named, else that of the output's extension; bitcode if that says nothing.
+    /// Returns the form that is named, else of the output's extension; bitcode for other extensions.
     pub fn of(named: Option<&str>, output: &Path) -> Self {
         let extension = output.extension().and_then(|extension| extension.to_str());
         match named.or(extension) {
@@ -156,7 +156,7 @@ impl Wrapped {
 
     /// Writes the module; `-` is standard output. On failure there is no output.
     pub fn write(&mut self, emit: Emit, path: &Path) -> io::Result<()> {
-        // Sizes that a format has no room for are found before anything is written.
+        // Sizes that do not fit into a format are found before anything is written.
         let layout = match emit {
             Emit::Text => None,
             Emit::Bitcode => Some(self.module.bitcode()),

@@ -100,7 +100,7 @@ const VERSIONED: &[(&str, &[&str])] = &[
 
 /// Returns the architecture a field names, if it names one.
 pub(super) fn parse(text: &str) -> Option<Arch<'_>> {
-    // Most are one of these two.
+    // Most have one of these two names.
     if let Some(name) = [AMDGPU, NVPTX64].into_iter().find(|name| *name == text) {
         return Some(Arch { name, sub: "" });
     }
@@ -175,7 +175,7 @@ fn amdgpu_sub(text: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Returns whether LLVM knows an `amdgpu` sub-architecture, or there is none.
+/// Returns whether LLVM knows an `amdgpu` sub-architecture, or the text is empty.
 pub(super) fn is_known_amdgpu_sub(sub: &str) -> bool {
     sub.is_empty() || amdgpu_sub(sub).is_some()
 }
@@ -192,7 +192,7 @@ pub(super) fn amdgpu_subs_fit(a: &str, b: &str) -> bool {
     }
 }
 
-/// Returns the name of the processor that an `amdgpu` architecture stands for: `gfx950` for `amdgpu9.50`,
+/// Returns the name of the processor of an `amdgpu` architecture: `gfx950` for `amdgpu9.50`,
 /// `gfx9-4-generic` for `amdgpu9.4`. `None` for families without a generic processor.
 pub(crate) fn amdgpu_processor(arch: &str) -> Option<&'static str> {
     let (sub, _) = amdgpu_sub(arch.strip_prefix("amdgpu")?)?;

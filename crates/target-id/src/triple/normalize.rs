@@ -18,8 +18,8 @@ fn suits(position: usize, text: &str) -> bool {
     }
 }
 
-/// Returns whether a text fits its present position. LLVM is stricter here than [`suits`]: it examines texts that only
-/// normalise to Windows, or only name an object format, later.
+/// Returns whether a text fits its present position. LLVM is stricter here than [`suits`]: it examines text that normalises
+/// to Windows, or only names an object format, later.
 fn settled(position: usize, text: &str) -> bool {
     match position {
         2 => !fields::os(text).is_empty(),

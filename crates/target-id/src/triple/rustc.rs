@@ -25,7 +25,7 @@ pub(super) fn llvm_triple(name: &str) -> Cow<'_, str> {
 /// Names of rustc and the triples it gives LLVM, in order, where they differ by more than the extensions of RISC-V.
 ///
 /// From `RUSTC_BOOTSTRAP=1 rustc -Z unstable-options --print all-target-specs-json` of rustc 1.95.0 and
-/// 1.97.0-nightly (2026-05-19), which agree but for `wasm32-wali-linux-musl`: that is of the latter. The test
+/// 1.97.0-nightly (2026-05-19), which agree except for `wasm32-wali-linux-musl`, which only the latter has. The test
 /// `llvm_triples` of `tool-tests` asks the installed rustc.
 const TARGETS: &[(&str, &str)] = &[
     ("aarch64-apple-darwin", "arm64-apple-macosx"),

@@ -37,7 +37,7 @@ fn bundle_form_is_that_of_the_bundler() {
     }
 }
 
-/// As LLVM 23 writes them; LLVM 22 does not know the architecture.
+/// LLVM 23 writes these triples; LLVM 22 does not know the architecture.
 #[test]
 fn the_bundle_form_keeps_amdgpu() {
     for arch in ["amdgpu", "amdgpu9.06", "amdgpufoo"] {

@@ -169,13 +169,13 @@ fn registered(kind: OffloadKind, abi: Abi) -> Vec<OffloadEntry<'static>> {
         OffloadEntry::variable("variable", "variable_host", 4),
     ];
     let is_new = matches!(abi, Abi::Llvm22 | Abi::Current | Abi::Llvm24);
-    if !matches!(abi, Abi::Aomp | Abi::Legacy) {
+    if abi != Abi::Aomp {
         list.push(OffloadEntry::variable("table", "table_host", 16).flags(constant));
     }
     if is_new && kind != OffloadKind::OPENMP {
         list.push(OffloadEntry::managed("pool", "pool_host", "pool_pointer", 8, 16));
     }
-    if kind == OffloadKind::HIP && !matches!(abi, Abi::Aomp | Abi::Legacy) {
+    if kind == OffloadKind::HIP {
         let flags = EntryFlags::TEXTURE | EntryFlags::NORMALIZED;
         list.push(OffloadEntry::variable("picture", "picture_host", 4).flags(flags).data(2));
     }
@@ -226,10 +226,7 @@ fn runtimes_get_the_entries() {
                 place.run(&clang, &arguments);
                 logs.push(place.run("./program", &[]));
                 // Only what is retained satisfies a linker that is not told to keep the rest.
-                if linker.ends_with("lld")
-                    && abi != Abi::Llvm18
-                    && !matches!(abi, Abi::Aomp | Abi::Legacy)
-                {
+                if linker.ends_with("lld") && !matches!(abi, Abi::Aomp | Abi::Llvm18) {
                     arguments.retain(|argument| !argument.contains("nostart"));
                     place.run(&clang, &arguments);
                     logs.push(place.run("./program", &[]));
@@ -290,7 +287,7 @@ fn tools_read_the_entries() {
             }
         }
     }
-    assert_eq!(count, (7 + 7 + 5) + 2 * (6 + 6 + 5 + 2));
+    assert_eq!(count, (6 + 6 + 5) + 2 * (5 + 5 + 5 + 2));
 }
 
 /// The size of all sections of a name together, and their flags, from a table of `readelf`.

@@ -160,7 +160,7 @@ fn modules_pass_the_verifier_unchanged() {
         }
     }
     // Five with ELF, two with COFF, one with Mach-O.
-    assert_eq!(count, 5 * 21 + 2 * 17 + 4);
+    assert_eq!(count, 5 * 18 + 2 * 17 + 4);
 }
 
 /// Optimisation does not decide whether there are entries.

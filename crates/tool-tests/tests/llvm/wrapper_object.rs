@@ -323,9 +323,7 @@ fn unused_sections_are_dropped() {
 #[test]
 fn old_generations_register_their_images() {
     let images: [&[u8]; 2] = [b"one", b"two"];
-    for (abi, has_exit) in
-        [(Abi::Aomp, false), (Abi::Legacy, false), (Abi::Llvm18, false), (Abi::Llvm19, true)]
-    {
+    for (abi, has_exit) in [(Abi::Aomp, false), (Abi::Llvm18, false), (Abi::Llvm19, true)] {
         let place = Place::new();
         let clang = llvm("clang");
         let old = ["-DOLD_ENTRIES", "-DSECTION=\"omp_offloading_entries\""];

@@ -146,7 +146,7 @@ fn target_code_of_old_compilers_runs() {
     let clang = [tool("clang-offload-wrapper"), &target];
     host(&[]);
     for image in ["device", "package"] {
-        wrap(place, &clang, "legacy", &[image]);
+        wrap(place, &clang, "aomp", &[image]);
         link_and_run(place, "old.o", expected, image);
     }
     for abi in ["18", "19"] {

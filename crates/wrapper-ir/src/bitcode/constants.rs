@@ -12,8 +12,8 @@ use crate::error::{Error, ErrorKind};
 use crate::to_u64;
 
 /// Gives the values that a module has outside of functions their numbers: variables, functions, then constants.
-/// Constants that functions use are included: LLVM's own files have those with each function, which is the same to
-/// readers.
+/// Constants that functions use are included: LLVM's own files have such constants with each function, which is the
+/// same to readers.
 #[derive(Debug)]
 pub(crate) struct Constants<'m> {
     symbols: BTreeMap<&'m str, u64>,

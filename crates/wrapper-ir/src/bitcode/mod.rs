@@ -42,12 +42,12 @@ impl Module {
     /// of 4 KiB (from 1 MiB on) or 64 KiB (from 16 MiB on), since that makes copies fast.
     ///
     /// LLVM's readers take eight to twelve times the size of the images in memory. From about a
-    /// gigabyte on a native object serves better.
+    /// gigabyte on, use a native object.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) for an image of 4 GiB or more, or when all images together have
-    /// about 16 GiB: bitcode has no room for the sizes.
+    /// about 16 GiB: the sizes do not fit into bitcode.
     ///
     /// # Example
     ///
@@ -206,7 +206,7 @@ fn variable(
     section: u64,
     global: &Global,
 ) -> Vec<u64> {
-    // The second bit: the type is that of the variable, not of the pointer to it.
+    // The second bit: the type of the variable, not of the pointer to it.
     let flags = u64::from(global.constant) | 2;
     let mut record = vec![
         name,
@@ -261,7 +261,7 @@ fn function_record(
     ]
 }
 
-/// Returns whether the symbol can only be that of the program or library it is linked into.
+/// Returns whether only the program or library that it is linked into can define the symbol.
 fn is_dso_local(linkage: Linkage, hidden: bool) -> bool {
     linkage == Linkage::Internal || hidden && linkage != Linkage::ExternWeak
 }

@@ -29,7 +29,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
     let (start, stop) = bounds(format, &section);
     module.retain = format != ObjectFormat::Coff
         && match wrapper.abi {
-            Abi::Aomp | Abi::Legacy | Abi::Llvm18 => false,
+            Abi::Aomp | Abi::Llvm18 => false,
             _ => wrapper.options.retain.unwrap_or(false),
         };
 
@@ -38,10 +38,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
         name: Name::Borrowed(""),
         // Compilers take two variables for different ones, unless they are empty: with the type
         // OpenMP's had once, the loop of CUDA and HIP would not ask whether there is an entry.
-        ty: match (wrapper.abi, wrapper.kind) {
-            (Abi::Aomp | Abi::Legacy, OffloadKind::OPENMP) => ty.clone(),
-            _ => none.clone(),
-        },
+        ty: if wrapper.abi == Abi::Aomp { ty.clone() } else { none.clone() },
         linkage: Linkage::External,
         hidden: true,
         constant: true,
@@ -66,7 +63,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
             module.globals.push(Global { name: start, ..bound.clone() });
             module.globals.push(Global { name: stop, ..bound });
             match wrapper.abi {
-                Abi::Aomp | Abi::Legacy | Abi::Llvm18 => module.globals.push(dummy),
+                Abi::Aomp | Abi::Llvm18 => module.globals.push(dummy),
                 _ => keep_internal(module, dummy),
             }
             Entries { ty, start: first, stop: end }
@@ -134,7 +131,7 @@ fn keep_internal(module: &mut Module, variable: Global) {
 pub(super) fn entry_struct(module: &mut Module) -> Type {
     use Type::{Int, Pointer};
     let name = match module.abi {
-        Abi::Aomp | Abi::Legacy => Name::Borrowed("__tgt_offload_entry"),
+        Abi::Aomp => Name::Borrowed("__tgt_offload_entry"),
         _ => Name::Borrowed("struct.__tgt_offload_entry"),
     };
     let fields = if module.abi.has_common_entries() {
@@ -184,14 +181,9 @@ fn bounds(format: ObjectFormat, section: &str) -> (Name, Name) {
 
 /// Returns the name of the variable that is in the section so that it is there.
 fn dummy_name(wrapper: &Wrapper<'_>, section: &str) -> Name {
-    let name = match (wrapper.abi, wrapper.kind) {
-        (Abi::Aomp | Abi::Legacy, OffloadKind::CUDA) => "__dummy.cuda_offloading.entry",
-        (Abi::Aomp | Abi::Legacy, OffloadKind::HIP) => "__dummy.hip_offloading.entry",
-        (Abi::Aomp | Abi::Legacy, _) => "__dummy.omp_offloading.entry",
-        _ => return format!("__dummy.{section}").into(),
-    };
-    match &wrapper.options.private_entries {
-        None => Name::Borrowed(name),
-        Some(suffix) => Name::Owned(format!("{name}_{suffix}")),
+    match (wrapper.abi, &wrapper.options.private_entries) {
+        (Abi::Aomp, None) => Name::Borrowed("__dummy.omp_offloading.entry"),
+        (Abi::Aomp, Some(suffix)) => format!("__dummy.omp_offloading.entry_{suffix}").into(),
+        _ => format!("__dummy.{section}").into(),
     }
 }

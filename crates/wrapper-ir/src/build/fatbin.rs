@@ -41,10 +41,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Er
     });
     let handle = constant(names.handle.clone(), Constant::Null);
     module.globals.push(Global { constant: false, linkage: Linkage::Internal, ..handle });
-    let priority = match wrapper.abi {
-        Abi::Aomp | Abi::Legacy | Abi::Llvm18 => 1,
-        _ => 101,
-    };
+    let priority = if wrapper.abi == Abi::Llvm18 { 1 } else { 101 };
     module.run_at_start(priority, &names.register);
 
     let call = |what: &str| Name::Owned(format!("{}{what}", names.runtime));

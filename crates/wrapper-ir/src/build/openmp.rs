@@ -52,7 +52,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Er
     let infos = image_infos(module, wrapper, count)?;
 
     let priority = match wrapper.abi {
-        Abi::Aomp | Abi::Legacy | Abi::Llvm18 => 1,
+        Abi::Aomp | Abi::Llvm18 => 1,
         _ => 101,
     };
     module.run_at_start(priority, &REGISTER);
@@ -129,7 +129,7 @@ fn image_infos(module: &mut Module, wrapper: &Wrapper<'_>, count: u32) -> Result
         let mut bytes = target_id.as_bytes().to_vec();
         bytes.push(0);
         // With an address that does not matter, the linker would fold equal strings, and the list
-        // would be shorter than that of the images.
+        // would be shorter than the list of images.
         module.globals.push(Global {
             section: Some(".offload_arch_list".into()),
             align: 1,
@@ -153,7 +153,7 @@ fn image_infos(module: &mut Module, wrapper: &Wrapper<'_>, count: u32) -> Result
 /// Returns the section of images, where it is not left to the compiler.
 fn image_section(wrapper: &Wrapper<'_>) -> Option<Name> {
     match wrapper.abi {
-        Abi::Aomp | Abi::Legacy => None,
+        Abi::Aomp => None,
         _ if wrapper.options.relocatable => Some(".llvm.offloading.relocatable".into()),
         _ => Some(".llvm.offloading".into()),
     }

@@ -64,9 +64,7 @@ impl Records {
         // A runtime reads the section as an array: there must not be padding between entries.
         let align = if module.size_of(&ty).is_multiple_of(8) { 8 } else { module.align_of(&ty) };
         let (prefix, text_name) = match module.abi {
-            Abi::Aomp | Abi::Legacy | Abi::Llvm18 => {
-                (".omp_offloading.entry.", ".omp_offloading.entry_name")
-            }
+            Abi::Aomp | Abi::Llvm18 => (".omp_offloading.entry.", ".omp_offloading.entry_name"),
             _ => (".offloading.entry.", ".offloading.entry_name"),
         };
         let has_text_section = module.abi.has_common_entries() && format != ObjectFormat::MachO;
@@ -107,7 +105,7 @@ impl Records {
     }
 }
 
-/// Declares a symbol that the host program defines, of which only the address is used.
+/// Declares a symbol that the host program defines, for its address.
 fn declaration(symbol: &str) -> Global {
     Global {
         name: Name::Owned(symbol.to_owned()),

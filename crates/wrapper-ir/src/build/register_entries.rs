@@ -3,7 +3,7 @@
 use super::body::{Body, int, int32, null};
 use super::entries::Entries;
 use super::runtime_names::Names;
-use super::{Abi, Module, Name, OffloadKind, Operation, Role, Type, Wrapper};
+use super::{Module, Name, OffloadKind, Operation, Role, Type, Wrapper};
 use crate::description::Value;
 
 // The blocks, in their order after `entry`.
@@ -26,9 +26,9 @@ struct Entry {
     /// Entries of nine fields only.
     kind: Option<Value>,
     name: Value,
-    /// As wide as the field.
+    /// The size, as wide as the field.
     size: (Value, Type),
-    /// As wide as `size_t`.
+    /// The size, as wide as `size_t`.
     size_argument: Value,
     flags: Value,
     /// 32 bits.
@@ -60,16 +60,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>, names: &Names, ent
     let phi = Operation::Phi { ty: Type::Pointer, incoming: vec![(start, 0)] };
     let current = body.value("entry1", Type::Pointer, phi);
     let entry = load(module, wrapper.options.as_llvm, &mut body, &entries.ty, &current);
-    let flags = match wrapper.abi {
-        // The flags are the type.
-        Abi::Aomp | Abi::Legacy => Flags {
-            ty: entry.flags.clone(),
-            external: int32(0),
-            constant: int32(0),
-            normalized: int32(0),
-        },
-        _ => decode(&mut body, &entry.flags),
-    };
+    let flags = decode(&mut body, &entry.flags);
     match &entry.kind {
         Some(kind) => {
             let number = if wrapper.kind == OffloadKind::HIP { 4 } else { 2 };
@@ -169,7 +160,6 @@ fn declare(module: &mut Module, wrapper: &Wrapper<'_>, prefix: &str) -> Calls {
     let size = module.size_type();
     let name = |what: &str| Name::Owned(format!("{prefix}{what}"));
     let hip = wrapper.kind == OffloadKind::HIP;
-    let flags = !matches!(wrapper.abi, Abi::Aomp | Abi::Legacy);
     let managed = wrapper.abi.has_common_entries();
 
     let function = [pointers(4), vec![int()], pointers(5)].concat();
@@ -187,10 +177,8 @@ fn declare(module: &mut Module, wrapper: &Wrapper<'_>, prefix: &str) -> Calls {
         managed: managed
             .then(|| module.declare(name("RegisterManagedVar"), Type::Void, &managed_variable)),
         // CUDA has them no more since CUDA 12.
-        surface: (hip && flags)
-            .then(|| module.declare(name("RegisterSurface"), Type::Void, &surface)),
-        texture: (hip && flags)
-            .then(|| module.declare(name("RegisterTexture"), Type::Void, &texture)),
+        surface: hip.then(|| module.declare(name("RegisterSurface"), Type::Void, &surface)),
+        texture: hip.then(|| module.declare(name("RegisterTexture"), Type::Void, &texture)),
     }
 }
 
@@ -204,7 +192,7 @@ fn load(module: &Module, as_llvm: bool, body: &mut Body, source: &Type, current:
             Operation::Field { source: source.clone(), base: current.clone(), index: position };
         let pointer = body.value("", Type::Pointer, address);
         let align = match ty {
-            // LLVM's modules have no data layout, which would tell more.
+            // LLVM's modules have no data layout, which would give the true alignment.
             Type::Int(64) if as_llvm => 4,
             _ => module.align_of(&ty),
         };

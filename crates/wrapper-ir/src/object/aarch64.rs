@@ -1,9 +1,8 @@
 //! Templates for AArch64 (the procedure call standard AAPCS64).
 
-use object::{elf, macho, pe};
+use object::{elf, pe};
 
 use super::code::{Arithmetic, Assembler, Code, Prologue, Register};
-use super::macho::mach_o_kind;
 use super::pdata::coff_kind;
 use crate::description::Name;
 
@@ -20,7 +19,7 @@ pub(super) struct Relocations {
     table_page: u32,
     /// The place of the entry in its page, in `ldr`.
     table_offset: u32,
-    /// `true` if they have room for an addend of any size.
+    /// `true` if an addend of any size fits.
     addends: bool,
 }
 
@@ -43,16 +42,7 @@ pub(super) const COFF: Relocations = Relocations {
     addends: false,
 };
 
-pub(super) const MACH_O: Relocations = Relocations {
-    page: mach_o_kind(macho::ARM64_RELOC_PAGE21, 2, true),
-    offset: mach_o_kind(macho::ARM64_RELOC_PAGEOFF12, 2, false),
-    call: mach_o_kind(macho::ARM64_RELOC_BRANCH26, 2, true),
-    table_page: mach_o_kind(macho::ARM64_RELOC_GOT_LOAD_PAGE21, 2, true),
-    table_offset: mach_o_kind(macho::ARM64_RELOC_GOT_LOAD_PAGEOFF12, 2, false),
-    addends: false,
-};
-
-/// First operand; 9 to 15 belong to nobody.
+/// First operand; 9 to 15 are free.
 const X9: u32 = 9;
 /// Second operand.
 const X10: u32 = 10;
@@ -133,7 +123,7 @@ impl Assembler for Aarch64 {
         if frame != 0 {
             self.code.word(0xd100_0000 | frame << 10 | SP << 5 | SP); // sub sp, sp, #frame
         }
-        // Unwinding goes by x29.
+        // Unwinding uses x29.
         let dwarf = super::unwind::frame_of_aarch64();
         self.code.prologue = Prologue { frame, dwarf, ..Prologue::default() };
     }

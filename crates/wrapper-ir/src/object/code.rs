@@ -37,7 +37,7 @@ pub(super) enum Arithmetic {
 
 /// Writes the templates of one machine and calling convention.
 ///
-/// Registers hold 64 bits. Slots are told by their distance from the stack pointer in bytes, which
+/// Registers hold 64 bits. Slots are identified by their distance from the stack pointer in bytes, which
 /// is a multiple of 8 below [`FRAME_LIMIT`]. Integers of fewer bits are kept with zeros above.
 pub(super) trait Assembler {
     /// Returns the number of arguments in registers; the others go on the stack, 8 bytes each.
@@ -71,9 +71,9 @@ pub(super) trait Assembler {
     fn arithmetic(&mut self, what: Arithmetic);
     /// Calls a function.
     fn call(&mut self, symbol: &Name);
-    /// Goes to a block, to be filled in.
+    /// Jumps to a block, to be filled in.
     fn jump(&mut self, block: usize);
-    /// Goes to a block if the first register, which holds 0 or 1, holds 1.
+    /// Jumps to a block if the first register, which holds 0 or 1, holds 1.
     fn jump_if(&mut self, block: usize);
     /// Fills in a jump at `at` over `distance` bytes.
     fn resolve(&mut self, at: usize, distance: i32) -> Option<()>;
@@ -98,11 +98,11 @@ pub(super) struct Code {
 /// The effect of a function's prologue on the stack.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prologue {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub(super) length: usize,
     /// Bytes taken from the stack.
     pub(super) frame: u32,
-    /// The same as DWARF call frame instructions.
+    /// The effect as DWARF call frame instructions.
     pub(super) dwarf: Vec<u8>,
     /// The offsets of the epilogues.
     pub(super) epilogues: Vec<usize>,
@@ -123,7 +123,7 @@ pub(super) struct Reference {
 #[derive(Clone, Debug)]
 pub(super) enum ReferenceTarget {
     Symbol(Name),
-    /// One of [`Code::labels`].
+    /// Index into [`Code::labels`].
     Label(usize),
 }
 
@@ -158,9 +158,9 @@ impl Code {
 /// A function in the code.
 #[derive(Debug)]
 pub(super) struct Lowered {
-    /// Its start.
+    /// Start in the code.
     pub(super) start: usize,
-    /// Its end.
+    /// End in the code.
     pub(super) end: usize,
     pub(super) prologue: Prologue,
 }
@@ -437,7 +437,7 @@ impl<A: Assembler> Lowering<'_, A> {
 
     fn arguments(&mut self, arguments: &[Value]) -> Result<(), Error> {
         let registers = self.assembler.argument_registers();
-        // Those on the stack first: they go through a register.
+        // Arguments on the stack first: they pass through a register.
         for (argument, value) in arguments.iter().enumerate().skip(registers) {
             let on_stack = stack_bytes(argument.saturating_sub(registers));
             let slot = u32::try_from(self.assembler.home_bytes().saturating_add(on_stack));

@@ -197,7 +197,7 @@ fn characteristics(section: &Section) -> Result<pe::SectionFlags, Error> {
         Content::Directive => pe::IMAGE_SCN_LNK_INFO | pe::IMAGE_SCN_LNK_REMOVE,
         _ => pe::IMAGE_SCN_CNT_INITIALIZED_DATA | pe::IMAGE_SCN_MEM_READ,
     };
-    // Lists of GNU's runtime are writable, those of Microsoft's are not.
+    // Lists of GNU's runtime are writable, Microsoft's are not.
     let list = section.name.starts_with(".ctors") || section.name.starts_with(".dtors");
     if section.writable || list {
         bits |= pe::IMAGE_SCN_MEM_WRITE;

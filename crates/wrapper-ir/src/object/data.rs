@@ -12,7 +12,7 @@ use crate::to_u64;
 /// A function in the section of code, which is the first section.
 #[derive(Debug)]
 pub(super) struct PlacedFunction {
-    /// Its symbol.
+    /// Index of the symbol.
     pub(super) symbol: usize,
     pub(super) lowered: Lowered,
 }
@@ -71,17 +71,14 @@ fn not_native(symbol: &Name, what: &'static str) -> Error {
 }
 
 impl Builder<'_> {
-    /// Lowers the functions and defines their symbols. The code stays with the assembler.
+    /// Lowers the functions and defines their symbols. The assembler keeps the code.
     fn functions(&mut self, assembler: &mut impl Assembler) -> Result<Vec<PlacedFunction>, Error> {
         /// Filler between functions, which traps: `int3`.
         const FILLER: u8 = 0xcc;
 
         let defined = || self.module.functions.iter().filter(|found| !found.is_declaration());
         let name = defined().find_map(|function| function.section.clone());
-        let name = name.unwrap_or(Name::Borrowed(match self.module.target.format() {
-            ObjectFormat::MachO => "__TEXT,__text",
-            _ => ".text",
-        }));
+        let name = name.unwrap_or(Name::Borrowed(".text"));
         let section = self.object.section(&name, Content::Code);
         if let Some(section) = self.object.sections.get_mut(section) {
             section.align = assembler.function_align();
@@ -160,7 +157,6 @@ impl Builder<'_> {
 
     /// Returns the section of a variable.
     fn place(&self, global: &Global, init: &Constant) -> (Name, Content) {
-        let format = self.module.target.format();
         if let Some(name) = &global.section {
             let package = match init {
                 Constant::Image { blob, .. } => {
@@ -171,18 +167,11 @@ impl Builder<'_> {
             let content = if package { Content::Packages } else { Content::Data };
             return (name.clone(), content);
         }
-        let mach_o = format == ObjectFormat::MachO;
         let (name, content) = match init {
-            Constant::Null | Constant::Zero(_) if !global.constant => {
-                (if mach_o { "__DATA,__bss" } else { ".bss" }, Content::Zeros)
-            }
-            _ if !global.constant => {
-                (if mach_o { "__DATA,__data" } else { ".data" }, Content::Data)
-            }
-            _ if mach_o && has_pointers(init) => ("__DATA,__const", Content::Data),
-            _ if mach_o => ("__TEXT,__const", Content::Data),
+            Constant::Null | Constant::Zero(_) if !global.constant => (".bss", Content::Zeros),
+            _ if !global.constant => (".data", Content::Data),
             // Windows moves programs without asking whether pages are written to.
-            _ if format == ObjectFormat::Coff => (".rdata", Content::Data),
+            _ if self.module.target.format() == ObjectFormat::Coff => (".rdata", Content::Data),
             _ if has_pointers(init) => (".data.rel.ro", Content::Data),
             _ => (".rodata", Content::Data),
         };
@@ -298,10 +287,6 @@ fn startup_section(module: &Module, content: Content, priority: u32) -> Name {
 
     let at_start = content == Content::Constructors;
     let target = &module.target;
-    if target.format() == ObjectFormat::MachO {
-        // Functions of all priorities: linkers know no order between objects but that of the command line.
-        return "__DATA,__mod_init_func".into();
-    }
     if target.format() != ObjectFormat::Coff {
         let name = if at_start { ".init_array" } else { ".fini_array" };
         return match priority {

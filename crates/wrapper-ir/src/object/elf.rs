@@ -76,7 +76,7 @@ pub(super) const RISCV64: Machine = Machine {
     large: elf::SectionFlags(0),
 };
 
-/// Without registers for floating point arguments.
+/// RISC-V without registers for floating point arguments.
 pub(super) const RISCV64_SOFT: Machine = Machine { flags: elf::FileFlags(0), ..RISCV64 };
 
 // Constants that `object` lacks.

@@ -1,15 +1,14 @@
 //! The description as a relocatable object, without LLVM.
 //!
 //! Records and constants are those of the crate `object`, but its writers are not used. They take contents as bytes, and an
-//! image is a range of an input here, of gigabytes perhaps. They make other tables of names (an own one for sections in ELF,
-//! ends of names shared), so that files change, and there is none below whole objects for Mach-O.
+//! image is a range of an input here, of gigabytes perhaps. They make other tables of names (a separate one for sections in ELF,
+//! ends of names shared), so that files change.
 
 mod aarch64;
 mod code;
 mod coff;
 mod data;
 mod elf;
-mod macho;
 mod model;
 mod pdata;
 mod riscv64;
@@ -27,12 +26,12 @@ use crate::target::Endian;
 
 impl Module {
     /// Lays out the module as a relocatable object, which a linker takes as it is: ELF for
-    /// x86-64, AArch64 and RISC-V with 64 bits (all little-endian), COFF and Mach-O for x86-64 and AArch64.
+    /// x86-64, AArch64 and RISC-V with 64 bits (all little-endian), COFF for x86-64 and AArch64.
     ///
-    /// The code works in programs and shared libraries, wherever they are loaded, and in those that demand landing pads
-    /// for indirect jumps (the object is marked for IBT and shadow stacks on x86-64, for BTI on AArch64); RISC-V
-    /// objects say that floating point arguments go in registers for `double` (`lp64d`), or in those for integers
-    /// (`lp64`) for targets of rustc without them, such as `riscv64imac-unknown-none-elf`. Sections are those that
+    /// The code works in programs and shared libraries, wherever they are loaded, also if they demand landing pads for
+    /// indirect jumps (the object is marked for IBT and shadow stacks on x86-64, for BTI on AArch64); RISC-V
+    /// objects say that floating point arguments go in registers for `double` (`lp64d`), or in integer registers
+    /// (`lp64`) for targets of rustc without them, such as `riscv64imac-unknown-none-elf`. Sections are the same as
     /// LLVM's compiler makes of the module, with three differences: images that are not offload binaries do not get the
     /// type `SHT_LLVM_OFFLOADING`, nor do those of `.llvm.offloading.relocatable`, which tools would take apart; target
     /// IDs are not merged, so that there is one for each image; and on x86-64 images of 1 GiB and more are put where
@@ -56,7 +55,7 @@ impl Module {
     /// # Errors
     ///
     /// [`ErrorKind::NotNative`](crate::ErrorKind::NotNative) for other targets,
-    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) where the format has no room.
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) for sizes that the format cannot hold.
     pub fn object(&self) -> Result<byte_parts::Layout, Error> {
         Ok(self.lay_out_object()?.finish())
     }
@@ -78,15 +77,6 @@ impl Module {
             ("aarch64" | "arm64", ObjectFormat::Coff) if supported => {
                 coff::lay_out(self, &coff::ARM64, Aarch64::new(&aarch64::COFF))
             }
-            ("x86_64" | "amd64", ObjectFormat::MachO) if supported => {
-                macho::lay_out(self, &macho::X86_64, X86::new(&x86_64::MACH_O))
-            }
-            ("x86_64h", ObjectFormat::MachO) if supported => {
-                macho::lay_out(self, &macho::X86_64_H, X86::new(&x86_64::MACH_O))
-            }
-            ("aarch64" | "arm64", ObjectFormat::MachO) if supported => {
-                macho::lay_out(self, &macho::ARM64, Aarch64::new(&aarch64::MACH_O))
-            }
             ("riscv64", ObjectFormat::Elf) if supported => {
                 let soft = target.has_soft_float();
                 let machine = if soft { &elf::RISCV64_SOFT } else { &elf::RISCV64 };
@@ -96,7 +86,7 @@ impl Module {
                 ErrorKind::NotNative,
                 format!(
                     "no native objects for target triple \"{}\", expected elf for x86-64, aarch64 or riscv64, \
-                     or coff or mach-o for x86-64 or aarch64",
+                     or coff for x86-64 or aarch64",
                     target.triple().escape_debug()
                 ),
             )),

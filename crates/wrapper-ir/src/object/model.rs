@@ -12,7 +12,7 @@ use crate::to_u64;
 pub(super) struct Object {
     /// Sections, in the order they are written.
     pub(super) sections: Vec<Section>,
-    /// Symbols, one of each name, without those of the format itself.
+    /// Symbols, one of each name, without symbols of the format itself.
     pub(super) symbols: Vec<Symbol>,
     /// The indices of names in `symbols`.
     names: BTreeMap<Name, usize>,
@@ -39,7 +39,7 @@ pub(super) struct Section {
 pub(super) enum Content {
     Code,
     Data,
-    /// Zeros, which take no room in the file.
+    /// Zeros, which take no bytes in the file.
     Zeros,
     /// Offload binaries, nothing else.
     Packages,
@@ -70,7 +70,7 @@ pub(super) struct Relocation {
     pub(super) offset: u64,
     /// The type, a number of the format and machine.
     pub(super) kind: u32,
-    /// Its target, an index into the symbols.
+    /// Index of the target symbol.
     pub(super) symbol: usize,
     pub(super) addend: i64,
 }
@@ -140,7 +140,7 @@ impl Section {
     pub(super) fn file_align(&self) -> u64 {
         const LARGE: u64 = 1 << 20;
         const UNIT: u64 = 1 << 16;
-        /// More is for the memory, not for the file.
+        /// The largest alignment in a file; larger ones are for memory.
         const PAGE: u64 = 4096;
 
         let is_large = |part: &Part| matches!(part, Part::Image(blob) if blob.size >= LARGE);

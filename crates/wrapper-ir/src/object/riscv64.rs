@@ -47,7 +47,7 @@ fn frame_bytes(least: u32) -> u32 {
     least.saturating_add(8).next_multiple_of(16)
 }
 
-/// Returns an instruction with an immediate of 12 bits, of which the lower ones are taken.
+/// Returns an instruction with the lower 12 bits of an immediate.
 fn immediate_type(opcode: u32, funct3: u32, to: u32, from: u32, immediate: u32) -> u32 {
     (immediate & 0xfff) << 20 | from << 15 | funct3 << 12 | to << 7 | opcode
 }

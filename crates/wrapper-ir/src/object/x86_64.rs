@@ -1,9 +1,8 @@
 //! Templates for x86-64, with the calling conventions of the System V ABI and of Windows.
 
-use object::{elf, macho, pe};
+use object::{elf, pe};
 
 use super::code::{Arithmetic, Assembler, Code, Prologue, Register};
-use super::macho::mach_o_kind;
 use super::pdata::coff_kind;
 use crate::description::Name;
 
@@ -16,9 +15,9 @@ pub(super) struct Convention {
     home_bytes: u64,
     /// Relocation of a 32-bit distance from the end of the field.
     near: u32,
-    /// The same of a call.
+    /// Relocation of the distance of a call.
     call: u32,
-    /// The same to the entry of the global offset table.
+    /// Relocation of the distance to an entry of the global offset table.
     table: u32,
     /// The value that the field must hold for the linker to count from its end.
     addend: i64,
@@ -41,16 +40,6 @@ pub(super) const WINDOWS: Convention = Convention {
     near: coff_kind(pe::IMAGE_REL_AMD64_REL32),
     call: coff_kind(pe::IMAGE_REL_AMD64_REL32),
     table: coff_kind(pe::IMAGE_REL_AMD64_REL32),
-    addend: 0,
-};
-
-/// The System V ABI, in Mach-O.
-pub(super) const MACH_O: Convention = Convention {
-    arguments: SYSTEM_V.arguments,
-    home_bytes: 0,
-    near: mach_o_kind(macho::X86_64_RELOC_SIGNED, 2, true),
-    call: mach_o_kind(macho::X86_64_RELOC_BRANCH, 2, true),
-    table: mach_o_kind(macho::X86_64_RELOC_GOT_LOAD, 2, true),
     addend: 0,
 };
 

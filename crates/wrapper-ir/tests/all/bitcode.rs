@@ -48,7 +48,7 @@ fn images_lie_at_words_as_they_are() {
         assert_eq!(bitcode.len() % 4, 0);
         count += 1;
     }
-    assert_eq!(count, 21);
+    assert_eq!(count, 18);
 }
 
 #[test]

@@ -5,9 +5,7 @@
 
 use std::path::Path;
 
-use object::{
-    Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SymbolFlags, elf,
-};
+use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, elf};
 use wrapper_ir::{Abi, Entries, EntryFlags, Error, ErrorKind, OffloadEntry, OffloadKind, Target};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
@@ -71,10 +69,7 @@ fn text_is_that_of_the_golden_files() {
     check("entries-openmp-i386.ll", &openmp_of(Abi::Current, "i386-linux-gnu").entries(plain()));
     check("entries-openmp-19.ll", &openmp_of(Abi::Llvm19, LINUX).entries(plain()));
     check("entries-openmp-18-coff.ll", &openmp_of(Abi::Llvm18, WINDOWS).entries(plain()));
-    check(
-        "entries-cuda-legacy.ll",
-        &entries(OffloadKind::CUDA, Abi::Legacy, LINUX).entries(plain()),
-    );
+    check("entries-openmp-aomp.ll", &openmp_of(Abi::Aomp, LINUX).entries(plain()));
     let private =
         entries(OffloadKind::CUDA, Abi::Current, LINUX).private_entries("a1").retain(false);
     check("entries-cuda-private.ll", &private.entry(OffloadEntry::kernel("scale", "scale")));
@@ -192,30 +187,6 @@ fn coff_objects_have_the_entries() {
 }
 
 #[test]
-fn mach_o_objects_have_the_entries() {
-    const N_NO_DEAD_STRIP: u16 = 0x20;
-    for triple in [MAC, "x86_64-apple-darwin"] {
-        for retain in [true, false] {
-            let module =
-                entries(OffloadKind::HIP, Abi::Current, triple).entries(hip()).retain(retain);
-            let bytes = module.module().unwrap().object().unwrap().to_vec(&[]).unwrap();
-            let file = object::File::parse(&*bytes).unwrap();
-            let section = file.sections().find(|section| section.name() == Ok("offload_entries"));
-            let section = section.unwrap();
-            assert_eq!(section.segment_name(), Ok(Some("__LLVM")));
-            assert_eq!((section.size(), section.align()), (5 * 56, 8));
-            // Five addresses, five names, a pointer.
-            assert_eq!(section.relocations().count(), 11);
-            let entry = file.symbol_by_name("_.offloading.entry.pool").unwrap();
-            assert!(entry.is_weak() && entry.address() == section.address() + 2 * 56);
-            let SymbolFlags::MachO { n_desc, .. } = entry.flags() else { panic!() };
-            assert_eq!(n_desc.0 & N_NO_DEAD_STRIP != 0, retain);
-            assert!(file.symbol_by_name("_pool.managed").unwrap().is_undefined());
-        }
-    }
-}
-
-#[test]
 fn only_unretained_elf_entries_need_arguments_of_the_link() {
     let count = |kind, triple, retain| {
         let entries = entries(kind, Abi::Current, triple).entries(plain()).retain(retain);
@@ -289,7 +260,6 @@ fn entries_that_no_runtime_registers_are_errors() {
         (OffloadKind::HIP, Abi::Current, variable(4), 4),
         (OffloadKind::HIP, Abi::Current, variable(1), 1),
         (OffloadKind::CUDA, Abi::Current, variable(2), 2),
-        (OffloadKind::HIP, Abi::Legacy, variable(16), 16),
         (OffloadKind::HIP, Abi::Llvm19, managed().data(0), 1),
         (OffloadKind::OPENMP, Abi::Current, managed(), 1),
     ] {
@@ -327,7 +297,7 @@ fn numbers_that_do_not_fit_are_errors() {
     assert!(data(Abi::Current, u64::MAX).is_ok() && data(Abi::Llvm19, 0xFFFF_FFFF).is_ok());
     let found = data(Abi::Llvm19, u64::MAX).unwrap_err();
     check(found, "data", u64::MAX, 0xFFFF_FFFF);
-    check(data(Abi::Legacy, 1).unwrap_err(), "data", 1, 0);
+    check(data(Abi::Aomp, 1).unwrap_err(), "data", 1, 0);
 }
 
 /// As many as in a large library.

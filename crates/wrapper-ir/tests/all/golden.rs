@@ -38,7 +38,6 @@ fn check(name: &str, wrapper: &Wrapper<'_>, images: &[&[u8]]) {
 #[test]
 fn modules_of_all_generations_are_those_of_the_golden_files() {
     for (name, kind, abi, triple) in [
-        ("openmp-legacy.ll", OffloadKind::OPENMP, Abi::Legacy, LINUX),
         ("openmp-18.ll", OffloadKind::OPENMP, Abi::Llvm18, LINUX),
         ("openmp-19.ll", OffloadKind::OPENMP, Abi::Llvm19, LINUX),
         ("openmp-coff.ll", OffloadKind::OPENMP, Abi::Current, WINDOWS),
@@ -46,7 +45,6 @@ fn modules_of_all_generations_are_those_of_the_golden_files() {
         ("cuda.ll", OffloadKind::CUDA, Abi::Current, LINUX),
         ("hip.ll", OffloadKind::HIP, Abi::Current, LINUX),
         ("hip-22.ll", OffloadKind::HIP, Abi::Llvm22, LINUX),
-        ("hip-legacy.ll", OffloadKind::HIP, Abi::Legacy, LINUX),
         ("hip-19.ll", OffloadKind::HIP, Abi::Llvm19, LINUX),
         ("hip-i386.ll", OffloadKind::HIP, Abi::Current, "i386-unknown-linux-gnu"),
         ("hip-mach-o.ll", OffloadKind::HIP, Abi::Current, "aarch64-apple-darwin"),

@@ -15,5 +15,4 @@ mod entries;
 mod faults;
 mod golden;
 mod object;
-mod object_macho;
 mod rustc_targets;

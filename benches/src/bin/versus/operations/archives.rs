@@ -10,7 +10,7 @@ use offload_benches::GPUS;
 use super::Operation;
 use super::inputs::{bundle, id, unbundle_args};
 use crate::bench::{Bench, theirs};
-use crate::record::{Figures, Who};
+use crate::record::{Figures, Measurement, Who};
 
 const BUNDLER: &str = "clang-offload-bundler";
 const TARGETS: usize = 4;
@@ -25,10 +25,11 @@ pub(super) fn plain(
 ) -> Result<(), Box<dyn Error>> {
     let members = pieces(bench)?;
     let count = size / MEMBER;
-    let largest = take_apart(bench, operation, &members, count)?;
-    let result = bench.measurements.last();
-    let faster = result.and_then(|result| result.faster_than(Who::Llvm));
-    let memory = result.and_then(|result| Some(result.ours()?.memory() - largest));
+    let result = take_apart(bench, operation, &members, count)?;
+    let largest = members.iter().map(Vec::len).max().unwrap_or_default();
+    let largest = largest as f64 / f64::from(1 << 20);
+    let faster = result.faster_than(Who::Llvm);
+    let memory = result.ours().map(|ours| ours.memory() - largest);
     if count == 2000 {
         bench.judge("hda llvm", faster)?;
         bench.judge("hda memory", memory)?;
@@ -54,11 +55,10 @@ pub(super) fn compressed(
         return Ok(());
     }
     let count = size / MEMBER;
-    take_apart(bench, operation, &members, count)?;
+    let result = take_apart(bench, operation, &members, count)?;
     let cores = bench.machine.cores as f64;
-    let result = bench.measurements.last();
-    let faster = result.and_then(|result| result.faster_than(Who::Llvm));
-    let memory = result.and_then(|result| result.ours()).map(Figures::memory);
+    let faster = result.faster_than(Who::Llvm);
+    let memory = result.ours().map(Figures::memory);
     if count == 500 {
         bench.judge("hda elf llvm", faster)?;
         bench.judge("hda elf memory", memory.map(|memory| memory - cores * largest))?;
@@ -66,13 +66,13 @@ pub(super) fn compressed(
     Ok(())
 }
 
-/// Makes an archive of `count` members, these in turn. Returns the size of the largest, in MiB.
+/// Makes an archive of `count` members, these in turn, and unbundles it.
 fn take_apart(
     bench: &mut Bench,
     operation: &Operation,
     members: &[Vec<u8>],
     count: u64,
-) -> Result<f64, Box<dyn Error>> {
+) -> Result<Measurement, Box<dyn Error>> {
     let archive = bench.path("device.a");
     let mut out = BufWriter::new(File::create(&archive)?);
     out.write_all(b"!<arch>\n")?;
@@ -96,9 +96,7 @@ fn take_apart(
         bench.cp(&archive),
     ];
     let what = format!("{count} members");
-    bench.compare(operation, &what, size, commands, Bench::same_outputs)?;
-    let largest = members.iter().map(Vec::len).max().unwrap_or_default();
-    Ok(largest as f64 / f64::from(1 << 20))
+    bench.compare(operation, &what, size, commands, Bench::same_outputs)
 }
 
 /// Bundles of code for four GPUs. Nothing in them may look like an object, which would be a damaged one.

@@ -91,7 +91,7 @@ pub(super) fn decompress(
     Ok(())
 }
 
-/// Code for ten GPUs: of the size that has a target, that of `CODE_OBJECTS`, if it is there.
+/// Code for ten GPUs: of the size that has a target, the code in `CODE_OBJECTS`, if it is there.
 fn code_objects(bench: &Bench, size: u64) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     match std::env::var_os("CODE_OBJECTS") {
         Some(directory) if size == TEN_GPUS => {

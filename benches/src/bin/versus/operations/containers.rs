@@ -69,7 +69,7 @@ pub(super) fn pack(
         bench.cp(&package),
     ];
     let result = bench.compare(operation, "", size, commands, Bench::same_outputs)?;
-    let result = Judged::from(result);
+    let result = Judged::from(&result);
     if size == GIB {
         bench.judge_copy("pack", &result)?;
     }
@@ -101,7 +101,7 @@ pub(super) fn extract(
         bench.cp(&package),
     ];
     let result = bench.compare(operation, "", size, commands, Bench::same_outputs)?;
-    let result = Judged::from(result);
+    let result = Judged::from(&result);
     if size == GIB {
         bench.judge_copy("extract", &result)?;
     }
@@ -123,7 +123,7 @@ pub(super) fn bundle_all(
     ];
     let result = bench.compare(operation, "", size, commands, Bench::same_outputs)?;
     let small = result.faster_than(Who::Llvm);
-    let result = Judged::from(result);
+    let result = Judged::from(&result);
     match size {
         SMALL => bench.judge("bundle small", small),
         GIB => bench.judge_copy("bundle", &result),
@@ -147,7 +147,7 @@ pub(super) fn unbundle(
     ];
     let result = bench.compare(operation, "", size, commands, Bench::same_outputs)?;
     let small = result.faster_than(Who::Llvm);
-    let result = Judged::from(result);
+    let result = Judged::from(&result);
     match size {
         SMALL => bench.judge("unbundle small", small),
         GIB => bench.judge_copy("unbundle", &result),

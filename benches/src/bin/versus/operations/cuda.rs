@@ -150,7 +150,7 @@ fn theirs(name: &str, args: Vec<OsString>) -> Command {
     Command { who: Who::Nvidia, name: name.to_owned(), program, args }
 }
 
-/// The command on one core, in a new directory. One that is not there stays so.
+/// The command on one core, in a new directory. A missing program is not changed.
 fn alone(command: Command, directory: &Path) -> Command {
     const SCRIPT: &str = r#"mkdir "$0" && cd "$0" && exec "$@""#;
     if !command.program.exists() {
@@ -162,7 +162,7 @@ fn alone(command: Command, directory: &Path) -> Command {
     Command { program: TASKSET.into(), args, ..command }
 }
 
-/// The number of files in a directory, and a hash of what they hold, but for zeros at their ends.
+/// The number of files in a directory, and a hash of their contents, without zeros at their ends.
 fn contents(directory: &Path) -> Result<(usize, u64), Box<dyn Error>> {
     let mut hashes = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -185,7 +185,7 @@ struct Library {
 enum Until {
     /// The library has this many bytes.
     Stored(u64),
-    /// Its device code has this many bytes, decompressed.
+    /// The device code has this many bytes, decompressed.
     Code(u64),
 }
 

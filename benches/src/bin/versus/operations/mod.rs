@@ -71,7 +71,7 @@ const LINKED: &[u64] = &[800 * 11 * KIB, 800 * 64 * KIB];
 const EDITED: &[u64] = &[64 * KIB, MIB, 16 * MIB, LIBRARY, GIB];
 const CUDA: &[u64] = &[MIB, 16 * MIB, LIBRARY, CUDA_LIBRARY];
 
-/// All of it, in the order in which it is measured.
+/// All operations, in the order in which they are measured.
 pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "start",

@@ -100,11 +100,11 @@ const PUBLISHED: [Published; 3] = [
     },
 ];
 
-/// The sizes of the wheels: the operations tell wheels apart by them.
+/// The sizes of the wheels, by which the operations distinguish them.
 pub(super) const SIZES: &[u64] = &[PUBLISHED[0].size, PUBLISHED[1].size, PUBLISHED[2].size];
 
 impl Published {
-    /// Its name in tables.
+    /// The wheel's name in tables.
     fn name(&self) -> String {
         let name = self.requirement.replace("==", " ");
         format!("{name}, {:.0} MB installed", self.installed as f64 / 1e6)

@@ -31,7 +31,7 @@ pub(super) fn bitcode(
             Who::Ours | Who::Llvm if size <= MIB => image_in_bitcode(&bench.path("out.bc")),
             _ => Ok(None),
         };
-        let result = Judged::from(bench.compare(operation, kind, size, commands, verify)?);
+        let result = Judged::from(&bench.compare(operation, kind, size, commands, verify)?);
         if size == LIBRARY {
             bench.judge_copy(&format!("{kind} bitcode"), &result)?;
         }
@@ -53,7 +53,7 @@ pub(super) fn object(
             Who::Ours | Who::Llvm if size < GIB => image_in_object(&image, &bench.path("out.o")),
             _ => Ok(None),
         };
-        let result = Judged::from(bench.compare(operation, kind, size, commands, verify)?);
+        let result = Judged::from(&bench.compare(operation, kind, size, commands, verify)?);
         if size == LIBRARY {
             bench.judge_copy(&format!("{kind} object"), &result)?;
         }
