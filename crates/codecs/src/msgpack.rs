@@ -86,6 +86,8 @@ pub enum ErrorKind {
     Counted {
         /// The values of the array, or the pairs of the map.
         count: u64,
+        /// The values, where a pair is two.
+        members: u64,
         /// The bytes that are left.
         left: u64,
     },
@@ -189,10 +191,10 @@ impl<'d> Reader<'d> {
             0xde | 0xdf => Value::Map(self.number(byte - 0xde + 1)?),
             0xe0..=0xff => signed(byte.cast_signed().into()),
         };
-        let left = self.left();
+        let (members, left) = (value.members(), self.left());
         match value {
-            Value::Array(count) | Value::Map(count) if value.members() > left => {
-                Err(Error { offset: start, kind: ErrorKind::Counted { count, left } })
+            Value::Array(count) | Value::Map(count) if members > left => {
+                Err(Error { offset: start, kind: ErrorKind::Counted { count, members, left } })
             }
             _ => Ok(value),
         }
@@ -354,13 +356,13 @@ mod tests {
     #[test]
     fn what_does_not_end_is_an_error_at_its_place() {
         let cut = |expected, left| ErrorKind::Truncated { expected, left };
-        let counted = |count, left| ErrorKind::Counted { count, left };
+        let counted = |count, members, left| ErrorKind::Counted { count, members, left };
         for (bytes, offset, kind) in [
             (&[0xcd, 1][..], 0x101, cut(2, 1)),
             (&[1, 0xa5, b'a'], 0x102, cut(5, 1)),
             (&[0xc1], 0x100, ErrorKind::NoValue),
-            (&[0xdd, 0xff, 0xff, 0xff, 0xff, 0], 0x100, counted(0xffff_ffff, 1)),
-            (&[0x82, 1, 2, 3], 0x100, counted(2, 3)),
+            (&[0xdd, 0xff, 0xff, 0xff, 0xff, 0], 0x100, counted(0xffff_ffff, 0xffff_ffff, 1)),
+            (&[0x82, 1, 2, 3], 0x100, counted(2, 4, 3)),
             (&[0xdb, 0xff, 0xff, 0xff, 0xff], 0x105, cut(0xffff_ffff, 0)),
         ] {
             assert_eq!(all(bytes), Err(Error { offset, kind }), "{bytes:x?}");

@@ -58,7 +58,7 @@ pub(super) struct FrameHeader {
 impl Start {
     /// Reads the start of a frame at the start of `bytes`.
     pub(super) fn parse(bytes: &[u8]) -> Result<Parsed<Self>, Error> {
-        let mut reader = Reader { bytes, position: 0 };
+        let mut reader = Reader { bytes, position: 0, is_strict: true };
         match reader.header() {
             Ok(start) => Ok(Parsed::Whole(start)),
             Err(Stop::Needs(len)) => Ok(Parsed::Needs(len)),
@@ -75,8 +75,8 @@ impl Start {
 /// ```
 #[must_use]
 pub fn content_size(frame: &[u8]) -> Option<u64> {
-    match Start::parse(frame) {
-        Ok(Parsed::Whole(Start::Frame(header))) => header.content_size,
+    match (Reader { bytes: frame, position: 0, is_strict: false }).header() {
+        Ok(Start::Frame(header)) => header.content_size,
         _ => None,
     }
 }
@@ -143,6 +143,8 @@ impl From<ErrorKind> for Stop {
 struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
+    /// `true` if what no library decodes is an error.
+    is_strict: bool,
 }
 
 impl Reader<'_> {
@@ -167,14 +169,14 @@ impl Reader<'_> {
         let descriptor = self.number(1)?;
         let single_segment = descriptor & 0x20 != 0;
         let has_checksum = descriptor & 0x04 != 0;
-        if descriptor & 0x08 != 0 {
+        if descriptor & 0x08 != 0 && self.is_strict {
             return Err(ErrorKind::ReservedBit.into());
         }
         let mut window = 0;
         if !single_segment {
             let byte = self.number(1)?;
             let log = 10 + u32::try_from(byte >> 3).unwrap_or_default();
-            if log > MAX_WINDOW_LOG {
+            if log > MAX_WINDOW_LOG && self.is_strict {
                 return Err(ErrorKind::WindowTooLarge.into());
             }
             window = (1_u64 << log) + (1_u64 << (log - 3)) * (byte & 7);
@@ -185,7 +187,7 @@ impl Reader<'_> {
             2 => 2,
             _ => 0,
         })?;
-        if dictionary != 0 {
+        if dictionary != 0 && self.is_strict {
             return Err(ErrorKind::Dictionary.into());
         }
         let content_size = match (descriptor >> 6, single_segment) {

@@ -35,7 +35,11 @@ const FLOORS: [(&str, &[Line]); 9] = [
     ("third", &[("device-select", None), ("hda-archive", None)]),
     (
         "fourth",
-        &[("fat-edit", None), ("offload-link", None), ("gpu-packages", Some(&["byte-parts", "codecs"]))],
+        &[
+            ("fat-edit", None),
+            ("offload-link", None),
+            ("gpu-packages", Some(&["byte-parts", "codecs"])),
+        ],
     ),
     ("fifth", &[("offload-tool-kit", Some(&["byte-parts"]))]),
     ("sixth", &[("offload-drop-ins", None)]),
