@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
+use crate::Error;
 use crate::header::{check_uncompressed_size, header_bytes, to_u64};
 use crate::options::WriteOptions;
-use crate::{Error, codec};
 
 /// Compresses `data`, a bundle, into a container.
 ///
@@ -24,7 +24,7 @@ pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
 
     // The payload is written after room for the header, so that nothing has to move later.
     let mut out = alloc::vec![0; version.header_len()];
-    let (encoded, hash) = alongside_hash(data, || codec::encode(method, data, options, &mut out));
+    let (encoded, hash) = alongside_hash(data, || encode(data, options, &mut out));
     encoded?;
 
     let header = header_bytes(version, method, to_u64(out.len()), uncompressed_size, hash)?;
@@ -52,8 +52,17 @@ pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
 /// [`Memory`](crate::ErrorKind::Memory).
 pub fn compress_stream(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
-    codec::encode(options.method, data, options, &mut out)?;
+    encode(data, options, &mut out)?;
     Ok(out)
+}
+
+/// Appends `data`, compressed, to `out`.
+fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {
+    let method = options.method;
+    let codec = method.known().ok_or_else(|| Error::no_codec(method))?;
+    codec
+        .compress_code(data, options.level, options.threads, out)
+        .map_err(|error| Error::of_codec(method, 0, to_u64(data.len()), &error))
 }
 
 /// Runs `work` and hashes `data`: MD5 takes about half as long as fast compression, so at once.

@@ -6,8 +6,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+use codecs::Input;
+
 use crate::header::to_u64;
-use crate::{Error, ErrorKind, Header, Method, codec};
+use crate::{Error, ErrorKind, Header, Method};
 
 /// A limit for the size that a compressed bundle may expand to, where the caller has none of its own: 2 GiB.
 ///
@@ -208,9 +210,9 @@ pub fn decompress_unverified(data: &[u8], max: u64) -> Result<Decompressed, Erro
 ///
 /// Errors of [`decompress`] for payloads, and of the kind [`Codec`](ErrorKind::Codec).
 pub fn decompress_stream(method: Method, stream: &[u8], size: u64) -> Result<Vec<u8>, Error> {
-    let input = codec::Input { stream, offset: 0, exact: true, uncompressed_size: size };
-    let (data, _) = codec::decode(method, &input, &mut |_| {})?;
-    Ok(data)
+    let codec = method.known().ok_or_else(|| Error::no_codec(method))?;
+    let decoded = codec.decompress(&Input::new(stream, size), &mut |_| {});
+    Ok(decoded.map_err(|error| Error::of_codec(method, 0, size, &error))?.0)
 }
 
 /// Decompresses. Calls `grown` repeatedly with the result so far, if the codec works in steps; the last call need not
@@ -218,9 +220,10 @@ pub fn decompress_stream(method: Method, stream: &[u8], size: u64) -> Result<Vec
 fn decode(data: &[u8], max: u64, grown: &mut dyn FnMut(&[u8])) -> Result<Decompressed, Error> {
     let header = Header::parse(data, to_u64(data.len()))?;
     check_limit(&header, max)?;
-    let input = input(&header, data)?;
-    let (data, stream_len) = codec::decode(header.method(), &input, grown)?;
-    Ok(Decompressed { data, consumed: input.at(stream_len), header })
+    let decoded = header.codec()?.decompress(&input(&header, data)?, grown);
+    let (data, stream_len) = decoded.map_err(|error| header.fault(&error))?;
+    let consumed = to_u64(header.header_len().saturating_add(stream_len));
+    Ok(Decompressed { data, consumed, header })
 }
 
 pub(crate) fn check_limit(header: &Header, max: u64) -> Result<(), Error> {
@@ -229,19 +232,15 @@ pub(crate) fn check_limit(header: &Header, max: u64) -> Result<(), Error> {
 }
 
 /// Returns the stream of the container at the start of `data`.
-fn input<'d>(header: &Header, data: &'d [u8]) -> Result<codec::Input<'d>, Error> {
+fn input<'d>(header: &Header, data: &'d [u8]) -> Result<Input<'d>, Error> {
     let available = to_u64(data.len());
     let end = header.total_size().unwrap_or(available);
     let stream = usize::try_from(end)
         .ok()
         .and_then(|end| data.get(header.header_len()..end))
         .ok_or_else(|| Error::truncated(end, available))?;
-    Ok(codec::Input {
-        stream,
-        offset: to_u64(header.header_len()),
-        exact: header.total_size().is_some(),
-        uncompressed_size: header.uncompressed_size(),
-    })
+    let input = Input::new(stream, header.uncompressed_size());
+    Ok(if header.total_size().is_some() { input } else { input.with_trailing() })
 }
 
 /// Decompresses the container that `data` starts with into `out`, which is as long as the
@@ -275,21 +274,22 @@ pub fn decompress_into(data: &[u8], out: &mut [u8]) -> Result<Header, Error> {
         );
         return Err(Error::new(ErrorKind::Buffer, message));
     }
-    let input = input(&header, data)?;
-    let computed = into_hashed(header.method(), &input, out)?;
+    let computed = into_hashed(&header, &input(&header, data)?, out)?;
     check_hash(header.hash(), computed)?;
     Ok(header)
 }
 
 #[cfg(feature = "std")]
-fn into_hashed(method: Method, input: &codec::Input<'_>, out: &mut [u8]) -> Result<u64, Error> {
+fn into_hashed(header: &Header, input: &Input<'_>, out: &mut [u8]) -> Result<u64, Error> {
     let mut hash = crate::hash::GrowingHash::default();
-    codec::decode_into(method, input, out, &mut |data| hash.grown(data))?;
+    let decoded = header.codec()?.decompress_into(input, out, &mut |data| hash.grown(data));
+    decoded.map_err(|error| header.fault(&error))?;
     Ok(hash.finish(out))
 }
 
 #[cfg(not(feature = "std"))]
-fn into_hashed(method: Method, input: &codec::Input<'_>, out: &mut [u8]) -> Result<u64, Error> {
-    codec::decode_into(method, input, out, &mut |_| {})?;
+fn into_hashed(header: &Header, input: &Input<'_>, out: &mut [u8]) -> Result<u64, Error> {
+    let decoded = header.codec()?.decompress_into(input, out, &mut |_| {});
+    decoded.map_err(|error| header.fault(&error))?;
     Ok(crate::hash(out))
 }

@@ -21,7 +21,7 @@ struct Inner {
     kind: ErrorKind,
     method: Option<Method>,
     /// The fault of a stream, and its place.
-    fault: Option<(u64, Fault)>,
+    fault: Option<(u64, codecs::ErrorKind)>,
     is_too_long: bool,
     /// `true` of what was to be written.
     #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "errors of io tell it"))]
@@ -154,7 +154,7 @@ impl Error {
         let (Some(method), Some((offset, mut fault))) = (self.0.method, self.0.fault) else {
             return self;
         };
-        if let Fault::TrailingBytes { end } = &mut fault {
+        if let codecs::ErrorKind::TrailingData(end) = &mut fault {
             *end = end.saturating_add(by);
         }
         Self::of_stream(method, offset.saturating_add(by), fault)
@@ -195,23 +195,55 @@ impl Error {
 }
 
 /// Errors of codecs.
-#[cfg_attr(
-    not(all(feature = "miniz_oxide", any(feature = "ruzstd", feature = "zstd"))),
-    allow(dead_code, reason = "some errors are those of a codec")
-)]
 impl Error {
+    /// Creates the error that a codec found in a stream, at an offset, that should expand to `expected` bytes.
+    #[cold]
+    pub(crate) fn of_codec(
+        method: Method,
+        offset: u64,
+        expected: u64,
+        error: &codecs::Error,
+    ) -> Self {
+        match error.kind() {
+            codecs::ErrorKind::NoCodec => Self::no_codec(method),
+            codecs::ErrorKind::ContentSize(size) => {
+                Self::claim(expected, "zstd frame", size).too_long(size > expected)
+            }
+            codecs::ErrorKind::AtMost(size) => Self::claim(expected, "payload holds at most", size),
+            codecs::ErrorKind::TooShort(found) => {
+                let message = format!(
+                    "compressed bundle expands to {found} bytes, less than the {expected} in its header"
+                );
+                Self::new(ErrorKind::Output, message)
+            }
+            codecs::ErrorKind::TooLong => {
+                let message = format!(
+                    "compressed bundle expands to more than the {expected} bytes in its header"
+                );
+                Self::new(ErrorKind::Output, message).too_long(true)
+            }
+            codecs::ErrorKind::Memory(size) => Self::out_of_memory(size),
+            codecs::ErrorKind::Encoder => {
+                let message =
+                    format!("compressed bundle cannot be written: the {method} encoder failed");
+                Self::of_method(ErrorKind::Codec, method, message).of_writing()
+            }
+            fault => Self::of_stream(method, error.offset(), fault).moved(offset),
+        }
+    }
+
     /// Creates the error of a stream with a fault at this place.
     #[cold]
-    pub(crate) fn of_stream(method: Method, offset: u64, fault: Fault) -> Self {
+    pub(crate) fn of_stream(method: Method, offset: u64, fault: codecs::ErrorKind) -> Self {
         let has = match fault {
-            Fault::TrailingBytes { .. } => {
+            codecs::ErrorKind::TrailingData(_) => {
                 format!("bytes after its {method} stream, which ends at {offset:#x}; {fault}")
             }
             _ => format!("a faulty {method} stream at {offset:#x}: {fault}"),
         };
         let kind = match fault {
-            Fault::EndsEarly => ErrorKind::EndsEarly,
-            Fault::TrailingBytes { .. } => ErrorKind::TrailingData,
+            codecs::ErrorKind::EndsEarly => ErrorKind::EndsEarly,
+            codecs::ErrorKind::TrailingData(_) => ErrorKind::TrailingData,
             _ => ErrorKind::Stream,
         };
         let message = format!("compressed bundle payload has {has}");
@@ -228,80 +260,6 @@ impl Error {
         );
         Self::new(ErrorKind::Size, message)
     }
-
-    #[cold]
-    pub(crate) fn implausible_size(uncompressed_size: u64, at_most: u64) -> Self {
-        Self::claim(uncompressed_size, "payload holds at most", at_most)
-    }
-
-    #[cold]
-    pub(crate) fn frame_size(uncompressed_size: u64, frame_size: u64) -> Self {
-        Self::claim(uncompressed_size, "zstd frame", frame_size)
-            .too_long(frame_size > uncompressed_size)
-    }
-
-    #[cold]
-    pub(crate) fn output_too_short(expected: u64, found: u64) -> Self {
-        let message = format!(
-            "compressed bundle expands to {found} bytes, less than the {expected} in its header"
-        );
-        Self::new(ErrorKind::Output, message)
-    }
-
-    #[cold]
-    pub(crate) fn output_too_long(expected: u64) -> Self {
-        let message =
-            format!("compressed bundle expands to more than the {expected} bytes in its header");
-        Self::new(ErrorKind::Output, message).too_long(true)
-    }
-
-    #[cold]
-    pub(crate) fn encoder_failed(method: Method) -> Self {
-        let message = format!("compressed bundle cannot be written: the {method} encoder failed");
-        Self::of_method(ErrorKind::Codec, method, message).of_writing()
-    }
-}
-
-/// Fault of a compressed stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[cfg_attr(
-    not(all(feature = "miniz_oxide", any(feature = "ruzstd", feature = "zstd"))),
-    allow(dead_code, reason = "some faults are those of a codec")
-)]
-pub(crate) enum Fault {
-    /// The stream does not start as one of its method does.
-    #[error("bad magic")]
-    BadMagic,
-    /// Nothing but skippable Zstandard frames, where one with data is expected.
-    #[error("skippable frame")]
-    SkippableFrame,
-    /// A bit that RFC 8878 reserves is set in the frame header.
-    #[error("reserved bit set in the frame header")]
-    ReservedBit,
-    /// The frame needs a dictionary, and compressed bundles have none.
-    #[error("dictionary required")]
-    Dictionary,
-    /// The frame asks for a window of 2^32 bytes or more, which libzstd does not read either.
-    #[error("window too large")]
-    WindowTooLarge,
-    /// A block of the reserved type 3.
-    #[error("reserved block type")]
-    ReservedBlock,
-    /// A block larger than the format allows: the smaller of the window and 128 KiB.
-    #[error("block too large")]
-    BlockTooLarge,
-    /// The stream ends early.
-    #[error("stream ends early")]
-    EndsEarly,
-    /// The stream's own checksum (Adler-32 or XXH64) does not match the data.
-    #[error("checksum mismatch")]
-    Checksum,
-    /// The stream ends before the container, which ends there.
-    #[error("expected the end at {end:#x}")]
-    TrailingBytes { end: u64 },
-    /// Any other damage that the codec finds.
-    #[error("damaged data")]
-    Damaged,
 }
 
 /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if the contents cannot be written,
@@ -352,7 +310,8 @@ mod tests {
         assert_eq!(kind(Error::too_large(2, 1)), ErrorKind::InvalidData);
         let too_large = Error::size_limit(Version::V1, "total", 1 << 32);
         assert_eq!(kind(too_large), ErrorKind::InvalidInput);
-        assert_eq!(kind(Error::encoder_failed(Method::ZLIB)), ErrorKind::Other);
+        let refused = Error::of_method(super::ErrorKind::Codec, Method::ZLIB, String::new());
+        assert_eq!(kind(refused.of_writing()), ErrorKind::Other);
         let no_codec = Error::no_codec(Method::ZLIB);
         assert_eq!(kind(no_codec.clone()), ErrorKind::Unsupported);
         let error = io::Error::from(no_codec.clone());

@@ -8,7 +8,7 @@ use {
     std::thread::JoinHandle,
 };
 
-use crate::md5::Md5;
+use codecs::Md5;
 
 /// Returns the hash that a header records: the first 8 bytes of the MD5 digest of the uncompressed data,
 /// as a little-endian number.

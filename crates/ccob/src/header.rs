@@ -3,6 +3,8 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use codecs::{Codec, Stream};
+
 use crate::wire::{self, Fields, PREFIX_LEN};
 use crate::{Error, ErrorKind, MAGIC, Method, Version};
 
@@ -155,6 +157,22 @@ impl Header {
     #[must_use]
     pub const fn header_len(&self) -> usize {
         self.version.header_len()
+    }
+
+    /// Returns the codec of the payload.
+    pub(crate) fn codec(&self) -> Result<Codec, Error> {
+        self.method.known().ok_or_else(|| Error::no_codec(self.method))
+    }
+
+    /// Returns the error of a codec in the payload.
+    pub(crate) fn fault(&self, error: &codecs::Error) -> Error {
+        Error::of_codec(self.method, to_u64(self.header_len()), self.uncompressed_size, error)
+    }
+
+    /// Returns the payload, decompressed step by step.
+    pub(crate) fn stream(&self) -> Result<Stream, Error> {
+        let end = self.total_size.map(|end| end.saturating_sub(to_u64(self.header_len())));
+        Stream::new(self.codec()?, self.uncompressed_size, end).map_err(|error| self.fault(&error))
     }
 }
 

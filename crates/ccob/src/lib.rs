@@ -113,13 +113,11 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-mod codec;
 mod compress;
 mod decompress;
 mod error;
 mod hash;
 mod header;
-mod md5;
 mod method;
 mod options;
 mod stream;

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use codecs::Codec;
+
 /// The version of a compressed bundle's header.
 ///
 /// Clang wrote version 1 in LLVM 18, version 2 in LLVM 19 to 21, and writes version 3 since LLVM 22.
@@ -94,19 +96,17 @@ impl Method {
     ///   compiled in, this is the one.
     #[must_use]
     pub const fn codec(self) -> Option<&'static str> {
-        match self.library() {
-            Some(Codec::MinizOxide) => Some("miniz_oxide"),
-            Some(Codec::Ruzstd) => Some("ruzstd"),
-            Some(Codec::Libzstd) => Some("libzstd"),
+        match self.known() {
+            Some(codec) => codec.library(),
             None => None,
         }
     }
 
-    pub(crate) const fn library(self) -> Option<Codec> {
+    /// Returns the codec of a known method, which a build may lack.
+    pub(crate) const fn known(self) -> Option<Codec> {
         match self {
-            Self::ZLIB if cfg!(feature = "miniz_oxide") => Some(Codec::MinizOxide),
-            Self::ZSTD if cfg!(feature = "zstd") => Some(Codec::Libzstd),
-            Self::ZSTD if cfg!(feature = "ruzstd") => Some(Codec::Ruzstd),
+            Self::ZLIB => Some(Codec::Zlib),
+            Self::ZSTD => Some(Codec::Zstd),
             _ => None,
         }
     }
@@ -131,14 +131,6 @@ impl fmt::Display for Method {
             None => fmt::Display::fmt(&self.0, f),
         }
     }
-}
-
-/// The library that does the work for a [`Method`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Codec {
-    MinizOxide,
-    Ruzstd,
-    Libzstd,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::decompress::check_limit;
 use crate::header::to_u64;
-use crate::{Error, Header, codec};
+use crate::{Error, Header};
 
 /// Decompresses the first `len` bytes of what the container that `data` starts with holds: from its first blocks, at
 /// their cost.
@@ -34,16 +34,16 @@ use crate::{Error, Header, codec};
 pub fn decompress_prefix(data: &[u8], len: usize, max: u64) -> Result<Vec<u8>, Error> {
     let header = Header::parse(data, u64::MAX)?;
     check_limit(&header, max)?;
-    let mut stream = codec::Stream::new(&header)?;
+    let mut stream = header.stream()?;
     let end = header.total_size().and_then(|end| usize::try_from(end).ok());
     let is_whole = end.is_some_and(|end| end <= data.len());
     let end = end.unwrap_or(usize::MAX).min(data.len());
     let input = data.get(header.header_len()..end).unwrap_or_default();
     let mut out = Vec::new();
-    stream.append(input, len, &mut out)?;
+    stream.append(input, len, &mut out).map_err(|error| header.fault(&error))?;
     if is_whole && out.len() < len && to_u64(out.len()) < header.uncompressed_size() {
-        let position = usize::try_from(stream.left().unwrap_or(0)).unwrap_or(usize::MAX);
-        return Err(stream.ends_early(position));
+        let kind = codecs::ErrorKind::EndsEarly;
+        return Err(Error::of_stream(header.method(), to_u64(end), kind));
     }
     Ok(out)
 }
@@ -56,10 +56,11 @@ mod reader {
     use std::fmt;
     use std::io::{self, Read};
 
-    use super::{Error, Header, Vec, check_limit, codec, to_u64};
+    use codecs::{Md5, Stream};
+
+    use super::{Error, Header, Vec, check_limit, to_u64};
     use crate::decompress::check_hash;
     use crate::hash::head;
-    use crate::md5::Md5;
 
     /// Bytes that are asked for where any number of them would do.
     const CHUNK: usize = 8 << 10;
@@ -96,7 +97,7 @@ mod reader {
     pub struct Decoder<R> {
         reader: R,
         header: Header,
-        stream: codec::Stream,
+        stream: Stream,
         /// Bytes of the container, and how many of them were used.
         input: Vec<u8>,
         used: usize,
@@ -124,7 +125,7 @@ mod reader {
         /// everything was read.
         #[must_use]
         pub fn consumed(&self) -> u64 {
-            self.stream.position()
+            to_u64(self.header.header_len()).saturating_add(self.stream.position())
         }
     }
 
@@ -145,7 +146,7 @@ mod reader {
             }
             let header = Header::parse(&head, u64::MAX)?;
             check_limit(&header, max)?;
-            let stream = codec::Stream::new(&header)?;
+            let stream = header.stream()?;
             let hash = Md5::default();
             Ok(Self { reader, header, stream, input: Vec::new(), used: 0, hash, failed: None })
         }
@@ -167,17 +168,21 @@ mod reader {
                 }
             }
             let input = self.input.get(self.used..).unwrap_or_default();
-            let (read, written) = self.stream.step(input, to)?;
+            let (read, written) =
+                self.stream.step(input, to).map_err(|error| self.header.fault(&error))?;
             self.used = self.used.saturating_add(read);
             Ok(written)
         }
 
         /// Takes the end of the reader, with this much left of the container.
         fn end_input(&mut self, left: usize) -> io::Result<()> {
-            let available = self.stream.position().saturating_add(to_u64(self.input.len()));
+            let available = self.consumed().saturating_add(to_u64(self.input.len()));
             match self.header.total_size() {
                 Some(total_size) if left > 0 => Err(Error::truncated(total_size, available).into()),
-                _ => Ok(self.stream.end_input(&self.input)?),
+                _ => {
+                    let ended = self.stream.end_input(&self.input);
+                    Ok(ended.map_err(|error| self.header.fault(&error))?)
+                }
             }
         }
 

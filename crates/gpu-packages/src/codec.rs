@@ -3,6 +3,9 @@
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
 
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+use codecs::zstd;
+
 use crate::error::{Error, ErrorKind};
 use crate::gzip;
 
@@ -72,14 +75,8 @@ impl Codec {
                 let kib = u32::try_from((MAX_WINDOW * 2) >> 10).unwrap_or(u32::MAX);
                 Box::new(lzma_rust2::XzReader::new_mem_limit(buffered, true, kib))
             }
-            #[cfg(feature = "zstd")]
-            Codec::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered)?;
-                decoder.window_log_max(MAX_WINDOW.ilog2())?;
-                Box::new(decoder)
-            }
-            #[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
-            Codec::Zstd => Box::new(pure_zstd::Decoder::new(buffered)),
+            #[cfg(any(feature = "ruzstd", feature = "zstd"))]
+            Codec::Zstd => Box::new(zstd::Reader::new(buffered, MAX_WINDOW)?),
             #[allow(unreachable_patterns, reason = "reached where a codec is left out")]
             codec => return Err(lacks(codec)),
         })
@@ -111,13 +108,11 @@ impl Codec {
                 let options = lzma_rust2::XzOptions::with_preset(level.unwrap_or(6).min(9));
                 State::Xz(Box::new(lzma_rust2::XzWriter::new(writer, options)?))
             }
-            #[cfg(feature = "zstd")]
+            #[cfg(any(feature = "ruzstd", feature = "zstd"))]
             Codec::Zstd => {
                 let level = i32::try_from(level.unwrap_or(19)).unwrap_or(22);
-                State::Zstd(zstd::stream::write::Encoder::new(writer, level)?)
+                State::Zstd(zstd::Writer::new(writer, level)?)
             }
-            #[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
-            Codec::Zstd => State::PureZstd(pure_zstd::Encoder::new(writer)),
             #[allow(unreachable_patterns, reason = "reached where a codec is left out")]
             codec => return Err(lacks(codec)),
         }))
@@ -138,10 +133,8 @@ enum State<W: Write> {
     Bzip2(bzip2::write::BzEncoder<W>),
     #[cfg(feature = "xz")]
     Xz(Box<lzma_rust2::XzWriter<W>>),
-    #[cfg(feature = "zstd")]
-    Zstd(zstd::stream::write::Encoder<'static, W>),
-    #[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
-    PureZstd(pure_zstd::Encoder<W>),
+    #[cfg(any(feature = "ruzstd", feature = "zstd"))]
+    Zstd(zstd::Writer<W>),
 }
 
 impl<W: Write> fmt::Debug for Encoder<W> {
@@ -164,10 +157,8 @@ impl<W: Write> Encoder<W> {
             State::Bzip2(encoder) => encoder.finish(),
             #[cfg(feature = "xz")]
             State::Xz(encoder) => encoder.finish(),
-            #[cfg(feature = "zstd")]
+            #[cfg(any(feature = "ruzstd", feature = "zstd"))]
             State::Zstd(encoder) => encoder.finish(),
-            #[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
-            State::PureZstd(encoder) => encoder.finish(),
         }
     }
 
@@ -179,10 +170,8 @@ impl<W: Write> Encoder<W> {
             State::Bzip2(encoder) => encoder,
             #[cfg(feature = "xz")]
             State::Xz(encoder) => encoder,
-            #[cfg(feature = "zstd")]
+            #[cfg(any(feature = "ruzstd", feature = "zstd"))]
             State::Zstd(encoder) => encoder,
-            #[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
-            State::PureZstd(encoder) => encoder,
         }
     }
 }
@@ -194,155 +183,5 @@ impl<W: Write> Write for Encoder<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.writer().flush()
-    }
-}
-
-#[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
-mod pure_zstd {
-    use std::hash::Hasher;
-    use std::io::{self, BufRead, Read, Write};
-    use std::mem;
-
-    use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-    use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
-    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-    use twox_hash::XxHash64;
-
-    use super::MAX_WINDOW;
-
-    /// A decoder of frames one after the other.
-    pub(super) struct Decoder<R> {
-        source: R,
-        frame: FrameDecoder,
-        /// Hash of what the frame gave.
-        hash: XxHash64,
-        is_open: bool,
-        has_failed: bool,
-    }
-
-    impl<R: BufRead> Decoder<R> {
-        pub(super) fn new(source: R) -> Self {
-            let mut frame = FrameDecoder::new();
-            frame.set_max_window_size(MAX_WINDOW);
-            Decoder {
-                source,
-                frame,
-                hash: XxHash64::with_seed(0),
-                is_open: false,
-                has_failed: false,
-            }
-        }
-
-        /// Opens the next frame; returns `false` at the end.
-        fn open(&mut self) -> io::Result<bool> {
-            loop {
-                if self.source.fill_buf()?.is_empty() {
-                    return Ok(false);
-                }
-                match self.frame.reset(&mut self.source) {
-                    Ok(()) => {
-                        self.is_open = true;
-                        self.hash = XxHash64::with_seed(0);
-                        return Ok(true);
-                    }
-                    Err(FrameDecoderError::ReadFrameHeaderError(
-                        ReadFrameHeaderError::SkipFrame { length, .. },
-                    )) => {
-                        let length = u64::from(length);
-                        let skipped =
-                            io::copy(&mut self.source.by_ref().take(length), &mut io::sink())?;
-                        if skipped < length {
-                            return Err(io::ErrorKind::UnexpectedEof.into());
-                        }
-                    }
-                    Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
-                }
-            }
-        }
-
-        fn read_some(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-            loop {
-                if !self.is_open && !self.open()? {
-                    return Ok(0);
-                }
-                while self.frame.can_collect() == 0 && !self.frame.is_finished() {
-                    self.frame
-                        .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-                        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-                }
-                let read = self.frame.read(buf)?;
-                if read > 0 {
-                    self.hash.write(buf.get(..read).unwrap_or_default());
-                    return Ok(read);
-                }
-                let [a, b, c, d, ..] = self.hash.finish().to_le_bytes();
-                let found = u32::from_le_bytes([a, b, c, d]);
-                if self.frame.get_checksum_from_data().is_some_and(|stored| stored != found) {
-                    return Err(io::Error::new(
-                        io::ErrorKind::InvalidData,
-                        "zstd: the checksum of a frame differs",
-                    ));
-                }
-                self.is_open = false;
-            }
-        }
-    }
-
-    impl<R: BufRead> Read for Decoder<R> {
-        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-            if buf.is_empty() {
-                return Ok(0);
-            }
-            if self.has_failed {
-                return Err(io::ErrorKind::InvalidData.into());
-            }
-            let read = self.read_some(buf);
-            self.has_failed = read.is_err();
-            read
-        }
-    }
-
-    /// Bytes of one frame: the encoder of `ruzstd` needs all of them at once.
-    const FRAME: usize = 8 << 20;
-
-    pub(super) struct Encoder<W> {
-        writer: W,
-        held: Vec<u8>,
-        is_empty: bool,
-    }
-
-    impl<W: Write> Encoder<W> {
-        pub(super) fn new(writer: W) -> Self {
-            Encoder { writer, held: Vec::new(), is_empty: true }
-        }
-
-        fn write_frame(&mut self) -> io::Result<()> {
-            let held = mem::take(&mut self.held);
-            self.is_empty = false;
-            self.writer.write_all(&compress_to_vec(held.as_slice(), CompressionLevel::Fastest))
-        }
-
-        pub(super) fn finish(mut self) -> io::Result<W> {
-            if self.is_empty || !self.held.is_empty() {
-                self.write_frame()?;
-            }
-            Ok(self.writer)
-        }
-    }
-
-    impl<W: Write> Write for Encoder<W> {
-        fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-            let room = FRAME.saturating_sub(self.held.len());
-            let taken = buf.get(..room.min(buf.len())).unwrap_or_default();
-            self.held.extend_from_slice(taken);
-            if self.held.len() >= FRAME {
-                self.write_frame()?;
-            }
-            Ok(taken.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            self.writer.flush()
-        }
     }
 }

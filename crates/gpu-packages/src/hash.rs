@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Read};
 
+use codecs::Md5;
 use sha2::Digest as _;
 
 /// A hash algorithm of a record.
@@ -173,7 +174,7 @@ impl fmt::Debug for Hash {
 pub struct Hasher(State);
 
 enum State {
-    Md5(Box<md5::Context>),
+    Md5(Box<Md5>),
     Sha256(sha2::Sha256),
     Sha384(sha2::Sha384),
     Sha512(sha2::Sha512),
@@ -190,7 +191,7 @@ impl Hasher {
     #[must_use]
     pub fn new(algorithm: Algorithm) -> Self {
         Hasher(match algorithm {
-            Algorithm::Md5 => State::Md5(Box::new(md5::Context::new())),
+            Algorithm::Md5 => State::Md5(Box::default()),
             Algorithm::Sha256 => State::Sha256(sha2::Sha256::new()),
             Algorithm::Sha384 => State::Sha384(sha2::Sha384::new()),
             Algorithm::Sha512 => State::Sha512(sha2::Sha512::new()),
@@ -200,7 +201,7 @@ impl Hasher {
     /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            State::Md5(state) => state.consume(bytes),
+            State::Md5(state) => state.update(bytes),
             State::Sha256(state) => state.update(bytes),
             State::Sha384(state) => state.update(bytes),
             State::Sha512(state) => state.update(bytes),
@@ -211,7 +212,7 @@ impl Hasher {
     #[must_use]
     pub fn finish(self) -> Hash {
         let (algorithm, bytes) = match self.0 {
-            State::Md5(state) => (Algorithm::Md5, state.finalize().0.to_vec()),
+            State::Md5(state) => (Algorithm::Md5, state.finish().to_vec()),
             State::Sha256(state) => (Algorithm::Sha256, state.finalize().to_vec()),
             State::Sha384(state) => (Algorithm::Sha384, state.finalize().to_vec()),
             State::Sha512(state) => (Algorithm::Sha512, state.finalize().to_vec()),

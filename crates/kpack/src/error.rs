@@ -50,7 +50,7 @@ impl Error {
     }
 
     /// Returns the text without the place.
-    #[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
+    #[cfg(feature = "std")]
     pub(crate) fn message(&self) -> &str {
         &self.0.message
     }

@@ -48,7 +48,7 @@
 #![deny(missing_docs, missing_debug_implementations)]
 
 extern crate alloc;
-#[cfg(any(feature = "std", feature = "zstd", test))]
+#[cfg(any(feature = "std", test))]
 extern crate std;
 
 mod codec;
@@ -62,9 +62,7 @@ mod toc;
 mod wrapper;
 mod write;
 
-pub use codec::content_size;
-#[cfg(any(feature = "ruzstd", feature = "zstd"))]
-pub use codec::{compress, decompress};
+pub use codec::{compress, content_size, decompress};
 pub use error::{Error, ErrorKind};
 pub use marker::Marker;
 pub use pack::Kpack;

@@ -4,10 +4,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use codecs::msgpack::{write_array, write_map, write_text};
+
 use crate::error::Error;
 #[cfg(doc)]
 use crate::error::ErrorKind;
-use crate::msgpack::{self, Reader};
+use crate::msgpack::Reader;
 
 /// The most bytes of a marker that ROCm's loader reads.
 const MOST: usize = 64 << 10;
@@ -92,12 +94,12 @@ impl Marker {
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        msgpack::write_map(&mut out, 2);
-        msgpack::write_text(&mut out, PATHS);
-        msgpack::write_array(&mut out, self.search_paths.len());
-        self.search_paths.iter().for_each(|path| msgpack::write_text(&mut out, path));
-        msgpack::write_text(&mut out, "kernel_name");
-        msgpack::write_text(&mut out, &self.kernel_name);
+        write_map(&mut out, 2);
+        write_text(&mut out, PATHS);
+        write_array(&mut out, self.search_paths.len());
+        self.search_paths.iter().for_each(|path| write_text(&mut out, path));
+        write_text(&mut out, "kernel_name");
+        write_text(&mut out, &self.kernel_name);
         out
     }
 }

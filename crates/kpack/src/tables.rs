@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-#[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
+#[cfg(feature = "std")]
 use core::fmt;
 use core::ops::Range;
 #[cfg(feature = "std")]
@@ -19,7 +19,7 @@ use crate::toc::{Entry, Scheme, Toc};
 use crate::toc::{SAYS, toc_range};
 
 /// The largest code object that is read.
-#[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
+#[cfg(feature = "std")]
 const MOST_OF_CODE: u64 = 2 << 30;
 
 /// The table of a pack, and the places of its code objects.
@@ -94,8 +94,8 @@ impl Tables {
     ///
     /// Errors of reading; within, [`Codec`](ErrorKind::Codec): it is missing, is damaged, has another size than the table says, or
     /// more than 2 GiB.
-    #[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
-    #[cfg_attr(docsrs, doc(cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))))]
+    #[cfg(feature = "std")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
     pub fn code(
         &self,
         source: &mut Source<'_>,

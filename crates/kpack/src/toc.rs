@@ -9,7 +9,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::codec::{content_size, is_frame};
+use codecs::zstd;
+
 use crate::error::{Error, ErrorKind};
 use crate::msgpack::{Reader, shown};
 
@@ -144,13 +145,13 @@ impl Entry {
         let fault = |kind, text: String| {
             Some(Error::new(kind, at, format!("toc: {}: {text}", self.name())))
         };
-        match content_size(frame) {
+        match zstd::content_size(frame) {
             Some(size) if size == self.original_size => None,
             Some(size) => fault(
                 ErrorKind::Codec,
                 format!("expected a frame of {} bytes of code, found {size}", self.original_size),
             ),
-            None if is_frame(frame) => {
+            None if frame.starts_with(&zstd::MAGIC) => {
                 let text = "the frame does not say its size, so that AMD's Python tools refuse it";
                 fault(ErrorKind::Unreachable, text.to_string())
             }

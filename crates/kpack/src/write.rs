@@ -7,9 +7,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use byte_parts::Parts;
+use codecs::msgpack::{write_array, write_bytes, write_map, write_text, write_unsigned};
 
 use crate::error::{Error, ErrorKind};
-use crate::msgpack::{shown, write_array, write_bytes, write_map, write_text, write_unsigned};
+use crate::msgpack::shown;
 use crate::toc::{Entry, HEADER, KNOWN, MAGIC, Scheme, Toc};
 
 /// A pack to be written. AMD's tools write the same bytes for the same code objects, as they are stored.

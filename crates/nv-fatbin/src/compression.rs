@@ -1,11 +1,14 @@
 //! The forms in which code is stored, and compression.
 
 use alloc::borrow::Cow;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::error::Error;
+use codecs::Codec;
+
+use crate::error::{Error, ErrorKind};
 use crate::kinds::{Flags, Kind};
-use crate::number::{number, reserve};
+use crate::number::number;
 use crate::to_u64;
 
 /// The form in which the code of an entry is stored.
@@ -75,7 +78,7 @@ impl<'c> Stored<'c> {
     pub(crate) fn new(code: &'c [u8], compression: Compression) -> Result<Self, Error> {
         let (payload, codec) = match compression {
             Compression::None => (Cow::Borrowed(code), Flags::empty()),
-            Compression::Lz4(level) => (Cow::Owned(lz4(code, level)?), Flags::LZ4),
+            Compression::Lz4(level) => (Cow::Owned(compress(Codec::Lz4, code, level)?), Flags::LZ4),
             Compression::Zstd(level) => (Cow::Owned(zstd(code, level)?), Flags::ZSTD),
         };
         let (compressed_size, size) = if codec.is_empty() {
@@ -87,51 +90,19 @@ impl<'c> Stored<'c> {
     }
 }
 
-/// Compresses to a block.
-#[cfg(feature = "lz4")]
-fn lz4(code: &[u8], level: i32) -> Result<Vec<u8>, Error> {
-    use lz4::block::{CompressionMode, compress_bound, compress_to_buffer};
-
-    let too_large = || Error::too_large("code", code.len());
-    let most = compress_bound(code.len()).map_err(|_| too_large())?;
-    let mut payload = room(most)?;
-    let mode = CompressionMode::HIGHCOMPRESSION(level.clamp(3, 12));
-    let len = compress_to_buffer(code, Some(mode), false, &mut payload).map_err(|_| too_large())?;
-    payload.truncate(len);
-    Ok(payload)
+/// Compresses to a block of LZ4, or to one Zstandard frame with its size and without a checksum.
+fn compress(codec: Codec, code: &[u8], level: i32) -> Result<Vec<u8>, Error> {
+    codec.compress(code, level).map_err(|error| match error.kind() {
+        codecs::ErrorKind::Encoder => Error::too_large("code", code.len()),
+        codecs::ErrorKind::Memory(size) => Error::out_of_memory(size),
+        kind => Error::new(ErrorKind::Unsupported, kind.to_string()),
+    })
 }
 
-#[cfg(not(feature = "lz4"))]
-fn lz4(code: &[u8], _: i32) -> Result<Vec<u8>, Error> {
-    let most = lz4_flex::block::get_maximum_output_size(code.len());
-    let mut payload = room(most)?;
-    let len = lz4_flex::block::compress_into(code, &mut payload)
-        .map_err(|_| Error::out_of_memory(to_u64(most)))?;
-    payload.truncate(len);
-    Ok(payload)
-}
-
-/// Returns a buffer of this size.
-fn room(size: usize) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    reserve(&mut bytes, size)?;
-    bytes.resize(size, 0);
-    Ok(bytes)
-}
-
-/// Compresses to one frame with its size and without a checksum.
-#[cfg(feature = "zstd")]
 fn zstd(code: &[u8], level: i32) -> Result<Vec<u8>, Error> {
-    let most = zstd::zstd_safe::compress_bound(code.len());
-    let mut payload = room(most)?;
-    let len = zstd::bulk::compress_to_buffer(code, &mut payload, level)
-        .map_err(|_| Error::out_of_memory(to_u64(most)))?;
-    payload.truncate(len);
-    Ok(payload)
-}
-
-#[cfg(not(feature = "zstd"))]
-fn zstd(_: &[u8], _: i32) -> Result<Vec<u8>, Error> {
-    let message = "this build cannot compress with zstd: it lacks libzstd";
-    Err(Error::new(crate::error::ErrorKind::Unsupported, message))
+    if Codec::Zstd.library() != Some("libzstd") {
+        let message = "this build cannot compress with zstd: it lacks libzstd";
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    compress(Codec::Zstd, code, level)
 }

@@ -5,13 +5,13 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use codecs::msgpack::{self, Reader, Value};
 use object::elf::{PT_NOTE, SHT_NOTE, STT_FUNC, STT_OBJECT, SymbolType};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use target_id::TargetId;
 
 use super::descriptor::{self, Descriptor};
 use super::elf::{Elf, Symbol64};
-use super::msgpack::{Reader, Value};
 use super::{Argument, Kernel, KernelKind, Kernels, MOST_KERNELS, Stored, Version, note};
 use crate::elf::LE;
 use crate::fault::Fault;
@@ -117,6 +117,29 @@ fn metadata<'a>(elf: &Elf<'a>, faults: &mut Vec<Fault>) -> Option<(u64, &'a [u8]
     found
 }
 
+/// Reads the next value.
+fn next<'a>(reader: &mut Reader<'a>) -> Result<Value<'a>, Fault> {
+    reader.next().map_err(fault)
+}
+
+/// Passes over a value with all of its members.
+fn skip(reader: &mut Reader<'_>) -> Result<(), Fault> {
+    reader.skip().map_err(fault)
+}
+
+fn fault(error: msgpack::Error) -> Fault {
+    let (expected, found) = match error.kind {
+        msgpack::ErrorKind::Counted { members, .. } => {
+            ("an array or a map that ends in the note", members)
+        }
+        msgpack::ErrorKind::Truncated { expected, .. } => {
+            ("a value that ends in the note", expected)
+        }
+        _ => ("a value of MessagePack", 0xc1),
+    };
+    Fault { offset: error.offset, expected, found }
+}
+
 /// Returns the place of the target's name in the metadata.
 pub(super) fn place_of_target(image: &[u8]) -> Option<Range<usize>> {
     let elf = Elf::read(image, &mut Vec::new())?;
@@ -161,7 +184,7 @@ impl<'a> Metadata<'_, 'a> {
                     }
                 }
                 Some(b"amdhsa.kernels") => self.again(reader)?,
-                _ => reader.skip()?,
+                _ => skip(reader)?,
             }
         }
         if !reader.is_at_end() {
@@ -215,9 +238,9 @@ impl<'a> Metadata<'_, 'a> {
                         self.faults,
                         Fault { offset: at, expected: "a key that is text", found: 0 },
                     );
-                    reader.skip()?;
+                    skip(reader)?;
                 }
-                _ => reader.skip()?,
+                _ => skip(reader)?,
             }
         }
         kernel.name = name.unwrap_or_default();
@@ -242,7 +265,7 @@ impl<'a> Metadata<'_, 'a> {
                 b".value_kind" => self.set_text(reader, &mut kind)?,
                 b".offset" => self.set(reader, &mut offset)?,
                 b".size" => self.set(reader, &mut size)?,
-                _ => reader.skip()?,
+                _ => skip(reader)?,
             }
         }
         let is_hidden = kind.is_some_and(|kind: &[u8]| kind.starts_with(b"hidden_"));
@@ -272,25 +295,25 @@ impl<'a> Metadata<'_, 'a> {
         count: impl Fn(Value<'a>) -> Option<u64>,
     ) -> Result<u64, Fault> {
         let mut ahead = *reader;
-        if let Some(count) = count(ahead.next()?) {
+        if let Some(count) = count(next(&mut ahead)?) {
             *reader = ahead;
             return Ok(count);
         }
         note(self.faults, Fault { offset: reader.offset(), expected, found: 0 });
-        reader.skip()?;
+        skip(reader)?;
         Ok(0)
     }
 
     /// Reads a key; `None` for one that is not text.
     fn key(&mut self, reader: &mut Reader<'a>) -> Result<Option<&'a [u8]>, Fault> {
         let mut ahead = *reader;
-        match ahead.next()? {
+        match next(&mut ahead)? {
             Value::Text(key) => {
                 *reader = ahead;
                 Ok(Some(key))
             }
             _ => {
-                reader.skip()?;
+                skip(reader)?;
                 Ok(None)
             }
         }
@@ -321,7 +344,7 @@ impl<'a> Metadata<'_, 'a> {
     /// Passes over the value of a key that was there before.
     fn again(&mut self, reader: &mut Reader<'a>) -> Result<(), Fault> {
         note(self.faults, Fault { offset: reader.offset(), expected: "a key once", found: 2 });
-        reader.skip()
+        skip(reader)
     }
 
     /// Reads a number. The first one counts.
@@ -332,14 +355,14 @@ impl<'a> Metadata<'_, 'a> {
     ) -> Result<(), Fault> {
         let offset = reader.offset();
         let mut ahead = *reader;
-        let number = match ahead.next()? {
+        let number = match next(&mut ahead)? {
             Value::Unsigned(number) => N::try_from(number).map_err(|_| number),
             Value::Bool(is_set) => N::try_from(is_set.into()).map_err(|_| 1),
             _ => Err(0),
         };
         match number {
             // Arrays and maps have members.
-            Err(_) => reader.skip()?,
+            Err(_) => skip(reader)?,
             Ok(_) => *reader = ahead,
         }
         match number {
@@ -358,7 +381,7 @@ impl<'a> Metadata<'_, 'a> {
         for n in 0..count {
             match usize::try_from(n).ok().and_then(|n| numbers.get_mut(n)) {
                 Some(number) => self.set::<u32>(reader, number)?,
-                None => reader.skip()?,
+                None => skip(reader)?,
             }
         }
         let size = match numbers {

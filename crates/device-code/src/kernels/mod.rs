@@ -9,7 +9,6 @@ mod elf;
 mod gate;
 mod list;
 mod measure;
-mod msgpack;
 mod occupancy;
 mod ptx;
 mod rule;

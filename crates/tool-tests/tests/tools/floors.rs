@@ -8,12 +8,12 @@ type Line = (&'static str, Option<&'static [&'static str]>);
 
 /// The floors from the ground up. A crate may be listed before it exists.
 const FLOORS: [(&str, &[Line]); 9] = [
-    ("foundation", &[("byte-parts", None)]),
+    ("foundation", &[("byte-parts", None), ("codecs", None)]),
     (
         "ground",
         &[
             ("target-id", Some(&[])),
-            ("ccob", Some(&[])),
+            ("ccob", Some(&["codecs"])),
             ("llvm-bitcode", Some(&[])),
             ("nv-fatbin", None),
             ("kpack", None),
@@ -25,7 +25,7 @@ const FLOORS: [(&str, &[Line]); 9] = [
             ("offload-binary", Some(&["target-id", "byte-parts"])),
             ("bundle-format", Some(&["target-id", "byte-parts"])),
             // The target of bitcode is read from its modules.
-            ("device-code", Some(&["target-id", "llvm-bitcode"])),
+            ("device-code", Some(&["target-id", "llvm-bitcode", "codecs"])),
         ],
     ),
     (
@@ -35,7 +35,11 @@ const FLOORS: [(&str, &[Line]); 9] = [
     ("third", &[("device-select", None), ("hda-archive", None)]),
     (
         "fourth",
-        &[("fat-edit", None), ("offload-link", None), ("gpu-packages", Some(&["byte-parts"]))],
+        &[
+            ("fat-edit", None),
+            ("offload-link", None),
+            ("gpu-packages", Some(&["byte-parts", "codecs"])),
+        ],
     ),
     ("fifth", &[("offload-tool-kit", Some(&["byte-parts"]))]),
     ("sixth", &[("offload-drop-ins", None)]),

@@ -1,12 +1,12 @@
 //! MD5 (RFC 1321).
 //!
-//! Decompressing waits for the hash: it is the only part that nothing can share out among threads. Each step of it
+//! Decompressing a compressed bundle waits for the hash: it is the only part that nothing can share out among threads. Each step of it
 //! needs the result of the step before, so what counts is how few operations lie between the two. This one is written
 //! for that, and a third faster than what there is without assembly.
 
 use core::hint::black_box;
 
-use crate::header::to_u64;
+use crate::error::to_u64;
 
 /// The bytes that are hashed at a time.
 const BLOCK: usize = 64;
@@ -79,9 +79,16 @@ static CONSTANTS: [u32; 64] = [
     0xeb86_d391,
 ];
 
-/// Data that is hashed piece by piece.
+/// MD5 (RFC 1321) of data that comes piece by piece. It finds damage, not malice.
+///
+/// ```
+/// let mut hash = codecs::Md5::default();
+/// hash.update(b"ab");
+/// hash.update(b"c");
+/// assert_eq!(hash.finish()[..4], [0x90, 0x01, 0x50, 0x98]);
+/// ```
 #[derive(Clone, Debug)]
-pub(crate) struct Md5 {
+pub struct Md5 {
     state: [u32; 4],
     /// Length of all data, in bytes.
     len: u64,
@@ -100,7 +107,7 @@ impl Default for Md5 {
 
 impl Md5 {
     /// Hashes more data.
-    pub(crate) fn update(&mut self, mut data: &[u8]) {
+    pub fn update(&mut self, mut data: &[u8]) {
         self.len = self.len.wrapping_add(to_u64(data.len()));
         if self.filled > 0 {
             let (more, behind) = data.split_at(data.len().min(BLOCK - self.filled));
@@ -126,7 +133,8 @@ impl Md5 {
     }
 
     /// Returns the digest of all data.
-    pub(crate) fn finish(mut self) -> [u8; 16] {
+    #[must_use]
+    pub fn finish(mut self) -> [u8; 16] {
         /// Offset of the length in the last block.
         const LEN_AT: usize = BLOCK - 8;
 

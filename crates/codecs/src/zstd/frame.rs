@@ -3,12 +3,12 @@
 //! Reading them first gives, without decoding anything, the exact end of the stream and the most it can expand to, and
 //! it rejects what the two decoders would judge differently.
 
-use super::Input;
-use crate::Method;
-use crate::error::{Error, Fault};
-use crate::header::to_u64;
+use crate::error::{Error, ErrorKind, to_u64};
+use crate::input::Input;
 
-const MAGIC: u32 = 0xFD2F_B528;
+/// The first bytes of a frame with data.
+pub const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+
 const SKIPPABLE: core::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
 
 /// RFC 8878, 3.1.1.2.4: blocks hold at most the window and at most this.
@@ -24,7 +24,7 @@ pub(super) const MAGIC_LEN: usize = 4;
 pub(super) const CHECKSUM_LEN: usize = 4;
 
 /// Returns what frames store of the XXH64 of their content, with seed 0: its low half.
-pub(super) fn checksum(hash: u64) -> u32 {
+pub(crate) fn checksum(hash: u64) -> u32 {
     let [a, b, c, d, ..] = hash.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
 }
@@ -35,9 +35,6 @@ pub(super) enum Parsed<T> {
     Whole(T),
     Needs(usize),
 }
-
-/// A fault, and its position from the start of what was parsed.
-pub(super) type Faulty = (usize, Fault);
 
 /// The start of a frame.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,13 +57,27 @@ pub(super) struct FrameHeader {
 
 impl Start {
     /// Reads the start of a frame at the start of `bytes`.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Parsed<Self>, Faulty> {
-        let mut reader = Reader { bytes, position: 0 };
+    pub(super) fn parse(bytes: &[u8]) -> Result<Parsed<Self>, Error> {
+        let mut reader = Reader { bytes, position: 0, is_strict: true };
         match reader.header() {
             Ok(start) => Ok(Parsed::Whole(start)),
             Err(Stop::Needs(len)) => Ok(Parsed::Needs(len)),
-            Err(Stop::Fault(fault)) => Err((reader.position, fault)),
+            Err(Stop::Fault(kind)) => Err(Error::new(kind, reader.position)),
         }
+    }
+}
+
+/// Returns the size of the contents that a frame records in its header; `None` if it does not, or if this is not a frame.
+///
+/// ```
+/// let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 4, 0x21, 0, 0, b'c', b'o', b'd', b'e'];
+/// assert_eq!(codecs::zstd::content_size(&frame), Some(4));
+/// ```
+#[must_use]
+pub fn content_size(frame: &[u8]) -> Option<u64> {
+    match (Reader { bytes: frame, position: 0, is_strict: false }).header() {
+        Ok(Start::Frame(header)) => header.content_size,
+        _ => None,
     }
 }
 
@@ -74,7 +85,7 @@ impl Start {
 pub(super) fn is_magic(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|&magic| {
         let magic = u32::from_le_bytes(magic);
-        magic == MAGIC || SKIPPABLE.contains(&magic)
+        magic == u32::from_le_bytes(MAGIC) || SKIPPABLE.contains(&magic)
     })
 }
 
@@ -96,20 +107,20 @@ pub(super) struct BlockHeader {
 }
 
 impl BlockHeader {
-    pub(super) fn parse(bytes: [u8; BLOCK_HEADER_LEN], max_block: u64) -> Result<Self, Fault> {
+    pub(super) fn parse(bytes: [u8; BLOCK_HEADER_LEN], max_block: u64) -> Result<Self, ErrorKind> {
         let [a, b, c] = bytes;
         let header = u32::from_le_bytes([a, b, c, 0]);
         let size = header >> 3;
         let content = u64::from(size);
         if content > max_block {
-            return Err(Fault::BlockTooLarge);
+            return Err(ErrorKind::BlockTooLarge);
         }
         // Raw bytes, one byte to repeat, or a compressed block of unknown content.
         let (len, at_most) = match (header >> 1) & 3 {
             0 => (size, content),
             1 => (1, content),
             2 => (size, max_block),
-            _ => return Err(Fault::ReservedBlock),
+            _ => return Err(ErrorKind::ReservedBlock),
         };
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         Ok(Self { is_last: header & 1 != 0, len, at_most })
@@ -119,12 +130,12 @@ impl BlockHeader {
 /// The reason why a header was not read.
 enum Stop {
     Needs(usize),
-    Fault(Fault),
+    Fault(ErrorKind),
 }
 
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Stop::Fault(fault)
+impl From<ErrorKind> for Stop {
+    fn from(kind: ErrorKind) -> Self {
+        Stop::Fault(kind)
     }
 }
 
@@ -132,6 +143,8 @@ impl From<Fault> for Stop {
 struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
+    /// `true` if what no library decodes is an error.
+    is_strict: bool,
 }
 
 impl Reader<'_> {
@@ -149,22 +162,22 @@ impl Reader<'_> {
             let len = self.number(4)?;
             return Ok(Start::Skippable(to_u64(self.position).saturating_add(len)));
         }
-        if magic != MAGIC {
+        if magic != u32::from_le_bytes(MAGIC) {
             self.position = 0;
-            return Err(Fault::BadMagic.into());
+            return Err(ErrorKind::BadMagic.into());
         }
         let descriptor = self.number(1)?;
         let single_segment = descriptor & 0x20 != 0;
         let has_checksum = descriptor & 0x04 != 0;
-        if descriptor & 0x08 != 0 {
-            return Err(Fault::ReservedBit.into());
+        if descriptor & 0x08 != 0 && self.is_strict {
+            return Err(ErrorKind::ReservedBit.into());
         }
         let mut window = 0;
         if !single_segment {
             let byte = self.number(1)?;
             let log = 10 + u32::try_from(byte >> 3).unwrap_or_default();
-            if log > MAX_WINDOW_LOG {
-                return Err(Fault::WindowTooLarge.into());
+            if log > MAX_WINDOW_LOG && self.is_strict {
+                return Err(ErrorKind::WindowTooLarge.into());
             }
             window = (1_u64 << log) + (1_u64 << (log - 3)) * (byte & 7);
         }
@@ -174,8 +187,8 @@ impl Reader<'_> {
             2 => 2,
             _ => 0,
         })?;
-        if dictionary != 0 {
-            return Err(Fault::Dictionary.into());
+        if dictionary != 0 && self.is_strict {
+            return Err(ErrorKind::Dictionary.into());
         }
         let content_size = match (descriptor >> 6, single_segment) {
             (0, false) => None,
@@ -219,13 +232,13 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Reads the frames that `input` starts with, and checks their sizes and their end against the header of the
-    /// container. Where that does not record its end, the stream ends with the last frame.
+    /// Reads the frames that `input` starts with, and checks their sizes and their end against those of the
+    /// input. Where trailing bytes are allowed, the stream ends with the last frame.
     pub(super) fn parse(input: &Input<'_>) -> Result<Self, Error> {
         let mut walk = Walk::new(input);
         let first = walk.next()?.ok_or_else(|| {
             // Nothing but skippable frames.
-            input.bad_stream(Method::ZSTD, 0, Fault::SkippableFrame)
+            Error::new(ErrorKind::SkippableFrame, 0)
         })?;
         let (mut count, mut window) = (1_usize, first.header.window);
         let (mut content, mut at_most) = (first.header.content_size, first.at_most);
@@ -235,16 +248,12 @@ impl Frames {
             content = content.zip(frame.header.content_size).map(|(a, b)| a.saturating_add(b));
             at_most = at_most.saturating_add(frame.at_most);
         }
-        let uncompressed_size = input.uncompressed_size;
-        match content {
-            Some(frame_size) if frame_size != uncompressed_size => {
-                return Err(Error::frame_size(uncompressed_size, frame_size));
-            }
-            _ => {}
+        if let Some(size) = content.filter(|size| *size != input.size) {
+            return Err(Error::new(ErrorKind::ContentSize(size), 0));
         }
-        input.check_end(Method::ZSTD, walk.position)?;
-        if uncompressed_size > at_most {
-            return Err(Error::implausible_size(uncompressed_size, at_most));
+        input.check_end(walk.position)?;
+        if input.size > at_most {
+            return Err(Error::new(ErrorKind::AtMost(at_most), 0));
         }
         Ok(Self { first, count, window, len: walk.position })
     }
@@ -269,7 +278,7 @@ impl<'a> Walk<'a> {
     }
 
     fn ends_early(&self) -> Error {
-        self.input.bad_stream(Method::ZSTD, self.input.stream.len(), Fault::EndsEarly)
+        Error::new(ErrorKind::EndsEarly, self.input.stream.len())
     }
 
     /// Passes over this many bytes.
@@ -286,11 +295,9 @@ impl<'a> Walk<'a> {
                 return Ok(None);
             }
             self.begun = true;
-            let fail = |(position, fault)| {
-                let position = self.position.saturating_add(position);
-                self.input.bad_stream(Method::ZSTD, position, fault)
-            };
-            let header = match Start::parse(self.rest()).map_err(fail)? {
+            let header = match Start::parse(self.rest())
+                .map_err(|error| error.moved(to_u64(self.position)))?
+            {
                 Parsed::Whole(Start::Frame(header)) => header,
                 Parsed::Whole(Start::Skippable(len)) => {
                     self.skip(usize::try_from(len).unwrap_or(usize::MAX))?;
@@ -313,7 +320,7 @@ impl<'a> Walk<'a> {
                 return Err(self.ends_early());
             };
             let block = BlockHeader::parse(bytes, header.max_block())
-                .map_err(|fault| self.input.bad_stream(Method::ZSTD, start, fault))?;
+                .map_err(|kind| Error::new(kind, start))?;
             at_most = at_most.saturating_add(block.at_most);
             self.skip(block.len)?;
             if block.is_last {
@@ -334,7 +341,8 @@ impl<'a> Walk<'a> {
 /// and that window.
 pub(super) fn plain_header(window: u64) -> ([u8; 6], u64) {
     let (descriptor, window) = window_descriptor(window);
-    ([0x28, 0xB5, 0x2F, 0xFD, 0x00, descriptor], window)
+    let [m0, m1, m2, m3] = MAGIC;
+    ([m0, m1, m2, m3, 0x00, descriptor], window)
 }
 
 /// Returns the smallest window that a frame header can express and that is not smaller than `size`: the byte for
@@ -352,9 +360,9 @@ fn window_descriptor(size: u64) -> (u8, u64) {
     }
 }
 
-/// Returns an error at the start of the stream of `input`, for faults without a better place.
-pub(super) fn damaged(input: &Input<'_>) -> Error {
-    input.bad_stream(Method::ZSTD, 0, Fault::Damaged)
+/// Returns an error at the start of the stream, for faults without a better place.
+pub(super) fn damaged<E>(_: E) -> Error {
+    Error::new(ErrorKind::Damaged, 0)
 }
 
 #[cfg(test)]

@@ -7,21 +7,29 @@ use core::hash::Hasher;
 
 use twox_hash::XxHash64;
 
+use super::frame::{
+    BLOCK_HEADER_LEN, BlockHeader, CHECKSUM_LEN, FrameHeader, MAGIC_LEN, Parsed, Start, checksum,
+    damaged, is_magic,
+};
 #[cfg(feature = "zstd")]
 use super::libzstd;
 #[cfg(feature = "ruzstd")]
-use super::pure_zstd;
-use super::zstd_frame::{
-    BLOCK_HEADER_LEN, BlockHeader, CHECKSUM_LEN, Faulty, FrameHeader, MAGIC_LEN, Parsed, Start,
-    checksum, is_magic,
-};
-use crate::error::Fault;
-use crate::header::to_u64;
-use crate::method::Codec;
+use super::pure;
+use crate::error::{Error, ErrorKind, to_u64};
+
+/// The library that decodes blocks.
+#[cfg_attr(feature = "zstd", allow(dead_code, reason = "libzstd is preferred; tests compare them"))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Library {
+    #[cfg(feature = "ruzstd")]
+    Ruzstd,
+    #[cfg(feature = "zstd")]
+    Libzstd,
+}
 
 /// A stream of frames, and how far it is decoded.
-pub(super) struct Steps {
-    codec: Codec,
+pub(crate) struct Steps {
+    library: Library,
     state: State,
     /// Bytes of input that the state needs.
     needed: usize,
@@ -55,7 +63,7 @@ enum State {
 
 enum Blocks {
     #[cfg(feature = "ruzstd")]
-    Ruzstd(Box<pure_zstd::Blocks>),
+    Ruzstd(Box<pure::Blocks>),
     #[cfg(feature = "zstd")]
     Libzstd(libzstd::Blocks),
 }
@@ -70,19 +78,19 @@ enum Blocks {
     )
 )]
 impl Blocks {
-    fn new(codec: Codec, window: u64, uncompressed_size: u64) -> Result<Self, Fault> {
-        match codec {
+    fn new(library: Library, window: u64, size: u64) -> Result<Self, Error> {
+        match library {
             #[cfg(feature = "ruzstd")]
-            Codec::Ruzstd => pure_zstd::Blocks::new(window, uncompressed_size)
-                .map(|blocks| Blocks::Ruzstd(Box::new(blocks))),
+            Library::Ruzstd => {
+                pure::Blocks::new(window, size).map(|blocks| Blocks::Ruzstd(Box::new(blocks)))
+            }
             #[cfg(feature = "zstd")]
-            Codec::Libzstd => libzstd::Blocks::new(window, uncompressed_size).map(Blocks::Libzstd),
-            _ => Err(Fault::Damaged),
+            Library::Libzstd => libzstd::Blocks::new(window, size).map(Blocks::Libzstd),
         }
     }
 
     /// Decodes a block, and appends what it gave to `out`, if that can be seen.
-    fn decode(&mut self, block: &[u8], is_last: bool, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn decode(&mut self, block: &[u8], is_last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
         match self {
             #[cfg(feature = "ruzstd")]
             Blocks::Ruzstd(blocks) => blocks.decode(block, is_last, out),
@@ -92,7 +100,7 @@ impl Blocks {
     }
 
     /// Appends to `out` what can be had without another block, up to a block's worth.
-    fn more(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         match self {
             #[cfg(feature = "ruzstd")]
             Blocks::Ruzstd(blocks) => blocks.more(out),
@@ -103,30 +111,17 @@ impl Blocks {
 }
 
 /// The expected state of the stream.
-pub(super) struct Expected {
+pub(crate) struct Expected {
     /// Expected length of the result.
-    pub(super) uncompressed_size: u64,
-    /// Bytes of the stream that are left, where the container records them.
-    pub(super) left: Option<u64>,
-}
-
-/// A fault, and its position from the start of the input of the step; or the content size of a frame, if it differs
-/// from the content size of the container.
-pub(super) enum StepError {
-    Faulty(Faulty),
-    ContentSize(u64),
-}
-
-impl From<Faulty> for StepError {
-    fn from(faulty: Faulty) -> Self {
-        Self::Faulty(faulty)
-    }
+    pub(crate) size: u64,
+    /// Bytes of the stream that are left, if its end is known.
+    pub(crate) left: Option<u64>,
 }
 
 impl Steps {
-    pub(super) fn new(codec: Codec) -> Self {
+    pub(crate) fn new(library: Library) -> Self {
         Self {
-            codec,
+            library,
             state: State::Between,
             needed: MAGIC_LEN,
             blocks: None,
@@ -139,27 +134,27 @@ impl Steps {
         }
     }
 
-    pub(super) fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         matches!(self.state, State::Done)
     }
 
     /// Returns the number of bytes of input that the next step needs.
-    pub(super) fn needed(&self) -> usize {
+    pub(crate) fn needed(&self) -> usize {
         if self.given < self.out.len() { 0 } else { self.needed }
     }
 
     /// Takes one step: hands out output, or reads a part of the stream. How many bytes were read and written.
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         input: &[u8],
         to: &mut [u8],
         expected: &Expected,
-    ) -> Result<(usize, usize), StepError> {
+    ) -> Result<(usize, usize), Error> {
         if self.given == self.out.len() {
             self.out.clear();
             self.given = 0;
             if let Some(blocks) = &mut self.blocks {
-                blocks.more(&mut self.out).map_err(|fault| (0, fault))?;
+                blocks.more(&mut self.out)?;
             }
         }
         let rest = self.out.get(self.given..).unwrap_or_default();
@@ -174,18 +169,18 @@ impl Steps {
             }
         }
         if let Some(left) = &mut self.left_in_frame {
-            *left = left.checked_sub(to_u64(len)).ok_or((0, Fault::Damaged))?;
+            *left = left.checked_sub(to_u64(len)).ok_or_else(|| damaged(()))?;
         }
         self.given = self.given.saturating_add(len);
         Ok((0, len))
     }
 
     /// Reads a part of the stream, if enough of it is there.
-    fn read(&mut self, input: &[u8], expected: &Expected) -> Result<usize, StepError> {
+    fn read(&mut self, input: &[u8], expected: &Expected) -> Result<usize, Error> {
         if !matches!(self.state, State::Block(_))
             && self.left_in_frame.take().is_some_and(|n| n > 0)
         {
-            return Err((0, Fault::Damaged).into());
+            return Err(damaged(()));
         }
         match self.state {
             State::Between => self.between(input, expected),
@@ -207,7 +202,7 @@ impl Steps {
                     .take()
                     .is_some_and(|hash| checksum(hash.finish()) != u32::from_le_bytes(stored))
                 {
-                    return Err((0, Fault::Checksum).into());
+                    return Err(Error::new(ErrorKind::Checksum, 0));
                 }
                 self.between_frames(expected, to_u64(CHECKSUM_LEN));
                 Ok(CHECKSUM_LEN)
@@ -232,7 +227,7 @@ impl Steps {
     }
 
     /// Takes the end of the input for the end of the stream, if no frame has begun in these last bytes.
-    pub(super) fn end_input(&mut self, last: &[u8]) -> bool {
+    pub(crate) fn end_input(&mut self, last: &[u8]) -> bool {
         let ends = matches!(self.state, State::Between) && self.has_data && !is_magic(last);
         if ends {
             self.state = State::Done;
@@ -245,7 +240,7 @@ impl Steps {
         self.needed = 0;
     }
 
-    fn between(&mut self, input: &[u8], expected: &Expected) -> Result<usize, StepError> {
+    fn between(&mut self, input: &[u8], expected: &Expected) -> Result<usize, Error> {
         if self.has_data && !is_magic(input) {
             self.end();
             return Ok(0);
@@ -264,12 +259,12 @@ impl Steps {
         };
         if let Some(content) = header.content_size {
             self.content = self.content.saturating_add(content);
-            if self.content > expected.uncompressed_size {
-                return Err(StepError::ContentSize(self.content));
+            if self.content > expected.size {
+                return Err(Error::new(ErrorKind::ContentSize(self.content), 0));
             }
         }
-        let blocks = Blocks::new(self.codec, header.window, expected.uncompressed_size);
-        self.blocks = Some(blocks.map_err(|fault| (0, fault))?);
+        let blocks = Blocks::new(self.library, header.window, expected.size);
+        self.blocks = Some(blocks?);
         self.hash = header.has_checksum.then(|| XxHash64::with_seed(0));
         self.left_in_frame = header.content_size;
         self.has_data = true;
@@ -283,16 +278,17 @@ impl Steps {
         input: &[u8],
         header: FrameHeader,
         expected: &Expected,
-    ) -> Result<usize, StepError> {
+    ) -> Result<usize, Error> {
         let Some(&bytes) = input.first_chunk() else { return Ok(0) };
-        let block = BlockHeader::parse(bytes, header.max_block()).map_err(|fault| (0, fault))?;
+        let block =
+            BlockHeader::parse(bytes, header.max_block()).map_err(|kind| Error::new(kind, 0))?;
         let len = BLOCK_HEADER_LEN.saturating_add(block.len);
         let Some(whole) = input.get(..len) else {
             self.needed = len;
             return Ok(0);
         };
         if let Some(blocks) = &mut self.blocks {
-            blocks.decode(whole, block.is_last, &mut self.out).map_err(|fault| (0, fault))?;
+            blocks.decode(whole, block.is_last, &mut self.out)?;
         }
         match (block.is_last, header.has_checksum) {
             (false, _) => self.needed = BLOCK_HEADER_LEN,

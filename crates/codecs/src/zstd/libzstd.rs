@@ -2,17 +2,15 @@
 
 use alloc::vec::Vec;
 
-use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
-use zstd::zstd_safe::{
+use ::zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
+use ::zstd::zstd_safe::{
     CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, WriteBuf, compress_bound, max_c_level,
     min_c_level,
 };
 
-use super::zstd_frame::{Frames, MAX_BLOCK, MAX_WINDOW_LOG, damaged, plain_header};
-use super::{Input, reserve_total};
-use crate::error::{Error, Fault};
-use crate::header::to_u64;
-use crate::{Method, WriteOptions};
+use super::frame::{Frames, MAX_BLOCK, MAX_WINDOW_LOG, damaged, plain_header};
+use crate::error::{Error, ErrorKind, to_u64};
+use crate::input::{Grown, Input, reserve_total, too_long};
 
 /// libzstd's own default, which Clang takes.
 const DEFAULT_LEVEL: i32 = 3;
@@ -76,10 +74,7 @@ const BLOCK_ROOM: usize = (128 << 10) + 1;
 /// Compressed bytes for one step.
 const STEP: usize = 64 << 10;
 
-pub(super) fn decode(
-    input: &Input<'_>,
-    grown: &mut dyn FnMut(&[u8]),
-) -> Result<(Vec<u8>, usize), Error> {
+pub(crate) fn decode(input: &Input<'_>, grown: Grown<'_>) -> Result<(Vec<u8>, usize), Error> {
     let frames = Frames::parse(input)?;
     // Memory of the final size, which the blocks of the frames have vouched for.
     let mut out = Vec::new();
@@ -88,36 +83,36 @@ pub(super) fn decode(
     Ok((out, frames.len))
 }
 
-/// Decodes as [`decode`] does, into memory of the size that the container records.
-pub(super) fn decode_into(
+/// Decodes as [`decode`] does, into memory of the expected size.
+pub(crate) fn decode_into(
     input: &Input<'_>,
     out: &mut [u8],
-    grown: &mut dyn FnMut(&[u8]),
+    grown: Grown<'_>,
 ) -> Result<usize, Error> {
     let frames = Frames::parse(input)?;
     decode_frames(input, &frames, out, grown)?;
     Ok(frames.len)
 }
 
-/// Decodes all frames into `out`, which has room for as much as the container records.
+/// Decodes all frames into `out`, which has room for the expected size.
 fn decode_frames<C: WriteBuf + ?Sized>(
     input: &Input<'_>,
     frames: &Frames,
     out: &mut C,
-    grown: &mut dyn FnMut(&[u8]),
+    grown: Grown<'_>,
 ) -> Result<(), Error> {
     let stream = input.stream.get(..frames.len).unwrap_or_default();
     let mut context =
-        DCtx::try_create().ok_or_else(|| Error::out_of_memory(input.uncompressed_size))?;
+        DCtx::try_create().ok_or_else(|| Error::new(ErrorKind::Memory(input.size), 0))?;
     let failed = |code: usize| match error_code(code) {
-        OUTPUT_TOO_SMALL => Error::output_too_long(input.uncompressed_size),
+        OUTPUT_TOO_SMALL => too_long(),
         CHECKSUM_WRONG => {
             // If there are several frames, it does not tell which.
             let position = if frames.count == 1 { frames.first.blocks_end } else { 0 };
-            input.bad_stream(Method::ZSTD, position, Fault::Checksum)
+            Error::new(ErrorKind::Checksum, position)
         }
-        OUT_OF_MEMORY => Error::out_of_memory(frames.window),
-        _ => damaged(input),
+        OUT_OF_MEMORY => Error::new(ErrorKind::Memory(frames.window), 0),
+        _ => damaged(code),
     };
 
     let len = input.output_len()?;
@@ -138,7 +133,7 @@ fn decode_frames<C: WriteBuf + ?Sized>(
             written = output.pos();
             if (step.pos(), written) == before {
                 // No room for what is left.
-                return Err(Error::output_too_long(input.uncompressed_size));
+                return Err(too_long());
             }
         }
         // All of it is shown when nothing is found wrong with what follows.
@@ -147,7 +142,7 @@ fn decode_frames<C: WriteBuf + ?Sized>(
         }
     }
     if left > 0 && written == len {
-        return Err(Error::output_too_long(input.uncompressed_size));
+        return Err(too_long());
     }
     input.check_output(written)
 }
@@ -164,44 +159,42 @@ pub(super) struct Blocks {
 
 impl Blocks {
     /// Returns a decoder for the blocks of a frame with this window and at most this much output.
-    pub(super) fn new(window: u64, uncompressed_size: u64) -> Result<Self, Fault> {
-        let mut context = DCtx::try_create().ok_or(Fault::Damaged)?;
-        context
-            .set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))
-            .map_err(|_| Fault::Damaged)?;
-        let (header, _) = plain_header(window.min(uncompressed_size).max(MAX_BLOCK));
+    pub(super) fn new(window: u64, size: u64) -> Result<Self, Error> {
+        let mut context = DCtx::try_create().ok_or_else(|| damaged(()))?;
+        context.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG)).map_err(damaged)?;
+        let (header, _) = plain_header(window.min(size).max(MAX_BLOCK));
         let mut blocks = Self { context };
         blocks.decode(&header, &mut Vec::new())?;
         Ok(blocks)
     }
 
     /// Decodes a block, header and body, and appends to `out` what it gave.
-    pub(super) fn decode(&mut self, block: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(super) fn decode(&mut self, block: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         let mut input = InBuffer::around(block);
         loop {
             let (read, written) = (input.pos(), out.len());
             // More than a block holds, so that it gives everything.
-            out.try_reserve(BLOCK_ROOM).map_err(|_| Fault::Damaged)?;
+            out.try_reserve(BLOCK_ROOM).map_err(damaged)?;
             let mut output = OutBuffer::around_pos(out, written);
-            self.context.decompress_stream(&mut output, &mut input).map_err(|_| Fault::Damaged)?;
+            self.context.decompress_stream(&mut output, &mut input).map_err(damaged)?;
             if input.pos() == block.len() {
                 return Ok(());
             }
             if (input.pos(), out.len()) == (read, written) {
-                return Err(Fault::Damaged);
+                return Err(damaged(()));
             }
         }
     }
 }
 
 fn failed() -> Error {
-    Error::encoder_failed(Method::ZSTD)
+    Error::new(ErrorKind::Encoder, 0)
 }
 
-/// Returns libzstd set up for `len` bytes.
-fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Error> {
+/// Returns libzstd set up for `len` bytes of code.
+fn encoder(len: usize, level: Option<i32>, threads: u32) -> Result<CCtx<'static>, Error> {
     // As libzstd, which takes 0 for its default.
-    let level = options.level.filter(|&level| level != 0).unwrap_or(DEFAULT_LEVEL);
+    let level = level.filter(|&level| level != 0).unwrap_or(DEFAULT_LEVEL);
     let level = level.clamp(min_c_level(), max_c_level());
     let mut context = CCtx::try_create().ok_or_else(failed)?;
     let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(|_| failed());
@@ -224,7 +217,7 @@ fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Error> {
     }
     if level >= WORTH_WORKERS {
         set(CParameter::LdmMinMatch(LONG_MATCH))?;
-        set(CParameter::NbWorkers(options.threads.max(1)))?;
+        set(CParameter::NbWorkers(threads.max(1)))?;
         set(CParameter::JobSize(JOB_SIZE))?;
         set(CParameter::OverlapSizeLog(WHOLE_WINDOW))?;
     }
@@ -233,8 +226,14 @@ fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Error> {
     Ok(context)
 }
 
-pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {
-    let mut context = encoder(data.len(), options)?;
+/// Appends code, compressed, to `out`.
+pub(crate) fn encode_code(
+    data: &[u8],
+    level: Option<i32>,
+    threads: u32,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let mut context = encoder(data.len(), level, threads)?;
     // With room for the worst case libzstd works on input and output themselves instead of copies
     // of its own. Memory that is not written to costs nothing.
     let mut room = compress_bound(data.len());
@@ -242,7 +241,7 @@ pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> 
     loop {
         let len = out.len();
         out.try_reserve_exact(room)
-            .map_err(|_| Error::out_of_memory(to_u64(len.saturating_add(room))))?;
+            .map_err(|_| Error::new(ErrorKind::Memory(to_u64(len.saturating_add(room))), 0))?;
         let mut output = OutBuffer::around_pos(out, len);
         let left = context
             .compress_stream2(&mut output, &mut input, ZSTD_EndDirective::ZSTD_e_end)
@@ -255,6 +254,19 @@ pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> 
     }
 }
 
+/// Compresses to one frame with its size, by the parameters of libzstd.
+pub(crate) fn encode(data: &[u8], level: i32) -> Result<Vec<u8>, Error> {
+    let most = compress_bound(data.len());
+    let no_memory = || Error::new(ErrorKind::Memory(to_u64(most)), 0);
+    let mut context = CCtx::try_create().ok_or_else(no_memory)?;
+    let parameter = CParameter::CompressionLevel(level);
+    context.set_parameter(parameter).map_err(|_| no_memory())?;
+    let mut out = Vec::new();
+    reserve_total(&mut out, most)?;
+    context.compress2(&mut out, data).map_err(|_| no_memory())?;
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,8 +277,7 @@ mod tests {
     fn little_data_needs_little_memory_at_any_level() {
         for level in -7..=12 {
             for data in [&b""[..], b"a", &[7; 100_000]] {
-                let options = WriteOptions::default().with_level(level);
-                let mut encoder = encoder(data.len(), &options).unwrap();
+                let mut encoder = encoder(data.len(), Some(level), 1).unwrap();
                 let mut out = Vec::with_capacity(compress_bound(data.len()));
                 encoder.compress2(&mut out, data).unwrap();
                 assert!(encoder.sizeof() < 16 << 20, "{level} {} {}", data.len(), encoder.sizeof());

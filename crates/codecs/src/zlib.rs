@@ -13,11 +13,10 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
-use super::{Input, reserve_total};
-use crate::error::{Error, Fault};
-use crate::{Method, WriteOptions};
+use crate::error::{Error, ErrorKind};
+use crate::input::{Grown, Input, reserve_total, too_long};
 
-/// The level that zlib itself and Clang take by default.
+/// The level that zlib itself takes by default.
 const DEFAULT_LEVEL: i32 = 6;
 const MAX_LEVEL: i32 = 10;
 
@@ -52,31 +51,26 @@ impl<'a> Inflater<'a> {
             TINFLStatus::Done => Ok(true),
             TINFLStatus::HasMoreOutput => Ok(false),
             TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
-                let end = self.input.stream.len();
-                Err(self.input.bad_stream(Method::ZLIB, end, Fault::EndsEarly))
+                Err(Error::new(ErrorKind::EndsEarly, self.input.stream.len()))
             }
-            status => Err(self.input.bad_stream(Method::ZLIB, self.read, fault(status))),
+            status => Err(Error::new(fault(status), self.read)),
         }
     }
 
     fn check_end(&self) -> Result<(), Error> {
-        self.input.check_end(Method::ZLIB, self.read)?;
+        self.input.check_end(self.read)?;
         self.input.check_output(self.written)
     }
-
-    fn too_long(&self) -> Error {
-        Error::output_too_long(self.input.uncompressed_size)
-    }
 }
 
-fn fault(status: TINFLStatus) -> Fault {
+fn fault(status: TINFLStatus) -> ErrorKind {
     match status {
-        TINFLStatus::Adler32Mismatch => Fault::Checksum,
-        _ => Fault::Damaged,
+        TINFLStatus::Adler32Mismatch => ErrorKind::Checksum,
+        _ => ErrorKind::Damaged,
     }
 }
 
-pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
+pub(crate) fn decode(input: &Input<'_>, _: Grown<'_>) -> Result<(Vec<u8>, usize), Error> {
     let output_len = input.output_len()?;
     let mut inflater = Inflater::new(input);
     let mut out = Vec::new();
@@ -89,9 +83,9 @@ pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
             break;
         }
         if room == output_len {
-            return Err(inflater.too_long());
+            return Err(too_long());
         }
-        // As data arrives, never on the header's word alone.
+        // As data arrives, never on the word of the caller alone.
         room = room.saturating_mul(2).min(output_len);
     }
     inflater.check_end()?;
@@ -99,53 +93,68 @@ pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
     Ok((out, inflater.read))
 }
 
-/// Decodes as [`decode`] does, into memory of the size that the container records.
-pub(super) fn decode_into(input: &Input<'_>, out: &mut [u8]) -> Result<usize, Error> {
+/// Decodes as [`decode`] does, into memory of the expected size.
+pub(crate) fn decode_into(input: &Input<'_>, out: &mut [u8], _: Grown<'_>) -> Result<usize, Error> {
     let mut inflater = Inflater::new(input);
     if !inflater.fill(out)? {
-        return Err(inflater.too_long());
+        return Err(too_long());
     }
     inflater.check_end()?;
     Ok(inflater.read)
 }
 
 /// Decodes step by step.
-pub(super) struct Steps {
+pub(crate) struct Steps {
     state: Box<InflateState>,
     /// `true` if the last step filled its output, so that there may be more without further input.
     is_full: bool,
 }
 
 impl Steps {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { state: InflateState::new_boxed(DataFormat::Zlib), is_full: false }
     }
 
     /// Returns the number of bytes of input that the next step needs.
-    pub(super) fn needed(&self) -> usize {
+    pub(crate) fn needed(&self) -> usize {
         usize::from(!self.is_full)
     }
 
     /// Decodes from `input` to `out`: how many bytes were read and written, and whether the stream ended.
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         input: &[u8],
         out: &mut [u8],
-    ) -> Result<(usize, usize, bool), (usize, Fault)> {
+    ) -> Result<(usize, usize, bool), Error> {
         let result = inflate(&mut self.state, input, out, MZFlush::None);
         self.is_full = result.bytes_written == out.len();
         let ended = match result.status {
             Ok(status) => status == MZStatus::StreamEnd,
             // Without input nothing is left.
             Err(MZError::Buf) => false,
-            Err(_) => return Err((result.bytes_consumed, fault(self.state.last_status()))),
+            Err(_) => {
+                return Err(Error::new(fault(self.state.last_status()), result.bytes_consumed));
+            }
         };
         Ok((result.bytes_consumed, result.bytes_written, ended))
     }
 }
 
-pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {
-    let level = options.level.unwrap_or(DEFAULT_LEVEL).clamp(0, MAX_LEVEL);
+/// Compresses to a stream.
+pub(crate) fn encode(data: &[u8], level: i32) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::new();
+    encode_code(data, Some(level), 1, &mut out)?;
+    Ok(out)
+}
+
+/// Appends a stream to `out`, by a single thread.
+pub(crate) fn encode_code(
+    data: &[u8],
+    level: Option<i32>,
+    _: u32,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let level = level.unwrap_or(DEFAULT_LEVEL).clamp(0, MAX_LEVEL);
     let level = u8::try_from(level).unwrap_or_default();
     let mut deflater = Box::<CompressorOxide>::default();
     deflater.set_format_and_level(DataFormat::Zlib, level);
@@ -156,6 +165,6 @@ pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> 
     });
     match status {
         TDEFLStatus::Done => Ok(()),
-        _ => Err(Error::encoder_failed(Method::ZLIB)),
+        _ => Err(Error::new(ErrorKind::Encoder, 0)),
     }
 }

@@ -1,0 +1,70 @@
+//! A stream to be decompressed.
+
+use alloc::vec::Vec;
+
+use crate::error::{Error, ErrorKind, to_u64};
+
+/// A function that sees the data while it grows.
+pub(crate) type Grown<'g> = &'g mut dyn FnMut(&[u8]);
+
+/// A compressed stream, and the size that it expands to.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The stream; trailing bytes if it is not exact.
+    pub(crate) stream: &'a [u8],
+    /// `true` if the stream has to end with `stream`.
+    pub(crate) is_exact: bool,
+    /// Expected length of the result.
+    pub(crate) size: u64,
+}
+
+impl<'a> Input<'a> {
+    /// Returns the input of a stream that ends with these bytes, and expands to exactly `size` bytes. That is the limit of
+    /// what is written: check it before.
+    #[must_use]
+    pub fn new(stream: &'a [u8], size: u64) -> Self {
+        Input { stream, is_exact: true, size }
+    }
+
+    /// Allows trailing bytes after the stream.
+    #[must_use]
+    pub fn with_trailing(self) -> Self {
+        Input { is_exact: false, ..self }
+    }
+}
+
+impl Input<'_> {
+    /// Checks where the stream ends.
+    pub(crate) fn check_end(&self, position: usize) -> Result<(), Error> {
+        if self.is_exact && position != self.stream.len() {
+            return Err(Error::new(ErrorKind::TrailingData(to_u64(self.stream.len())), position));
+        }
+        Ok(())
+    }
+
+    /// Checks that exactly the expected size came out.
+    pub(crate) fn check_output(&self, len: usize) -> Result<(), Error> {
+        let found = to_u64(len);
+        match found.cmp(&self.size) {
+            core::cmp::Ordering::Less => Err(Error::new(ErrorKind::TooShort(found), 0)),
+            core::cmp::Ordering::Equal => Ok(()),
+            core::cmp::Ordering::Greater => Err(too_long()),
+        }
+    }
+
+    /// Returns the size of the result as this machine counts memory.
+    pub(crate) fn output_len(&self) -> Result<usize, Error> {
+        usize::try_from(self.size).map_err(|_| Error::new(ErrorKind::Memory(self.size), 0))
+    }
+}
+
+#[cold]
+pub(crate) fn too_long() -> Error {
+    Error::new(ErrorKind::TooLong, 0)
+}
+
+/// Makes room for `total` bytes in total.
+pub(crate) fn reserve_total(out: &mut Vec<u8>, total: usize) -> Result<(), Error> {
+    out.try_reserve_exact(total.saturating_sub(out.len()))
+        .map_err(|_| Error::new(ErrorKind::Memory(to_u64(total)), 0))
+}

@@ -1,0 +1,431 @@
+//! MessagePack: a reader without recursion that is bounded, and a writer of the shortest forms.
+//!
+//! ```
+//! use codecs::msgpack::{Reader, Value, write_map, write_text, write_unsigned};
+//!
+//! let mut bytes = Vec::new();
+//! write_map(&mut bytes, 1);
+//! write_text(&mut bytes, "size");
+//! write_unsigned(&mut bytes, 300);
+//!
+//! let mut reader = Reader::new(&bytes, 0);
+//! assert_eq!(reader.next()?, Value::Map(1));
+//! assert_eq!(reader.next()?, Value::Text(b"size"));
+//! assert_eq!(reader.next()?, Value::Unsigned(300));
+//! assert!(reader.is_at_end());
+//! # Ok::<(), codecs::msgpack::Error>(())
+//! ```
+
+use alloc::vec::Vec;
+
+use crate::error::to_u64;
+
+/// A value, or the start of one with members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Value<'d> {
+    /// Nothing.
+    Nil,
+    /// A truth value.
+    Bool(bool),
+    /// A number that is not negative.
+    Unsigned(u64),
+    /// A negative number.
+    Negative(i64),
+    /// A number with a fraction, which is not read.
+    Fraction,
+    /// Text, not checked.
+    Text(&'d [u8]),
+    /// Bytes; of extensions with their type.
+    Bytes(&'d [u8]),
+    /// An array of this many values, which follow.
+    Array(u64),
+    /// A map of this many keys, each with a value, which follow.
+    Map(u64),
+}
+
+impl Value<'_> {
+    /// Returns the number of values that follow as members: keys count.
+    #[must_use]
+    pub fn members(self) -> u64 {
+        match self {
+            Value::Array(count) => count,
+            Value::Map(count) => count.saturating_mul(2),
+            _ => 0,
+        }
+    }
+}
+
+/// An error of reading, with its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("MessagePack: {kind} (at {offset:#x})")]
+pub struct Error {
+    /// The place.
+    pub offset: u64,
+    /// The kind of the error.
+    pub kind: ErrorKind,
+}
+
+/// Kind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The byte 0xc1 starts no value.
+    #[error("the byte 0xc1 starts no value")]
+    NoValue,
+    /// A value does not end in the bytes.
+    #[error("expected {expected} bytes, found {left}")]
+    Truncated {
+        /// The bytes that the value needs.
+        expected: u64,
+        /// The bytes that are left.
+        left: u64,
+    },
+    /// An array or a map has more members than bytes are left for.
+    #[error("{count} values do not fit in the {left} bytes left")]
+    Counted {
+        /// The values of the array, or the pairs of the map.
+        count: u64,
+        /// The values, where a pair is two.
+        members: u64,
+        /// The bytes that are left.
+        left: u64,
+    },
+}
+
+/// A reader of values one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'d> {
+    data: &'d [u8],
+    at: usize,
+    /// The place of the data, for errors.
+    base: u64,
+}
+
+impl<'d> Reader<'d> {
+    /// Returns a reader of data that lies at this place.
+    #[must_use]
+    pub fn new(data: &'d [u8], base: u64) -> Self {
+        Reader { data, at: 0, base }
+    }
+
+    /// Returns the place of the next value.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.base.saturating_add(to_u64(self.at))
+    }
+
+    /// Returns the number of bytes read.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Returns the bytes that were read since the reader was as `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> &'d [u8] {
+        self.data.get(before.at..self.at).unwrap_or_default()
+    }
+
+    /// Returns whether everything was read.
+    #[must_use]
+    pub fn is_at_end(&self) -> bool {
+        self.at >= self.data.len()
+    }
+
+    fn left(&self) -> u64 {
+        to_u64(self.data.len().saturating_sub(self.at))
+    }
+
+    fn take(&mut self, len: u64) -> Result<&'d [u8], Error> {
+        let end = usize::try_from(len).ok().and_then(|len| self.at.checked_add(len));
+        let taken = end.and_then(|end| self.data.get(self.at..end)).ok_or_else(|| {
+            let kind = ErrorKind::Truncated { expected: len, left: self.left() };
+            Error { offset: self.offset(), kind }
+        })?;
+        self.at = self.at.saturating_add(taken.len());
+        Ok(taken)
+    }
+
+    /// Reads a number of `1 << log` bytes.
+    fn number(&mut self, log: u8) -> Result<u64, Error> {
+        let bytes = self.take(1 << log)?;
+        Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
+    /// Reads the next value; of an array or a map its length only. No more members are there than bytes are left for.
+    ///
+    /// # Errors
+    ///
+    /// [`NoValue`](ErrorKind::NoValue), [`Truncated`](ErrorKind::Truncated), [`Counted`](ErrorKind::Counted).
+    #[allow(clippy::should_implement_trait, reason = "an iterator has no errors")]
+    pub fn next(&mut self) -> Result<Value<'d>, Error> {
+        let start = self.offset();
+        let byte = self.take(1)?.first().copied().unwrap_or(0xc1);
+        let low = |bits: u8| u64::from(byte & bits);
+        let value = match byte {
+            0x00..=0x7f => Value::Unsigned(byte.into()),
+            0x80..=0x8f => Value::Map(low(15)),
+            0x90..=0x9f => Value::Array(low(15)),
+            0xa0..=0xbf => Value::Text(self.take(low(31))?),
+            0xc0 => Value::Nil,
+            0xc1 => return Err(Error { offset: start, kind: ErrorKind::NoValue }),
+            0xc2 | 0xc3 => Value::Bool(byte == 0xc3),
+            0xc4..=0xc6 => self.bytes(byte - 0xc4, 0)?,
+            0xc7..=0xc9 => self.bytes(byte - 0xc7, 1)?,
+            0xca | 0xcb => {
+                self.take(4 << low(1))?;
+                Value::Fraction
+            }
+            0xcc..=0xcf => Value::Unsigned(self.number(byte - 0xcc)?),
+            0xd0..=0xd3 => {
+                let shift = 64 - (8 << low(3));
+                signed((self.number(byte - 0xd0)? << shift).cast_signed() >> shift)
+            }
+            0xd4..=0xd8 => Value::Bytes(self.take((1 << (byte - 0xd4)) + 1)?),
+            0xd9..=0xdb => {
+                let len = self.number(byte - 0xd9)?;
+                Value::Text(self.take(len)?)
+            }
+            0xdc | 0xdd => Value::Array(self.number(byte - 0xdc + 1)?),
+            0xde | 0xdf => Value::Map(self.number(byte - 0xde + 1)?),
+            0xe0..=0xff => signed(byte.cast_signed().into()),
+        };
+        let (members, left) = (value.members(), self.left());
+        match value {
+            Value::Array(count) | Value::Map(count) if members > left => {
+                Err(Error { offset: start, kind: ErrorKind::Counted { count, members, left } })
+            }
+            _ => Ok(value),
+        }
+    }
+
+    /// Reads bytes after their length, and a type of this length.
+    fn bytes(&mut self, log: u8, kind: u64) -> Result<Value<'d>, Error> {
+        let len = self.number(log)?;
+        Ok(Value::Bytes(self.take(len.saturating_add(kind))?))
+    }
+
+    /// Passes over a value with all of its members, however deep they are nested.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next`](Self::next).
+    pub fn skip(&mut self) -> Result<(), Error> {
+        let mut left = 1_u64;
+        while left > 0 {
+            left = (left - 1).saturating_add(self.next()?.members());
+        }
+        Ok(())
+    }
+}
+
+fn signed(number: i64) -> Value<'static> {
+    u64::try_from(number).map_or(Value::Negative(number), Value::Unsigned)
+}
+
+/// Writes the start of a value: its length within the first byte, or after one of these bytes.
+fn write_head(
+    out: &mut Vec<u8>,
+    len: usize,
+    short: (u8, usize),
+    one: Option<u8>,
+    two: u8,
+    four: u8,
+) {
+    let number = u32::try_from(len).unwrap_or(u32::MAX);
+    match (u8::try_from(len), u16::try_from(len), one) {
+        (Ok(len), ..) if usize::from(len) < short.1 => out.push(short.0 | len),
+        (Ok(len), _, Some(one)) => out.extend([one, len]),
+        (_, Ok(len), _) => {
+            out.push(two);
+            out.extend(len.to_be_bytes());
+        }
+        _ => {
+            out.push(four);
+            out.extend(number.to_be_bytes());
+        }
+    }
+}
+
+/// Writes the start of a map of this many keys; each with its value follows.
+pub fn write_map(out: &mut Vec<u8>, len: usize) {
+    write_head(out, len, (0x80, 16), None, 0xde, 0xdf);
+}
+
+/// Writes the start of an array of this many values, which follow.
+pub fn write_array(out: &mut Vec<u8>, len: usize) {
+    write_head(out, len, (0x90, 16), None, 0xdc, 0xdd);
+}
+
+/// Writes text.
+pub fn write_text(out: &mut Vec<u8>, text: &str) {
+    write_head(out, text.len(), (0xa0, 32), Some(0xd9), 0xda, 0xdb);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Writes bytes.
+pub fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    write_head(out, bytes.len(), (0, 0), Some(0xc4), 0xc5, 0xc6);
+    out.extend_from_slice(bytes);
+}
+
+/// Writes a number in its shortest form.
+pub fn write_unsigned(out: &mut Vec<u8>, number: u64) {
+    if let Ok(byte) = u8::try_from(number) {
+        match byte {
+            0..0x80 => out.push(byte),
+            _ => out.extend([0xcc, byte]),
+        }
+    } else if let Ok(number) = u16::try_from(number) {
+        out.push(0xcd);
+        out.extend(number.to_be_bytes());
+    } else if let Ok(number) = u32::try_from(number) {
+        out.push(0xce);
+        out.extend(number.to_be_bytes());
+    } else {
+        out.push(0xcf);
+        out.extend(number.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use std::string::ToString;
+
+    use super::*;
+
+    fn all(bytes: &[u8]) -> Result<Vec<Value<'_>>, Error> {
+        let mut reader = Reader::new(bytes, 0x100);
+        let mut values = Vec::new();
+        while !reader.is_at_end() {
+            values.push(reader.next()?);
+        }
+        Ok(values)
+    }
+
+    #[test]
+    fn values_of_all_kinds_are_read() {
+        use Value::*;
+        for (bytes, values) in [
+            (
+                &[0x7f, 0xcc, 0x80, 0xcd, 1, 0, 0xce, 0, 1, 0, 0][..],
+                vec![Unsigned(0x7f), Unsigned(0x80), Unsigned(0x100), Unsigned(0x1_0000)],
+            ),
+            (&[0xcf, 0, 0, 0, 1, 0, 0, 0, 0], vec![Unsigned(1 << 32)]),
+            (
+                &[0xff, 0xd0, 0x80, 0xd1, 0xff, 0, 0xd0, 5],
+                vec![Negative(-1), Negative(-128), Negative(-256), Unsigned(5)],
+            ),
+            (
+                &[
+                    0xd2, 0xff, 0xff, 0xff, 0xff, 0xd3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                    0xfe,
+                ],
+                vec![Negative(-1), Negative(-2)],
+            ),
+            (
+                &[0xa2, b'a', b'b', 0xd9, 1, b'c', 0xda, 0, 1, b'd', 0xdb, 0, 0, 0, 0],
+                vec![Text(b"ab"), Text(b"c"), Text(b"d"), Text(b"")],
+            ),
+            (&[0xc0, 0xc2, 0xc3], vec![Nil, Bool(false), Bool(true)]),
+            (
+                &[0xc4, 1, 7, 0xc7, 1, 9, 7, 0xd4, 9, 7, 0xca, 0, 0, 0, 0],
+                vec![Bytes(&[7]), Bytes(&[9, 7]), Bytes(&[9, 7]), Fraction],
+            ),
+            (
+                &[0x92, 1, 2, 0xdc, 0, 1, 3, 0x81, 4, 5, 0xde, 0, 0],
+                vec![
+                    Array(2),
+                    Unsigned(1),
+                    Unsigned(2),
+                    Array(1),
+                    Unsigned(3),
+                    Map(1),
+                    Unsigned(4),
+                    Unsigned(5),
+                    Map(0),
+                ],
+            ),
+        ] {
+            assert_eq!(all(bytes), Ok(values), "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_end_is_an_error_at_its_place() {
+        let cut = |expected, left| ErrorKind::Truncated { expected, left };
+        let counted = |count, members, left| ErrorKind::Counted { count, members, left };
+        for (bytes, offset, kind) in [
+            (&[0xcd, 1][..], 0x101, cut(2, 1)),
+            (&[1, 0xa5, b'a'], 0x102, cut(5, 1)),
+            (&[0xc1], 0x100, ErrorKind::NoValue),
+            (&[0xdd, 0xff, 0xff, 0xff, 0xff, 0], 0x100, counted(0xffff_ffff, 0xffff_ffff, 1)),
+            (&[0x82, 1, 2, 3], 0x100, counted(2, 4, 3)),
+            (&[0xdb, 0xff, 0xff, 0xff, 0xff], 0x105, cut(0xffff_ffff, 0)),
+        ] {
+            assert_eq!(all(bytes), Err(Error { offset, kind }), "{bytes:x?}");
+        }
+        let text = "MessagePack: the byte 0xc1 starts no value (at 0x100)";
+        assert_eq!(all(&[0xc1]).unwrap_err().to_string(), text);
+    }
+
+    /// Nested arrays end `llvm-readobj` 22.
+    #[test]
+    fn nesting_costs_nothing() {
+        let mut bytes = vec![0x91; 200_000];
+        bytes.push(0);
+        let mut reader = Reader::new(&bytes, 0);
+        assert_eq!(reader.skip(), Ok(()));
+        assert!(reader.is_at_end());
+        bytes.pop();
+        assert!(Reader::new(&bytes, 0).skip().is_err());
+    }
+
+    #[test]
+    fn numbers_have_their_shortest_form() {
+        for (number, bytes) in [
+            (0, vec![0]),
+            (127, vec![127]),
+            (128, vec![0xcc, 128]),
+            (255, vec![0xcc, 255]),
+            (256, vec![0xcd, 1, 0]),
+            (65_536, vec![0xce, 0, 1, 0, 0]),
+            (1 << 32, vec![0xcf, 0, 0, 0, 1, 0, 0, 0, 0]),
+        ] {
+            let mut out = Vec::new();
+            write_unsigned(&mut out, number);
+            assert_eq!(out, bytes);
+            assert_eq!(all(&out), Ok(vec![Value::Unsigned(number)]));
+        }
+    }
+
+    #[test]
+    fn lengths_have_their_shortest_form() {
+        for len in [0, 1, 15, 16, 31, 32, 255, 256, 65_535, 65_536] {
+            let text = "x".repeat(len);
+            let mut out = Vec::new();
+            write_text(&mut out, &text);
+            let head = [1, 2, 3, 5]
+                [usize::from(len > 31) + usize::from(len > 255) + usize::from(len > 65_535)];
+            assert_eq!(out.len(), len + head);
+            assert_eq!(all(&out), Ok(vec![Value::Text(text.as_bytes())]));
+            let mut out = Vec::new();
+            write_bytes(&mut out, text.as_bytes());
+            assert_eq!(all(&out), Ok(vec![Value::Bytes(text.as_bytes())]));
+            for (write, each) in [(write_array as fn(&mut Vec<u8>, usize), 1), (write_map, 2)] {
+                let mut out = Vec::new();
+                write(&mut out, len);
+                out.extend(vec![0; each * len]);
+                let mut reader = Reader::new(&out, 0);
+                let before = reader;
+                assert_eq!(reader.next().unwrap().members(), to_u64(each * len));
+                let mut reader = before;
+                reader.skip().unwrap();
+                assert_eq!(reader.since(&before), out);
+                assert_eq!(reader.position(), out.len());
+            }
+        }
+    }
+}

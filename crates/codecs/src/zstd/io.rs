@@ -1,0 +1,250 @@
+//! Frames one after the other, of any size, as streams of `std::io`.
+
+use core::fmt;
+use std::io::{self, BufRead, Read, Write};
+
+#[cfg(feature = "zstd")]
+use ::zstd::stream::{read::Decoder, write::Encoder};
+#[cfg(not(feature = "zstd"))]
+use pure::{Decoder, Encoder};
+
+/// A reader of the data in frames one after the other.
+pub struct Reader<R: BufRead>(
+    #[cfg(feature = "zstd")] Decoder<'static, R>,
+    #[cfg(not(feature = "zstd"))] Decoder<R>,
+);
+
+impl<R: BufRead> Reader<R> {
+    /// Reads frames whose windows take at most this many bytes, a power of two.
+    ///
+    /// # Errors
+    ///
+    /// An error of libzstd, where memory is short.
+    #[cfg_attr(
+        not(feature = "zstd"),
+        allow(clippy::unnecessary_wraps, reason = "libzstd can fail")
+    )]
+    pub fn new(reader: R, max_window: u64) -> io::Result<Self> {
+        #[cfg(feature = "zstd")]
+        let decoder = {
+            let mut decoder = Decoder::with_buffer(reader)?;
+            decoder.window_log_max(max_window.ilog2())?;
+            decoder
+        };
+        #[cfg(not(feature = "zstd"))]
+        let decoder = Decoder::new(reader, max_window);
+        Ok(Reader(decoder))
+    }
+}
+
+impl<R: BufRead> Read for Reader<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buf)
+    }
+}
+
+impl<R: BufRead> fmt::Debug for Reader<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
+
+/// A writer that compresses to frames. Call [`finish`](Self::finish) at the end.
+pub struct Writer<W: Write>(
+    #[cfg(feature = "zstd")] Encoder<'static, W>,
+    #[cfg(not(feature = "zstd"))] Encoder<W>,
+);
+
+impl<W: Write> Writer<W> {
+    /// Writes frames of a level of libzstd. Without it there is one level.
+    ///
+    /// # Errors
+    ///
+    /// An error of libzstd, where memory is short.
+    #[cfg_attr(
+        not(feature = "zstd"),
+        allow(clippy::unnecessary_wraps, reason = "libzstd can fail")
+    )]
+    pub fn new(writer: W, level: i32) -> io::Result<Self> {
+        #[cfg(feature = "zstd")]
+        let encoder = Encoder::new(writer, level)?;
+        #[cfg(not(feature = "zstd"))]
+        let (encoder, _) = (Encoder::new(writer), level);
+        Ok(Writer(encoder))
+    }
+
+    /// Writes the end of the last frame, and returns the writer.
+    ///
+    /// # Errors
+    ///
+    /// Those of the writer.
+    pub fn finish(self) -> io::Result<W> {
+        self.0.finish()
+    }
+}
+
+impl<W: Write> Write for Writer<W> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.0.write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl<W: Write> fmt::Debug for Writer<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+mod pure {
+    use std::hash::Hasher;
+    use std::io::{self, BufRead, Read, Write};
+    use std::mem;
+    use std::vec::Vec;
+
+    use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+    use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    use twox_hash::XxHash64;
+
+    use crate::zstd::frame::checksum;
+
+    /// A decoder of frames one after the other.
+    pub(super) struct Decoder<R> {
+        source: R,
+        frame: FrameDecoder,
+        /// Hash of what the frame gave.
+        hash: XxHash64,
+        is_open: bool,
+        has_failed: bool,
+    }
+
+    impl<R: BufRead> Decoder<R> {
+        pub(super) fn new(source: R, max_window: u64) -> Self {
+            let mut frame = FrameDecoder::new();
+            frame.set_max_window_size(max_window);
+            Decoder {
+                source,
+                frame,
+                hash: XxHash64::with_seed(0),
+                is_open: false,
+                has_failed: false,
+            }
+        }
+
+        /// Opens the next frame; returns `false` at the end.
+        fn open(&mut self) -> io::Result<bool> {
+            loop {
+                if self.source.fill_buf()?.is_empty() {
+                    return Ok(false);
+                }
+                match self.frame.reset(&mut self.source) {
+                    Ok(()) => {
+                        self.is_open = true;
+                        self.hash = XxHash64::with_seed(0);
+                        return Ok(true);
+                    }
+                    Err(FrameDecoderError::ReadFrameHeaderError(
+                        ReadFrameHeaderError::SkipFrame { length, .. },
+                    )) => {
+                        let length = u64::from(length);
+                        let skipped =
+                            io::copy(&mut self.source.by_ref().take(length), &mut io::sink())?;
+                        if skipped < length {
+                            return Err(io::ErrorKind::UnexpectedEof.into());
+                        }
+                    }
+                    Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+                }
+            }
+        }
+
+        fn read_some(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            loop {
+                if !self.is_open && !self.open()? {
+                    return Ok(0);
+                }
+                while self.frame.can_collect() == 0 && !self.frame.is_finished() {
+                    self.frame
+                        .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
+                        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+                }
+                let read = self.frame.read(buf)?;
+                if read > 0 {
+                    self.hash.write(buf.get(..read).unwrap_or_default());
+                    return Ok(read);
+                }
+                let found = checksum(self.hash.finish());
+                if self.frame.get_checksum_from_data().is_some_and(|stored| stored != found) {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "zstd: the checksum of a frame differs",
+                    ));
+                }
+                self.is_open = false;
+            }
+        }
+    }
+
+    impl<R: BufRead> Read for Decoder<R> {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            if buf.is_empty() {
+                return Ok(0);
+            }
+            if self.has_failed {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            let read = self.read_some(buf);
+            self.has_failed = read.is_err();
+            read
+        }
+    }
+
+    /// Bytes of one frame: the encoder of `ruzstd` needs all of them at once.
+    const FRAME: usize = 8 << 20;
+
+    pub(super) struct Encoder<W> {
+        writer: W,
+        held: Vec<u8>,
+        is_empty: bool,
+    }
+
+    impl<W: Write> Encoder<W> {
+        pub(super) fn new(writer: W) -> Self {
+            Encoder { writer, held: Vec::new(), is_empty: true }
+        }
+
+        fn write_frame(&mut self) -> io::Result<()> {
+            let held = mem::take(&mut self.held);
+            self.is_empty = false;
+            self.writer.write_all(&compress_to_vec(held.as_slice(), CompressionLevel::Fastest))
+        }
+
+        pub(super) fn finish(mut self) -> io::Result<W> {
+            if self.is_empty || !self.held.is_empty() {
+                self.write_frame()?;
+            }
+            Ok(self.writer)
+        }
+    }
+
+    impl<W: Write> Write for Encoder<W> {
+        fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+            let room = FRAME.saturating_sub(self.held.len());
+            let taken = buf.get(..room.min(buf.len())).unwrap_or_default();
+            self.held.extend_from_slice(taken);
+            if self.held.len() >= FRAME {
+                self.write_frame()?;
+            }
+            Ok(taken.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.writer.flush()
+        }
+    }
+}
