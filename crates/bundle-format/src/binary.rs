@@ -6,9 +6,11 @@ use core::fmt;
 use core::ops::Range;
 use core::str;
 
+use zerocopy::FromBytes;
+
 use crate::error::{Error, ErrorKind};
 use crate::to_u64;
-use crate::wire::{COUNT_AT, DESCRIPTOR_LEN, Descriptor, HEADER_LEN, u64_at};
+use crate::wire::{DESCRIPTOR_LEN, Descriptor, HEADER_LEN, Header};
 
 /// The bytes every binary bundle starts with.
 pub const MAGIC: [u8; 24] = *b"__CLANG_OFFLOAD_BUNDLE__";
@@ -136,7 +138,7 @@ impl<'data> Bundle<'data> {
         }
         // Each descriptor that is left is followed by an ID of a byte at least; of the next one the length may be known.
         let least = left.saturating_mul(DESCRIPTOR_LEN + 1);
-        let id_len = walk.descriptor().filter(|_| left > 0).map_or(1, |next| next.id_len);
+        let id_len = walk.descriptor().filter(|_| left > 0).map_or(1, |next| next.id_len.get());
         Ok(walk.at.saturating_add(least).saturating_add(id_len.saturating_sub(1)))
     }
 
@@ -195,7 +197,8 @@ fn count(prefix: &[u8], available: u64) -> Result<Option<u64>, Error> {
             format!("bundle header needs {HEADER_LEN} bytes, but only {available} are there");
         return Err(Error::at(ErrorKind::Truncated, 0, message));
     }
-    let Some(count) = u64_at(prefix, COUNT_AT) else { return Ok(None) };
+    let Ok((Header { count, .. }, _)) = Header::ref_from_prefix(prefix) else { return Ok(None) };
+    let count = count.get();
     // An ID has at least one character.
     if count > (available - HEADER_LEN) / (DESCRIPTOR_LEN + 1) {
         let message = format!(
@@ -253,14 +256,15 @@ impl<'data> Walk<'data> {
     fn next(&mut self) -> Option<Found<'data>> {
         let descriptor = self.descriptor()?;
         let id_start = self.at.checked_add(DESCRIPTOR_LEN)?;
-        let id_len = descriptor.id_len;
+        let id_len = descriptor.id_len.get();
         let id = slice(self.data, id_start, id_len)?;
         self.at = id_start.checked_add(id_len)?;
-        Some(Found { id, offset: descriptor.offset, size: descriptor.size })
+        Some(Found { id, offset: descriptor.offset.get(), size: descriptor.size.get() })
     }
 
-    fn descriptor(&self) -> Option<Descriptor> {
-        Descriptor::read(self.data.get(usize::try_from(self.at).ok()?..)?)
+    fn descriptor(&self) -> Option<&'data Descriptor> {
+        let bytes = self.data.get(usize::try_from(self.at).ok()?..)?;
+        Some(Descriptor::ref_from_prefix(bytes).ok()?.0)
     }
 
     /// Returns the same entry as [`next`](Self::next), or the reason why it is missing.
@@ -281,7 +285,7 @@ impl<'data> Walk<'data> {
         let Some(descriptor) = self.descriptor() else {
             return Err(self.incomplete(id_start.saturating_add(1 + later), available));
         };
-        let len = descriptor.id_len;
+        let len = descriptor.id_len.get();
         if len == 0 {
             return Err(Error::empty_id(index, at));
         }

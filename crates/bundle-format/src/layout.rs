@@ -2,14 +2,14 @@
 
 use alloc::format;
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use byte_parts::Layout;
+use zerocopy::IntoBytes;
 
 use crate::MAGIC;
 use crate::error::{Error, ErrorKind};
 use crate::to_u64;
-use crate::wire::{COUNT_AT, Descriptor};
+use crate::wire::{DESCRIPTOR_LEN, Descriptor, HEADER_LEN, Header};
 
 /// The alignment of code objects in the bundles of HIP, for [`layout`]: 4096 bytes, for which Clang's driver asks
 /// `clang-offload-bundler` (`-bundle-align=4096`).
@@ -72,51 +72,38 @@ pub fn layout<Id: AsRef<[u8]>>(
         let message = "bundle alignment is 0, expected at least 1";
         return Err(Error::new(ErrorKind::Layout, message));
     }
-    let mut header = MAGIC.to_vec();
-    header.extend_from_slice(&[0; 8]);
-    let mut sizes = Vec::new();
-    let mut ranges = Vec::new();
-    for (id, size) in entries {
-        let id = id.as_ref();
-        if id.is_empty() {
-            return Err(Error::empty_id(to_u64(sizes.len()), to_u64(header.len())));
+    let entries: Vec<(Id, u64)> = entries.into_iter().collect();
+    let count = to_u64(entries.len());
+    let mut header_len = HEADER_LEN;
+    for (entry, (id, _)) in (0..).zip(&entries) {
+        if id.as_ref().is_empty() {
+            return Err(Error::empty_id(entry, header_len));
         }
-        let at = header.len();
-        Descriptor { offset: 0, size, id_len: to_u64(id.len()) }.write(&mut header);
-        ranges.push(at..header.len());
-        header.extend_from_slice(id);
-        sizes.push(size);
+        header_len += DESCRIPTOR_LEN + to_u64(id.as_ref().len());
     }
 
-    // Only now it is known where the descriptors end.
-    let count = to_u64(sizes.len()).to_le_bytes();
-    overwrite(&mut header, COUNT_AT..COUNT_AT + count.len(), &count);
-    let mut offsets = Vec::with_capacity(sizes.len());
-    let mut end = to_u64(header.len());
-    for ((entry, size), range) in (0_u64..).zip(&sizes).zip(ranges) {
+    let mut header = Header { magic: MAGIC, count: count.into() }.as_bytes().to_vec();
+    let mut offsets = Vec::with_capacity(entries.len());
+    let mut end = header_len;
+    for (entry, (id, size)) in (0..).zip(&entries) {
         let overflow = || {
             let message = format!("bundle entry {entry} would end beyond the largest offset");
             Error::of_entry(ErrorKind::Layout, entry, message)
         };
         let offset = end.checked_next_multiple_of(align).ok_or_else(overflow)?;
         end = offset.checked_add(*size).ok_or_else(overflow)?;
-        overwrite(&mut header, range, &offset.to_le_bytes());
+        let (id, size) = (id.as_ref(), (*size).into());
+        let id_len = to_u64(id.len()).into();
+        let descriptor = Descriptor { offset: offset.into(), size, id_len };
+        header.extend_from_slice(descriptor.as_bytes());
+        header.extend_from_slice(id);
         offsets.push(offset);
     }
-    let mut layout = Layout::new(sizes.iter().copied());
+    let mut layout = Layout::new(entries.iter().map(|(_, size)| *size));
     layout.parts.push_bytes(&header);
-    for ((index, size), offset) in sizes.into_iter().enumerate().zip(offsets) {
+    for ((index, (_, size)), offset) in entries.iter().enumerate().zip(offsets) {
         layout.parts.pad_to(offset);
-        layout.push_input(index, 0..size);
+        layout.push_input(index, 0..*size);
     }
     Ok(layout)
-}
-
-/// Replaces the start of the range by `bytes`, which are no longer than it.
-fn overwrite(target: &mut [u8], range: Range<usize>, bytes: &[u8]) {
-    if let Some(target) = target.get_mut(range) {
-        for (target, byte) in target.iter_mut().zip(bytes) {
-            *target = *byte;
-        }
-    }
 }

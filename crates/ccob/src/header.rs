@@ -4,8 +4,10 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use codecs::{Codec, Stream};
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, IntoBytes};
 
-use crate::wire::{self, Fields, PREFIX_LEN};
+use crate::wire::{HeaderV1, HeaderV2, HeaderV3, PREFIX_LEN, Prefix};
 use crate::{Error, ErrorKind, MAGIC, Method, Version};
 
 /// The header of a compressed bundle, checked.
@@ -59,8 +61,8 @@ impl Header {
         if have < to_u64(header_len) {
             return Err(truncated(header_len));
         }
-        let fields = Fields::read(version, prefix).ok_or_else(|| truncated(header_len))?;
-        if let Some(total_size) = fields.total_size {
+        let header = Self::read(version, method, prefix).ok_or_else(|| truncated(header_len))?;
+        if let Some(total_size) = header.total_size {
             if total_size < to_u64(header_len) {
                 let message = format!(
                     "compressed bundle has a total size of {total_size} bytes, less than its header of {header_len}"
@@ -71,8 +73,26 @@ impl Header {
                 return Err(Error::truncated(total_size, available));
             }
         }
-        let Fields { total_size, uncompressed_size, hash } = fields;
-        Ok(Self { version, method, total_size, uncompressed_size, hash })
+        Ok(header)
+    }
+
+    /// Reads a header of this version.
+    fn read(version: Version, method: Method, bytes: &[u8]) -> Option<Self> {
+        let (total_size, uncompressed_size, hash) = match version {
+            Version::V1 => {
+                let (header, _) = HeaderV1::ref_from_prefix(bytes).ok()?;
+                (None, header.uncompressed_size.into(), header.hash)
+            }
+            Version::V2 => {
+                let (header, _) = HeaderV2::ref_from_prefix(bytes).ok()?;
+                (Some(header.total_size.into()), header.uncompressed_size.into(), header.hash)
+            }
+            Version::V3 => {
+                let (header, _) = HeaderV3::ref_from_prefix(bytes).ok()?;
+                (Some(header.total_size.get()), header.uncompressed_size.get(), header.hash)
+            }
+        };
+        Some(Self { version, method, total_size, uncompressed_size, hash: hash.get() })
     }
 
     /// Reads the version and the method; `None` if `prefix` ends before.
@@ -86,13 +106,14 @@ impl Header {
                 format!("compressed bundle starts with {found:02x?} instead of the magic \"CCOB\"");
             return Err(Error::new(ErrorKind::NotCompressed, message));
         }
-        let Some((number, method)) = wire::read_prefix(prefix) else { return Ok(None) };
+        let Ok((prefix, _)) = Prefix::ref_from_prefix(prefix) else { return Ok(None) };
+        let number = prefix.version.get();
         let version = Version::from_number(number).ok_or_else(|| {
             let message =
                 format!("compressed bundle version {number} is unknown, expected 1, 2 or 3");
             Error::new(ErrorKind::Version, message)
         })?;
-        Ok(Some((version, method)))
+        Ok(Some((version, Method(prefix.method.get()))))
     }
 
     /// Returns how many bytes a header has at least that starts with `prefix`: 8 before the version is known, then
@@ -192,20 +213,24 @@ pub(crate) fn header_bytes(
     uncompressed_size: u64,
     hash: u64,
 ) -> Result<Vec<u8>, Error> {
-    let uncompressed_32 = || match u32::try_from(uncompressed_size) {
-        Ok(size) => Ok(size.to_le_bytes()),
-        Err(_) => Err(Error::size_limit(version, "uncompressed", uncompressed_size)),
+    let small = |what, size| {
+        u32::try_from(size).map(U32::new).map_err(|_| Error::size_limit(version, what, size))
     };
+    let prefix = Prefix { magic: MAGIC, version: version.number().into(), method: method.0.into() };
+    let hash = hash.into();
     Ok(match version {
-        Version::V1 => wire::write(version, method, &[&uncompressed_32()?], hash),
+        Version::V1 => {
+            let uncompressed_size = small("uncompressed", uncompressed_size)?;
+            HeaderV1 { prefix, uncompressed_size, hash }.as_bytes().to_vec()
+        }
         Version::V2 => {
-            let total = u32::try_from(total_size)
-                .map_err(|_| Error::size_limit(version, "total", total_size))?;
-            wire::write(version, method, &[&total.to_le_bytes(), &uncompressed_32()?], hash)
+            let total_size = small("total", total_size)?;
+            let uncompressed_size = small("uncompressed", uncompressed_size)?;
+            HeaderV2 { prefix, total_size, uncompressed_size, hash }.as_bytes().to_vec()
         }
         Version::V3 => {
-            let sizes = [total_size, uncompressed_size].map(u64::to_le_bytes);
-            wire::write(version, method, &[&sizes[0], &sizes[1]], hash)
+            let (total_size, uncompressed_size) = (total_size.into(), uncompressed_size.into());
+            HeaderV3 { prefix, total_size, uncompressed_size, hash }.as_bytes().to_vec()
         }
     })
 }

@@ -10,6 +10,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use codecs::zstd;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{Error, ErrorKind};
 use crate::msgpack::{Reader, shown};
@@ -18,10 +20,22 @@ use crate::msgpack::{Reader, shown};
 pub const MAGIC: [u8; 4] = *b"KPAK";
 /// The bytes of the header; the blob starts after them.
 pub const HEADER: u64 = 64;
-/// The bytes of the header that say something.
+/// The bytes of [`Header`].
 pub(crate) const SAYS: usize = 16;
 /// The largest table that is read.
 const MOST_OF_TABLE: u64 = 256 << 20;
+
+/// Start of a pack, little-endian and unaligned. The rest of the header is zero.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct Header {
+    /// [`MAGIC`].
+    pub(crate) magic: [u8; 4],
+    /// Version: 1.
+    pub(crate) version: U32,
+    /// Offset of the table, which ends with the pack.
+    pub(crate) table_offset: U64,
+}
 
 /// Returns the range of the table in a pack of this length. `head` is its start: 16 bytes are enough.
 ///
@@ -34,17 +48,15 @@ pub fn toc_range(head: &[u8], len: u64) -> Result<Range<u64>, Error> {
     if !head.starts_with(&MAGIC) {
         return Err(Error::new(ErrorKind::Magic, 0, "kernel pack: expected the magic KPAK"));
     }
-    let Some((_, numbers)) = head.get(..SAYS).and_then(|head| head.split_first_chunk::<4>()) else {
+    let Ok((header, _)) = Header::ref_from_prefix(head) else {
         let text = format!("kernel pack: expected a header of {SAYS} bytes, found {}", head.len());
         return Err(Error::new(ErrorKind::Truncated, 0, text));
     };
-    let (version, offset) = numbers.split_at(4);
-    let version = version.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    let (version, offset) = (header.version.get(), header.table_offset.get());
     if version != 1 {
         let text = format!("kernel pack: expected version 1, found {version}");
         return Err(Error::new(ErrorKind::Unsupported, 4, text));
     }
-    let offset = offset.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     if offset < SAYS as u64 || offset >= len {
         let text =
             format!("kernel pack: expected a table between {SAYS} and {len}, found {offset}");

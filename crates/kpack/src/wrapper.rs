@@ -2,6 +2,9 @@
 
 use alloc::format;
 
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
+
 use crate::error::{Error, ErrorKind};
 
 /// A wrapper: 24 bytes in `.hipFatBinSegment` or `.hipFatB`, which a constructor hands to HIP's runtime.
@@ -32,6 +35,20 @@ pub struct Wrapper {
     last: u64,
 }
 
+/// A wrapper as it lies in a file.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Fields {
+    /// [`Wrapper::FAT`] or [`Wrapper::SPLIT`].
+    magic: [u8; 4],
+    /// Version: 1.
+    version: U32,
+    /// Address of the bundle or marker.
+    pointer: U64,
+    /// Number of the code objects in packs; 0 if they are in a bundle.
+    last: U64,
+}
+
 impl Wrapper {
     /// The bytes of a wrapper.
     pub const SIZE: usize = 24;
@@ -58,12 +75,11 @@ impl Wrapper {
     ///
     /// [`Truncated`](ErrorKind::Truncated); [`Magic`](ErrorKind::Magic) for neither of the magics.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let Some(bytes) = bytes.first_chunk::<{ Wrapper::SIZE }>() else {
+        let Ok((fields, _)) = Fields::ref_from_prefix(bytes) else {
             let text = format!("wrapper: expected {} bytes, found {}", Self::SIZE, bytes.len());
             return Err(Error::new(ErrorKind::Truncated, 0, text));
         };
-        let [m0, m1, m2, m3, v0, v1, v2, v3, rest @ ..] = *bytes;
-        let is_split = match [m0, m1, m2, m3] {
+        let is_split = match fields.magic {
             Self::SPLIT => true,
             Self::FAT => false,
             other => {
@@ -72,12 +88,11 @@ impl Wrapper {
                 return Err(Error::new(ErrorKind::Magic, 0, text));
             }
         };
-        let [p0, p1, p2, p3, p4, p5, p6, p7, last @ ..] = rest;
         Ok(Wrapper {
             is_split,
-            version: u32::from_le_bytes([v0, v1, v2, v3]),
-            pointer: u64::from_le_bytes([p0, p1, p2, p3, p4, p5, p6, p7]),
-            last: u64::from_le_bytes(last),
+            version: fields.version.get(),
+            pointer: fields.pointer.get(),
+            last: fields.last.get(),
         })
     }
 
@@ -116,11 +131,11 @@ impl Wrapper {
     /// Returns the bytes.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
-        let mut bytes = [0; Self::SIZE];
-        let magic = if self.is_split { Self::SPLIT } else { Self::FAT };
-        let fields = magic.into_iter().chain(self.version.to_le_bytes());
-        let fields = fields.chain(self.pointer.to_le_bytes()).chain(self.last.to_le_bytes());
-        bytes.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
-        bytes
+        transmute!(Fields {
+            magic: if self.is_split { Self::SPLIT } else { Self::FAT },
+            version: self.version.into(),
+            pointer: self.pointer.into(),
+            last: self.last.into(),
+        })
     }
 }

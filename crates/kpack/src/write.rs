@@ -8,10 +8,11 @@ use alloc::vec::Vec;
 
 use byte_parts::Parts;
 use codecs::msgpack::{write_array, write_bytes, write_map, write_text, write_unsigned};
+use zerocopy::IntoBytes;
 
 use crate::error::{Error, ErrorKind};
 use crate::msgpack::shown;
-use crate::toc::{Entry, HEADER, KNOWN, MAGIC, Scheme, Toc};
+use crate::toc::{Entry, HEADER, Header, KNOWN, MAGIC, Scheme, Toc};
 
 /// A pack to be written. AMD's tools write the same bytes for the same code objects, as they are stored.
 #[derive(Clone, Debug)]
@@ -214,9 +215,9 @@ impl NewKpack {
             blobs.push(HEADER.saturating_add(blob.size()));
             blob.push_input(n, 0..*size);
         }
-        parts.push_bytes(&MAGIC);
-        parts.push_bytes(&1_u32.to_le_bytes());
-        parts.push_bytes(&HEADER.saturating_add(blob.size()).to_le_bytes());
+        let table_offset = HEADER.saturating_add(blob.size()).into();
+        let header = Header { magic: MAGIC, version: 1.into(), table_offset };
+        parts.push_bytes(header.as_bytes());
         parts.pad_to(HEADER);
         parts.append(&blob);
         parts.push_vec(self.table(&blobs, sizes, blob.size())?);

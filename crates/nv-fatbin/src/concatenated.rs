@@ -4,12 +4,14 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::entry::{Entry, HEADER, Wire};
-use crate::error::{Error, ErrorKind};
-use crate::field;
-use crate::kinds::{Architecture, Flags, Kind};
+use zerocopy::{FromBytes, IntoBytes};
 
-/// Bytes before the first record: the number of records, and the size of the table.
+use crate::entry::{Entry, HEADER};
+use crate::error::{Error, ErrorKind};
+use crate::kinds::{Architecture, Flags, Kind};
+use crate::wire::{EntryHeader, OptionsHeader, TableHeader};
+
+/// Bytes of the start of the table.
 const COUNTS: u32 = 8;
 
 /// An image in an entry of kind [`CONCATENATED`](Kind::CONCATENATED).
@@ -51,10 +53,11 @@ impl<'data> ConcatenatedImage<'data> {
     /// Adds its record to a table, with another place in the code.
     pub(crate) fn add_to(&self, table: &mut Vec<u8>, at: u32) {
         let record = self.record.bytes().unwrap_or_default();
-        let (before, after) = (record.get(..4), record.get(8..));
-        table.extend_from_slice(before.unwrap_or_default());
-        table.extend(at.to_le_bytes());
-        table.extend_from_slice(after.unwrap_or_default());
+        if let Ok((header, extension)) = EntryHeader::read_from_prefix(record) {
+            let header = EntryHeader { header_size: at.into(), ..header };
+            table.extend_from_slice(header.as_bytes());
+            table.extend_from_slice(extension);
+        }
     }
 
     /// Returns the identifier, if there is one.
@@ -82,9 +85,9 @@ pub(crate) fn images<'data>(
     at: u32,
 ) -> Result<Vec<ConcatenatedImage<'data>>, Error> {
     const WHAT: &str = "table of images";
-    let counts = entry.extension(WHAT, at, COUNTS)?;
-    let number = |at| field(counts, at).map(u32::from_le_bytes).unwrap_or_default();
-    let (count, size) = (number(0), number(4));
+    let counts = TableHeader::read_from_bytes(entry.extension(WHAT, at, COUNTS)?);
+    // The extension has 8 bytes.
+    let (count, size) = counts.map_or((0, 0), |table| (table.count.get(), table.size.get()));
     let table = entry.extension(WHAT, at, size.max(COUNTS))?;
     let malformed = |record: u32, expected: &str| {
         let message = format!(": image {record} of its table: expected {expected}");
@@ -93,16 +96,17 @@ pub(crate) fn images<'data>(
     let mut images = Vec::new();
     let mut rest = table.get(usize::try_from(COUNTS).unwrap_or_default()..).unwrap_or_default();
     for number in 0..count {
-        let Some(wire) = Wire::read(rest) else {
+        let Ok((wire, _)) = EntryHeader::ref_from_prefix(rest) else {
             return Err(malformed(number, "64 bytes in the table"));
         };
-        let len = len(&wire, rest).and_then(|len| usize::try_from(len).ok());
+        let len = len(wire, rest).and_then(|len| usize::try_from(len).ok());
         let Some((record, after)) = len.and_then(|len| rest.split_at_checked(len)) else {
             return Err(malformed(number, "its identifier and options in the table"));
         };
         rest = after;
-        let record = Entry::record(&wire, record, entry);
-        let image = ConcatenatedImage { record, at: wire.header_size, size: wire.payload_size };
+        let record = Entry::record(wire, record, entry);
+        let (at, size) = (wire.header_size.get(), wire.payload_size.get());
+        let image = ConcatenatedImage { record, at, size };
         if image.range().end > entry.size() {
             return Err(malformed(number, "its image in the code of the entry"));
         }
@@ -116,23 +120,23 @@ pub(crate) fn images<'data>(
 
 /// Returns the size of a record, which ends with the identifier or the options. `None` if `table`, which starts with it, has
 /// not all of the options.
-fn len(wire: &Wire, table: &[u8]) -> Option<u64> {
+fn len(wire: &EntryHeader, table: &[u8]) -> Option<u64> {
     let padded = |at: u32, len: u32| {
         let end = u64::from(at).saturating_add(u64::from(len)).saturating_add(1);
         end.next_multiple_of(8)
     };
     let mut end = HEADER as u64;
     if wire.identifier != 0 {
-        end = end.max(padded(wire.identifier, wire.identifier_len));
+        end = end.max(padded(wire.identifier.get(), wire.identifier_len.get()));
     }
     if wire.options != 0 {
-        let descriptor = table.get(usize::try_from(wire.options).ok()?..)?;
-        let text_at = u32::from_le_bytes(field(descriptor, 0)?);
-        let text_len = u32::from_le_bytes(field(descriptor, 4)?);
+        let descriptor = table.get(usize::try_from(wire.options.get()).ok()?..)?;
+        let (text, _) = OptionsHeader::ref_from_prefix(descriptor).ok()?;
         end = end.max(u64::from(wire.options).saturating_add(8));
-        if text_at != 0 {
-            let skipped = u32::from(Flags::from_bits_retain(wire.flags).contains(Flags::COMPAT));
-            end = end.max(padded(text_at.saturating_add(skipped), text_len));
+        if text.at != 0 {
+            let flags = Flags::from_bits_retain(wire.flags.get());
+            let skipped = u32::from(flags.contains(Flags::COMPAT));
+            end = end.max(padded(text.at.get().saturating_add(skipped), text.len.get()));
         }
     }
     Some(end)
@@ -150,6 +154,6 @@ impl<'data> Entry<'data> {
         if self.kind() != Kind::CONCATENATED {
             return Ok(Vec::new());
         }
-        images(self, self.wire.options)
+        images(self, self.options_at())
     }
 }

@@ -1,7 +1,6 @@
 //! Facts from the header of a cubin, and its section `.nv.compat`.
 
 use crate::error::Error;
-use crate::field;
 use crate::kinds::Architecture;
 
 /// The ELF machine of NVIDIA's GPUs.
@@ -54,6 +53,11 @@ fn compat(file: &[u8]) -> Option<&[u8]> {
     let mut sections = table.chunks_exact(size.max(64)).take(count);
     let section = sections.find(|section| field(section, 4) == Some(COMPAT.to_le_bytes()))?;
     file.get(place(section, 24)?..)?.get(..place(section, 32)?)
+}
+
+/// Returns the bytes at an offset.
+fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
 }
 
 impl Architecture {

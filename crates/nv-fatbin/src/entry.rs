@@ -5,56 +5,20 @@ use alloc::format;
 use alloc::string::String;
 use core::ops::Range;
 
+use zerocopy::FromBytes;
+
 use crate::error::{Error, ErrorKind};
 use crate::kinds::{Architecture, Codec, Flags, Kind};
-use crate::{field, to_u64};
+use crate::to_u64;
+use crate::wire::{EntryHeader, OptionsHeader};
 
 /// Bytes of the header without its extension.
 pub(crate) const HEADER: usize = 64;
 
-/// The fields of a header that are not of this crate's concern alone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wire {
-    pub(crate) kind: u16,
-    pub(crate) version: u16,
-    pub(crate) header_size: u32,
-    pub(crate) payload_size: u64,
-    pub(crate) compressed_size: u32,
-    pub(crate) options: u32,
-    pub(crate) minor: u16,
-    pub(crate) major: u16,
-    pub(crate) sm: u32,
-    pub(crate) identifier: u32,
-    pub(crate) identifier_len: u32,
-    pub(crate) flags: u64,
-    pub(crate) uncompressed_size: u64,
-}
-
-impl Wire {
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; HEADER] = bytes.first_chunk()?;
-        Some(Wire {
-            kind: u16::from_le_bytes(field(bytes, 0)?),
-            version: u16::from_le_bytes(field(bytes, 2)?),
-            header_size: u32::from_le_bytes(field(bytes, 4)?),
-            payload_size: u64::from_le_bytes(field(bytes, 8)?),
-            compressed_size: u32::from_le_bytes(field(bytes, 16)?),
-            options: u32::from_le_bytes(field(bytes, 20)?),
-            minor: u16::from_le_bytes(field(bytes, 24)?),
-            major: u16::from_le_bytes(field(bytes, 26)?),
-            sm: u32::from_le_bytes(field(bytes, 28)?),
-            identifier: u32::from_le_bytes(field(bytes, 32)?),
-            identifier_len: u32::from_le_bytes(field(bytes, 36)?),
-            flags: u64::from_le_bytes(field(bytes, 40)?),
-            uncompressed_size: u64::from_le_bytes(field(bytes, 56)?),
-        })
-    }
-}
-
 /// An entry of a fatbinary: code of one kind for one architecture.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'data> {
-    pub(crate) wire: Wire,
+    pub(crate) wire: EntryHeader,
     /// The bytes in memory, from the first byte of the entry on.
     bytes: &'data [u8],
     index: usize,
@@ -76,15 +40,15 @@ impl<'data> Entry<'data> {
         let beyond = |end: u64| {
             malformed(format!(" reaches to {end:#x}, beyond the end of the fatbinary at {size:#x}"))
         };
-        let Some(wire) = Wire::read(bytes) else {
+        let Ok((wire, _)) = EntryHeader::read_from_prefix(bytes) else {
             return Err(beyond(offset.saturating_add(to_u64(HEADER))));
         };
-        let header_size = wire.header_size;
+        let header_size = wire.header_size.get();
         if u64::from(header_size) < to_u64(HEADER) {
             let message = format!(" has a header size of {header_size}, expected at least 64");
             return Err(malformed(message));
         }
-        let padded = wire.payload_size;
+        let padded = wire.payload_size.get();
         let end = offset.saturating_add(u64::from(header_size)).saturating_add(padded);
         if end > size {
             return Err(beyond(end));
@@ -101,9 +65,9 @@ impl<'data> Entry<'data> {
     }
 
     /// Returns the record of one of several images: the header of an entry without payload.
-    pub(crate) fn record(wire: &Wire, bytes: &'data [u8], around: &Entry<'data>) -> Self {
-        let header_size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let wire = Wire { header_size, payload_size: 0, ..*wire };
+    pub(crate) fn record(wire: &EntryHeader, bytes: &'data [u8], around: &Entry<'data>) -> Self {
+        let header_size = u32::try_from(bytes.len()).unwrap_or(u32::MAX).into();
+        let wire = EntryHeader { header_size, payload_size: 0.into(), ..*wire };
         Entry { wire, bytes, index: around.index, offset: around.offset }
     }
 
@@ -124,37 +88,37 @@ impl<'data> Entry<'data> {
     pub fn end(&self) -> u64 {
         self.offset
             .saturating_add(u64::from(self.wire.header_size))
-            .saturating_add(self.wire.payload_size)
+            .saturating_add(self.wire.payload_size.get())
     }
 
     /// Returns the kind of code.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        Kind(self.wire.kind)
+        Kind(self.wire.kind.get())
     }
 
     /// Returns the flags.
     #[must_use]
     pub fn flags(&self) -> Flags {
-        Flags::from_bits_retain(self.wire.flags)
+        Flags::from_bits_retain(self.wire.flags.get())
     }
 
     /// Returns the architecture, by SM number and flags.
     #[must_use]
     pub fn architecture(&self) -> Architecture {
-        Architecture::new(self.wire.sm, self.flags())
+        Architecture::new(self.wire.sm.get(), self.flags())
     }
 
     /// Returns major and minor version of the code: of PTX its `.version`, of a cubin its ABI.
     #[must_use]
     pub fn code_version(&self) -> (u16, u16) {
-        (self.wire.major, self.wire.minor)
+        (self.wire.major.get(), self.wire.minor.get())
     }
 
     /// Returns the version of the entry: 0x101 in every file seen.
     #[must_use]
     pub fn version(&self) -> u16 {
-        self.wire.version
+        self.wire.version.get()
     }
 
     /// Returns the codec of the payload; `None` if it is not compressed.
@@ -168,8 +132,8 @@ impl<'data> Entry<'data> {
     #[must_use]
     pub fn size(&self) -> u64 {
         match self.codec() {
-            Some(_) => self.wire.uncompressed_size,
-            None => self.wire.payload_size,
+            Some(_) => self.wire.uncompressed_size.get(),
+            None => self.wire.payload_size.get(),
         }
     }
 
@@ -178,7 +142,7 @@ impl<'data> Entry<'data> {
     pub fn stored_size(&self) -> u64 {
         match u64::from(self.wire.compressed_size) {
             exact if exact != 0 && self.codec().is_some() => exact,
-            _ => self.wire.payload_size,
+            _ => self.wire.payload_size.get(),
         }
     }
 
@@ -192,7 +156,7 @@ impl<'data> Entry<'data> {
     /// Returns the payload as stored; `None` where it is not in memory.
     #[must_use]
     pub fn payload(&self) -> Option<&'data [u8]> {
-        let start = usize::try_from(self.wire.header_size).ok()?;
+        let start = usize::try_from(self.wire.header_size.get()).ok()?;
         let size = usize::try_from(self.stored_size()).ok()?;
         self.bytes.get(start..)?.get(..size)
     }
@@ -210,7 +174,7 @@ impl<'data> Entry<'data> {
     ///
     /// [`Malformed`](crate::ErrorKind::Malformed) if it lies outside of the header.
     pub fn identifier(&self) -> Result<Option<&'data [u8]>, Error> {
-        match (self.wire.identifier, self.wire.identifier_len) {
+        match (self.wire.identifier.get(), self.wire.identifier_len.get()) {
             (0, _) => Ok(None),
             (at, len) => self.extension("identifier", at, len).map(Some),
         }
@@ -223,16 +187,15 @@ impl<'data> Entry<'data> {
     ///
     /// [`Malformed`](crate::ErrorKind::Malformed) if they lie outside of the header.
     pub fn options(&self) -> Result<Option<&'data [u8]>, Error> {
-        let at = self.wire.options;
+        let at = self.options_at();
         if at == 0 || self.kind() == Kind::CONCATENATED {
             return Ok(None);
         }
-        let descriptor = self.extension("options", at, 8)?;
-        let number = |at| field(descriptor, at).map(u32::from_le_bytes).unwrap_or_default();
-        match (number(0), number(4)) {
-            // CUDA 11 writes a descriptor of zeros.
-            (0, _) => Ok(None),
-            (at, len) => {
+        let descriptor = OptionsHeader::read_from_bytes(self.extension("options", at, 8)?);
+        match descriptor.map(|place| (place.at.get(), place.len.get())) {
+            // CUDA 11 writes a descriptor of zeros. The extension has 8 bytes.
+            Ok((0, _)) | Err(_) => Ok(None),
+            Ok((at, len)) => {
                 // A byte 0 comes before the section, which the length does not count.
                 let skipped = u32::from(self.flags().contains(Flags::COMPAT));
                 self.extension("options", at.saturating_add(skipped), len).map(Some)
@@ -248,7 +211,7 @@ impl<'data> Entry<'data> {
         len: u32,
     ) -> Result<&'data [u8], Error> {
         let end = u64::from(at).saturating_add(u64::from(len));
-        let header_size = self.wire.header_size;
+        let header_size = self.wire.header_size.get();
         let range = usize::try_from(at).ok().zip(usize::try_from(end).ok());
         if u64::from(at) < to_u64(HEADER) || end > u64::from(header_size) {
             let message = format!(
@@ -269,12 +232,12 @@ impl<'data> Entry<'data> {
 
     /// Returns the size of the header with its extension.
     pub(crate) fn header_len(&self) -> usize {
-        usize::try_from(self.wire.header_size).unwrap_or(usize::MAX)
+        usize::try_from(self.wire.header_size.get()).unwrap_or(usize::MAX)
     }
 
     /// Returns the place of the options in the header, or of the table of images; 0 if there are none.
     pub(crate) fn options_at(&self) -> u32 {
-        self.wire.options
+        self.wire.options.get()
     }
 
     /// Returns the payload of an entry that is not compressed; of PTX without the zeros after the NUL that ends it, if these

@@ -3,9 +3,12 @@
 use alloc::format;
 use core::iter::from_fn;
 
+use zerocopy::FromBytes;
+
 use crate::entry::Entry;
 use crate::error::{Error, ErrorKind};
-use crate::{MAGIC, field, to_u64};
+use crate::wire::FatbinHeader;
+use crate::{MAGIC, to_u64};
 
 /// Bytes of the header.
 pub(crate) const HEADER: u64 = 16;
@@ -50,19 +53,18 @@ impl<'data> Fatbin<'data> {
             let message = "expected the magic of a fatbinary, 50 ed 55 ba";
             return Err(Error::of_header(ErrorKind::NotAFatbin, message));
         }
-        let fields = || Some((field(prefix, 4)?, field(prefix, 6)?, field(prefix, 8)?));
-        let Some((version, header_size, size)) = fields() else {
+        let Ok((header, _)) = FatbinHeader::ref_from_prefix(prefix) else {
             let message = format!("fatbinary header needs 16 bytes, {} are left", prefix.len());
             return Err(Error::of_header(ErrorKind::Truncated, message));
         };
-        let (version, header_size) = (u16::from_le_bytes(version), u16::from_le_bytes(header_size));
+        let (version, header_size) = (header.version.get(), header.header_size.get());
         if version != 1 || u64::from(header_size) != HEADER {
             let message = format!(
                 "fatbinary version {version} with a header of {header_size} bytes, expected version 1 with 16"
             );
             return Err(Error::of_header(ErrorKind::Unsupported, message));
         }
-        let size = u64::from_le_bytes(size);
+        let size = header.size.get();
         let rest = available.saturating_sub(HEADER);
         if size > rest {
             let message =

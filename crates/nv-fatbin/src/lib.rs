@@ -104,6 +104,7 @@ mod kinds;
 mod new_entry;
 mod number;
 mod ptx;
+mod wire;
 mod write;
 
 pub use compression::{Compression, CompressionMode};
@@ -126,9 +127,4 @@ struct Readme;
 /// Returns a length in memory as the format counts; no platform has more than 64 bits.
 fn to_u64(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)
-}
-
-/// Returns the bytes at an offset.
-fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
 }

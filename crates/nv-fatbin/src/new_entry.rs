@@ -4,13 +4,16 @@ use alloc::borrow::Cow;
 use alloc::format;
 use alloc::vec::Vec;
 
+use zerocopy::{FromZeros, IntoBytes};
+
 use crate::compression::{Compression, Stored};
 use crate::cubin::Cubin;
 use crate::entry::HEADER;
 use crate::error::{Error, ErrorKind};
 use crate::kinds::{Architecture, Flags, Kind};
 use crate::number::{number, reserve};
-use crate::{field, ptx, to_u64};
+use crate::wire::{EntryHeader, OptionsHeader, TableHeader};
+use crate::{ptx, to_u64};
 
 /// The version of an entry in every file seen.
 const VERSION: u16 = 0x101;
@@ -120,8 +123,8 @@ impl<'a> NewEntry<'a> {
     ///
     /// [`Malformed`](crate::ErrorKind::Malformed) for what is not LTO-IR.
     pub fn lto_ir(architecture: Architecture, code: &'a [u8]) -> Result<Self, Error> {
-        let version = code.strip_prefix(&LTO_IR).and_then(|rest| field(rest, 0));
-        let [major, minor]: [u8; 2] = version
+        let version = code.strip_prefix(&LTO_IR).and_then(|rest| rest.first_chunk());
+        let [major, minor]: [u8; 2] = *version
             .ok_or_else(|| Error::malformed("expected LTO-IR: ed 43 4e 7f, and its version"))?;
         let mut entry = Self::new(Kind::LTO_IR, architecture, code);
         entry.code_version = (major.into(), minor.into());
@@ -164,16 +167,13 @@ impl<'a> NewEntry<'a> {
             let mut extension = Vec::new();
             let identifier_at = image.put_identifier(&mut extension)?;
             let options = image.put_options(&mut extension)?;
-            let header = Header {
-                header_size: number("concatenated code", code.len())?,
-                payload_size: to_u64(image.code.len().next_multiple_of(8)),
-                compressed_size: 0,
-                options,
-                identifier_at,
-                flags: image.flags.difference(Flags::CODECS),
-                size: 0,
+            let header = EntryHeader {
+                header_size: number("concatenated code", code.len())?.into(),
+                payload_size: to_u64(image.code.len().next_multiple_of(8)).into(),
+                flags: image.flags.difference(Flags::CODECS).bits().into(),
+                ..image.header(identifier_at, options)?
             };
-            image.put(&header, &mut records)?;
+            records.extend_from_slice(header.as_bytes());
             records.extend(extension);
             reserve(&mut code, image.code.len().saturating_add(8))?;
             code.extend_from_slice(&image.code);
@@ -231,18 +231,17 @@ impl<'a> NewEntry<'a> {
         let options = self.put_options(&mut extension)?;
         let stored = Stored::new(&self.code, self.compression)?;
         let padded = stored.payload.len().next_multiple_of(8);
-        let header = Header {
-            header_size: place(&extension)?,
-            payload_size: to_u64(padded),
-            compressed_size: stored.compressed_size,
-            options,
-            identifier_at,
-            flags: self.flags.difference(Flags::CODECS) | stored.codec,
-            size: stored.size,
+        let header = EntryHeader {
+            header_size: place(&extension)?.into(),
+            payload_size: to_u64(padded).into(),
+            compressed_size: stored.compressed_size.into(),
+            flags: (self.flags.difference(Flags::CODECS) | stored.codec).bits().into(),
+            uncompressed_size: stored.size.into(),
+            ..self.header(identifier_at, options)?
         };
         let mut bytes = Vec::new();
         reserve(&mut bytes, HEADER.saturating_add(extension.len()).saturating_add(padded))?;
-        self.put(&header, &mut bytes)?;
+        bytes.extend_from_slice(header.as_bytes());
         bytes.extend(extension);
         bytes.extend_from_slice(&stored.payload);
         bytes.resize(bytes.len().next_multiple_of(8), 0);
@@ -265,33 +264,29 @@ impl<'a> NewEntry<'a> {
             extension.extend_from_slice(text);
             return Ok(at);
         }
-        let text_at =
-            at.checked_add(8).ok_or_else(|| Error::too_large("header", extension.len()))?;
+        let text_at = at.checked_add(8);
+        let text_at = text_at.ok_or_else(|| Error::too_large("header", extension.len()))?;
         let compat: &[u8] = if self.flags.contains(Flags::COMPAT) { &[0] } else { &[] };
-        extension.extend(text_at.to_le_bytes());
-        extension.extend(number("options", text.len())?.to_le_bytes());
+        let len = number("options", text.len())?.into();
+        extension.extend_from_slice(OptionsHeader { at: text_at.into(), len }.as_bytes());
         extend(extension, &[compat, text])?;
         Ok(at)
     }
 
-    /// Writes a header without its extension.
-    fn put(&self, header: &Header, bytes: &mut Vec<u8>) -> Result<(), Error> {
+    /// Returns a header with what does not depend on how the code is stored.
+    fn header(&self, identifier_at: u32, options: u32) -> Result<EntryHeader, Error> {
         let identifier = self.identifier.as_deref().unwrap_or_default();
-        bytes.extend(self.kind.0.to_le_bytes());
-        bytes.extend(VERSION.to_le_bytes());
-        bytes.extend(header.header_size.to_le_bytes());
-        bytes.extend(header.payload_size.to_le_bytes());
-        bytes.extend(header.compressed_size.to_le_bytes());
-        bytes.extend(header.options.to_le_bytes());
-        bytes.extend(self.code_version.1.to_le_bytes());
-        bytes.extend(self.code_version.0.to_le_bytes());
-        bytes.extend(self.sm.to_le_bytes());
-        bytes.extend(header.identifier_at.to_le_bytes());
-        bytes.extend(number("identifier", identifier.len())?.to_le_bytes());
-        bytes.extend(header.flags.bits().to_le_bytes());
-        bytes.extend([0; 8]);
-        bytes.extend(header.size.to_le_bytes());
-        Ok(())
+        Ok(EntryHeader {
+            kind: self.kind.0.into(),
+            version: VERSION.into(),
+            options: options.into(),
+            minor: self.code_version.1.into(),
+            major: self.code_version.0.into(),
+            sm: self.sm.into(),
+            identifier: identifier_at.into(),
+            identifier_len: number("identifier", identifier.len())?.into(),
+            ..EntryHeader::new_zeroed()
+        })
     }
 }
 
@@ -335,18 +330,6 @@ pub fn concatenate(entries: Vec<NewEntry<'_>>) -> Result<Vec<NewEntry<'_>>, Erro
     Ok(all)
 }
 
-/// The fields of a header that its extension and payload give. In the record of one of several images the place of its
-/// code gives the size of the header.
-struct Header {
-    header_size: u32,
-    payload_size: u64,
-    compressed_size: u32,
-    options: u32,
-    identifier_at: u32,
-    flags: Flags,
-    size: u64,
-}
-
 /// Returns the place where the extension of a header goes on.
 fn place(extension: &[u8]) -> Result<u32, Error> {
     number("header", HEADER.saturating_add(extension.len()))
@@ -355,7 +338,8 @@ fn place(extension: &[u8]) -> Result<u32, Error> {
 /// Returns the table of several images.
 pub(crate) fn table(count: u32, records: &[u8]) -> Result<Vec<u8>, Error> {
     let size = number("table of images", records.len().saturating_add(8))?;
-    Ok([&count.to_le_bytes()[..], &size.to_le_bytes(), records].concat())
+    let header = TableHeader { count: count.into(), size: size.into() };
+    Ok([header.as_bytes(), records].concat())
 }
 
 /// Appends texts that a NUL ends, padded.

@@ -4,12 +4,15 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use zerocopy::{FromBytes, transmute};
+
 use crate::compression::{Compression, Stored};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::kinds::Flags;
 use crate::new_entry::{NewEntry, table};
 use crate::number::{number, reserve};
+use crate::wire::{EntryHeader, FatbinHeader};
 use crate::{MAGIC, to_u64};
 
 impl Entry<'_> {
@@ -101,15 +104,12 @@ impl Entry<'_> {
         bytes.extend_from_slice(header);
         bytes.extend_from_slice(&stored.payload);
         bytes.resize(header.len().saturating_add(padded), 0);
-        let fields: [(usize, &[u8]); 5] = [
-            (4, &number("header", header.len())?.to_le_bytes()),
-            (8, &to_u64(padded).to_le_bytes()),
-            (16, &stored.compressed_size.to_le_bytes()),
-            (40, &flags.bits().to_le_bytes()),
-            (56, &stored.size.to_le_bytes()),
-        ];
-        for (at, value) in fields {
-            bytes.iter_mut().skip(at).zip(value).for_each(|(byte, value)| *byte = *value);
+        if let Ok((fields, _)) = EntryHeader::mut_from_prefix(&mut bytes) {
+            fields.header_size = number("header", header.len())?.into();
+            fields.payload_size = to_u64(padded).into();
+            fields.compressed_size = stored.compressed_size.into();
+            fields.flags = flags.bits().into();
+            fields.uncompressed_size = stored.size.into();
         }
         Ok(bytes)
     }
@@ -185,10 +185,12 @@ impl<'a> NewFatbin<'a> {
     #[must_use]
     pub fn header(&self) -> [u8; 16] {
         let size: u64 = self.entries.iter().map(|entry| to_u64(entry.len())).sum();
-        let mut header = [0; 16];
-        let fields = [&MAGIC[..], &[1, 0, 16, 0], &size.to_le_bytes()].concat();
-        header.iter_mut().zip(fields).for_each(|(byte, value)| *byte = value);
-        header
+        transmute!(FatbinHeader {
+            magic: MAGIC,
+            version: 1.into(),
+            header_size: 16.into(),
+            size: size.into(),
+        })
     }
 
     /// Iterates over the bytes of each entry, which follow the header.

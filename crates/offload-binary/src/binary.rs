@@ -10,7 +10,7 @@ use crate::image_entry::ImageEntry;
 use crate::kinds::{Flags, ImageKind, OffloadKind};
 use crate::to_u64;
 use crate::validate;
-use crate::wire::{EntryHeader, EntryTable, FormatVersion, HEADER_LEN, StringEntries, StringEntry};
+use crate::wire::{EntryHeader, FormatVersion, HEADER_LEN, StringEntries, StringEntry};
 
 /// A valid offload binary of version 1, 2 or 3, not compressed.
 ///
@@ -25,7 +25,7 @@ pub struct OffloadBinary<'data> {
     version: FormatVersion,
     size: u64,
     data: &'data [u8],
-    entries: EntryTable<'data>,
+    entries: &'data [EntryHeader],
 }
 
 impl<'data> OffloadBinary<'data> {
@@ -98,7 +98,7 @@ impl<'data> OffloadBinary<'data> {
     {
         let Self { version, data, entries, .. } = *self;
         entries.iter().enumerate().map(move |(index, raw)| {
-            let strings = validate::string_entries(version, data, &raw);
+            let strings = validate::string_entries(version, data, raw);
             Entry { index, data, raw, strings }
         })
     }
@@ -118,7 +118,7 @@ impl fmt::Debug for OffloadBinary<'_> {
 pub struct Entry<'data> {
     index: usize,
     data: &'data [u8],
-    raw: EntryHeader,
+    raw: &'data EntryHeader,
     strings: StringEntries<'data>,
 }
 
@@ -132,31 +132,31 @@ impl<'data> Entry<'data> {
     /// Returns the format of the image.
     #[must_use]
     pub fn image_kind(&self) -> ImageKind {
-        ImageKind(self.raw.image_kind)
+        ImageKind(self.raw.image_kind.get())
     }
 
     /// Returns the programming model that produced the image.
     #[must_use]
     pub fn offload_kind(&self) -> OffloadKind {
-        OffloadKind(self.raw.offload_kind)
+        OffloadKind(self.raw.offload_kind.get())
     }
 
     /// Returns the flags, unknown ones included.
     #[must_use]
     pub fn flags(&self) -> Flags {
-        Flags(self.raw.flags)
+        Flags(self.raw.flags.get())
     }
 
     /// Returns the offset of the image, in bytes from the start of the binary.
     #[must_use]
     pub fn image_offset(&self) -> u64 {
-        self.raw.image_offset
+        self.raw.image_offset.get()
     }
 
     /// Returns the length of the image in bytes, without padding.
     #[must_use]
     pub fn image_size(&self) -> u64 {
-        self.raw.image_size
+        self.raw.image_size.get()
     }
 
     /// Returns the image, or `None` when it is not all in memory (see [`OffloadBinary::parse_prefix`]).

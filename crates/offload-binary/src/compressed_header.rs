@@ -2,7 +2,10 @@
 
 use core::ops::Range;
 
-use crate::wire::{FormatVersion, HEADER_V3_LEN, Header};
+use zerocopy::transmute;
+
+use crate::MAGIC;
+use crate::wire::{FormatVersion, HEADER_V3_LEN, Header, HeaderV3};
 
 /// A compressed binary of version 3, as its header describes it.
 ///
@@ -86,12 +89,13 @@ impl CompressedBinary {
     }
 
     fn header_with(&self, size: u64, inflated_size: u64) -> [u8; 40] {
-        let header = Header {
-            version: FormatVersion::V3.number(),
-            size,
-            entries_offset: HEADER_V3_LEN,
-            entries_extent: self.entries,
+        let start = Header {
+            magic: MAGIC,
+            version: FormatVersion::V3.number().into(),
+            size: size.into(),
+            entries_offset: HEADER_V3_LEN.into(),
+            entries_extent: self.entries.into(),
         };
-        header.bytes(inflated_size)
+        transmute!(HeaderV3 { start, inflated_size: inflated_size.into() })
     }
 }

@@ -5,12 +5,15 @@ use alloc::vec::Vec;
 use core::slice;
 
 use byte_parts::Layout;
+use zerocopy::IntoBytes;
 
 use crate::error::{Error, ErrorKind};
 use crate::image_entry::ImageEntry;
 use crate::string_table::StringTable;
-use crate::to_u64;
-use crate::wire::{ENTRY_LEN, EntryHeader, FormatVersion, Header, MAX_STRING_BYTES};
+use crate::wire::{
+    ENTRY_LEN, EntryHeader, FormatVersion, Header, MAX_STRING_BYTES, StringV1, StringV2,
+};
+use crate::{MAGIC, to_u64};
 
 /// Returns the layout of one or more binaries with these entries, in their order. Inputs of the layout are the images,
 /// by the index of their entry; an entry without an image has an empty one.
@@ -84,13 +87,13 @@ fn push_binary(
         let overflow = || beyond_largest(number);
         let string_count = to_u64(entry.strings.len());
         headers.push(EntryHeader {
-            image_kind: entry.image_kind.0,
-            offload_kind: entry.offload_kind.0,
-            flags: entry.flags.0,
-            string_offset: strings_at,
-            string_count,
-            image_offset: image_at,
-            image_size: entry.size,
+            image_kind: entry.image_kind.0.into(),
+            offload_kind: entry.offload_kind.0.into(),
+            flags: entry.flags.0.into(),
+            string_offset: strings_at.into(),
+            string_count: string_count.into(),
+            image_offset: image_at.into(),
+            image_size: entry.size.into(),
         });
         strings_at += string_len * string_count;
         start.checked_add(image_at).ok_or_else(overflow)?;
@@ -102,24 +105,28 @@ fn push_binary(
     let end = start.checked_add(size).ok_or_else(overflow)?;
 
     let header = Header {
-        version: version.number(),
-        size,
-        entries_offset: header_len,
+        magic: MAGIC,
+        version: version.number().into(),
+        size: size.into(),
+        entries_offset: header_len.into(),
         entries_extent: match version {
-            FormatVersion::V1 => ENTRY_LEN,
-            FormatVersion::V2 | FormatVersion::V3 => entry_count,
+            FormatVersion::V1 => ENTRY_LEN.into(),
+            FormatVersion::V2 | FormatVersion::V3 => entry_count.into(),
         },
     };
-    // The inflated size is 0 in a binary that is not compressed.
-    let mut bytes = header.bytes(0).to_vec();
-    bytes.truncate(usize::try_from(header_len).unwrap_or_default());
-    headers.iter().for_each(|header| header.write(&mut bytes));
-    for ((_, value), offsets) in strings().zip(table.offsets().chunks_exact(2)) {
-        for offset in offsets {
-            bytes.extend_from_slice(&(table_at + offset).to_le_bytes());
-        }
-        if version != FormatVersion::V1 {
-            bytes.extend_from_slice(&to_u64(value.len()).to_le_bytes());
+    let mut bytes = header.as_bytes().to_vec();
+    // The inflated size of version 3 is 0 in a binary that is not compressed.
+    bytes.resize(usize::try_from(header_len).unwrap_or_default(), 0);
+    bytes.extend_from_slice(headers.as_bytes());
+    for ((_, value), [key_offset, value_offset]) in strings().zip(table.offsets().as_chunks().0) {
+        let key_offset = (table_at + key_offset).into();
+        let value_offset = (table_at + value_offset).into();
+        let offsets = StringV1 { key_offset, value_offset };
+        if version == FormatVersion::V1 {
+            bytes.extend_from_slice(offsets.as_bytes());
+        } else {
+            let value_size = to_u64(value.len()).into();
+            bytes.extend_from_slice(StringV2 { offsets, value_size }.as_bytes());
         }
     }
     bytes.extend_from_slice(table.bytes());

@@ -5,11 +5,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use zerocopy::FromBytes;
+
 use crate::compressed_header::CompressedBinary;
 use crate::error::{Error, ErrorKind};
 use crate::wire::{
-    ENTRY_LEN, EntryHeader, EntryTable, FormatVersion, HEADER_LEN, HEADER_V3_LEN, Header,
-    StringEntries, u64_at,
+    ENTRY_LEN, EntryHeader, FormatVersion, HEADER_LEN, HEADER_V3_LEN, Header, HeaderV3,
+    StringEntries, records,
 };
 use crate::{MAGIC, to_u64};
 
@@ -19,7 +21,7 @@ pub(crate) struct Parts<'data> {
     pub(crate) size: u64,
     /// The bytes of the binary that are in memory.
     pub(crate) data: &'data [u8],
-    pub(crate) entries: EntryTable<'data>,
+    pub(crate) entries: &'data [EntryHeader],
 }
 
 pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
@@ -28,7 +30,7 @@ pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
     if let Some(binary) = compressed {
         return Err(Error::of_compressed(binary));
     }
-    let size = header.size;
+    let size = header.size.get();
     let data = usize::try_from(size).ok().and_then(|size| prefix.get(..size)).unwrap_or(prefix);
     let entries = entries(&header, version, data)?;
     let regions = regions(&header, version, entries)?;
@@ -71,13 +73,13 @@ pub(crate) fn head(
     if available < HEADER_LEN {
         return Err(truncated(HEADER_LEN));
     }
-    let Some(header) = Header::read(prefix) else {
+    let Ok((header, _)) = Header::read_from_prefix(prefix) else {
         // The one entry usually follows the header, so ask for both at once.
         return Err(Error::incomplete(available.min(HEADER_V3_LEN + ENTRY_LEN)));
     };
-    let number = header.version;
+    let number = header.version.get();
     let version = FormatVersion::from_number(number).ok_or_else(|| Error::version(number))?;
-    let size = header.size;
+    let size = header.size.get();
     let beyond_end = || {
         let message =
             format!("offload binary has size {size:#x}, but only {available:#x} bytes are left");
@@ -87,13 +89,14 @@ pub(crate) fn head(
         if available < HEADER_V3_LEN {
             return Err(truncated(HEADER_V3_LEN));
         }
-        let Some(inflated_size) = u64_at(prefix, 32) else {
+        let Ok((HeaderV3 { inflated_size, .. }, _)) = HeaderV3::read_from_prefix(prefix) else {
             let needed = size.clamp(HEADER_V3_LEN, HEADER_V3_LEN + ENTRY_LEN).min(available);
             return Err(Error::incomplete(needed));
         };
         if inflated_size != 0 {
-            let binary = CompressedBinary { size, inflated_size, entries: header.entries_extent };
-            compressed(&binary, header.entries_offset)?;
+            let (inflated_size, entries) = (inflated_size.get(), header.entries_extent.get());
+            let binary = CompressedBinary { size, inflated_size, entries };
+            compressed(&binary, header.entries_offset.get())?;
             return if size > available {
                 Err(beyond_end())
             } else {
@@ -144,12 +147,12 @@ fn entries<'data>(
     header: &Header,
     version: FormatVersion,
     data: &'data [u8],
-) -> Result<EntryTable<'data>, Error> {
-    let size = header.size;
-    let offset = header.entries_offset;
+) -> Result<&'data [EntryHeader], Error> {
+    let size = header.size.get();
+    let offset = header.entries_offset.get();
     let count = match version {
         FormatVersion::V1 => 1,
-        FormatVersion::V2 | FormatVersion::V3 => header.entries_extent,
+        FormatVersion::V2 | FormatVersion::V3 => header.entries_extent.get(),
     };
     if offset < version.header_len() {
         return Err(inside_header(version, offset));
@@ -157,7 +160,7 @@ fn entries<'data>(
     let beyond = || entries_beyond(offset, count, size);
     let end = range_end(offset, count, ENTRY_LEN, size).ok_or_else(beyond)?;
     if version == FormatVersion::V1 {
-        let entry_size = header.entries_extent;
+        let entry_size = header.entries_extent.get();
         // A size too small for an entry is ignored, as LLVM 22 and 23 do.
         if range_end(offset, entry_size, 1, size).is_none() {
             let message = format!(
@@ -169,13 +172,7 @@ fn entries<'data>(
     if end > to_u64(data.len()) {
         return Err(Error::incomplete(end));
     }
-    // The conversions cannot fail: the range ends inside memory.
-    usize::try_from(offset)
-        .ok()
-        .and_then(|offset| data.get(offset..))
-        .zip(usize::try_from(count).ok())
-        .and_then(|(bytes, count)| EntryTable::new(bytes, count))
-        .ok_or_else(beyond)
+    records(data, offset, count).ok_or_else(beyond)
 }
 
 /// A range of bytes that nothing else may use.
@@ -202,18 +199,18 @@ enum Owner {
 fn regions(
     header: &Header,
     version: FormatVersion,
-    entries: EntryTable<'_>,
+    entries: &[EntryHeader],
 ) -> Result<Vec<Region>, Error> {
-    let size = header.size;
+    let size = header.size.get();
     let mut regions = Vec::with_capacity(entries.len().saturating_mul(2).saturating_add(2));
     regions.push(Region { start: 0, end: version.header_len(), owner: Owner::Header });
-    let start = header.entries_offset;
+    let start = header.entries_offset.get();
     let end = range_end(start, to_u64(entries.len()), ENTRY_LEN, size).unwrap_or(start);
     if start < end {
         regions.push(Region { start, end, owner: Owner::Entries });
     }
-    for (entry, raw) in (0_u64..).zip(entries.iter()) {
-        let (start, count) = (raw.string_offset, raw.string_count);
+    for (entry, raw) in (0_u64..).zip(entries) {
+        let (start, count) = (raw.string_offset.get(), raw.string_count.get());
         if count > 0 {
             let beyond =
                 || beyond_end(entry, start, size, &format!("{count} string entries at {start:#x}"));
@@ -221,7 +218,7 @@ fn regions(
                 range_end(start, count, version.string_entry_len(), size).ok_or_else(beyond)?;
             regions.push(Region { start, end, owner: Owner::Strings(entry) });
         }
-        let (start, image_size) = (raw.image_offset, raw.image_size);
+        let (start, image_size) = (raw.image_offset.get(), raw.image_size.get());
         let beyond = || {
             let what = format!("an image of {image_size:#x} bytes at {start:#x}");
             beyond_end(entry, start, size, &what)
@@ -273,7 +270,7 @@ fn strings(
     version: FormatVersion,
     size: u64,
     data: &[u8],
-    entries: EntryTable<'_>,
+    entries: &[EntryHeader],
     regions: &[Region],
 ) -> Result<u64, Error> {
     let in_memory = to_u64(data.len());
@@ -288,8 +285,8 @@ fn strings(
     }
     let gaps = gaps(size, data, regions);
     let mut needed = 0;
-    for (entry, raw) in (0_u64..).zip(entries.iter()) {
-        let table = string_entries(version, data, &raw);
+    for (entry, raw) in (0_u64..).zip(entries) {
+        let table = string_entries(version, data, raw);
         for (string, raw) in (0_u64..).zip((0..table.len()).filter_map(|i| table.get(i))) {
             let offset = raw.key_offset;
             let place = Place { entry, string, offset, size };
@@ -317,12 +314,14 @@ pub(crate) fn string_entries<'data>(
     data: &'data [u8],
     raw: &EntryHeader,
 ) -> StringEntries<'data> {
-    usize::try_from(raw.string_offset)
-        .ok()
-        .and_then(|offset| data.get(offset..))
-        .zip(usize::try_from(raw.string_count).ok())
-        .and_then(|(bytes, count)| StringEntries::new(version, bytes, count))
-        .unwrap_or(StringEntries::V1(&[]))
+    let (offset, count) = (raw.string_offset.get(), raw.string_count.get());
+    let entries = match version {
+        FormatVersion::V1 => records(data, offset, count).map(StringEntries::V1),
+        FormatVersion::V2 | FormatVersion::V3 => {
+            records(data, offset, count).map(StringEntries::V2)
+        }
+    };
+    entries.unwrap_or(StringEntries::V1(&[]))
 }
 
 /// Bytes that belong to no table and no image: where strings may lie.

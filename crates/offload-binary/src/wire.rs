@@ -1,19 +1,19 @@
 //! The structures of the format as they lie in a file, little-endian and unaligned.
 
-use alloc::vec::Vec;
 use core::fmt;
 
-use crate::MAGIC;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Length in bytes of [`Header`], which is all of it in versions 1 and 2.
+/// Length in bytes of [`Header`].
 pub(crate) const HEADER_LEN: u64 = 32;
-/// Length in bytes of the header of version 3: [`Header`] and the inflated size.
+/// Length in bytes of [`HeaderV3`].
 pub(crate) const HEADER_V3_LEN: u64 = 40;
 /// Length in bytes of [`EntryHeader`].
 pub(crate) const ENTRY_LEN: u64 = 40;
-/// Length in bytes of a string entry of version 1.
+/// Length in bytes of [`StringV1`].
 pub(crate) const STRING_V1_LEN: u64 = 16;
-/// Length in bytes of a string entry of versions 2 and 3.
+/// Length in bytes of [`StringV2`].
 pub(crate) const STRING_V2_LEN: u64 = 24;
 
 /// The most bytes all keys and values of a [`layout`] may have together: 64 MiB. Real ones have
@@ -81,124 +81,88 @@ impl fmt::Display for FormatVersion {
     }
 }
 
-/// Returns the bytes of a field, or `None` past the end of `bytes`.
-fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    field(bytes, at).map(u16::from_le_bytes)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    field(bytes, at).map(u32::from_le_bytes)
-}
-
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    field(bytes, at).map(u64::from_le_bytes)
-}
-
-/// Returns `count` records of `N` bytes from the start of `bytes`, or `None` when `bytes` is too short.
-fn records<const N: usize>(bytes: &[u8], count: usize) -> Option<&[[u8; N]]> {
-    bytes.get(..count.checked_mul(N)?).map(|bytes| bytes.as_chunks().0)
-}
-
-/// Start of every binary, after the magic.
-#[derive(Clone, Copy)]
+/// Start of every binary, which is the whole header in versions 1 and 2.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
 pub(crate) struct Header {
-    pub(crate) version: u32,
-    pub(crate) size: u64,
-    pub(crate) entries_offset: u64,
+    /// [`MAGIC`](crate::MAGIC).
+    pub(crate) magic: [u8; 4],
+    /// Version: 1, 2 or 3.
+    pub(crate) version: U32,
+    /// Size in bytes of the whole binary.
+    pub(crate) size: U64,
+    /// Offset of the entries.
+    pub(crate) entries_offset: U64,
     /// Version 1: size in bytes of the one entry. Versions 2 and 3: number of entries.
-    pub(crate) entries_extent: u64,
+    pub(crate) entries_extent: U64,
 }
 
-impl Header {
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        Some(Self {
-            version: u32_at(bytes, 4)?,
-            size: u64_at(bytes, 8)?,
-            entries_offset: u64_at(bytes, 16)?,
-            entries_extent: u64_at(bytes, 24)?,
-        })
-    }
-
-    /// Returns the header of version 3. The header of other versions is the same without the inflated size at its
-    /// end.
-    pub(crate) fn bytes(&self, inflated_size: u64) -> [u8; 40] {
-        let version = self.version.to_le_bytes();
-        let sizes = [self.size, self.entries_offset, self.entries_extent, inflated_size];
-        let sizes = sizes.map(u64::to_le_bytes);
-        let fields = MAGIC.iter().chain(&version).chain(sizes.as_flattened());
-        let mut bytes = [0; 40];
-        bytes.iter_mut().zip(fields).for_each(|(to, from)| *to = *from);
-        bytes
-    }
+/// Header of version 3.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct HeaderV3 {
+    /// Header of versions 1 and 2.
+    pub(crate) start: Header,
+    /// Size in bytes of the binary once inflated; 0 in a plain binary.
+    pub(crate) inflated_size: U64,
 }
 
 /// One device image, the same in all versions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
 pub(crate) struct EntryHeader {
-    pub(crate) image_kind: u16,
-    pub(crate) offload_kind: u16,
-    pub(crate) flags: u32,
-    pub(crate) string_offset: u64,
-    pub(crate) string_count: u64,
-    pub(crate) image_offset: u64,
-    pub(crate) image_size: u64,
+    /// [`ImageKind`](crate::ImageKind).
+    pub(crate) image_kind: U16,
+    /// [`OffloadKind`](crate::OffloadKind).
+    pub(crate) offload_kind: U16,
+    /// [`Flags`](crate::Flags).
+    pub(crate) flags: U32,
+    /// Offset of the string entries.
+    pub(crate) string_offset: U64,
+    /// Number of string entries.
+    pub(crate) string_count: U64,
+    /// Offset of the image.
+    pub(crate) image_offset: U64,
+    /// Size in bytes of the image.
+    pub(crate) image_size: U64,
 }
 
-impl EntryHeader {
-    fn read(bytes: &[u8; 40]) -> Self {
-        // All fields lie inside.
-        let number = |at| u64_at(bytes, at).unwrap_or_default();
-        Self {
-            image_kind: u16_at(bytes, 0).unwrap_or_default(),
-            offload_kind: u16_at(bytes, 2).unwrap_or_default(),
-            flags: u32_at(bytes, 4).unwrap_or_default(),
-            string_offset: number(8),
-            string_count: number(16),
-            image_offset: number(24),
-            image_size: number(32),
-        }
-    }
-
-    pub(crate) fn write(&self, to: &mut Vec<u8>) {
-        to.extend_from_slice(&self.image_kind.to_le_bytes());
-        to.extend_from_slice(&self.offload_kind.to_le_bytes());
-        to.extend_from_slice(&self.flags.to_le_bytes());
-        for field in [self.string_offset, self.string_count, self.image_offset, self.image_size] {
-            to.extend_from_slice(&field.to_le_bytes());
-        }
-    }
+/// A string entry of version 1.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct StringV1 {
+    /// Offset of the key, which a NUL ends.
+    pub(crate) key_offset: U64,
+    /// Offset of the value, which a NUL ends in version 1.
+    pub(crate) value_offset: U64,
 }
 
-/// The table of entries, in memory as a whole.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EntryTable<'data>(&'data [[u8; 40]]);
+/// A string entry of versions 2 and 3.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct StringV2 {
+    /// Offsets of key and value.
+    pub(crate) offsets: StringV1,
+    /// Size in bytes of the value.
+    pub(crate) value_size: U64,
+}
 
-impl<'data> EntryTable<'data> {
-    /// Returns `count` entries at the start of `bytes`, or `None` when `bytes` is too short.
-    pub(crate) fn new(bytes: &'data [u8], count: usize) -> Option<Self> {
-        records(bytes, count).map(Self)
-    }
-
-    pub(crate) fn len(self) -> usize {
-        self.0.len()
-    }
-
-    pub(crate) fn iter(
-        self,
-    ) -> impl DoubleEndedIterator<Item = EntryHeader> + ExactSizeIterator + Clone + use<'data> {
-        self.0.iter().map(EntryHeader::read)
-    }
+/// Returns `count` records at an offset of `bytes`, or `None` past the end.
+pub(crate) fn records<T>(bytes: &[u8], offset: u64, count: u64) -> Option<&[T]>
+where
+    T: FromBytes + Immutable + KnownLayout + Unaligned,
+{
+    let bytes = bytes.get(usize::try_from(offset).ok()?..)?;
+    let (records, _) =
+        <[T]>::ref_from_prefix_with_elems(bytes, usize::try_from(count).ok()?).ok()?;
+    Some(records)
 }
 
 /// The string entries of one image, whichever version they have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StringEntries<'data> {
-    V1(&'data [[u8; 16]]),
-    V2(&'data [[u8; 24]]),
+    V1(&'data [StringV1]),
+    V2(&'data [StringV2]),
 }
 
 /// One string entry, whichever version it has.
@@ -210,15 +174,7 @@ pub(crate) struct StringEntry {
     pub(crate) value_size: Option<u64>,
 }
 
-impl<'data> StringEntries<'data> {
-    /// Returns `count` entries at the start of `bytes`, or `None` when `bytes` is too short.
-    pub(crate) fn new(version: FormatVersion, bytes: &'data [u8], count: usize) -> Option<Self> {
-        match version {
-            FormatVersion::V1 => records(bytes, count).map(Self::V1),
-            FormatVersion::V2 | FormatVersion::V3 => records(bytes, count).map(Self::V2),
-        }
-    }
-
+impl StringEntries<'_> {
     pub(crate) fn len(self) -> usize {
         match self {
             Self::V1(entries) => entries.len(),
@@ -227,14 +183,14 @@ impl<'data> StringEntries<'data> {
     }
 
     pub(crate) fn get(self, index: usize) -> Option<StringEntry> {
-        let (bytes, has_size) = match self {
-            Self::V1(entries) => (&entries.get(index)?[..], false),
-            Self::V2(entries) => (&entries.get(index)?[..], true),
+        let (StringV1 { key_offset, value_offset }, value_size) = match self {
+            Self::V1(entries) => (*entries.get(index)?, None),
+            Self::V2(entries) => {
+                let entry = entries.get(index)?;
+                (entry.offsets, Some(entry.value_size.get()))
+            }
         };
-        Some(StringEntry {
-            key_offset: u64_at(bytes, 0)?,
-            value_offset: u64_at(bytes, 8)?,
-            value_size: if has_size { Some(u64_at(bytes, 16)?) } else { None },
-        })
+        let (key_offset, value_offset) = (key_offset.get(), value_offset.get());
+        Some(StringEntry { key_offset, value_offset, value_size })
     }
 }
