@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 
 use byte_parts::Parts;
 use zerocopy::IntoBytes;
@@ -14,7 +15,7 @@ use crate::msgpack::{shown, write_array, write_bytes, write_map, write_text, wri
 use crate::toc::{Entry, HEADER, Header, KNOWN, MAGIC, Scheme, Toc};
 
 /// A pack to be written. The bytes are those that AMD's tools write for the same code objects, as they are stored.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct NewKpack {
     group: String,
     family: String,
@@ -24,6 +25,18 @@ pub struct NewKpack {
     entries: Vec<New>,
     count: u64,
     others: Vec<(String, Vec<u8>)>,
+}
+
+impl fmt::Debug for NewKpack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewKpack")
+            .field("group", &self.group)
+            .field("family", &self.family)
+            .field("archs", &self.archs)
+            .field("scheme", &self.scheme)
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug)]

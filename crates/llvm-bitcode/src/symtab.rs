@@ -1,6 +1,7 @@
 //! The symbol table that LLVM writes after the modules, for linkers: the blob of the `SYMTAB` block. All numbers
 //! are 32-bit, little-endian; strings lie in the string table that follows, the rest in the blob.
 
+use core::fmt;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -60,12 +61,18 @@ const GLOBAL: u32 = 1 << 10;
 const FORMAT_SPECIFIC: u32 = 1 << 11;
 
 /// Symbol table of bitcode, as linkers read it: that of the `SYMTAB` block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct SymbolTable<'d> {
     symbols: &'d [Symbol],
     strings: &'d [u8],
     triple: &'d [u8],
     linker_options: &'d [u8],
+}
+
+impl fmt::Debug for SymbolTable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SymbolTable").field("symbols", &self.symbols.len()).finish_non_exhaustive()
+    }
 }
 
 /// Symbol of bitcode.
