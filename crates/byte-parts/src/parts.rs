@@ -1,12 +1,13 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 use crate::error::Error;
 use crate::to_u64;
 
 /// One part of an output.
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 pub enum Part<'a, I = usize> {
     /// These bytes.
     Bytes(&'a [u8]),
@@ -14,6 +15,16 @@ pub enum Part<'a, I = usize> {
     Input(&'a I, Range<u64>),
     /// This number of zeros.
     Zeros(u64),
+}
+
+impl<I: fmt::Debug> fmt::Debug for Part<'_, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Bytes(bytes) => f.debug_tuple("Bytes").field(&bytes.len()).finish(),
+            Part::Input(input, range) => f.debug_tuple("Input").field(input).field(range).finish(),
+            Part::Zeros(size) => f.debug_tuple("Zeros").field(size).finish(),
+        }
+    }
 }
 
 impl<I> Part<'_, I> {
@@ -46,18 +57,25 @@ impl<I> Part<'_, I> {
 ///     [Part::Input(&"old.bin", 0..16), Part::Bytes(b"\x01\x02"), Part::Input(&"old.bin", 18..100)]
 /// );
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Parts<I = usize> {
     parts: Vec<Stored<I>>,
     /// End of each part in the output.
     ends: Vec<u64>,
 }
 
+impl<I> fmt::Debug for Parts<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.ends.last().copied().unwrap_or(0);
+        f.debug_struct("Parts").field("parts", &self.parts.len()).field("size", &size).finish()
+    }
+}
+
 /// Shorter bytes are copied, so that neighbours are one part; longer ones are shared by all outputs that have them.
 const SHARED: usize = 4096;
 
 /// A [`Part`] that owns nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Stored<I> {
     Bytes(Arc<Vec<u8>>, Range<usize>),
     Input(I, Range<u64>),

@@ -1,20 +1,15 @@
 //! ELF files for Intel's GPUs: zebin, and device binaries from before.
 //!
 //! Intel's compute runtime, "ZEBIN ELF" and `program_debug_data.h`, `patch_list.h`: sections hold all. In a device binary from
-//! before zebin one of them is a program of patch tokens:
-//!
-//! ```text
-//! program     magic `CTNI`, version, device, size of pointers, number of kernels, stepping, size of the patch list
-//!             (u32 each); the patch list; the kernels
-//! kernel      checksum (u32), hash (u64), size of the name, of the patch list, of the code, of three heaps (u32
-//!             each), one more number (u32); the name, the code, the heaps, the patch list
-//! ```
+//! before zebin one of them is a program of patch tokens.
 
 use core::ops::Range;
 
 use llvm_bitcode::{ReadAt, Unreadable};
 use object::elf::{SHT_NOBITS, SHT_NULL};
 use object::{LittleEndian, Pod};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::elf::{FileHeader, Header32, Header64, LE, SectionHeader, first};
 use crate::fault::Fault;
@@ -24,8 +19,36 @@ use crate::window::{peek, read_range};
 const HEADERS: u64 = 512;
 
 const MAGIC: &[u8] = b"CTNI";
-const PROGRAM: u64 = 28;
-const KERNEL: u64 = 40;
+const PROGRAM: u64 = size_of::<Program>() as u64;
+const KERNEL: u64 = size_of::<KernelHeader>() as u64;
+
+/// Header of a program of patch tokens; the patch list and the kernels follow.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Program {
+    /// [`MAGIC`].
+    magic: [u8; 4],
+    version: U32,
+    device: U32,
+    /// Size of pointers.
+    pointer_size: U32,
+    /// Number of kernels.
+    kernels: U32,
+    stepping: U32,
+    /// Size in bytes of the patch list.
+    patch_list: U32,
+}
+
+/// Header of a kernel; its parts follow.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct KernelHeader {
+    checksum: U32,
+    hash: U64,
+    /// Sizes in bytes of the name, of the patch list, of the code, and of three heaps.
+    parts: [U32; 6],
+    unused: U32,
+}
 
 /// Returns the fault in the section table of the ELF file for Intel's GPUs in `window`, or in the headers of its program
 /// of patch tokens, if it has one; `None` if there is none.
@@ -111,25 +134,22 @@ fn program(
     const KERNEL_END: &str = "a kernel that ends with its section or before";
     let fault = |offset, expected, found| Ok(Some(Fault { offset, expected, found }));
     let Range { start, end } = *section;
-    let number = |head: &[u8], at: usize| {
-        let bytes = head.get(at..).and_then(|bytes| bytes.first_chunk());
-        bytes.copied().map_or(0, u32::from_le_bytes)
-    };
     if end - start < PROGRAM {
         return fault(start, "a program header of 28 bytes", end - start);
     }
-    let head = read_range(source, &(file + start..file + start + PROGRAM))?;
-    let mut at = start + PROGRAM + u64::from(number(&head, 24));
+    let mut program = Program::new_zeroed();
+    source.read_exact_at(file + start, program.as_mut_bytes())?;
+    let mut at = start + PROGRAM + u64::from(program.patch_list);
     if at > end {
         return fault(start + 24, "a patch list that ends with its section or before", at);
     }
-    for _ in 0..number(&head, 16) {
+    for _ in 0..program.kernels.get() {
         if at + KERNEL > end {
             return fault(at, KERNEL_END, at + KERNEL);
         }
-        let head = read_range(source, &(file + at..file + at + KERNEL))?;
-        let parts = [12, 16, 20, 24, 28, 32].map(|at| u64::from(number(&head, at)));
-        let kernel_end = at + KERNEL + parts.iter().sum::<u64>();
+        let mut kernel = KernelHeader::new_zeroed();
+        source.read_exact_at(file + at, kernel.as_mut_bytes())?;
+        let kernel_end = at + KERNEL + kernel.parts.map(u64::from).iter().sum::<u64>();
         if kernel_end > end {
             return fault(at, KERNEL_END, kernel_end);
         }

@@ -2,6 +2,7 @@
 //! section, whose name has no room for an ID.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, Read};
 
 use bundle_format::MAGIC_TEXT;
@@ -113,13 +114,21 @@ pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
 }
 
 /// The host object for which a placeholder stands.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum PlacedHost {
     /// Ranges of the walked file.
     InFile(HostObject),
     /// In memory, as the object lies in a compressed container or a thin archive.
     Bytes(Vec<u8>),
+}
+
+impl fmt::Debug for PlacedHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlacedHost::InFile(plan) => f.debug_tuple("InFile").field(plan).finish(),
+            PlacedHost::Bytes(bytes) => f.debug_tuple("Bytes").field(&bytes.len()).finish(),
+        }
+    }
 }
 
 /// Returns the host object that an image stands for; `None` for other images than [placeholders](FileFormat::HostPlaceholder).

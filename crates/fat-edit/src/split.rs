@@ -1,6 +1,7 @@
 //! Libraries that are split: device code of HIP goes to kernel packs, one for each target.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::num::NonZeroUsize;
 use std::sync::mpsc;
@@ -24,7 +25,6 @@ pub(crate) const RECIPE: &str = "offload:";
 const RECIPE_LEVEL: i32 = 9;
 
 /// A library that is split: the file without its device code, and what kernel packs take of it.
-#[derive(Debug)]
 pub struct Split {
     name: String,
     plan: EditPlan,
@@ -33,6 +33,17 @@ pub struct Split {
     images: BTreeMap<usize, Packed>,
     /// The hash of the file, and the compressed way back to it.
     recipe: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Split")
+            .field("name", &self.name)
+            .field("plan", &self.plan)
+            .field("wrappers", &self.wrappers)
+            .field("images", &self.images)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A code object for packs.

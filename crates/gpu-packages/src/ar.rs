@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
 use crate::error::{Error, ErrorKind};
 use crate::limits::read_full;
 
@@ -10,19 +12,35 @@ pub(crate) const MAGIC: &[u8; 8] = b"!<arch>\n";
 /// The first bytes of a Debian package.
 pub(crate) const DEB: &[u8; 21] = b"!<arch>\ndebian-binary";
 /// Size of a header.
-pub(crate) const HEADER: usize = 60;
+pub(crate) const HEADER: usize = size_of::<Fields>();
+
+/// Header of a member as it lies in the file: texts, padded with spaces.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct Fields {
+    name: [u8; 16],
+    /// Time of the last change.
+    time: [u8; 12],
+    owner: [u8; 6],
+    group: [u8; 6],
+    mode: [u8; 8],
+    /// Bytes of the member without its padding.
+    size: [u8; 10],
+    /// End of the header: 60 0A.
+    end: [u8; 2],
+}
 
 /// The header of a member.
 pub(crate) struct Header {
-    pub(crate) bytes: [u8; HEADER],
+    pub(crate) fields: Fields,
     pub(crate) name: Vec<u8>,
     pub(crate) size: u64,
 }
 
 /// Reads the next header; `None` at the end.
 pub(crate) fn next_header(reader: &mut dyn Read, at: u64) -> Result<Option<Header>, Error> {
-    let mut bytes = [0; HEADER];
-    let read = read_full(reader, &mut bytes)?;
+    let mut fields = Fields::new_zeroed();
+    let read = read_full(reader, fields.as_mut_bytes())?;
     if read == 0 {
         return Ok(None);
     }
@@ -30,27 +48,21 @@ pub(crate) fn next_header(reader: &mut dyn Read, at: u64) -> Result<Option<Heade
         let text = format!("deb: member header: expected {HEADER} bytes, found {read}");
         return Err(Error::at(ErrorKind::Truncated, at, text));
     }
-    let field = |range: std::ops::Range<usize>| bytes.get(range).unwrap_or_default();
-    let size = std::str::from_utf8(field(48..58)).ok().and_then(|text| text.trim().parse().ok());
-    let (Some(size), b"`\n") = (size, field(58..60)) else {
+    let size = std::str::from_utf8(&fields.size).ok().and_then(|text| text.trim().parse().ok());
+    let (Some(size), b"`\n") = (size, &fields.end) else {
         let text = "deb: member header: expected a size, and 60 0a after it";
         return Err(Error::at(ErrorKind::Malformed, at, text));
     };
-    let name = field(0..16).trim_ascii_end();
+    let name = fields.name.trim_ascii_end();
     let name = name.strip_suffix(b"/").unwrap_or(name).to_vec();
-    Ok(Some(Header { bytes, name, size }))
+    Ok(Some(Header { fields, name, size }))
 }
 
 /// Returns a header with another size.
-pub(crate) fn header_with_size(header: &Header, size: u64) -> Result<[u8; HEADER], Error> {
-    let text = format!("{size:<10}");
-    let mut bytes = header.bytes;
-    match bytes.get_mut(48..58).filter(|field| field.len() == text.len()) {
-        Some(field) => field.copy_from_slice(text.as_bytes()),
-        None => {
-            let text = format!("deb: a member of {size} bytes does not fit, expected ten digits");
-            return Err(Error::new(ErrorKind::Unsupported, text));
-        }
-    }
-    Ok(bytes)
+pub(crate) fn header_with_size(header: &Header, size: u64) -> Result<Fields, Error> {
+    let Ok(digits) = format!("{size:<10}").as_bytes().try_into() else {
+        let text = format!("deb: a member of {size} bytes does not fit, expected ten digits");
+        return Err(Error::new(ErrorKind::Unsupported, text));
+    };
+    Ok(Fields { size: digits, ..header.fields })
 }

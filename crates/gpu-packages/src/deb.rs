@@ -1,6 +1,7 @@
 //! The records of Debian packages.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash};
@@ -15,12 +16,18 @@ use crate::hash::{Algorithm, Hash};
 /// assert!(sums.replace(b"usr/lib/a.so", &Hash::of(Algorithm::Md5, b"abc")));
 /// assert_eq!(sums.to_vec(), b"900150983cd24fb0d6963f7d28e17f72  usr/lib/a.so\n");
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct DebRecords {
     /// Removed members are empty.
     lines: Vec<Vec<u8>>,
     /// The lines of each path; made when it is needed.
     by_path: Option<HashMap<Vec<u8>, Vec<usize>>>,
+}
+
+impl fmt::Debug for DebRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DebRecords").field("lines", &self.lines.len()).finish_non_exhaustive()
+    }
 }
 
 /// Number of digits of a hash.

@@ -137,8 +137,3 @@ pub use zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMember, ZipMemberReader};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-/// Returns the number of 32 bits at an offset, the largest byte first.
-fn be32(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().copied().map(u32::from_be_bytes)
-}

@@ -1,6 +1,7 @@
 //! `RECORD`, the list of the files of a wheel or an installed distribution.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 use std::ops::Range;
 
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
@@ -24,12 +25,18 @@ use crate::path::{MemberPath, Shown};
 /// assert_eq!(record.to_vec(), expected);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Record {
     text: Vec<u8>,
     rows: Vec<Row>,
     /// The rows of each path; made when it is needed.
     by_path: Option<HashMap<Vec<u8>, Vec<usize>>>,
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").field("rows", &self.rows.len()).finish_non_exhaustive()
+    }
 }
 
 /// A row of a [`Record`].

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 
 use byte_parts::Source;
+use zerocopy::IntoBytes;
 
 use crate::ar;
 use crate::codec::Codec;
@@ -446,7 +447,7 @@ pub fn rewrite_deb<'a>(
                 new_control.len() as u64
             }
             () => {
-                new.write_all(&part.header.bytes)?;
+                new.write_all(part.header.fields.as_bytes())?;
                 io::copy(&mut part.open(&mut old)?, &mut new)?;
                 part.header.size
             }
@@ -460,7 +461,8 @@ pub fn rewrite_deb<'a>(
 }
 
 fn write_part(new: &mut dyn Write, part: &Part, contents: &[u8]) -> Result<(), Error> {
-    new.write_all(&ar::header_with_size(&part.header, contents.len() as u64)?)?;
+    let header = ar::header_with_size(&part.header, contents.len() as u64)?;
+    new.write_all(header.as_bytes())?;
     new.write_all(contents)?;
     Ok(())
 }

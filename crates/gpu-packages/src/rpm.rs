@@ -9,6 +9,9 @@
 
 use std::io::{self, Read};
 
+use zerocopy::big_endian::U32;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
 use crate::error::{Error, ErrorKind};
 use crate::limits::read_full;
 
@@ -82,22 +85,46 @@ pub(crate) fn read_headers(reader: &mut dyn Read) -> Result<Files, Error> {
     Ok(read_header(reader, at + padding, true)?.0)
 }
 
+/// Start of a header; the index and its data follow.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Intro {
+    /// 8E AD E8 01.
+    magic: [u8; 4],
+    reserved: [u8; 4],
+    /// Number of entries of the index.
+    entries: U32,
+    /// Size in bytes of the data.
+    size: U32,
+}
+
+/// Entry of an index.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct IndexEntry {
+    tag: U32,
+    /// Type of the values.
+    kind: U32,
+    /// Offset of the values in the data.
+    start: U32,
+    /// Number of values.
+    count: U32,
+}
+
 fn read_header(reader: &mut dyn Read, at: u64, is_main: bool) -> Result<(Files, u64), Error> {
-    let mut intro = [0; 16];
-    let read = read_full(reader, &mut intro)?;
-    if read < intro.len() || !intro.starts_with(&[0x8e, 0xad, 0xe8, 1]) {
+    let mut intro = Intro::new_zeroed();
+    let read = read_full(reader, intro.as_mut_bytes())?;
+    if read < size_of::<Intro>() || intro.magic != [0x8e, 0xad, 0xe8, 1] {
         let text = "rpm: expected a header, 8e ad e8 01";
         return Err(Error::at(ErrorKind::Malformed, at, text));
     }
-    let number = |bytes: &[u8], at: usize| super::be32(bytes, at).map_or(0, u64::from);
-    let (entries, size) = (number(&intro, 8), number(&intro, 12));
-    let index_len = entries * 16;
-    let len = index_len + size;
+    let index_len = u64::from(intro.entries) * size_of::<IndexEntry>() as u64;
+    let len = index_len + u64::from(intro.size);
     if len > MAX_HEADER {
         let text = format!("rpm: a header of {len} bytes exceeds the limit of {MAX_HEADER} bytes");
         return Err(Error::at(ErrorKind::Limit, at, text));
     }
-    let total = len + intro.len() as u64;
+    let total = len + size_of::<Intro>() as u64;
     if !is_main {
         let skipped = io::copy(&mut reader.take(len), &mut io::sink())?;
         return if skipped == len {
@@ -115,11 +142,12 @@ fn read_header(reader: &mut dyn Read, at: u64, is_main: bool) -> Result<(Files, 
     let data = bytes.split_off(split.min(bytes.len()));
     // Each tag counts once, the last time that it is there: the values are read once, whatever their number.
     let mut lasts = [None; TAGS.len()];
-    for entry in bytes.chunks_exact(16) {
-        let [tag, kind, start, count] = [0, 4, 8, 12].map(|at| number(entry, at));
-        if let Some(index) = TAGS.iter().position(|&known| known == (tag, kind))
+    for entry in <[IndexEntry]>::ref_from_bytes(&bytes).unwrap_or_default() {
+        let known = (entry.tag.get(), entry.kind.get());
+        if let Some(index) = TAGS.iter().position(|&tag| tag == known)
             && let Some(last) = lasts.get_mut(index)
         {
+            let (start, count) = (entry.start.into(), entry.count.into());
             *last = Some(Values { start, count, at });
         }
     }
@@ -138,7 +166,7 @@ fn read_header(reader: &mut dyn Read, at: u64, is_main: bool) -> Result<(Files, 
 }
 
 /// Tag and type of the entries that are read: FILESIZES, LONGFILESIZES, DIRINDEXES, BASENAMES, DIRNAMES.
-const TAGS: [(u64, u64); 5] = [(1028, 4), (5008, 5), (1116, 4), (1117, 8), (1118, 8)];
+const TAGS: [(u32, u32); 5] = [(1028, 4), (5008, 5), (1116, 4), (1117, 8), (1118, 8)];
 
 /// The values of an entry.
 #[derive(Clone, Copy)]

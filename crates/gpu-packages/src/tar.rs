@@ -2,16 +2,20 @@
 
 mod pax;
 mod sparse;
+mod wire;
 
 use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
+
+use zerocopy::{FromBytes, FromZeros, IntoBytes, transmute_ref};
 
 use crate::error::{Error, ErrorKind, FindingKind};
 use crate::limits::read_full;
 use pax::Pax;
 pub(crate) use sparse::Expanded;
 use sparse::{Expansion, SparseMap};
+use wire::{Block, PartsBlock, SparseBlock};
 
 /// Size of a header, and unit of contents.
 pub(crate) const BLOCK: usize = 512;
@@ -173,20 +177,17 @@ impl<R> fmt::Debug for TarReader<R> {
 /// Returns whether these are the first bytes of a tar file.
 #[must_use]
 pub(crate) fn is_tar(head: &[u8]) -> bool {
-    let Some(header) = head.first_chunk::<BLOCK>() else { return false };
-    header.get(257..262) == Some(b"ustar") && check_sum(header)
+    Block::ref_from_prefix(head)
+        .is_ok_and(|(header, _)| header.magic.starts_with(b"ustar") && check_sum(header))
 }
 
 /// Returns whether the checksum of a header is right.
-fn check_sum(header: &[u8; BLOCK]) -> bool {
-    let Some(expected) = header.get(148..156).and_then(number) else { return false };
-    let bytes = || {
-        let blank = |(at, &byte): (usize, &u8)| if (148..156).contains(&at) { b' ' } else { byte };
-        header.iter().enumerate().map(blank)
-    };
-    let unsigned: u64 = bytes().map(u64::from).sum();
+fn check_sum(header: &Block) -> bool {
+    let Some(expected) = number(&header.checksum) else { return false };
+    let blank = Block { checksum: [b' '; 8], ..*header };
+    let unsigned: u64 = blank.as_bytes().iter().map(|&byte| u64::from(byte)).sum();
     // Old implementations summed signed bytes.
-    let signed: i64 = bytes().map(|byte| i64::from(byte.cast_signed())).sum();
+    let signed: i64 = blank.as_bytes().iter().map(|byte| i64::from(byte.cast_signed())).sum();
     expected == unsigned || i64::try_from(expected) == Ok(signed)
 }
 
@@ -217,7 +218,7 @@ fn text(field: &[u8]) -> &[u8] {
 
 /// A header of a member.
 struct Header {
-    block: [u8; BLOCK],
+    block: Block,
     /// Place among the headers of the member.
     at: usize,
     /// Place in the file.
@@ -225,24 +226,10 @@ struct Header {
 }
 
 impl Header {
-    fn field(&self, range: Range<usize>) -> &[u8] {
-        self.block.get(range).unwrap_or_default()
-    }
-
-    fn number(&self, range: Range<usize>) -> Option<u64> {
-        number(self.field(range))
-    }
-
-    fn type_flag(&self) -> u8 {
-        let [.., flag] = self.block.first_chunk::<157>().unwrap_or(&[0; 157]);
-        *flag
-    }
-
     /// Returns the name that the header itself has.
     fn name(&self) -> Vec<u8> {
-        let name = text(self.field(0..100));
-        let prefix = text(self.field(345..500));
-        if self.field(257..263) == b"ustar\0" && !prefix.is_empty() {
+        let (name, prefix) = (text(&self.block.name), text(&self.block.prefix));
+        if self.block.magic == *b"ustar\0" && !prefix.is_empty() {
             [prefix, b"/", name].concat()
         } else {
             name.to_vec()
@@ -312,11 +299,11 @@ impl<R: Read> TarReader<R> {
         let mut next = Next { offset: self.at, ..Next::default() };
         loop {
             let Some(header) = self.read_header(&mut next)? else { return Ok(None) };
-            let size = header.number(124..136).ok_or_else(|| {
+            let size = number(&header.block.size).ok_or_else(|| {
                 let text = "tar header: its size is not a number";
                 Error::at(ErrorKind::Malformed, header.place, text)
             })?;
-            if !matches!(header.type_flag(), b'L' | b'K' | b'x' | b'g' | b'X') {
+            if !matches!(header.block.type_flag, b'L' | b'K' | b'x' | b'g' | b'X') {
                 return self.member(&header, size, next).map(Some);
             }
             self.read_extension(&header, size, &mut next)?;
@@ -337,17 +324,17 @@ impl<R: Read> TarReader<R> {
 
     /// Reads a header, and adds it to those of the member; `None` at the end of the file.
     fn read_header(&mut self, next: &mut Next) -> Result<Option<Header>, Error> {
-        let mut block = [0; BLOCK];
+        let mut block = Block::new_zeroed();
         let place = self.at;
-        let read = read_full(&mut self.reader, &mut block)?;
+        let read = read_full(&mut self.reader, block.as_mut_bytes())?;
         self.at = self.at.saturating_add(read as u64);
-        if read == 0 && next.headers.is_empty() || read == BLOCK && block == [0; BLOCK] {
+        if read == 0 && next.headers.is_empty() || read == BLOCK && block.as_bytes() == [0; BLOCK] {
             if next.is_extended {
                 let text = "tar: expected a member after an extended header";
                 return Err(Error::at(ErrorKind::Malformed, place, text));
             }
             self.end = std::mem::take(&mut next.headers);
-            self.end.extend(block.get(..read).unwrap_or_default());
+            self.end.extend(block.as_bytes().get(..read).unwrap_or_default());
             return Ok(None);
         }
         if read < BLOCK {
@@ -359,7 +346,7 @@ impl<R: Read> TarReader<R> {
             return Err(Error::at(ErrorKind::Malformed, place, text));
         }
         let at = next.headers.len();
-        next.headers.extend_from_slice(&block);
+        next.headers.extend_from_slice(block.as_bytes());
         if next.headers.len() > MAX_HEADERS {
             let text = "tar: extended headers exceed the limit of 4 MiB";
             return Err(Error::at(ErrorKind::Limit, place, text));
@@ -373,8 +360,8 @@ impl<R: Read> TarReader<R> {
         self.read_extended(size, header.place, &mut next.headers)?;
         let data = next.headers.get(data_at..).unwrap_or_default();
         let data = data.get(..usize::try_from(size).unwrap_or(0)).unwrap_or_default();
-        next.is_extended |= header.type_flag() != b'g';
-        match header.type_flag() {
+        next.is_extended |= header.block.type_flag != b'g';
+        match header.block.type_flag {
             b'L' => next.long_name = Some(text(data).to_vec()),
             b'K' => next.long_link = Some(text(data).to_vec()),
             b'g' => {
@@ -400,7 +387,7 @@ impl<R: Read> TarReader<R> {
         let has_local_size = next.pax.size.is_some();
         let pax = std::mem::take(&mut next.pax).or(&self.global);
         let stored = pax.size.unwrap_or(size);
-        let type_flag = header.type_flag();
+        let type_flag = header.block.type_flag;
         // Links, directories and devices have no contents, whatever their size.
         self.left = if matches!(type_flag, b'1'..=b'6') { 0 } else { stored };
         self.padding = self.left.next_multiple_of_block().saturating_sub(self.left);
@@ -441,9 +428,9 @@ impl<R: Read> TarReader<R> {
                 _ => TarKind::File,
             },
             name,
-            link: link.unwrap_or_else(|| text(header.field(157..257)).to_vec()),
+            link: link.unwrap_or_else(|| text(&header.block.link).to_vec()),
             size,
-            mode: header.number(100..108).and_then(|mode| u32::try_from(mode).ok()).unwrap_or(0),
+            mode: number(&header.block.mode).and_then(|mode| u32::try_from(mode).ok()).unwrap_or(0),
             offset: next.offset,
             headers: next.headers,
             header_at: header.at,
@@ -475,20 +462,21 @@ impl<R: Read> TarReader<R> {
         header: &Header,
         headers: &mut Vec<u8>,
     ) -> Result<Result<SparseMap, String>, Error> {
-        let mut fields = header.field(386..482).to_vec();
-        let mut has_more = header.field(482..483) != [0];
+        let header: &SparseBlock = transmute_ref!(&header.block);
+        let mut stored = header.parts.to_vec();
+        let mut has_more = header.has_more != 0;
         while has_more {
             let block = match self.map_block(headers)? {
                 Ok(block) => block,
                 Err(text) => return Ok(Err(text)),
             };
-            fields.extend(block.get(..504).unwrap_or_default());
-            has_more = block.get(504).is_some_and(|&byte| byte != 0);
+            let block: &PartsBlock = transmute_ref!(&block);
+            stored.extend_from_slice(&block.parts);
+            has_more = block.has_more != 0;
         }
         let mut parts = Vec::new();
-        for field in fields.chunks_exact(24) {
-            let (offset, len) = field.split_at(12);
-            if len.first() == Some(&0) {
+        for [offset, len] in &stored {
+            if len.starts_with(&[0]) {
                 break;
             }
             let (Some(offset), Some(len)) = (number(offset), number(len)) else {
@@ -496,7 +484,7 @@ impl<R: Read> TarReader<R> {
             };
             parts.push((offset, len));
         }
-        let Some(size) = header.number(483..495) else {
+        let Some(size) = number(&header.real_size) else {
             return Ok(Err("expected the size of the file".into()));
         };
         Ok(SparseMap::new(&parts, size, self.left))
@@ -640,30 +628,20 @@ pub(crate) fn headers_with_size(member: &TarMember, size: u64) -> Result<Vec<u8>
             None => return refuse("tar: the pax record of the size has no room for the new size"),
         }
     }
-    let Some(header) = headers.get_mut(member.header_at..).and_then(|rest| rest.get_mut(..BLOCK))
-    else {
+    let rest = headers.get_mut(member.header_at..).unwrap_or_default();
+    let Ok((header, _)) = Block::mut_from_prefix(rest) else {
         return refuse("tar: expected a header");
     };
-    if let Some(field) = header.get_mut(124..136) {
-        let text = format!("{size:011o}\0");
-        if text.len() == field.len() && field.first().is_none_or(|&byte| byte & 0x80 == 0) {
-            field.copy_from_slice(text.as_bytes());
-        } else {
-            field.fill(0);
-            if let Some(first) = field.first_mut() {
-                *first = 0x80;
-            }
-            if let Some(last) = field.last_chunk_mut() {
-                *last = size.to_be_bytes();
-            }
+    let is_text = header.size.first().is_none_or(|byte| byte & 0x80 == 0);
+    header.size = match format!("{size:011o}\0").as_bytes().try_into() {
+        Ok(text) if is_text => text,
+        _ => {
+            let [a, b, c, d, e, f, g, h] = size.to_be_bytes();
+            [0x80, 0, 0, 0, a, b, c, d, e, f, g, h]
         }
-    }
-    if let Some(field) = header.get_mut(148..156) {
-        field.fill(b' ');
-    }
-    let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
-    if let Some(field) = header.get_mut(148..156) {
-        field.copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    }
+    };
+    header.checksum.fill(b' ');
+    let sum: u32 = header.as_bytes().iter().map(|&byte| u32::from(byte)).sum();
+    header.checksum.copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     Ok(headers)
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use byte_parts::Layout;
+use zerocopy::IntoBytes;
 
 use crate::error::{Error, ErrorKind};
 use crate::symbols::Symbols;
@@ -121,7 +122,7 @@ impl LayoutBuilder {
                 return Err(Error::too_large("the index of symbols", size));
             }
             let name: &[u8] = if narrow { b"/" } else { b"/SYM64/" };
-            head.extend_from_slice(&index_header(name, size));
+            head.extend_from_slice(index_header(name, size).as_bytes());
             let body = head.len();
             self.write_index(&mut head, narrow, first_member(width))?;
             head.extend_from_slice(&self.symbol_names);
@@ -133,7 +134,7 @@ impl LayoutBuilder {
         let mut layout = Layout::new(self.members.iter().map(|&(_, size)| size));
         layout.parts.push_vec(head);
         for (index, (header, size)) in self.members.iter().enumerate() {
-            layout.parts.push_bytes(header);
+            layout.parts.push_bytes(header.as_bytes());
             layout.push_input(index, 0..*size);
             layout.parts.push_bytes(padding(*size));
         }
@@ -151,7 +152,7 @@ impl LayoutBuilder {
         }
         let header = names_header(b"//", size);
         let padding = padding(to_u64(self.long_names.len()));
-        Ok([&header[..], &self.long_names, padding].concat())
+        Ok([header.as_bytes(), &self.long_names, padding].concat())
     }
 
     /// Writes the count of symbols, and for each the offset of its member's header.

@@ -1,14 +1,32 @@
 //! The header of a member, all of it ASCII.
 
+use zerocopy::{Immutable, IntoBytes};
+
 /// The start of every archive.
 pub(crate) const MAGIC: &[u8; 8] = b"!<arch>\n";
 
 /// The most that the ten digits of [`Header::size`] can say.
 pub(crate) const MAX_SIZE: u64 = 9_999_999_999;
 
-/// The header of every member: name, date, owner, group, mode (octal), bytes of the member without its padding, and
-/// two bytes that end it. Fields are padded with spaces.
-pub(crate) type Header = [u8; 60];
+/// Header of a member. All fields are text, padded with spaces.
+#[derive(Clone, Copy, Debug, Immutable, IntoBytes)]
+#[repr(C)]
+pub(crate) struct Header {
+    /// Name: ended by `/`, or `/` and an offset in the table of names.
+    name: [u8; 16],
+    /// Time of the last change.
+    time: [u8; 12],
+    /// Number of the owner.
+    owner: [u8; 6],
+    /// Number of the group.
+    group: [u8; 6],
+    /// Mode, octal.
+    mode: [u8; 8],
+    /// Bytes of the member without its padding.
+    size: [u8; 10],
+    /// End of the header: 60 0A.
+    end: [u8; 2],
+}
 
 /// Returns the header of a member: readable by everyone, without owner and time.
 pub(crate) fn member_header(name: &[u8], size: u64) -> Header {
@@ -26,19 +44,22 @@ pub(crate) fn names_header(name: &[u8], size: u64) -> Header {
 }
 
 /// Callers make sure that the texts fit.
-fn header(texts: [&[u8]; 5], size: u64) -> Header {
-    let mut header = [b' '; 60];
-    let mut rest = &mut header[..];
-    let size = size.to_string();
-    let fields = texts.into_iter().chain([size.as_bytes(), b"`\n"]);
-    for (text, width) in fields.zip([16, 12, 6, 6, 8, 10, 2]) {
-        let Some((field, after)) = rest.split_at_mut_checked(width) else { break };
-        for (to, from) in field.iter_mut().zip(text) {
-            *to = *from;
-        }
-        rest = after;
+fn header([name, time, owner, group, mode]: [&[u8]; 5], size: u64) -> Header {
+    Header {
+        name: padded(name),
+        time: padded(time),
+        owner: padded(owner),
+        group: padded(group),
+        mode: padded(mode),
+        size: padded(size.to_string().as_bytes()),
+        end: *b"`\n",
     }
-    header
+}
+
+fn padded<const N: usize>(text: &[u8]) -> [u8; N] {
+    let mut field = [b' '; N];
+    field.iter_mut().zip(text).for_each(|(to, from)| *to = *from);
+    field
 }
 
 #[cfg(test)]
@@ -47,7 +68,7 @@ mod tests {
 
     #[test]
     fn headers_are_those_of_llvm() {
-        let text = |header: Header| String::from_utf8(header.to_vec()).unwrap();
+        let text = |header: Header| String::from_utf8(header.as_bytes().to_vec()).unwrap();
         assert_eq!(
             text(member_header(b"a.o/", 11)),
             "a.o/            0           0     0     644     11        `\n"

@@ -1,6 +1,7 @@
 //! The archive in memory.
 
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 use crate::error::{Error, ErrorKind};
@@ -8,10 +9,19 @@ use crate::tables::{Blobs, Tables};
 use crate::toc::{Entry, Scheme, Toc, toc_range};
 
 /// A pack in memory.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Kpack<'d> {
     data: &'d [u8],
     tables: Tables,
+}
+
+impl fmt::Debug for Kpack<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kpack")
+            .field("data", &self.data.len())
+            .field("tables", &self.tables)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'d> Kpack<'d> {

@@ -7,6 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 use codecs::zstd;
@@ -109,7 +110,7 @@ pub(crate) const KNOWN: [&str; 9] = [
 ];
 
 /// The table of a pack.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Toc {
     pub(crate) group: String,
     pub(crate) family: String,
@@ -127,8 +128,21 @@ pub struct Toc {
     pub(crate) doubled: Vec<(u64, String)>,
 }
 
+impl fmt::Debug for Toc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Toc")
+            .field("group", &self.group)
+            .field("family", &self.family)
+            .field("archs", &self.archs)
+            .field("scheme", &self.scheme)
+            .field("entries", &self.entries)
+            .field("offset", &self.offset)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A code object in the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Shared by the entries of a key: a long key with many targets costs no more than its bytes in the file.
     pub(crate) key: Arc<str>,
@@ -144,6 +158,18 @@ pub struct Entry {
     pub(crate) offset: u64,
     /// `true` if `gfx_arches` has the target.
     pub(crate) is_listed: bool,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("key", &self.key)
+            .field("arch", &self.arch)
+            .field("kind", &self.kind)
+            .field("ordinal", &self.ordinal)
+            .field("original_size", &self.original_size)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Entry {

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 
 use byte_parts::Parts;
 use codecs::msgpack::{write_array, write_bytes, write_map, write_text, write_unsigned};
@@ -14,8 +15,8 @@ use crate::error::{Error, ErrorKind};
 use crate::msgpack::shown;
 use crate::toc::{Entry, HEADER, Header, KNOWN, MAGIC, Scheme, Toc};
 
-/// A pack to be written. AMD's tools write the same bytes for the same code objects, as they are stored.
-#[derive(Clone, Debug)]
+/// A pack to be written. The bytes are those that AMD's tools write for the same code objects, as they are stored.
+#[derive(Clone)]
 pub struct NewKpack {
     group: String,
     family: String,
@@ -25,6 +26,18 @@ pub struct NewKpack {
     entries: Vec<New>,
     count: u64,
     others: Vec<(String, Vec<u8>)>,
+}
+
+impl fmt::Debug for NewKpack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewKpack")
+            .field("group", &self.group)
+            .field("family", &self.family)
+            .field("archs", &self.archs)
+            .field("scheme", &self.scheme)
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -80,8 +80,3 @@ struct Readme;
 fn to_u64(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)
 }
-
-/// Returns the little-endian number at this offset; `None` past the end.
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    bytes.get(offset..)?.first_chunk().copied().map(u32::from_le_bytes)
-}

@@ -6,31 +6,47 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
 use crate::bits::{Cursor, Extent};
 use crate::cursor::Head;
 use crate::error::{Error, ErrorKind};
 use crate::source::ReadAt;
-use crate::{EmbeddedObject, WRAPPER_MAGIC, module, processor, u32_at};
+use crate::{EmbeddedObject, WRAPPER_MAGIC, module, processor};
 
-/// Length of the wrapper's header: magic, version, offset, size, CPU type.
-const WRAPPER_LEN: usize = 20;
+/// Header of the wrapper around bitcode.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Wrapper {
+    /// [`WRAPPER_MAGIC`].
+    magic: [u8; 4],
+    version: U32,
+    /// Offset of the bitcode.
+    offset: U32,
+    /// Size in bytes of the bitcode.
+    size: U32,
+    /// Processor of the code.
+    cpu_type: U32,
+}
 
 /// Returns the extent of the bitstream: the whole range, or the part that the wrapper names.
 pub(crate) fn extent(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Extent, Error> {
     let (container, available) = (window.start, window.end.saturating_sub(window.start));
-    let mut head = [0; WRAPPER_LEN];
-    let len = usize::try_from(available).unwrap_or(WRAPPER_LEN).min(WRAPPER_LEN);
-    let head = head.get_mut(..len).unwrap_or_default();
-    source.read_exact_at(container, head).map_err(|_| Error::unreadable(0))?;
-    if !head.starts_with(&WRAPPER_MAGIC) {
+    let mut head = Wrapper::new_zeroed();
+    let bytes = head.as_mut_bytes();
+    let len = usize::try_from(available).unwrap_or(bytes.len()).min(bytes.len());
+    let is_whole = len == bytes.len();
+    let bytes = bytes.get_mut(..len).unwrap_or_default();
+    source.read_exact_at(container, bytes).map_err(|_| Error::unreadable(0))?;
+    if head.magic != WRAPPER_MAGIC {
         return Ok(Extent { container, start: container, len: available });
     }
-    let (true, Some(start), Some(len)) = (len == WRAPPER_LEN, u32_at(head, 8), u32_at(head, 12))
-    else {
+    if !is_whole {
         let message = format!("bitcode wrapper needs 20 bytes, {available} are there");
         return Err(Error::new(ErrorKind::Truncated, 0, message));
     };
-    let (start, len) = (u64::from(start), u64::from(len));
+    let (start, len) = (u64::from(head.offset), u64::from(head.size));
     let end = start + len;
     if end > available {
         let message = format!(

@@ -1,32 +1,57 @@
 //! The symbol table that LLVM writes after the modules, for linkers: the blob of the `SYMTAB` block. All numbers
 //! are 32-bit, little-endian; strings lie in the string table that follows, the rest in the blob.
-//!
-//! ```text
-//!  0  version                3
-//!  4  producer               offset, length in the string table
-//! 12  modules                offset in the blob, count
-//! 20  comdats
-//! 28  symbols                24 bytes each
-//! 36  further facts of some symbols
-//! 44  target triple, source file, linker options, dependent libraries
-//! 76  ...
-//! ```
-//!
-//! A symbol is:
-//!
-//! ```text
-//!  0  name                   offset, length in the string table
-//!  8  name in the module     empty of symbols of inline assembly
-//! 16  comdat
-//! 20  flags
-//! ```
+
+use core::fmt;
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::names::{Names, slice};
-use crate::u32_at;
 
 const VERSION: u32 = 3;
-const HEADER_LEN: usize = 76;
-const SYMBOL_LEN: usize = 24;
+
+/// A string, by its place in the string table; or an array in the blob, with the number of its elements.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Place {
+    offset: U32,
+    len: U32,
+}
+
+/// Start of the blob.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Header {
+    version: U32,
+    /// String: the program that wrote the table.
+    producer: Place,
+    modules: Place,
+    comdats: Place,
+    /// [`Symbol`]s.
+    symbols: Place,
+    /// Further facts of some symbols.
+    uncommons: Place,
+    /// String: the target triple.
+    triple: Place,
+    /// String: the name of the source file.
+    source: Place,
+    /// String: options of the linker.
+    linker_options: Place,
+    /// Names of libraries.
+    libraries: Place,
+}
+
+/// Symbol in the table.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Symbol {
+    /// String: the name.
+    name: Place,
+    /// String: the name in the module; empty for symbols of inline assembly.
+    ir_name: Place,
+    /// Index of the comdat.
+    comdat: U32,
+    flags: U32,
+}
 
 const UNDEFINED: u32 = 1 << 3;
 const WEAK: u32 = 1 << 4;
@@ -35,13 +60,19 @@ const USED: u32 = 1 << 7;
 const GLOBAL: u32 = 1 << 10;
 const FORMAT_SPECIFIC: u32 = 1 << 11;
 
-/// Symbol table of bitcode, as linkers read it, from the `SYMTAB` block.
-#[derive(Clone, Copy, Debug)]
+/// Symbol table of bitcode, as linkers read it: that of the `SYMTAB` block.
+#[derive(Clone, Copy)]
 pub struct SymbolTable<'d> {
-    symbols: &'d [u8],
+    symbols: &'d [Symbol],
     strings: &'d [u8],
     triple: &'d [u8],
     linker_options: &'d [u8],
+}
+
+impl fmt::Debug for SymbolTable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SymbolTable").field("symbols", &self.symbols.len()).finish_non_exhaustive()
+    }
 }
 
 /// Symbol of bitcode.
@@ -57,34 +88,34 @@ impl<'d> SymbolTable<'d> {
     ///
     /// Any producer will do. LLVM accepts only its own, because it reads more of the table.
     pub(crate) fn read(table: &'d [u8], strings: &'d [u8], modules: usize) -> Option<Self> {
-        table.get(..HEADER_LEN)?;
-        let count = usize::try_from(u32_at(table, 16)?).ok()?;
-        if u32_at(table, 0)? != VERSION || count != modules {
+        let (header, _) = Header::ref_from_prefix(table).ok()?;
+        let count = usize::try_from(header.modules.len.get()).ok()?;
+        if header.version != VERSION || count != modules {
             return None;
         }
-        let (start, count) = (u32_at(table, 28)?, u32_at(table, 32)?);
-        let symbols = slice(table, start.into(), u64::from(count) * 24)?;
-        let string = |at| slice(strings, u32_at(table, at)?.into(), u32_at(table, at + 4)?.into());
+        let Place { offset, len } = header.symbols;
+        let len = u64::from(len) * size_of::<Symbol>() as u64;
+        let symbols = <[Symbol]>::ref_from_bytes(slice(table, offset.into(), len)?).ok()?;
+        let string = |at: Place| slice(strings, at.offset.into(), at.len.into());
         let read = SymbolTable {
             symbols,
             strings,
-            triple: string(44).unwrap_or_default(),
-            linker_options: string(60).unwrap_or_default(),
+            triple: string(header.triple).unwrap_or_default(),
+            linker_options: string(header.linker_options).unwrap_or_default(),
         };
-        let is_sound = symbols.chunks_exact(SYMBOL_LEN).all(|symbol| read.symbol(symbol).is_some());
+        let is_sound = symbols.iter().all(|symbol| read.symbol(symbol).is_some());
         is_sound.then_some(read)
     }
 
-    fn symbol(&self, symbol: &[u8]) -> Option<LinkerSymbol<'d>> {
-        let (start, len) = (u32_at(symbol, 0)?, u32_at(symbol, 4)?);
-        let name = slice(self.strings, start.into(), len.into())?;
-        Some(LinkerSymbol { name, flags: u32_at(symbol, 20)? })
+    fn symbol(&self, symbol: &Symbol) -> Option<LinkerSymbol<'d>> {
+        let name = slice(self.strings, symbol.name.offset.into(), symbol.name.len.into())?;
+        Some(LinkerSymbol { name, flags: symbol.flags.get() })
     }
 
     /// Returns the symbols of all modules, in their order. A name may be there more than once.
     pub fn iter(&self) -> impl Iterator<Item = LinkerSymbol<'d>> + use<'d> {
         let table = *self;
-        self.symbols.chunks_exact(SYMBOL_LEN).filter_map(move |symbol| table.symbol(symbol))
+        self.symbols.iter().filter_map(move |symbol| table.symbol(symbol))
     }
 
     /// Adds the names of those symbols that an archive's index has. `None` if they are too many or too long.

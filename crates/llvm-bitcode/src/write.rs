@@ -18,6 +18,7 @@
 
 use alloc::format;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::error::{Error, ErrorKind};
 use crate::to_u64;
@@ -52,7 +53,6 @@ const PADDING_BLOCK: u64 = 4095;
 /// assert_eq!(llvm_bitcode::symbols(&bytes)?, Some(vec![]));
 /// # Ok::<(), llvm_bitcode::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Writer {
     bytes: Vec<u8>,
     /// Bits that do not make a byte yet, in its low `partial_bits`.
@@ -66,6 +66,15 @@ pub struct Writer {
     holes: Vec<usize>,
     /// Bytes of all holes.
     hole_bytes: u64,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("bytes", &self.bytes.len())
+            .field("hole_bytes", &self.hole_bytes)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
+use core::fmt;
 use core::ops::Range;
 
 use zerocopy::FromBytes;
@@ -16,13 +17,23 @@ use crate::wire::{EntryHeader, OptionsHeader};
 pub(crate) const HEADER: usize = 64;
 
 /// An entry of a fatbinary: code of one kind for one architecture.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Entry<'data> {
     pub(crate) wire: EntryHeader,
     /// The bytes in memory, from the first byte of the entry on.
     bytes: &'data [u8],
     index: usize,
     offset: u64,
+}
+
+impl fmt::Debug for Entry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("index", &self.index)
+            .field("offset", &self.offset)
+            .field("wire", &self.wire)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'data> Entry<'data> {

@@ -1,6 +1,7 @@
 //! A fatbinary, and several in a row.
 
 use alloc::format;
+use core::fmt;
 use core::iter::from_fn;
 
 use zerocopy::FromBytes;
@@ -14,10 +15,16 @@ use crate::{MAGIC, to_u64};
 pub(crate) const HEADER: u64 = 16;
 
 /// A fatbinary, or as much of it as is in memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Fatbin<'data> {
     data: &'data [u8],
     size: u64,
+}
+
+impl fmt::Debug for Fatbin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fatbin").field("size", &self.size).finish_non_exhaustive()
+    }
 }
 
 impl<'data> Fatbin<'data> {

@@ -3,6 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::vec::Vec;
+use core::fmt;
 
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -29,7 +30,7 @@ const OF_ONE_IMAGE: Flags =
 ///
 /// [`cubin`](Self::cubin) and [`ptx`](Self::ptx) fill in what `fatbinary` derives from a file; [`new`](Self::new) does not look at
 /// the code. All fields can be changed before the entry is [added](crate::NewFatbin::add).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewEntry<'a> {
     /// The kind of code. For [`Kind::CONCATENATED`] see [`concatenated`](Self::concatenated).
@@ -48,6 +49,19 @@ pub struct NewEntry<'a> {
     pub code: Cow<'a, [u8]>,
     /// The form in which the code is stored.
     pub compression: Compression,
+}
+
+impl fmt::Debug for NewEntry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewEntry")
+            .field("kind", &self.kind)
+            .field("sm", &self.sm)
+            .field("flags", &self.flags)
+            .field("code_version", &self.code_version)
+            .field("compression", &self.compression)
+            .field("code", &self.code.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> NewEntry<'a> {

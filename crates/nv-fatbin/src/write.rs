@@ -2,6 +2,7 @@
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 use zerocopy::{FromBytes, transmute};
@@ -145,9 +146,15 @@ impl Entry<'_> {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct NewFatbin<'a> {
     entries: Vec<Cow<'a, [u8]>>,
+}
+
+impl fmt::Debug for NewFatbin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewFatbin").field("entries", &self.entries.len()).finish_non_exhaustive()
+    }
 }
 
 impl<'a> NewFatbin<'a> {

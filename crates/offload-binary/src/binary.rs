@@ -144,7 +144,7 @@ impl<'data> Entry<'data> {
     /// Returns the flags, unknown ones included.
     #[must_use]
     pub fn flags(&self) -> Flags {
-        Flags(self.raw.flags.get())
+        Flags::from_bits_retain(self.raw.flags.get())
     }
 
     /// Returns the offset of the image, in bytes from the start of the binary.

@@ -45,7 +45,7 @@ impl<'a> ImageEntry<'a> {
         Self {
             image_kind: ImageKind::NONE,
             offload_kind: OffloadKind::NONE,
-            flags: Flags(0),
+            flags: Flags::empty(),
             strings: Vec::new(),
             size,
         }

@@ -165,25 +165,14 @@ fn display(f: &mut fmt::Formatter<'_>, name: Option<&str>, number: u16) -> fmt::
     }
 }
 
-/// Flags of an entry. Bits without a constant are kept as they are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Flags(pub u32);
+bitflags::bitflags! {
+    /// Flags of an entry. Bits without a constant are kept as they are.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Flags: u32 {
+        /// The entry carries strings only and has no image (LLVM 23).
+        const METADATA = 1;
 
-impl Flags {
-    /// The entry carries strings only and has no image (LLVM 23).
-    pub const METADATA: Self = Self(1);
-
-    /// Returns whether all bits of `other` are set.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-/// All bits, as a hexadecimal number.
-impl fmt::Debug for Flags {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Flags({:#x})", self.0)
+        const _ = !0;
     }
 }
 
@@ -246,8 +235,8 @@ mod tests {
 
     #[test]
     fn unknown_flags_are_kept() {
-        let flags = Flags(0x8000_0001);
+        let flags = Flags::from_bits_retain(0x8000_0001);
         assert!(flags.contains(Flags::METADATA) && !Flags::METADATA.contains(flags));
-        assert_eq!(alloc::format!("{flags:?}"), "Flags(0x80000001)");
+        assert_eq!(alloc::format!("{flags:?}"), "Flags(METADATA | 0x80000000)");
     }
 }

@@ -89,7 +89,7 @@ fn push_binary(
         headers.push(EntryHeader {
             image_kind: entry.image_kind.0.into(),
             offload_kind: entry.offload_kind.0.into(),
-            flags: entry.flags.0.into(),
+            flags: entry.flags.bits().into(),
             string_offset: strings_at.into(),
             string_count: string_count.into(),
             image_offset: image_at.into(),

@@ -8,17 +8,21 @@
 //! section headers              at a multiple of 8
 //! ```
 
+use std::ops::Range;
+
 use byte_parts::Parts;
+use object::elf::{self, FileHeader64, Ident, NoteHeader32, SectionHeader64};
+use object::pod::bytes_of;
+use object::{LittleEndian, U16, U32, U64};
 use target_id::Triple;
 
-const ET_DYN: u16 = 3;
-const EM_INTELGT: u16 = 205;
-const SHT_PROGBITS: u32 = 1;
-const SHT_STRTAB: u32 = 3;
-const SHT_NOTE: u32 = 7;
+/// Machine of Intel's GPUs, which `object` lacks.
+const EM_INTELGT: elf::Machine = elf::Machine(205);
 
-const HEADER: u64 = 64;
-const SECTION: u16 = 64;
+type FileHeader = FileHeader64<LittleEndian>;
+type SectionHeader = SectionHeader64<LittleEndian>;
+
+const HEADER: u64 = size_of::<FileHeader>() as u64;
 
 const OWNER: &[u8] = b"INTELONEOMPOFFLOAD\0";
 /// Types and contents of the notes.
@@ -48,22 +52,22 @@ pub(crate) fn file(module: &Parts) -> Parts {
     });
     let ends: Vec<_> = ends.collect();
     let headers = end.next_multiple_of(8);
-    let mut file = Parts::from(header(headers));
+    let mut file = Parts::from(bytes_of(&header(headers)).to_vec());
     file.push_bytes(&notes);
     file.append(module);
     file.push_bytes(b"\0");
     file.push_bytes(NAMES);
     file.pad_to(headers);
-    file.push_zeros(SECTION.into());
+    file.push_zeros(size_of::<SectionHeader>() as u64);
     let mut start = HEADER;
     let sections = [
-        (NOTE_NAME, SHT_NOTE, 0),
-        (MODULE_NAME, SHT_PROGBITS, 0),
-        (STRINGS_NAME, SHT_STRTAB, 1),
-        (NAMES_NAME, SHT_STRTAB, 1),
+        (NOTE_NAME, elf::SHT_NOTE, 0),
+        (MODULE_NAME, elf::SHT_PROGBITS, 0),
+        (STRINGS_NAME, elf::SHT_STRTAB, 1),
+        (NAMES_NAME, elf::SHT_STRTAB, 1),
     ];
     for ((name, kind, align), end) in sections.into_iter().zip(ends) {
-        file.push_bytes(&section(name, kind, start..end, align));
+        file.push_bytes(bytes_of(&section(name, kind, start..end, align)));
         start = end;
     }
     file
@@ -71,9 +75,14 @@ pub(crate) fn file(module: &Parts) -> Parts {
 
 fn notes() -> Vec<u8> {
     let mut notes = Vec::new();
-    let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes();
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     for (kind, contents) in NOTES {
-        notes.extend([length(OWNER), length(contents), kind.to_le_bytes()].concat());
+        let header = NoteHeader32 {
+            n_namesz: U32::new(LittleEndian, length(OWNER)),
+            n_descsz: U32::new(LittleEndian, length(contents)),
+            n_type: U32::new(LittleEndian, elf::NoteType(kind)),
+        };
+        notes.extend(bytes_of(&header));
         for bytes in [OWNER, contents] {
             notes.extend(bytes);
             notes.resize(notes.len().next_multiple_of(4), 0);
@@ -82,21 +91,45 @@ fn notes() -> Vec<u8> {
     notes
 }
 
-fn header(section_headers: u64) -> Vec<u8> {
-    let mut header = b"\x7fELF\x02\x01\x01".to_vec();
-    header.resize(16, 0);
-    header.extend([ET_DYN, EM_INTELGT].map(u16::to_le_bytes).concat());
-    header.extend(1_u32.to_le_bytes());
-    // No entry, no program headers.
-    header.extend([0, 0, section_headers].map(u64::to_le_bytes).concat());
-    header.extend(0_u32.to_le_bytes());
-    header.extend([64, 0, 0, SECTION, 5, 4].map(u16::to_le_bytes).concat());
-    header
+/// Returns the header of the file, without program headers.
+fn header(section_headers: u64) -> FileHeader {
+    FileHeader {
+        e_ident: Ident {
+            magic: elf::ELFMAG,
+            class: elf::ELFCLASS64,
+            data: elf::ELFDATA2LSB,
+            version: elf::EV_CURRENT,
+            os_abi: elf::ELFOSABI_NONE,
+            abi_version: 0,
+            padding: [0; 7],
+        },
+        e_type: U16::new(LittleEndian, elf::ET_DYN),
+        e_machine: U16::new(LittleEndian, EM_INTELGT),
+        e_version: U32::new(LittleEndian, 1),
+        e_entry: U64::new(LittleEndian, 0),
+        e_phoff: U64::new(LittleEndian, 0),
+        e_shoff: U64::new(LittleEndian, section_headers),
+        e_flags: U32::new(LittleEndian, elf::FileFlags(0)),
+        e_ehsize: U16::new(LittleEndian, 64),
+        e_phentsize: U16::new(LittleEndian, 0),
+        e_phnum: U16::new(LittleEndian, 0),
+        e_shentsize: U16::new(LittleEndian, 64),
+        e_shnum: U16::new(LittleEndian, 5),
+        e_shstrndx: U16::new(LittleEndian, elf::SymbolSection(4)),
+    }
 }
 
-fn section(name: u32, kind: u32, range: std::ops::Range<u64>, align: u64) -> Vec<u8> {
-    let size = range.end.saturating_sub(range.start);
-    let mut header = [name, kind].map(u32::to_le_bytes).concat();
-    header.extend([0, 0, range.start, size, 0, align, 0].map(u64::to_le_bytes).concat());
-    header
+fn section(name: u32, kind: elf::SectionType, range: Range<u64>, align: u64) -> SectionHeader {
+    SectionHeader {
+        sh_name: U32::new(LittleEndian, name),
+        sh_type: U32::new(LittleEndian, kind),
+        sh_flags: U64::new(LittleEndian, elf::SectionFlags(0)),
+        sh_addr: U64::new(LittleEndian, 0),
+        sh_offset: U64::new(LittleEndian, range.start),
+        sh_size: U64::new(LittleEndian, range.end.saturating_sub(range.start)),
+        sh_link: U32::new(LittleEndian, 0),
+        sh_info: U32::new(LittleEndian, 0),
+        sh_addralign: U64::new(LittleEndian, align),
+        sh_entsize: U64::new(LittleEndian, 0),
+    }
 }

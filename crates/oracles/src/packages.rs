@@ -105,7 +105,7 @@ fn described(u: &mut Unstructured<'_>) -> Made<Described> {
         let mut entry = ImageEntry::new(image.len() as u64);
         entry.image_kind = ImageKind(u.int_in_range(0..=8)?);
         entry.offload_kind = OffloadKind(u.int_in_range(0..=9)?);
-        entry.flags = Flags(u.int_in_range(0..=3)?);
+        entry.flags = Flags::from_bits_retain(u.int_in_range(0..=3)?);
         for _ in 0..u.int_in_range(0..=5)? {
             let key = string(u, &["triple", "arch", "feature", ""])?;
             let value = string(u, &["amdgcn-amd-amdhsa", "gfx90a", "+wavefrontsize64", ""])?;

@@ -1,5 +1,6 @@
 //! Inputs as they are opened: files, and bounded copies of what can be read only once.
 
+use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::path::Path;
@@ -15,7 +16,6 @@ use crate::{scratch, standard, style};
 const HEAD: u64 = 32 << 10;
 
 /// An input that has a size and can be read from any place: a file that a command opens once.
-#[derive(Debug)]
 pub struct Opened {
     /// The file.
     pub file: File,
@@ -25,6 +25,16 @@ pub struct Opened {
     has_path: bool,
     /// Its first bytes.
     head: Vec<u8>,
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened")
+            .field("file", &self.file)
+            .field("has_path", &self.has_path)
+            .field("head", &self.head.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Bound on what is copied of inputs that are not files.

@@ -1,5 +1,6 @@
 //! Input files that become parts of a container.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom, Take, Write};
 use std::ops::Range;
@@ -15,7 +16,6 @@ use crate::scratch;
 use crate::stamp::Stamp;
 
 /// A file whose size was looked at, and whose bytes are needed later. Errors name it.
-#[derive(Debug)]
 pub struct Payload {
     path: PathBuf,
     stamp: Stamp,
@@ -24,6 +24,15 @@ pub struct Payload {
     held: Option<File>,
     /// The contents of a small file: opening it again takes longer than looking whether it is the same.
     small: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Payload")
+            .field("path", &self.path)
+            .field("stamp", &self.stamp)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Largest size of a file that is held in memory: there may be many.
@@ -153,11 +162,19 @@ impl Payload {
 }
 
 /// A [`Payload`] that is open.
-#[derive(Debug)]
 pub struct OpenPayload<'p> {
     path: &'p Path,
     file: &'p File,
     buffer: Vec<u8>,
+}
+
+impl fmt::Debug for OpenPayload<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenPayload")
+            .field("path", &self.path)
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Size up to which reading and writing is faster than having the kernel copy.

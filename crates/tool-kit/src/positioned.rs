@@ -1,5 +1,6 @@
 //! Reading a file from several places at the same time.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -44,7 +45,7 @@ impl Holes {
 }
 
 /// A position of its own in a file that others read, too. Moving it costs nothing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Positioned<'f> {
     /// Without, all bytes are in `head`.
     file: Option<&'f File>,
@@ -57,6 +58,17 @@ pub struct Positioned<'f> {
     /// The size of the file, if it is known.
     len: Option<u64>,
     position: u64,
+}
+
+impl fmt::Debug for Positioned<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Positioned")
+            .field("file", &self.file)
+            .field("start", &self.start)
+            .field("len", &self.len)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'f> Positioned<'f> {

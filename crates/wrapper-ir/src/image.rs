@@ -1,6 +1,7 @@
 //! One image to wrap, and what of it is registered.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::iter;
 use std::ops::Range;
 
@@ -19,11 +20,20 @@ use crate::to_u64;
 /// # let first_bytes: &[u8] = &[0x7f, b'E', b'L', b'F'];
 /// let image = Image::new(size_of(first_bytes), first_bytes).target_id("gfx90a:xnack+");
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Image<'a> {
     pub(crate) size: u64,
     pub(crate) head: Cow<'a, [u8]>,
     pub(crate) target_id: Option<Cow<'a, str>>,
+}
+
+impl fmt::Debug for Image<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("size", &self.size)
+            .field("target_id", &self.target_id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> Image<'a> {

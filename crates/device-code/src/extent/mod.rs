@@ -5,6 +5,7 @@ mod ptx;
 mod shader;
 mod spirv;
 
+use core::fmt;
 use core::ops::Range;
 
 use llvm_bitcode::{ReadAt, Unreadable};
@@ -13,7 +14,6 @@ use crate::elf::{EM_AMDGPU, EM_INTELGT};
 use crate::format::FileFormat;
 
 /// Bytes among which an image may start, as somebody searches them.
-#[derive(Debug)]
 pub struct Candidate<'h> {
     /// The bytes from the start of the image on: of PTX from the first directive on. It may have any length.
     pub window: Range<u64>,
@@ -21,6 +21,16 @@ pub struct Candidate<'h> {
     pub head: &'h [u8],
     /// The first byte that comments before PTX may have: where the image before this one ends.
     pub before: u64,
+}
+
+impl fmt::Debug for Candidate<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Candidate")
+            .field("window", &self.window)
+            .field("before", &self.before)
+            .field("head", &self.head.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Returns the place of the image of this format that starts a window; `None` if none does that is in order, or if the

@@ -1,15 +1,45 @@
 //! Metal libraries and containers of DirectX shaders, whose headers state their sizes.
 
-/// Returns the size of a container of DirectX shaders that `head` starts and that lies in `available` bytes: a magic, a hash of 16
-/// bytes, the version 1.0, the size and the number of parts, with an offset for each of them (LLVM, "DirectX Container").
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Start of a container of DirectX shaders (LLVM, "DirectX Container").
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct DirectX {
+    magic: [u8; 4],
+    hash: [u8; 16],
+    /// Version: 1.0.
+    version: U32,
+    /// Size in bytes of the container.
+    size: U32,
+    /// Number of parts.
+    parts: U32,
+    /// Offset of the first part; those of the others follow.
+    first: U32,
+}
+
+/// Start of a Metal library.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Metal {
+    magic: [u8; 4],
+    versions: [u8; 12],
+    /// Size in bytes of the library.
+    size: U64,
+    /// Offset of the list of functions; its size, and three more lists follow.
+    functions: U64,
+}
+
+/// Returns the size of a container of DirectX shaders that `head` starts and that lies in `available` bytes.
 pub(crate) fn directx(head: &[u8], available: u64) -> Option<u64> {
     const HEADER: u64 = 32;
     const MOST_PARTS: u32 = 64;
-    let (version, size, parts) =
-        (u32_at(head, 20)?, u64::from(u32_at(head, 24)?), u32_at(head, 28)?);
+    let (header, _) = DirectX::ref_from_prefix(head).ok()?;
+    let (size, parts) = (u64::from(header.size), header.parts.get());
     let tables = HEADER.checked_add(u64::from(parts).checked_mul(4)?)?;
-    let first = u64::from(u32_at(head, 32)?);
-    let is_sound = version == 1
+    let first = u64::from(header.first);
+    let is_sound = header.version == 1
         && (1..=MOST_PARTS).contains(&parts)
         && tables <= size
         && first >= tables
@@ -18,20 +48,11 @@ pub(crate) fn directx(head: &[u8], available: u64) -> Option<u64> {
     is_sound.then_some(size)
 }
 
-/// Returns the size of a Metal library that `head` starts and that lies in `available` bytes: its magic, 12 bytes of versions, its
-/// size, and the places of four lists, each as offset and size.
+/// Returns the size of a Metal library that `head` starts and that lies in `available` bytes.
 pub(crate) fn metal(head: &[u8], available: u64) -> Option<u64> {
     const HEADER: u64 = 88;
-    let size = u64_at(head, 16)?;
-    let functions = u64_at(head, 24)?;
+    let (header, _) = Metal::ref_from_prefix(head).ok()?;
+    let (size, functions) = (header.size.get(), header.functions.get());
     let is_sound = (HEADER..=available).contains(&size) && functions >= HEADER && functions < size;
     is_sound.then_some(size)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
 }

@@ -1,48 +1,56 @@
 //! Kernel descriptors of AMD's GPUs: 64 bytes that the hardware starts a kernel by (LLVM's AMDGPU usage guide, "Kernel
 //! Descriptor").
 
-/// Bytes of a descriptor.
-pub(super) const LEN: usize = 64;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The fields of a descriptor.
-#[derive(Clone, Copy, Debug)]
+/// Bytes of a descriptor.
+pub(super) const LEN: usize = size_of::<Descriptor>();
+
+/// A kernel descriptor, little-endian.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
 pub(super) struct Descriptor {
-    pub(super) group_segment: u32,
-    pub(super) private_segment: u32,
-    pub(super) arguments: u32,
-    rsrc1: u32,
-    properties: u16,
+    /// Bytes of group memory.
+    pub(super) group_segment: U32,
+    /// Bytes of private memory.
+    pub(super) private_segment: U32,
+    /// Bytes of arguments.
+    pub(super) arguments: U32,
+    reserved: [u8; 4],
+    /// Offset of the code from the descriptor.
+    entry: U64,
+    reserved_too: [u8; 20],
+    rsrc3: U32,
+    rsrc1: U32,
+    rsrc2: U32,
+    /// Properties of the code.
+    properties: U16,
+    /// Arguments that are loaded before the kernel starts.
+    preload: U16,
+    reserved_last: [u8; 4],
 }
 
 impl Descriptor {
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; LEN] = bytes.first_chunk()?;
-        let number =
-            |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
-        Some(Descriptor {
-            group_segment: number(0)?,
-            private_segment: number(4)?,
-            arguments: number(8)?,
-            rsrc1: number(48)?,
-            properties: u16::from_le_bytes(*bytes.get(56..)?.first_chunk()?),
-        })
+    pub(super) fn read(bytes: &[u8]) -> Option<&Self> {
+        Some(Self::ref_from_prefix(bytes).ok()?.0)
     }
 
-    pub(super) fn wave_size(self) -> u32 {
+    pub(super) fn wave_size(&self) -> u32 {
         const WAVEFRONT_SIZE32: u16 = 1 << 10;
-        if self.properties & WAVEFRONT_SIZE32 == 0 { 64 } else { 32 }
+        if self.properties.get() & WAVEFRONT_SIZE32 == 0 { 64 } else { 32 }
     }
 
     /// Returns whether the stack grows by an amount that is not known before the kernel runs.
-    pub(super) fn has_dynamic_stack(self) -> bool {
+    pub(super) fn has_dynamic_stack(&self) -> bool {
         const USES_DYNAMIC_STACK: u16 = 1 << 11;
-        self.properties & USES_DYNAMIC_STACK != 0
+        self.properties.get() & USES_DYNAMIC_STACK != 0
     }
 
     /// Returns the vector registers that the hardware allocates; `None` for a processor whose granule is not known.
-    pub(super) fn registers(self, processor: &str) -> Option<u32> {
+    pub(super) fn registers(&self, processor: &str) -> Option<u32> {
         let granule = granule(processor, self.wave_size())?;
-        Some(((self.rsrc1 & 0x3f) + 1) * granule)
+        Some(((self.rsrc1.get() & 0x3f) + 1) * granule)
     }
 }
 

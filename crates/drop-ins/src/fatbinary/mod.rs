@@ -2,6 +2,7 @@
 
 pub mod nvidia;
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -143,7 +144,6 @@ pub fn to_wrap(images: &[PathBuf], triple: &str, max: MaxInput) -> io::Result<Op
 }
 
 /// A fatbinary in memory.
-#[derive(Debug)]
 pub struct Made {
     /// The fatbinary.
     pub bytes: Vec<u8>,
@@ -151,6 +151,15 @@ pub struct Made {
     pub permissions: NewPermissions,
     /// The entries: `sm_90a`, of several images `sm_80 sm_90`; their size in the file, and that of their code.
     pub entries: Vec<(String, u64, u64)>,
+}
+
+impl fmt::Debug for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Made")
+            .field("bytes", &self.bytes.len())
+            .field("entries", &self.entries)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Makes a fatbinary of files.

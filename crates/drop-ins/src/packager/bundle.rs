@@ -1,6 +1,7 @@
 //! Packing: from files and what is said of them to one offload binary.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -16,12 +17,21 @@ use tool_kit::payload::{Payload, Payloads, at};
 use tool_kit::permissions::NewPermissions;
 
 /// An offload binary whose inputs were all found, and that only needs to be written.
-#[derive(Debug)]
 pub struct Package {
     version: FormatVersion,
     layout: Layout,
     inputs: Vec<Payload>,
     compressed: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Package {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Package")
+            .field("version", &self.version)
+            .field("layout", &self.layout)
+            .field("inputs", &self.inputs)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Package {

@@ -11,7 +11,7 @@ fn entry(arch: &str, kind: ImageKind, size: usize) -> ImageEntry<'_> {
     ImageEntry::new(size as u64)
         .image_kind(kind)
         .offload_kind(OffloadKind::HIP)
-        .flags(Flags(0x80))
+        .flags(Flags::from_bits_retain(0x80))
         .string("triple", "amdgcn-amd-amdhsa")
         .string("arch", arch)
         .string("note", "kept")

@@ -1,5 +1,6 @@
 //! Description of an image, as a table has it.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -133,7 +134,7 @@ impl SyclProperty {
 }
 
 /// Value of a [`SyclProperty`].
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 #[non_exhaustive]
 pub enum SyclValue {
     /// A number.
@@ -144,6 +145,17 @@ pub enum SyclValue {
     Text(Arc<str>),
     /// A value of a type that is not known, with the number of the type.
     Unknown(u32),
+}
+
+impl fmt::Debug for SyclValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SyclValue::Number(number) => f.debug_tuple("Number").field(number).finish(),
+            SyclValue::Bytes(bytes) => f.debug_tuple("Bytes").field(&bytes.len()).finish(),
+            SyclValue::Text(text) => f.debug_tuple("Text").field(text).finish(),
+            SyclValue::Unknown(kind) => f.debug_tuple("Unknown").field(kind).finish(),
+        }
+    }
 }
 
 /// Returns the name of an aspect of SYCL, of those that the SYCL specification knows: `fp64` for 6.

@@ -244,7 +244,7 @@ impl Memory {
     }
 
     fn read_relocations(&mut self, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<()> {
-        const ENTRY: usize = 24;
+        const ENTRY: usize = size_of::<elf::Rela64<LittleEndian>>();
         const PIECE: u64 = 1024 * ENTRY as u64;
         // Sections that do not overlap have no more bytes than the file.
         let mut left = Budget::new(window.end - window.start);
@@ -257,9 +257,10 @@ impl Memory {
                 let end = section.end.min(at + PIECE);
                 let piece = source.read_range(&(at..end))?;
                 let (entries, rest) = piece.as_chunks::<ENTRY>();
-                for entry in entries {
-                    if number(entry, 8) == u64::from(self.relative) {
-                        self.stored.push((number(entry, 0), number(entry, 16)));
+                for entry in all::<elf::Rela64<LittleEndian>>(entries.as_flattened()) {
+                    if entry.r_info.get(LE) == u64::from(self.relative) {
+                        let addend = entry.r_addend.get(LE).cast_unsigned();
+                        self.stored.push((entry.r_offset.get(LE), addend));
                     }
                 }
                 at = end - rest.len() as u64;
@@ -347,10 +348,4 @@ fn first<T: Pod>(bytes: &[u8]) -> Option<&T> {
 
 fn all<T: Pod>(bytes: &[u8]) -> &[T] {
     pod::slice_from_all_bytes(bytes).unwrap_or_default()
-}
-
-/// Returns the number of eight bytes at this offset; 0 past the end.
-pub(crate) fn number(bytes: &[u8], at: usize) -> u64 {
-    let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
-    found.map_or(0, |&number| u64::from_le_bytes(number))
 }

@@ -14,6 +14,7 @@ mod memory;
 mod reader;
 mod stored;
 mod tables;
+mod wire;
 
 pub use error::{Error, ErrorKind};
 pub use found::Tables;

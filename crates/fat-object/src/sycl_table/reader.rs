@@ -5,19 +5,20 @@ use std::io;
 use std::sync::Arc;
 
 use byte_parts::{Budget, Source};
+use zerocopy::FromBytes;
+use zerocopy::little_endian::{U16, U32, U64};
 
 use crate::sycl_table::error::{Error, ErrorKind};
 use crate::sycl_table::found::Tables;
 use crate::sycl_table::image::{SyclImage, SyclProperty, SyclValue};
-use crate::sycl_table::memory::{Memory, Part, number};
+use crate::sycl_table::memory::{Memory, Part};
+use crate::sycl_table::wire::{
+    Common, Entry, Head, ImageV1, ImageV2, ImageV3, NewEntry, NewEntryHead, Property, PropertySet,
+    Span, Table, records,
+};
 
-/// Bytes of the descriptor of a table: version 1, number of images, address of their descriptors, two null pointers.
-const TABLE: usize = 32;
-/// Bytes of a property set, of a property, and of an entry of either form.
-const SET: usize = 24;
-const PROPERTY: usize = 32;
-const ENTRY: usize = 32;
-const NEW_ENTRY: usize = 56;
+/// Bytes of the descriptor of a table.
+const TABLE: usize = size_of::<Table>();
 
 /// Bytes that are read where something may refer to.
 const JUMP: u64 = 4096;
@@ -25,23 +26,36 @@ const JUMP: u64 = 4096;
 /// Kinds of images: of Intel's toolchain, and SYCL of LLVM's offload binaries.
 const KINDS: [u8; 2] = [4, 8];
 
-/// Offsets in a descriptor of an image.
-struct Layout {
-    size: usize,
-    /// Offset of the start of the image; its end, and both ends of the entries follow.
-    image: usize,
-    /// Offset of the start of the property sets, if there are any.
-    sets: Option<usize>,
+/// Descriptor of an image, whichever version it has.
+struct Descriptor {
+    common: Common,
+    image: Span,
+    entries: Span,
+    property_sets: Span,
 }
 
-impl Layout {
-    fn of(version: u16) -> Option<Self> {
+impl Descriptor {
+    /// Returns the size of a descriptor of this version.
+    fn size(version: u16) -> Option<usize> {
         Some(match version {
-            1 => Layout { size: 80, image: 48, sets: None },
-            2 => Layout { size: 96, image: 48, sets: Some(80) },
-            3 => Layout { size: 80, image: 32, sets: Some(64) },
+            1 => size_of::<ImageV1>(),
+            2 => size_of::<ImageV2>(),
+            3 => size_of::<ImageV3>(),
             _ => return None,
         })
+    }
+
+    /// Reads a descriptor of this version.
+    fn read(version: u16, record: &[u8]) -> Option<Self> {
+        if version == 3 {
+            let ImageV3 { common, image, entries, property_sets } =
+                ImageV3::read_from_bytes(record).ok()?;
+            return Some(Descriptor { common, image, entries, property_sets });
+        }
+        let (ImageV1 { common, image, entries, .. }, rest) =
+            ImageV1::read_from_prefix(record).ok()?;
+        let property_sets = Span::read_from_bytes(rest).unwrap_or_default();
+        Some(Descriptor { common, image, entries, property_sets })
     }
 }
 
@@ -89,14 +103,14 @@ impl Reader<'_, '_> {
                 let piece = self.memory.bytes(self.source, part.address + at, len)?;
                 let piece = piece.unwrap_or_default();
                 for (n, window) in piece.windows(TABLE).step_by(8).enumerate() {
-                    let head = number(window, 0);
-                    let address = number(window, 8);
-                    if head & 0xffff_ffff_0000_ffff == 1
-                        && head != 1
-                        && address != 0
-                        && (number(window, 16), number(window, 24)) == (0, 0)
+                    let Ok(table) = Table::ref_from_bytes(window) else { continue };
+                    if table.version == 1
+                        && table.count != 0
+                        && table.padding == [0; 4]
+                        && table.images != 0
+                        && table.entries == [U64::ZERO; 2]
                     {
-                        let count = u16::try_from(head >> 16).unwrap_or_default();
+                        let (count, address) = (table.count.get(), table.images.get());
                         let place = part.range.start + at + 8 * n as u64 - self.start;
                         match self.table(place, count, address) {
                             Ok(()) => {}
@@ -123,18 +137,19 @@ impl Reader<'_, '_> {
         // Two small numbers and a pointer can stand anywhere: what decides is where they lead.
         let Some(head) = self.memory.bytes(self.source, address, 8)? else { return Ok(()) };
         self.take(JUMP)?;
-        let (version, kind) = version_and_kind(&head);
-        let has_format = head.get(3).is_some_and(|&format| format <= 4);
-        let is_padded = head.get(4..) == Some(&[0; 4]);
-        if !KINDS.contains(&kind) || !(1..16).contains(&version) || !has_format || !is_padded {
+        let Ok(head) = Head::ref_from_bytes(&head) else { return Ok(()) };
+        let Head { kind, format, padding, .. } = *head;
+        let version = head.version.get();
+        let is_head = KINDS.contains(&kind) && (1..16).contains(&version) && format <= 4;
+        if !is_head || padding != [0; 4] {
             return Ok(());
         }
         let first = self.memory.range(address, 8).map_or(0, |range| range.start - self.start);
-        let Some(layout) = Layout::of(version) else {
+        let Some(size) = Descriptor::size(version) else {
             let message = format!("expected version 1, 2 or 3, found {version}");
             return Err(of_descriptor(first, &message));
         };
-        let len = layout.size as u64 * u64::from(count);
+        let len = size as u64 * u64::from(count);
         if self.memory.range(address, len).is_none() {
             let message = format!(
                 "expected {count} descriptors at address {address:#x}, which the file does not hold"
@@ -143,16 +158,19 @@ impl Reader<'_, '_> {
         }
         self.take(len)?;
         let array = self.memory.bytes(self.source, address, len)?.unwrap_or_default();
-        for (n, record) in array.chunks_exact(layout.size).enumerate() {
-            let at = first + (n * layout.size) as u64;
-            let (found_version, found_kind) = version_and_kind(record);
+        let records = array.chunks_exact(size);
+        let descriptors = records.filter_map(|record| Descriptor::read(version, record));
+        for (n, descriptor) in descriptors.enumerate() {
+            let at = first + (n * size) as u64;
+            let Head { version: found_version, kind: found_kind, .. } = descriptor.common.head;
+            let found_version = found_version.get();
             if (found_version, found_kind) != (version, kind) {
                 let message = format!(
                     "expected version {version} and kind {kind}, found version {found_version} and kind {found_kind}"
                 );
                 return Err(of_descriptor(at, &message));
             }
-            match self.image(at, record, version, &layout) {
+            match self.image(at, &descriptor) {
                 Ok(image) => self.found.images.push(image),
                 Err(Stop::Image(problem)) => self.found.faults.push(problem),
                 Err(stop) => return Err(stop),
@@ -161,32 +179,23 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    fn image(
-        &mut self,
-        at: u64,
-        record: &[u8],
-        version: u16,
-        layout: &Layout,
-    ) -> Result<SyclImage, Stop> {
-        let (start, end) = (number(record, layout.image), number(record, layout.image + 8));
+    fn image(&mut self, at: u64, descriptor: &Descriptor) -> Result<SyclImage, Stop> {
+        let Descriptor { common, image, entries, property_sets } = descriptor;
+        let (start, end) = (image.start.get(), image.end.get());
         let range = end.checked_sub(start).and_then(|len| self.memory.range(start, len));
         let range = range.ok_or_else(|| range_error(at, "image", start, end))?;
-        let target = self.text(at, "target", number(record, 8))?;
-        let compile_options = self.text(at, "compile options", number(record, 16))?;
-        let link_options = self.text(at, "link options", number(record, 24))?;
-        let entries = (number(record, layout.image + 16), number(record, layout.image + 24));
+        let target = self.text(at, "target", common.target.get())?;
+        let compile_options = self.text(at, "compile options", common.compile_options.get())?;
+        let link_options = self.text(at, "link options", common.link_options.get())?;
         let kernels = self.kernels(at, entries)?;
-        let sets =
-            layout.sets.map_or((0, 0), |sets| (number(record, sets), number(record, sets + 8)));
-        let properties = self.properties(at, sets)?;
-        let format = record.get(3).copied().unwrap_or_default();
+        let properties = self.properties(at, property_sets)?;
         Ok(SyclImage {
             range,
             address: start,
             uncompressed_size: None,
             target,
-            version,
-            format,
+            version: common.head.version.get(),
+            format: common.head.format,
             compile_options,
             link_options,
             properties,
@@ -195,37 +204,45 @@ impl Reader<'_, '_> {
     }
 
     /// Reads the names of the kernels. Entries have one of two forms, all of them the same.
-    fn kernels(&mut self, at: u64, (start, end): (u64, u64)) -> Result<Vec<Arc<str>>, Stop> {
-        let head = self.array(at, "entries", 1, start, end)?;
-        let is_new = number(&head, 0) == 0 && number(&head, 8) == 0x0008_0001;
-        let (size, name) = if is_new { (NEW_ENTRY, 24) } else { (ENTRY, 8) };
-        let entries = self.array(at, "entries", size, start, end)?;
-        let entries = entries.chunks_exact(size);
-        entries.map(|entry| self.text(at, "name of a kernel", number(entry, name))).collect()
+    fn kernels(&mut self, at: u64, entries: &Span) -> Result<Vec<Arc<str>>, Stop> {
+        const NEW: NewEntryHead = NewEntryHead {
+            reserved: U64::ZERO,
+            version: U16::new(1),
+            kind: U16::new(8),
+            flags: U32::ZERO,
+        };
+        let head = self.array(at, "entries", 1, entries)?;
+        let is_new = NewEntryHead::ref_from_prefix(&head).is_ok_and(|(head, _)| *head == NEW);
+        let size = if is_new { size_of::<NewEntry>() } else { size_of::<Entry>() };
+        let bytes = self.array(at, "entries", size, entries)?;
+        let names: Vec<U64> = if is_new {
+            records::<NewEntry>(&bytes).iter().map(|entry| entry.name).collect()
+        } else {
+            records::<Entry>(&bytes).iter().map(|entry| entry.name).collect()
+        };
+        names.iter().map(|name| self.text(at, "name of a kernel", name.get())).collect()
     }
 
-    fn properties(&mut self, at: u64, (start, end): (u64, u64)) -> Result<Vec<SyclProperty>, Stop> {
+    fn properties(&mut self, at: u64, sets: &Span) -> Result<Vec<SyclProperty>, Stop> {
         let mut properties = Vec::new();
-        let sets = self.array(at, "property sets", SET, start, end)?;
-        for set in sets.chunks_exact(SET) {
-            let name = self.text(at, "name of a property set", number(set, 0))?;
-            let (start, end) = (number(set, 8), number(set, 16));
-            let records = self.array(at, "properties", PROPERTY, start, end)?;
-            for record in records.chunks_exact(PROPERTY) {
+        let sets = self.array(at, "property sets", size_of::<PropertySet>(), sets)?;
+        for set in records::<PropertySet>(&sets) {
+            let name = self.text(at, "name of a property set", set.name.get())?;
+            let found = self.array(at, "properties", size_of::<Property>(), &set.properties)?;
+            for property in records::<Property>(&found) {
                 properties.push(SyclProperty {
                     set: Arc::clone(&name),
-                    name: self.text(at, "name of a property", number(record, 0))?,
-                    value: self.value(at, record)?,
+                    name: self.text(at, "name of a property", property.name.get())?,
+                    value: self.value(at, property)?,
                 });
             }
         }
         Ok(properties)
     }
 
-    fn value(&mut self, at: u64, record: &[u8]) -> Result<SyclValue, Stop> {
-        let (address, size) = (number(record, 8), number(record, 24));
-        let kind = u32::try_from(number(record, 16) & 0xffff_ffff).unwrap_or_default();
-        Ok(match kind {
+    fn value(&mut self, at: u64, property: &Property) -> Result<SyclValue, Stop> {
+        let (address, size) = (property.value.get(), property.size.get());
+        Ok(match property.kind.get() {
             1 => SyclValue::Number(size),
             2 => {
                 let end = address.saturating_add(size);
@@ -252,9 +269,9 @@ impl Reader<'_, '_> {
         at: u64,
         what: &'static str,
         size: usize,
-        start: u64,
-        end: u64,
+        span: &Span,
     ) -> Result<Vec<u8>, Stop> {
+        let (start, end) = (span.start.get(), span.end.get());
         if start == end {
             return Ok(Vec::new());
         }
@@ -316,11 +333,4 @@ fn too_many_records(limit: u64) -> Stop {
     let message =
         format!("tables of SYCL images overlap: their records exceed {limit} bytes in total");
     Stop::File(Error::new(ErrorKind::Limit, message))
-}
-
-fn version_and_kind(record: &[u8]) -> (u16, u8) {
-    match record.first_chunk() {
-        Some(&[low, high, kind]) => (u16::from_le_bytes([low, high]), kind),
-        None => (0, 0),
-    }
 }

@@ -8,8 +8,9 @@ use byte_parts::{Budget, Source};
 
 use crate::sycl_table::error::{Error, ErrorKind};
 use crate::sycl_table::found::Tables;
-use crate::sycl_table::memory::{Memory, number};
+use crate::sycl_table::memory::Memory;
 use crate::sycl_table::reader::Reader;
+use crate::sycl_table::wire::{ImageSize, records};
 
 impl Tables {
     /// Finds the tables of the host file in `window`, and reads them. An ELF or PE file of 64 bits, little-endian, can have
@@ -91,8 +92,8 @@ impl Tables {
         let mut undescribed = Vec::new();
         for list in lists {
             let Some(list) = memory.section(source, window, list)? else { continue };
-            for slot in list.chunks_exact(16) {
-                let (address, size) = (number(slot, 0), number(slot, 8));
+            for slot in records::<ImageSize>(&list) {
+                let (address, size) = (slot.address.get(), slot.size.get());
                 if (address, size) == (0, 0) || sizes.insert(address, size).is_some() {
                     continue;
                 }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use byte_parts::{ReadSeek, Source};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::directory::{LOCATOR, ZIP64_END};
 use super::extra::{self, IN_EXTRA};
-use super::reader::{LOCAL, LocalHeader};
-use super::{DESCRIPTOR, Zip, ZipMember, u16_at, u32_at, u64_at};
+use super::wire::{Descriptor, Descriptor64, LOCAL, LOCATOR, LocalHeader, ZIP64_END};
+use super::{DESCRIPTOR, Zip, ZipMember};
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::path::{MemberPath, Shown, unsafe_name};
 
@@ -16,7 +16,10 @@ use crate::path::{MemberPath, Shown, unsafe_name};
 pub(super) struct Placed {
     /// Index in the central directory.
     pub(super) index: usize,
-    pub(super) local: LocalHeader,
+    /// Its local header.
+    pub(super) header: LocalHeader,
+    /// Extra fields of the local header.
+    pub(super) extra: Vec<u8>,
     /// Local header, data and data descriptor.
     pub(super) range: Range<u64>,
 }
@@ -132,7 +135,7 @@ impl Zip {
                         layout.faults.push((index, FindingKind::Overlap, error));
                     }
                     before = before.max(placed.range.end);
-                    let areas = [self.central_extra(member), placed.local.extra()];
+                    let areas = [self.central_extra(member), &placed.extra];
                     if let Some(text) =
                         areas.iter().find_map(|area| extra::fault(area, &member.name))
                     {
@@ -190,20 +193,20 @@ impl Zip {
         if fixed_end > self.directory_at {
             return Err(past_end());
         }
-        let mut bytes = source.read_range(&(member.offset..fixed_end))?;
-        if !bytes.starts_with(b"PK\x03\x04") {
+        let mut header = LocalHeader::new_zeroed();
+        source.read_exact_at(member.offset, header.as_mut_bytes())?;
+        if header.signature != *b"PK\x03\x04" {
             return Err(bad("expected a local header, PK 3 4".into()));
         }
-        let name_len = usize::from(u16_at(&bytes, 26));
-        let data_at = fixed_end + name_len as u64 + u64::from(u16_at(&bytes, 28));
+        let data_at = fixed_end + u64::from(header.name_len) + u64::from(header.extra_len);
         let data_end = data_at.saturating_add(member.stored_size);
         if data_end > self.directory_at {
             return Err(past_end());
         }
-        source.append_range(&(fixed_end..data_at), &mut bytes)?;
-        let local = LocalHeader { bytes, name_len };
-        if local.name() != member.name {
-            return Err(bad(format!("its local header has the name {}", Shown(local.name()))));
+        let mut name = source.read_range(&(fixed_end..data_at))?;
+        let extra = name.split_off(name.len().min(header.name_len.get().into()));
+        if name != member.name {
+            return Err(bad(format!("its local header has the name {}", Shown(&name))));
         }
         let differs = |what: &str, expected: u64, found: u64| {
             bad(format!(
@@ -212,25 +215,25 @@ impl Zip {
         };
         // Flags that concern how contents are stored.
         let flags = |flags: u16| flags & 0x2869;
-        if flags(local.flags()) != flags(member.flags) {
-            let (expected, found) = (u64::from(member.flags), u64::from(local.flags()));
+        if flags(header.flags.get()) != flags(member.flags) {
+            let (expected, found) = (u64::from(member.flags), u64::from(header.flags));
             return Err(differs("flags", expected, found));
         }
-        if local.method() != member.method {
-            let (expected, found) = (u64::from(member.method), u64::from(local.method()));
+        if header.method != member.method {
+            let (expected, found) = (u64::from(member.method), u64::from(header.method));
             return Err(differs("method", expected, found));
         }
-        let (crc, stored_size, size) = local.numbers();
-        let places = extra::places(local.extra(), size, stored_size, None)
+        let (stored_size, size) = (header.stored_size.get(), header.size.get());
+        let places = extra::places(&extra, size, stored_size, None)
             .ok_or_else(|| bad("the zip64 extra field of its local header is too short".into()))?;
         let has_descriptor = member.flags & DESCRIPTOR != 0;
         let numbers = [
-            ("CRC-32", u64::from(member.crc32), u64::from(crc)),
-            ("size", member.size, extra::value(local.extra(), places.size, size)),
+            ("CRC-32", u64::from(member.crc32), u64::from(header.crc32)),
+            ("size", member.size, extra::value(&extra, places.size, size)),
             (
                 "stored size",
                 member.stored_size,
-                extra::value(local.extra(), places.stored_size, stored_size),
+                extra::value(&extra, places.stored_size, stored_size),
             ),
         ];
         for (what, expected, found) in numbers {
@@ -244,7 +247,7 @@ impl Zip {
                 .descriptor(source, member, data_end, next)?
                 .ok_or_else(|| bad("expected its data descriptor after its data".into()))?;
         }
-        Ok(Placed { index, local, range: member.offset..end })
+        Ok(Placed { index, header, extra, range: member.offset..end })
     }
 
     /// Returns the end of the data descriptor: 12, 16, 20 or 24 bytes.
@@ -262,16 +265,17 @@ impl Zip {
                 continue;
             }
             let rest = bytes.get(signature..).unwrap_or_default();
-            if u32_at(rest, 0) != member.crc32 {
-                continue;
+            let expected = (member.crc32, member.stored_size, member.size);
+            let end = at + signature as u64;
+            if let Ok((long, _)) = Descriptor64::ref_from_prefix(rest)
+                && (long.crc32.get(), long.stored_size.get(), long.size.get()) == expected
+            {
+                ends.push(end + 20);
             }
-            let long = (u64_at(rest, 4), u64_at(rest, 12));
-            if rest.len() >= 20 && long == (member.stored_size, member.size) {
-                ends.push(at + signature as u64 + 20);
-            }
-            let short = (u64::from(u32_at(rest, 4)), u64::from(u32_at(rest, 8)));
-            if rest.len() >= 12 && short == (member.stored_size, member.size) {
-                ends.push(at + signature as u64 + 12);
+            if let Ok((short, _)) = Descriptor::ref_from_prefix(rest)
+                && (short.crc32.get(), short.stored_size.into(), short.size.into()) == expected
+            {
+                ends.push(end + 12);
             }
         }
         // The one that ends where the next member starts, if any does.

@@ -1,20 +1,15 @@
 //! Reading the central directory.
 
 use byte_parts::{ReadSeek, Source};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::extra::{self, IN_EXTRA};
-use super::{Ends, Zip, ZipMember, u16_at, u32_at, u64_at};
+use super::wire::{
+    CentralRecord, END, EndOfDirectory, LOCATOR, RECORD, ZIP64_END, Zip64End, Zip64Locator,
+};
+use super::{Ends, Zip, ZipMember};
 use crate::error::{Error, ErrorKind};
 use crate::path::Shown;
-
-/// Size of the end of central directory without its comment.
-pub(super) const END: usize = 22;
-/// Size of the zip64 end of central directory.
-pub(super) const ZIP64_END: usize = 56;
-/// Size of its locator.
-pub(super) const LOCATOR: usize = 20;
-/// Size of a central record without its name.
-pub(super) const RECORD: usize = 46;
 
 /// The largest central directory that is read: two million members with names of a usual length.
 const MAX_DIRECTORY: u64 = 256 << 20;
@@ -97,18 +92,20 @@ impl Zip {
     pub(crate) fn read_source(source: &mut Source<'_>) -> Result<Self, Error> {
         let len = source.len();
         let end_at = find_end(source)?;
-        let end = source.read_range(&(end_at..end_at.saturating_add(END as u64)))?;
-        let end_of_comment = end_at + END as u64 + u64::from(u16_at(&end, 20));
+        let end = read_end(source, end_at)?;
+        let end_of_comment = end_at + END as u64 + u64::from(end.comment_len);
         let bad = |text: String| Error::at(ErrorKind::Malformed, end_at, text);
-        let mut volumes = [u16_at(&end, 4), u16_at(&end, 6)].map(u32::from);
-        let mut counts = [u16_at(&end, 8), u16_at(&end, 10)].map(u64::from);
-        let (mut size, mut offset) = (u64::from(u32_at(&end, 12)), u64::from(u32_at(&end, 16)));
+        let mut volumes = [end.volume, end.directory_volume].map(u32::from);
+        let mut counts = [end.volume_count, end.count].map(u64::from);
+        let mut size = u64::from(end.directory_size);
+        let mut offset = u64::from(end.directory_offset);
 
         let (mut zip64_at, mut has_two) = (None, false);
         let mut directory_end = end_at;
         if let Some(locator_at) = end_at.checked_sub(LOCATOR as u64) {
-            let locator = source.read_range(&(locator_at..end_at))?;
-            if locator.starts_with(b"PK\x06\x07") {
+            let mut locator = Zip64Locator::new_zeroed();
+            source.read_exact_at(locator_at, locator.as_mut_bytes())?;
+            if locator.signature == *b"PK\x06\x07" {
                 let (at, record) = zip64_end(source, &locator, locator_at)?;
                 zip64_at = Some(at);
                 // Some programs take the record at this place, whatever the locator says.
@@ -117,12 +114,12 @@ impl Zip {
                     && source.peek(&(nearest..locator_at), 4)?.starts_with(b"PK\x06\x06");
                 directory_end = at;
                 let values = [
-                    (u64::from(volumes[0]), u64::from(u16::MAX), u64::from(u32_at(&record, 16))),
-                    (u64::from(volumes[1]), u64::from(u16::MAX), u64::from(u32_at(&record, 20))),
-                    (counts[0], u64::from(u16::MAX), u64_at(&record, 24)),
-                    (counts[1], u64::from(u16::MAX), u64_at(&record, 32)),
-                    (size, u64::from(IN_EXTRA), u64_at(&record, 40)),
-                    (offset, u64::from(IN_EXTRA), u64_at(&record, 48)),
+                    (volumes[0].into(), u64::from(u16::MAX), record.volume.into()),
+                    (volumes[1].into(), u64::from(u16::MAX), record.directory_volume.into()),
+                    (counts[0], u64::from(u16::MAX), record.volume_count.get()),
+                    (counts[1], u64::from(u16::MAX), record.count.get()),
+                    (size, u64::from(IN_EXTRA), record.directory_size.get()),
+                    (offset, u64::from(IN_EXTRA), record.directory_offset.get()),
                 ];
                 for (index, (short, marker, long)) in values.into_iter().enumerate() {
                     if short != marker && short != long {
@@ -131,9 +128,9 @@ impl Zip {
                         )));
                     }
                 }
-                volumes = [u32_at(&record, 16), u32_at(&record, 20)];
-                counts = [u64_at(&record, 24), u64_at(&record, 32)];
-                (size, offset) = (u64_at(&record, 40), u64_at(&record, 48));
+                volumes = [record.volume, record.directory_volume].map(u32::from);
+                counts = [record.volume_count, record.count].map(u64::from);
+                (size, offset) = (record.directory_size.get(), record.directory_offset.get());
             }
         }
         if volumes != [0, 0] || counts[0] != counts[1] {
@@ -191,17 +188,16 @@ impl Zip {
             if !record.starts_with(b"PK\x01\x02") {
                 return Err(bad("expected the signature PK 1 2".into()));
             }
-            let lens = [28, 30, 32].map(|at| usize::from(u16_at(record, at)));
-            let name_end = RECORD + lens[0];
-            let extra_end = name_end + lens[1];
-            let end = extra_end + lens[2];
-            let (Some(_), Some(name), Some(extra)) =
-                (record.get(..end), record.get(RECORD..name_end), record.get(name_end..extra_end))
-            else {
-                return Err(bad(format!("its {end} bytes reach past the central directory")));
+            let past =
+                |end: usize| bad(format!("its {end} bytes reach past the central directory"));
+            let Ok((header, rest)) = CentralRecord::ref_from_prefix(record) else {
+                return Err(past(RECORD));
             };
+            let lens = [header.name_len, header.extra_len, header.comment_len];
+            let end = RECORD + lens.into_iter().map(|len| usize::from(len.get())).sum::<usize>();
+            let (name, extra, _) = header.split(rest).ok_or_else(|| past(end))?;
             let (stored_size, size, offset) =
-                (u32_at(record, 20), u32_at(record, 24), u32_at(record, 42));
+                (header.stored_size.get(), header.size.get(), header.offset.get());
             let places = extra::places(extra, size, stored_size, Some(offset));
             let places = places.ok_or_else(|| bad("its zip64 extra field is too short".into()))?;
             let shift = |value: u64| value.checked_add(self.base).filter(|&at| at < self.len);
@@ -209,19 +205,19 @@ impl Zip {
             let stored_size = extra::value(extra, places.stored_size, stored_size);
             let member = ZipMember {
                 name: name.to_vec(),
-                made_by: u16_at(record, 4),
-                flags: u16_at(record, 8),
-                method: u16_at(record, 10),
-                crc32: u32_at(record, 16),
+                made_by: header.made_by.get(),
+                flags: header.flags.get(),
+                method: header.method.get(),
+                crc32: header.crc32.get(),
                 stored_size,
                 size: extra::value(extra, places.size, size),
-                attributes: u32_at(record, 38),
+                attributes: header.attributes.get(),
                 offset: shift(offset).ok_or_else(|| {
                     bad(format!("its local header at {offset:#x} is not in the file"))
                 })?,
                 record: at..at + end,
             };
-            if u16_at(record, 34) != 0 {
+            if header.volume != 0 {
                 return Err(bad("expected volume 0".into()));
             }
             if member.offset.checked_add(stored_size).is_none_or(|end| end > self.directory_at) {
@@ -257,16 +253,24 @@ fn find_end(source: &mut Source<'_>) -> Result<u64, Error> {
     let mut last = None;
     for at in (0..bytes.len().saturating_sub(END - 1)).rev() {
         let record = bytes.get(at..).unwrap_or_default();
-        if !record.starts_with(b"PK\x05\x06") {
+        let Ok((record, comment)) = EndOfDirectory::ref_from_prefix(record) else { continue };
+        if record.signature != *b"PK\x05\x06" {
             continue;
         }
-        if at + END + usize::from(u16_at(record, 20)) == bytes.len() {
+        if usize::from(record.comment_len.get()) == comment.len() {
             last = Some(at);
             break;
         }
         last = last.or(Some(at));
     }
     last.map(|at| start + at as u64).ok_or_else(|| Error::new(ErrorKind::NotAPackage, text))
+}
+
+/// Reads the end of central directory at this place.
+fn read_end(source: &mut Source<'_>, at: u64) -> Result<EndOfDirectory, Error> {
+    let mut end = EndOfDirectory::new_zeroed();
+    source.read_exact_at(at, end.as_mut_bytes())?;
+    Ok(end)
 }
 
 /// Returns whether there is an end of central directory after a program, and not just its magic: it follows a directory, or names
@@ -278,37 +282,37 @@ fn has_end(source: &mut Source<'_>, is_script: bool) -> Result<bool, Error> {
         Err(error) if error.kind() == ErrorKind::NotAPackage => return Ok(false),
         Err(error) => return Err(error),
     };
-    let end = source.read_range(&(end_at..end_at.saturating_add(END as u64)))?;
-    let ends_file = end_at + END as u64 + u64::from(u16_at(&end, 20)) == len;
-    let directory_at = end_at.saturating_sub(u64::from(u32_at(&end, 12)));
+    let end = read_end(source, end_at)?;
+    let ends_file = end_at + END as u64 + u64::from(end.comment_len) == len;
+    let directory_at = end_at.saturating_sub(end.directory_size.into());
     let has_directory = source.peek(&(directory_at..end_at), 4)?.starts_with(b"PK\x01\x02");
-    let is_one = u32_at(&end, 4) == 0 && u16_at(&end, 8) == u16_at(&end, 10);
+    let is_one = end.volume == 0 && end.directory_volume == 0 && end.volume_count == end.count;
     Ok(if ends_file { has_directory || is_one } else { has_directory && is_script })
 }
 
 /// Reads the zip64 end of central directory that a locator points to.
 fn zip64_end(
     source: &mut Source<'_>,
-    locator: &[u8],
+    locator: &Zip64Locator,
     locator_at: u64,
-) -> Result<(u64, Vec<u8>), Error> {
+) -> Result<(u64, Zip64End), Error> {
     let bad = |text: &str| Error::at(ErrorKind::Malformed, locator_at, text);
-    if u32_at(locator, 4) != 0 || u32_at(locator, 16) > 1 {
+    if locator.volume != 0 || locator.volumes.get() > 1 {
         let text = "zip file of several volumes: expected one volume";
         return Err(Error::at(ErrorKind::Unsupported, locator_at, text));
     }
     // Right before the locator, where bytes before the zip file moved it; it may have data after its fields.
-    let stated = u64_at(locator, 8);
+    let stated = locator.offset.get();
     for at in [Some(stated), locator_at.checked_sub(ZIP64_END as u64)] {
         let Some(at) =
             at.filter(|at| at.checked_add(ZIP64_END as u64).is_some_and(|end| end <= locator_at))
         else {
             continue;
         };
-        let record = source.read_range(&(at..at + ZIP64_END as u64))?;
-        let size = u64_at(&record, 4);
-        if record.starts_with(b"PK\x06\x06")
-            && size.checked_add(12 + at).is_some_and(|end| end == locator_at)
+        let mut record = Zip64End::new_zeroed();
+        source.read_exact_at(at, record.as_mut_bytes())?;
+        if record.signature == *b"PK\x06\x06"
+            && record.size.get().checked_add(12 + at).is_some_and(|end| end == locator_at)
         {
             return Ok((at, record));
         }

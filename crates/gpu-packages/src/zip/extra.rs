@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::{u16_at, u64_at};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::wire::ExtraHeader;
 use crate::path::Shown;
 
 /// The number that says that the value is in the zip64 extra field.
@@ -13,14 +15,14 @@ pub(super) const IN_EXTRA: u32 = u32::MAX;
 pub(super) fn fields(area: &[u8]) -> impl Iterator<Item = (u16, Range<usize>)> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let head = area.get(at..)?;
-        let size = usize::from(u16_at(head, 2));
-        if head.len() < 4 || head.len() - 4 < size {
+        let (header, data) = ExtraHeader::ref_from_prefix(area.get(at..)?).ok()?;
+        let size = usize::from(header.size.get());
+        if data.len() < size {
             return None;
         }
         let start = at;
         at += 4 + size;
-        Some((u16_at(head, 0), start..at))
+        Some((header.tag.get(), start..at))
     })
 }
 
@@ -90,7 +92,10 @@ pub(super) fn places(
 
 /// Returns the value at a place in the area, or else the value of the record.
 pub(super) fn value(area: &[u8], place: Option<usize>, short: u32) -> u64 {
-    place.map_or(u64::from(short), |at| u64_at(area, at))
+    let Some(at) = place else { return short.into() };
+    // Places are in the area.
+    let long = area.get(at..).and_then(|rest| rest.first_chunk());
+    long.map_or(0, |long| u64::from_le_bytes(*long))
 }
 
 /// Returns the area with a new zip64 field of these values in the place of the old one, or at its start; without one if
@@ -100,8 +105,7 @@ pub(super) fn with_zip64(area: &[u8], values: &[u64]) -> Vec<u8> {
     if let Ok(size) = u16::try_from(values.len() * 8)
         && size > 0
     {
-        new.extend(1u16.to_le_bytes());
-        new.extend(size.to_le_bytes());
+        new.extend_from_slice(ExtraHeader { tag: 1.into(), size: size.into() }.as_bytes());
         new.extend(values.iter().flat_map(|value| value.to_le_bytes()));
     }
     let place = fields(area).find(|(tag, _)| *tag == 1).map_or(0..0, |(_, place)| place);

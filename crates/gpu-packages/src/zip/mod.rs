@@ -6,6 +6,7 @@ mod directory;
 mod extra;
 mod reader;
 mod rewrite;
+mod wire;
 
 use std::fmt;
 use std::ops::Range;
@@ -15,6 +16,8 @@ pub(crate) use directory::{SCRIPT, is_program};
 pub use reader::ZipMemberReader;
 pub(crate) use reader::is_codec_error;
 pub use rewrite::{Rewrite, ZipEdit};
+use wire::CentralRecord;
+use zerocopy::FromBytes;
 
 /// The central directory of a zip file.
 ///
@@ -121,8 +124,9 @@ impl Zip {
     /// Returns the extra fields of the central record of a member.
     fn central_extra(&self, member: &ZipMember) -> &[u8] {
         let record = self.tail.get(member.record.clone()).unwrap_or_default();
-        let start = directory::RECORD + member.name.len();
-        record.get(start..start + usize::from(u16_at(record, 30))).unwrap_or_default()
+        let split = CentralRecord::ref_from_prefix(record).ok();
+        let split = split.and_then(|(header, rest)| header.split(rest));
+        split.map(|(_, extra, _)| extra).unwrap_or_default()
     }
 
     /// Returns the sum of the sizes of all members, as the central directory has them.
@@ -203,32 +207,5 @@ impl ZipMember {
     /// Returns whether the contents can be a target.
     pub(crate) fn may_be_target(&self) -> bool {
         (1..=MAX_TARGET).contains(&self.size)
-    }
-}
-
-/// Returns the bytes at an offset.
-fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
-}
-
-/// Returns the number of 16 bits at an offset; 0 past the end.
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    field(bytes, at).map_or(0, u16::from_le_bytes)
-}
-
-/// Returns the number of 32 bits at an offset; 0 past the end.
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    field(bytes, at).map_or(0, u32::from_le_bytes)
-}
-
-/// Returns the number of 64 bits at an offset; 0 past the end.
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    field(bytes, at).map_or(0, u64::from_le_bytes)
-}
-
-/// Overwrites bytes that are there.
-fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..value.len())) {
-        place.copy_from_slice(value);
     }
 }

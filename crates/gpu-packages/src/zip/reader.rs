@@ -4,7 +4,10 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use super::{ENCRYPTED, PATCHED, Zip, field, u16_at, u32_at};
+use zerocopy::FromBytes;
+
+use super::wire::{LOCAL, LocalHeader};
+use super::{ENCRYPTED, PATCHED, Zip};
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind};
 use crate::limits::Raw;
@@ -29,9 +32,6 @@ impl fmt::Debug for ZipMemberReader<'_> {
         f.debug_struct("ZipMemberReader").field("left", &self.left).finish_non_exhaustive()
     }
 }
-
-/// Size of a local header without its name.
-pub(super) const LOCAL: usize = 30;
 
 impl Zip {
     /// Opens a member. The reader is moved.
@@ -81,17 +81,17 @@ impl Zip {
         let mut header = vec![0; header_len];
         // The file became shorter, if it ends here.
         reader.read_exact(&mut header).map_err(|error| named(Error::of_file(error)))?;
-        let name_len = usize::from(u16_at(&header, 26));
-        let is_same = field(&header, 0) == Some(*b"PK\x03\x04")
-            && name_len == member.name.len()
-            && header.get(LOCAL..) == Some(&member.name[..])
-            && u16_at(&header, 8) == member.method;
-        if !is_same {
+        let local = LocalHeader::ref_from_prefix(&header).ok().filter(|(header, name)| {
+            header.signature == *b"PK\x03\x04"
+                && usize::from(header.name_len.get()) == name.len()
+                && **name == member.name[..]
+                && header.method == member.method
+        });
+        let Some((local, _)) = local else {
             let text = "expected a local header with the name and method of the central directory";
             return Err(named(Error::at(ErrorKind::Malformed, member.offset, text)));
-        }
-        let skip = u16_at(&header, 28);
-        let data_at = member.offset + header_len as u64 + u64::from(skip);
+        };
+        let data_at = member.offset + header_len as u64 + u64::from(local.extra_len);
         if data_at.checked_add(member.stored_size).is_none_or(|end| end > self.directory_at) {
             let text = format!(
                 "its {} bytes of data reach into the central directory",
@@ -222,36 +222,5 @@ impl ZipMemberReader<'_> {
         }
         self.is_done = true;
         Ok(())
-    }
-}
-
-/// The layout of the local header of a member.
-pub(super) struct LocalHeader {
-    /// The header with name and extra fields.
-    pub(super) bytes: Vec<u8>,
-    /// Length of the name.
-    pub(super) name_len: usize,
-}
-
-impl LocalHeader {
-    pub(super) fn name(&self) -> &[u8] {
-        self.bytes.get(LOCAL..LOCAL + self.name_len).unwrap_or_default()
-    }
-
-    pub(super) fn extra(&self) -> &[u8] {
-        self.bytes.get(LOCAL + self.name_len..).unwrap_or_default()
-    }
-
-    pub(super) fn flags(&self) -> u16 {
-        u16_at(&self.bytes, 6)
-    }
-
-    pub(super) fn method(&self) -> u16 {
-        u16_at(&self.bytes, 8)
-    }
-
-    /// Returns CRC-32, stored size and size, as the header itself has them.
-    pub(super) fn numbers(&self) -> (u32, u32, u32) {
-        (u32_at(&self.bytes, 14), u32_at(&self.bytes, 18), u32_at(&self.bytes, 22))
     }
 }

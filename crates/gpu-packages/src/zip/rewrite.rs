@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{Read, Seek, Write};
 
 use byte_parts::{Parts, ReadSeek, Source};
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::check::{Placed, is_long};
 use super::deflate::NewContents;
-use super::directory::{END, LOCATOR, RECORD, ZIP64_END};
 use super::extra::{self, IN_EXTRA};
-use super::reader::LOCAL;
-use super::{DESCRIPTOR, Zip, ZipMember, put, u16_at, u32_at};
+use super::wire::{CentralRecord, END, EndOfDirectory, LOCATOR, ZIP64_END, Zip64End, Zip64Locator};
+use super::{DESCRIPTOR, Zip, ZipMember};
 use crate::error::{Error, ErrorKind};
 use crate::path::Shown;
 
@@ -215,15 +216,14 @@ impl<'z> ZipEdit<'z> {
 }
 
 /// Returns the numbers of a record: in 32 bits, or the marker for the extra field.
-fn short(value: u64, is_in_extra: bool) -> [u8; 4] {
-    let value = if is_in_extra { IN_EXTRA } else { u32::try_from(value).unwrap_or(IN_EXTRA) };
-    value.to_le_bytes()
+fn short(value: u64, is_in_extra: bool) -> U32 {
+    if is_in_extra { IN_EXTRA } else { u32::try_from(value).unwrap_or(IN_EXTRA) }.into()
 }
 
-/// Raises the version that is needed to read the member to the version of zip64.
-fn need_zip64(header: &mut [u8], at: usize) {
-    if u16_at(header, at) & 0xff < 45 {
-        put(header, at, &45u16.to_le_bytes());
+/// Raises the version that is needed to read the member to that of zip64.
+fn need_zip64(version: &mut U16) {
+    if version.get() & 0xff < 45 {
+        version.set(45);
     }
 }
 
@@ -233,37 +233,34 @@ fn local_header(
     member: &ZipMember,
     contents: &NewContents,
 ) -> Result<Vec<u8>, Error> {
-    let local = &placed.local;
     let stored_size = contents.stored_size();
     // Both sizes are there, or none.
-    let is_zip64 = extra::zip64(local.extra()).is_some_and(|place| place.len() >= 16)
+    let is_zip64 = extra::zip64(&placed.extra).is_some_and(|place| place.len() >= 16)
         || is_long(contents.size)
         || is_long(stored_size);
     let extra = if is_zip64 {
-        extra::with_zip64(local.extra(), &[contents.size, stored_size])
+        extra::with_zip64(&placed.extra, &[contents.size, stored_size])
     } else {
-        local.extra().to_vec()
+        placed.extra.clone()
     };
-    let mut header = local.bytes.get(..LOCAL + local.name_len).unwrap_or_default().to_vec();
-    put(&mut header, 6, &(local.flags() & !DESCRIPTOR).to_le_bytes());
-    put(&mut header, 8, &contents.method.to_le_bytes());
-    put(&mut header, 14, &contents.crc32.to_le_bytes());
-    put(&mut header, 18, &short(stored_size, is_zip64));
-    put(&mut header, 22, &short(contents.size, is_zip64));
+    let mut header = placed.header;
+    header.flags &= !U16::from(DESCRIPTOR);
+    header.method = contents.method.into();
+    header.crc32 = contents.crc32.into();
+    header.stored_size = short(stored_size, is_zip64);
+    header.size = short(contents.size, is_zip64);
     if is_zip64 {
-        need_zip64(&mut header, 4);
+        need_zip64(&mut header.version);
     }
-    put(&mut header, 28, &extra_len(&extra, member)?);
-    header.extend(extra);
-    Ok(header)
+    header.extra_len = extra_len(&extra, member)?.into();
+    Ok([header.as_bytes(), &member.name, &extra].concat())
 }
 
-fn extra_len(extra: &[u8], member: &ZipMember) -> Result<[u8; 2], Error> {
-    let len = u16::try_from(extra.len()).map_err(|_| {
+fn extra_len(extra: &[u8], member: &ZipMember) -> Result<u16, Error> {
+    u16::try_from(extra.len()).map_err(|_| {
         let text = "its extra fields have no room for sizes of 64 bits";
         Error::at(ErrorKind::Refused, member.offset, text).while_reading(Shown(&member.name))
-    })?;
-    Ok(len.to_le_bytes())
+    })
 }
 
 /// Returns the central record of a member at a new place. It keeps its form if the place fits.
@@ -272,12 +269,13 @@ fn central_record(
     offset: u64,
     contents: Option<&NewContents>,
 ) -> Result<Vec<u8>, Error> {
-    let name_end = RECORD + usize::from(u16_at(record, 28));
-    let extra_end = name_end + usize::from(u16_at(record, 30));
-    let mut head = record.get(..name_end).unwrap_or_default().to_vec();
-    let extra = record.get(name_end..extra_end).unwrap_or_default();
-    let comment = record.get(extra_end..).unwrap_or_default();
-    let [old_stored, old_size, old_offset] = [20, 24, 42].map(|at| u32_at(record, at));
+    let split = CentralRecord::read_from_prefix(record).ok();
+    let split = split.and_then(|(head, rest)| Some((head, head.split(rest)?)));
+    let Some((mut head, (name, extra, comment))) = split else {
+        return Err(Error::new(ErrorKind::Malformed, "a central record is cut short"));
+    };
+    let [old_stored, old_size, old_offset] =
+        [head.stored_size, head.size, head.offset].map(U32::get);
     let places = extra::places(extra, old_size, old_stored, Some(old_offset)).unwrap_or_default();
     let (size, stored_size) = match contents {
         Some(contents) => (contents.size, contents.stored_size()),
@@ -299,8 +297,9 @@ fn central_record(
         let values =
             [(places.size, size), (places.stored_size, stored_size), (places.offset, offset)];
         for (place, value) in values {
-            if let Some(at) = place {
-                put(&mut extra, at, &value.to_le_bytes());
+            let place = place.and_then(|at| extra.get_mut(at..)?.first_chunk_mut());
+            if let Some(place) = place {
+                *place = value.to_le_bytes();
             }
         }
     } else {
@@ -308,28 +307,25 @@ fn central_record(
         let values: Vec<_> =
             values.iter().filter(|(is_in, _)| *is_in).map(|(_, value)| *value).collect();
         extra = extra::with_zip64(&extra, &values);
-        need_zip64(&mut head, 6);
+        need_zip64(&mut head.version);
     }
     if let Some(contents) = contents {
-        let flags = u16_at(&head, 8) & !DESCRIPTOR;
-        put(&mut head, 8, &flags.to_le_bytes());
-        put(&mut head, 10, &contents.method.to_le_bytes());
-        put(&mut head, 16, &contents.crc32.to_le_bytes());
-        put(&mut head, 20, &short(stored_size, is_stored));
-        put(&mut head, 24, &short(size, is_size));
+        head.flags &= !U16::from(DESCRIPTOR);
+        head.method = contents.method.into();
+        head.crc32 = contents.crc32.into();
+        head.stored_size = short(stored_size, is_stored);
+        head.size = short(size, is_size);
         if is_size || is_stored {
-            need_zip64(&mut head, 6);
+            need_zip64(&mut head.version);
         }
     }
-    put(&mut head, 42, &short(offset, is_offset));
+    head.offset = short(offset, is_offset);
     let len = u16::try_from(extra.len()).map_err(|_| {
         let text = "the extra fields of a central record have no room for numbers of 64 bits";
         Error::new(ErrorKind::Refused, text)
     })?;
-    put(&mut head, 30, &len.to_le_bytes());
-    head.extend(extra);
-    head.extend_from_slice(comment);
-    Ok(head)
+    head.extra_len = len.into();
+    Ok([head.as_bytes(), name, &extra, comment].concat())
 }
 
 impl Zip {
@@ -345,37 +341,42 @@ impl Zip {
         });
         let has_zip64 = old.is_some();
         let new = || {
-            let mut record = vec![0; ZIP64_END];
-            put(&mut record, 0, b"PK\x06\x06");
-            put(&mut record, 4, &(ZIP64_END as u64 - 12).to_le_bytes());
-            put(&mut record, 12, &[45, 0, 45, 0]);
-            let mut locator = vec![0; LOCATOR];
-            put(&mut locator, 0, b"PK\x06\x07");
-            put(&mut locator, 16, &1u32.to_le_bytes());
-            (record, locator)
+            let record = Zip64End {
+                signature: *b"PK\x06\x06",
+                size: (ZIP64_END as u64 - 12).into(),
+                made_by: 45.into(),
+                version: 45.into(),
+                ..Zip64End::new_zeroed()
+            };
+            let (signature, volumes) = (*b"PK\x06\x07", 1.into());
+            let locator = Zip64Locator { signature, volumes, ..Zip64Locator::new_zeroed() };
+            (record.as_bytes().to_vec(), locator.as_bytes().to_vec())
         };
         if let Some((mut record, mut locator)) = old.or_else(|| needs_zip64.then(new)) {
-            put(&mut record, 24, &count.to_le_bytes());
-            put(&mut record, 32, &count.to_le_bytes());
-            put(&mut record, 40, &size.to_le_bytes());
-            put(&mut record, 48, &offset.to_le_bytes());
-            put(&mut locator, 8, &offset.saturating_add(size).to_le_bytes());
+            if let Ok((record, _)) = Zip64End::mut_from_prefix(&mut record) {
+                record.volume_count = count.into();
+                record.count = count.into();
+                record.directory_size = size.into();
+                record.directory_offset = offset.into();
+            }
+            if let Ok((locator, _)) = Zip64Locator::mut_from_prefix(&mut locator) {
+                locator.offset = offset.saturating_add(size).into();
+            }
             out.extend(record);
             out.extend(locator);
         }
-        // Numbers that the zip64 record had alone stay there.
-        let is_marked = |at: usize| has_zip64 && u16_at(&end, at) == u16::MAX;
-        let counts = [8, 10].map(|at| {
-            if is_marked(at) { u16::MAX } else { u16::try_from(count).unwrap_or(u16::MAX) }
-        });
-        let numbers = [(12, size), (16, offset)].map(|(at, value)| {
-            short(value, is_long(value) || has_zip64 && u32_at(&end, at) == IN_EXTRA)
-        });
-        for (at, count) in [8, 10].into_iter().zip(counts) {
-            put(&mut end, at, &count.to_le_bytes());
-        }
-        for (at, number) in [12, 16].into_iter().zip(numbers) {
-            put(&mut end, at, &number);
+        if let Ok((end, _)) = EndOfDirectory::mut_from_prefix(&mut end) {
+            // Numbers that the zip64 record had alone stay there.
+            for field in [&mut end.volume_count, &mut end.count] {
+                let is_marked = has_zip64 && *field == u16::MAX;
+                let count = u16::try_from(count).unwrap_or(u16::MAX);
+                field.set(if is_marked { u16::MAX } else { count });
+            }
+            for (field, value) in
+                [(&mut end.directory_size, size), (&mut end.directory_offset, offset)]
+            {
+                *field = short(value, is_long(value) || has_zip64 && *field == IN_EXTRA);
+            }
         }
         debug_assert!(end.len() >= END);
         out.extend(end);

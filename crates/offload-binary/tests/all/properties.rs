@@ -31,7 +31,7 @@ fn write(version: FormatVersion, images: &[Owned]) -> Vec<u8> {
             let entry = ImageEntry::new(image.len() as u64)
                 .image_kind(ImageKind(*image_kind))
                 .offload_kind(OffloadKind(*offload_kind))
-                .flags(Flags(*flags));
+                .flags(Flags::from_bits_retain(*flags));
             strings.iter().fold(entry, |entry, (key, value)| entry.string(key, value))
         })
         .collect();
@@ -46,7 +46,7 @@ fn read(binary: &OffloadBinary<'_>) -> Vec<Owned> {
         .map(|entry| {
             let strings = entry.strings().map(|(key, value)| (text(key), text(value))).collect();
             let image = entry.image().unwrap().to_vec();
-            (entry.image_kind().0, entry.offload_kind().0, entry.flags().0, strings, image)
+            (entry.image_kind().0, entry.offload_kind().0, entry.flags().bits(), strings, image)
         })
         .collect()
 }

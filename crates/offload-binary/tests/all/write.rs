@@ -251,7 +251,7 @@ fn unknown_kinds_and_flags_are_kept() {
     let entry = ImageEntry::new(0)
         .image_kind(ImageKind(0x1234))
         .offload_kind(OffloadKind(0x5678))
-        .flags(Flags(0x9abc_def1));
+        .flags(Flags::from_bits_retain(0x9abc_def1));
     let bytes = write(V1, &[(entry.clone(), b"")]);
     assert_eq!(bytes[32..40], [0x34, 0x12, 0x78, 0x56, 0xf1, 0xde, 0xbc, 0x9a]);
     assert_eq!(read(&convert(&bytes, V2).unwrap()), [(entry, &b""[..])]);
@@ -473,7 +473,7 @@ fn image() -> impl Strategy<Value = (ImageEntry<'static>, Vec<u8>)> {
             let mut entry = ImageEntry::new(len(&image))
                 .image_kind(ImageKind(image_kind))
                 .offload_kind(OffloadKind(offload_kind))
-                .flags(Flags(flags));
+                .flags(Flags::from_bits_retain(flags));
             entry.strings = strings.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
             (entry, image)
         },

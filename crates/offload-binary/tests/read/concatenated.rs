@@ -13,7 +13,7 @@ fn concatenated_binaries_are_all_found() {
     let entry = found[0].1.entries().next().unwrap();
     assert_eq!(entry.image_kind(), ImageKind::SPIRV);
     assert_eq!(entry.offload_kind(), OffloadKind::SYCL);
-    assert_eq!(entry.flags().0, 0x8000_0000);
+    assert_eq!(entry.flags().bits(), 0x8000_0000);
     assert_eq!(entry.triple(), Some("spirv64"));
     assert_eq!(entry.get("compile-opts"), Some(&b""[..]));
     assert_eq!(entry.image(), Some(&[3, 2][..]));

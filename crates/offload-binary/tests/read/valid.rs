@@ -16,7 +16,7 @@ fn versions_1_and_2_are_read_alike() {
         assert_eq!(entry.index(), 0);
         assert_eq!(entry.image_kind(), ImageKind::OBJECT);
         assert_eq!(entry.offload_kind(), OffloadKind::CUDA);
-        assert_eq!(entry.flags(), Flags(0));
+        assert_eq!(entry.flags(), Flags::empty());
         assert_eq!((entry.image_offset(), entry.image_size()), (image_offset, 11));
         assert_eq!(entry.image(), Some(&b"hello image"[..]));
         let strings: Vec<_> = entry.strings().collect();
@@ -91,7 +91,7 @@ fn unknown_kinds_and_flags_are_kept() {
     let entry = only(&data);
     assert_eq!(entry.image_kind(), ImageKind(0x109));
     assert_eq!(entry.offload_kind(), OffloadKind(0x205));
-    assert_eq!(entry.flags().0, 0x8000_0002);
+    assert_eq!(entry.flags().bits(), 0x8000_0002);
     assert!(!entry.flags().contains(Flags::METADATA));
 }
 

@@ -29,6 +29,7 @@ mod bundler;
 mod cases;
 mod circles;
 mod commands;
+mod debug;
 mod docs;
 mod doctor;
 mod edit;
