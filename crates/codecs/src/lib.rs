@@ -29,12 +29,14 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `ruzstd` | yes | Zstandard in Rust: reads everything, writes at one level, about libzstd's first |
+//! | `ruzstd` | yes | Zstandard in Rust: reads everything |
+//! | `ruzstd-encoder` | yes | Zstandard written in Rust: at one level, about libzstd's first |
+//! | `stream` | yes | [`Stream`] |
 //! | `miniz_oxide` | no | zlib in Rust |
 //! | `lz4_flex` | no | blocks of LZ4 in Rust |
 //! | `zstd` | no | Zstandard by libzstd, in C: all levels, threads, long-distance matching. Preferred over `ruzstd`; needs `std` |
 //! | `lz4` | no | blocks of LZ4 written by liblz4, in C, which makes them smaller; needs `std` |
-//! | `std` | no | [`zstd::Reader`](crate::zstd#structs) and `Writer` |
+//! | `std` | no | `zstd::Reader` and `zstd::Writer` |
 //!
 //! Both Zstandard libraries accept the same: one or more frames without dictionary, with a window of less than 2^32 bytes
 //! each; skippable frames before, between and after them. They may report different errors for damage inside a compressed
@@ -69,10 +71,12 @@ mod input;
 mod lz4;
 mod md5;
 pub mod msgpack;
+#[cfg(feature = "stream")]
 mod stream;
-#[cfg(test)]
+#[cfg(all(test, feature = "stream"))]
 mod tests;
 #[cfg(feature = "miniz_oxide")]
+#[cfg_attr(not(feature = "stream"), allow(dead_code, reason = "steps are for streams"))]
 mod zlib;
 pub mod zstd;
 
@@ -80,9 +84,11 @@ pub use codec::Codec;
 pub use error::{Error, ErrorKind};
 pub use input::Input;
 pub use md5::Md5;
+#[cfg(feature = "stream")]
+#[cfg_attr(docsrs, doc(cfg(feature = "stream")))]
 pub use stream::Stream;
 
 /// The code of the README compiles and runs.
-#[cfg(all(doctest, any(feature = "ruzstd", feature = "zstd")))]
+#[cfg(all(doctest, any(feature = "ruzstd-encoder", feature = "zstd")))]
 #[doc = include_str!("../README.md")]
 struct Readme;

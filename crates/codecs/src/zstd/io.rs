@@ -108,10 +108,10 @@ mod pure {
 
     use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
     use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
-    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
     use twox_hash::XxHash64;
 
     use crate::zstd::frame::checksum;
+    use crate::zstd::pure::encode_code;
 
     /// A decoder of frames one after the other.
     pub(super) struct Decoder<R> {
@@ -221,7 +221,9 @@ mod pure {
         fn write_frame(&mut self) -> io::Result<()> {
             let held = mem::take(&mut self.held);
             self.is_empty = false;
-            self.writer.write_all(&compress_to_vec(held.as_slice(), CompressionLevel::Fastest))
+            let mut frame = Vec::new();
+            encode_code(&held, None, 1, &mut frame).map_err(io::Error::other)?;
+            self.writer.write_all(&frame)
         }
 
         pub(super) fn finish(mut self) -> io::Result<W> {

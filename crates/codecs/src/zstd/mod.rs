@@ -3,8 +3,8 @@
 //! [`Codec::Zstd`](crate::Codec::Zstd) decompresses data of a known size, and compresses.
 
 #[cfg_attr(
-    not(any(feature = "ruzstd", feature = "zstd")),
-    allow(dead_code, reason = "without a library headers alone are read")
+    not(all(feature = "ruzstd", feature = "stream")),
+    allow(dead_code, reason = "libzstd and whole results need less of it")
 )]
 mod frame;
 #[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
@@ -14,7 +14,10 @@ pub(crate) mod libzstd;
 #[cfg(feature = "ruzstd")]
 #[cfg_attr(feature = "zstd", allow(dead_code, reason = "libzstd is preferred; tests compare them"))]
 pub(crate) mod pure;
-#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+#[cfg(feature = "ruzstd-encoder")]
+#[cfg_attr(feature = "zstd", allow(dead_code, reason = "libzstd is preferred; tests compare them"))]
+mod pure_encoder;
+#[cfg(all(feature = "stream", any(feature = "ruzstd", feature = "zstd")))]
 pub(crate) mod steps;
 
 #[cfg(not(any(feature = "ruzstd", feature = "zstd")))]
@@ -24,7 +27,7 @@ pub(crate) use libzstd as library;
 #[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
 pub(crate) use pure as library;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "stream"))]
 pub(crate) use frame::checksum;
 pub use frame::{MAGIC, content_size};
 #[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]

@@ -11,11 +11,12 @@ use super::frame::{
     BLOCK_HEADER_LEN, BlockHeader, CHECKSUM_LEN, FrameHeader, MAGIC_LEN, Parsed, Start, checksum,
     damaged, is_magic,
 };
-#[cfg(feature = "zstd")]
-use super::libzstd;
-#[cfg(feature = "ruzstd")]
-use super::pure;
 use crate::error::{Error, ErrorKind, to_u64};
+
+#[cfg(feature = "zstd")]
+mod libzstd;
+#[cfg(feature = "ruzstd")]
+mod pure;
 
 /// The library that decodes blocks.
 #[cfg_attr(feature = "zstd", allow(dead_code, reason = "libzstd is preferred; tests compare them"))]
