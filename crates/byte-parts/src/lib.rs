@@ -29,6 +29,8 @@ extern crate std;
 
 mod budget;
 mod error;
+#[cfg(feature = "object")]
+mod headers;
 mod layout;
 mod parts;
 #[cfg(feature = "std")]
@@ -36,22 +38,20 @@ mod pipeline;
 #[cfg(feature = "std")]
 mod source;
 #[cfg(feature = "std")]
-mod watched;
-#[cfg(feature = "std")]
 mod write;
 
 pub use budget::Budget;
 pub use error::Error;
 #[cfg(feature = "std")]
 pub use error::WriteError;
+#[cfg(feature = "object")]
+pub use headers::Headers;
 pub use layout::Layout;
 pub use parts::{Part, Parts};
 #[cfg(feature = "std")]
 pub use pipeline::{Bounds, in_order};
 #[cfg(feature = "std")]
-pub use source::{ReadSeek, Source};
-#[cfg(feature = "std")]
-pub use watched::Watched;
+pub use source::{ReadSeek, Source, seek_position};
 #[cfg(feature = "std")]
 pub use write::{Inputs, Streams, copy_range};
 

@@ -310,6 +310,20 @@ impl<'r> Source<'r> {
     }
 }
 
+/// Returns the position that a stream of `len` bytes, which is at `position`, seeks to.
+///
+/// # Errors
+///
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) for one before the start.
+pub fn seek_position(to: SeekFrom, position: u64, len: u64) -> io::Result<u64> {
+    let position = match to {
+        SeekFrom::Start(at) => Some(at),
+        SeekFrom::End(by) => len.checked_add_signed(by),
+        SeekFrom::Current(by) => position.checked_add_signed(by),
+    };
+    position.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
 /// Prints the length only.
 impl fmt::Debug for Source<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

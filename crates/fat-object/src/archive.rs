@@ -13,7 +13,6 @@ use object::read::archive::{ArchiveFile, ArchiveMember};
 
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
-use crate::host::with_object_reader;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Content, Found, Inner, Inside, Member, Opened};
 use crate::source::{Origin, ReadSeek, Source};
@@ -128,7 +127,7 @@ fn members(
     window: &Range<u64>,
     names: &mut Budget,
 ) -> io::Result<(Vec<Member>, Option<Error>)> {
-    with_object_reader(source, window, |data| {
+    source.with_headers(window, |data| {
         let mut members = Vec::new();
         let malformed = |error: object::read::Error| {
             Some(Error::new(ErrorKind::Archive, format!("malformed archive: {error}")))

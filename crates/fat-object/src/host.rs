@@ -3,11 +3,11 @@
 use std::io;
 use std::ops::{ControlFlow, Range};
 
-use byte_parts::{Budget, Watched};
+use byte_parts::Budget;
 use device_code::FileFormat;
 use object::read::elf::{FileHeader, SectionHeader};
 use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
-use object::read::{FileKind, ReadCache, ReadRef};
+use object::read::{FileKind, ReadRef};
 use object::{Endianness, Object, ObjectSection, elf, macho};
 
 use crate::context::Context;
@@ -17,7 +17,7 @@ use crate::opened::{Children, Found, Opened};
 use crate::ranges::Ranges;
 use crate::section::Section;
 use crate::sections::Sections;
-use crate::source::{Headers, Source};
+use crate::source::Source;
 use crate::text::lossy;
 use crate::{bare, sycl};
 
@@ -93,7 +93,7 @@ pub(crate) fn open(
         sections.push(Section { name: lossy(name), range, device, holds_bundle });
         ControlFlow::Continue(())
     };
-    let fault = match with_object_reader(source, window, |data| parts(data, names, &mut keep))? {
+    let fault = match source.with_headers(window, |data| parts(data, names, &mut keep))? {
         Ok(Parts::Slices(slices)) => return Ok(Some(Box::new(Slices::new(window, slices)))),
         Ok(Parts::Sections) => None,
         // Code for a GPU is loaded by its segments.
@@ -155,23 +155,6 @@ impl Children for Slices {
         self.index += 1;
         Ok(true)
     }
-}
-
-/// Runs `f` over the window as the `object` crate reads it. Errors of reading come out as such, whatever `f`
-/// made of them.
-pub(crate) fn with_object_reader<'s, T>(
-    source: &mut Source<'s>,
-    window: &Range<u64>,
-    f: impl for<'a, 'b> FnOnce(Headers<'a, 'b, 's>) -> T,
-) -> io::Result<T> {
-    let len = window.end - window.start;
-    if let Some(bytes) = source.bytes(window) {
-        return Ok(f(Headers::Memory(bytes)));
-    }
-    let cache = ReadCache::new(Watched::new(source, len));
-    let out = f(Headers::Cache(cache.range(window.start, len)));
-    cache.into_inner().finish()?;
-    Ok(out)
 }
 
 /// Reads the headers of a host file, and hands out one section after the other until `each` stops it.

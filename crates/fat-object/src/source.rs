@@ -5,9 +5,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 pub use byte_parts::ReadSeek;
-use byte_parts::Watched;
 use llvm_bitcode::{ReadAt, Unreadable};
-use object::read::{ReadCacheRange, ReadRef};
 
 /// The origin of the bytes of a [`Source`], which decides what an offset in it means to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,54 +149,6 @@ impl Read for SourceReader<'_, '_> {
         }
         self.window.start += n as u64;
         Ok(n)
-    }
-}
-
-/// The bytes that the `object` crate reads: memory, or a cache, whose own strings end at 4096 bytes; here they
-/// have any length.
-#[derive(Clone, Copy)]
-pub(crate) enum Headers<'a, 'b, 'r> {
-    Memory(&'a [u8]),
-    Cache(ReadCacheRange<'a, Watched<'b, 'r>>),
-}
-
-impl<'a> ReadRef<'a> for Headers<'a, '_, '_> {
-    fn len(self) -> Result<u64, ()> {
-        match self {
-            Headers::Memory(bytes) => ReadRef::len(bytes),
-            Headers::Cache(cache) => cache.len(),
-        }
-    }
-
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
-        match self {
-            Headers::Memory(bytes) => bytes.read_bytes_at(offset, size),
-            Headers::Cache(cache) => cache.read_bytes_at(offset, size),
-        }
-    }
-
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        let cache = match self {
-            Headers::Memory(bytes) => return bytes.read_bytes_at_until(range, delimiter),
-            Headers::Cache(cache) => cache,
-        };
-        // The cache itself compares with the end of what lies around.
-        if range.end > cache.len()? {
-            return Err(());
-        }
-        if let Ok(bytes) = cache.read_bytes_at_until(range.clone(), delimiter) {
-            return Ok(bytes);
-        }
-        let all = range.end.saturating_sub(range.start);
-        let mut len = 4096;
-        while len < all {
-            len = all.min(len.saturating_mul(2));
-            let bytes = cache.read_bytes_at(range.start, len)?;
-            if let Some(end) = bytes.iter().position(|&byte| byte == delimiter) {
-                return bytes.get(..end).ok_or(());
-            }
-        }
-        Err(())
     }
 }
 

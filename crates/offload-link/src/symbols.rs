@@ -6,11 +6,11 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use byte_parts::{Source, Watched};
+use byte_parts::Source;
 use object::elf;
 use object::endian::Endianness;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
-use object::read::{FileKind, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef};
+use object::read::{FileKind, Object, ObjectSection, ObjectSymbol, ReadRef};
 
 /// Facts about the symbols of an object.
 #[derive(Clone, Debug)]
@@ -99,8 +99,10 @@ impl Symbols {
             return Ok(Self::NoObject);
         }
         let read = match FileKind::parse(&head[..]) {
-            Ok(FileKind::Elf32) => elf(source, window, &mut found, false)?,
-            Ok(FileKind::Elf64) => elf(source, window, &mut found, true)?,
+            Ok(FileKind::Elf32) => source
+                .with_headers(window, |data| found.elf::<elf::FileHeader32<Endianness>>(data))?,
+            Ok(FileKind::Elf64) => source
+                .with_headers(window, |data| found.elf::<elf::FileHeader64<Endianness>>(data))?,
             Ok(FileKind::Coff | FileKind::CoffBig | FileKind::MachO32 | FileKind::MachO64) => {
                 let Some(bytes) = in_memory(source, window)? else { return Ok(Self::Unknown) };
                 found.other(&bytes)
@@ -212,14 +214,6 @@ impl<'n> Found<'n> {
         let number = self.number(name)?;
         self.symbols.referred.push(number);
         Some(())
-    }
-
-    fn elf_of_class<'d>(&mut self, data: impl ReadRef<'d>, is_64: bool) -> Option<()> {
-        if is_64 {
-            self.elf::<elf::FileHeader64<Endianness>>(data)
-        } else {
-            self.elf::<elf::FileHeader32<Endianness>>(data)
-        }
     }
 
     /// Reads the symbol table of an object, or the dynamic one of a shared library.
@@ -392,23 +386,6 @@ fn in_memory<'s>(
     }
 }
 
-/// Reads the ELF file in the window. Errors of reading come out as such.
-fn elf(
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-    found: &mut Found<'_>,
-    is_64: bool,
-) -> io::Result<Option<()>> {
-    if let Some(bytes) = source.bytes(window) {
-        return Ok(found.elf_of_class(bytes, is_64));
-    }
-    let len = window.end.saturating_sub(window.start);
-    let cache = ReadCache::new(Watched::new(source, len));
-    let read = found.elf_of_class(cache.range(window.start, len), is_64);
-    cache.into_inner().finish()?;
-    Ok(read)
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -490,7 +467,7 @@ mod tests {
             let mut names = Names::default();
             let limit = bytes.len() as u64 * MOST_FOR_A_BYTE;
             let mut found = Found { bytes_left: limit, ..Found::new(&mut names) };
-            assert_eq!(found.elf_of_class(Counted(&bytes, &counter), true), None);
+            assert_eq!(found.elf::<elf::FileHeader64<Endianness>>(Counted(&bytes, &counter)), None);
             assert!(counter.get() > bytes.len() as u64 && counter.get() <= most, "{counter:?}");
             counter.set(0);
             let mut source = Source::new(File(Cursor::new(&bytes), &counter)).unwrap();
