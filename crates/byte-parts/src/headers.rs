@@ -7,6 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use object::read::{ReadCache, ReadCacheRange, ReadRef};
 
 use crate::budget::Budget;
+use crate::len_of;
 use crate::source::{Source, seek_position};
 
 impl<'r> Source<'r> {
@@ -38,7 +39,7 @@ impl<'r> Source<'r> {
         if let Some(bytes) = self.bytes(window) {
             return Ok(f(Headers(Bytes::Memory(bytes))));
         }
-        let len = window.end.saturating_sub(window.start);
+        let len = len_of(window);
         let cache = ReadCache::new(HeaderReader::new(self, len));
         let out = f(Headers(Bytes::Cache(cache.range(window.start, len))));
         cache.into_inner().finish()?;
@@ -115,8 +116,8 @@ struct HeaderReader<'a, 'r> {
 impl<'a, 'r> HeaderReader<'a, 'r> {
     /// Creates a stream at the start of the source, to read a file of this length in it.
     fn new(source: &'a mut Source<'r>, file_len: u64) -> Self {
-        // A number that is too large limits nothing.
-        let budget = Budget::new(file_len.saturating_mul(8).saturating_add(1 << 20));
+        let mut budget = Budget::new(1 << 20);
+        budget.grow(file_len, 8);
         HeaderReader { source, position: 0, budget, failed: None }
     }
 

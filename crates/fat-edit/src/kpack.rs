@@ -101,11 +101,14 @@ fn containers(contents: &EditableFile, is_gone: &impl Fn(usize) -> bool) -> Vec<
         for image in images {
             let own =
                 image.compression().map_or(image.size(), |compression| compression.stored_size());
-            (stored, size) = (stored.saturating_add(own), size.saturating_add(image.size()));
+            // Sizes are those that headers state.
+            let add = |sum: &mut u64, size| *sum = sum.saturating_add(size);
+            add(&mut stored, own);
+            add(&mut size, image.size());
             if !is_gone(image.index()) {
                 left += 1;
-                stored_left = stored_left.saturating_add(own);
-                size_left = size_left.saturating_add(image.size());
+                add(&mut stored_left, own);
+                add(&mut size_left, image.size());
             }
         }
         ContainerChange {

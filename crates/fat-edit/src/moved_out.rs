@@ -40,7 +40,7 @@ pub fn moved_out<R: Read + Seek>(input: R) -> io::Result<Option<(Marker, Vec<u64
     let head = source.peek(&window, FileFormat::SNIFF_LEN)?;
     let format = match FileFormat::sniff(&head) {
         FileFormat::Elf { .. } => Format::LinkedElf,
-        FileFormat::Coff if head.starts_with(b"MZ") => Format::Pe,
+        FileFormat::Pe => Format::Pe,
         _ => return Ok(None),
     };
     let wrappers = match object_edit::hip_wrappers(&mut source, &window, format) {

@@ -123,7 +123,7 @@ impl<'a> Planner<'a> {
             let Some(container) = self.contents.container_of(index) else { continue };
             let first = container.images.start;
             let entries = &mut self.wishes_for(container.index)?.entries;
-            if let Some(entry) = entries.get_mut(index.saturating_sub(first)) {
+            if let Some(entry) = entries.get_mut(index - first) {
                 *entry = wish;
             }
         }

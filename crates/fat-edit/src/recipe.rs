@@ -217,7 +217,7 @@ fn describe(
             let next = images.range(at..).next().filter(|(image, _)| **image < start);
             let until = next.map_or(start, |(image, _)| *image);
             while at < until {
-                let end = until.min(at.saturating_add(CHUNK));
+                let end = until.min(at + CHUNK);
                 bytes += push_bytes(&mut steps, &source.read_range(&(at..end))?);
                 if bytes > MOST_BYTES {
                     return Ok(None);
@@ -227,7 +227,7 @@ fn describe(
             if let Some((_, (size, wrapper, target))) = next {
                 let (wrapper, target, size) = (*wrapper, target.clone(), *size);
                 steps.push(Step::Image { wrapper, target, size });
-                at = at.saturating_add(size);
+                at += size;
             }
         }
         if range.end > at {
@@ -255,7 +255,7 @@ fn push_bytes(steps: &mut Vec<Step>, mut bytes: &[u8]) -> u64 {
         };
         let next = (zeros..bytes.len()).find(is_run).unwrap_or(bytes.len());
         steps.push(Step::Bytes(bytes.get(..next).unwrap_or_default().to_vec()));
-        count = count.saturating_add(next as u64);
+        count += next as u64;
         bytes = bytes.get(next..).unwrap_or_default();
     }
     count

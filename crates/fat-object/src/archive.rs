@@ -69,7 +69,7 @@ impl Children for Members {
             return Ok(true);
         };
         let available = self.window.end - self.window.start;
-        let end = start.saturating_add(member.size);
+        let end = start + member.size;
         if end > available {
             let error = member_beyond_end(&member.name, start..end, available);
             found.finding(self.window.start, error);
@@ -204,7 +204,7 @@ fn not_a_name(member: &ArchiveMember<'_>) -> Option<Error> {
         Some(([b'/', second, _], _)) => matches!(second, b' ' | b'/' | b'<' | b'S' | b'0'..=b'9'),
         _ => true,
     };
-    let offset = member.file_range().0.saturating_sub(size_of::<Header>() as u64);
+    let offset = member.file_range().0 - size_of::<Header>() as u64;
     (!sound).then(|| {
         let name = lossy(name.trim_ascii_end());
         let name = printable(&name);

@@ -140,6 +140,7 @@ impl Children for Slices {
         let Some(slice) = self.slices.next() else { return Ok(false) };
         let base = self.window.start;
         let available = self.window.end - base;
+        // An end that is no number lies past that of the file, too.
         let (start, end) = (slice.start, slice.start.saturating_add(slice.size));
         if end > available || !self.walked.insert(&(start..end)) {
             let index = self.index;
@@ -227,16 +228,26 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
         }
         let typed = header.sh_type(endian).0 == SHT_LLVM_OFFLOADING;
         let device = typed || is_device_section(name);
-        let range = start..start.saturating_add(size);
-        let section = NamedSection { name, range, device, holds_bundle: false };
-        if size == 0 && !section.is_bundle_entry() {
-            continue;
-        }
-        if each(section).is_break() {
+        if each_section(name, (start, size), device, false, each).is_break() {
             break;
         }
     }
     Ok(Parts::Sections)
+}
+
+/// Hands out a section, unless it has no bytes and is no bundle entry.
+fn each_section(
+    name: &[u8],
+    (start, size): (u64, u64),
+    device: bool,
+    holds_bundle: bool,
+    each: &mut dyn FnMut(NamedSection<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    // An end that is no number lies past that of the file, too.
+    let range = start..start.saturating_add(size);
+    let section = NamedSection { name, range, device, holds_bundle };
+    let is_empty = size == 0 && !section.is_bundle_entry();
+    if is_empty { ControlFlow::Continue(()) } else { each(section) }
 }
 
 /// Fails at the first malformed load command, where [`object::File`] silently ends the list.
@@ -264,12 +275,7 @@ fn other_parts<'d>(
         let holds_bundle =
             name == MACH_O_BUNDLE_SECTION && section.segment_name_bytes()? == Some(MACH_O_SEGMENT);
         let device = holds_bundle || is_device_section(name);
-        let range = start..start.saturating_add(size);
-        let section = NamedSection { name, range, device, holds_bundle };
-        if size == 0 && !section.is_bundle_entry() {
-            continue;
-        }
-        if each(section).is_break() {
+        if each_section(name, (start, size), device, holds_bundle, each).is_break() {
             break;
         }
     }

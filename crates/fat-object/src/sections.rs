@@ -11,14 +11,15 @@ use device_code::FileFormat;
 
 use crate::bare;
 use crate::bundle::SectionEntry;
+use crate::containers::starts_with;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Content, Found, Inside, Object, Opened, Walked};
+use crate::opened::{Children, Content, Found, Inside, Object, Opened, Start, Walked};
 use crate::ranges::Ranges;
 use crate::scan::Scan;
 use crate::section::{Section, is_gcc_section};
-use crate::sequence::{Sequence, Start, starts_with};
+use crate::sequence::Sequence;
 use crate::source::Source;
 use crate::sycl;
 

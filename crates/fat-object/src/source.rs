@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 pub use byte_parts::ReadSeek;
+use byte_parts::Window;
 use llvm_bitcode::{ReadAt, Unreadable};
 
 /// The origin of the bytes of a [`Source`], which decides what an offset in it means to the user.
@@ -124,7 +125,7 @@ impl<'a, 'r> SourceReader<'a, 'r> {
         if let Some(bytes) = self.source.bytes(&self.window) {
             return each(bytes);
         }
-        let left = self.window.end.saturating_sub(self.window.start);
+        let left = Window::new(&self.window).len();
         let mut buffer = vec![0; usize::try_from(left).unwrap_or(PIECE).min(PIECE)];
         while self.window.start < self.window.end {
             let n = self.read(&mut buffer)?;
@@ -136,9 +137,8 @@ impl<'a, 'r> SourceReader<'a, 'r> {
 
 impl Read for SourceReader<'_, '_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.window.end.saturating_sub(self.window.start))
-            .unwrap_or(usize::MAX);
-        let want = left.min(buf.len());
+        let left = Window::new(&self.window).len();
+        let want = usize::try_from(left).map_or(buf.len(), |left| left.min(buf.len()));
         if want > 0 && self.source.is_start {
             let error = "images of compressed bundles are not read by a walk of tables only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, error));

@@ -39,11 +39,10 @@ pub(crate) fn wants_file(triple: &str) -> bool {
 /// Returns the file for a module.
 pub(crate) fn file(module: &Parts) -> Parts {
     let notes = notes();
-    let size = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    let ends = [size(&notes), module.size(), 1, size(NAMES)].into_iter();
+    let ends = [notes.len() as u64, module.size(), 1, NAMES.len() as u64].into_iter();
     let mut end = HEADER;
     let ends = ends.map(|size| {
-        end = end.saturating_add(size);
+        end += size;
         end
     });
     let ends: Vec<_> = ends.collect();
@@ -95,8 +94,9 @@ fn header(section_headers: u64) -> Vec<u8> {
 }
 
 fn section(name: u32, kind: u32, range: std::ops::Range<u64>, align: u64) -> Vec<u8> {
-    let size = range.end.saturating_sub(range.start);
     let mut header = [name, kind].map(u32::to_le_bytes).concat();
-    header.extend([0, 0, range.start, size, 0, align, 0].map(u64::to_le_bytes).concat());
+    header.extend(
+        [0, 0, range.start, range.end - range.start, 0, align, 0].map(u64::to_le_bytes).concat(),
+    );
     header
 }

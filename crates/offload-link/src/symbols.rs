@@ -6,7 +6,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use byte_parts::Source;
+use byte_parts::{Budget, Source, Window};
+use fat_object::FileFormat;
 use object::elf;
 use object::endian::Endianness;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
@@ -91,11 +92,10 @@ impl Symbols {
         names: &mut Names,
     ) -> io::Result<Self> {
         let head = source.peek(window, 64)?;
-        let len = window.end.saturating_sub(window.start);
-        let mut found =
-            Found { bytes_left: len.saturating_mul(MOST_FOR_A_BYTE), ..Found::new(names) };
+        let mut found = Found::new(names);
+        found.bytes_left.grow(Window::new(window).len(), MOST_FOR_A_BYTE);
         // A program or library for Windows refers to nothing of this link.
-        if head.starts_with(b"MZ") {
+        if FileFormat::sniff(&head) == FileFormat::Pe {
             return Ok(Self::NoObject);
         }
         let read = match FileKind::parse(&head[..]) {
@@ -170,19 +170,18 @@ impl Known {
 /// Symbols of an object that is being read. Its functions return `None` if these are not all.
 struct Found<'n> {
     names: &'n mut Names,
-    bytes_left: u64,
+    bytes_left: Budget,
     symbols: Known,
 }
 
 impl<'n> Found<'n> {
     fn new(names: &'n mut Names) -> Self {
-        Found { names, bytes_left: 0, symbols: Known::default() }
+        Found { names, bytes_left: Budget::new(0), symbols: Known::default() }
     }
 
     /// Counts bytes that are about to be looked at.
     fn count(&mut self, len: usize) -> Option<()> {
-        self.bytes_left = self.bytes_left.checked_sub(u64::try_from(len).ok()?)?;
-        Some(())
+        self.bytes_left.take(len as u64).then_some(())
     }
 
     fn number(&mut self, name: &[u8]) -> Option<usize> {
@@ -379,7 +378,7 @@ fn in_memory<'s>(
     if source.bytes(window).is_some() {
         return Ok(source.bytes(window).map(Cow::Borrowed));
     }
-    if window.end.saturating_sub(window.start) <= MAX_IN_MEMORY {
+    if Window::new(window).len() <= MAX_IN_MEMORY {
         source.read_range(window).map(|bytes| Some(Cow::Owned(bytes)))
     } else {
         Ok(None)
@@ -465,8 +464,8 @@ mod tests {
             let most = bytes.len() as u64 * 20 + (1 << 20);
             let counter = Cell::new(0);
             let mut names = Names::default();
-            let limit = bytes.len() as u64 * MOST_FOR_A_BYTE;
-            let mut found = Found { bytes_left: limit, ..Found::new(&mut names) };
+            let mut found = Found::new(&mut names);
+            found.bytes_left.grow(bytes.len() as u64, MOST_FOR_A_BYTE);
             assert_eq!(found.elf::<elf::FileHeader64<Endianness>>(Counted(&bytes, &counter)), None);
             assert!(counter.get() > bytes.len() as u64 && counter.get() <= most, "{counter:?}");
             counter.set(0);

@@ -40,6 +40,7 @@ fn text(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Vec<u
 pub(crate) fn size(
     source: &mut Source<'_>,
     window: &Range<u64>,
+    _: &[u8],
     read: &mut u64,
 ) -> io::Result<Option<u64>> {
     let text = match text(source, window)? {
