@@ -14,7 +14,7 @@ use crate::elf::{FileHeader, Header64, LE, Section64, SectionHeader, first, head
 use crate::format::FileFormat;
 use crate::notes;
 use crate::spirv;
-use crate::window::{HEAD, peek, read_range};
+use crate::window::{HEAD, part, peek, read_range, rest};
 
 /// Section headers of a cubin that are read. The one in question is the ninth.
 const SECTIONS: u16 = 64;
@@ -208,22 +208,19 @@ fn is_for_one_architecture(
     header: &Header64,
 ) -> Result<bool, Unreadable> {
     let count = usize::from(header.e_shnum(LE).min(SECTIONS));
-    let start = window.start.saturating_add(header.e_shoff(LE));
-    if usize::from(header.e_shentsize(LE)) != size_of::<Section64>() || start >= window.end {
+    let is_known = usize::from(header.e_shentsize(LE)) == size_of::<Section64>();
+    let Some(table) = rest(window, header.e_shoff(LE)).filter(|_| is_known) else {
         return Ok(false);
-    }
-    let table = peek(source, &(start..window.end), count * size_of::<Section64>())?;
+    };
+    let table = peek(source, &table, count * size_of::<Section64>())?;
     for section in table.chunks_exact(size_of::<Section64>()) {
         let Some(section) = first::<Section64>(section) else { continue };
         if section.sh_type(LE).0 != SHT_CUDA_COMPAT {
             continue;
         }
-        let start = window.start.saturating_add(section.sh_offset(LE));
-        let end = start.saturating_add(section.sh_size(LE).min(COMPAT));
-        if end > window.end {
-            return Ok(false);
-        }
-        return Ok(has_accelerator(&read_range(source, &(start..end))?));
+        let place = part(window, section.sh_offset(LE), section.sh_size(LE).min(COMPAT));
+        let Some(place) = place else { return Ok(false) };
+        return Ok(has_accelerator(&read_range(source, &place)?));
     }
     Ok(false)
 }

@@ -87,8 +87,7 @@ fn with_size(frame: &[u8], size: u64) -> Vec<u8> {
 pub fn decompress(frame: &[u8], size: u64) -> Result<Vec<u8>, Error> {
     let failed = |text| Error::new(ErrorKind::Codec, 0, text);
     // A block of 128 KiB takes 3 bytes at least.
-    let most = (frame.len() as u64).saturating_mul(1 << 16);
-    if size > most {
+    if size.div_ceil(1 << 16) > frame.len() as u64 {
         return Err(failed(format!("expected {size} bytes of code, more than the frame can hold")));
     }
     let room = usize::try_from(size).map_err(|_| failed(format!("{size} bytes of code")))?;

@@ -39,7 +39,7 @@ impl<'d> Reader<'d> {
 
     /// Returns the place of the next value.
     pub(crate) fn offset(&self) -> u64 {
-        self.base.saturating_add(self.at as u64)
+        self.base + self.at as u64
     }
 
     /// Returns the number of bytes read.
@@ -59,11 +59,11 @@ impl<'d> Reader<'d> {
     fn take(&mut self, len: usize) -> Result<&'d [u8], Error> {
         let taken = self.at.checked_add(len).and_then(|end| self.data.get(self.at..end));
         let taken = taken.ok_or_else(|| {
-            let left = self.data.len().saturating_sub(self.at);
+            let left = self.data.len() - self.at;
             let text = format!("MessagePack: expected {len} bytes, found {left}");
             Error::new(ErrorKind::Truncated, self.offset(), text)
         })?;
-        self.at = self.at.saturating_add(len);
+        self.at += len;
         Ok(taken)
     }
 
@@ -132,7 +132,7 @@ impl<'d> Reader<'d> {
     }
 
     fn counted(&self, count: usize, each: usize, start: u64) -> Result<usize, Error> {
-        let left = self.data.len().saturating_sub(self.at);
+        let left = self.data.len() - self.at;
         if count > left / each {
             let text = format!("MessagePack: {count} values do not fit in the {left} bytes left");
             return Err(Error::new(ErrorKind::Truncated, start, text));
@@ -187,7 +187,7 @@ impl<'d> Reader<'d> {
                     0
                 }
                 Head::Array(count) => self.counted(count, 1, start)?,
-                Head::Map(count) => self.counted(count, 2, start)?.saturating_mul(2),
+                Head::Map(count) => 2 * self.counted(count, 2, start)?,
                 Head::Other | Head::Unsigned(_) | Head::Negative => 0,
             };
             if inner > 0 {

@@ -66,7 +66,7 @@ impl NewKpack {
     /// Adds a code object of this size, registered by this wrapper of a library, and returns its number.
     pub fn add(&mut self, kernel_name: &str, wrapper: u64, arch: &str, size: u64) -> u64 {
         let ordinal = self.count;
-        self.count = self.count.saturating_add(1);
+        self.count += 1;
         self.add_again(kernel_name, wrapper, arch, size, ordinal);
         ordinal
     }

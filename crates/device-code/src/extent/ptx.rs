@@ -64,7 +64,7 @@ pub(crate) fn range(
     }
     let mut len = FIRST_PIECE;
     let size = loop {
-        let end = window.end.min(window.start.saturating_add(len));
+        let end = window.start + len.min(window.end - window.start);
         let bytes = read_range(source, &(window.start..end))?;
         *read += bytes.len() as u64;
         let target = image_target(&bytes);

@@ -35,6 +35,7 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     match elf.os_abi() {
         ELFOSABI_AMDGPU_HSA => {
             let version = elf.known_abi_version(NEWEST_ABI, &mut found.faults);
+            // Any byte may be there.
             found.version = Some(Version::CodeObject(version.saturating_add(2)));
         }
         // Shaders have metadata of another kind.
@@ -61,7 +62,7 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     if !is_whole || kernels.is_empty() {
         let known: BTreeSet<&[u8]> = kernels.iter().map(|(kernel, _)| kernel.name).collect();
         let more: Vec<_> = symbols.descriptors().filter(|name| !known.contains(name)).collect();
-        let more = more.into_iter().take(MOST_KERNELS.saturating_sub(kernels.len()));
+        let more = more.into_iter().take(MOST_KERNELS - kernels.len());
         kernels.extend(more.map(|name| (Kernel { name, ..Kernel::default() }, None)));
     }
     let id = TargetId::from_elf_flags(elf.header.e_flags(LE).0, elf.abi_version());
@@ -105,8 +106,8 @@ fn metadata<'a>(elf: &Elf<'a>, faults: &mut Vec<Fault>) -> Option<(u64, &'a [u8]
             if !is_it {
                 continue;
             }
-            let at = description.as_ptr().addr().saturating_sub(bytes.as_ptr().addr());
-            let offset = start.saturating_add(at as u64);
+            let at = description.as_ptr().addr() - bytes.as_ptr().addr();
+            let offset = start + at as u64;
             if found.is_some() {
                 note(faults, Fault { offset, expected: "one note of metadata", found: 2 });
                 return found;
@@ -165,7 +166,7 @@ impl<'a> Metadata<'_, 'a> {
             }
         }
         if !reader.is_at_end() {
-            let found = offset.saturating_add(bytes.len() as u64) - reader.offset();
+            let found = offset + bytes.len() as u64 - reader.offset();
             note(
                 self.faults,
                 Fault { offset: reader.offset(), expected: "the end of the metadata", found },

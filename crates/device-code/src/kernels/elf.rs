@@ -49,7 +49,7 @@ impl<'a> Elf<'a> {
             );
             SectionTable::default()
         });
-        let names_left = Cell::new((image.len() as u64).saturating_mul(4));
+        let names_left = Cell::new(4 * image.len() as u64);
         Some(Elf { image, header, sections, names_left })
     }
 
@@ -137,6 +137,6 @@ impl<'a> Elf<'a> {
         let data = self.data(section).ok()?;
         let end = start.checked_add(symbol.st_size(LE))?;
         let bytes = data.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
-        Some((section.sh_offset(LE).saturating_add(start), bytes))
+        Some((section.sh_offset(LE) + start, bytes))
     }
 }

@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the place of the next value in the image.
     pub(super) fn offset(&self) -> u64 {
-        self.start.saturating_add(self.at as u64)
+        self.start + self.at as u64
     }
 
     pub(super) fn is_at_end(&self) -> bool {
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
     }
 
     fn left(&self) -> u64 {
-        self.bytes.len().saturating_sub(self.at) as u64
+        (self.bytes.len() - self.at) as u64
     }
 
     /// Returns the next value; of an array or a map its length only. Each member of these takes a byte at least.
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
             }
             0xc7..=0xc9 => {
                 let len = self.number(byte - 0xc7)?;
-                self.other(len.saturating_add(1))?
+                self.other(len + 1)?
             }
             0xca => self.other(4)?,
             0xcb => self.other(8)?,
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
         };
         let members = match value {
             Value::Array(count) => count,
-            Value::Map(count) => count.saturating_mul(2),
+            Value::Map(count) => 2 * count,
             _ => 0,
         };
         if members > self.left() {
@@ -108,9 +108,10 @@ impl<'a> Reader<'a> {
         let mut left = 1_u64;
         while left > 0 {
             left -= 1;
+            // Arrays may state more values in total than there are bytes.
             left = left.saturating_add(match self.next()? {
                 Value::Array(count) => count,
-                Value::Map(count) => count.saturating_mul(2),
+                Value::Map(count) => 2 * count,
                 _ => 0,
             });
         }
@@ -141,7 +142,7 @@ impl<'a> Reader<'a> {
         let end = usize::try_from(len).ok().and_then(|len| self.at.checked_add(len));
         let found = end.and_then(|end| self.bytes.get(self.at..end));
         let found = found.ok_or_else(|| self.cut(len))?;
-        self.at = self.at.saturating_add(found.len());
+        self.at += found.len();
         Ok(found)
     }
 

@@ -90,7 +90,7 @@ impl<'a> Info<'_, 'a> {
         let (mut dash, mut keys, mut inner) = (None, 0, None);
         let mut rest = text;
         while !rest.is_empty() {
-            let offset = start.saturating_add((text.len() - rest.len()) as u64);
+            let offset = start + (text.len() - rest.len()) as u64;
             let end = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
             let (line, after) = rest.split_at(end);
             rest = after.get(1..).unwrap_or_default();
