@@ -167,7 +167,7 @@ impl<'r> Source<'r> {
     fn fill_block(&mut self) -> io::Result<()> {
         let kept = self.block.len();
         self.block.resize(kept + self.block_size, 0);
-        let read = read_some(&mut *self.reader, self.block.get_mut(kept..).unwrap_or_default());
+        let read = read_some(&mut *self.reader, self.block.split_at_mut(kept).1);
         self.block.truncate(kept + *read.as_ref().unwrap_or(&0));
         read.map(drop)
     }
@@ -184,7 +184,7 @@ impl<'r> Source<'r> {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             offset += n as u64;
-            buf = buf.get_mut(n..).unwrap_or_default();
+            (_, buf) = std::mem::take(&mut buf).split_at_mut(n);
         }
         Ok(())
     }
@@ -244,7 +244,7 @@ impl<'r> Source<'r> {
         let before = to.len();
         if len < LARGEST_BLOCK {
             to.resize(before + len, 0);
-            return self.read_exact_at(range.start, to.get_mut(before..).unwrap_or_default());
+            return self.read_exact_at(range.start, to.split_at_mut(before).1);
         }
         // Much at once goes into memory that nobody filled with zeros first.
         self.reader.seek(SeekFrom::Start(range.start))?;
@@ -303,7 +303,7 @@ impl<'r> Source<'r> {
             if n == 0 {
                 break;
             }
-            let chunk = buf.get(..n).unwrap_or_default();
+            let (chunk, _) = buf.split_at(n);
             if let Some(skip) = chunk.iter().position(|&b| b != 0) {
                 return Ok((at + skip as u64).min(window.end));
             }

@@ -417,7 +417,7 @@ fn is_ptx(mut bytes: &[u8]) -> bool {
             let Some(newline) = rest.iter().position(|&b| b == b'\n') else {
                 return false;
             };
-            bytes = rest.get(newline..).unwrap_or_default();
+            (_, bytes) = rest.split_at(newline);
         } else {
             return bytes.starts_with(b".version ") || bytes.starts_with(b".version\t");
         }
@@ -433,7 +433,7 @@ fn is_linker_script(mut bytes: &[u8]) -> bool {
         bytes = bytes.trim_ascii_start();
         let Some(comment) = bytes.strip_prefix(b"/*") else { break };
         let Some(end) = comment.windows(2).position(|two| two == b"*/") else { return false };
-        bytes = comment.get(end + 2..).unwrap_or_default();
+        (_, bytes) = comment.split_at(end + 2);
     }
     COMMANDS.iter().any(|command| {
         let rest = bytes.strip_prefix(*command);

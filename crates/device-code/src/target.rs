@@ -117,7 +117,7 @@ fn of_amdgpu(
         (_, MESA) => "amdgcn-amd-mesa3d",
         _ => "amdgcn-amd-amdhsa",
     };
-    let id = id.map(|id| id.to_string()).unwrap_or_default();
+    let id = id.map_or_else(String::new, |id| id.to_string());
     Ok(Target::new(None, Some(Triple::parse(triple)), &id))
 }
 
@@ -255,7 +255,7 @@ fn of_ptx(text: &[u8]) -> Option<Target> {
             b".version" => drop(words.next()?),
             b".target" => {
                 let word = words.next()?;
-                let first = word.split(|&byte| byte == b',').next().unwrap_or_default();
+                let first = word.split(|&byte| byte == b',').next()?;
                 name = core::str::from_utf8(first).ok().filter(|name| name.starts_with("sm_"));
                 // The options after a comma and a blank are words of their own.
                 let mut last = word;
@@ -289,7 +289,7 @@ impl<'t> Words<'t> {
             } else {
                 return;
             };
-            self.0 = end.and_then(|end| self.0.get(end..)).unwrap_or_default();
+            (_, self.0) = self.0.split_at(end.unwrap_or(self.0.len()));
         }
     }
 
@@ -300,7 +300,7 @@ impl<'t> Words<'t> {
 
     fn next(&mut self) -> Option<&'t [u8]> {
         self.skip_blanks();
-        let is_end = |at: usize| match self.0.get(at..).unwrap_or_default() {
+        let is_end = |at: usize| match self.0.split_at(at).1 {
             // Another directive follows a number or a name at once.
             [b'.', next, ..] => at > 0 && next.is_ascii_alphabetic(),
             [byte, ..] => byte.is_ascii_whitespace() || *byte == b'/',

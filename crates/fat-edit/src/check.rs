@@ -106,7 +106,7 @@ impl Expected {
                 is_closed: container.compression.is_some() && !contents.is_open,
                 images: Vec::new(),
             };
-            for image in contents.images.get(container.images.clone()).unwrap_or_default() {
+            for image in contents.images_in(container) {
                 let wish = wish(image);
                 old.stays &= wish == Wish::Keep;
                 match wish {

@@ -36,7 +36,7 @@ pub(super) fn plan(
     let mut gone: BTreeSet<(&str, &str)> = BTreeSet::new();
     for container in &contents.containers {
         let key = container.path.last().map_or("", |step| step.name());
-        for image in contents.images.get(container.images.clone()).unwrap_or_default() {
+        for image in contents.images_in(container) {
             if is_gone(image.index()) {
                 gone.insert((key, image.target().id()));
             }
@@ -95,7 +95,7 @@ fn lay_out(new: &NewKpack, numbers: &[u64], blobs: &Blobs) -> Result<Output, Pro
 
 fn containers(contents: &EditableFile, is_gone: &impl Fn(usize) -> bool) -> Vec<ContainerChange> {
     let changes = contents.containers.iter().map(|container| {
-        let images = contents.images.get(container.images.clone()).unwrap_or_default();
+        let images = contents.images_in(container);
         let [mut stored, mut stored_left, mut size, mut size_left] = [0_u64; 4];
         let mut left = 0;
         for image in images {

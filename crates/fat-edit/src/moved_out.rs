@@ -123,7 +123,7 @@ impl EditableFile {
     pub fn packable(&self, container: usize) -> Result<Vec<&ImageInfo>, Error> {
         let Some(container) = self.containers.get(container) else { return Ok(Vec::new()) };
         let mut packable = Vec::new();
-        for image in self.images.get(container.images.clone()).unwrap_or_default() {
+        for image in self.images_in(container) {
             let target = image.target();
             if target.is_host() {
                 continue;

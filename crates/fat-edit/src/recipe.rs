@@ -247,16 +247,17 @@ fn push_bytes(steps: &mut Vec<Step>, mut bytes: &[u8]) -> u64 {
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
         if zeros >= FEWEST_ZEROS || zeros == bytes.len() {
             steps.push(Step::Zeros(zeros as u64));
-            bytes = bytes.get(zeros..).unwrap_or_default();
+            (_, bytes) = bytes.split_at(zeros);
             continue;
         }
         let is_run = |at: &usize| {
             bytes.get(*at..at + FEWEST_ZEROS).is_some_and(|run| run.iter().all(|byte| *byte == 0))
         };
         let next = (zeros..bytes.len()).find(is_run).unwrap_or(bytes.len());
-        steps.push(Step::Bytes(bytes.get(..next).unwrap_or_default().to_vec()));
+        let (more, rest) = bytes.split_at(next);
+        steps.push(Step::Bytes(more.to_vec()));
         count += next as u64;
-        bytes = bytes.get(next..).unwrap_or_default();
+        bytes = rest;
     }
     count
 }

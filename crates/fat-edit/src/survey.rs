@@ -86,6 +86,11 @@ impl EditableFile {
         self.containers.get(*self.containers_of.get(image)?)
     }
 
+    /// Returns the images of a container of this file.
+    pub(crate) fn images_in(&self, container: &EditableContainer) -> &[ImageInfo] {
+        self.images.get(container.images.clone()).unwrap_or_default()
+    }
+
     /// Returns the [numbers](ImageInfo::index) that a [listing](fat_object::list()) gives the images, by their index: it also counts
     /// images in images. Empty if there are none of these. `input` is the file.
     ///

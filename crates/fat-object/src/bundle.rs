@@ -149,8 +149,8 @@ fn in_object(
     if is_host && source.peek(window, 2)? == [0] {
         // It stands for the whole object: a second one would make its contents a multiple of it.
         if object.has_placeholder.replace(true) {
-            let id = description.info.id.clone().unwrap_or_default();
-            let message = format!("duplicate host placeholder {}", printable(&id));
+            let id = description.info.id.as_deref().unwrap_or("");
+            let message = format!("duplicate host placeholder {}", printable(id));
             found.finding(window.start, Error::new(ErrorKind::Composition, message));
         } else {
             description.format = Some(FileFormat::HostPlaceholder);

@@ -56,7 +56,7 @@ pub(crate) fn all(
         loop {
             let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF
                 | if end < window.end { inflate_flags::TINFL_FLAG_HAS_MORE_INPUT } else { 0 };
-            let input = piece.get(used..).unwrap_or_default();
+            let (_, input) = piece.split_at(used);
             let (status, read, wrote) = decompress(&mut decoder, input, &mut bytes, written, flags);
             used += read;
             written += wrote;

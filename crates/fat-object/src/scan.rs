@@ -368,7 +368,7 @@ fn find(bytes: &[u8]) -> Option<usize> {
         Some(searcher) => searcher.find(bytes).map(|found| found.start()),
         // Where there are no vector instructions for it.
         None => (0..bytes.len()).find(|&at| {
-            let rest = bytes.get(at..).unwrap_or_default();
+            let (_, rest) = bytes.split_at(at);
             magics().any(|magic| rest.starts_with(magic))
         }),
     }

@@ -249,7 +249,7 @@ impl Children for Sections {
                 }
                 self.covered.extend(walked.covered.map(|images| (self.entered, images)));
             }
-            Stage::Outside(_, covered) => covered.extend(walked.covered.unwrap_or_default()),
+            Stage::Outside(_, covered) => covered.extend(walked.covered.into_iter().flatten()),
             Stage::Scan(scan) => scan.left(walked),
         }
     }

@@ -129,7 +129,7 @@ impl<'a, 'r> SourceReader<'a, 'r> {
         let mut buffer = vec![0; usize::try_from(left).unwrap_or(PIECE).min(PIECE)];
         while self.window.start < self.window.end {
             let n = self.read(&mut buffer)?;
-            each(buffer.get(..n).unwrap_or_default())?;
+            each(buffer.split_at(n).0)?;
         }
         Ok(())
     }
@@ -143,7 +143,7 @@ impl Read for SourceReader<'_, '_> {
             let error = "images of compressed bundles are not read by a walk of tables only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, error));
         }
-        let n = self.source.read_at(self.window.start, buf.get_mut(..want).unwrap_or_default())?;
+        let n = self.source.read_at(self.window.start, buf.split_at_mut(want).0)?;
         if n == 0 && want > 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

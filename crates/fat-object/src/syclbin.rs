@@ -239,7 +239,7 @@ impl Images {
         let format = FileFormat::sniff(&head);
         let own = image_target::of_window(source, &window, format)?;
         let triple = own.as_ref().and_then(Target::triple).cloned();
-        let id = own.as_ref().map(Target::id).unwrap_or_default();
+        let id = own.as_ref().map_or("", Target::id);
         let target = Target::new(Some(OffloadKind::Sycl), triple, id);
         let mut description = Description::new(ContainerKind::Syclbin, target.into());
         description.format = Some(format);

@@ -332,7 +332,7 @@ mod pure_zstd {
 
     impl<W: Write> Write for Encoder<W> {
         fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-            let room = FRAME.saturating_sub(self.held.len());
+            let room = FRAME - self.held.len();
             let taken = buf.get(..room.min(buf.len())).unwrap_or_default();
             self.held.extend_from_slice(taken);
             if self.held.len() >= FRAME {

@@ -61,7 +61,7 @@ impl Entry<'_, '_, '_> {
     /// Returns the bundle entry ID as stored; bytes that are not UTF-8 are replaced by U+FFFD.
     #[must_use]
     pub fn id(&self) -> &str {
-        self.image.id().unwrap_or_default()
+        self.image.id().unwrap_or("")
     }
 
     /// Returns the format, from its first bytes.

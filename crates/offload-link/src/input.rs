@@ -419,7 +419,7 @@ fn hash(mut reader: impl Read) -> io::Result<u128> {
     loop {
         match reader.read(&mut buffer)? {
             0 => return Ok(hash.finish_128()),
-            read => hash.write(buffer.get(..read).unwrap_or_default()),
+            read => hash.write(buffer.split_at(read).0),
         }
     }
 }
@@ -530,7 +530,7 @@ impl Visitor for Collector<'_, '_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         let info = image.info();
         let Some(entry) = info.offload_binary_entry() else { return Ok(()) };
-        let text = |key| String::from_utf8_lossy(entry.get(key).unwrap_or_default()).into_owned();
+        let text = |key| String::from_utf8_lossy(entry.get(key).unwrap_or(b"")).into_owned();
         let target = LinkTarget::new(text("triple"), text("arch"));
         let (offload_kind, image_kind) = (entry.offload_kind().current(), entry.image_kind());
         let mut steps = info.path().iter().rev();

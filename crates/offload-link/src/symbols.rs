@@ -71,7 +71,7 @@ impl Names {
     }
 
     pub(crate) fn name(&self, number: usize) -> &[u8] {
-        self.list.get(number).map(|name| &**name).unwrap_or_default()
+        self.list.get(number).map_or(&[], |name| &**name)
     }
 
     /// Adds the names of another list, and returns the numbers that they have here.
@@ -310,11 +310,8 @@ impl<'n> Found<'n> {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || [b'"', b'\0'].contains(byte);
         for word in text.split(is_end) {
             let [b'/' | b'-', word @ ..] = word else { continue };
-            let at = word.iter().position(|&byte| byte == b':');
-            let Some((option, value)) = at.and_then(|at| word.split_at_checked(at)) else {
-                continue;
-            };
-            let value = value.get(1..).unwrap_or_default();
+            let mut parts = word.splitn(2, |&byte| byte == b':');
+            let (Some(option), Some(value)) = (parts.next(), parts.next()) else { continue };
             if option.eq_ignore_ascii_case(b"include") {
                 self.refer(value)?;
             } else if option.eq_ignore_ascii_case(b"alternatename") {
@@ -495,17 +492,18 @@ mod tests {
         file.extend((u32::try_from(text.len()).unwrap() + 4).to_le_bytes());
         file.extend(text);
         let mut names = Names::default();
-        let enough = Found { bytes_left: u64::MAX, ..Found::new(&mut names) }.other(&file);
+        let enough =
+            Found { bytes_left: Budget::new(u64::MAX), ..Found::new(&mut names) }.other(&file);
         assert_eq!(enough, Some(()));
         let limit = file.len() as u64 * MOST_FOR_A_BYTE;
-        let mut found = Found { bytes_left: limit, ..Found::new(&mut names) };
+        let mut found = Found { bytes_left: Budget::new(limit), ..Found::new(&mut names) };
         assert_eq!(found.other(&file), None);
     }
 
     /// Returns the definitions and what is wanted, as text.
     fn texts(read: impl FnOnce(&mut Found<'_>)) -> (String, String) {
         let mut names = Names::default();
-        let mut found = Found { bytes_left: 1 << 20, ..Found::new(&mut names) };
+        let mut found = Found { bytes_left: Budget::new(1 << 20), ..Found::new(&mut names) };
         read(&mut found);
         let symbols = found.symbols;
         let text = |numbers: Vec<usize>| {
@@ -548,7 +546,7 @@ mod tests {
     #[test]
     fn the_length_of_names_is_bounded() {
         let mut names = Names::default();
-        let mut found = Found { bytes_left: 10, ..Found::new(&mut names) };
+        let mut found = Found { bytes_left: Budget::new(10), ..Found::new(&mut names) };
         assert_eq!(found.define(b"12345"), Some(()));
         assert_eq!(found.refer(b"12345"), Some(()));
         assert_eq!(found.refer(b"1"), None);

@@ -180,7 +180,7 @@ impl<'a> Metadata<'_, 'a> {
         let (mut name, mut symbol, mut kind, mut dynamic_stack) = (None, None, None, None);
         for _ in 0..self.map(reader)? {
             let at = reader.offset();
-            let key = self.key(reader)?.unwrap_or_default();
+            let key = self.key(reader)?.unwrap_or(b"");
             match key {
                 b".name" => self.set_text(reader, &mut name)?,
                 b".symbol" => self.set_text(reader, &mut symbol)?,
@@ -221,7 +221,7 @@ impl<'a> Metadata<'_, 'a> {
                 _ => reader.skip()?,
             }
         }
-        kernel.name = name.unwrap_or_default();
+        kernel.name = name.unwrap_or(b"");
         kernel.kind = match kind {
             Some(b"init") => KernelKind::Init,
             Some(b"fini") => KernelKind::Fini,
@@ -238,7 +238,7 @@ impl<'a> Metadata<'_, 'a> {
     fn argument(&mut self, reader: &mut Reader<'a>) -> Result<Option<Argument<'a>>, Fault> {
         let (mut name, mut kind, mut offset, mut size) = (None, None, None, None);
         for _ in 0..self.map(reader)? {
-            match self.key(reader)?.unwrap_or_default() {
+            match self.key(reader)?.unwrap_or(b"") {
                 b".name" => self.set_text(reader, &mut name)?,
                 b".value_kind" => self.set_text(reader, &mut kind)?,
                 b".offset" => self.set(reader, &mut offset)?,

@@ -132,7 +132,7 @@ impl Cubin {
             let barriers = flags.filter(|_| !self.has_new_abi);
             let barriers = barriers.map(|flags| u32::try_from(flags >> 20 & 0x7f).unwrap_or(0));
             Kernel {
-                name: name.unwrap_or_default(),
+                name: name.unwrap_or(b""),
                 code_size: Some(*size),
                 wave_size: Some(32),
                 barriers,

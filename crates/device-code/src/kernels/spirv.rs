@@ -119,10 +119,7 @@ impl<'a> Words<'a> {
 
     /// Returns the text in words, up to its NUL. In modules with the largest byte first its bytes are in another order.
     fn text(self, start: usize, end: usize) -> &'a [u8] {
-        let bytes = self.module.get(4 * start..4 * end).unwrap_or_default();
-        if self.is_swapped {
-            return &[];
-        }
-        bytes.split(|&byte| byte == 0).next().unwrap_or_default()
+        let bytes = self.module.get(4 * start..4 * end).filter(|_| !self.is_swapped);
+        bytes.and_then(|bytes| bytes.split(|&byte| byte == 0).next()).unwrap_or(b"")
     }
 }

@@ -110,7 +110,7 @@ impl Children for Images {
             format => image_target::of_window(source, &window, format)?,
         };
         let triple = own.as_ref().and_then(Target::triple).cloned();
-        let id = own.as_ref().map(Target::id).unwrap_or_default();
+        let id = own.as_ref().map_or("", Target::id);
         let target = Target::new(Some(OffloadKind::Sycl), triple, id);
         let mut description = Description::new(ContainerKind::Hcf, target.into());
         description.info.offset_in_container = range.start;

@@ -72,7 +72,7 @@ impl Zip {
         }
         let start = zip.start();
         if !source.peek(&(start..len), 4)?.starts_with(b"PK\x03\x04") {
-            let end_at = zip.directory_at.saturating_add(zip.ends.end as u64);
+            let end_at = zip.directory_at + zip.ends.end as u64;
             let text = format!(
                 "end of central directory: by its numbers the first member lies at {start:#x}: expected a local header there, PK 3 4"
             );
@@ -97,7 +97,7 @@ impl Zip {
     pub(crate) fn read_source(source: &mut Source<'_>) -> Result<Self, Error> {
         let len = source.len();
         let end_at = find_end(source)?;
-        let end = source.read_range(&(end_at..end_at.saturating_add(END as u64)))?;
+        let end = source.read_range(&(end_at..end_at + END as u64))?;
         let end_of_comment = end_at + END as u64 + u64::from(u16_at(&end, 20));
         let bad = |text: String| Error::at(ErrorKind::Malformed, end_at, text);
         let mut volumes = [u16_at(&end, 4), u16_at(&end, 6)].map(u32::from);
@@ -182,7 +182,7 @@ impl Zip {
         let mut members = Vec::new();
         let mut at = 0;
         while at < directory.len() {
-            let place = self.directory_at.saturating_add(at as u64);
+            let place = self.directory_at + at as u64;
             let index = members.len();
             let bad = |text: String| {
                 Error::at(ErrorKind::Malformed, place, format!("central record {index}: {text}"))
@@ -240,7 +240,7 @@ impl Zip {
             );
             return Err(Error::at(
                 ErrorKind::Malformed,
-                self.directory_at.saturating_add(self.ends.end as u64),
+                self.directory_at + self.ends.end as u64,
                 text,
             ));
         }
@@ -278,7 +278,7 @@ fn has_end(source: &mut Source<'_>, is_script: bool) -> Result<bool, Error> {
         Err(error) if error.kind() == ErrorKind::NotAPackage => return Ok(false),
         Err(error) => return Err(error),
     };
-    let end = source.read_range(&(end_at..end_at.saturating_add(END as u64)))?;
+    let end = source.read_range(&(end_at..end_at + END as u64))?;
     let ends_file = end_at + END as u64 + u64::from(u16_at(&end, 20)) == len;
     let directory_at = end_at.saturating_sub(u64::from(u32_at(&end, 12)));
     let has_directory = source.peek(&(directory_at..end_at), 4)?.starts_with(b"PK\x01\x02");

@@ -58,6 +58,7 @@ mod packages;
 mod promises;
 mod records;
 mod roc_obj;
+mod silent;
 mod split_sets;
 mod suggest;
 mod sycl;
