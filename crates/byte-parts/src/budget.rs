@@ -30,6 +30,7 @@ impl Budget {
     /// Returns the amount that is left.
     #[must_use]
     pub fn left(&self) -> u64 {
+        // More may have been spent.
         self.limit.saturating_sub(self.used)
     }
 

@@ -20,6 +20,7 @@ impl Bounds {
     /// Allows `threads` threads, the calling one included, and 16 jobs in flight for each of them.
     pub fn new(threads: NonZeroUsize) -> Self {
         let threads = threads.get();
+        // As many as there can be, if that is too many for a number.
         Bounds { threads, jobs: threads.saturating_mul(16), bytes: u64::MAX, stack_size: None }
     }
 

@@ -456,6 +456,7 @@ impl Visitor for Gather<'_> {
     }
 
     fn leave(&mut self) -> io::Result<()> {
+        // Most containers are in none of these.
         self.inside = self.inside.saturating_sub(1);
         Ok(())
     }

@@ -54,6 +54,7 @@ pub fn moved_out<R: Read + Seek>(input: R) -> io::Result<Option<(Marker, Vec<u64
     let target = target.ok_or_else(|| {
         invalid("device code was moved out, and its wrappers lead to no marker".to_owned())
     })?;
+    // A pointer of the file says where.
     let end = window.end.min(target.saturating_add(MOST_OF_MARKER));
     let bytes = source.read_range(&(target..end))?;
     let (marker, _) = Marker::parse(&bytes).map_err(|error| invalid(error.to_string()))?;

@@ -306,6 +306,7 @@ fn plain_size(entry: &Entry<'_>) -> Result<u64, RebuildError> {
         codec.check(entry.stored_size(), size)?;
     }
     let header = entry.range().start - entry.offset();
+    // The entry may state any size.
     Ok(header.saturating_add(size.checked_next_multiple_of(8).unwrap_or(u64::MAX)))
 }
 

@@ -204,7 +204,8 @@ fn not_a_name(member: &ArchiveMember<'_>) -> Option<Error> {
         Some(([b'/', second, _], _)) => matches!(second, b' ' | b'/' | b'<' | b'S' | b'0'..=b'9'),
         _ => true,
     };
-    let offset = member.file_range().0 - size_of::<Header>() as u64;
+    // A member that is a file of its own has no place.
+    let offset = member.file_range().0.saturating_sub(size_of::<Header>() as u64);
     (!sound).then(|| {
         let name = lossy(name.trim_ascii_end());
         let name = printable(&name);

@@ -152,6 +152,7 @@ impl<'r> Context<'r> {
 
     /// Returns how many further bytes may be held.
     pub(crate) fn room(&self) -> u64 {
+        // More may be held: sizes are those that headers state.
         self.options.max_decompressed.saturating_sub(self.held)
     }
 
@@ -173,7 +174,6 @@ impl<'r> Context<'r> {
 
     /// Counts bytes that are held until they are [released](Self::release), with the compression of their holder.
     pub(crate) fn hold(&mut self, bytes: u64, compression: Option<Compression>) {
-        // Sizes are those that headers state.
         self.held = self.held.saturating_add(bytes);
         self.compressions.extend(compression);
     }

@@ -167,7 +167,7 @@ impl Concatenated {
     fn found(self, start: u64) -> Found {
         let mut found = Found::default();
         for (Range { start: from, end }, description) in self.0 {
-            found.image(start.saturating_add(from)..start.saturating_add(end), description);
+            found.image(start + from..start + end, description);
         }
         found
     }

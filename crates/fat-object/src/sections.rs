@@ -148,6 +148,11 @@ impl Sections {
         Ok(())
     }
 
+    /// Returns the start of a section, which may claim to lie anywhere.
+    fn start_of(&self, section: &Section) -> u64 {
+        self.window.start.saturating_add(section.range.start)
+    }
+
     /// Adds what is wrong with the file as a whole.
     fn end(&mut self, cx: &Context<'_>, found: &mut Found) {
         let base = self.window.start;
@@ -156,7 +161,7 @@ impl Sections {
             && cx.entered == self.before
             && let Some(alone) = sections.find(|section| is_of_entries(section))
         {
-            let at = base.saturating_add(alone.range.start);
+            let at = self.start_of(alone);
             let name = &alone.name;
             let message =
                 format!("section {name} registers kernels, but the file holds no device code");

@@ -79,6 +79,7 @@ impl<R: Read> Start<R> {
 
     /// Reads up to `len` bytes in total; false if there are no more.
     fn read(&mut self, len: u64) -> io::Result<bool> {
+        // As many may have been read before.
         let more = len.min(self.most).saturating_sub(self.len());
         let read = (&mut self.decoder).take(more).read_to_end(&mut self.bytes)?;
         Ok(read > 0)

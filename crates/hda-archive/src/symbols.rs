@@ -34,6 +34,7 @@ impl Symbols {
     /// [`Malformed`](crate::ErrorKind::Malformed) for what is malformed,
     /// [`Limit`](crate::ErrorKind::Limit) for names without end.
     pub(crate) fn read(data: &[u8]) -> Result<Option<Self>, Error> {
+        // A number that is too large limits nothing.
         let limit = data.len().saturating_mul(NAMES_FOR_EACH_BYTE);
         let failed = |format| {
             move |error: Failed| match error {

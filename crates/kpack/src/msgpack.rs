@@ -90,6 +90,7 @@ impl<'d> Reader<'d> {
             0xc4..=0xc6 => Head::Bytes(self.length(1 << low(3))?),
             0xc7..=0xc9 => {
                 let len = self.length(1 << (low(15) - 7))?;
+                // Not on machines of 32 bits.
                 Head::Bytes(len.saturating_add(1))
             }
             0xca | 0xcb => {

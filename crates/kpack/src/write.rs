@@ -209,6 +209,7 @@ impl NewKpack {
             if self.scheme == Scheme::Zstd {
                 blob.push_bytes(&number(*size)?);
             }
+            // Sizes that are too large cannot be written.
             blobs.push(HEADER.saturating_add(blob.size()));
             blob.push_input(n, 0..*size);
         }

@@ -84,6 +84,7 @@ pub(crate) fn range(
         len = (4 * len).min(LONGEST);
     };
     let Some(size) = size else { return Ok(None) };
+    // The file may start there.
     let start = before.max(window.start.saturating_sub(COMMENTS)).min(window.start);
     let lines = read_range(source, &(start..window.start))?;
     let comments = comments(&lines, start == before);

@@ -175,6 +175,7 @@ impl KernelTotals {
         self.kernels += 1;
         let known = |measure| kernel.of(measure).known();
         if let Some(code) = known(Measure::Code) {
+            // As above.
             self.code = Some(self.code.unwrap_or(0).saturating_add(code));
         }
         // `None` is less than any number.

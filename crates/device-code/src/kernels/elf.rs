@@ -105,6 +105,7 @@ impl<'a> Elf<'a> {
     fn counted(&self, name: impl FnOnce() -> Option<&'a [u8]>) -> &'a [u8] {
         let left = self.names_left.get();
         let name = if left > 0 { name().unwrap_or(b"") } else { &[] };
+        // The last name may be longer than what is left.
         self.names_left.set(left.saturating_sub(name.len() as u64));
         name
     }
