@@ -30,12 +30,13 @@ impl Budget {
     /// Returns the amount that is left.
     #[must_use]
     pub fn left(&self) -> u64 {
+        // More may have been spent.
         self.limit.saturating_sub(self.used)
     }
 
-    /// Allows more.
-    pub fn grow(&mut self, by: u64) {
-        self.limit = self.limit.saturating_add(by);
+    /// Allows more: so much for each of a number of bytes. What is too large for a number limits nothing.
+    pub fn grow(&mut self, bytes: u64, for_each: u64) {
+        self.limit = self.limit.saturating_add(bytes.saturating_mul(for_each));
     }
 
     /// Uses some, if there is as much left; returns whether there was.
@@ -64,12 +65,12 @@ mod tests {
         assert!(budget.take(7));
         assert!(!budget.take(4));
         assert_eq!((budget.left(), budget.limit()), (3, 10));
-        budget.grow(1);
+        budget.grow(1, 1);
         assert!(budget.take(4));
         budget.spend(5);
         assert_eq!((budget.left(), budget.limit()), (0, 11));
         assert!(budget.take(0));
-        budget.grow(u64::MAX);
+        budget.grow(u64::MAX, 2);
         budget.spend(u64::MAX);
         assert!(!budget.take(1));
     }

@@ -29,14 +29,16 @@ extern crate std;
 
 mod budget;
 mod error;
+#[cfg(feature = "object")]
+mod headers;
+mod internal;
 mod layout;
 mod parts;
 #[cfg(feature = "std")]
 mod pipeline;
 #[cfg(feature = "std")]
 mod source;
-#[cfg(feature = "std")]
-mod watched;
+mod window;
 #[cfg(feature = "std")]
 mod write;
 
@@ -44,16 +46,22 @@ pub use budget::Budget;
 pub use error::Error;
 #[cfg(feature = "std")]
 pub use error::WriteError;
+#[cfg(feature = "object")]
+pub use headers::Headers;
 pub use layout::Layout;
 pub use parts::{Part, Parts};
 #[cfg(feature = "std")]
 pub use pipeline::{Bounds, in_order};
 #[cfg(feature = "std")]
-pub use source::{ReadSeek, Source};
-#[cfg(feature = "std")]
-pub use watched::Watched;
+pub use source::{ReadSeek, Source, seek_position};
+pub use window::Window;
 #[cfg(feature = "std")]
 pub use write::{Inputs, Streams, copy_range};
+
+/// Returns the number of bytes in a range: none if it ends before it starts.
+fn len_of(range: &core::ops::Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}
 
 fn to_u64(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)

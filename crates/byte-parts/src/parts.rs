@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::Range;
 
 use crate::error::Error;
-use crate::to_u64;
+use crate::{len_of, to_u64};
 
 /// One part of an output.
 #[derive(PartialEq)]
@@ -33,7 +33,7 @@ impl<I> Part<'_, I> {
     pub fn size(&self) -> u64 {
         match self {
             Part::Bytes(bytes) => to_u64(bytes.len()),
-            Part::Input(_, range) => range.end.saturating_sub(range.start),
+            Part::Input(_, range) => len_of(range),
             Part::Zeros(count) => *count,
         }
     }
@@ -58,33 +58,57 @@ impl<I> Part<'_, I> {
 /// );
 /// ```
 #[derive(Clone)]
-pub struct Parts<I = usize> {
-    parts: Vec<Stored<I>>,
-    /// End of each part in the output.
-    ends: Vec<u64>,
-}
+pub struct Parts<I = usize>(Vec<Placed<I>>);
 
 impl<I> fmt::Debug for Parts<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = self.ends.last().copied().unwrap_or(0);
-        f.debug_struct("Parts").field("parts", &self.parts.len()).field("size", &size).finish()
+        f.debug_struct("Parts").field("parts", &self.0.len()).field("size", &self.size()).finish()
     }
 }
 
 /// Shorter bytes are copied, so that neighbours are one part; longer ones are shared by all outputs that have them.
 const SHARED: usize = 4096;
 
+/// A part, with its start and end in the output.
+#[derive(Clone)]
+struct Placed<I> {
+    stored: Stored<I>,
+    start: u64,
+    end: u64,
+}
+
 /// A [`Part`] that owns nothing.
 #[derive(Clone)]
 enum Stored<I> {
-    Bytes(Arc<Vec<u8>>, Range<usize>),
+    Bytes(Shared),
     Input(I, Range<u64>),
     Zeros,
 }
 
+/// Some of the bytes that outputs share.
+#[derive(Clone, Debug)]
+struct Shared(Arc<Vec<u8>>, Range<usize>);
+
+impl Shared {
+    /// Returns the bytes, all of which are there.
+    fn bytes(&self) -> &[u8] {
+        self.0.get(self.1.clone()).unwrap_or_default()
+    }
+}
+
+impl<I> Placed<I> {
+    fn part(&self) -> Part<'_, I> {
+        match &self.stored {
+            Stored::Bytes(shared) => Part::Bytes(shared.bytes()),
+            Stored::Input(input, range) => Part::Input(input, range.clone()),
+            Stored::Zeros => Part::Zeros(self.end - self.start),
+        }
+    }
+}
+
 impl<I> Default for Parts<I> {
     fn default() -> Self {
-        Self { parts: Vec::new(), ends: Vec::new() }
+        Self(Vec::new())
     }
 }
 
@@ -99,7 +123,7 @@ impl<I> From<Vec<u8>> for Parts<I> {
 
 impl<I: PartialEq> PartialEq for Parts<I> {
     fn eq(&self, other: &Self) -> bool {
-        self.ends == other.ends && self.iter().eq(other.iter())
+        self.iter().eq(other.iter())
     }
 }
 
@@ -113,78 +137,58 @@ impl<I> Parts<I> {
     /// Returns the size of the output in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.ends.last().copied().unwrap_or(0)
+        self.0.last().map_or(0, |part| part.end)
     }
 
     /// Returns whether the output has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.parts.is_empty()
+        self.0.is_empty()
     }
 
     /// Returns all parts in order. None is empty.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Part<'_, I>> + DoubleEndedIterator + Clone {
-        (0..self.parts.len()).map(|index| self.part(index).unwrap_or(Part::Zeros(0)))
+        self.0.iter().map(Placed::part)
     }
 
     /// Returns the part that holds the byte at `offset`, and the offset of its first byte; `None` at the end of the
     /// output.
     #[must_use]
     pub fn at(&self, offset: u64) -> Option<(u64, Part<'_, I>)> {
-        let index = self.ends.partition_point(|&end| end <= offset);
-        Some((self.start(index), self.part(index)?))
-    }
-
-    fn part(&self, index: usize) -> Option<Part<'_, I>> {
-        Some(match self.parts.get(index)? {
-            Stored::Bytes(bytes, range) => {
-                Part::Bytes(bytes.get(range.clone()).unwrap_or_default())
-            }
-            Stored::Input(input, range) => Part::Input(input, range.clone()),
-            Stored::Zeros => {
-                let end = self.ends.get(index).copied().unwrap_or(0);
-                Part::Zeros(end.saturating_sub(self.start(index)))
-            }
-        })
-    }
-
-    /// Returns where the part with this index starts.
-    fn start(&self, index: usize) -> u64 {
-        let before = index.checked_sub(1).and_then(|before| self.ends.get(before));
-        before.copied().unwrap_or(0)
+        let placed = self.0.get(self.0.partition_point(|part| part.end <= offset))?;
+        Some((placed.start, placed.part()))
     }
 
     /// Adds bytes at the end.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
-        let Some(end) = self.grow(to_u64(bytes.len())) else { return };
-        if let (Some(Stored::Bytes(before, range)), Some(last)) =
-            (self.parts.last_mut(), self.ends.last_mut())
+        let end = self.end(to_u64(bytes.len()));
+        if let Some(last) = self.0.last_mut()
+            && let Stored::Bytes(Shared(before, range)) = &mut last.stored
             && range.end == before.len()
             && range.end < SHARED
             && let Some(before) = Arc::get_mut(before)
         {
             before.extend_from_slice(bytes);
-            range.end = before.len();
-            *last = end;
+            (range.end, last.end) = (before.len(), end);
             return;
         }
-        self.push(Stored::Bytes(Arc::new(bytes.to_vec()), 0..bytes.len()), end);
+        self.push(Stored::Bytes(Shared(Arc::new(bytes.to_vec()), 0..bytes.len())), end);
     }
 
     /// Adds bytes at the end; many of them are not copied.
     pub fn push_vec(&mut self, bytes: Vec<u8>) {
-        let len = bytes.len();
-        match self.grow(to_u64(len)) {
-            Some(end) if len >= SHARED => self.push(Stored::Bytes(Arc::new(bytes), 0..len), end),
-            _ => self.push_bytes(&bytes),
+        if bytes.len() < SHARED {
+            return self.push_bytes(&bytes);
         }
+        let (range, end) = (0..bytes.len(), self.end(to_u64(bytes.len())));
+        self.push(Stored::Bytes(Shared(Arc::new(bytes), range)), end);
     }
 
     /// Adds zeros at the end.
     pub fn push_zeros(&mut self, count: u64) {
-        let Some(end) = self.grow(count) else { return };
-        match (self.parts.last(), self.ends.last_mut()) {
-            (Some(Stored::Zeros), Some(last)) => *last = end,
+        let end = self.end(count);
+        match self.0.last_mut() {
+            Some(Placed { stored: Stored::Zeros, end: last, .. }) => *last = end,
             _ => self.push(Stored::Zeros, end),
         }
     }
@@ -194,14 +198,18 @@ impl<I> Parts<I> {
         self.push_zeros(offset.saturating_sub(self.size()));
     }
 
-    /// Returns the end of the output with `size` bytes more; `None` if there are none.
-    fn grow(&self, size: u64) -> Option<u64> {
-        (size > 0).then(|| self.size().saturating_add(size))
+    /// Returns the end of the output with `size` bytes more.
+    fn end(&self, size: u64) -> u64 {
+        // An output that is too large cannot be written.
+        self.size().saturating_add(size)
     }
 
-    fn push(&mut self, part: Stored<I>, end: u64) {
-        self.parts.push(part);
-        self.ends.push(end);
+    /// Adds a part, unless it is empty.
+    fn push(&mut self, stored: Stored<I>, end: u64) {
+        let start = self.size();
+        if start < end {
+            self.0.push(Placed { stored, start, end });
+        }
     }
 }
 
@@ -216,13 +224,12 @@ impl<I: Clone + PartialEq> Parts<I> {
 
     /// Adds a range of bytes of an input at the end.
     pub fn push_input(&mut self, input: I, range: Range<u64>) {
-        let Some(end) = self.grow(range.end.saturating_sub(range.start)) else { return };
-        match (self.parts.last_mut(), self.ends.last_mut()) {
-            (Some(Stored::Input(same, before)), Some(last))
-                if *same == input && before.end == range.start =>
+        let end = self.end(len_of(&range));
+        match self.0.last_mut() {
+            Some(Placed { stored: Stored::Input(same, before), end: last, .. })
+                if *same == input && before.end == range.start && range.start <= range.end =>
             {
-                before.end = range.end;
-                *last = end;
+                (before.end, *last) = (range.end, end);
             }
             _ => self.push(Stored::Input(input, range), end),
         }
@@ -244,37 +251,32 @@ impl<I: Clone + PartialEq> Parts<I> {
 
     /// Adds the bytes of another output in `range` at the end; fewer if it ends before.
     pub fn append_range(&mut self, other: &Self, range: Range<u64>) {
-        let first = other.ends.partition_point(|&end| end <= range.start);
-        let mut start = other.start(first);
-        for index in first..other.parts.len() {
-            let Some(part) = other.part(index).filter(|_| start < range.end) else { break };
-            let end = start.saturating_add(part.size());
-            let cut = range.start.max(start) - start..range.end.min(end) - start;
-            start = end;
-            match part {
-                Part::Bytes(_) => {
-                    let at = |at| usize::try_from(at).unwrap_or(usize::MAX);
-                    self.share_bytes(other.parts.get(index), at(cut.start)..at(cut.end));
+        let first = other.0.partition_point(|part| part.end <= range.start);
+        for Placed { stored, start, end } in other.0.iter().skip(first) {
+            if range.end <= *start {
+                break;
+            }
+            let cut = range.start.max(*start) - start..range.end.min(*end) - start;
+            match stored {
+                Stored::Bytes(shared) => self.share_bytes(shared, &cut),
+                Stored::Input(input, all) => {
+                    self.push_input(input.clone(), all.start + cut.start..all.start + cut.end);
                 }
-                Part::Input(input, all) => {
-                    let from = |at: u64| all.start.saturating_add(at);
-                    self.push_input(input.clone(), from(cut.start)..from(cut.end));
-                }
-                Part::Zeros(_) => self.push_zeros(cut.end.saturating_sub(cut.start)),
+                Stored::Zeros => self.push_zeros(len_of(&cut)),
             }
         }
     }
 
     /// Adds a range of the bytes of a part at the end.
-    fn share_bytes(&mut self, part: Option<&Stored<I>>, cut: Range<usize>) {
-        let Some(Stored::Bytes(bytes, all)) = part else { return };
-        let range = all.start.saturating_add(cut.start)..all.start.saturating_add(cut.end);
-        match self.grow(to_u64(range.len())) {
-            Some(end) if range.len() >= SHARED => {
-                self.push(Stored::Bytes(Arc::clone(bytes), range), end);
-            }
-            _ => self.push_bytes(bytes.get(range).unwrap_or_default()),
+    fn share_bytes(&mut self, Shared(bytes, all): &Shared, cut: &Range<u64>) {
+        // The part has as many bytes, in memory.
+        let at = |at| usize::try_from(at).map_or(all.end, |at| all.start + at);
+        let shared = Shared(Arc::clone(bytes), at(cut.start)..at(cut.end));
+        if shared.1.len() < SHARED {
+            return self.push_bytes(shared.bytes());
         }
+        let end = self.end(to_u64(shared.1.len()));
+        self.push(Stored::Bytes(shared), end);
     }
 
     /// Returns the bytes of the output in `range`; fewer if it ends before.
@@ -290,7 +292,7 @@ impl<I: Clone + PartialEq> Parts<I> {
         let mut new = self.slice(0..offset);
         new.pad_to(offset);
         new.append(by);
-        new.append_range(self, offset.saturating_add(by.size())..u64::MAX);
+        new.append_range(self, new.size()..u64::MAX);
         *self = new;
     }
 
@@ -328,9 +330,8 @@ impl<I: Clone + PartialEq> Parts<I> {
             match part {
                 Part::Bytes(bytes) => out.extend_from_slice(bytes),
                 Part::Zeros(count) => {
-                    // The total fits, so each part does.
-                    let count = usize::try_from(count).unwrap_or_default();
-                    out.resize(out.len().saturating_add(count), 0);
+                    let count = usize::try_from(count).map_err(|_| out_of_memory())?;
+                    out.resize(out.len() + count, 0);
                 }
                 Part::Input(name, range) => {
                     let all = input(name);

@@ -20,6 +20,7 @@ impl Bounds {
     /// Allows `threads` threads, the calling one included, and 16 jobs in flight for each of them.
     pub fn new(threads: NonZeroUsize) -> Self {
         let threads = threads.get();
+        // As many as there can be, if that is too many for a number.
         Bounds { threads, jobs: threads.saturating_mul(16), bytes: u64::MAX, stack_size: None }
     }
 
@@ -112,7 +113,7 @@ struct Results<'scope, 'env, I, J, F, W, R> {
     shared: Arc<Shared<J, R>>,
     /// Bytes of each job in flight, and of all of them.
     held: VecDeque<u64>,
-    bytes: u64,
+    bytes: u128,
     /// Bytes of the result that was handed out last.
     last: u64,
     /// Number of jobs that were ever in flight, and of results that were handed out.
@@ -210,17 +211,17 @@ where
         while self.held.len() < self.bounds.jobs
             && let Some((job, bytes)) = self.waiting.take().or_else(|| self.jobs.next())
         {
-            let total = self.bytes.saturating_add(self.last).saturating_add(bytes);
-            if total > self.bounds.bytes && (self.bytes > 0 || self.last > 0) {
+            let total = self.bytes + u128::from(self.last) + u128::from(bytes);
+            if total > self.bounds.bytes.into() && (self.bytes > 0 || self.last > 0) {
                 self.waiting = Some((job, bytes));
                 return;
             }
             let number = self.begun;
-            self.begun = number.saturating_add(1);
+            self.begun = number + 1;
             self.held.push_back(bytes);
-            self.bytes = self.bytes.saturating_add(bytes);
+            self.bytes += u128::from(bytes);
             self.shared.change(|state| state.queue.push_back((number, job)));
-            let helpers = self.threads.len().saturating_add(1);
+            let helpers = self.threads.len() + 1;
             if helpers < self.bounds.threads && helpers < self.begun {
                 self.start();
             }
@@ -282,8 +283,8 @@ where
         loop {
             match self.step() {
                 Step::HandOut(result) => {
-                    self.done = self.done.saturating_add(1);
-                    self.bytes = self.bytes.saturating_sub(bytes);
+                    self.done += 1;
+                    self.bytes -= u128::from(bytes);
                     self.last = bytes;
                     self.fill();
                     return Some(result);

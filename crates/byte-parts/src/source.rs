@@ -8,6 +8,8 @@ use core::fmt;
 use core::ops::{Range, RangeInclusive};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
+use crate::len_of;
+
 /// Anything that can be read at any position: a [`File`](std::fs::File), a [`Cursor`](std::io::Cursor), ...
 pub trait ReadSeek: Read + Seek {}
 
@@ -129,24 +131,25 @@ impl<'r> Source<'r> {
             }
             return Ok(n);
         }
-        let end = self.block_start.saturating_add(self.block.len() as u64);
-        if !(self.block_start..end).contains(&offset) {
-            let goes_on = (end..=end.saturating_add(self.block_size as u64)).contains(&offset);
-            self.block_size = if goes_on {
-                self.block_size.saturating_mul(2).clamp(*FIRST_BLOCK.end(), LARGEST_BLOCK)
+        let in_block = offset.checked_sub(self.block_start);
+        if in_block.is_none_or(|at| at >= self.block.len() as u64) {
+            // Bytes between the block and this offset.
+            let gap = in_block.and_then(|at| at.checked_sub(self.block.len() as u64));
+            self.block_size = if gap.is_some_and(|gap| gap <= self.block_size as u64) {
+                (self.block_size * 2).clamp(*FIRST_BLOCK.end(), LARGEST_BLOCK)
             } else {
-                buf.len().saturating_mul(2).clamp(*FIRST_BLOCK.start(), *FIRST_BLOCK.end())
+                (buf.len() * 2).clamp(*FIRST_BLOCK.start(), *FIRST_BLOCK.end())
             };
             self.reader.seek(SeekFrom::Start(offset))?;
             if buf.len() >= self.block_size {
                 self.block.clear();
                 self.block_start = offset;
                 let n = read_some(&mut *self.reader, buf)?;
-                self.block_start = offset.saturating_add(n as u64);
+                self.block_start = offset + n as u64;
                 return Ok(n);
             }
             // The next read may start a little before this one.
-            let kept = if offset == end { self.block.len().min(*FIRST_BLOCK.end()) } else { 0 };
+            let kept = if gap == Some(0) { self.block.len().min(*FIRST_BLOCK.end()) } else { 0 };
             self.block.drain(..self.block.len() - kept);
             self.block_start = offset - kept as u64;
             self.fill_block()?;
@@ -164,7 +167,7 @@ impl<'r> Source<'r> {
     fn fill_block(&mut self) -> io::Result<()> {
         let kept = self.block.len();
         self.block.resize(kept + self.block_size, 0);
-        let read = read_some(&mut *self.reader, self.block.get_mut(kept..).unwrap_or_default());
+        let read = read_some(&mut *self.reader, self.block.split_at_mut(kept).1);
         self.block.truncate(kept + *read.as_ref().unwrap_or(&0));
         read.map(drop)
     }
@@ -181,7 +184,7 @@ impl<'r> Source<'r> {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             offset += n as u64;
-            buf = buf.get_mut(n..).unwrap_or_default();
+            (_, buf) = std::mem::take(&mut buf).split_at_mut(n);
         }
         Ok(())
     }
@@ -192,8 +195,8 @@ impl<'r> Source<'r> {
     ///
     /// Errors of the reader.
     pub fn peek(&mut self, window: &Range<u64>, max: usize) -> io::Result<Vec<u8>> {
-        let end = window.end.min(self.len).min(window.start.saturating_add(max as u64));
-        self.read_range(&(window.start..end.max(window.start)))
+        let len = len_of(&(window.start..window.end.min(self.len))).min(max as u64);
+        self.read_range(&(window.start..window.start + len))
     }
 
     /// Returns all bytes of `range`.
@@ -227,7 +230,7 @@ impl<'r> Source<'r> {
     ///
     /// As [`read_range`](Self::read_range).
     pub fn append_range(&mut self, range: &Range<u64>, to: &mut Vec<u8>) -> io::Result<()> {
-        let len = range.end.saturating_sub(range.start);
+        let len = len_of(range);
         // A range beyond the end is a fault of the caller's bounds checks or of a file that shrank; never allocate for it.
         if range.end > self.len {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -241,7 +244,7 @@ impl<'r> Source<'r> {
         let before = to.len();
         if len < LARGEST_BLOCK {
             to.resize(before + len, 0);
-            return self.read_exact_at(range.start, to.get_mut(before..).unwrap_or_default());
+            return self.read_exact_at(range.start, to.split_at_mut(before).1);
         }
         // Much at once goes into memory that nobody filled with zeros first.
         self.reader.seek(SeekFrom::Start(range.start))?;
@@ -265,13 +268,13 @@ impl<'r> Source<'r> {
         needed: impl Fn(&[u8], u64) -> Option<u64>,
     ) -> io::Result<Vec<u8>> {
         const FIRST: u64 = 512;
-        let available = window.end.saturating_sub(window.start);
+        let available = len_of(window);
         let mut len = FIRST.min(available);
         loop {
-            let prefix = self.read_range(&(window.start..window.start.saturating_add(len)))?;
+            let prefix = self.read_range(&(window.start..window.start + len))?;
             match needed(&prefix, available) {
                 Some(needed) if len < available => {
-                    len = needed.max(len.saturating_mul(2)).min(available);
+                    len = needed.max(len * 2).min(available);
                 }
                 _ => return Ok(prefix),
             }
@@ -300,7 +303,7 @@ impl<'r> Source<'r> {
             if n == 0 {
                 break;
             }
-            let chunk = buf.get(..n).unwrap_or_default();
+            let (chunk, _) = buf.split_at(n);
             if let Some(skip) = chunk.iter().position(|&b| b != 0) {
                 return Ok((at + skip as u64).min(window.end));
             }
@@ -308,6 +311,20 @@ impl<'r> Source<'r> {
         }
         Ok(window.end)
     }
+}
+
+/// Returns the position that a stream of `len` bytes, which is at `position`, seeks to.
+///
+/// # Errors
+///
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) for one before the start.
+pub fn seek_position(to: SeekFrom, position: u64, len: u64) -> io::Result<u64> {
+    let position = match to {
+        SeekFrom::Start(at) => Some(at),
+        SeekFrom::End(by) => len.checked_add_signed(by),
+        SeekFrom::Current(by) => position.checked_add_signed(by),
+    };
+    position.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 /// Prints the length only.

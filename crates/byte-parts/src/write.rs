@@ -5,9 +5,10 @@ use core::fmt;
 use core::ops::Range;
 
 use crate::error::{Error, WriteError};
+use crate::internal;
 use crate::layout::Layout;
 use crate::parts::{Part, Parts};
-use crate::to_u64;
+use crate::{len_of, to_u64};
 
 /// The inputs of an output, by name.
 ///
@@ -39,9 +40,9 @@ impl<R: Read + Seek> Inputs<usize> for [R] {
         range: Range<u64>,
         out: &mut W,
     ) -> Result<(), WriteError> {
-        let (expected, found) = (to_u64(input).saturating_add(1), to_u64(self.len()));
+        let (expected, found) = (to_u64(input) + 1, to_u64(self.len()));
         let file = self.get_mut(input).ok_or(Error::InputCount { expected, found })?;
-        let found = copy_range(file, &range, out)?.saturating_add(range.start);
+        let found = copy_range(file, &range, out)? + range.start;
         if found == range.end {
             Ok(())
         } else {
@@ -62,7 +63,7 @@ pub fn copy_range<R: Read + Seek + ?Sized, W: Write + ?Sized>(
     out: &mut W,
 ) -> Result<u64, WriteError> {
     from.seek(SeekFrom::Start(range.start)).map_err(WriteError::Read)?;
-    let size = range.end.saturating_sub(range.start);
+    let size = len_of(range);
     // An error of copying does not tell which of the two failed: reading on does.
     io::copy(&mut from.take(size), out).map_err(|error| match from.read(&mut [0]) {
         Ok(_) => WriteError::Write(error),
@@ -163,19 +164,19 @@ impl<'p, R: Read, N: Iterator<Item = R>> Streams<'p, N> {
         let (expected, found) = (to_u64(self.sizes.len()), to_u64(self.opened));
         let input = self.next.next().ok_or(Error::InputCount { expected, found })?;
         self.now = Some((input, 0));
-        self.opened = self.opened.saturating_add(1);
+        self.opened += 1;
         Ok(())
     }
 
     /// Reads the rest of the open input, which has the planned size.
     fn close(&mut self) -> Result<(), WriteError> {
         let Some((mut stream, read)) = self.now.take() else { return Ok(()) };
-        let input = self.opened.saturating_sub(1);
+        let input = self.opened - 1;
         let expected = self.sizes.get(input).copied().unwrap_or(0);
-        // One more byte tells a stream that is too long.
+        // One more byte tells a stream that is too long. More than was planned may have been read.
         let rest = expected.saturating_sub(read).saturating_add(1);
         let rest = io::copy(&mut stream.by_ref().take(rest), &mut io::sink());
-        let found = read.saturating_add(rest.map_err(WriteError::Read)?);
+        let found = read + rest.map_err(WriteError::Read)?;
         if found == expected {
             Ok(())
         } else {
@@ -196,9 +197,7 @@ impl<'p, R: Read, N: Iterator<Item = R>> Streams<'p, N> {
         let expected = to_u64(self.sizes.len());
         match self.next.next() {
             None => Ok(()),
-            Some(_) => {
-                Err(Error::InputCount { expected, found: expected.saturating_add(1) }.into())
-            }
+            Some(_) => Err(Error::InputCount { expected, found: expected + 1 }.into()),
         }
     }
 }
@@ -215,17 +214,21 @@ impl<R: Read, N: Iterator<Item = R>> Inputs<usize> for Streams<'_, N> {
         while self.opened <= input {
             self.open_next()?;
         }
-        let Some((stream, read)) = &mut self.now else { return Ok(()) };
-        let skip = range.start.saturating_sub(*read);
+        let Some((stream, read)) = &mut self.now else {
+            return Err(WriteError::Read(io::Error::other(internal!("an input after the last"))));
+        };
+        let skip = range.start.checked_sub(*read).ok_or_else(|| {
+            WriteError::Read(io::Error::other(internal!("a range before the one before")))
+        })?;
         let skipped = io::copy(&mut stream.by_ref().take(skip), &mut io::sink());
-        *read = read.saturating_add(skipped.map_err(WriteError::Read)?);
-        let size = range.end.saturating_sub(range.start);
+        *read += skipped.map_err(WriteError::Read)?;
+        let size = len_of(&range);
         let copied = io::copy(&mut stream.by_ref().take(size), out);
         let copied = copied.map_err(|error| match stream.read(&mut [0]) {
             Ok(_) => WriteError::Write(error),
             Err(error) => WriteError::Read(error),
         })?;
-        *read = read.saturating_add(copied);
+        *read += copied;
         if copied == size {
             Ok(())
         } else {

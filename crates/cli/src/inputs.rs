@@ -253,7 +253,7 @@ impl Input {
         max: MaxInput,
     ) -> io::Result<Registration> {
         match summary.format {
-            format @ (FileFormat::Elf { .. } | FileFormat::Coff) => {
+            format @ (FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::Pe) => {
                 self.with_reader(max, |reader| registrable.registration(format, reader))
             }
             _ => Ok(Registration::default()),

@@ -7,7 +7,7 @@ use object::elf::{SHF_EXECINSTR, SHT_NOBITS};
 
 use crate::elf::{FileHeader, Header64, LE, Section64, SectionHeader, first, header64};
 use crate::format::FileFormat;
-use crate::window::{peek, read_range};
+use crate::window::{part, peek, read_range};
 
 /// Section headers that are looked at. Images without code have two dozen, others code in one of the last.
 const LAST_SECTIONS: u64 = 256;
@@ -34,11 +34,9 @@ pub fn elf_holds_code(
     // Each kernel of a cubin has a section; linkers of code for AMD GPUs leave an empty one where there is no kernel.
     let is_cubin = FileFormat::sniff(&head) == FileFormat::Cubin;
     let (count, entry) = (u64::from(header.e_shnum(LE)), size_of::<Section64>() as u64);
-    let start = window.start.saturating_add(header.e_shoff(LE));
-    let end = start.saturating_add(count * entry);
-    if count == 0 || u64::from(header.e_shentsize(LE)) != entry || end > window.end {
-        return Ok(None);
-    }
+    let is_known = count > 0 && u64::from(header.e_shentsize(LE)) == entry;
+    let table = part(window, header.e_shoff(LE), count * entry).filter(|_| is_known);
+    let Some(Range { end, .. }) = table else { return Ok(None) };
     let looked_at = count.min(LAST_SECTIONS);
     let table = read_range(source, &(end - looked_at * entry..end))?;
     let mut sections = table.chunks_exact(size_of::<Section64>()).rev();

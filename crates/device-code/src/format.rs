@@ -39,8 +39,10 @@ pub enum FileFormat {
     Kpack,
     /// An `ar` archive, thin or not.
     Archive,
-    /// A COFF object or PE image.
+    /// A COFF object.
     Coff,
+    /// A PE image, of the same [name](Self::as_str) as a COFF object.
+    Pe,
     /// A Mach-O file, thin or universal.
     MachO,
     /// A WebAssembly module or component.
@@ -144,90 +146,58 @@ impl FileFormat {
     /// Returns the name used in machine-readable output.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            FileFormat::Empty => "empty",
-            FileFormat::Elf { .. } => "elf",
-            FileFormat::Cubin => "cubin",
-            FileFormat::Bitcode => "bitcode",
-            FileFormat::SpirV => "spirv",
-            FileFormat::Ptx => "ptx",
-            FileFormat::Fatbinary => "fatbinary",
-            FileFormat::Bundle => "bundle",
-            FileFormat::CompressedBundle => "ccob",
-            FileFormat::OffloadBinary => "offload-binary",
-            FileFormat::Hcf => "hcf",
-            FileFormat::Syclbin => "syclbin",
-            FileFormat::Kpack => "kpack",
-            FileFormat::Archive => "archive",
-            FileFormat::Coff => "coff",
-            FileFormat::MachO => "macho",
-            FileFormat::Wasm => "wasm",
-            FileFormat::Zstd => "zstd",
-            FileFormat::Zip => "zip",
-            FileFormat::Tar => "tar",
-            FileFormat::Deb => "deb",
-            FileFormat::Rpm => "rpm",
-            FileFormat::Gzip => "gzip",
-            FileFormat::Bzip2 => "bzip2",
-            FileFormat::Xz => "xz",
-            FileFormat::Lz4 => "lz4",
-            FileFormat::SevenZip => "7z",
-            FileFormat::Squashfs => "squashfs",
-            FileFormat::Sqlite => "sqlite",
-            FileFormat::TensorRt => "tensorrt",
-            FileFormat::MetalLibrary => "metallib",
-            FileFormat::DirectX => "dxbc",
-            FileFormat::IntelBinary => "intel-binary",
-            FileFormat::LtoIr => "lto-ir",
-            FileFormat::Mlir => "mlir",
-            FileFormat::LinkerScript => "linker-script",
-            FileFormat::HostPlaceholder => "host-placeholder",
-            FileFormat::NotRead => "not-read",
-            FileFormat::Unknown => "unknown",
-        }
+        self.names().0
     }
 
     /// Returns the usual file name extension, without a dot.
     #[must_use]
     pub fn extension(self) -> &'static str {
+        self.names().2
+    }
+
+    /// Returns the name used in machine-readable output, the name used for people, and the file name extension.
+    fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            FileFormat::Elf { machine: EM_AMDGPU } => "hsaco",
-            FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::MachO => "o",
-            FileFormat::Wasm => "wasm",
-            FileFormat::Cubin => "cubin",
-            FileFormat::Bitcode => "bc",
-            FileFormat::SpirV => "spv",
-            FileFormat::Ptx => "ptx",
-            FileFormat::Fatbinary => "fatbin",
-            FileFormat::Bundle | FileFormat::CompressedBundle => "hipfb",
-            FileFormat::Archive => "a",
-            FileFormat::OffloadBinary => "offload",
-            FileFormat::Hcf => "hcf",
-            FileFormat::Syclbin => "syclbin",
-            FileFormat::Kpack => "kpack",
-            FileFormat::Zstd => "zst",
-            FileFormat::Zip => "zip",
-            FileFormat::Tar => "tar",
-            FileFormat::Deb => "deb",
-            FileFormat::Rpm => "rpm",
-            FileFormat::Gzip => "gz",
-            FileFormat::Bzip2 => "bz2",
-            FileFormat::Xz => "xz",
-            FileFormat::Lz4 => "lz4",
-            FileFormat::SevenZip => "7z",
-            FileFormat::Squashfs => "squashfs",
-            FileFormat::Sqlite => "db",
-            FileFormat::TensorRt => "engine",
-            FileFormat::MetalLibrary => "metallib",
-            FileFormat::DirectX => "dxbc",
-            FileFormat::LtoIr => "ltoir",
-            FileFormat::Mlir => "mlirbc",
-            FileFormat::LinkerScript => "ld",
-            FileFormat::Empty
-            | FileFormat::IntelBinary
-            | FileFormat::HostPlaceholder
-            | FileFormat::NotRead
-            | FileFormat::Unknown => "bin",
+            FileFormat::Empty => ("empty", "empty", "bin"),
+            FileFormat::Elf { machine: EM_AMDGPU } => ("elf", "ELF", "hsaco"),
+            FileFormat::Elf { .. } => ("elf", "ELF", "o"),
+            FileFormat::Cubin => ("cubin", "cubin", "cubin"),
+            FileFormat::Bitcode => ("bitcode", "LLVM bitcode", "bc"),
+            FileFormat::SpirV => ("spirv", "SPIR-V", "spv"),
+            FileFormat::Ptx => ("ptx", "PTX", "ptx"),
+            FileFormat::Fatbinary => ("fatbinary", "fatbinary", "fatbin"),
+            FileFormat::Bundle => ("bundle", "bundle", "hipfb"),
+            FileFormat::CompressedBundle => ("ccob", "compressed bundle", "hipfb"),
+            FileFormat::OffloadBinary => ("offload-binary", "package", "offload"),
+            FileFormat::Hcf => ("hcf", "HCF", "hcf"),
+            FileFormat::Syclbin => ("syclbin", "SYCLBIN", "syclbin"),
+            FileFormat::Kpack => ("kpack", "kernel pack", "kpack"),
+            FileFormat::Archive => ("archive", "archive", "a"),
+            FileFormat::Coff | FileFormat::Pe => ("coff", "COFF", "o"),
+            FileFormat::MachO => ("macho", "Mach-O", "o"),
+            FileFormat::Wasm => ("wasm", "WebAssembly", "wasm"),
+            FileFormat::Zstd => ("zstd", "zstd data", "zst"),
+            FileFormat::Zip => ("zip", "zip archive", "zip"),
+            FileFormat::Tar => ("tar", "tar archive", "tar"),
+            FileFormat::Deb => ("deb", "Debian package", "deb"),
+            FileFormat::Rpm => ("rpm", "RPM package", "rpm"),
+            FileFormat::Gzip => ("gzip", "gzip data", "gz"),
+            FileFormat::Bzip2 => ("bzip2", "bzip2 data", "bz2"),
+            FileFormat::Xz => ("xz", "xz data", "xz"),
+            FileFormat::Lz4 => ("lz4", "LZ4 data", "lz4"),
+            FileFormat::SevenZip => ("7z", "7-Zip archive", "7z"),
+            FileFormat::Squashfs => ("squashfs", "squashfs file system", "squashfs"),
+            FileFormat::Sqlite => ("sqlite", "SQLite database", "db"),
+            FileFormat::TensorRt => ("tensorrt", "TensorRT engine", "engine"),
+            FileFormat::MetalLibrary => ("metallib", "Metal library", "metallib"),
+            FileFormat::DirectX => ("dxbc", "DirectX shader", "dxbc"),
+            FileFormat::IntelBinary => ("intel-binary", "Intel device binary", "bin"),
+            FileFormat::LtoIr => ("lto-ir", "LTO-IR", "ltoir"),
+            FileFormat::Mlir => ("mlir", "MLIR bytecode", "mlirbc"),
+            FileFormat::LinkerScript => ("linker-script", "linker script", "ld"),
+            FileFormat::HostPlaceholder => ("host-placeholder", "host object", "bin"),
+            FileFormat::NotRead => ("not-read", "not read", "bin"),
+            FileFormat::Unknown => ("unknown", "unknown", "bin"),
         }
     }
 
@@ -238,7 +208,7 @@ impl FileFormat {
     pub fn may_hold_images(self) -> bool {
         match self {
             FileFormat::Elf { machine } => ![EM_AMDGPU, EM_INTELGT].contains(&machine),
-            FileFormat::Coff | FileFormat::MachO | FileFormat::Wasm => true,
+            FileFormat::Coff | FileFormat::Pe | FileFormat::MachO | FileFormat::Wasm => true,
             _ => self.is_container(),
         }
     }
@@ -307,47 +277,7 @@ impl FileFormat {
 /// The name used for people.
 impl fmt::Display for FileFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FileFormat::Empty => "empty",
-            FileFormat::Elf { .. } => "ELF",
-            FileFormat::Cubin => "cubin",
-            FileFormat::Bitcode => "LLVM bitcode",
-            FileFormat::SpirV => "SPIR-V",
-            FileFormat::Ptx => "PTX",
-            FileFormat::Fatbinary => "fatbinary",
-            FileFormat::Bundle => "bundle",
-            FileFormat::CompressedBundle => "compressed bundle",
-            FileFormat::OffloadBinary => "package",
-            FileFormat::Hcf => "HCF",
-            FileFormat::Syclbin => "SYCLBIN",
-            FileFormat::Kpack => "kernel pack",
-            FileFormat::Archive => "archive",
-            FileFormat::Coff => "COFF",
-            FileFormat::MachO => "Mach-O",
-            FileFormat::Wasm => "WebAssembly",
-            FileFormat::Zstd => "zstd data",
-            FileFormat::Zip => "zip archive",
-            FileFormat::Tar => "tar archive",
-            FileFormat::Deb => "Debian package",
-            FileFormat::Rpm => "RPM package",
-            FileFormat::Gzip => "gzip data",
-            FileFormat::Bzip2 => "bzip2 data",
-            FileFormat::Xz => "xz data",
-            FileFormat::Lz4 => "LZ4 data",
-            FileFormat::SevenZip => "7-Zip archive",
-            FileFormat::Squashfs => "squashfs file system",
-            FileFormat::Sqlite => "SQLite database",
-            FileFormat::TensorRt => "TensorRT engine",
-            FileFormat::IntelBinary => "Intel device binary",
-            FileFormat::MetalLibrary => "Metal library",
-            FileFormat::DirectX => "DirectX shader",
-            FileFormat::LtoIr => "LTO-IR",
-            FileFormat::Mlir => "MLIR bytecode",
-            FileFormat::LinkerScript => "linker script",
-            FileFormat::HostPlaceholder => "host object",
-            FileFormat::NotRead => "not read",
-            FileFormat::Unknown => "unknown",
-        })
+        f.write_str(self.names().1)
     }
 }
 
@@ -385,7 +315,7 @@ const MAGICS: &[(&[u8], FileFormat)] = &[
     (b"ftrt", FileFormat::TensorRt),
     (b"ptrt", FileFormat::TensorRt),
     (b"\0asm", FileFormat::Wasm),
-    (b"MZ", FileFormat::Coff),
+    (b"MZ", FileFormat::Pe),
     (b"\xfe\xed\xfa\xce", FileFormat::MachO),
     (b"\xce\xfa\xed\xfe", FileFormat::MachO),
     (b"\xfe\xed\xfa\xcf", FileFormat::MachO),
@@ -402,14 +332,23 @@ const DEB: &[u8] = b"!<arch>\ndebian-binary";
 /// `e_type` of device binaries in the cache format of Intel's compute runtime before zebin.
 const INTEL_BINARY: [u8; 2] = 0xff04_u16.to_le_bytes();
 
-/// Returns the format of an ELF file by `e_machine`: a 16-bit number at byte 18, in the byte order that byte 5 names.
+/// Returns the type of the ELF file (`e_type`) that starts with these bytes: 1 for an object, 2 for a program, 3 for a
+/// library; `None` if it is not an ELF file.
+#[must_use]
+pub fn elf_type(head: &[u8]) -> Option<u16> {
+    elf_number(head, 16).filter(|_| head.starts_with(b"\x7fELF"))
+}
+
+/// Returns the 16-bit number at this offset of an ELF header, in the byte order that byte 5 names.
+fn elf_number(head: &[u8], at: usize) -> Option<u16> {
+    let bytes = *head.get(at..)?.first_chunk()?;
+    let is_big = head.get(5) == Some(&2);
+    Some(if is_big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
+}
+
+/// Returns the format of an ELF file by `e_machine`.
 fn sniff_elf(bytes: &[u8]) -> FileFormat {
-    let machine = match (bytes.get(5), bytes.get(18..20)) {
-        (Some(2), Some(&[high, low])) => u16::from_be_bytes([high, low]),
-        (_, Some(&[low, high])) => u16::from_le_bytes([low, high]),
-        _ => 0,
-    };
-    match machine {
+    match elf_number(bytes, 18).unwrap_or(0) {
         EM_CUDA => FileFormat::Cubin,
         0 if bytes.get(16..18) == Some(&INTEL_BINARY) => FileFormat::IntelBinary,
         machine => FileFormat::Elf { machine },
@@ -478,7 +417,7 @@ fn is_ptx(mut bytes: &[u8]) -> bool {
             let Some(newline) = rest.iter().position(|&b| b == b'\n') else {
                 return false;
             };
-            bytes = rest.get(newline..).unwrap_or_default();
+            (_, bytes) = rest.split_at(newline);
         } else {
             return bytes.starts_with(b".version ") || bytes.starts_with(b".version\t");
         }
@@ -494,7 +433,7 @@ fn is_linker_script(mut bytes: &[u8]) -> bool {
         bytes = bytes.trim_ascii_start();
         let Some(comment) = bytes.strip_prefix(b"/*") else { break };
         let Some(end) = comment.windows(2).position(|two| two == b"*/") else { return false };
-        bytes = comment.get(end + 2..).unwrap_or_default();
+        (_, bytes) = comment.split_at(end + 2);
     }
     COMMANDS.iter().any(|command| {
         let rest = bytes.strip_prefix(*command);

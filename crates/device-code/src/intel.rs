@@ -91,6 +91,7 @@ where
     if count > 0 && u64::from(header.e_shentsize(LE)) != entry {
         return fault(place + 18, "the size of a section header", header.e_shentsize(LE).into());
     }
+    // Ends that are no numbers lie past that of the file, too.
     let end = start.saturating_add(count * entry);
     if end > available {
         return fault(place, "a section table that ends with the file or before", end);

@@ -51,7 +51,7 @@ pub use code::elf_holds_code;
 pub use demangle::demangled;
 pub use extent::{Candidate, extent};
 pub use fault::Fault;
-pub use format::FileFormat;
+pub use format::{FileFormat, elf_type};
 pub use intel::check_intel;
 pub use kernels::{
     Argument, Kernel, KernelCollector, KernelGate, KernelKind, KernelList, KernelPair, KernelRule,

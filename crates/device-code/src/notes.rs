@@ -8,7 +8,7 @@ use object::elf::{PT_NOTE, SHT_NOTE};
 use object::{LittleEndian, Pod};
 
 use crate::elf::{FileHeader, Header32, Header64, LE, ProgramHeader, SectionHeader, first};
-use crate::window::{peek, read_range};
+use crate::window::{peek, read_range, rest};
 
 /// Program headers that are read. Code objects have a dozen.
 const MOST_SEGMENTS: usize = 64;
@@ -33,9 +33,8 @@ pub(crate) fn find<T>(
         _ => Vec::new(),
     };
     for (offset, size) in places.into_iter().take(MOST_NOTES) {
-        let start = window.start.saturating_add(offset).min(window.end);
-        let end = start.saturating_add(size.min(LONGEST)).min(window.end);
-        let bytes = read_range(source, &(start..end))?;
+        let Some(Range { start, end }) = rest(window, offset) else { continue };
+        let bytes = read_range(source, &(start..start + size.min(LONGEST).min(end - start)))?;
         let mut rest = &bytes[..];
         while let Some((name, kind, description)) = next(&mut rest) {
             let name = name.strip_suffix(b"\0").unwrap_or(name);
@@ -81,11 +80,9 @@ fn table<E: Pod>(
     entry: u16,
     count: usize,
 ) -> Result<Vec<E>, Unreadable> {
-    let start = window.start.saturating_add(offset);
-    if usize::from(entry) != size_of::<E>() || start >= window.end {
-        return Ok(Vec::new());
-    }
-    let bytes = peek(source, &(start..window.end), count * size_of::<E>())?;
+    let rest = rest(window, offset).filter(|_| usize::from(entry) == size_of::<E>());
+    let Some(rest) = rest else { return Ok(Vec::new()) };
+    let bytes = peek(source, &rest, count * size_of::<E>())?;
     let entries = bytes.chunks_exact(size_of::<E>());
     Ok(entries.filter_map(|entry| first::<E>(entry).copied()).collect())
 }

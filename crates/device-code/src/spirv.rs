@@ -66,12 +66,12 @@ pub fn check_spirv(
     }
     let head = peek(source, window, HEAD)?;
     let is_swapped = is_swapped(&head);
-    let version = words(&head, is_swapped).nth(1).unwrap_or_default();
+    let version = words(&head, is_swapped).nth(1).unwrap_or(0);
     if version & 0xffff_00ff != 1 << 16 {
         return fault(4, "version 1 (0x10000 and minor number times 0x100)", version.into());
     }
     if Module::parse(&head).is_none() {
-        let first = words(&head, is_swapped).nth(HEADER_WORDS).unwrap_or_default();
+        let first = words(&head, is_swapped).nth(HEADER_WORDS).unwrap_or(0);
         return fault(HEADER, "capabilities, extensions, and a memory model", first.into());
     }
     let mut at = HEADER;

@@ -14,7 +14,7 @@ use crate::elf::{FileHeader, Header64, LE, Section64, SectionHeader, first, head
 use crate::format::FileFormat;
 use crate::notes;
 use crate::spirv;
-use crate::window::{HEAD, peek, read_range};
+use crate::window::{HEAD, part, peek, read_range, rest};
 
 /// Section headers of a cubin that are read. The one in question is the ninth.
 const SECTIONS: u16 = 64;
@@ -117,7 +117,7 @@ fn of_amdgpu(
         (_, MESA) => "amdgcn-amd-mesa3d",
         _ => "amdgcn-amd-amdhsa",
     };
-    let id = id.map(|id| id.to_string()).unwrap_or_default();
+    let id = id.map_or_else(String::new, |id| id.to_string());
     Ok(Target::new(None, Some(Triple::parse(triple)), &id))
 }
 
@@ -208,22 +208,19 @@ fn is_for_one_architecture(
     header: &Header64,
 ) -> Result<bool, Unreadable> {
     let count = usize::from(header.e_shnum(LE).min(SECTIONS));
-    let start = window.start.saturating_add(header.e_shoff(LE));
-    if usize::from(header.e_shentsize(LE)) != size_of::<Section64>() || start >= window.end {
+    let is_known = usize::from(header.e_shentsize(LE)) == size_of::<Section64>();
+    let Some(table) = rest(window, header.e_shoff(LE)).filter(|_| is_known) else {
         return Ok(false);
-    }
-    let table = peek(source, &(start..window.end), count * size_of::<Section64>())?;
+    };
+    let table = peek(source, &table, count * size_of::<Section64>())?;
     for section in table.chunks_exact(size_of::<Section64>()) {
         let Some(section) = first::<Section64>(section) else { continue };
         if section.sh_type(LE).0 != SHT_CUDA_COMPAT {
             continue;
         }
-        let start = window.start.saturating_add(section.sh_offset(LE));
-        let end = start.saturating_add(section.sh_size(LE).min(COMPAT));
-        if end > window.end {
-            return Ok(false);
-        }
-        return Ok(has_accelerator(&read_range(source, &(start..end))?));
+        let place = part(window, section.sh_offset(LE), section.sh_size(LE).min(COMPAT));
+        let Some(place) = place else { return Ok(false) };
+        return Ok(has_accelerator(&read_range(source, &place)?));
     }
     Ok(false)
 }
@@ -258,7 +255,7 @@ fn of_ptx(text: &[u8]) -> Option<Target> {
             b".version" => drop(words.next()?),
             b".target" => {
                 let word = words.next()?;
-                let first = word.split(|&byte| byte == b',').next().unwrap_or_default();
+                let first = word.split(|&byte| byte == b',').next()?;
                 name = core::str::from_utf8(first).ok().filter(|name| name.starts_with("sm_"));
                 // The options after a comma and a blank are words of their own.
                 let mut last = word;
@@ -292,7 +289,7 @@ impl<'t> Words<'t> {
             } else {
                 return;
             };
-            self.0 = end.and_then(|end| self.0.get(end..)).unwrap_or_default();
+            (_, self.0) = self.0.split_at(end.unwrap_or(self.0.len()));
         }
     }
 
@@ -303,7 +300,7 @@ impl<'t> Words<'t> {
 
     fn next(&mut self) -> Option<&'t [u8]> {
         self.skip_blanks();
-        let is_end = |at: usize| match self.0.get(at..).unwrap_or_default() {
+        let is_end = |at: usize| match self.0.split_at(at).1 {
             // Another directive follows a number or a name at once.
             [b'.', next, ..] => at > 0 && next.is_ascii_alphabetic(),
             [byte, ..] => byte.is_ascii_whitespace() || *byte == b'/',

@@ -22,7 +22,7 @@ pub fn code_version(head: &[u8], format: FileFormat) -> Option<(u16, u16)> {
     match format {
         FileFormat::Ptx => of_ptx(head),
         FileFormat::Elf { machine: EM_AMDGPU } => {
-            let version = u16::from(*head.get(ABI_VERSION)?).saturating_add(OLDEST);
+            let version = u16::from(*head.get(ABI_VERSION)?) + OLDEST;
             (version <= NEWEST).then_some((version, 0))
         }
         _ => None,

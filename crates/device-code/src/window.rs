@@ -15,8 +15,25 @@ pub(crate) fn peek(
     window: &Range<u64>,
     max: usize,
 ) -> Result<Vec<u8>, Unreadable> {
-    let end = window.end.min(window.start.saturating_add(max as u64));
-    read_range(source, &(window.start..end))
+    read_range(source, &(window.start..window.start + len(window).min(max as u64)))
+}
+
+/// Returns the place of `size` bytes at an offset in the window; `None` if they do not lie in it.
+pub(crate) fn part(window: &Range<u64>, offset: u64, size: u64) -> Option<Range<u64>> {
+    let start = window.start.checked_add(offset)?;
+    let end = start.checked_add(size).filter(|&end| end <= window.end)?;
+    Some(start..end)
+}
+
+/// Returns the bytes from an offset in the window on; `None` if there are none.
+pub(crate) fn rest(window: &Range<u64>, offset: u64) -> Option<Range<u64>> {
+    let start = window.start.checked_add(offset).filter(|&start| start < window.end)?;
+    Some(start..window.end)
+}
+
+/// Returns the number of bytes in a range: none if it ends before it starts.
+fn len(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
 }
 
 /// Returns all bytes of `range`, none of one that ends before its start. Callers bound its length.
@@ -24,8 +41,7 @@ pub(crate) fn read_range(
     source: &mut dyn ReadAt,
     range: &Range<u64>,
 ) -> Result<Vec<u8>, Unreadable> {
-    let len = range.end.saturating_sub(range.start);
-    let mut bytes = vec![0; usize::try_from(len).map_err(|_| Unreadable)?];
+    let mut bytes = vec![0; usize::try_from(len(range)).map_err(|_| Unreadable)?];
     source.read_exact_at(range.start, &mut bytes)?;
     Ok(bytes)
 }

@@ -72,6 +72,7 @@ impl Collector {
         if container.kind() != ContainerKind::OffloadBinary || !is_registered {
             return None;
         }
+        // What was decompressed counts from its own start.
         let into = new.start.saturating_sub(section.start);
         let follows = |(first, end): &(Around, u64)| {
             first.number > section.number && *end == new.start && !into.is_multiple_of(PAGE)
@@ -79,7 +80,7 @@ impl Collector {
         let path = || container.path().iter().map(|s| format!("{}:{}", s.kind(), s.name()));
         let (first, _) = (self.registered.take().filter(follows))
             .unwrap_or_else(|| (Around { unit: Some(path().collect()), ..new.clone() }, 0));
-        let end = new.start.saturating_add(container.size());
+        let end = new.start + container.size();
         self.registered = Some((first.clone(), end));
         Some(first)
     }
@@ -154,8 +155,9 @@ impl Visitor for Collector {
         let unit = self.around.last().and_then(|around| around.unit.as_ref());
         // The images of several streams of gzip are one choice.
         let dropped = usize::from(parts && unit.is_none()) + usize::from(is_gzip);
+        // A file that is an image has nothing around it.
         let depth = self.around.len().saturating_sub(dropped);
-        let around = self.around.get(..depth).unwrap_or_default();
+        let (around, _) = self.around.split_at(depth);
         let container = around.last().map_or(0, |around| around.number);
         let runtime = Runtime::of(image.target().kind());
         let candidate = Candidate::of(image)?;

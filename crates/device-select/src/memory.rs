@@ -101,7 +101,7 @@ pub fn load<'data>(
         let text = "expected a bundle, a compressed bundle or an offload binary";
         return Err(LoadError::new(LoadErrorKind::NotThisFormat, text));
     }
-    let available = u64::try_from(fat_binary.len()).unwrap_or(u64::MAX);
+    let available = fat_binary.len() as u64;
     let compressed = CompressedBinary::parse_prefix(fat_binary, available);
     if let Some(header) = compressed.map_err(|error| malformed(&error))? {
         let plain = inflate(fat_binary, &header)?;
@@ -216,6 +216,7 @@ fn choose<'data>(
 
 /// Returns the range of a slice of `data`.
 fn within(data: &[u8], image: &[u8]) -> Range<usize> {
+    // One without bytes may lie elsewhere.
     let start = (image.as_ptr() as usize).saturating_sub(data.as_ptr() as usize);
     start..start.saturating_add(image.len())
 }

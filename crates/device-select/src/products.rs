@@ -268,7 +268,7 @@ fn is_part(part: &str, key: &str) -> bool {
     };
     key.match_indices(part).any(|(at, _)| {
         let (before, rest) = key.split_at(at);
-        let after = rest.get(part.len()..).unwrap_or_default();
+        let (_, after) = rest.split_at(part.len());
         !splits_number(before, part) && !splits_number(part, after)
     })
 }

@@ -33,10 +33,7 @@ pub(super) fn rebuild(
     if binary.entries().len() != wishes.entries.len() {
         return Err(RebuildError::Changed);
     }
-    let place = |offset: u64, size: u64| {
-        let start = range.start.saturating_add(offset);
-        start..start.saturating_add(size)
-    };
+    let place = |offset: u64, size: u64| range.start + offset..range.start + offset + size;
     let places: Vec<Range<u64>> =
         binary.entries().map(|e| place(e.image_offset(), e.image_size())).collect();
     let same_kinds = binary.entries().zip(&wishes.entries).all(|(entry, wish)| match wish {

@@ -34,8 +34,11 @@ pub(super) fn rebuild(
     if bundle.len() != wishes.entries.len() {
         return Err(RebuildError::Changed);
     }
-    let places: Vec<Range<u64>> =
-        bundle.entries().map(|entry| place(range, entry.offset(), entry.size())).collect();
+    let places = bundle.entries().map(|entry| {
+        let start = range.start + entry.offset();
+        start..start + entry.size()
+    });
+    let places: Vec<Range<u64>> = places.collect();
     if let Some(patched) = patched(range, &places, wishes) {
         return Ok(patched);
     }
@@ -63,13 +66,6 @@ pub(super) fn rebuild(
         splices.pad_to(PAGE);
     }
     Ok(splices)
-}
-
-/// Returns the place of an entry in the source.
-fn place(range: &Range<u64>, offset: u64, size: u64) -> Range<u64> {
-    // An empty entry may claim to be anywhere.
-    let start = range.start.saturating_add(offset).min(range.end);
-    start..start.saturating_add(size).min(range.end)
 }
 
 /// Returns the container with images replaced by others of the same size, if nothing else is wished.
@@ -119,7 +115,7 @@ fn alignment(bundle: &Bundle<'_>) -> u64 {
     let mut end = bundle.header_len();
     let is_tight = places.iter().all(|&(offset, size)| {
         let follows = offset == end;
-        end = offset.saturating_add(size);
+        end = offset + size;
         follows
     });
     if is_tight { 1 } else { 1 << bits.trailing_zeros() }

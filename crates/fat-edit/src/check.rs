@@ -100,13 +100,13 @@ impl Expected {
             let start = container.location.offset();
             let is_in_file = matches!(container.location, Location::File(_));
             let mut old = Old {
-                place: (start, start.saturating_add(container.size)),
+                place: (start, start + container.size),
                 is_in_file,
                 stays: is_in_file,
                 is_closed: container.compression.is_some() && !contents.is_open,
                 images: Vec::new(),
             };
-            for image in contents.images.get(container.images.clone()).unwrap_or_default() {
+            for image in contents.images_in(container) {
                 let wish = wish(image);
                 old.stays &= wish == Wish::Keep;
                 match wish {
@@ -358,7 +358,7 @@ impl File<'_> {
     /// Returns the one of these places of the edited file that the container is a copy of, or is decompressed from.
     fn origin(&self, container: &Container, places: &BTreeSet<Place>) -> Option<Place> {
         let Location::File(start) = container.location() else { return None };
-        match origin(self.parts, start..start.saturating_add(container.size()))? {
+        match origin(self.parts, start..start + container.size())? {
             (Input::File, range) => places.get(&(range.start, range.end)).copied(),
             (Input::Derived(number), range) => {
                 let derived = self.derived.get(number)?;
@@ -456,6 +456,7 @@ impl Visitor for Gather<'_> {
     }
 
     fn leave(&mut self) -> io::Result<()> {
+        // Most containers are in none of these.
         self.inside = self.inside.saturating_sub(1);
         Ok(())
     }

@@ -153,7 +153,7 @@ pub(super) fn run<E>(
     let mut failed = None;
     let jobs = iter::from_fn(|| match next() {
         Ok(job) => job.map(|job| {
-            let size = u64::try_from(job.data.len()).unwrap_or(u64::MAX);
+            let size = job.data.len() as u64;
             (job, size)
         }),
         Err(error) => {

@@ -217,9 +217,7 @@ impl Planner<'_> {
             Input::Derived(derived.len() - 1)
         };
         let container = node.container.and_then(|index| self.contents.containers.get(index));
-        let old =
-            container.and_then(|container| self.contents.images.get(container.images.clone()));
-        let old_images = old.unwrap_or_default();
+        let old_images = container.map_or(&[][..], |of| self.contents.images_in(of));
         let asked = Asked { wishes: &wishes, old_images, images: &self.images, form, max };
         let new = nv_fatbin::rebuild(source, &node.range, &asked, &mut later);
         let new = new.map_err(|error| error.of(node, path))?;

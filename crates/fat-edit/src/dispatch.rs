@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use byte_parts::Source;
-use fat_object::{ContainerKind, FileFormat, Location, PathStep};
+use fat_object::{ContainerKind, FileFormat, Location, PathStep, elf_type};
 use object_edit::{Format, Input, Item, Output, SectionChange, SectionEdit, copy_of, is_copy_of};
 
 use crate::error::Problem;
@@ -98,11 +98,11 @@ impl Host {
             }
             FileFormat::Archive | FileFormat::Deb => Host::Archive,
             FileFormat::Elf { .. } | FileFormat::Cubin => match elf_type(&head) {
-                1 => Host::Sections(Format::ElfObject),
-                2 | 3 => Host::Sections(Format::LinkedElf),
+                Some(1) => Host::Sections(Format::ElfObject),
+                Some(2 | 3) => Host::Sections(Format::LinkedElf),
                 _ => Host::Unsupported("ELF files that are neither objects nor linked"),
             },
-            FileFormat::Coff if head.starts_with(b"MZ") => Host::Sections(Format::Pe),
+            FileFormat::Pe => Host::Sections(Format::Pe),
             FileFormat::Coff => Host::Sections(Format::Coff),
             FileFormat::MachO => Host::Unsupported("device code in Mach-O files"),
             FileFormat::Wasm => Host::Unsupported("device code in WebAssembly modules"),
@@ -121,15 +121,6 @@ impl Host {
             Host::Sections(format) => object_edit::uneditable(format, section),
             Host::Raw | Host::Archive => None,
         }
-    }
-}
-
-/// Returns `e_type`, in the byte order that byte 5 names.
-fn elf_type(head: &[u8]) -> u16 {
-    match (head.get(5), head.get(16..18)) {
-        (Some(2), Some(&[high, low])) => u16::from_be_bytes([high, low]),
-        (_, Some(&[low, high])) => u16::from_le_bytes([low, high]),
-        _ => 0,
     }
 }
 

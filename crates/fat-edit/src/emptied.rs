@@ -68,7 +68,7 @@ impl Edit {
         let fatbinaries = containers.filter(|of| of.kind() == ContainerKind::NvFatbin);
         let is_removed = |image: &ImageInfo| self.removes(image.index());
         let loses = |container: &&EditableContainer| {
-            let images = file.images().get(container.images()).unwrap_or_default();
+            let images = file.images_in(container);
             let mut ptx =
                 images.iter().filter(|image| image.format() == FileFormat::Ptx).peekable();
             let is_left = images.iter().any(|image| !is_removed(image));

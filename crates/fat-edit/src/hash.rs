@@ -27,7 +27,7 @@ impl<W: Write> Hashing<W> {
 impl<W: Write> Write for Hashing<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.out.write(bytes)?;
-        self.hasher.write(bytes.get(..count).unwrap_or_default());
+        self.hasher.write(bytes.split_at(count).0);
         Ok(count)
     }
 
@@ -44,7 +44,7 @@ pub(crate) fn hash(reader: &mut (impl Read + ?Sized)) -> io::Result<u64> {
     loop {
         match reader.read(&mut buffer)? {
             0 => return Ok(out.hash()),
-            n => out.write_all(buffer.get(..n).unwrap_or_default())?,
+            n => out.write_all(buffer.split_at(n).0)?,
         }
     }
 }

@@ -95,7 +95,7 @@ impl NewInputs for Sources<'_> {
                 image.read(buf)
             }
             Input::Derived(number) => {
-                let end = offset.saturating_add(buf.len() as u64);
+                let end = offset + buf.len() as u64;
                 if let Some(prefix) = self.prefix(file, number, end)? {
                     return Ok(copy_from(prefix, offset, buf));
                 }

@@ -197,7 +197,7 @@ impl<S: Write + Seek> Spool<S> {
         let to_end = self.file.seek(SeekFrom::Start(self.end));
         to_end.and_then(|_| self.file.write_all(&code)).map_err(Problem::write)?;
         let found = (self.end, code.len() as u64);
-        self.end = self.end.saturating_add(found.1);
+        self.end += found.1;
         self.starts.insert(place, found);
         Ok(found)
     }
@@ -231,7 +231,7 @@ fn compressed(bundle: &Output, spool: &mut dyn ReadSeek) -> Result<Vec<u8>, Prob
             Part::Bytes(bytes) => plain.extend_from_slice(bytes),
             Part::Zeros(count) => {
                 let count = usize::try_from(count).map_err(|_| io::ErrorKind::OutOfMemory);
-                plain.resize(plain.len().saturating_add(count.map_err(io::Error::from)?), 0);
+                plain.resize(plain.len() + count.map_err(io::Error::from)?, 0);
             }
             Part::Input(_, range) => source.append_range(&range, &mut plain)?,
         }

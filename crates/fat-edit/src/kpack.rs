@@ -36,7 +36,7 @@ pub(super) fn plan(
     let mut gone: BTreeSet<(&str, &str)> = BTreeSet::new();
     for container in &contents.containers {
         let key = container.path.last().map_or("", |step| step.name());
-        for image in contents.images.get(container.images.clone()).unwrap_or_default() {
+        for image in contents.images_in(container) {
             if is_gone(image.index()) {
                 gone.insert((key, image.target().id()));
             }
@@ -95,17 +95,20 @@ fn lay_out(new: &NewKpack, numbers: &[u64], blobs: &Blobs) -> Result<Output, Pro
 
 fn containers(contents: &EditableFile, is_gone: &impl Fn(usize) -> bool) -> Vec<ContainerChange> {
     let changes = contents.containers.iter().map(|container| {
-        let images = contents.images.get(container.images.clone()).unwrap_or_default();
+        let images = contents.images_in(container);
         let [mut stored, mut stored_left, mut size, mut size_left] = [0_u64; 4];
         let mut left = 0;
         for image in images {
             let own =
                 image.compression().map_or(image.size(), |compression| compression.stored_size());
-            (stored, size) = (stored.saturating_add(own), size.saturating_add(image.size()));
+            // Sizes are those that headers state.
+            let add = |sum: &mut u64, size| *sum = sum.saturating_add(size);
+            add(&mut stored, own);
+            add(&mut size, image.size());
             if !is_gone(image.index()) {
                 left += 1;
-                stored_left = stored_left.saturating_add(own);
-                size_left = size_left.saturating_add(image.size());
+                add(&mut stored_left, own);
+                add(&mut size_left, image.size());
             }
         }
         ContainerChange {

@@ -40,7 +40,7 @@ pub fn moved_out<R: Read + Seek>(input: R) -> io::Result<Option<(Marker, Vec<u64
     let head = source.peek(&window, FileFormat::SNIFF_LEN)?;
     let format = match FileFormat::sniff(&head) {
         FileFormat::Elf { .. } => Format::LinkedElf,
-        FileFormat::Coff if head.starts_with(b"MZ") => Format::Pe,
+        FileFormat::Pe => Format::Pe,
         _ => return Ok(None),
     };
     let wrappers = match object_edit::hip_wrappers(&mut source, &window, format) {
@@ -54,6 +54,7 @@ pub fn moved_out<R: Read + Seek>(input: R) -> io::Result<Option<(Marker, Vec<u64
     let target = target.ok_or_else(|| {
         invalid("device code was moved out, and its wrappers lead to no marker".to_owned())
     })?;
+    // A pointer of the file says where.
     let end = window.end.min(target.saturating_add(MOST_OF_MARKER));
     let bytes = source.read_range(&(target..end))?;
     let (marker, _) = Marker::parse(&bytes).map_err(|error| invalid(error.to_string()))?;
@@ -123,7 +124,7 @@ impl EditableFile {
     pub fn packable(&self, container: usize) -> Result<Vec<&ImageInfo>, Error> {
         let Some(container) = self.containers.get(container) else { return Ok(Vec::new()) };
         let mut packable = Vec::new();
-        for image in self.images.get(container.images.clone()).unwrap_or_default() {
+        for image in self.images_in(container) {
             let target = image.target();
             if target.is_host() {
                 continue;

@@ -110,8 +110,7 @@ fn headers(
     let mut facts = Facts { like: None, stored: Vec::new(), common: OF_THE_FILE, is_older: false };
     let mut at = HEADER;
     while at < size {
-        let head =
-            source.peek(&(start.saturating_add(at)..start.saturating_add(size)), ENTRY_HEADER)?;
+        let head = source.peek(&(start + at..start + size), ENTRY_HEADER)?;
         let entry = Entry::parse(&head, headers.len(), at, size)?;
         let stored = compression(&entry);
         facts.like = facts.like.or((stored != Compression::None).then_some(stored));
@@ -160,7 +159,7 @@ pub(super) fn rebuild(
     let mut is_changed = false;
     for (index, (at, head)) in headers.iter().enumerate() {
         let entry = Entry::parse(head, index, *at, size)?;
-        let place = range.start.saturating_add(*at)..range.start.saturating_add(entry.end());
+        let place = range.start + at..range.start + entry.end();
         let old = compression(&entry);
         let wish = match wishes.entries.is_empty() {
             true => Wish::Keep,
@@ -248,7 +247,7 @@ pub(super) fn rebuild(
 
 /// Returns a fatbinary of these entries, with the header of the old one.
 fn of_entries(range: &Range<u64>, entries: &Output) -> Output {
-    let mut out = copy_of(&(range.start..range.start.saturating_add(8)));
+    let mut out = copy_of(&(range.start..range.start + 8));
     out.push_bytes(&entries.size().to_le_bytes());
     out.append(entries);
     out
@@ -265,7 +264,7 @@ fn kept(range: &Range<u64>, size: u64, asked: &Asked<'_>) -> Option<Output> {
     let (mut out, mut at) = (Output::new(), HEADER);
     for (image, wish) in images.iter().zip(entries) {
         let entry = image.fatbinary_entry().filter(|entry| entry.start == at)?;
-        let place = range.start.saturating_add(entry.start)..range.start.saturating_add(entry.end);
+        let place = range.start + entry.start..range.start + entry.end;
         match wish {
             Wish::Keep => out.append(&copy_of(&place)),
             Wish::Remove => {}
@@ -307,6 +306,7 @@ fn plain_size(entry: &Entry<'_>) -> Result<u64, RebuildError> {
         codec.check(entry.stored_size(), size)?;
     }
     let header = entry.range().start - entry.offset();
+    // The entry may state any size.
     Ok(header.saturating_add(size.checked_next_multiple_of(8).unwrap_or(u64::MAX)))
 }
 

@@ -217,6 +217,7 @@ impl EditPlan {
             _ => 0,
         });
         let decompressed = self.derived.iter().map(|bundle| bundle.size).max();
+        // A bundle may state any size.
         new.fold(decompressed.unwrap_or(0), u64::saturating_add)
     }
 

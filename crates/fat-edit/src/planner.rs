@@ -123,7 +123,7 @@ impl<'a> Planner<'a> {
             let Some(container) = self.contents.container_of(index) else { continue };
             let first = container.images.start;
             let entries = &mut self.wishes_for(container.index)?.entries;
-            if let Some(entry) = entries.get_mut(index.saturating_sub(first)) {
+            if let Some(entry) = entries.get_mut(index - first) {
                 *entry = wish;
             }
         }
@@ -148,7 +148,7 @@ impl<'a> Planner<'a> {
             if !self.edit.options.allow_empty {
                 return Err(Problem::nothing_left(&container.path));
             }
-            let images = self.contents.images.get(container.images.clone()).unwrap_or_default();
+            let images = self.contents.images_in(container);
             let smallest = wishes.entries.iter_mut().zip(images);
             let smallest =
                 smallest.min_by_key(|(_, image)| image.stored_size().unwrap_or(image.size()));
@@ -170,7 +170,7 @@ impl<'a> Planner<'a> {
         if wishes.added.is_empty() || !is_bundle {
             return Ok(());
         }
-        let old = self.contents.images.get(container.images.clone()).unwrap_or_default();
+        let old = self.contents.images_in(container);
         let old = old.iter().zip(&wishes.entries).filter(|(_, wish)| **wish != Wish::Remove);
         let mut ids: Vec<&str> = old.filter_map(|(image, _)| image.id()).collect();
         let first_new = ids.len();
@@ -393,14 +393,14 @@ impl<'a> Planner<'a> {
         path: &[PathStep],
     ) -> Result<bool, Problem> {
         let container = node.container.and_then(|c| self.contents.containers.get(c));
-        let images = container.and_then(|c| self.contents.images.get(c.images.clone()));
+        let images = container.into_iter().flat_map(|c| self.contents.images_in(c));
         let is_device = |image: &ImageInfo| {
             let is_metadata = image
                 .offload_binary_entry()
                 .is_some_and(|entry| entry.flags().contains(offload_binary::Flags::METADATA));
             !image.target().is_host() && !is_metadata
         };
-        let mut left = images.unwrap_or_default().iter().zip(&wishes.entries);
+        let mut left = images.zip(&wishes.entries);
         let is_left = left.any(|(image, wish)| is_device(image) && *wish != Wish::Remove);
         let empty = wishes.remove_any() && wishes.added.is_empty() && !is_left;
         if empty && !self.edit.options.allow_empty {

@@ -217,7 +217,7 @@ fn describe(
             let next = images.range(at..).next().filter(|(image, _)| **image < start);
             let until = next.map_or(start, |(image, _)| *image);
             while at < until {
-                let end = until.min(at.saturating_add(CHUNK));
+                let end = until.min(at + CHUNK);
                 bytes += push_bytes(&mut steps, &source.read_range(&(at..end))?);
                 if bytes > MOST_BYTES {
                     return Ok(None);
@@ -227,7 +227,7 @@ fn describe(
             if let Some((_, (size, wrapper, target))) = next {
                 let (wrapper, target, size) = (*wrapper, target.clone(), *size);
                 steps.push(Step::Image { wrapper, target, size });
-                at = at.saturating_add(size);
+                at += size;
             }
         }
         if range.end > at {
@@ -247,16 +247,17 @@ fn push_bytes(steps: &mut Vec<Step>, mut bytes: &[u8]) -> u64 {
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
         if zeros >= FEWEST_ZEROS || zeros == bytes.len() {
             steps.push(Step::Zeros(zeros as u64));
-            bytes = bytes.get(zeros..).unwrap_or_default();
+            (_, bytes) = bytes.split_at(zeros);
             continue;
         }
         let is_run = |at: &usize| {
             bytes.get(*at..at + FEWEST_ZEROS).is_some_and(|run| run.iter().all(|byte| *byte == 0))
         };
         let next = (zeros..bytes.len()).find(is_run).unwrap_or(bytes.len());
-        steps.push(Step::Bytes(bytes.get(..next).unwrap_or_default().to_vec()));
-        count = count.saturating_add(next as u64);
-        bytes = bytes.get(next..).unwrap_or_default();
+        let (more, rest) = bytes.split_at(next);
+        steps.push(Step::Bytes(more.to_vec()));
+        count += next as u64;
+        bytes = rest;
     }
     count
 }

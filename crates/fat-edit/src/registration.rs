@@ -46,7 +46,7 @@ impl Registrable {
     ) -> io::Result<Registration> {
         let (containers, format) = match format {
             FileFormat::Elf { .. } => (self.0, Format::LinkedElf),
-            FileFormat::Coff => (self.0, Format::Pe),
+            FileFormat::Coff | FileFormat::Pe => (self.0, Format::Pe),
             _ => return Ok(Registration::default()),
         };
         let mut source = Source::new(input)?;

@@ -194,7 +194,7 @@ fn way_back(
             continue;
         };
         match (old.compression, new.compression) {
-            (None, Some(_)) => plain.push((from..from.saturating_add(old.size), old.index)),
+            (None, Some(_)) => plain.push((from..from + old.size, old.index)),
             (Some(_), _) => old_starts.push((from, old.index)),
             (None, None) => {}
         }
@@ -282,7 +282,7 @@ fn first_difference(
     let end = old.size().min(back.size());
     let mut at = 0;
     while at < end {
-        let block = at..at.saturating_add(BLOCK).min(end);
+        let block = at..end.min(at + BLOCK);
         let before = read_block(&mut reader(old, source.reader(), &mut of_old), &block)?;
         let mut new = reader(new, source.reader(), &mut inputs);
         let after = read_block(&mut reader(back, &mut new, &mut of_back), &block)?;

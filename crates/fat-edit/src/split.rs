@@ -273,7 +273,7 @@ impl PackGroup {
         let pack = |(target, (pack, sizes)): (&String, &(NewKpack, Vec<u64>))| {
             let starts: Vec<u64> = sizes
                 .iter()
-                .scan(0_u64, |end, size| Some(std::mem::replace(end, end.saturating_add(*size))))
+                .scan(0_u64, |end, size| Some(std::mem::replace(end, *end + size)))
                 .collect();
             let mut parts = Parts::new();
             for part in pack.layout(sizes)?.iter() {
@@ -282,10 +282,7 @@ impl PackGroup {
                     Part::Zeros(count) => parts.push_zeros(count),
                     Part::Input(n, range) => {
                         let at = starts.get(*n).copied().unwrap_or(0);
-                        parts.push_input(
-                            0,
-                            at.saturating_add(range.start)..at.saturating_add(range.end),
-                        );
+                        parts.push_input(0, at + range.start..at + range.end);
                     }
                 }
             }

@@ -86,6 +86,11 @@ impl EditableFile {
         self.containers.get(*self.containers_of.get(image)?)
     }
 
+    /// Returns the images of a container of this file.
+    pub(crate) fn images_in(&self, container: &EditableContainer) -> &[ImageInfo] {
+        self.images.get(container.images.clone()).unwrap_or_default()
+    }
+
     /// Returns the [numbers](ImageInfo::index) that a [listing](fat_object::list()) gives the images, by their index: it also counts
     /// images in images. Empty if there are none of these. `input` is the file.
     ///
@@ -370,8 +375,8 @@ fn pad(nodes: &mut [Node], end: u64) {
     for node in nodes {
         let is_offload_binary = node.kind() == ContainerKind::OffloadBinary;
         if is_offload_binary && node.compression.is_some() {
-            let size = (node.range.end - node.range.start).checked_next_multiple_of(8);
-            node.range.end = node.range.start.saturating_add(size.unwrap_or(u64::MAX)).min(end);
+            let size = (node.range.end - node.range.start).next_multiple_of(8);
+            node.range.end = end.min(node.range.start + size);
         }
         let end = match node.compression {
             Some(compression) if !is_offload_binary => compression.uncompressed_size(),
@@ -465,7 +470,7 @@ impl Visitor for Surveyor {
                 && container.compression().is_some()
                 && let Location::File(start) = container.location()
             {
-                self.closed_entries.insert((start, start.saturating_add(container.size())));
+                self.closed_entries.insert((start, start + container.size()));
             }
             return Ok(());
         }
@@ -473,7 +478,7 @@ impl Visitor for Surveyor {
         let Some(segment) = container.path().last().cloned() else { return Ok(()) };
         let node = Node {
             segment,
-            range: start..start.saturating_add(container.size()),
+            range: start..start + container.size(),
             location: container.location(),
             container: None,
             compression: container.compression(),

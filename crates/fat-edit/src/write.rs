@@ -125,7 +125,7 @@ where
     let mut result = Ok(());
     let mut write = |data: &[u8]| {
         if result.is_ok() {
-            result = out.write_all(data.get(written..).unwrap_or_default());
+            result = out.write_all(data.split_at(written).1);
             written = data.len();
         }
     };
@@ -138,8 +138,9 @@ fn write_range(
     range: &Range<u64>,
     out: &mut (impl Write + ?Sized),
 ) -> Result<(), Problem> {
-    let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-    let part = data.get(index(range.start)..index(range.end)).ok_or_else(Problem::input_changed)?;
+    let index = |at: u64| usize::try_from(at).map_err(|_| Problem::input_changed());
+    let part = data.get(index(range.start)?..index(range.end)?);
+    let part = part.ok_or_else(Problem::input_changed)?;
     out.write_all(part).map_err(Problem::write)
 }
 

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::Scope;
 
-use byte_parts::{Bounds, in_order};
+use byte_parts::{Bounds, Budget, in_order};
 
 use crate::compressed::read_and;
 use crate::context::Outcome;
@@ -91,10 +91,10 @@ impl<'s> Ahead<'s> {
         options: &'s Options,
     ) -> Self {
         let jobs = jobs(input, position.load(Ordering::Relaxed), options);
-        let all = jobs.iter().map(|job| job.uncompressed_size).fold(0, u64::saturating_add);
+        let all: u128 = jobs.iter().map(|job| u128::from(job.uncompressed_size)).sum();
         let threads = threads.or_else(|| std::thread::available_parallelism().ok());
         let threads = threads.map_or(1, NonZeroUsize::get).min(jobs.len());
-        if threads < 2 || all < WORTHWHILE {
+        if threads < 2 || all < WORTHWHILE.into() {
             return Ahead { jobs: VecDeque::new(), results: Box::new(std::iter::empty()) };
         }
         let worker = move || {
@@ -131,7 +131,7 @@ fn decompress(input: &mut dyn ReadSeek, job: Job, options: &Options) -> Option<O
     let decompress =
         if options.verify_hash { ccob::decompress } else { ccob::decompress_unverified };
     let limits = options.max_decompressed;
-    let window = job.offset..job.offset.saturating_add(job.size);
+    let window = job.offset..job.offset + job.size;
     let mut source = Source::new(input, Origin::File).ok()?;
     read_and(decompress, &mut source, &window, Some(job.size), limits).ok()
 }
@@ -140,12 +140,11 @@ fn decompress(input: &mut dyn ReadSeek, job: Job, options: &Options) -> Option<O
 fn jobs<R: ReadSeek + Clone>(input: &R, from: u64, options: &Options) -> VecDeque<Job> {
     // The walk itself reports errors.
     let mut found = find(input, from, options).unwrap_or_default();
-    let mut left = input.clone().seek(SeekFrom::End(0)).map_or(0, |len| {
-        len.saturating_mul(options.max_expansion).saturating_add(options.max_decompressed)
-    });
+    let mut budget = Budget::new(options.max_decompressed);
+    budget.grow(input.clone().seek(SeekFrom::End(0)).unwrap_or(0), options.max_expansion);
     let mut fits = |job: &Job| {
-        left = left.saturating_sub(job.uncompressed_size);
-        left > 0
+        budget.spend(job.uncompressed_size);
+        budget.left() > 0
     };
     let count = found.iter().take_while(|job| fits(job)).count();
     found.truncate(count);

@@ -13,7 +13,6 @@ use object::read::archive::{ArchiveFile, ArchiveMember};
 
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
-use crate::host::with_object_reader;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Content, Found, Inner, Inside, Member, Opened};
 use crate::source::{Origin, ReadSeek, Source};
@@ -70,7 +69,7 @@ impl Children for Members {
             return Ok(true);
         };
         let available = self.window.end - self.window.start;
-        let end = start.saturating_add(member.size);
+        let end = start + member.size;
         if end > available {
             let error = member_beyond_end(&member.name, start..end, available);
             found.finding(self.window.start, error);
@@ -128,7 +127,7 @@ fn members(
     window: &Range<u64>,
     names: &mut Budget,
 ) -> io::Result<(Vec<Member>, Option<Error>)> {
-    with_object_reader(source, window, |data| {
+    source.with_headers(window, |data| {
         let mut members = Vec::new();
         let malformed = |error: object::read::Error| {
             Some(Error::new(ErrorKind::Archive, format!("malformed archive: {error}")))
@@ -205,6 +204,7 @@ fn not_a_name(member: &ArchiveMember<'_>) -> Option<Error> {
         Some(([b'/', second, _], _)) => matches!(second, b' ' | b'/' | b'<' | b'S' | b'0'..=b'9'),
         _ => true,
     };
+    // A member that is a file of its own has no place.
     let offset = member.file_range().0.saturating_sub(size_of::<Header>() as u64);
     (!sound).then(|| {
         let name = lossy(name.trim_ascii_end());

@@ -134,6 +134,7 @@ fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<E
         return Ok(None);
     }
     let start = header.e_phoff(LE);
+    // Ends that are no numbers lie past that of the file, too.
     let end = start.saturating_add(u64::from(header.e_phnum(LE)) * entry);
     if end > available {
         return Ok(Some(of_image(format!(

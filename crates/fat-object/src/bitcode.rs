@@ -16,11 +16,12 @@ use device_code::FileFormat;
 use llvm_bitcode::{EmbeddedObject, ErrorKind, Reader, Unreadable};
 use target_id::Triple;
 
+use crate::containers::starts_with;
 use crate::context::Context;
 use crate::error::Error;
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Content, Found, Inner, Inside, Opened};
-use crate::sequence::{Sequence, Start, starts_with};
+use crate::opened::{Children, Content, Found, Inner, Inside, Opened, Start};
+use crate::sequence::Sequence;
 use crate::source::{Lent, Origin, Source, lend};
 
 /// The section of listed objects.

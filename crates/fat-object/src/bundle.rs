@@ -4,16 +4,16 @@ use std::io;
 use std::ops::Range;
 use std::vec;
 
-use bundle_format::Bundle;
 use bundle_format::text::{TAIL_LEN, TextBundle, ends_in_marker};
-use byte_parts::Budget;
+use bundle_format::{Bundle, EntryId, MAGIC};
+use byte_parts::{Budget, internal};
 use device_code::FileFormat;
 
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::image::{BundleForm, Description};
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Container, Found, Object, Opened};
+use crate::opened::{Children, Container, Found, Object, Opened, Start};
 use crate::source::Source;
 use crate::text::{lossy, printable};
 
@@ -97,8 +97,9 @@ impl Children for Entries {
         if self.next == 0 {
             self.composition(cx, found);
         }
+        let Some((offset, size)) = self.places.next() else { return Ok(false) };
         let id = self.ids.get_mut(self.next).map(std::mem::take);
-        let (Some((offset, size)), Some(id)) = (self.places.next(), id) else { return Ok(false) };
+        let id = id.ok_or_else(|| io::Error::other(internal!("a bundle entry without an ID")))?;
         self.next += 1;
         let start = self.start + offset;
         let window = start..start + size;
@@ -148,8 +149,8 @@ fn in_object(
     if is_host && source.peek(window, 2)? == [0] {
         // It stands for the whole object: a second one would make its contents a multiple of it.
         if object.has_placeholder.replace(true) {
-            let id = description.info.id.clone().unwrap_or_default();
-            let message = format!("duplicate host placeholder {}", printable(&id));
+            let id = description.info.id.as_deref().unwrap_or("");
+            let message = format!("duplicate host placeholder {}", printable(id));
             found.finding(window.start, Error::new(ErrorKind::Composition, message));
         } else {
             description.format = Some(FileFormat::HostPlaceholder);
@@ -240,13 +241,42 @@ pub(crate) fn prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result
 pub(crate) fn is_start(
     source: &mut Source<'_>,
     window: &Range<u64>,
+    head: &[u8],
     headers: &mut Budget,
-) -> io::Result<bool> {
+) -> io::Result<Start> {
+    if !head.starts_with(&MAGIC) {
+        return Ok(Start::Nothing);
+    }
+    if headers.left() == 0 {
+        return Ok(Start::Unknown);
+    }
     let prefix = prefix(source, window)?;
     headers.spend(prefix.len() as u64);
     // Programs that read bundles have the magic among their constants, followed by zeros.
     let bundle = Bundle::parse_prefix(&prefix, window.end - window.start);
-    Ok(bundle.is_ok_and(|bundle| !bundle.is_empty()))
+    Ok(Start::of(bundle.is_ok_and(|bundle| !bundle.is_empty())))
+}
+
+/// Returns the size of a bundle in which each entry has an ID.
+pub(crate) fn size(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    head: &[u8],
+    read: &mut u64,
+) -> io::Result<Option<u64>> {
+    let available = window.end - window.start;
+    // Most are refused by the first bytes.
+    let is_refused = Bundle::parse_prefix(head, available).is_err_and(|e| e.needed().is_none());
+    if !head.starts_with(&MAGIC) || is_refused {
+        return Ok(None);
+    }
+    let prefix = prefix(source, window)?;
+    *read += prefix.len() as u64;
+    let bundle = Bundle::parse_prefix(&prefix, available).ok().filter(|bundle| {
+        !bundle.is_empty()
+            && bundle.entries().all(|entry| EntryId::parse(&lossy(entry.id())).is_ok())
+    });
+    Ok(bundle.map(|bundle| bundle.end()))
 }
 
 /// Returns whether the window, whose first bytes are `head`, holds a text whose last line is the marker of a text
@@ -259,6 +289,6 @@ pub(crate) fn is_text_ending_in_marker(
     if head.contains(&0) {
         return Ok(false);
     }
-    let start = window.end.saturating_sub(TAIL_LEN as u64).max(window.start);
+    let start = window.end - (TAIL_LEN as u64).min(window.end - window.start);
     Ok(ends_in_marker(&source.read_range(&(start..window.end))?))
 }

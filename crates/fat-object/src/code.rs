@@ -56,7 +56,7 @@ pub(crate) fn decompressed(
     let size = compression.uncompressed_size;
     let limit = most.min(budget.left());
     let stored = window.end - window.start;
-    if size > limit || stored > most.saturating_mul(2) {
+    if size > limit || stored.div_ceil(2) > most {
         return Ok(Err(Undone::Limit(limit)));
     }
     let codec = Codec::from_name(compression.method).unwrap_or(Codec::Unknown);

@@ -4,10 +4,13 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use byte_parts::Budget;
+use ccob::Method;
+
 use crate::context::{Context, Outcome};
 use crate::error::Error;
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
-use crate::opened::{Closed, Container, Content, Inner, Inside, Opened};
+use crate::opened::{Closed, Container, Content, Inner, Inside, Opened, Start};
 use crate::source::{Origin, Source};
 use crate::table;
 
@@ -52,6 +55,49 @@ pub(crate) fn open(
         let inside = Inside::Elsewhere(contents(cx, Arc::new(decompressed.data), None));
         opened(decompressed.consumed, inside)
     }))
+}
+
+/// Returns whether the header of a compressed bundle starts here.
+pub(crate) fn is_start(
+    _: &mut Source<'_>,
+    window: &Range<u64>,
+    head: &[u8],
+    _: &mut Budget,
+) -> io::Result<Start> {
+    Ok(Start::of(ccob::Header::parse(head, window.end - window.start).is_ok()))
+}
+
+/// Returns the size of a compressed bundle whose header a stream of its method follows. One of version 1, which records
+/// no size, takes all available bytes.
+pub(crate) fn size(
+    _: &mut Source<'_>,
+    window: &Range<u64>,
+    head: &[u8],
+    _: &mut u64,
+) -> io::Result<Option<u64>> {
+    let available = window.end - window.start;
+    let header = ccob::Header::parse(head, available).ok().filter(|header| {
+        let stream = head.get(header.header_len()..);
+        stream.is_some_and(|stream| is_stream_of(header.method(), stream))
+            && header.uncompressed_size() > 0
+    });
+    Ok(header.map(|header| header.total_size().unwrap_or(available)))
+}
+
+/// Returns whether a stream of this method starts here.
+pub(crate) fn is_stream_of(method: Method, stream: &[u8]) -> bool {
+    match method {
+        // A frame, or one to skip (RFC 8878).
+        Method::ZSTD => {
+            matches!(stream, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+        }
+        // Deflate, and a checksum of the first two bytes (RFC 1950).
+        Method::ZLIB => {
+            matches!(stream, [first, second, ..] if first & 0xf == 8
+                && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
+        }
+        _ => false,
+    }
 }
 
 /// Returns the contents of a compressed bundle.
@@ -167,7 +213,7 @@ pub(crate) fn read_and(
                     && total_size.is_none()
                     && len < available =>
             {
-                len = len.saturating_mul(2).min(available);
+                len = (len * 2).min(available);
             }
             result => return Ok(result),
         }

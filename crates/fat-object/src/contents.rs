@@ -15,7 +15,7 @@ use crate::ranges::Ranges;
 use crate::scan::{Scan, is_squashfs};
 use crate::sequence::Sequence;
 use crate::source::Source;
-use crate::{archive, bare, bitcode, host, kpack, other, wasm};
+use crate::{archive, bare, bitcode, containers, host, kpack, other, wasm};
 
 /// The first page of an SQLite database, which has its schema, is at most this long.
 const SCHEMA: usize = 64 << 10;
@@ -75,12 +75,9 @@ impl Contents {
             FileFormat::Bundle if bundle_format::text::is_text_bundle(&head) => {
                 Some(Box::new(Text::new(window)))
             }
-            FileFormat::Bundle
-            | FileFormat::CompressedBundle
-            | FileFormat::OffloadBinary
-            | FileFormat::Hcf
-            | FileFormat::Syclbin
-            | FileFormat::Fatbinary => Some(Box::new(Sequence::new(window, None, false))),
+            format if containers::is_in_sequences(format) => {
+                Some(Box::new(Sequence::new(window, None, false)))
+            }
             FileFormat::Archive | FileFormat::Deb => match archive::open(cx, source, &window)? {
                 Ok(members) => Some(Box::<Members>::new(members)),
                 Err(error) => {
@@ -98,7 +95,11 @@ impl Contents {
             FileFormat::Wasm => wasm::open(cx, source, &window)?,
             FileFormat::Bitcode => Some(Box::new(bitcode::open(source, &window)?)),
             // The file itself may be a code object that was made the host of a bundle.
-            FileFormat::Elf { .. } | FileFormat::Cubin | FileFormat::Coff | FileFormat::MachO
+            FileFormat::Elf { .. }
+            | FileFormat::Cubin
+            | FileFormat::Coff
+            | FileFormat::Pe
+            | FileFormat::MachO
                 if is_host =>
             {
                 host::open(cx, source, &window, found)?

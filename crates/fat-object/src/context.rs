@@ -23,7 +23,9 @@ const REMEMBERED: usize = 4096;
 
 /// Returns the limit on the size of names for a file of this many bytes.
 pub(crate) fn names_of(len: u64) -> Budget {
-    Budget::new(NAMES_AT_LEAST.saturating_add(len.saturating_mul(NAMES_FOR_EACH_BYTE)))
+    let mut names = Budget::new(NAMES_AT_LEAST);
+    names.grow(len, NAMES_FOR_EACH_BYTE);
+    names
 }
 
 /// The result of decompressing.
@@ -139,17 +141,18 @@ impl<'r> Context<'r> {
 
     /// Raises the limits for a file that is not made of other data.
     pub(crate) fn add_file(&mut self, source: &Source<'_>) {
-        self.decompressed.grow(source.len().saturating_mul(self.options.max_expansion));
+        self.decompressed.grow(source.len(), self.options.max_expansion);
         self.add_bytes(source.len());
     }
 
     /// Allows for the names in this many new bytes.
     pub(crate) fn add_bytes(&mut self, len: u64) {
-        self.names.grow(len.saturating_mul(NAMES_FOR_EACH_BYTE));
+        self.names.grow(len, NAMES_FOR_EACH_BYTE);
     }
 
     /// Returns how many further bytes may be held.
     pub(crate) fn room(&self) -> u64 {
+        // More may be held: sizes are those that headers state.
         self.options.max_decompressed.saturating_sub(self.held)
     }
 

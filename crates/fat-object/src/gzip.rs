@@ -28,17 +28,19 @@ const MOST_OF_HEADER: usize = 512;
 /// Compressed bytes that are looked at to see what they hold.
 const PEEKED: usize = 4096;
 
-/// Returns whether the stream at the start of the window holds device code, according to its first bytes.
-pub(crate) fn holds_code(
+/// Returns all that follows as the size of a stream that holds device code, according to its first bytes.
+pub(crate) fn size(
     source: &mut Source<'_>,
     window: &Range<u64>,
+    _: &[u8],
     read: &mut u64,
-) -> io::Result<bool> {
+) -> io::Result<Option<u64>> {
     let bytes = source.peek(window, PEEKED)?;
-    let Some(body) = header_len(&bytes).and_then(|len| bytes.get(len..)) else { return Ok(false) };
-    *read = read.saturating_add(bytes.len() as u64);
+    let Some(body) = header_len(&bytes).and_then(|len| bytes.get(len..)) else { return Ok(None) };
+    *read += bytes.len() as u64;
     let start = inflate::start(body, FileFormat::SNIFF_LEN);
-    Ok(is_device_code(FileFormat::sniff(&start)))
+    let holds_code = is_device_code(FileFormat::sniff(&start));
+    Ok(holds_code.then_some(window.end - window.start))
 }
 
 /// Opens the stream at the start of the window. Nothing but its own bytes tells where it ends, so it is decoded here.
@@ -54,7 +56,7 @@ pub(crate) fn open(
     }
     let head = source.peek(window, MOST_OF_HEADER)?;
     let Some(header) = header_len(&head) else { return Ok(Ok(None)) };
-    let body = window.start.saturating_add(header as u64)..window.end;
+    let body = window.start + header as u64..window.end;
     let Inflated { bytes, consumed } = match inflate::all(source, &body, cx.decompression_budget())?
     {
         Ok(inflated) => inflated,
@@ -66,10 +68,10 @@ pub(crate) fn open(
     let len = bytes.len() as u64;
     cx.decompressed.spend(len);
     cx.add_bytes(len);
-    let at = body.start.saturating_add(consumed);
-    let end = at.saturating_add(TRAILER).min(window.end);
+    let at = body.start + consumed;
+    let end = window.end.min(at + TRAILER);
     if let Some((offset, problem)) = trailer_fault(&source.read_range(&(at..end))?, &bytes) {
-        found.finding(at.saturating_add(offset), problem);
+        found.finding(at + offset, problem);
     }
     let compression = Compression {
         method: "gzip",

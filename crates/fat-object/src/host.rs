@@ -3,11 +3,11 @@
 use std::io;
 use std::ops::{ControlFlow, Range};
 
-use byte_parts::{Budget, Watched};
+use byte_parts::Budget;
 use device_code::FileFormat;
 use object::read::elf::{FileHeader, SectionHeader};
 use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
-use object::read::{FileKind, ReadCache, ReadRef};
+use object::read::{FileKind, ReadRef};
 use object::{Endianness, Object, ObjectSection, elf, macho};
 
 use crate::context::Context;
@@ -17,7 +17,7 @@ use crate::opened::{Children, Found, Opened};
 use crate::ranges::Ranges;
 use crate::section::Section;
 use crate::sections::Sections;
-use crate::source::{Headers, Source};
+use crate::source::Source;
 use crate::text::lossy;
 use crate::{bare, sycl};
 
@@ -93,7 +93,7 @@ pub(crate) fn open(
         sections.push(Section { name: lossy(name), range, device, holds_bundle });
         ControlFlow::Continue(())
     };
-    let fault = match with_object_reader(source, window, |data| parts(data, names, &mut keep))? {
+    let fault = match source.with_headers(window, |data| parts(data, names, &mut keep))? {
         Ok(Parts::Slices(slices)) => return Ok(Some(Box::new(Slices::new(window, slices)))),
         Ok(Parts::Sections) => None,
         // Code for a GPU is loaded by its segments.
@@ -140,6 +140,7 @@ impl Children for Slices {
         let Some(slice) = self.slices.next() else { return Ok(false) };
         let base = self.window.start;
         let available = self.window.end - base;
+        // An end that is no number lies past that of the file, too.
         let (start, end) = (slice.start, slice.start.saturating_add(slice.size));
         if end > available || !self.walked.insert(&(start..end)) {
             let index = self.index;
@@ -155,23 +156,6 @@ impl Children for Slices {
         self.index += 1;
         Ok(true)
     }
-}
-
-/// Runs `f` over the window as the `object` crate reads it. Errors of reading come out as such, whatever `f`
-/// made of them.
-pub(crate) fn with_object_reader<'s, T>(
-    source: &mut Source<'s>,
-    window: &Range<u64>,
-    f: impl for<'a, 'b> FnOnce(Headers<'a, 'b, 's>) -> T,
-) -> io::Result<T> {
-    let len = window.end - window.start;
-    if let Some(bytes) = source.bytes(window) {
-        return Ok(f(Headers::Memory(bytes)));
-    }
-    let cache = ReadCache::new(Watched::new(source, len));
-    let out = f(Headers::Cache(cache.range(window.start, len)));
-    cache.into_inner().finish()?;
-    Ok(out)
 }
 
 /// Reads the headers of a host file, and hands out one section after the other until `each` stops it.
@@ -244,16 +228,26 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
         }
         let typed = header.sh_type(endian).0 == SHT_LLVM_OFFLOADING;
         let device = typed || is_device_section(name);
-        let range = start..start.saturating_add(size);
-        let section = NamedSection { name, range, device, holds_bundle: false };
-        if size == 0 && !section.is_bundle_entry() {
-            continue;
-        }
-        if each(section).is_break() {
+        if each_section(name, (start, size), device, false, each).is_break() {
             break;
         }
     }
     Ok(Parts::Sections)
+}
+
+/// Hands out a section, unless it has no bytes and is no bundle entry.
+fn each_section(
+    name: &[u8],
+    (start, size): (u64, u64),
+    device: bool,
+    holds_bundle: bool,
+    each: &mut dyn FnMut(NamedSection<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    // An end that is no number lies past that of the file, too.
+    let range = start..start.saturating_add(size);
+    let section = NamedSection { name, range, device, holds_bundle };
+    let is_empty = size == 0 && !section.is_bundle_entry();
+    if is_empty { ControlFlow::Continue(()) } else { each(section) }
 }
 
 /// Fails at the first malformed load command, where [`object::File`] silently ends the list.
@@ -281,12 +275,7 @@ fn other_parts<'d>(
         let holds_bundle =
             name == MACH_O_BUNDLE_SECTION && section.segment_name_bytes()? == Some(MACH_O_SEGMENT);
         let device = holds_bundle || is_device_section(name);
-        let range = start..start.saturating_add(size);
-        let section = NamedSection { name, range, device, holds_bundle };
-        if size == 0 && !section.is_bundle_entry() {
-            continue;
-        }
-        if each(section).is_break() {
+        if each_section(name, (start, size), device, holds_bundle, each).is_break() {
             break;
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::hcf::HcfImage;
 use crate::sycl_table::SyclImage;
-use byte_parts::Budget;
+use byte_parts::{Budget, Window};
 use device_code::FileFormat;
 use target_id::{NvidiaArch, Target};
 
@@ -570,7 +570,7 @@ impl<'e, 's> Image<'e, 's> {
 
     /// Fails if the image is too large for a copy of it in memory.
     fn fits(&self) -> io::Result<()> {
-        match self.window.end.saturating_sub(self.window.start) {
+        match Window::new(&self.window).len() {
             size if size > self.room => Err(too_large("reading", size, self.room)),
             _ => Ok(()),
         }

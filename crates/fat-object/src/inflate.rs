@@ -50,25 +50,25 @@ pub(crate) fn all(
     let (mut written, mut at) = (0, window.start);
     let fault = |reason, written| Ok(Err(Fault { reason, inflated: written as u64 }));
     loop {
-        let end = window.end.min(at.saturating_add(PIECE));
+        let end = at + PIECE.min(window.end - at);
         let piece = source.range(&(at..end))?;
         let mut used = 0;
         loop {
             let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF
                 | if end < window.end { inflate_flags::TINFL_FLAG_HAS_MORE_INPUT } else { 0 };
-            let input = piece.get(used..).unwrap_or_default();
+            let (_, input) = piece.split_at(used);
             let (status, read, wrote) = decompress(&mut decoder, input, &mut bytes, written, flags);
             used += read;
             written += wrote;
             match status {
                 TINFLStatus::Done => {
                     bytes.truncate(written);
-                    let consumed = at.saturating_add(used as u64) - window.start;
+                    let consumed = at + used as u64 - window.start;
                     return Ok(Ok(Inflated { bytes, consumed }));
                 }
                 TINFLStatus::NeedsMoreInput if end < window.end => break,
                 TINFLStatus::HasMoreOutput => {
-                    let room = max.min((bytes.len() as u64).saturating_mul(2).max(PIECE));
+                    let room = max.min((2 * bytes.len() as u64).max(PIECE));
                     let room = usize::try_from(room).unwrap_or(usize::MAX);
                     if room <= bytes.len() {
                         return fault("it gives more bytes than may be decompressed", written);
@@ -84,7 +84,7 @@ pub(crate) fn all(
                 _ => return fault("it is malformed", written),
             }
         }
-        at = at.saturating_add(used as u64);
+        at += used as u64;
     }
 }
 

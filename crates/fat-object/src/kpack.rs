@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use ::kpack::{Entry, Scheme, Tables, Toc, toc_range};
+use byte_parts::{Window, internal};
 use device_code::FileFormat;
 use target_id::{OffloadKind, Target, Triple};
 
@@ -45,15 +46,16 @@ pub(crate) fn open(
     let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
     let mut containers: Vec<(PathStep, Found, Range<u64>)> = Vec::new();
     for entry in toc.entries() {
-        let Some(range) = blobs.range(entry) else { continue };
-        let range =
-            window.start.saturating_add(range.start)..window.start.saturating_add(range.end);
+        let range = blobs.range(entry).and_then(|range| Window::new(window).part(range));
+        let Some(range) = range else { continue };
         let at = *keys.entry(entry.key()).or_insert_with(|| {
             let step = PathStep::new(ContainerKind::Kpack, entry.key());
             containers.push((step, Found::default(), range.clone()));
             containers.len() - 1
         });
-        let Some((_, images, whole)) = containers.get_mut(at) else { continue };
+        let container = containers.get_mut(at);
+        let (_, images, whole) =
+            container.ok_or_else(|| io::Error::other(internal!("a key without a container")))?;
         *whole = whole.start.min(range.start)..whole.end.max(range.end);
         images.image(range.clone(), description(toc, entry, window, &range));
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ::nv_fatbin::{Architecture, Codec, ConcatenatedImage, Entry, Fatbin, Kind};
+use byte_parts::Budget;
 use device_code::FileFormat;
 use target_id::{OffloadKind, Target, Triple};
 
@@ -13,11 +14,13 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
-use crate::opened::{Children, Closed, Container, Content, Found, Inner, Inside, Known, Opened};
+use crate::opened::{
+    Children, Closed, Container, Content, Found, Inner, Inside, Known, Opened, Start,
+};
 use crate::source::{Origin, Source};
 
 /// Bytes before the first entry.
-pub(crate) const HEADER_LEN: u64 = 16;
+const HEADER_LEN: u64 = 16;
 
 /// Bytes of an entry that tell all that a walk needs.
 const ENTRY_LEN: usize = 64;
@@ -25,10 +28,34 @@ const ENTRY_LEN: usize = 64;
 /// The largest header of an entry with several images that is read: it has some 100 bytes for each of them.
 const MOST_OF_TABLE: u64 = 1 << 20;
 
-/// Returns whether the first entry is code for some NVIDIA GPU: it may be anything where only a magic tells of a fatbinary.
-pub(crate) fn is_plausible(entry: &Entry<'_>) -> bool {
-    let is_known = matches!(entry.kind(), Kind::PTX | Kind::ELF | Kind::LTO_IR);
-    is_known && (10..1000).contains(&entry.architecture().sm()) && entry.stored_size() > 0
+/// Returns whether the header of a fatbinary starts here.
+pub(crate) fn is_start(
+    _: &mut Source<'_>,
+    window: &Range<u64>,
+    head: &[u8],
+    _: &mut Budget,
+) -> io::Result<Start> {
+    Ok(Start::of(Fatbin::parse_prefix(head, window.end - window.start).is_ok()))
+}
+
+/// Returns the size of a fatbinary whose first entry is code for some NVIDIA GPU: it may be anything where only a magic
+/// shows a fatbinary.
+pub(crate) fn size(
+    _: &mut Source<'_>,
+    window: &Range<u64>,
+    head: &[u8],
+    _: &mut u64,
+) -> io::Result<Option<u64>> {
+    let fatbin = Fatbin::parse_prefix(head, window.end - window.start).ok();
+    let size = fatbin.map(|fatbin| fatbin.size()).filter(|&size| {
+        let entry = head.get(16..).and_then(|rest| Entry::parse(rest, 0, HEADER_LEN, size).ok());
+        entry.is_some_and(|entry| {
+            matches!(entry.kind(), Kind::PTX | Kind::ELF | Kind::LTO_IR)
+                && (10..1000).contains(&entry.architecture().sm())
+                && entry.stored_size() > 0
+        })
+    });
+    Ok(size)
 }
 
 /// Opens the fatbinary at the start of the window.
@@ -140,7 +167,7 @@ impl Concatenated {
     fn found(self, start: u64) -> Found {
         let mut found = Found::default();
         for (Range { start: from, end }, description) in self.0 {
-            found.image(start.saturating_add(from)..start.saturating_add(end), description);
+            found.image(start + from..start + end, description);
         }
         found
     }

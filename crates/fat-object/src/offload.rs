@@ -5,13 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use byte_parts::Budget;
+use ccob::Method;
 use offload_binary::{CompressedBinary, Entry, OffloadBinary};
 
+use crate::compressed::is_stream_of;
 use crate::context::Context;
 use crate::error::Error;
 use crate::image::{Description, OffloadBinaryEntry};
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
-use crate::opened::{Children, Closed, Container, Content, Found, Inner, Inside, Opened};
+use crate::opened::{Children, Closed, Container, Content, Found, Inner, Inside, Opened, Start};
 use crate::source::{Origin, Source};
 use crate::{compressed_binary, syclbin};
 
@@ -124,12 +126,43 @@ pub(crate) fn prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result
 pub(crate) fn is_start(
     source: &mut Source<'_>,
     window: &Range<u64>,
+    _: &[u8],
     headers: &mut Budget,
-) -> io::Result<bool> {
+) -> io::Result<Start> {
+    if headers.left() == 0 {
+        return Ok(Start::Unknown);
+    }
     let prefix = prefix(source, window)?;
     headers.spend(prefix.len() as u64);
     let parsed = OffloadBinary::parse_prefix(&prefix, window.end - window.start);
-    Ok(parsed.is_ok() || parsed.is_err_and(|error| error.compressed().is_some()))
+    Ok(Start::of(parsed.is_ok() || parsed.is_err_and(|error| error.compressed().is_some())))
+}
+
+/// Returns the size of an offload binary of at least one entry; a stream follows the header of a compressed one.
+pub(crate) fn size(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    head: &[u8],
+    read: &mut u64,
+) -> io::Result<Option<u64>> {
+    let available = window.end - window.start;
+    if let Err(error) = OffloadBinary::parse_prefix(head, available)
+        && error.needed().is_none()
+    {
+        return Ok(error.compressed().and_then(|header| compressed_size(head, header)));
+    }
+    let prefix = prefix(source, window)?;
+    *read += prefix.len() as u64;
+    let binary = OffloadBinary::parse_prefix(&prefix, available).ok();
+    let binary = binary.filter(|binary| binary.entries().next().is_some());
+    Ok(binary.map(|binary| binary.size()))
+}
+
+fn compressed_size(head: &[u8], header: &CompressedBinary) -> Option<u64> {
+    let stream = head.get(usize::try_from(header.stream().start).ok()?..)?;
+    let is_sound = header.entry_count() > 0
+        && [Method::ZSTD, Method::ZLIB].into_iter().any(|method| is_stream_of(method, stream));
+    is_sound.then(|| header.size())
 }
 
 /// Opens the compressed offload binary at the start of the window. Its entries lie in the plain one.
@@ -147,10 +180,11 @@ fn open_compressed(
         stored_size: header.size(),
         uncompressed_size: header.inflated_size(),
     };
-    let end = start.saturating_add(header.padded_size()).min(window.end);
+    let available = window.end - start;
+    let end = start + header.padded_size().min(available);
     let opened = Opened {
         step: PathStep::new(ContainerKind::OffloadBinary, ordinal.to_string()),
-        window: start..start.saturating_add(header.size()),
+        window: start..start + header.size().min(available),
         compression: Some(compression),
         inside: Inside::Closed(Box::new(ClosedBinary(header))),
     };

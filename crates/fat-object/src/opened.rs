@@ -79,6 +79,23 @@ pub(crate) trait Closed {
 /// A container at the start of a window, and where it ends; `None` after a fault that hides the end.
 pub(crate) type Container = (Opened, Option<u64>);
 
+/// The start of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// No container, or one whose header is damaged.
+    Nothing,
+    /// A container whose header is in order.
+    Container,
+    /// Perhaps a container: the budget forbids to look.
+    Unknown,
+}
+
+impl Start {
+    pub(crate) fn of(is_sound: bool) -> Self {
+        if is_sound { Start::Container } else { Start::Nothing }
+    }
+}
+
 /// The object file for which bundles in it are its object form.
 #[derive(Clone)]
 pub(crate) struct Object {

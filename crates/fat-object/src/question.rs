@@ -6,13 +6,14 @@ use std::ops::{ControlFlow, Range};
 use byte_parts::Budget;
 use device_code::FileFormat;
 
+use crate::containers;
 use crate::context::names_of;
 use crate::error::Error;
 use crate::host::{NamedSection, Parts, parts};
 use crate::model::ContainerKind;
+use crate::opened::Start;
 use crate::options::Options;
 use crate::section::is_gcc_section;
-use crate::sequence::{Start, starts_with};
 use crate::source::{Origin, Source};
 use crate::text::lossy;
 use crate::walker::{Event, Walk};
@@ -49,11 +50,10 @@ use crate::walker::{Event, Walk};
 /// other files ([`ThinMember`](crate::ErrorKind::ThinMember)).
 pub fn has_device_code(data: &[u8]) -> Result<bool, Error> {
     let answer = match FileFormat::sniff(data.get(..FileFormat::SNIFF_LEN).unwrap_or(data)) {
-        FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::MachO => of_sections(data)?,
-        FileFormat::Bundle
-        | FileFormat::CompressedBundle
-        | FileFormat::OffloadBinary
-        | FileFormat::Fatbinary => {
+        FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::Pe | FileFormat::MachO => {
+            of_sections(data)?
+        }
+        format if containers::of(format).is_some_and(|row| row.is_start.is_some()) => {
             let all = 0..data.len() as u64;
             let start = start_of(data, &all, &mut Budget::new(all.end))?;
             (start == Start::Container).then_some(true)
@@ -116,15 +116,12 @@ fn start_of_section(
 fn start_of(data: &[u8], window: &Range<u64>, headers: &mut Budget) -> io::Result<Start> {
     // Few sections start as a container does.
     let first = usize::try_from(window.start).ok().and_then(|start| data.get(start));
-    if !first.is_some_and(|first| FIRST.contains(first)) {
+    let mut rows = containers::ALL.iter().filter(|row| row.is_start.is_some());
+    if first.is_none() || !rows.any(|row| row.magic.first() == first) {
         return Ok(Start::Nothing);
     }
-    starts_with(&mut Source::of_bytes(data, Origin::File), window, headers)
+    containers::starts_with(&mut Source::of_bytes(data, Origin::File), window, headers)
 }
-
-/// The first bytes of containers.
-const FIRST: [u8; 4] =
-    [bundle_format::MAGIC[0], ccob::MAGIC[0], offload_binary::MAGIC[0], ::nv_fatbin::MAGIC[0]];
 
 /// Returns the answer of a walk that ends at the first container of device code: such a one is found by its header.
 fn of_walk(data: &[u8]) -> Result<bool, Error> {

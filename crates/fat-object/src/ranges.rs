@@ -33,6 +33,7 @@ impl Ranges {
         let Some(end) = self.0.remove(&start) else { return };
         let mut at = start;
         for part in parts {
+            // A part may start before what it counts from.
             let first = part.start.saturating_sub(base).max(at);
             at = part.end.saturating_sub(base).min(end).max(first);
             self.insert(&(first..at));

@@ -11,15 +11,12 @@ use std::sync::OnceLock;
 use std::vec;
 
 use aho_corasick::packed::Searcher;
-use bundle_format::Bundle;
-use bundle_format::EntryId;
-use byte_parts::Budget;
-use ccob::Method;
+use byte_parts::{Budget, Window};
 use device_code::FileFormat;
-use offload_binary::{CompressedBinary, OffloadBinary};
 
 use crate::bare::is_device_elf;
 use crate::compressed::read_and;
+use crate::containers;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::loose::Loose;
@@ -29,28 +26,20 @@ use crate::ranges::Ranges;
 use crate::section::Section;
 use crate::sequence::One;
 use crate::source::{Source, lend};
-use crate::text::lossy;
-use crate::{bundle, gzip, hcf, nv_fatbin, offload};
 
-/// The length of the shortest and the longest of [`MAGICS`].
+/// The length of the shortest and the longest magic.
 const SHORTEST: u64 = 3;
 const LONGEST: u64 = 10;
 
-/// The first bytes of containers and images.
-const MAGICS: [&[u8]; 13] = [
-    &offload_binary::MAGIC,
-    &ccob::MAGIC,
-    b"__CL",
-    &::nv_fatbin::MAGIC,
+/// The first bytes of images, and of a file system.
+const IMAGES: [&[u8]; 7] = [
     b"\x7fELF",
-    hcf::MAGIC,
     // With a byte of the version.
     b"\x03\x02\x23\x07\0",
     b"\x07\x23\x02\x03\0",
     PTX,
     b"DXBC",
     b"MTLB",
-    &gzip::MAGIC,
     b"hsqs",
 ];
 
@@ -92,7 +81,7 @@ impl Scan {
         let range = |&index: &usize| sections.get(index).map(|section| section.range.clone());
         order.retain(|index| range(index).is_some_and(|range| range.end <= available));
         order.sort_by_key(|index| range(index).map(|range| range.start));
-        let allowed = (available / BYTES_FOR_EACH_REJECTED).saturating_add(REJECTED_AT_LEAST);
+        let allowed = available / BYTES_FOR_EACH_REJECTED + REJECTED_AT_LEAST;
         let gaps: Vec<_> = walked.gaps(available).collect();
         Scan {
             window,
@@ -152,12 +141,9 @@ impl Scan {
         };
         let step = step.found_by_scan();
         Ok(match format {
-            FileFormat::Bundle
-            | FileFormat::CompressedBundle
-            | FileFormat::OffloadBinary
-            | FileFormat::Fatbinary
-            | FileFormat::Hcf
-            | FileFormat::Gzip => Opened::here(step, entered, One::new(window, format)),
+            format if containers::of(format).is_some() => {
+                Opened::here(step, entered, One::new(window, format))
+            }
             format => Opened::here(step, entered, Loose { kind, window, format }),
         })
     }
@@ -268,52 +254,22 @@ fn sound(
         return Ok(verdict(text.map(|range| (FileFormat::Ptx, range)), rejected, read));
     }
     let format = FileFormat::sniff(&head);
-    let size = match format {
-        FileFormat::CompressedBundle => compressed_bundle(&head, available),
-        FileFormat::Fatbinary => fatbinary(&head, available),
-        FileFormat::Hcf => hcf::size(source, window, &mut read)?,
-        FileFormat::Bundle if !head.starts_with(&bundle_format::MAGIC) => None,
-        // Most are refused by the first bytes.
-        FileFormat::Bundle
-            if Bundle::parse_prefix(&head, available).is_err_and(|e| e.needed().is_none()) =>
-        {
-            None
-        }
-        FileFormat::Bundle => {
-            let prefix = bundle::prefix(source, window)?;
-            read += prefix.len() as u64;
-            bundle_size(&prefix, available)
-        }
-        FileFormat::OffloadBinary => match OffloadBinary::parse_prefix(&head, available) {
-            Err(error) if error.needed().is_none() => {
-                error.compressed().and_then(|binary| compressed_package(&head, binary))
-            }
-            _ => {
-                let prefix = offload::prefix(source, window)?;
-                read += prefix.len() as u64;
-                let binary = OffloadBinary::parse_prefix(&prefix, available).ok();
-                let binary = binary.filter(|binary| binary.entries().next().is_some());
-                binary.map(|binary| binary.size())
-            }
-        },
-        FileFormat::Squashfs => squashfs(&head, available),
-        FileFormat::Gzip if gzip::holds_code(source, window, &mut read)? => {
-            return Ok(Verdict::Sound(format, window.clone()));
-        }
-        format
-            if is_device_elf(format)
-                || matches!(
-                    format,
-                    FileFormat::SpirV | FileFormat::DirectX | FileFormat::MetalLibrary
-                ) =>
-        {
+    let size = match containers::of(format).and_then(|row| row.size) {
+        Some(size) => size(source, window, &head, &mut read)?,
+        None if format == FileFormat::Squashfs => squashfs(&head, available),
+        None if is_image(format) => {
             let range = image(source, candidate, &head, format, &mut read)?;
             return Ok(verdict(range.map(|range| (format, range)), rejected, read));
         }
-        _ => None,
+        None => None,
     };
-    let place = |size| window.start..window.start.saturating_add(size).min(window.end);
+    let place = |size: u64| window.start..window.start + size.min(available);
     Ok(verdict(size.map(|size| (format, place(size))), rejected, read))
+}
+
+fn is_image(format: FileFormat) -> bool {
+    is_device_elf(format)
+        || matches!(format, FileFormat::SpirV | FileFormat::DirectX | FileFormat::MetalLibrary)
 }
 
 /// Returns the place of a device image whose end only its own bytes show.
@@ -337,47 +293,6 @@ fn verdict(found: Option<(FileFormat, Range<u64>)>, rejected: &mut Budget, read:
     Verdict::Sound(format, range)
 }
 
-/// Returns the size of a bundle in which each entry has an ID.
-fn bundle_size(prefix: &[u8], available: u64) -> Option<u64> {
-    let bundle = Bundle::parse_prefix(prefix, available).ok()?;
-    let is_sound = !bundle.is_empty()
-        && bundle.entries().all(|entry| EntryId::parse(&lossy(entry.id())).is_ok());
-    is_sound.then(|| bundle.end())
-}
-
-/// Returns the size of a compressed bundle whose header a stream of its method follows. One of version 1, which records
-/// no size, takes all available bytes.
-fn compressed_bundle(head: &[u8], available: u64) -> Option<u64> {
-    let header = ccob::Header::parse(head, available).ok()?;
-    let is_sound = is_stream_of(header.method(), head.get(header.header_len()..)?)
-        && header.uncompressed_size() > 0;
-    is_sound.then(|| header.total_size().unwrap_or(available))
-}
-
-/// Returns the size of a compressed offload binary of at least one entry, whose header a stream follows.
-fn compressed_package(head: &[u8], header: &CompressedBinary) -> Option<u64> {
-    let stream = head.get(usize::try_from(header.stream().start).ok()?..)?;
-    let is_sound = header.entry_count() > 0
-        && [Method::ZSTD, Method::ZLIB].into_iter().any(|method| is_stream_of(method, stream));
-    is_sound.then(|| header.size())
-}
-
-/// Tells whether a stream of this method starts here.
-fn is_stream_of(method: Method, stream: &[u8]) -> bool {
-    match method {
-        // A frame, or one to skip (RFC 8878).
-        Method::ZSTD => {
-            matches!(stream, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
-        }
-        // Deflate, and a checksum of the first two bytes (RFC 1950).
-        Method::ZLIB => {
-            matches!(stream, [first, second, ..] if first & 0xf == 8
-                && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
-        }
-        _ => false,
-    }
-}
-
 /// The size of a superblock of squashfs.
 const SUPERBLOCK: u64 = 96;
 
@@ -399,12 +314,10 @@ pub(crate) fn is_squashfs(head: &[u8], available: u64) -> bool {
     squashfs(head, available).is_some_and(|size| size > SUPERBLOCK)
 }
 
-/// Returns the size of a fatbinary whose first entry is code for a GPU.
-fn fatbinary(head: &[u8], available: u64) -> Option<u64> {
-    let len = ::nv_fatbin::Fatbin::parse_prefix(head, available).ok()?.size();
-    let entry = head.get(usize::try_from(nv_fatbin::HEADER_LEN).ok()?..)?;
-    let entry = ::nv_fatbin::Entry::parse(entry, 0, nv_fatbin::HEADER_LEN, len).ok()?;
-    nv_fatbin::is_plausible(&entry).then_some(len)
+/// Returns the first bytes of what the scan finds.
+fn magics() -> impl Iterator<Item = &'static [u8]> {
+    let containers = containers::ALL.iter().filter(|row| row.size.is_some());
+    containers.map(|row| row.magic).chain(IMAGES)
 }
 
 /// Finds magics, from one to the next.
@@ -422,10 +335,9 @@ impl Scanner {
             return Ok(find(bytes).map(|at| window.start + at as u64));
         }
         let mut at = window.start;
-        while at.saturating_add(SHORTEST) <= window.end {
-            let end = self.start.saturating_add(self.piece.len() as u64);
-            if !(self.start..end).contains(&at) || at.saturating_add(LONGEST).min(window.end) > end
-            {
+        while Window::new(&(at..window.end)).len() >= SHORTEST {
+            let end = self.start + self.piece.len() as u64;
+            if !(self.start..end).contains(&at) || window.end.min(at + LONGEST) > end {
                 let len = usize::try_from(PIECE.min(window.end - at)).unwrap_or(usize::MAX);
                 self.piece.clear();
                 self.piece.resize(len, 0);
@@ -452,12 +364,12 @@ impl Scanner {
 /// Returns the position of the first magic.
 fn find(bytes: &[u8]) -> Option<usize> {
     static SEARCHER: OnceLock<Option<Searcher>> = OnceLock::new();
-    match SEARCHER.get_or_init(|| Searcher::new(MAGICS)) {
+    match SEARCHER.get_or_init(|| Searcher::new(magics())) {
         Some(searcher) => searcher.find(bytes).map(|found| found.start()),
         // Where there are no vector instructions for it.
         None => (0..bytes.len()).find(|&at| {
-            let rest = bytes.get(at..).unwrap_or_default();
-            MAGICS.iter().any(|magic| rest.starts_with(magic))
+            let (_, rest) = bytes.split_at(at);
+            magics().any(|magic| rest.starts_with(magic))
         }),
     }
 }

@@ -11,14 +11,15 @@ use device_code::FileFormat;
 
 use crate::bare;
 use crate::bundle::SectionEntry;
+use crate::containers::starts_with;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Content, Found, Inside, Object, Opened, Walked};
+use crate::opened::{Children, Content, Found, Inside, Object, Opened, Start, Walked};
 use crate::ranges::Ranges;
 use crate::scan::Scan;
 use crate::section::{Section, is_gcc_section};
-use crate::sequence::{Sequence, Start, starts_with};
+use crate::sequence::Sequence;
 use crate::source::Source;
 use crate::sycl;
 
@@ -147,6 +148,11 @@ impl Sections {
         Ok(())
     }
 
+    /// Returns the start of a section, which may claim to lie anywhere.
+    fn start_of(&self, section: &Section) -> u64 {
+        self.window.start.saturating_add(section.range.start)
+    }
+
     /// Adds what is wrong with the file as a whole.
     fn end(&mut self, cx: &Context<'_>, found: &mut Found) {
         let base = self.window.start;
@@ -155,7 +161,7 @@ impl Sections {
             && cx.entered == self.before
             && let Some(alone) = sections.find(|section| is_of_entries(section))
         {
-            let at = base.saturating_add(alone.range.start);
+            let at = self.start_of(alone);
             let name = &alone.name;
             let message =
                 format!("section {name} registers kernels, but the file holds no device code");
@@ -248,7 +254,7 @@ impl Children for Sections {
                 }
                 self.covered.extend(walked.covered.map(|images| (self.entered, images)));
             }
-            Stage::Outside(_, covered) => covered.extend(walked.covered.unwrap_or_default()),
+            Stage::Outside(_, covered) => covered.extend(walked.covered.into_iter().flatten()),
             Stage::Scan(scan) => scan.left(walked),
         }
     }

@@ -3,57 +3,15 @@
 use std::io;
 use std::ops::Range;
 
-use byte_parts::Budget;
+use bundle_format::text::is_text_bundle;
 use device_code::FileFormat;
 
+use crate::containers::{self, Place};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::model::ContainerKind;
 use crate::opened::{Children, Found, Object, Walked};
 use crate::source::Source;
-use crate::{bundle, compressed, gzip, hcf, nv_fatbin, offload, syclbin};
-
-/// Opens the container of this format at the start of `window`.
-///
-/// Adds it to `found`, or what is wrong with it. Returns where it ends; `None` after a fault that hides the end.
-pub(crate) fn open(
-    cx: &mut Context<'_>,
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-    format: FileFormat,
-    ordinal: usize,
-    object: Option<&Object>,
-    found: &mut Found,
-) -> io::Result<Option<u64>> {
-    let opened = match format {
-        FileFormat::Bundle => bundle::open(cx, source, window, ordinal, object)?,
-        FileFormat::CompressedBundle => match compressed::open(cx, source, window, ordinal)? {
-            Ok(Some(opened)) => Ok(opened),
-            Ok(None) => return Ok(None),
-            Err(error) => Err(error),
-        },
-        FileFormat::OffloadBinary => offload::open(source, window, ordinal)?,
-        FileFormat::Fatbinary => nv_fatbin::open(source, window, ordinal)?,
-        FileFormat::Hcf => hcf::open(source, window, ordinal)?,
-        FileFormat::Syclbin => syclbin::open(source, window, ordinal)?,
-        FileFormat::Gzip => match gzip::open(cx, source, window, ordinal, found)? {
-            Ok(Some(opened)) => Ok(opened),
-            Ok(None) => return Ok(None),
-            Err(error) => Err(error),
-        },
-        _ => return Ok(None),
-    };
-    match opened {
-        Ok((opened, end)) => {
-            found.container(opened);
-            Ok(end)
-        }
-        Err(error) => {
-            found.finding(window.start, error);
-            Ok(None)
-        }
-    }
-}
 
 /// Containers with zeros between and after them.
 pub(crate) struct Sequence {
@@ -91,18 +49,10 @@ impl Children for Sequence {
             return Ok(false);
         }
         let format = FileFormat::sniff(&head);
-        let is_container = match format {
-            FileFormat::Bundle => !bundle_format::text::is_text_bundle(&head),
-            FileFormat::CompressedBundle
-            | FileFormat::OffloadBinary
-            | FileFormat::Fatbinary
-            | FileFormat::Syclbin
-            | FileFormat::Hcf => true,
-            _ => false,
-        };
-        if is_container {
-            let object = self.object.as_ref();
-            let end = open(cx, source, &rest, format, self.ordinal, object, found)?;
+        if containers::is_in_sequences(format) && !is_text_bundle(&head) {
+            let (ordinal, object) = (self.ordinal, self.object.as_ref());
+            let place = Place { window: &rest, ordinal, object };
+            let end = containers::open(cx, source, format, &place, found)?;
             self.ordinal += 1;
             // A container always takes at least its header; the check only guards the loop.
             self.at = end.filter(|&end| end > at).unwrap_or(self.window.end);
@@ -152,7 +102,8 @@ impl Children for One {
         source: &mut Source<'_>,
         found: &mut Found,
     ) -> io::Result<bool> {
-        self.end = open(cx, source, &self.window, self.format, 0, None, found)?;
+        let place = Place { window: &self.window, ordinal: 0, object: None };
+        self.end = containers::open(cx, source, self.format, &place, found)?;
         Ok(false)
     }
 
@@ -160,42 +111,6 @@ impl Children for One {
     fn walked(&mut self) -> Walked {
         Walked { end: Some(self.end.unwrap_or(self.window.start)), ..Walked::default() }
     }
-}
-
-/// The start of a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// No container, or one whose header is damaged.
-    Nothing,
-    /// A container whose header is in order.
-    Container,
-    /// Perhaps a container: the budget forbids to look.
-    Unknown,
-}
-
-/// Returns whether a container with a valid header starts here.
-///
-/// For sections that nothing but their first bytes give away: programs that deal with these formats, LLVM's own
-/// among them, have the magics in their string constants. `headers` counts the bytes of headers that were read.
-pub(crate) fn starts_with(
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-    headers: &mut Budget,
-) -> io::Result<Start> {
-    let head = source.peek(window, 32)?;
-    let available = window.end - window.start;
-    let sound = match FileFormat::sniff(&head) {
-        FileFormat::CompressedBundle => ccob::Header::parse(&head, available).is_ok(),
-        FileFormat::Fatbinary => ::nv_fatbin::Fatbin::parse_prefix(&head, available).is_ok(),
-        FileFormat::Bundle if !head.starts_with(&bundle_format::MAGIC) => false,
-        FileFormat::Bundle | FileFormat::OffloadBinary if headers.left() == 0 => {
-            return Ok(Start::Unknown);
-        }
-        FileFormat::Bundle => bundle::is_start(source, window, headers)?,
-        FileFormat::OffloadBinary => offload::is_start(source, window, headers)?,
-        _ => false,
-    };
-    Ok(if sound { Start::Container } else { Start::Nothing })
 }
 
 /// Returns whether these last bytes of a member fill it up to a multiple of 8, as in archives for Apple's linker, where the

@@ -5,9 +5,8 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 pub use byte_parts::ReadSeek;
-use byte_parts::Watched;
+use byte_parts::Window;
 use llvm_bitcode::{ReadAt, Unreadable};
-use object::read::{ReadCacheRange, ReadRef};
 
 /// The origin of the bytes of a [`Source`], which decides what an offset in it means to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,11 +125,11 @@ impl<'a, 'r> SourceReader<'a, 'r> {
         if let Some(bytes) = self.source.bytes(&self.window) {
             return each(bytes);
         }
-        let left = self.window.end.saturating_sub(self.window.start);
+        let left = Window::new(&self.window).len();
         let mut buffer = vec![0; usize::try_from(left).unwrap_or(PIECE).min(PIECE)];
         while self.window.start < self.window.end {
             let n = self.read(&mut buffer)?;
-            each(buffer.get(..n).unwrap_or_default())?;
+            each(buffer.split_at(n).0)?;
         }
         Ok(())
     }
@@ -138,67 +137,18 @@ impl<'a, 'r> SourceReader<'a, 'r> {
 
 impl Read for SourceReader<'_, '_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.window.end.saturating_sub(self.window.start))
-            .unwrap_or(usize::MAX);
-        let want = left.min(buf.len());
+        let left = Window::new(&self.window).len();
+        let want = usize::try_from(left).map_or(buf.len(), |left| left.min(buf.len()));
         if want > 0 && self.source.is_start {
             let error = "images of compressed bundles are not read by a walk of tables only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, error));
         }
-        let n = self.source.read_at(self.window.start, buf.get_mut(..want).unwrap_or_default())?;
+        let n = self.source.read_at(self.window.start, buf.split_at_mut(want).0)?;
         if n == 0 && want > 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.window.start += n as u64;
         Ok(n)
-    }
-}
-
-/// The bytes that the `object` crate reads: memory, or a cache, whose own strings end at 4096 bytes; here they
-/// have any length.
-#[derive(Clone, Copy)]
-pub(crate) enum Headers<'a, 'b, 'r> {
-    Memory(&'a [u8]),
-    Cache(ReadCacheRange<'a, Watched<'b, 'r>>),
-}
-
-impl<'a> ReadRef<'a> for Headers<'a, '_, '_> {
-    fn len(self) -> Result<u64, ()> {
-        match self {
-            Headers::Memory(bytes) => ReadRef::len(bytes),
-            Headers::Cache(cache) => cache.len(),
-        }
-    }
-
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
-        match self {
-            Headers::Memory(bytes) => bytes.read_bytes_at(offset, size),
-            Headers::Cache(cache) => cache.read_bytes_at(offset, size),
-        }
-    }
-
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        let cache = match self {
-            Headers::Memory(bytes) => return bytes.read_bytes_at_until(range, delimiter),
-            Headers::Cache(cache) => cache,
-        };
-        // The cache itself compares with the end of what lies around.
-        if range.end > cache.len()? {
-            return Err(());
-        }
-        if let Ok(bytes) = cache.read_bytes_at_until(range.clone(), delimiter) {
-            return Ok(bytes);
-        }
-        let all = range.end.saturating_sub(range.start);
-        let mut len = 4096;
-        while len < all {
-            len = all.min(len.saturating_mul(2));
-            let bytes = cache.read_bytes_at(range.start, len)?;
-            if let Some(end) = bytes.iter().position(|&byte| byte == delimiter) {
-                return bytes.get(..end).ok_or(());
-            }
-        }
-        Err(())
     }
 }
 

@@ -229,6 +229,7 @@ impl Images {
         let Layout { bytes, metadata, .. } = self.layout;
         let Some(data) = self.layout.data() else { return Ok(()) };
         let Some(Range { start, end }) = range(header, bytes) else {
+            // An end that is no number lies past that of the file, too.
             let end = |at| Some(eight(header, at)?.saturating_add(eight(header, at + 8)?));
             let what = format!("the end of image {n}");
             found.finding(self.start, fault(&what, bytes, end(16).unwrap_or(u64::MAX)));
@@ -239,7 +240,7 @@ impl Images {
         let format = FileFormat::sniff(&head);
         let own = image_target::of_window(source, &window, format)?;
         let triple = own.as_ref().and_then(Target::triple).cloned();
-        let id = own.as_ref().map(Target::id).unwrap_or_default();
+        let id = own.as_ref().map_or("", Target::id);
         let target = Target::new(Some(OffloadKind::Sycl), triple, id);
         let mut description = Description::new(ContainerKind::Syclbin, target.into());
         description.format = Some(format);
@@ -361,6 +362,7 @@ pub(crate) fn check_entry(
     if !is_ir && !is_native {
         return Ok(());
     }
+    // It may be shorter.
     let available = (window.end - window.start).saturating_sub(SIZE);
     let head = source.peek(window, usize::try_from(SIZE).unwrap_or(usize::MAX))?;
     let size = eight(&head, 0).unwrap_or(u64::MAX);

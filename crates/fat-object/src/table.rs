@@ -79,6 +79,7 @@ impl<R: Read> Start<R> {
 
     /// Reads up to `len` bytes in total; false if there are no more.
     fn read(&mut self, len: u64) -> io::Result<bool> {
+        // As many may have been read before.
         let more = len.min(self.most).saturating_sub(self.len());
         let read = (&mut self.decoder).take(more).read_to_end(&mut self.bytes)?;
         Ok(read > 0)
@@ -97,9 +98,9 @@ impl<R: Read> Start<R> {
 
     /// Reads on to the first bytes of the first image, if that is near.
     fn read_first_image(&mut self) -> io::Result<()> {
-        let near = self.len().saturating_add(NEAR);
+        let near = self.len() + NEAR;
         if let Some(first) = first_image(&self.bytes).filter(|first| first.start < near) {
-            self.read(first.end.min(first.start.saturating_add(FileFormat::SNIFF_LEN as u64)))?;
+            self.read(first.start + (first.end - first.start).min(FileFormat::SNIFF_LEN as u64))?;
         }
         Ok(())
     }
@@ -110,7 +111,7 @@ fn first_image(table: &[u8]) -> Option<Range<u64>> {
     let bundle = Bundle::parse_prefix(table, u64::MAX).ok()?;
     let entries = bundle.entries().filter(|entry| entry.size() > 0);
     let first = entries.min_by_key(Entry::offset)?;
-    Some(first.offset()..first.offset().saturating_add(first.size()))
+    Some(first.offset()..first.offset().checked_add(first.size())?)
 }
 
 /// Returns whether an image of the bundle that starts so may hold further images: a host object, code for another device

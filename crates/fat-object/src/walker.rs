@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Read, Seek};
 use std::ops::Range;
 
+use byte_parts::{Window, internal};
 use device_code::FileFormat;
 
 use crate::agreement::contradiction;
@@ -254,14 +255,14 @@ impl<'r> Walk<'r> {
             }
         }
         if let State::Image(_) = self.state {
-            return Ok(self.image().map(Event::Image));
+            return self.image().map(|image| Some(Event::Image(image)));
         }
-        Ok(match &self.state {
-            State::Asked(container, _) => Some(Event::Enter(container)),
-            State::Finding(finding) | State::Unopened(finding) => Some(Event::Finding(finding)),
-            State::ThinMember(member) => Some(Event::ThinMember(&member.name)),
-            State::Image(_) | State::Between => None,
-        })
+        match &self.state {
+            State::Asked(container, _) => Ok(Some(Event::Enter(container))),
+            State::Finding(finding) | State::Unopened(finding) => Ok(Some(Event::Finding(finding))),
+            State::ThinMember(member) => Ok(Some(Event::ThinMember(&member.name))),
+            State::Image(_) | State::Between => Err(no_event()),
+        }
     }
 
     /// Answers the [`Enter`](Event::Enter) event that came last. Without an answer the container is [opened](Enter::Open).
@@ -300,12 +301,9 @@ impl<'r> Walk<'r> {
                     let opened = visitor.open_thin_member(&member.name);
                     self.enter_thin_member(opened)?;
                 }
-                (State::Image(_), Step::Image) => {
-                    if let Some(mut image) = self.image() {
-                        visitor.image(&mut image)?;
-                    }
-                }
-                _ => {}
+                (State::Image(_), Step::Image) => visitor.image(&mut self.image()?)?,
+                (_, Step::Unopened) => {}
+                _ => return Err(no_event()),
             }
         }
     }
@@ -318,7 +316,7 @@ impl<'r> Walk<'r> {
                 return self.open(container, *opened, answer);
             }
             State::Unopened(_) => return Ok(Step::Unopened),
-            State::Image(seen) => self.behind_image(*seen),
+            State::Image(seen) => self.behind_image(*seen)?,
             State::ThinMember(member) => {
                 let opened = self.thin_member.take().ok_or(io::ErrorKind::Unsupported.into());
                 self.state = State::ThinMember(member);
@@ -327,10 +325,8 @@ impl<'r> Walk<'r> {
             State::Asked(_, None) | State::Finding(_) | State::Between => {}
         }
         loop {
-            let (Some(level), Some(source)) = (self.levels.last_mut(), self.sources.last_mut())
-            else {
-                return Ok(Step::End);
-            };
+            let Some(level) = self.levels.last_mut() else { return Ok(Step::End) };
+            let source = innermost(&mut self.sources)?;
             match level.found.next() {
                 Some(Child::Image(window, description)) => {
                     return self.see_image(window, *description);
@@ -345,14 +341,14 @@ impl<'r> Walk<'r> {
                     let goes_on = level.children.next(&mut self.cx, source, &mut level.found)?;
                     level.is_done = !goes_on;
                 }
-                None => return Ok(self.leave()),
+                None => return self.leave(),
             }
         }
     }
 
     /// Asks whether a container is to be opened.
     fn ask(&mut self, opened: Box<Opened>) -> Step {
-        let Range { start, end } = opened.window;
+        let start = opened.window.start;
         let origin = match &opened.inside {
             // The file that a thin archive names is the member.
             Inside::Elsewhere(inner) if inner.source.origin() == Origin::ThinMember => {
@@ -378,7 +374,7 @@ impl<'r> Walk<'r> {
             path: self.cx.shared_path(),
             kind,
             location,
-            size: end.saturating_sub(start),
+            size: Window::new(&opened.window).len(),
             compression: opened.compression,
         };
         self.state = State::Asked(container, Some(opened));
@@ -398,17 +394,13 @@ impl<'r> Walk<'r> {
             Inside::Elsewhere(inner) => Some(inner),
             Inside::Closed(_) if is_skipped => None,
             Inside::Closed(closed) => {
-                let Some(source) = self.sources.last_mut() else { return Ok(Step::End) };
+                let source = innermost(&mut self.sources)?;
                 match closed.open(&mut self.cx, source, &window, answer)? {
                     Ok(inner) => Some(inner),
                     Err(error) => {
                         self.cx.pop();
-                        self.find(window.start, error);
-                        if let State::Finding(finding) =
-                            std::mem::replace(&mut self.state, State::Between)
-                        {
-                            self.state = State::Unopened(finding);
-                        }
+                        let location = Location::new(self.origin(), window.start);
+                        self.state = State::Unopened(self.finding(location, error));
                         return Ok(Step::Finding);
                     }
                 }
@@ -432,12 +424,12 @@ impl<'r> Walk<'r> {
     }
 
     /// Leaves the innermost container, or the file.
-    fn leave(&mut self) -> Step {
-        let Some(mut level) = self.levels.pop() else { return Step::End };
+    fn leave(&mut self) -> io::Result<Step> {
+        let mut level = self.levels.pop().ok_or_else(no_event)?;
         let walked = level.children.walked();
         let Some(around) = self.levels.last_mut() else {
             self.format = walked.format.unwrap_or(self.format);
-            return Step::End;
+            return Ok(Step::End);
         };
         if level.has_source {
             let source = self.sources.pop();
@@ -453,7 +445,7 @@ impl<'r> Walk<'r> {
             // Before the bytes that follow the damaged images.
             around.found.first(Child::Finding(level.start, error.into()));
         }
-        Step::Leave
+        Ok(Step::Leave)
     }
 
     /// Reports a problem in the container that starts at `at`.
@@ -467,10 +459,13 @@ impl<'r> Walk<'r> {
     }
 
     fn find_at(&mut self, location: Location, error: Error) -> Step {
-        self.findings += 1;
-        let path = self.cx.shared_path();
-        self.state = State::Finding(Finding { path, location, error });
+        self.state = State::Finding(self.finding(location, error));
         Step::Finding
+    }
+
+    fn finding(&mut self, location: Location, error: Error) -> Finding {
+        self.findings += 1;
+        Finding { path: self.cx.shared_path(), location, error }
     }
 
     /// Completes the description of an image by its first bytes.
@@ -480,7 +475,7 @@ impl<'r> Walk<'r> {
             return Ok(self.find(window.start, error));
         }
         let Description { mut info, format, object } = description;
-        let Some(source) = self.sources.last_mut() else { return Ok(Step::End) };
+        let source = innermost(&mut self.sources)?;
         let mut fault = None;
         let head = match (format, info.compression) {
             (None, _) => Some(source.peek(&window, FileFormat::SNIFF_LEN)?),
@@ -513,7 +508,7 @@ impl<'r> Walk<'r> {
         info.compression_around = self.cx.compression_around();
         info.size = match info.compression {
             Some(own) => own.uncompressed_size,
-            None => window.end.saturating_sub(window.start),
+            None => Window::new(&window).len(),
         };
         // Bitcode for a device embeds nothing, and there can be much of it.
         let is_host = info.target.is_host();
@@ -534,11 +529,10 @@ impl<'r> Walk<'r> {
     }
 
     /// Returns the image that is shown.
-    fn image(&mut self) -> Option<Image<'_, 'r>> {
-        let (State::Image(seen), Some(source)) = (&self.state, self.sources.last_mut()) else {
-            return None;
-        };
-        Some(Image {
+    fn image(&mut self) -> io::Result<Image<'_, 'r>> {
+        let State::Image(seen) = &self.state else { return Err(no_event()) };
+        let source = innermost(&mut self.sources)?;
+        Ok(Image {
             info: &seen.info,
             window: seen.window.clone(),
             object: seen.object.clone(),
@@ -550,9 +544,9 @@ impl<'r> Walk<'r> {
 
     /// Queues the findings and the container that follow the image just shown: its disagreement with its name, and its
     /// contents.
-    fn behind_image(&mut self, seen: Seen) {
+    fn behind_image(&mut self, seen: Seen) -> io::Result<()> {
         let Seen { info, window, is_entered, fault, .. } = seen;
-        let Some(level) = self.levels.last_mut() else { return };
+        let level = innermost(&mut self.levels)?;
         if is_entered {
             let name = info.id.clone().unwrap_or_else(|| info.index.to_string());
             let step = PathStep::new(ContainerKind::Image, name);
@@ -569,17 +563,16 @@ impl<'r> Walk<'r> {
             let error = Error::warning(ErrorKind::Disagreement, message);
             level.found.first(Child::Finding(window.start, error));
         }
+        Ok(())
     }
 
     /// Goes on in the file that a thin archive names, if it was opened.
     fn enter_thin_member(&mut self, opened: io::Result<Box<dyn ReadSeek>>) -> io::Result<()> {
         let State::ThinMember(member) = std::mem::replace(&mut self.state, State::Between) else {
-            return Ok(());
+            return Err(no_event());
         };
-        if let Some(level) = self.levels.last_mut() {
-            level.is_done |=
-                !archive::thin_member(&mut self.cx, &member, opened, &mut level.found)?;
-        }
+        let level = innermost(&mut self.levels)?;
+        level.is_done |= !archive::thin_member(&mut self.cx, &member, opened, &mut level.found)?;
         Ok(())
     }
 }
@@ -592,6 +585,15 @@ impl fmt::Debug for Walk<'_> {
             .field("path", &path)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the innermost level or source.
+fn innermost<T>(stack: &mut [T]) -> io::Result<&mut T> {
+    stack.last_mut().ok_or_else(|| io::Error::other(internal!("a walk that is in no file")))
+}
+
+fn no_event() -> io::Error {
+    io::Error::other(internal!("a walk whose state is not that of its event"))
 }
 
 /// Returns what lies in a container, one after the other.

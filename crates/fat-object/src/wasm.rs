@@ -11,13 +11,13 @@ use std::ops::Range;
 
 use byte_parts::Budget;
 
+use crate::containers::starts_with;
 use crate::context::Context;
 use crate::error::Error;
 use crate::host::is_device_section;
-use crate::opened::Children;
+use crate::opened::{Children, Start};
 use crate::section::Section;
 use crate::sections::Sections;
-use crate::sequence::{Start, starts_with};
 use crate::source::Source;
 use crate::sycl;
 use crate::text::lossy;
@@ -41,7 +41,7 @@ pub(crate) struct Head {
 pub(crate) fn head(bytes: &[u8]) -> Option<Head> {
     let (&id, rest) = bytes.split_first()?;
     let (len, leb128_len) = read_leb128(rest)?;
-    Some(Head { id, head_len: leb128_len.saturating_add(1), len })
+    Some(Head { id, head_len: leb128_len + 1, len })
 }
 
 /// Returns a number of 32 bits, and how many bytes it takes.

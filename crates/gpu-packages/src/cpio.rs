@@ -32,7 +32,7 @@ impl<R: Read> CpioReader<R> {
 
     fn skip(&mut self, len: u64) -> Result<(), Error> {
         let skipped = io::copy(&mut self.reader.by_ref().take(len), &mut io::sink())?;
-        self.at = self.at.saturating_add(skipped);
+        self.at += skipped;
         if skipped < len {
             return Err(Error::at(ErrorKind::Truncated, self.at, "cpio: it ends too early"));
         }
@@ -50,7 +50,7 @@ impl<R: Read> CpioReader<R> {
             let text = format!("cpio header: expected {N} bytes, found {read}");
             return Err(Error::at(ErrorKind::Truncated, self.at, text));
         }
-        self.at = self.at.saturating_add(N as u64);
+        self.at += N as u64;
         Ok(bytes)
     }
 
@@ -78,7 +78,7 @@ impl<R: Read> CpioReader<R> {
                 }
                 let mut name = Vec::new();
                 let read = self.reader.by_ref().take(name_len).read_to_end(&mut name)? as u64;
-                self.at = self.at.saturating_add(read);
+                self.at += read;
                 if read < name_len {
                     return Err(Error::at(
                         ErrorKind::Truncated,
@@ -116,8 +116,8 @@ impl<R: Read> Read for CpioReader<R> {
             return Ok(0);
         }
         let read = self.reader.read(buf.get_mut(..room).unwrap_or_default())?;
-        self.at = self.at.saturating_add(read as u64);
-        self.left = self.left.saturating_sub(read as u64);
+        self.at += read as u64;
+        self.left -= read as u64;
         if read == 0 {
             return Err(
                 Error::at(ErrorKind::Truncated, self.at, "cpio: contents end too early").into()

@@ -238,6 +238,6 @@ pub fn hash_reader(algorithm: Algorithm, reader: &mut dyn Read) -> io::Result<(u
             Err(error) => return Err(error),
         };
         hasher.update(buf.get(..read).unwrap_or_default());
-        size = size.saturating_add(read as u64);
+        size += read as u64;
     }
 }

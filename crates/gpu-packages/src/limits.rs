@@ -178,7 +178,7 @@ impl<R: Read> Read for Raw<R> {
                 Err(Error::of_file(error).into())
             }
             Ok(read) => {
-                self.left = self.left.saturating_sub(read as u64);
+                self.left -= read as u64;
                 Ok(read)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),

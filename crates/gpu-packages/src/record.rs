@@ -352,7 +352,7 @@ fn field(text: &[u8], start: usize) -> Result<(Vec<u8>, usize), Error> {
     let rest = text.get(start..).unwrap_or_default();
     if rest.first() != Some(&b'"') {
         let end = rest.iter().position(ends).unwrap_or(rest.len());
-        return Ok((rest.get(..end).unwrap_or_default().to_vec(), start.saturating_add(end)));
+        return Ok((rest.get(..end).unwrap_or_default().to_vec(), start + end));
     }
     let mut value = Vec::new();
     let mut at = 1;
@@ -378,5 +378,5 @@ fn field(text: &[u8], start: usize) -> Result<(Vec<u8>, usize), Error> {
     let rest = rest.get(at..).unwrap_or_default();
     let end = rest.iter().position(ends).unwrap_or(rest.len());
     value.extend_from_slice(rest.get(..end).unwrap_or_default());
-    Ok((value, start.saturating_add(at).saturating_add(end)))
+    Ok((value, start + at + end))
 }

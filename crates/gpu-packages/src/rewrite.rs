@@ -490,8 +490,8 @@ impl Part {
         while at < len {
             let header = source.peek(&(at..len), ar::HEADER)?;
             let Some(header) = ar::next_header(&mut &header[..], at)? else { break };
-            let start = at.saturating_add(ar::HEADER as u64);
-            let end = start.saturating_add(header.size);
+            let start = at + ar::HEADER as u64;
+            let end = start + header.size;
             if end > len {
                 let text = format!("deb: a member ends at {end:#x}, the file at {len:#x}");
                 return Err(Error::at(ErrorKind::Truncated, at, text));
@@ -501,7 +501,7 @@ impl Part {
                 return Err(Error::at(ErrorKind::Malformed, at, text));
             }
             parts.push(Part { header, at });
-            at = end.saturating_add(end % 2);
+            at = end + end % 2;
         }
         Ok(parts)
     }
@@ -537,7 +537,7 @@ impl Part {
     }
 
     fn open<'o>(&self, old: &'o mut (impl Read + Seek)) -> Result<impl Read + 'o, Error> {
-        old.seek(SeekFrom::Start(self.at.saturating_add(ar::HEADER as u64)))?;
+        old.seek(SeekFrom::Start(self.at + ar::HEADER as u64))?;
         Ok(Raw::new(old, self.header.size))
     }
 

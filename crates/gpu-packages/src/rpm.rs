@@ -202,7 +202,7 @@ impl Values {
             let rest = data.get(at..).ok_or_else(|| self.bad())?;
             found.push(u32::try_from(at).map_err(|_| self.bad())?);
             let end = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
-            at = at.saturating_add(end).saturating_add(1);
+            at += end + 1;
         }
         Ok(found)
     }

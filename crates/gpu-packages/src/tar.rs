@@ -327,7 +327,7 @@ impl<R: Read> TarReader<R> {
         let mut block = Block::new_zeroed();
         let place = self.at;
         let read = read_full(&mut self.reader, block.as_mut_bytes())?;
-        self.at = self.at.saturating_add(read as u64);
+        self.at += read as u64;
         if read == 0 && next.headers.is_empty() || read == BLOCK && block.as_bytes() == [0; BLOCK] {
             if next.is_extended {
                 let text = "tar: expected a member after an extended header";
@@ -528,7 +528,7 @@ impl<R: Read> TarReader<R> {
         }
         let mut block = [0; BLOCK];
         let read = read_full(&mut self.reader, &mut block)?;
-        self.at = self.at.saturating_add(read as u64);
+        self.at += read as u64;
         if read < BLOCK {
             let text = "tar: the map of a sparse file ends too early";
             return Err(Error::at(ErrorKind::Truncated, self.at, text));
@@ -546,7 +546,7 @@ impl<R: Read> TarReader<R> {
         }
         let padded = size.next_multiple_of_block();
         let read = self.reader.by_ref().take(padded).read_to_end(to)?;
-        self.at = self.at.saturating_add(read as u64);
+        self.at += read as u64;
         if (read as u64) < padded {
             let text = format!("tar: extended header of {size} bytes ends after {read}");
             return Err(Error::at(ErrorKind::Truncated, place, text));
@@ -588,8 +588,8 @@ impl<R: Read> TarReader<R> {
             return Ok(0);
         }
         let read = self.reader.read(buf.get_mut(..room).unwrap_or_default())?;
-        self.at = self.at.saturating_add(read as u64);
-        self.left = self.left.saturating_sub(read as u64);
+        self.at += read as u64;
+        self.left -= read as u64;
         if read == 0 {
             let text = "tar: its contents end too early";
             return Err(Error::at(ErrorKind::Truncated, self.at, text).into());

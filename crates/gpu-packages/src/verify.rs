@@ -174,7 +174,7 @@ impl Checker<'_> {
     fn take(&mut self, bytes: u64) -> Result<(), Error> {
         let fits = bytes <= self.room();
         let Some(package) = self.packages.last_mut() else { return Ok(()) };
-        package.held = package.held.saturating_add(bytes);
+        package.held += bytes;
         if fits && self.asks(self.walk_holds) {
             return Ok(());
         }
@@ -186,7 +186,7 @@ impl Checker<'_> {
     /// Asks the visitor about what is held, with the bytes that the walk holds.
     fn asks(&mut self, walk_holds: u64) -> bool {
         let held = self.packages.iter().map(|package| package.held).sum::<u64>();
-        self.visitor.hold(held.saturating_add(walk_holds))
+        self.visitor.hold(held + walk_holds)
     }
 }
 
@@ -226,7 +226,7 @@ impl Sink for Checker<'_> {
         let Some(package) = self.packages.last_mut() else { return };
         let rows = record.rows().map(|row| (row.path().to_vec(), row.algorithm()));
         package.algorithms = rows.collect();
-        package.held = (record.len() as u64).saturating_mul(RECORD);
+        package.held = record.len() as u64 * RECORD;
         package.record = Some(record);
         package.directory = directory.to_vec();
     }
@@ -235,7 +235,7 @@ impl Sink for Checker<'_> {
         let Some(mut package) = self.packages.pop() else { return };
         if result.is_ok() {
             package.compare();
-            self.recorded = self.recorded.saturating_add(package.recorded);
+            self.recorded += package.recorded;
             self.findings.append(&mut package.findings);
         }
         self.asks(self.walk_holds);
@@ -263,14 +263,14 @@ impl Sink for Checker<'_> {
         };
         let bytes = read_held(contents, most)?;
         let result = self.visitor.member(member, &mut &bytes[..]);
-        let held = (bytes.len() as u64).saturating_mul(JSON);
+        let held = bytes.len() as u64 * JSON;
         *place = Some(bytes);
         self.take(held)?;
         result
     }
 
     fn end(&mut self, member: &Member, size: u64, hash: Hash) -> Result<(), Error> {
-        self.bytes = self.bytes.saturating_add(size);
+        self.bytes += size;
         let Some(package) = self.packages.last_mut() else { return Ok(()) };
         let is_direct = package.within(member.path()).len() == 1;
         let is_file = member.kind() == MemberKind::File;
@@ -296,7 +296,7 @@ impl Sink for Checker<'_> {
         }
         let Some(package) = self.packages.last_mut() else { return Ok(()) };
         if package.may_list_files() {
-            let held = ROW.saturating_add(name.len() as u64);
+            let held = ROW + name.len() as u64;
             package.files.insert(name, (size, hash));
             self.take(held)?;
         }
@@ -347,7 +347,7 @@ impl Package {
         let compared = compare_record(&record, &self.directory, &files.collect(), |name| {
             self.damaged.contains(name)
         });
-        self.recorded = self.recorded.saturating_add(compared.recorded);
+        self.recorded += compared.recorded;
         for mut finding in compared.findings {
             finding.path = self.path.join(finding.path.name());
             self.findings.push(finding);

@@ -135,7 +135,7 @@ impl Member {
         let place = self
             .place
             .as_ref()
-            .map(|place| place.start..place.start.saturating_add(size).min(place.end));
+            .map(|place| place.start..place.start + size.min(place.end - place.start));
         Member { size, place, ..self.clone() }
     }
 
@@ -665,7 +665,7 @@ impl Walker {
                 }
             }
             io::copy(&mut contents, &mut io::sink())?;
-            at = data_at.saturating_add(header.size);
+            at = data_at + header.size;
             // Members start at even places.
             let padding = at % 2;
             io::copy(&mut reader.take(padding), &mut io::sink())?;
@@ -828,8 +828,8 @@ impl Walker {
             // A compressed file does not say the size of its contents.
             let is_sized = member.package != PackageKind::Compressed;
             let len = bytes.len() as u64;
-            let room = if is_sized { member.size.saturating_sub(len) } else { len };
-            let all = len.saturating_add(room);
+            let all = if is_sized { member.size.max(len) } else { 2 * len };
+            let room = all - len;
             let held = before.saturating_add(all);
             if all > most
                 || held > self.max_held
@@ -856,7 +856,7 @@ impl Walker {
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let (bytes, is_all) = self.hold((member, u64::MAX), head, contents, inner.held, sink);
-        let held = inner.held.saturating_add(bytes.len() as u64);
+        let held = inner.held + bytes.len() as u64;
         let result = match is_all {
             Ok(true) => {
                 self.zip_of_bytes(member, &bytes, &Place { held, at: None, ..inner.clone() }, sink)
@@ -893,7 +893,7 @@ impl Walker {
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let (bytes, is_all) = self.hold((member, MAX_PROGRAM), head, contents, place.held, sink);
-        let held = place.held.saturating_add(bytes.len() as u64);
+        let held = place.held + bytes.len() as u64;
         match is_all {
             Ok(true) => {}
             Ok(false) => {
@@ -1162,7 +1162,7 @@ struct Tee<'a> {
 impl Read for Tee<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = Read::take(&mut *self.reader, self.left).read(buf)?;
-        self.left = self.left.saturating_sub(read as u64);
+        self.left -= read as u64;
         self.log.extend_from_slice(buf.get(..read).unwrap_or_default());
         Ok(read)
     }
@@ -1181,7 +1181,7 @@ impl<R: Read + ?Sized> Read for Bounded<'_, R> {
             return Ok(0);
         }
         let read = self.reader.read(buf.get_mut(..room).unwrap_or_default())?;
-        self.left = self.left.saturating_sub(read as u64);
+        self.left -= read as u64;
         if read == 0 {
             let text = format!("deb: a member ends {} bytes too early", self.left);
             return Err(Error::new(ErrorKind::Truncated, text).into());

@@ -146,7 +146,7 @@ impl<W: Write> Copier<'_, W> {
 
     fn flush(&mut self) -> Result<(), Error> {
         let archive = self.archive;
-        let filled = self.chunk.get(..self.filled).unwrap_or_default();
+        let filled = self.chunk.split_at(self.filled).0;
         self.filled = 0;
         self.out.write_all(filled).map_err(|source| Error::write(archive, source))
     }

@@ -61,7 +61,7 @@ impl Entry<'_, '_, '_> {
     /// Returns the bundle entry ID as stored; bytes that are not UTF-8 are replaced by U+FFFD.
     #[must_use]
     pub fn id(&self) -> &str {
-        self.image.id().unwrap_or_default()
+        self.image.id().unwrap_or("")
     }
 
     /// Returns the format, from its first bytes.
@@ -104,13 +104,12 @@ impl Entry<'_, '_, '_> {
         }
         let out_of_memory = || Error::from(io::Error::from(io::ErrorKind::OutOfMemory));
         let size = usize::try_from(self.image.size()).map_err(|_| out_of_memory())?;
-        let more = size.saturating_sub(data.len());
-        data.try_reserve_exact(more).map_err(|_| out_of_memory())?;
-        if more > 0 {
+        if let Some(more) = size.checked_sub(data.len()) {
+            data.try_reserve_exact(more).map_err(|_| out_of_memory())?;
             data.resize(size, 0);
         }
         // Longer from an earlier entry, it is not filled with zeros again.
-        let data = data.get_mut(..size).unwrap_or_default();
+        let (data, _) = data.split_at_mut(size);
         self.image.reader().read_exact(data)?;
         Ok(data)
     }
@@ -325,6 +324,7 @@ impl Visitor for TopLevel<'_> {
             return Ok(());
         }
         let member = self.member_depth.checked_sub(1).and_then(|index| path.get(index));
+        // Sections of an object that is walked by itself come after no start.
         let bundle = self.bundles.saturating_sub(1);
         let mut entry = Entry { member, bundle, image };
         (self.each)(&mut entry).map_err(|error| self.fail(error))

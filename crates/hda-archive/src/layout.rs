@@ -67,8 +67,8 @@ impl LayoutBuilder {
         };
         self.members.push((member_header(&stored, size), size));
         self.starts.push(self.end);
-        // Sizes have ten digits: memory is full of headers long before the sum could wrap.
-        self.end = self.end.saturating_add(60 + size.next_multiple_of(2));
+        // Sizes have ten digits: memory is full of headers long before the sum could overflow.
+        self.end += 60 + size.next_multiple_of(2);
         self.counts.push(symbols.map_or(0, Symbols::len));
         if let Some(symbols) = symbols {
             self.has_object = true;

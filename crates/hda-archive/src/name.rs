@@ -34,7 +34,7 @@ fn file_name(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|&byte| byte == b'/') {
         // Two slashes at the start of a name are part of it.
         Some(1) if path.starts_with(b"//") => path,
-        Some(slash) => path.get(slash + 1..).unwrap_or_default(),
+        Some(slash) => path.split_at(slash + 1).1,
         None => path,
     }
 }

@@ -34,6 +34,7 @@ impl Symbols {
     /// [`Malformed`](crate::ErrorKind::Malformed) for what is malformed,
     /// [`Limit`](crate::ErrorKind::Limit) for names without end.
     pub(crate) fn read(data: &[u8]) -> Result<Option<Self>, Error> {
+        // A number that is too large limits nothing.
         let limit = data.len().saturating_mul(NAMES_FOR_EACH_BYTE);
         let failed = |format| {
             move |error: Failed| match error {
@@ -83,7 +84,7 @@ impl Symbols {
 
     /// Adds a name as [`push`](Self::push) does, unless the names would then exceed `limit` bytes.
     fn push_within(&mut self, name: &[u8], limit: usize) -> Result<(), Failed> {
-        if self.names.len().saturating_add(name.len()) > limit {
+        if self.names.len() + name.len() > limit {
             return Err(Failed::TooManyNames);
         }
         self.push(name);
@@ -92,7 +93,7 @@ impl Symbols {
 
     /// Adds a name up to its first NUL. Names of bitcode can hold a NUL, and would become two names in an index.
     fn push(&mut self, name: &[u8]) {
-        self.names.extend_from_slice(name.split(|&byte| byte == 0).next().unwrap_or_default());
+        self.names.extend(name.iter().take_while(|&&byte| byte != 0));
         self.names.push(0);
         self.count += 1;
     }

@@ -347,6 +347,7 @@ fn may_have_symbols(format: FileFormat) -> bool {
         FileFormat::Elf { .. }
             | FileFormat::Cubin
             | FileFormat::Coff
+            | FileFormat::Pe
             | FileFormat::MachO
             | FileFormat::Bitcode
             | FileFormat::HostPlaceholder

@@ -106,7 +106,7 @@ fn write<W: Write>(
 ) -> Result<(), Error> {
     let mut layout = LayoutBuilder::new();
     for member in members {
-        let size = u64::try_from(member.data.len()).unwrap_or(u64::MAX);
+        let size = member.data.len() as u64;
         symbols(&member.data)
             .and_then(|symbols| layout.push(member.name.as_bytes(), size, symbols.as_ref()))
             .map_err(|error| error.in_member(member.name.as_bytes()))?;

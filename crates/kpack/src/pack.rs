@@ -34,8 +34,8 @@ impl<'d> Kpack<'d> {
         let table = toc_range(data, data.len() as u64)?;
         let bytes = slice(data, &table).unwrap_or_default();
         let length = |at: u64| {
-            let number =
-                slice(data, &(at..at.saturating_add(4))).and_then(|bytes| bytes.first_chunk());
+            let end = at.checked_add(4);
+            let number = end.and_then(|end| slice(data, &(at..end))?.first_chunk());
             number.copied().ok_or_else(|| {
                 Error::new(ErrorKind::Truncated, at, "kernel pack: expected the length of a frame")
             })

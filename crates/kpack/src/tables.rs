@@ -11,7 +11,7 @@ use core::ops::Range;
 use std::io;
 
 #[cfg(feature = "std")]
-use byte_parts::Source;
+use byte_parts::{Source, Window};
 
 use crate::error::{Error, ErrorKind};
 use crate::toc::{Entry, Scheme, Toc};
@@ -56,11 +56,11 @@ impl Tables {
     #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
     pub fn read(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Self, Error>> {
         let head = source.peek(window, SAYS)?;
-        let table = match toc_range(&head, window.end.saturating_sub(window.start)) {
+        let table = match toc_range(&head, Window::new(window).len()) {
             Ok(table) => table,
             Err(error) => return Ok(Err(error)),
         };
-        let at = |offset: u64| window.start.saturating_add(offset);
+        let at = |offset: u64| window.start + offset;
         let bytes = source.read_range(&(at(table.start)..window.end))?;
         Self::parse(&bytes, table.start, |offset| {
             let mut number = [0; 4];
@@ -192,10 +192,10 @@ impl Blobs {
     /// [`Malformed`](ErrorKind::Malformed): a frame reaches past the end of the blob.
     pub(crate) fn set_length(&mut self, number: u32) -> Result<(), Error> {
         let Some(Walk { at, left }) = self.walk.take() else { return Ok(()) };
-        let start = at.saturating_add(4);
+        let start = at + 4;
         let Some(left) = left else {
             // Each frame has a length at least.
-            let room = self.end.saturating_sub(start) / 4;
+            let room = (self.end - start) / 4;
             if u64::from(number) > room {
                 let text = format!("kernel pack: {number} frames do not fit in the blob");
                 return Err(Error::malformed(at, text));
@@ -204,7 +204,7 @@ impl Blobs {
             self.rest = Some(start);
             return Ok(());
         };
-        let end = start.saturating_add(number.into());
+        let end = start + u64::from(number);
         if end > self.end {
             let text = format!(
                 "kernel pack: frame {} of {number} bytes ends after the blob, at {:#x}",
@@ -215,9 +215,9 @@ impl Blobs {
         }
         self.ranges.push(start..end);
         self.rest = Some(end);
-        let left = left.saturating_sub(1);
+        let left = left - 1;
         if left > 0 {
-            if end.saturating_add(4) > self.end {
+            if end + 4 > self.end {
                 let text =
                     format!("kernel pack: expected {left} more frames before {:#x}", self.end);
                 return Err(Error::malformed(end, text));

@@ -81,7 +81,7 @@ impl NewKpack {
     /// Adds a code object of this size, registered by this wrapper of a library, and returns its number.
     pub fn add(&mut self, kernel_name: &str, wrapper: u64, arch: &str, size: u64) -> u64 {
         let ordinal = self.count;
-        self.count = self.count.saturating_add(1);
+        self.count += 1;
         self.add_again(kernel_name, wrapper, arch, size, ordinal);
         ordinal
     }
@@ -225,6 +225,7 @@ impl NewKpack {
             if self.scheme == Scheme::Zstd {
                 blob.push_bytes(&number(*size)?);
             }
+            // Sizes that are too large cannot be written.
             blobs.push(HEADER.saturating_add(blob.size()));
             blob.push_input(n, 0..*size);
         }

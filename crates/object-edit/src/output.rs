@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use byte_parts::{ReadSeek, Source};
+use byte_parts::{ReadSeek, Source, seek_position};
 
 /// An input of an edit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -180,12 +180,7 @@ fn copy_from(buf: &mut [u8], bytes: &[u8], from: u64) -> usize {
 
 impl Seek for OutputReader<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.position = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.output.size().checked_add_signed(by),
-            SeekFrom::Current(by) => self.position.checked_add_signed(by),
-        }
-        .ok_or(io::ErrorKind::InvalidInput)?;
+        self.position = seek_position(to, self.position, self.output.size())?;
         Ok(self.position)
     }
 }

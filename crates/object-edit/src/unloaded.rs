@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 
-use byte_parts::{Source, Watched};
+use byte_parts::Source;
 use object::read::coff::CoffHeader;
 use object::read::elf::{FileHeader, SectionHeader};
-use object::read::{FileKind, ReadCache, ReadRef};
+use object::read::{FileKind, ReadRef};
 use object::{Endianness, elf, pe};
 
 /// Returns the starts, in the source, of those sections of the ELF file or COFF object in the window that no linked
@@ -21,18 +21,14 @@ pub fn sections_never_loaded(
     source: &mut Source<'_>,
     window: &Range<u64>,
 ) -> io::Result<BTreeSet<u64>> {
-    let len = window.end.saturating_sub(window.start);
-    let cache = ReadCache::new(Watched::new(source, len));
-    let data = cache.range(window.start, len);
-    let starts = match FileKind::parse(data) {
+    let starts = source.with_headers(window, |data| match FileKind::parse(data) {
         Ok(FileKind::Elf32) => of_elf::<elf::FileHeader32<Endianness>>(data),
         Ok(FileKind::Elf64) => of_elf::<elf::FileHeader64<Endianness>>(data),
         Ok(FileKind::Coff) => of_coff::<pe::ImageFileHeader>(data),
         Ok(FileKind::CoffBig) => of_coff::<pe::AnonObjectHeaderBigobj>(data),
         _ => Ok(Vec::new()),
-    };
+    })?;
     let starts = starts.unwrap_or_default().into_iter();
-    cache.into_inner().finish()?;
     Ok(starts.map(|start| window.start.saturating_add(start)).collect())
 }
 

@@ -163,11 +163,12 @@ fn tokens(text: &[u8]) -> Vec<Vec<u8>> {
     while let [first, after @ ..] = rest {
         if let Some(comment) = rest.strip_prefix(b"/*") {
             let end = comment.windows(2).position(|two| two == b"*/").map(|at| at + 2);
-            rest = comment.get(end.unwrap_or(comment.len())..).unwrap_or_default();
+            (_, rest) = comment.split_at(end.unwrap_or(comment.len()));
         } else if *first == b'"' {
             let end = after.iter().position(|&byte| byte == b'"').unwrap_or(after.len());
-            tokens.push(after.get(..end).unwrap_or_default().to_vec());
-            rest = after.get(end + 1..).unwrap_or_default();
+            let (token, end) = after.split_at(end);
+            tokens.push(token.to_vec());
+            rest = end.strip_prefix(b"\"").unwrap_or(end);
         } else if b"()".contains(first) {
             tokens.push(vec![*first]);
             rest = after;
@@ -176,8 +177,9 @@ fn tokens(text: &[u8]) -> Vec<Vec<u8>> {
         } else {
             let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"(),;\"".contains(byte);
             let end = rest.iter().position(is_end).unwrap_or(rest.len());
-            tokens.push(rest.get(..end).unwrap_or_default().to_vec());
-            rest = rest.get(end..).unwrap_or_default();
+            let (token, after) = rest.split_at(end);
+            tokens.push(token.to_vec());
+            rest = after;
         }
     }
     tokens

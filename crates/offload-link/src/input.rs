@@ -9,8 +9,9 @@ use std::sync::Arc;
 use byte_parts::Source;
 use fat_object::{
     Container, ContainerKind, Enter, FileFormat, Image, ImageInfo, Location, Options, ReadSeek,
-    Visitor,
+    Visitor, elf_type,
 };
+use object::elf;
 use offload_binary::{ImageKind, OffloadKind};
 use twox_hash::XxHash3_128;
 
@@ -145,8 +146,8 @@ impl<'d> Inputs<'d> {
     ) -> Result<usize, Error> {
         self.count += 1;
         let mut head = Vec::new();
-        let len = u64::try_from(HEAD).unwrap_or(u64::MAX);
-        let start = input.rewind().and_then(|()| input.by_ref().take(len).read_to_end(&mut head));
+        let start =
+            input.rewind().and_then(|()| input.by_ref().take(HEAD as u64).read_to_end(&mut head));
         start
             .and_then(|_| input.seek(SeekFrom::Start(0)))
             .map_err(|error| Error::of(ErrorKind::Input, name, error))?;
@@ -335,7 +336,7 @@ impl DeviceCode<'_> {
     #[must_use]
     pub fn size(&self) -> u64 {
         match &self.place {
-            Place::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            Place::Memory(bytes) => bytes.len() as u64,
             Place::File(range) => range.end - range.start,
         }
     }
@@ -380,20 +381,17 @@ pub fn is_library(head: &[u8]) -> bool {
 }
 
 fn is_shared(head: &[u8]) -> bool {
-    /// `e_type` of a shared library.
-    const ET_DYN: u16 = 3;
-    let is_big = head.get(5) == Some(&2);
-    let read = if is_big { u16::from_be_bytes } else { u16::from_le_bytes };
-    let kind = head.get(16..).and_then(|rest| rest.first_chunk()).map(|bytes| read(*bytes));
-    head.starts_with(b"\x7fELF") && kind == Some(ET_DYN)
+    elf_type(head) == Some(elf::ET_DYN.0)
 }
 
 /// Returns whether a file with these first bytes is searched for device code.
 fn is_searched(head: &[u8]) -> bool {
     match FileFormat::sniff(head) {
         FileFormat::Elf { .. } => !is_shared(head),
-        FileFormat::Coff => !head.starts_with(b"MZ"),
-        FileFormat::Bitcode | FileFormat::Archive | FileFormat::OffloadBinary => true,
+        FileFormat::Coff
+        | FileFormat::Bitcode
+        | FileFormat::Archive
+        | FileFormat::OffloadBinary => true,
         _ => false,
     }
 }
@@ -421,7 +419,7 @@ fn hash(mut reader: impl Read) -> io::Result<u128> {
     loop {
         match reader.read(&mut buffer)? {
             0 => return Ok(hash.finish_128()),
-            read => hash.write(buffer.get(..read).unwrap_or_default()),
+            read => hash.write(buffer.split_at(read).0),
         }
     }
 }
@@ -468,7 +466,7 @@ impl<'d> Collector<'_, 'd> {
         for code in codes.iter_mut() {
             let read = match &code.place {
                 Place::Memory(bytes) => {
-                    let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                    let len = bytes.len() as u64;
                     Symbols::read(&mut Source::of_bytes(bytes), &(0..len), names)?
                 }
                 Place::File(range) => Symbols::read(&mut source, range, names)?,
@@ -509,7 +507,7 @@ impl Visitor for Collector<'_, '_> {
             return Ok(());
         }
         let start = container.location().offset();
-        let place = start..start.saturating_add(container.size());
+        let place = start..start + container.size();
         let (place, symbols) = match (container.location(), &mut self.thin) {
             (Location::File(_), _) => (Some(place), Symbols::Unknown),
             (Location::ThinMember(_), Some(file)) => {
@@ -532,7 +530,7 @@ impl Visitor for Collector<'_, '_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         let info = image.info();
         let Some(entry) = info.offload_binary_entry() else { return Ok(()) };
-        let text = |key| String::from_utf8_lossy(entry.get(key).unwrap_or_default()).into_owned();
+        let text = |key| String::from_utf8_lossy(entry.get(key).unwrap_or(b"")).into_owned();
         let target = LinkTarget::new(text("triple"), text("arch"));
         let (offload_kind, image_kind) = (entry.offload_kind().current(), entry.image_kind());
         let mut steps = info.path().iter().rev();

@@ -43,11 +43,10 @@ pub(crate) fn wants_file(triple: &str) -> bool {
 /// Returns the file for a module.
 pub(crate) fn file(module: &Parts) -> Parts {
     let notes = notes();
-    let size = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    let ends = [size(&notes), module.size(), 1, size(NAMES)].into_iter();
+    let ends = [notes.len() as u64, module.size(), 1, NAMES.len() as u64].into_iter();
     let mut end = HEADER;
     let ends = ends.map(|size| {
-        end = end.saturating_add(size);
+        end += size;
         end
     });
     let ends: Vec<_> = ends.collect();
@@ -126,7 +125,7 @@ fn section(name: u32, kind: elf::SectionType, range: Range<u64>, align: u64) -> 
         sh_flags: U64::new(LittleEndian, elf::SectionFlags(0)),
         sh_addr: U64::new(LittleEndian, 0),
         sh_offset: U64::new(LittleEndian, range.start),
-        sh_size: U64::new(LittleEndian, range.end.saturating_sub(range.start)),
+        sh_size: U64::new(LittleEndian, range.end - range.start),
         sh_link: U32::new(LittleEndian, 0),
         sh_info: U32::new(LittleEndian, 0),
         sh_addralign: U64::new(LittleEndian, align),

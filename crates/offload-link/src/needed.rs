@@ -183,7 +183,7 @@ impl Definers {
     }
 
     fn of_symbol(&self, symbol: usize) -> &[usize] {
-        self.0.get(&symbol).map(Vec::as_slice).unwrap_or_default()
+        self.0.get(&symbol).map_or(&[][..], Vec::as_slice)
     }
 
     /// Returns the symbols in ascending order of their numbers.

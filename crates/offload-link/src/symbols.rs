@@ -6,11 +6,12 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use byte_parts::{Source, Watched};
+use byte_parts::{Budget, Source, Window};
+use fat_object::FileFormat;
 use object::elf;
 use object::endian::Endianness;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
-use object::read::{FileKind, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef};
+use object::read::{FileKind, Object, ObjectSection, ObjectSymbol, ReadRef};
 
 /// Facts about the symbols of an object.
 #[derive(Clone, Debug)]
@@ -70,7 +71,7 @@ impl Names {
     }
 
     pub(crate) fn name(&self, number: usize) -> &[u8] {
-        self.list.get(number).map(|name| &**name).unwrap_or_default()
+        self.list.get(number).map_or(&[], |name| &**name)
     }
 
     /// Adds the names of another list, and returns the numbers that they have here.
@@ -91,16 +92,17 @@ impl Symbols {
         names: &mut Names,
     ) -> io::Result<Self> {
         let head = source.peek(window, 64)?;
-        let len = window.end.saturating_sub(window.start);
-        let mut found =
-            Found { bytes_left: len.saturating_mul(MOST_FOR_A_BYTE), ..Found::new(names) };
+        let mut found = Found::new(names);
+        found.bytes_left.grow(Window::new(window).len(), MOST_FOR_A_BYTE);
         // A program or library for Windows refers to nothing of this link.
-        if head.starts_with(b"MZ") {
+        if FileFormat::sniff(&head) == FileFormat::Pe {
             return Ok(Self::NoObject);
         }
         let read = match FileKind::parse(&head[..]) {
-            Ok(FileKind::Elf32) => elf(source, window, &mut found, false)?,
-            Ok(FileKind::Elf64) => elf(source, window, &mut found, true)?,
+            Ok(FileKind::Elf32) => source
+                .with_headers(window, |data| found.elf::<elf::FileHeader32<Endianness>>(data))?,
+            Ok(FileKind::Elf64) => source
+                .with_headers(window, |data| found.elf::<elf::FileHeader64<Endianness>>(data))?,
             Ok(FileKind::Coff | FileKind::CoffBig | FileKind::MachO32 | FileKind::MachO64) => {
                 let Some(bytes) = in_memory(source, window)? else { return Ok(Self::Unknown) };
                 found.other(&bytes)
@@ -168,19 +170,18 @@ impl Known {
 /// Symbols of an object that is being read. Its functions return `None` if these are not all.
 struct Found<'n> {
     names: &'n mut Names,
-    bytes_left: u64,
+    bytes_left: Budget,
     symbols: Known,
 }
 
 impl<'n> Found<'n> {
     fn new(names: &'n mut Names) -> Self {
-        Found { names, bytes_left: 0, symbols: Known::default() }
+        Found { names, bytes_left: Budget::new(0), symbols: Known::default() }
     }
 
     /// Counts bytes that are about to be looked at.
     fn count(&mut self, len: usize) -> Option<()> {
-        self.bytes_left = self.bytes_left.checked_sub(u64::try_from(len).ok()?)?;
-        Some(())
+        self.bytes_left.take(len as u64).then_some(())
     }
 
     fn number(&mut self, name: &[u8]) -> Option<usize> {
@@ -212,14 +213,6 @@ impl<'n> Found<'n> {
         let number = self.number(name)?;
         self.symbols.referred.push(number);
         Some(())
-    }
-
-    fn elf_of_class<'d>(&mut self, data: impl ReadRef<'d>, is_64: bool) -> Option<()> {
-        if is_64 {
-            self.elf::<elf::FileHeader64<Endianness>>(data)
-        } else {
-            self.elf::<elf::FileHeader32<Endianness>>(data)
-        }
     }
 
     /// Reads the symbol table of an object, or the dynamic one of a shared library.
@@ -317,11 +310,8 @@ impl<'n> Found<'n> {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || [b'"', b'\0'].contains(byte);
         for word in text.split(is_end) {
             let [b'/' | b'-', word @ ..] = word else { continue };
-            let at = word.iter().position(|&byte| byte == b':');
-            let Some((option, value)) = at.and_then(|at| word.split_at_checked(at)) else {
-                continue;
-            };
-            let value = value.get(1..).unwrap_or_default();
+            let mut parts = word.splitn(2, |&byte| byte == b':');
+            let (Some(option), Some(value)) = (parts.next(), parts.next()) else { continue };
             if option.eq_ignore_ascii_case(b"include") {
                 self.refer(value)?;
             } else if option.eq_ignore_ascii_case(b"alternatename") {
@@ -385,28 +375,11 @@ fn in_memory<'s>(
     if source.bytes(window).is_some() {
         return Ok(source.bytes(window).map(Cow::Borrowed));
     }
-    if window.end.saturating_sub(window.start) <= MAX_IN_MEMORY {
+    if Window::new(window).len() <= MAX_IN_MEMORY {
         source.read_range(window).map(|bytes| Some(Cow::Owned(bytes)))
     } else {
         Ok(None)
     }
-}
-
-/// Reads the ELF file in the window. Errors of reading come out as such.
-fn elf(
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-    found: &mut Found<'_>,
-    is_64: bool,
-) -> io::Result<Option<()>> {
-    if let Some(bytes) = source.bytes(window) {
-        return Ok(found.elf_of_class(bytes, is_64));
-    }
-    let len = window.end.saturating_sub(window.start);
-    let cache = ReadCache::new(Watched::new(source, len));
-    let read = found.elf_of_class(cache.range(window.start, len), is_64);
-    cache.into_inner().finish()?;
-    Ok(read)
 }
 
 #[cfg(test)]
@@ -488,9 +461,9 @@ mod tests {
             let most = bytes.len() as u64 * 20 + (1 << 20);
             let counter = Cell::new(0);
             let mut names = Names::default();
-            let limit = bytes.len() as u64 * MOST_FOR_A_BYTE;
-            let mut found = Found { bytes_left: limit, ..Found::new(&mut names) };
-            assert_eq!(found.elf_of_class(Counted(&bytes, &counter), true), None);
+            let mut found = Found::new(&mut names);
+            found.bytes_left.grow(bytes.len() as u64, MOST_FOR_A_BYTE);
+            assert_eq!(found.elf::<elf::FileHeader64<Endianness>>(Counted(&bytes, &counter)), None);
             assert!(counter.get() > bytes.len() as u64 && counter.get() <= most, "{counter:?}");
             counter.set(0);
             let mut source = Source::new(File(Cursor::new(&bytes), &counter)).unwrap();
@@ -519,17 +492,18 @@ mod tests {
         file.extend((u32::try_from(text.len()).unwrap() + 4).to_le_bytes());
         file.extend(text);
         let mut names = Names::default();
-        let enough = Found { bytes_left: u64::MAX, ..Found::new(&mut names) }.other(&file);
+        let enough =
+            Found { bytes_left: Budget::new(u64::MAX), ..Found::new(&mut names) }.other(&file);
         assert_eq!(enough, Some(()));
         let limit = file.len() as u64 * MOST_FOR_A_BYTE;
-        let mut found = Found { bytes_left: limit, ..Found::new(&mut names) };
+        let mut found = Found { bytes_left: Budget::new(limit), ..Found::new(&mut names) };
         assert_eq!(found.other(&file), None);
     }
 
     /// Returns the definitions and what is wanted, as text.
     fn texts(read: impl FnOnce(&mut Found<'_>)) -> (String, String) {
         let mut names = Names::default();
-        let mut found = Found { bytes_left: 1 << 20, ..Found::new(&mut names) };
+        let mut found = Found { bytes_left: Budget::new(1 << 20), ..Found::new(&mut names) };
         read(&mut found);
         let symbols = found.symbols;
         let text = |numbers: Vec<usize>| {
@@ -572,7 +546,7 @@ mod tests {
     #[test]
     fn the_length_of_names_is_bounded() {
         let mut names = Names::default();
-        let mut found = Found { bytes_left: 10, ..Found::new(&mut names) };
+        let mut found = Found { bytes_left: Budget::new(10), ..Found::new(&mut names) };
         assert_eq!(found.define(b"12345"), Some(()));
         assert_eq!(found.refer(b"12345"), Some(()));
         assert_eq!(found.refer(b"1"), None);

@@ -55,7 +55,7 @@ impl LinkTarget {
     /// Returns the architecture, which is the first part of the triple.
     #[must_use]
     pub fn architecture(&self) -> &str {
-        self.triple.split('-').next().unwrap_or_default()
+        self.triple.split('-').next().unwrap_or("")
     }
 
     /// Returns whether devices of this target are CPUs: their images are shared libraries, linked with those of the host.

@@ -39,6 +39,7 @@ pub fn with_container_after(data: &[u8]) -> Option<Vec<u8>> {
         FileFormat::sniff(data),
         FileFormat::Elf { .. }
             | FileFormat::Coff
+            | FileFormat::Pe
             | FileFormat::MachO
             | FileFormat::Wasm
             | FileFormat::Archive

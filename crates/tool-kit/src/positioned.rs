@@ -6,6 +6,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use byte_parts::seek_position;
+
 /// The ranges of a file that cannot be read.
 #[derive(Debug, Default)]
 pub struct Holes {
@@ -145,18 +147,11 @@ impl Read for Positioned<'_> {
 
 impl Seek for Positioned<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let position = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::Current(by) => self.position.checked_add_signed(by),
-            SeekFrom::End(by) => {
-                let len = match (self.len, self.file) {
-                    (None, Some(file)) => file.metadata()?.len(),
-                    (len, _) => len.unwrap_or_default(),
-                };
-                len.checked_add_signed(by)
-            }
+        let len = match (to, self.len, self.file) {
+            (SeekFrom::End(_), None, Some(file)) => file.metadata()?.len(),
+            (_, len, _) => len.unwrap_or(0),
         };
-        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        self.position = seek_position(to, self.position, len)?;
         Ok(self.position)
     }
 }

@@ -95,7 +95,10 @@ fn pack(images: &[Image]) -> Result<Vec<u8>, offload_binary::Error> {
 /// The host's part: as it is, or compiled.
 fn host_object(host: &Path) -> Result<Vec<u8>, Error> {
     let bytes = read(host)?;
-    if matches!(FileFormat::sniff(&bytes), FileFormat::Elf { .. } | FileFormat::Coff) {
+    if matches!(
+        FileFormat::sniff(&bytes),
+        FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::Pe
+    ) {
         return Ok(bytes);
     }
     let object = tempfile::NamedTempFile::new()?;

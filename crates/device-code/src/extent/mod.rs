@@ -79,5 +79,5 @@ pub fn extent(
         FileFormat::MetalLibrary => shader::metal(head, window.end - window.start),
         _ => None,
     };
-    Ok(size.map(|size| window.start..window.start.saturating_add(size).min(window.end)))
+    Ok(size.map(|size| window.start..window.start + size.min(window.end - window.start)))
 }

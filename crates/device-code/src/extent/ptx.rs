@@ -64,16 +64,16 @@ pub(crate) fn range(
     }
     let mut len = FIRST_PIECE;
     let size = loop {
-        let end = window.end.min(window.start.saturating_add(len));
+        let end = window.start + len.min(window.end - window.start);
         let bytes = read_range(source, &(window.start..end))?;
         *read += bytes.len() as u64;
         let target = image_target(&bytes);
         if target.is_none_or(|target| NvidiaArch::parse(target.id()).is_err()) {
             return Ok(None);
         }
-        let text = bytes.iter().position(|&byte| !is_text(byte));
-        let is_all = text.is_some() || end == window.end;
-        let text = bytes.get(..text.unwrap_or(bytes.len())).unwrap_or_default();
+        let len_of_text = bytes.iter().position(|&byte| !is_text(byte)).unwrap_or(bytes.len());
+        let is_all = len_of_text < bytes.len() || end == window.end;
+        let (text, _) = bytes.split_at(len_of_text);
         let (size, looked_at) = module(text);
         if is_all || looked_at < text.len() {
             break size;
@@ -84,6 +84,7 @@ pub(crate) fn range(
         len = (4 * len).min(LONGEST);
     };
     let Some(size) = size else { return Ok(None) };
+    // The file may start there.
     let start = before.max(window.start.saturating_sub(COMMENTS)).min(window.start);
     let lines = read_range(source, &(start..window.start))?;
     let comments = comments(&lines, start == before);
@@ -96,13 +97,10 @@ fn is_text(byte: u8) -> bool {
 
 /// Returns whether two numbers with a point between them follow the directive.
 fn has_version(head: &[u8]) -> bool {
-    let version = head.get(VERSION.len()..).unwrap_or_default().trim_ascii_start();
-    let mut fields = version.splitn(2, |byte| *byte == b'.');
-    let major = fields.next().unwrap_or_default();
-    let minor = fields.next().and_then(<[u8]>::first);
-    matches!(major.len(), 1 | 2)
-        && major.iter().chain(minor).all(u8::is_ascii_digit)
-        && minor.is_some()
+    let version = head.get(VERSION.len()..).map(<[u8]>::trim_ascii_start);
+    let mut fields = version.into_iter().flat_map(|text| text.splitn(2, |byte| *byte == b'.'));
+    let (Some(major), Some([minor, ..])) = (fields.next(), fields.next()) else { return false };
+    matches!(major.len(), 1 | 2) && major.iter().chain([minor]).all(u8::is_ascii_digit)
 }
 
 /// Returns the number of bytes at the end of `before` that are lines of comments, or blank. It starts with a line
@@ -110,7 +108,7 @@ fn has_version(head: &[u8]) -> bool {
 fn comments(before: &[u8], is_start: bool) -> usize {
     let text = before.iter().rposition(|&byte| !is_text(byte)).map_or(0, |at| at + 1);
     let is_start = is_start || text > 0;
-    let text = before.get(text..).unwrap_or_default();
+    let (_, text) = before.split_at(text);
     let (mut len, mut end) = (0, 0);
     for (n, line) in text.rsplit(|&byte| byte == b'\n').enumerate() {
         let trimmed = line.trim_ascii();
@@ -180,7 +178,7 @@ impl<'t> Cursor<'t> {
         let rest = self.rest();
         let is_end = |&byte: &u8| !byte.is_ascii_alphanumeric() && byte != b'_';
         let end = rest.iter().skip(1).position(is_end).map_or(rest.len(), |at| at + 1);
-        rest.get(..end).unwrap_or_default()
+        rest.split_at(end).0
     }
 
     /// Skips a directive, and what follows on its line before the next one.

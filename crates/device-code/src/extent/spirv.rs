@@ -9,7 +9,7 @@ use core::ops::Range;
 use llvm_bitcode::{ReadAt, Unreadable};
 
 use crate::spirv::{HEADER_WORDS, is_swapped, words};
-use crate::window::read_range;
+use crate::window::{part, read_range};
 
 /// Bytes that are read at first, and at most, at one time.
 const FIRST_PIECE: u64 = 4 << 10;
@@ -105,7 +105,7 @@ impl Chain<'_> {
     fn next(&mut self) -> Result<Option<Instruction>, Unreadable> {
         let Some(first) = self.word(self.at)? else { return Ok(None) };
         let len = first >> 16;
-        let end = self.at.saturating_add(4 * u64::from(len));
+        let end = self.at + 4 * u64::from(len);
         if len == 0 || end > self.window.end - self.window.start {
             return Ok(None);
         }
@@ -123,10 +123,7 @@ impl Chain<'_> {
         if let Some(word) = word(&self.piece) {
             return Ok(Some(word));
         }
-        let start = self.window.start + at;
-        if start.saturating_add(4) > self.window.end {
-            return Ok(None);
-        }
+        let Some(Range { start, .. }) = part(self.window, at, 4) else { return Ok(None) };
         let len = (2 * self.piece.len() as u64).clamp(FIRST_PIECE, LARGEST_PIECE);
         self.piece = read_range(self.source, &(start..self.window.end.min(start + len)))?;
         self.piece_start = at;

@@ -35,6 +35,7 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     match elf.os_abi() {
         ELFOSABI_AMDGPU_HSA => {
             let version = elf.known_abi_version(NEWEST_ABI, &mut found.faults);
+            // Any byte may be there.
             found.version = Some(Version::CodeObject(version.saturating_add(2)));
         }
         // Shaders have metadata of another kind.
@@ -61,7 +62,7 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     if !is_whole || kernels.is_empty() {
         let known: BTreeSet<&[u8]> = kernels.iter().map(|(kernel, _)| kernel.name).collect();
         let more: Vec<_> = symbols.descriptors().filter(|name| !known.contains(name)).collect();
-        let more = more.into_iter().take(MOST_KERNELS.saturating_sub(kernels.len()));
+        let more = more.into_iter().take(MOST_KERNELS - kernels.len());
         kernels.extend(more.map(|name| (Kernel { name, ..Kernel::default() }, None)));
     }
     let id = TargetId::from_elf_flags(elf.header.e_flags(LE).0, elf.abi_version());
@@ -105,8 +106,8 @@ fn metadata<'a>(elf: &Elf<'a>, faults: &mut Vec<Fault>) -> Option<(u64, &'a [u8]
             if !is_it {
                 continue;
             }
-            let at = description.as_ptr().addr().saturating_sub(bytes.as_ptr().addr());
-            let offset = start.saturating_add(at as u64);
+            let at = description.as_ptr().addr() - bytes.as_ptr().addr();
+            let offset = start + at as u64;
             if found.is_some() {
                 note(faults, Fault { offset, expected: "one note of metadata", found: 2 });
                 return found;
@@ -188,7 +189,7 @@ impl<'a> Metadata<'_, 'a> {
             }
         }
         if !reader.is_at_end() {
-            let found = offset.saturating_add(bytes.len() as u64) - reader.offset();
+            let found = offset + bytes.len() as u64 - reader.offset();
             note(
                 self.faults,
                 Fault { offset: reader.offset(), expected: "the end of the metadata", found },
@@ -202,7 +203,7 @@ impl<'a> Metadata<'_, 'a> {
         let (mut name, mut symbol, mut kind, mut dynamic_stack) = (None, None, None, None);
         for _ in 0..self.map(reader)? {
             let at = reader.offset();
-            let key = self.key(reader)?.unwrap_or_default();
+            let key = self.key(reader)?.unwrap_or(b"");
             match key {
                 b".name" => self.set_text(reader, &mut name)?,
                 b".symbol" => self.set_text(reader, &mut symbol)?,
@@ -243,7 +244,7 @@ impl<'a> Metadata<'_, 'a> {
                 _ => skip(reader)?,
             }
         }
-        kernel.name = name.unwrap_or_default();
+        kernel.name = name.unwrap_or(b"");
         kernel.kind = match kind {
             Some(b"init") => KernelKind::Init,
             Some(b"fini") => KernelKind::Fini,
@@ -260,7 +261,7 @@ impl<'a> Metadata<'_, 'a> {
     fn argument(&mut self, reader: &mut Reader<'a>) -> Result<Option<Argument<'a>>, Fault> {
         let (mut name, mut kind, mut offset, mut size) = (None, None, None, None);
         for _ in 0..self.map(reader)? {
-            match self.key(reader)?.unwrap_or_default() {
+            match self.key(reader)?.unwrap_or(b"") {
                 b".name" => self.set_text(reader, &mut name)?,
                 b".value_kind" => self.set_text(reader, &mut kind)?,
                 b".offset" => self.set(reader, &mut offset)?,

@@ -8,7 +8,7 @@ use object::elf::{SHT_NOBITS, SHT_SYMTAB, STT_FUNC, SectionType};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 
 use super::elf::Elf;
-use super::{Kernel, Kernels, MOST_KERNELS, Stored, Version, note};
+use super::{Kernel, Kernels, MOST_KERNELS, Stored, Version, note, volume};
 use crate::elf::LE;
 use crate::fault::Fault;
 
@@ -54,6 +54,7 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
         if name.starts_with(b".nv.shared.")
             && (section.sh_type(LE) == SHT_NOBITS || !cubin.is_linked)
         {
+            // Sections without bytes have any size.
             kernel.group_memory = Some(kernel.group_memory.unwrap_or(0).saturating_add(size));
         } else if let Some(bank) = bank(name) {
             kernel.constants.push((bank, size));
@@ -131,7 +132,7 @@ impl Cubin {
             let barriers = flags.filter(|_| !self.has_new_abi);
             let barriers = barriers.map(|flags| u32::try_from(flags >> 20 & 0x7f).unwrap_or(0));
             Kernel {
-                name: name.unwrap_or_default(),
+                name: name.unwrap_or(b""),
                 code_size: Some(*size),
                 wave_size: Some(32),
                 barriers,
@@ -192,8 +193,7 @@ impl Cubin {
                     };
                     match attribute {
                         0x05 => {
-                            kernel.max_group_size =
-                                three().map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z));
+                            kernel.max_group_size = three().map(volume);
                         }
                         0x10 => kernel.required_group_size = three(),
                         0x19 => kernel.arguments_size = Some(record.value.into()),
@@ -277,7 +277,7 @@ impl<'a> Iterator for Records<'a> {
             return fault("an attribute that ends in its section", len as u64);
         };
         self.bytes = rest;
-        self.offset = offset.saturating_add(4).saturating_add(len as u64);
+        self.offset = offset + 4 + len as u64;
         Some(Ok(Record { offset, attribute, value, payload }))
     }
 }

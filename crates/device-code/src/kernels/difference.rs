@@ -145,6 +145,7 @@ impl KernelTotals {
         for image in &list.images {
             let total = totals.entry(&image.target).or_default();
             total.images += 1;
+            // Sizes are those that headers state.
             total.size = total.size.saturating_add(image.size);
         }
         let mut image = None;
@@ -174,6 +175,7 @@ impl KernelTotals {
         self.kernels += 1;
         let known = |measure| kernel.of(measure).known();
         if let Some(code) = known(Measure::Code) {
+            // As above.
             self.code = Some(self.code.unwrap_or(0).saturating_add(code));
         }
         // `None` is less than any number.

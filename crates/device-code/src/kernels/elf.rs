@@ -49,7 +49,7 @@ impl<'a> Elf<'a> {
             );
             SectionTable::default()
         });
-        let names_left = Cell::new((image.len() as u64).saturating_mul(4));
+        let names_left = Cell::new(4 * image.len() as u64);
         Some(Elf { image, header, sections, names_left })
     }
 
@@ -104,7 +104,8 @@ impl<'a> Elf<'a> {
 
     fn counted(&self, name: impl FnOnce() -> Option<&'a [u8]>) -> &'a [u8] {
         let left = self.names_left.get();
-        let name = if left > 0 { name().unwrap_or_default() } else { &[] };
+        let name = if left > 0 { name().unwrap_or(b"") } else { &[] };
+        // The last name may be longer than what is left.
         self.names_left.set(left.saturating_sub(name.len() as u64));
         name
     }
@@ -137,6 +138,6 @@ impl<'a> Elf<'a> {
         let data = self.data(section).ok()?;
         let end = start.checked_add(symbol.st_size(LE))?;
         let bytes = data.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
-        Some((section.sh_offset(LE).saturating_add(start), bytes))
+        Some((section.sh_offset(LE) + start, bytes))
     }
 }

@@ -285,7 +285,7 @@ fn is_like(name: &str, glob: &str) -> bool {
             },
         }
     }
-    glob.get(at..).unwrap_or_default().iter().all(|char| *char == '*')
+    glob.iter().skip(at).all(|char| *char == '*')
 }
 
 #[cfg(test)]

@@ -53,6 +53,11 @@ const MOST_FAULTS: usize = 1024;
 /// Kernels that are kept of one image. Large libraries have some thousand.
 const MOST_KERNELS: usize = 1 << 18;
 
+/// Returns the number of work-items in a group of this size. Code states any numbers.
+fn volume([x, y, z]: [u32; 3]) -> u32 {
+    x.saturating_mul(y).saturating_mul(z)
+}
+
 /// Adds a fault.
 fn note(faults: &mut Vec<Fault>, fault: Fault) {
     if faults.len() < MOST_FAULTS {

@@ -73,6 +73,7 @@ impl RegisterLimits {
     pub fn waves(&self, registers: u32) -> Option<u32> {
         let allocated = registers.max(1).checked_next_multiple_of(self.granule)?;
         let waves = self.total.checked_div(allocated).filter(|waves| *waves > 0)?;
+        // Any numbers can be in the fields.
         Some(waves.saturating_mul(self.parts).min(self.max_waves))
     }
 }

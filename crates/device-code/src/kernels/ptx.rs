@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Argument, Kernel, Kernels, MOST_KERNELS, Version, note};
+use super::{Argument, Kernel, Kernels, MOST_KERNELS, Version, note, volume};
 use crate::fault::Fault;
 
 pub(super) fn read<'a>(text: &'a [u8], found: &mut Kernels<'a>) {
@@ -48,8 +48,7 @@ fn entry<'a>(tokens: &mut Tokens<'a>) -> Result<Option<Kernel<'a>>, Fault> {
                 parameters(tokens, &mut arguments).ok_or_else(|| fault("parameters"))?;
             }
             Some(Token::Word(b".maxntid")) => {
-                let [x, y, z] = tokens.numbers();
-                kernel.max_group_size = Some(x.saturating_mul(y).saturating_mul(z));
+                kernel.max_group_size = Some(volume(tokens.numbers()));
             }
             Some(Token::Word(b".reqntid")) => kernel.required_group_size = Some(tokens.numbers()),
             Some(Token::Word(b".maxnreg")) => kernel.max_registers = Some(tokens.numbers()[0]),
@@ -57,8 +56,7 @@ fn entry<'a>(tokens: &mut Tokens<'a>) -> Result<Option<Kernel<'a>>, Fault> {
         }
     }
     tokens.skip_block();
-    let size =
-        arguments.last().map_or(0, |last: &Argument<'_>| last.offset.saturating_add(last.size));
+    let size = arguments.last().map_or(0, |last: &Argument<'_>| last.offset + last.size);
     kernel.arguments_size = Some(size);
     kernel.arguments = Some(arguments);
     Ok(Some(kernel))
@@ -87,8 +85,8 @@ fn parameters<'a>(tokens: &mut Tokens<'a>, arguments: &mut Vec<Argument<'a>>) ->
         if let (Some(name), Some(width)) = (name, width) {
             let align = u64::from(align.unwrap_or(width)).max(1);
             let offset = end.checked_next_multiple_of(align)?;
-            let size = u64::from(width).saturating_mul(count);
-            end = offset.saturating_add(size);
+            let size = u64::from(width) * count;
+            end = offset.checked_add(size)?;
             arguments.push(Argument { name: Some(name), kind: None, offset, size });
         }
         if is_last {

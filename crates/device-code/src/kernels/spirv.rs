@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::{Kernel, KernelKind, Kernels, MOST_KERNELS, Version, note};
+use super::{Kernel, KernelKind, Kernels, MOST_KERNELS, Version, note, volume};
 use crate::fault::Fault;
 
 const ENTRY_POINT: u32 = 15;
@@ -39,7 +39,7 @@ pub(super) fn read<'a>(module: &'a [u8], found: &mut Kernels<'a>) {
     let mut at = HEADER;
     while let Some(word) = words.get(at) {
         let (len, opcode) = ((word >> 16) as usize, word & 0xffff);
-        let end = at.saturating_add(len);
+        let end = at + len;
         if len == 0 || words.get(end.wrapping_sub(1)).is_none() {
             let expected = "an instruction that ends in the module";
             let fault = Fault { offset: at as u64 * 4, expected, found: len as u64 };
@@ -80,7 +80,7 @@ pub(super) fn read<'a>(module: &'a [u8], found: &mut Kernels<'a>) {
     }
     let kernels = kernels.into_iter().map(|(id, kernel)| {
         let modes = modes.get(&id).copied().unwrap_or_default();
-        let max_size = modes.max_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z));
+        let max_size = modes.max_size.map(volume);
         Kernel {
             required_group_size: modes.local_size,
             max_group_size: max_size,
@@ -119,11 +119,7 @@ impl<'a> Words<'a> {
 
     /// Returns the text in words, up to its NUL. In modules with the largest byte first its bytes are in another order.
     fn text(self, start: usize, end: usize) -> &'a [u8] {
-        let bytes =
-            self.module.get(start.saturating_mul(4)..end.saturating_mul(4)).unwrap_or_default();
-        if self.is_swapped {
-            return &[];
-        }
-        bytes.split(|&byte| byte == 0).next().unwrap_or_default()
+        let bytes = self.module.get(4 * start..4 * end).filter(|_| !self.is_swapped);
+        bytes.and_then(|bytes| bytes.split(|&byte| byte == 0).next()).unwrap_or(b"")
     }
 }

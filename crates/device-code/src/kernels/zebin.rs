@@ -90,13 +90,13 @@ impl<'a> Info<'_, 'a> {
         let (mut dash, mut keys, mut inner) = (None, 0, None);
         let mut rest = text;
         while !rest.is_empty() {
-            let offset = start.saturating_add((text.len() - rest.len()) as u64);
+            let offset = start + (text.len() - rest.len()) as u64;
             let end = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
             let (line, after) = rest.split_at(end);
-            rest = after.get(1..).unwrap_or_default();
+            rest = after.strip_prefix(b"\n").unwrap_or(after);
             let mut line = line.trim_ascii_end();
             let mut column = line.iter().take_while(|&&byte| byte == b' ').count();
-            line = line.get(column..).unwrap_or_default();
+            (_, line) = line.split_at(column);
             if line.is_empty() || line.starts_with(b"#") || line == b"---" || line == b"..." {
                 continue;
             }
@@ -120,7 +120,8 @@ impl<'a> Info<'_, 'a> {
                 self.kernel = Some(Described::default());
                 dash = Some(column);
                 let spaces = 1 + line.iter().skip(1).take_while(|&&byte| byte == b' ').count();
-                (column, line) = (column + spaces, line.get(spaces..).unwrap_or_default());
+                column += spaces;
+                (_, line) = line.split_at(spaces);
                 keys = column;
             } else if is_item {
                 continue;
@@ -231,7 +232,7 @@ impl<'a> Info<'_, 'a> {
 fn pair(line: &[u8]) -> (&[u8], &[u8]) {
     let Some(colon) = line.iter().position(|&byte| byte == b':') else { return (&[], line) };
     let (key, value) = line.split_at(colon);
-    (key, value.get(1..).unwrap_or_default().trim_ascii())
+    (key, value.strip_prefix(b":").unwrap_or(value).trim_ascii())
 }
 
 /// Removes quotes around a name. Names of kernels have no characters that YAML writes in another way.

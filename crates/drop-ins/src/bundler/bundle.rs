@@ -65,7 +65,11 @@ fn host_object(entries: &[Entry<'_>]) -> Option<usize> {
         let is_host = EntryId::parse(entry.id).is_ok_and(|id| id.is_host());
         let is_object = matches!(
             entry.format,
-            FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::MachO | FileFormat::Wasm
+            FileFormat::Elf { .. }
+                | FileFormat::Coff
+                | FileFormat::Pe
+                | FileFormat::MachO
+                | FileFormat::Wasm
         );
         is_host && is_object
     })

@@ -137,6 +137,7 @@ fn may_be_bundle(format: FileFormat) -> bool {
             | FileFormat::CompressedBundle
             | FileFormat::Elf { .. }
             | FileFormat::Coff
+            | FileFormat::Pe
             | FileFormat::MachO
             | FileFormat::Wasm
             | FileFormat::Ptx

@@ -40,6 +40,7 @@ fn text(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Vec<u
 pub(crate) fn size(
     source: &mut Source<'_>,
     window: &Range<u64>,
+    _: &[u8],
     read: &mut u64,
 ) -> io::Result<Option<u64>> {
     let text = match text(source, window)? {
@@ -109,7 +110,7 @@ impl Children for Images {
             format => image_target::of_window(source, &window, format)?,
         };
         let triple = own.as_ref().and_then(Target::triple).cloned();
-        let id = own.as_ref().map(Target::id).unwrap_or_default();
+        let id = own.as_ref().map_or("", Target::id);
         let target = Target::new(Some(OffloadKind::Sycl), triple, id);
         let mut description = Description::new(ContainerKind::Hcf, target.into());
         description.info.offset_in_container = range.start;

@@ -253,7 +253,7 @@ impl Children for Section {
         let range = described.range();
         self.covered.push(range.clone());
         self.at = self.at.max(range.end);
-        let compile_target = described.compile_target().unwrap_or_default();
+        let compile_target = described.compile_target().unwrap_or("");
         let target = sycl_target(described.target(), compile_target);
         self.image(cx, source, &range, target, Some(described), found)?;
         Ok(true)
@@ -298,7 +298,7 @@ fn inflated_format(
     };
     match inflated {
         Ok(bytes) => {
-            let head = bytes.get(..FileFormat::SNIFF_LEN.min(bytes.len())).unwrap_or_default();
+            let head = bytes.get(..FileFormat::SNIFF_LEN).unwrap_or(&bytes);
             check_spirv(range.start, head, size, out);
             Ok(FileFormat::sniff(head))
         }
@@ -313,7 +313,7 @@ fn inflated_format(
 fn check_spirv(at: u64, head: &[u8], size: u64, out: &mut Found) {
     let is_spirv = FileFormat::sniff(head) == FileFormat::SpirV;
     if is_spirv && !is_spirv_header(head, size) {
-        let first = head.get(..20.min(head.len())).unwrap_or_default();
+        let first = head.get(..20).unwrap_or(head);
         let message = format!(
             "SPIR-V module of {size} bytes has a malformed header (first bytes {first:02x?})"
         );

@@ -167,7 +167,7 @@ impl Zip {
         let ends = &self.ends;
         let mut gap = |from: usize, to: usize| {
             if from < to {
-                let at = self.directory_at.saturating_add(from as u64);
+                let at = self.directory_at + from as u64;
                 let text = format!("{} bytes belong to no record", to - from);
                 layout.gaps.push(Error::at(ErrorKind::Malformed, at, text));
             }

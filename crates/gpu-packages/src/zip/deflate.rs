@@ -77,7 +77,7 @@ impl NewContents {
             let new = block.get(start..).unwrap_or_default();
             crc.update(new);
             hasher.update(new);
-            size = size.saturating_add(read as u64);
+            size += read as u64;
             Ok(block)
         };
         // One block ahead: the last is known by the one after it, which is empty.

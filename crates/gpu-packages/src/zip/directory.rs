@@ -67,7 +67,7 @@ impl Zip {
         }
         let start = zip.start();
         if !source.peek(&(start..len), 4)?.starts_with(b"PK\x03\x04") {
-            let end_at = zip.directory_at.saturating_add(zip.ends.end as u64);
+            let end_at = zip.directory_at + zip.ends.end as u64;
             let text = format!(
                 "end of central directory: by its numbers the first member lies at {start:#x}: expected a local header there, PK 3 4"
             );
@@ -179,7 +179,7 @@ impl Zip {
         let mut members = Vec::new();
         let mut at = 0;
         while at < directory.len() {
-            let place = self.directory_at.saturating_add(at as u64);
+            let place = self.directory_at + at as u64;
             let index = members.len();
             let bad = |text: String| {
                 Error::at(ErrorKind::Malformed, place, format!("central record {index}: {text}"))
@@ -236,7 +236,7 @@ impl Zip {
             );
             return Err(Error::at(
                 ErrorKind::Malformed,
-                self.directory_at.saturating_add(self.ends.end as u64),
+                self.directory_at + self.ends.end as u64,
                 text,
             ));
         }

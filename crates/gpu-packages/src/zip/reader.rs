@@ -182,7 +182,7 @@ impl Read for ZipMemberReader<'_> {
         if room > 0 {
             let read = self.read_some(buf.get_mut(..room).unwrap_or_default())?;
             self.crc.update(buf.get(..read).unwrap_or_default());
-            self.left = self.left.saturating_sub(read as u64);
+            self.left -= read as u64;
             if read == 0 {
                 let text = format!("its contents end {} bytes too early", self.left);
                 return Err(self.error(ErrorKind::Mismatch, text));

@@ -122,7 +122,7 @@ impl<'z> ZipEdit<'z> {
             parts: Parts::from_input(0, 0..zip.len),
             changed,
             removed: self.removed.len(),
-            copied: count.saturating_sub(changed + self.removed.len()),
+            copied: count - (changed + self.removed.len()),
             unlisted: Vec::new(),
         };
         if self.new.is_empty() && self.removed.is_empty() {
@@ -335,8 +335,9 @@ impl Zip {
         let mut out = Vec::new();
         let needs_zip64 = count >= u64::from(u16::MAX) || is_long(size) || is_long(offset);
         let old = self.ends.zip64.and_then(|at| {
-            let record = self.tail.get(at..self.ends.end.saturating_sub(LOCATOR))?;
-            let locator = self.tail.get(self.ends.end.saturating_sub(LOCATOR)..self.ends.end)?;
+            let locator_at = self.ends.end.checked_sub(LOCATOR)?;
+            let record = self.tail.get(at..locator_at)?;
+            let locator = self.tail.get(locator_at..self.ends.end)?;
             Some((record.to_vec(), locator.to_vec()))
         });
         let has_zip64 = old.is_some();
@@ -360,7 +361,7 @@ impl Zip {
                 record.directory_offset = offset.into();
             }
             if let Ok((locator, _)) = Zip64Locator::mut_from_prefix(&mut locator) {
-                locator.offset = offset.saturating_add(size).into();
+                locator.offset = (offset + size).into();
             }
             out.extend(record);
             out.extend(locator);
