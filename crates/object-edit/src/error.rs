@@ -55,9 +55,9 @@ impl Error {
     /// ```
     /// use object_edit::{NewSections, ErrorKind};
     ///
-    /// // clang cannot do this for Mach-O either.
     /// let error = NewSections::offloading(b"\xcf\xfa\xed\xfe", 8).unwrap_err();
-    /// assert_eq!(error.kind(), ErrorKind::Format);
+    /// assert_eq!(error.kind(), ErrorKind::Unsupported);
+    /// assert_eq!(error.to_string(), "cannot change sections: Mach-O objects are not edited");
     /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -1,4 +1,4 @@
-//! Edit finished host files: sections of ELF, COFF, PE, Mach-O and WebAssembly files, and members of `ar` archives.
+//! Edit finished host files: sections of ELF, COFF, PE and WebAssembly files, and members of `ar` archives.
 //!
 //! # Adding
 //!
@@ -7,7 +7,7 @@
 //! nothing else in the object changes.
 //!
 //! [`NewSections`] adds any number of sections of any name to ELF files (linked ones, too), COFF objects and
-//! WebAssembly modules, and one to Mach-O objects. [`remove_sections`] removes sections, and restores the object
+//! WebAssembly modules. [`remove_sections`] removes sections, and restores the object
 //! that they were added to byte for byte. [`HostObject`] does so for an object in a file, without reading the
 //! contents of the sections.
 //!
@@ -47,7 +47,7 @@
 //!
 //! # Bounds
 //!
-//! Linked ELF files may have up to 1170 program headers, PE files up to 96 sections, Mach-O objects up to 255. Time
+//! Linked ELF files may have up to 1170 program headers, PE files up to 96 sections. Time
 //! grows as n log n with sections, symbols and relocations; memory holds headers and tables.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -84,7 +84,7 @@ mod wasm;
 mod without;
 
 pub use edit::{Format, edit, edit_archive, explain_nothing, uneditable};
-pub use embed::{HostObject, NewSections, SectionNames, embed, remove_sections};
+pub use embed::{HostObject, NewSections, embed, remove_sections};
 pub use error::{Error, ErrorKind};
 pub use host::{Edited, Item, Options, SectionChange, SectionEdit};
 pub use moved_out::{HipWrapper, hip_wrappers, move_in, move_out};

@@ -2,7 +2,6 @@
 
 mod coff;
 mod elf;
-mod mach_class;
 mod sections;
 
 use std::borrow::Cow;
@@ -12,7 +11,7 @@ use object::BigEndian;
 use object::LittleEndian;
 use object::elf::{FileHeader32, FileHeader64};
 
-pub use sections::{HostObject, NewSections, SectionNames, remove_sections};
+pub use sections::{HostObject, NewSections, remove_sections};
 
 use crate::error::{Error, ObjectPart, ObjectProblem};
 
@@ -74,8 +73,8 @@ impl<'a> NewSections<'a> {
     ///
     /// # Errors
     ///
-    /// [`Format`](crate::ErrorKind::Format) for everything that is neither ELF nor COFF (Mach-O, WebAssembly, archives, bitcode),
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for files that are linked already, [`Limit`](crate::ErrorKind::Limit) where the format
+    /// [`Format`](crate::ErrorKind::Format) for everything that is neither ELF nor COFF (WebAssembly, archives, bitcode),
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for Mach-O objects and files that are linked already, [`Limit`](crate::ErrorKind::Limit) where the format
     /// has no room, and [`Malformed`](crate::ErrorKind::Malformed) for objects that are truncated or contradict themselves.
     pub fn offloading(object: &'a [u8], size: u64) -> Result<Self, Error> {
         Ok(match Kind::of(object)? {
@@ -89,7 +88,7 @@ impl<'a> NewSections<'a> {
     }
 }
 
-/// The formats whose objects can take sections; the last five no single one.
+/// The formats whose objects can take sections; the last one no single one.
 #[derive(Clone, Copy)]
 enum Kind {
     Elf32Little,
@@ -97,10 +96,6 @@ enum Kind {
     Elf64Little,
     Elf64Big,
     Coff,
-    MachO32Little,
-    MachO32Big,
-    MachO64Little,
-    MachO64Big,
     Wasm,
 }
 
@@ -135,10 +130,9 @@ impl Kind {
                 available: object.len() as u64,
             }),
             [b'M', b'Z', ..] => Err(ObjectProblem::PeImage),
-            [0xce, 0xfa, 0xed, 0xfe, ..] => Ok(Kind::MachO32Little),
-            [0xcf, 0xfa, 0xed, 0xfe, ..] => Ok(Kind::MachO64Little),
-            [0xfe, 0xed, 0xfa, 0xce, ..] => Ok(Kind::MachO32Big),
-            [0xfe, 0xed, 0xfa, 0xcf, ..] => Ok(Kind::MachO64Big),
+            [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] | [0xce | 0xcf, 0xfa, 0xed, 0xfe, ..] => {
+                Err(ObjectProblem::MachO)
+            }
             _ if object.starts_with(&crate::wasm::HEADER[..4]) => Ok(Kind::Wasm),
             _ if is_coff(object) => Ok(Kind::Coff),
             _ => Err(ObjectProblem::Unsupported { format: format_name(object) }),
@@ -166,7 +160,6 @@ fn is_coff(object: &[u8]) -> bool {
 fn format_name(file: &[u8]) -> &'static str {
     match file {
         [] => "empty files",
-        [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] | [0xce | 0xcf, 0xfa, 0xed, 0xfe, ..] => "Mach-O",
         [0xca, 0xfe, 0xba, 0xbe | 0xbf, ..] => "Mach-O",
         [b'B', b'C', 0xc0, 0xde, ..] | [0xde, 0xc0, 0x17, 0x0b, ..] => "LLVM bitcode",
         [0, b'a', b's', b'm', ..] => "WebAssembly",

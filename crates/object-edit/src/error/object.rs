@@ -15,22 +15,7 @@ pub(crate) enum ObjectProblem {
         found: u16,
     },
     PeImage,
-    MachOType {
-        found: u32,
-    },
-    NoSegment,
-    LoadCommand {
-        index: u64,
-        command: u32,
-        offset: u64,
-    },
-    Misplaced {
-        format: &'static str,
-        part: ObjectPart,
-        start: u64,
-        end: u64,
-        expected: &'static str,
-    },
+    MachO,
     NoSectionHeaders,
     NoSectionNames,
     BeyondEnd {
@@ -108,10 +93,7 @@ impl ObjectProblem {
             Self::Unsupported { .. } => ErrorKind::Format,
             Self::ElfType { .. }
             | Self::PeImage
-            | Self::MachOType { .. }
-            | Self::NoSegment
-            | Self::LoadCommand { .. }
-            | Self::Misplaced { .. }
+            | Self::MachO
             | Self::NoSectionHeaders
             | Self::NoSectionNames => ErrorKind::Unsupported,
             Self::BeyondEnd { .. }
@@ -142,20 +124,7 @@ impl fmt::Display for ObjectProblem {
             Self::PeImage => {
                 f.write_str("cannot change sections: PE image, only COFF objects qualify")
             }
-            Self::MachOType { found } => write!(
-                f,
-                "cannot change sections: Mach-O file of type {found}, only relocatable objects (type 1) qualify"
-            ),
-            Self::NoSegment => {
-                f.write_str("cannot change sections: the Mach-O object has no segment")
-            }
-            Self::LoadCommand { index, command, offset } => write!(
-                f,
-                "cannot change sections: Mach-O load command {index} at {offset:#x} is of the unknown kind {command:#x}"
-            ),
-            Self::Misplaced { format, part, start, end, expected } => {
-                write!(f, "{format} {part} lies at {start:#x}..{end:#x}, expected {expected}")
-            }
+            Self::MachO => f.write_str("cannot change sections: Mach-O objects are not edited"),
             Self::NoSectionHeaders => {
                 f.write_str("cannot change sections: the ELF object has no section header table")
             }
@@ -214,22 +183,17 @@ pub(crate) enum ObjectPart {
     SectionHeaders,
     /// The string table with the names of an ELF file's sections.
     SectionNames,
-    /// The contents of a section. The number is its index, from 0 in ELF and WebAssembly and from 1 in COFF and
-    /// Mach-O.
+    /// The contents of a section. The number is its index, from 0 in ELF and WebAssembly and from 1 in COFF.
     Section(u64),
-    /// The relocations of a COFF or Mach-O section, by its number.
+    /// The relocations of a COFF section, by its number.
     Relocations(u64),
     /// The line numbers of a COFF section, by its number.
     LineNumbers(u64),
-    /// The symbol table of a COFF or Mach-O object.
+    /// The symbol table of a COFF object.
     SymbolTable,
-    /// The string table of a COFF or Mach-O object.
+    /// The string table of a COFF object.
     StringTable,
-    /// The load commands of a Mach-O object.
-    LoadCommands,
-    /// A reference of a load command of a Mach-O object, by the position of the command, from 0.
-    LoadCommand(u64),
-    /// The segment of a Mach-O object, or one of an ELF file.
+    /// A segment of an ELF file.
     Segment,
 }
 
@@ -245,8 +209,6 @@ impl fmt::Display for ObjectPart {
             ObjectPart::LineNumbers(number) => write!(f, "line number table of section {number}"),
             ObjectPart::SymbolTable => f.write_str("symbol table"),
             ObjectPart::StringTable => f.write_str("string table"),
-            ObjectPart::LoadCommands => f.write_str("load commands"),
-            ObjectPart::LoadCommand(index) => write!(f, "table of load command {index}"),
             ObjectPart::Segment => f.write_str("segment"),
         }
     }

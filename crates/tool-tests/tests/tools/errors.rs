@@ -105,8 +105,7 @@ impl Made {
             self.of("byte-parts", copied);
             if let Ok(mut source) = Source::new(stream()) {
                 let window = 0..data.len() as u64;
-                let names = object_edit::SectionNames::new(".llvm.offloading", "");
-                let plan = object_edit::HostObject::plan(&mut source, &window, &names);
+                let plan = object_edit::HostObject::plan(&mut source, &window, ".llvm.offloading");
                 self.of("object-edit", plan);
             }
         }

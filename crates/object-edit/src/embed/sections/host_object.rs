@@ -9,7 +9,7 @@ use object::elf::{FileHeader32, FileHeader64};
 use object::{BigEndian, LittleEndian};
 
 use super::super::Kind;
-use super::{MAX_UNDO, SectionNames, elf, without};
+use super::{MAX_UNDO, elf, without};
 use crate::error::{Error, Problem};
 use crate::output::{self, Input, Output};
 use crate::without::without_sections;
@@ -28,17 +28,13 @@ pub struct HostObject {
 }
 
 impl HostObject {
-    /// Lays out the object in the window without the sections of these names.
+    /// Lays out the object in the window without the sections whose names start with `prefix`.
     ///
     /// # Errors
     ///
     /// [`Read`](crate::ErrorKind::Read), and those of [`remove_sections`](crate::remove_sections).
-    pub fn plan(
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-        names: &SectionNames<'_>,
-    ) -> Result<Self, Error> {
-        Ok(HostObject { splices: plan(source, window, names)? })
+    pub fn plan(source: &mut Source<'_>, window: &Range<u64>, prefix: &str) -> Result<Self, Error> {
+        Ok(HostObject { splices: plan(source, window, prefix.as_bytes())? })
     }
 
     /// Returns the size of the object in bytes.
@@ -58,18 +54,17 @@ impl HostObject {
     }
 }
 
-/// Returns the object in the window without the sections of these names.
+/// Returns the object in the window without the sections whose names start with `prefix`.
 pub(super) fn plan(
     source: &mut Source<'_>,
     window: &Range<u64>,
-    names: &SectionNames<'_>,
+    prefix: &[u8],
 ) -> Result<Output, Problem> {
-    let prefix = names.prefix.as_bytes();
     let mut splices = output::copy_of(window);
     let head = source.peek(window, HEAD_LEN)?;
     if !head.starts_with(b"\x7fELF") {
         let object = source.read_range(window)?;
-        return Ok(match without(&object, names)? {
+        return Ok(match without(&object, prefix)? {
             Cow::Borrowed(_) => splices,
             Cow::Owned(host) => output::of_bytes(host),
         });

@@ -3,8 +3,6 @@
 mod coff;
 mod elf;
 mod host_object;
-mod macho;
-mod macho_remove;
 mod wasm;
 
 use std::borrow::Cow;
@@ -15,10 +13,9 @@ use std::ops::Range;
 use byte_parts::Source;
 pub use host_object::HostObject;
 use object::elf::{FileHeader32, FileHeader64};
-use object::macho::{MachHeader32, MachHeader64};
 use object::{BigEndian, LittleEndian};
 
-use super::{Kind, Pieces, format_name, slice};
+use super::{Kind, Pieces, slice};
 use crate::error::{Error, ObjectProblem, Problem};
 use crate::output::{self, Output};
 use crate::without::without_sections;
@@ -27,27 +24,11 @@ use crate::without::without_sections;
 /// not keep its reader busy.
 const MAX_UNDO: usize = 64;
 
-/// Names of sections to remove.
-#[derive(Debug)]
-pub struct SectionNames<'n> {
-    prefix: &'n str,
-    mach_o: &'n str,
-}
-
-impl<'n> SectionNames<'n> {
-    /// Returns names of sections in any format: all names that start with `prefix`, and in Mach-O, where names are
-    /// short, the name `mach_o`: the segment and the section, with a comma between them.
-    #[must_use]
-    pub const fn new(prefix: &'n str, mach_o: &'n str) -> Self {
-        SectionNames { prefix, mach_o }
-    }
-}
-
 /// An object file with new sections, laid out but not written yet.
 ///
 /// The sections have the order given, without alignment or symbols; ELF: `SHT_PROGBITS` with the flag `SHF_EXCLUDE`; COFF:
 /// `IMAGE_SCN_LNK_REMOVE` and `IMAGE_SCN_MEM_READ`. A linker drops them. WebAssembly: custom sections at the end of the
-/// module, which a link copies into its output. Mach-O objects get one section for all contents.
+/// module, which a link copies into its output.
 ///
 /// Everything else stays as it was. In ELF that includes every byte but `e_shoff` and `e_shnum` in the ELF header: contents, a
 /// new table of section names and a new section header table follow the old object, which may be linked, and runs as before. In
@@ -88,7 +69,7 @@ impl<'a> NewSections<'a> {
     /// # Errors
     ///
     /// [`Format`](crate::ErrorKind::Format) for everything that is neither ELF, COFF nor WebAssembly,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for core files and PE images, [`Contents`](crate::ErrorKind::Contents) for
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for core files, PE images and Mach-O objects, [`Contents`](crate::ErrorKind::Contents) for
     /// a name with a zero byte, [`Limit`](crate::ErrorKind::Limit) where the format has no room, and
     /// [`Malformed`](crate::ErrorKind::Malformed) for objects that are truncated or contradict themselves.
     pub fn new(object: &'a [u8], sections: &[(impl AsRef<str>, u64)]) -> Result<Self, Error> {
@@ -108,36 +89,6 @@ impl<'a> NewSections<'a> {
             Kind::Elf64Big => elf::lay_out::<FileHeader64<BigEndian>>(object, new),
             Kind::Coff => coff::lay_out(object, new),
             Kind::Wasm => wasm::lay_out(object, new),
-            _ => Err(ObjectProblem::Unsupported { format: format_name(object) }),
-        }?)
-    }
-
-    /// Lays out a Mach-O object with one new section, `name`: the segment and the section, of at most 16 bytes each, with a comma
-    /// between them. It holds `head` and after it contents of these sizes in bytes, and zeros up to a multiple of 8 bytes (4 in
-    /// 32-bit objects). It is the last one, of type `S_REGULAR`, without attributes, relocations, symbols and alignment. Without
-    /// sizes nothing is added.
-    ///
-    /// # Errors
-    ///
-    /// [`Format`](crate::ErrorKind::Format) for everything that is not a thin Mach-O file, and those of
-    /// [`new`](Self::new); [`Unsupported`](crate::ErrorKind::Unsupported) for objects with an unknown load command,
-    /// too.
-    pub fn in_mach_o(
-        object: &'a [u8],
-        name: &str,
-        head: &[u8],
-        sizes: &[u64],
-    ) -> Result<Self, Error> {
-        type Little32 = MachHeader32<LittleEndian>;
-        type Big32 = MachHeader32<BigEndian>;
-        type Little64 = MachHeader64<LittleEndian>;
-        type Big64 = MachHeader64<BigEndian>;
-        Ok(match Kind::of(object)? {
-            Kind::MachO32Little => macho::lay_out::<Little32>(object, name, head, sizes),
-            Kind::MachO32Big => macho::lay_out::<Big32>(object, name, head, sizes),
-            Kind::MachO64Little => macho::lay_out::<Little64>(object, name, head, sizes),
-            Kind::MachO64Big => macho::lay_out::<Big64>(object, name, head, sizes),
-            _ => Err(ObjectProblem::Unsupported { format: format_name(object) }),
         }?)
     }
 
@@ -317,50 +268,40 @@ impl fmt::Debug for NewSections<'_> {
     }
 }
 
-/// Returns `object` without the sections of these names.
+/// Returns `object` without the sections whose names start with `prefix`.
 ///
 /// Sections that [`NewSections`] added are taken off again, and the very bytes that the object had come back; so does
 /// an object without such sections. From other objects the sections are removed as `llvm-objcopy` 22 does it. ELF: what is left
 /// moves together in the order it lies in, string tables are built again, and section indices are changed everywhere; for objects
 /// that clang compiled this gives back what it wrote, with one exception: empty sections where a string table starts get another
 /// file offset; in a linked file what belongs to a segment stays where it is. COFF: headers and contents are cut out and the rest
-/// stays as it is, names in the string table included. Mach-O and WebAssembly: the sections are cut out; sections after them get
-/// other numbers everywhere in Mach-O objects, and keep theirs in WebAssembly, where an empty section takes the place of each as
-/// with `llvm-objcopy`.
+/// stays as it is, names in the string table included. WebAssembly: the sections are cut out, and an empty section takes the
+/// place of each as with `llvm-objcopy`, so that the others keep their numbers.
 ///
-/// Time and memory grow with the object, for each of at most 64 times that something was added; in Mach-O objects with
-/// the relocations, for each of at most 255 sections.
+/// Time and memory grow with the object, for each of at most 64 times that something was added.
 ///
 /// ```
-/// use object_edit::{SectionNames, remove_sections};
+/// use object_edit::remove_sections;
 ///
-/// assert!(remove_sections(b"!<arch>\n", &SectionNames::new(".debug_", "__DWARF,__debug_info")).is_err());
+/// assert!(remove_sections(b"!<arch>\n", ".debug_").is_err());
 /// ```
 ///
 /// # Errors
 ///
 /// [`Refused`](crate::ErrorKind::Refused) when something in the object needs one of the sections, and those of
 /// [`NewSections::new`] for files that are damaged or not objects.
-pub fn remove_sections<'a>(
-    object: &'a [u8],
-    names: &SectionNames<'_>,
-) -> Result<Cow<'a, [u8]>, Error> {
-    Ok(without(object, names)?)
+pub fn remove_sections<'a>(object: &'a [u8], prefix: &str) -> Result<Cow<'a, [u8]>, Error> {
+    Ok(without(object, prefix.as_bytes())?)
 }
 
-fn without<'a>(object: &'a [u8], names: &SectionNames<'_>) -> Result<Cow<'a, [u8]>, ObjectProblem> {
-    let (prefix, mach_o) = (names.prefix.as_bytes(), names.mach_o);
+fn without<'a>(object: &'a [u8], prefix: &[u8]) -> Result<Cow<'a, [u8]>, ObjectProblem> {
     if object.starts_with(b"\x7fELF") {
-        return remove_from_elf(object, names);
+        return remove_from_elf(object, prefix);
     }
     let mut rest = Cow::Borrowed(object);
     for _ in 0..MAX_UNDO {
         let before = match Kind::of(&rest)? {
             Kind::Coff => coff::undo(&rest, prefix),
-            Kind::MachO32Little => macho::undo::<MachHeader32<LittleEndian>>(&rest, mach_o),
-            Kind::MachO32Big => macho::undo::<MachHeader32<BigEndian>>(&rest, mach_o),
-            Kind::MachO64Little => macho::undo::<MachHeader64<LittleEndian>>(&rest, mach_o),
-            Kind::MachO64Big => macho::undo::<MachHeader64<BigEndian>>(&rest, mach_o),
             // Nothing else than removing them.
             Kind::Wasm => None,
             Kind::Elf32Little | Kind::Elf32Big | Kind::Elf64Little | Kind::Elf64Big => None,
@@ -374,21 +315,14 @@ fn without<'a>(object: &'a [u8], names: &SectionNames<'_>) -> Result<Cow<'a, [u8
         Kind::Elf32Little | Kind::Elf32Big | Kind::Elf64Little | Kind::Elf64Big | Kind::Coff => {
             in_memory(&rest, |source, window| without_sections(source, window, prefix))
         }
-        Kind::MachO32Little => macho_remove::remove::<MachHeader32<LittleEndian>>(&rest, mach_o),
-        Kind::MachO32Big => macho_remove::remove::<MachHeader32<BigEndian>>(&rest, mach_o),
-        Kind::MachO64Little => macho_remove::remove::<MachHeader64<LittleEndian>>(&rest, mach_o),
-        Kind::MachO64Big => macho_remove::remove::<MachHeader64<BigEndian>>(&rest, mach_o),
         Kind::Wasm => wasm::remove(&rest, prefix),
     }?;
     Ok(removed.map_or(rest, Cow::Owned))
 }
 
-fn remove_from_elf<'a>(
-    object: &'a [u8],
-    names: &SectionNames<'_>,
-) -> Result<Cow<'a, [u8]>, ObjectProblem> {
+fn remove_from_elf<'a>(object: &'a [u8], prefix: &[u8]) -> Result<Cow<'a, [u8]>, ObjectProblem> {
     let host = in_memory(object, |source, window| {
-        let host = host_object::plan(source, window, names)?;
+        let host = host_object::plan(source, window, prefix)?;
         Ok((!output::is_copy_of(&host, window)).then_some(host))
     })?;
     Ok(host.map_or(Cow::Borrowed(object), Cow::Owned))
