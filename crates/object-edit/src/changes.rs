@@ -6,8 +6,7 @@ use std::ops::Range;
 
 use super::host::{SectionChange, SectionEdit};
 use super::moves::Changed;
-use super::relayout::Overlap;
-use crate::error::Problem;
+use crate::error::Error;
 
 /// A section of an object, as the walk knows it, too.
 pub(super) struct Place<'o> {
@@ -24,7 +23,7 @@ pub(super) fn numbered<'o>(
     window: &Range<u64>,
     edits: Vec<SectionEdit>,
     places: impl Iterator<Item = Place<'o>>,
-) -> Result<Vec<(usize, SectionEdit)>, Problem> {
+) -> Result<Vec<(usize, SectionEdit)>, Error> {
     let place = |range: &Range<u64>| (range.start, range.end);
     let mut wanted: BTreeMap<(u64, u64), BTreeMap<Cow<'_, str>, VecDeque<usize>>> =
         edits.iter().map(|edit| (place(&edit.range), BTreeMap::new())).collect();
@@ -38,9 +37,11 @@ pub(super) fn numbered<'o>(
         let (start, end) = place(&edit.range);
         let sections = wanted.get_mut(&(start, end));
         let indices = sections.and_then(|sections| sections.get_mut(edit.name.as_str()));
-        let index = indices.and_then(VecDeque::pop_front).ok_or(Problem::SharedBytes {
-            start: start.saturating_sub(window.start),
-            end: end.saturating_sub(window.start),
+        let index = indices.and_then(VecDeque::pop_front).ok_or_else(|| {
+            Error::shared_bytes(
+                start.saturating_sub(window.start),
+                end.saturating_sub(window.start),
+            )
         })?;
         numbered.push((index, edit));
     }
@@ -58,7 +59,7 @@ impl Changes {
     pub(super) fn new(
         edits: Vec<(usize, SectionEdit)>,
         align: impl Fn(usize) -> u64,
-    ) -> Result<Self, Overlap> {
+    ) -> Result<Self, Error> {
         let mut changes = Changes { removed: BTreeSet::new(), changed: BTreeMap::new() };
         for (index, edit) in edits {
             match edit.change {
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(find(vec![edit(10..10, "b"), edit(10..12, "a")]).unwrap(), [0, 2]);
         for absent in [edit(10..10, "c"), edit(10..11, "a"), edit(20..21, "a")] {
             let error = find(vec![absent]).unwrap_err();
-            assert!(matches!(error, Problem::SharedBytes { .. }), "{error}");
+            assert!(error.to_string().ends_with("share bytes with others"), "{error}");
         }
         assert!(find(vec![edit(10..12, "a"), edit(10..12, "a")]).is_err());
     }

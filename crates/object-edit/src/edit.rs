@@ -42,12 +42,12 @@ pub fn edit(
     if matches!(format, Format::LinkedElf | Format::Pe) {
         registration::check(source, &sections)?;
     }
-    Ok(match format {
+    match format {
         Format::LinkedElf => elf::edit(source, context, sections),
         Format::ElfObject => elf_object::edit(source, context, sections),
         Format::Coff => coff::edit(source, new, context, sections),
         Format::Pe => pe::edit(source, new, context, sections),
-    }?)
+    }
 }
 
 /// Lays out the `ar` archive in the window with other data for some members, and with an index that fits.
@@ -62,7 +62,7 @@ pub fn edit_archive(
     members: Vec<(Range<u64>, Output)>,
 ) -> Result<Output, Error> {
     let context = HostContext { window, options: Options::default() };
-    Ok(archive::edit(source, context, members)?)
+    archive::edit(source, context, members)
 }
 
 /// Returns the name of a section's kind, in the plural, if a section of this name is not edited in files of this format.
@@ -82,5 +82,5 @@ pub fn uneditable(format: Format, section: &str) -> Option<&'static str> {
 /// [`Refused`](crate::ErrorKind::Refused), [`Unsupported`](crate::ErrorKind::Unsupported) for a file without section headers,
 /// and [`Read`](crate::ErrorKind::Read).
 pub fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Error> {
-    Ok(elf::explain_nothing(input)?)
+    elf::explain_nothing(input)
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use byte_parts::Source;
 
 use crate::edit::Format;
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::host::{Edited, HostContext, Options};
 use crate::output::{NewInputs, Output};
 use crate::{elf, pe};
@@ -37,11 +37,11 @@ pub fn hip_wrappers(
     window: &Range<u64>,
     format: Format,
 ) -> Result<Vec<HipWrapper>, Error> {
-    Ok(match format {
+    match format {
         Format::LinkedElf => elf::moved_out::hip_wrappers(source, window),
         Format::Pe => pe::moved_out::hip_wrappers(source, window),
         Format::ElfObject | Format::Coff => Ok(Vec::new()),
-    }?)
+    }
 }
 
 /// Lays the file in the window out without its sections of HIP's device code. `marker` takes the place of the first bundle, all
@@ -62,13 +62,13 @@ pub fn move_out(
     let context = HostContext { window, options };
     if marker.len() > 4096 {
         let (needed, available) = (marker.len() as u64, 4096);
-        return Err(Problem::NoRoom { needed, available }.into());
+        return Err(Error::no_room(needed, available));
     }
-    Ok(match format {
+    match format {
         Format::LinkedElf => elf::moved_out::move_out(source, context, marker),
         Format::Pe => pe::moved_out::move_out(source, context, marker),
         Format::ElfObject | Format::Coff => Err(unsupported()),
-    }?)
+    }
 }
 
 /// Lays the file in the window out with device code in the place of its marker. `offsets` has the place of the bundle of each
@@ -87,15 +87,15 @@ pub fn move_in(
     new: &mut dyn NewInputs,
 ) -> Result<Edited, Error> {
     let context = HostContext { window, options };
-    Ok(match format {
+    match format {
         Format::LinkedElf => elf::moved_out::move_in(source, context, contents, offsets),
         Format::Pe => pe::moved_out::move_in(source, new, context, contents, offsets),
         Format::ElfObject | Format::Coff => Err(unsupported()),
-    }?)
+    }
 }
 
-fn unsupported() -> Problem {
-    Problem::Unsupported { kind: "wrappers of files that are not linked" }
+fn unsupported() -> Error {
+    Error::unsupported_kind("wrappers of files that are not linked")
 }
 
 /// The first bytes of device code that is to come, for the checks of an edit.

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::host::SectionChange;
 use super::output::{self, Output};
-use super::relayout::{Overlap, Piece, lay_out};
-use crate::error::Problem;
+use super::relayout::{Piece, lay_out};
+use crate::error::Error;
 
 /// Relocations relative to their own place have the distance from there to the end of the instruction in their
 /// addend: so much may lie between what they say and what they mean.
@@ -25,7 +25,7 @@ impl Changed {
         range: &Range<u64>,
         align: u64,
         change: SectionChange,
-    ) -> Result<Option<Self>, Overlap> {
+    ) -> Result<Option<Self>, Error> {
         let mut items = Vec::new();
         let mut pieces = Vec::new();
         match change {
@@ -41,9 +41,8 @@ impl Changed {
             }
             SectionChange::Items(all) => {
                 for item in all {
-                    let overlap = Overlap { start: item.old.start, end: item.old.end };
                     if item.old.start < range.start || item.old.end > range.end {
-                        return Err(overlap);
+                        return Err(Error::shared_bytes(item.old.start, item.old.end));
                     }
                     let old = item.old.start - range.start..item.old.end - range.start;
                     let fate = match item.is_changed() {
@@ -138,10 +137,10 @@ pub(super) enum Lost {
 
 impl Lost {
     /// Returns the error, for the relocation of this type at this offset.
-    pub(super) fn at(self, address: u64, kind: u32) -> Problem {
+    pub(super) fn at(self, address: u64, kind: u32) -> Error {
         match self {
-            Lost::Form(bundle) => Problem::PointerForm { bundle, address, kind },
-            Lost::Inside(bundle) => Problem::ForeignReference { bundle, address },
+            Lost::Form(bundle) => Error::pointer_form(bundle, address, kind),
+            Lost::Inside(bundle) => Error::foreign_reference(bundle, address),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Structs of `object`, read from bytes and from tables in files.
 
-use std::io;
 use std::ops::Range;
 
 use byte_parts::Source;
 use object::{LittleEndian, Pod, pod};
 
+use crate::error::Error;
 use crate::tables::absolute;
 
 /// The byte order of COFF and PE files, and of linked ELF files that can be edited.
@@ -38,12 +38,12 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// Reads the entries in `range`, which counts from the start of the window. `beyond_end` makes an error of the length of
 /// a window that ends before the range.
-pub(crate) fn table<T: Pod, E: From<io::Error>>(
+pub(crate) fn table<T: Pod>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     range: &Range<u64>,
-    beyond_end: impl FnOnce(u64) -> E,
-) -> Result<Vec<T>, E> {
+    beyond_end: impl FnOnce(u64) -> Error,
+) -> Result<Vec<T>, Error> {
     let available = window.end.saturating_sub(window.start);
     if range.end > available {
         return Err(beyond_end(available));

@@ -5,7 +5,7 @@ use std::ops::Range;
 use byte_parts::Source;
 
 use crate::edit::Format;
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::registration::{CUDA, HIP, HIP_MOVED, Registration};
 use crate::{elf, pe};
 
@@ -64,13 +64,13 @@ pub fn registered(
     let mut all = Vec::new();
     for (registration, with) in [(&HIP, RegisteredWith::Hip), (&CUDA, RegisteredWith::Cuda)] {
         let (found, with, registration) = match read(source, window, registration) {
-            Err(Problem::MovedOut { .. }) => {
+            Err(error) if error.is_moved_out() => {
                 (read(source, window, &HIP_MOVED)?, RegisteredWith::HipMovedOut, &HIP_MOVED)
             }
             found => (found?, with, registration),
         };
         for (wrapper, led) in found {
-            let target = of(source, window, registration, led).map_err(Problem::from)?;
+            let target = of(source, window, registration, led)?;
             all.push(Registered { with, wrapper, target });
         }
     }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use byte_parts::Source;
 
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::host::{SectionChange, SectionEdit};
 
 /// The fault of a section of wrappers whose size does not fit theirs.
@@ -141,23 +141,25 @@ impl Registration {
         record: &Record,
         wrapper: usize,
         address: u64,
-    ) -> Result<u64, Problem> {
+    ) -> Result<u64, Error> {
         let [[m0, m1, m2, m3, version @ ..], target, _] = *record;
         let (magic, version) = (u32::from_le_bytes([m0, m1, m2, m3]), u32::from_le_bytes(version));
         if Some(magic) == self.moved {
-            return Err(Problem::MovedOut { how: "wrapper magic HIPK" });
+            return Err(Error::moved_out("wrapper magic HIPK"));
         }
         if magic == self.magic && self.versions.contains(&version) {
             Ok(u64::from_le_bytes(target))
         } else {
-            let expected = self.to_string();
-            Err(Problem::WrapperForm { wrapper, address, magic, version, expected })
+            let text = format!(
+                "wrapper {wrapper} at {address:#x}: magic {magic:#010x} and version {version}, expected {self}"
+            );
+            Err(Error::new(ErrorKind::Malformed, text))
         }
     }
 }
 
 /// Checks that no section holds the device code of another runtime than its name says: other wrappers would lead there.
-pub(crate) fn check(source: &mut Source<'_>, sections: &[SectionEdit]) -> Result<(), Problem> {
+pub(crate) fn check(source: &mut Source<'_>, sections: &[SectionEdit]) -> Result<(), Error> {
     let longest = ALL.iter().flat_map(|of| of.magics).map(|magic| magic.len()).max().unwrap_or(0);
     for section in sections {
         let SectionChange::Items(items) = &section.change else { continue };
@@ -165,7 +167,7 @@ pub(crate) fn check(source: &mut Source<'_>, sections: &[SectionEdit]) -> Result
         for item in items {
             if registration.is_foreign(&source.peek(&item.old, longest)?) {
                 let kind = "sections with the device code of another runtime";
-                return Err(Problem::Unsupported { kind });
+                return Err(Error::unsupported_kind(kind));
             }
         }
     }

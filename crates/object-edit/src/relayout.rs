@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::output::{self, Input, Output, Part};
+use crate::error::Error;
 
 /// A part of a file, or of a section.
 #[derive(Debug)]
@@ -28,13 +29,6 @@ impl Piece {
     }
 }
 
-/// Two parts share bytes, and one of them has to change or to move.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Overlap {
-    pub(super) start: u64,
-    pub(super) end: u64,
-}
-
 /// Parts in their new layout.
 #[derive(Debug)]
 pub(super) struct Relayout {
@@ -44,12 +38,13 @@ pub(super) struct Relayout {
     pub(super) places: Vec<Range<u64>>,
 }
 
-/// Lays out the parts of the bytes in `window` of the edited file.
+/// Lays out the parts of the bytes in `window` of the edited file. Fails if two share bytes, and one of them has to change or to
+/// move.
 ///
 /// Parts before the first change stay. From there on each part follows the one that it followed, with the padding
 /// that its alignment asks for and with what else was between them. So a part that gets its old length back puts
 /// all the others where they were.
-pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout, Overlap> {
+pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout, Error> {
     let len = window.end - window.start;
     let absolute = |range: Range<u64>| {
         window.start.saturating_add(range.start)..window.start.saturating_add(range.end)
@@ -80,7 +75,7 @@ pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout,
                 *place = splices.size()..splices.size();
                 continue;
             }
-            return Err(Overlap { start, end: old_end });
+            return Err(Error::shared_bytes(start, old_end));
         }
         if piece.gone {
             *place = splices.size()..splices.size();
@@ -152,6 +147,7 @@ impl Patches {
 #[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
     use std::io::{Cursor, Read};
 
     fn text(input: &[u8], splices: &Output) -> String {
@@ -287,16 +283,15 @@ mod tests {
     fn overlapping_parts_are_errors() {
         let changed = |range: Range<u64>| Piece { new: Some(bytes("x")), ..Piece::kept(range, 1) };
         let overlap = |pieces: &[Piece]| lay_out(&(0..10), pieces).map(|l| l.splices.size());
-        assert_eq!(
-            overlap(&[changed(2..4), Piece::kept(3..5, 1)]),
-            Err(Overlap { start: 3, end: 5 })
-        );
-        assert_eq!(
-            overlap(&[changed(2..4), Piece::kept(0..3, 1)]),
-            Err(Overlap { start: 0, end: 3 })
-        );
+        let expect = |pieces: &[Piece], place: &str| {
+            let text = format!("parts of the object at {place} share bytes with others");
+            assert_eq!(overlap(pieces).unwrap_err(), (ErrorKind::Malformed, &*text));
+        };
+        expect(&[changed(2..4), Piece::kept(3..5, 1)], "0x3..0x5");
+        expect(&[changed(2..4), Piece::kept(0..3, 1)], "0x0..0x3");
         // Before the change nobody minds.
-        assert_eq!(overlap(&[changed(5..6), Piece::kept(0..3, 1), Piece::kept(2..5, 1)]), Ok(10));
+        let apart = [changed(5..6), Piece::kept(0..3, 1), Piece::kept(2..5, 1)];
+        assert_eq!(overlap(&apart).unwrap(), 10);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use byte_parts::Source;
 
 use super::super::relayout::Patches;
 use super::{Member, damaged};
-use crate::error::Problem;
+use crate::error::Error;
 
 /// Offsets of members in a table.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ pub(super) fn update(
     members: &[Member],
     moved: &BTreeMap<u64, u64>,
     patches: &mut Patches,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     // A second one has a second index, in Microsoft's form.
     let mut first_is_slash = false;
     for (number, member) in members.iter().take(2).enumerate() {
@@ -81,7 +81,7 @@ fn renewed(
     index: &[u8],
     offsets: Offsets,
     moved: &BTreeMap<u64, u64>,
-) -> Result<Vec<u8>, Problem> {
+) -> Result<Vec<u8>, Error> {
     let mut new = index.to_vec();
     let Offsets { start, count, stride, width, big_endian } = offsets;
     let count = usize::try_from(count).unwrap_or(usize::MAX);
@@ -100,7 +100,7 @@ fn renewed(
         let limit = if width == 4 { u64::from(u32::MAX) } else { u64::MAX };
         if to > limit {
             let what = "offset of a member in the symbol index";
-            return Err(Problem::ArchiveField { what, value: to, limit });
+            return Err(Error::archive_field(what, to, limit));
         }
         let bytes = if big_endian { bytes.get(8 - width..) } else { bytes.get(..width) };
         if let (Some(entry), Some(bytes)) = (entry.get_mut(..width), bytes) {

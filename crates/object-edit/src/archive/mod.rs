@@ -22,7 +22,7 @@ use byte_parts::Source;
 use super::host::HostContext;
 use super::output::{self, Input, Output, Part};
 use super::relayout::Patches;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 
 const MAGIC: &[u8] = b"!<arch>\n";
 const THIN_MAGIC: &[u8] = b"!<thin>\n";
@@ -52,7 +52,7 @@ pub(crate) fn edit(
     source: &mut Source<'_>,
     context: HostContext<'_>,
     members: Vec<(Range<u64>, Output)>,
-) -> Result<Output, Problem> {
+) -> Result<Output, Error> {
     let window = context.window;
     let mut edits = BTreeMap::new();
     for (range, new) in members {
@@ -87,13 +87,13 @@ pub(crate) fn edit(
     }
     if let Some((&(start, end), _)) = edits.first_key_value() {
         let inside = |at: u64| at.saturating_sub(window.start);
-        return Err(Problem::SharedBytes { start: inside(start), end: inside(end) });
+        return Err(Error::shared_bytes(inside(start), inside(end)));
     }
     let mut patches = Patches::default();
     index::update(source, window, &all, &moved, &mut patches)?;
     patches
         .apply(splices)
-        .ok_or(Problem::SharedBytes { start: 0, end: window.end.saturating_sub(window.start) })
+        .ok_or_else(|| Error::shared_bytes(0, window.end.saturating_sub(window.start)))
 }
 
 /// Choices of the archive's writer.
@@ -119,7 +119,7 @@ impl Style {
 }
 
 /// Returns new data for a member of which the padding is a part: without that of the old data, and with its own.
-fn repadded(source: &mut Source<'_>, old: &Range<u64>, new: &Output) -> Result<Output, Problem> {
+fn repadded(source: &mut Source<'_>, old: &Range<u64>, new: &Output) -> Result<Output, Error> {
     let tail_start = old.start.max(old.end.saturating_sub(BSD_ALIGNMENT - 1));
     let tail = source.read_range(&(tail_start..old.end))?;
     let padding = tail.iter().rev().take_while(|&&byte| byte == b'\n').count() as u64;
@@ -142,7 +142,7 @@ fn push(
     data: &Output,
     style: &Style,
     is_last: bool,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let mut header = member.header.clone();
     let mut name = Vec::new();
     if member.name_len > 0 {
@@ -159,7 +159,7 @@ fn push(
     let size = data.size().saturating_add(name.len() as u64);
     if size > MAX_SIZE {
         let what = "size of a member";
-        return Err(Problem::ArchiveField { what, value: size, limit: MAX_SIZE });
+        return Err(Error::archive_field(what, size, MAX_SIZE));
     }
     write_field(&mut header, SIZE, &size.to_string());
     splices.push_vec([header, name].concat());
@@ -180,15 +180,15 @@ fn write_field(header: &mut [u8], field: Range<usize>, text: &str) {
 }
 
 /// Reads the headers of all members.
-fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Vec<Member>, Problem> {
+fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Vec<Member>, Error> {
     let magic = source.peek(window, MAGIC.len())?;
     if magic == THIN_MAGIC {
         let kind = "thin archives (edit the files they name)";
-        return Err(Problem::Unsupported { kind });
+        return Err(Error::unsupported_kind(kind));
     }
     if magic != MAGIC {
         let kind = "archives of AIX and z/OS";
-        return Err(Problem::Unsupported { kind });
+        return Err(Error::unsupported_kind(kind));
     }
     let damaged = |what: &'static str| damaged(window, what);
     let len = window.end - window.start;
@@ -249,8 +249,9 @@ fn decimal(field: &[u8]) -> Option<u64> {
 }
 
 /// Returns the error about a part of the archive that only this module reads.
-fn damaged(window: &Range<u64>, what: &'static str) -> Problem {
-    Problem::Archive { offset: window.start, what }
+fn damaged(window: &Range<u64>, what: &'static str) -> Error {
+    let text = format!("at {:#x}: malformed archive: {what}", window.start);
+    Error::new(ErrorKind::Malformed, text)
 }
 
 #[cfg(test)]
@@ -261,7 +262,7 @@ mod tests {
 
     /// Returns an archive of two members, of 4 and 2 bytes, with the second one in its index, which this is the
     /// start of.
-    fn edited(index: &[u8], name: &str, new: u64) -> Result<Output, Problem> {
+    fn edited(index: &[u8], name: &str, new: u64) -> Result<Output, Error> {
         let header = |name: &str, size: usize| {
             format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644)
         };

@@ -11,7 +11,7 @@ use object::{LittleEndian, U32};
 use super::FORMAT;
 use super::header::{Header, Section, name_offset};
 use crate::changes::Place;
-use crate::error::{ObjectPart, ObjectProblem, Problem};
+use crate::error::{Error, ObjectPart};
 use crate::pod::{LE, entries, first};
 use crate::tables::{Read, absolute, in_memory, in_source};
 
@@ -44,29 +44,25 @@ pub(super) struct Parts {
 }
 
 /// Reads a part of an object, unless it is not all there.
-type ReadPart<'r, E> = dyn FnMut(ObjectPart, &Range<u64>) -> Result<Vec<u8>, E> + 'r;
+type ReadPart<'r> = dyn FnMut(ObjectPart, &Range<u64>) -> Result<Vec<u8>, Error> + 'r;
 
 impl Object {
     /// Reads the headers and the string table, and checks that everything lies in the object.
-    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
-        let mut read = in_source::<Problem>(source, window.start);
+    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
+        let mut read = in_source(source, window.start);
         let object = Object::new(window.clone(), &mut read)?;
         // Work on all sections touches each byte at most twice.
         let value = object.parts.iter().fold(0, |sum: u64, parts| sum.saturating_add(parts.size()));
         let limit = window.end.saturating_sub(window.start).saturating_mul(2);
-        if value > limit {
-            Err(ObjectProblem::TooLarge { format: FORMAT, value, limit }.into())
-        } else {
-            Ok(object)
-        }
+        if value > limit { Err(Error::too_large(FORMAT, value, limit)) } else { Ok(object) }
     }
 
     /// Reads those of an object in memory.
-    pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, ObjectProblem> {
+    pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, Error> {
         Object::new(0..object.len() as u64, &mut in_memory(object))
     }
 
-    fn new<E: From<ObjectProblem>>(window: Range<u64>, read: &mut Read<'_, E>) -> Result<Self, E> {
+    fn new(window: Range<u64>, read: &mut Read<'_>) -> Result<Self, Error> {
         let available = window.end.saturating_sub(window.start);
         let header = Header::read(&read(&(0..available.min(64)))?)?;
         let headers = header.sections().saturating_mul(size_of::<Section>() as u64);
@@ -117,7 +113,7 @@ impl Object {
 }
 
 impl Parts {
-    fn of<E>(number: u64, section: &Section, read: &mut ReadPart<'_, E>) -> Result<Self, E> {
+    fn of(number: u64, section: &Section, read: &mut ReadPart<'_>) -> Result<Self, Error> {
         let flags = section.characteristics.get(LE);
         let range = |start: &Word, len: u64| {
             let start = u64::from(start.get(LE));
@@ -163,7 +159,7 @@ impl Parts {
         available: u64,
         headers_end: u64,
         tables: &Range<u64>,
-    ) -> Result<(), ObjectProblem> {
+    ) -> Result<(), Error> {
         for (part, range) in self.named(number) {
             if range.is_empty() {
                 continue;
@@ -175,24 +171,24 @@ impl Parts {
                 () if start < tables.end && end > tables.start => ObjectPart::SymbolTable,
                 () => continue,
             };
-            return Err(ObjectProblem::Overlap { part, start, end, other });
+            return Err(Error::overlap(part, start, end, other));
         }
         Ok(())
     }
 }
 
 /// Returns the range of the symbol table: an empty one at the end of the file, if there is none.
-fn symbols(available: u64, header: &Header, headers_end: u64) -> Result<Range<u64>, ObjectProblem> {
+fn symbols(available: u64, header: &Header, headers_end: u64) -> Result<Range<u64>, Error> {
     let (start, count) = header.symbols();
     let start = u64::from(start);
     if start == 0 && count > 0 {
-        return Err(ObjectProblem::Field {
-            format: FORMAT,
-            field: "NumberOfSymbols",
-            offset: if header.is_big() { 52 } else { 12 },
-            found: count.into(),
-            expected: "0 without a symbol table",
-        });
+        return Err(Error::field(
+            FORMAT,
+            "NumberOfSymbols",
+            if header.is_big() { 52 } else { 12 },
+            count.into(),
+            "0 without a symbol table",
+        ));
     }
     if start == 0 {
         return Ok(available..available);
@@ -201,17 +197,13 @@ fn symbols(available: u64, header: &Header, headers_end: u64) -> Result<Range<u6
     let range = start..start.saturating_add(u64::from(count) * header.symbol_len() as u64);
     inside(available, part, &range)?;
     if start < headers_end {
-        return Err(ObjectProblem::Overlap { part, start, end: range.end, other });
+        return Err(Error::overlap(part, start, range.end, other));
     }
     Ok(range)
 }
 
 /// Returns the string table with its size, and where it ends.
-fn strings<E: From<ObjectProblem>>(
-    available: u64,
-    start: u64,
-    read: &mut ReadPart<'_, E>,
-) -> Result<(Vec<u8>, u64), E> {
+fn strings(available: u64, start: u64, read: &mut ReadPart<'_>) -> Result<(Vec<u8>, u64), Error> {
     if start >= available {
         return Ok((Vec::new(), start));
     }
@@ -222,7 +214,7 @@ fn strings<E: From<ObjectProblem>>(
     let end = start.saturating_add(size);
     let strings = read(part, &(start..end))?;
     if size > STRING_SIZE_LEN && strings.last().is_some_and(|&last| last != 0) {
-        return Err(ObjectProblem::Unterminated { format: FORMAT, part, end }.into());
+        return Err(Error::unterminated(FORMAT, part, end));
     }
     Ok((strings, end))
 }
@@ -235,11 +227,7 @@ pub(super) fn alignment(section: &Section) -> u64 {
     }
 }
 
-fn inside(available: u64, part: ObjectPart, range: &Range<u64>) -> Result<(), ObjectProblem> {
+fn inside(available: u64, part: ObjectPart, range: &Range<u64>) -> Result<(), Error> {
     let Range { start, end } = *range;
-    if end <= available {
-        Ok(())
-    } else {
-        Err(ObjectProblem::BeyondEnd { format: FORMAT, part, start, end, available })
-    }
+    if end <= available { Ok(()) } else { Err(Error::outside(FORMAT, part, start, end, available)) }
 }

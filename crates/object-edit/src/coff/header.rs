@@ -8,7 +8,7 @@ use object::pe::{
 use object::pod::bytes_of;
 
 use super::FORMAT;
-use crate::error::{ObjectPart, ObjectProblem};
+use crate::error::{Error, ErrorKind, ObjectPart};
 use crate::pod::{LE, first};
 
 /// First bytes of everything whose header is not the plain one.
@@ -24,21 +24,12 @@ pub(crate) enum Header {
 }
 
 impl Header {
-    pub(crate) fn read(object: &[u8]) -> Result<Self, ObjectProblem> {
-        let beyond_end = |end: usize| ObjectProblem::BeyondEnd {
-            format: FORMAT,
-            part: ObjectPart::FileHeader,
-            start: 0,
-            end: end as u64,
-            available: object.len() as u64,
+    pub(crate) fn read(object: &[u8]) -> Result<Self, Error> {
+        let beyond_end = |end: usize| {
+            Error::outside(FORMAT, ObjectPart::FileHeader, 0, end as u64, object.len() as u64)
         };
-        let field = |field, offset, found, expected| ObjectProblem::Field {
-            format: FORMAT,
-            field,
-            offset,
-            found,
-            expected,
-        };
+        let field =
+            |field, offset, found, expected| Error::field(FORMAT, field, offset, found, expected);
         if object.starts_with(&ANONYMOUS) {
             let len = size_of::<AnonObjectHeaderBigobj>();
             let header: AnonObjectHeaderBigobj = first(object).ok_or_else(|| beyond_end(len))?;
@@ -52,7 +43,7 @@ impl Header {
         let len = size_of::<ImageFileHeader>();
         let header: ImageFileHeader = first(object).ok_or_else(|| beyond_end(len))?;
         if header.characteristics.get(LE).contains(IMAGE_FILE_EXECUTABLE_IMAGE) {
-            return Err(ObjectProblem::PeImage);
+            return Err(Error::pe_image());
         }
         match header.size_of_optional_header.get(LE) {
             0 => Ok(Header::Plain(header)),
@@ -104,13 +95,19 @@ impl Header {
     }
 
     /// Returns the header with `new` sections and the symbol table elsewhere.
-    pub(crate) fn changed(&self, new: u64, symbols_at: u32) -> Result<Vec<u8>, ObjectProblem> {
+    pub(crate) fn changed(&self, new: u64, symbols_at: u32) -> Result<Vec<u8>, Error> {
         let (format, limit) = match self {
             Header::Plain(_) => (FORMAT, IMAGE_SYM_SECTION_MAX.into()),
             Header::Big(_) => ("bigobj COFF", IMAGE_SYM_SECTION_MAX_EX.into()),
         };
-        let too_many = ObjectProblem::TooManySections { format, found: self.sections(), limit };
-        let count = u32::try_from(new).ok().filter(|_| new <= limit).ok_or(too_many)?;
+        let too_many = || {
+            let found = self.sections();
+            let text = format!(
+                "cannot add sections: the {format} object has {found} sections, the limit is {limit}"
+            );
+            Error::new(ErrorKind::Limit, text)
+        };
+        let count = u32::try_from(new).ok().filter(|_| new <= limit).ok_or_else(too_many)?;
         let mut header = *self;
         match &mut header {
             Header::Plain(header) => {

@@ -28,8 +28,8 @@ use super::changes::{Changes, numbered};
 use super::host::{Edited, HostContext, SectionEdit};
 use super::moves::Changed;
 use super::output::{self, NewInputs, Output};
-use super::relayout::{Overlap, Patches, Piece, lay_out};
-use crate::error::{ObjectProblem, Problem};
+use super::relayout::{Patches, Piece, lay_out};
+use crate::error::Error;
 use crate::pod::LE;
 
 pub(crate) const FORMAT: &str = "COFF";
@@ -41,12 +41,12 @@ pub(crate) fn edit(
     inputs: &mut dyn NewInputs,
     context: HostContext<'_>,
     sections: Vec<SectionEdit>,
-) -> Result<Edited, Problem> {
+) -> Result<Edited, Error> {
     let window = context.window;
     let object = Object::read(source, window)?;
     let edits = numbered(window, sections, object.places())?;
     let align = |index| object.sections.get(index).map_or(1, file::alignment);
-    let Changes { removed, changed } = Changes::new(edits, align).map_err(shared)?;
+    let Changes { removed, changed } = Changes::new(edits, align)?;
     let splices = if changed.is_empty() {
         output::copy_of(window)
     } else {
@@ -69,7 +69,7 @@ fn rewrite(
     object: &Object,
     mut changed: BTreeMap<usize, Changed>,
     mut patches: Patches,
-) -> Result<Output, Problem> {
+) -> Result<Output, Error> {
     let base = object.window.start;
     let mut pieces = vec![
         Piece::kept(0..object.headers_end, 1),
@@ -89,9 +89,9 @@ fn rewrite(
         pieces.push(Piece::kept(parts.relocations.clone(), 1));
         pieces.push(Piece::kept(parts.lines.clone(), 1));
     }
-    let layout = lay_out(&object.window, &pieces).map_err(shared)?;
+    let layout = lay_out(&object.window, &pieces)?;
     if layout.splices.size() > LIMIT {
-        return Err(too_large(layout.splices.size()).into());
+        return Err(too_large(layout.splices.size()));
     }
     let places = layout.places.get(fixed..).unwrap_or_default().chunks_exact(3);
     for ((index, section), places) in object.sections.iter().enumerate().zip(places) {
@@ -132,18 +132,14 @@ fn rewrite(
         let symbols_at = narrow(place.start)?.get(LE);
         patches.put(base, &object.header.changed(object.header.sections(), symbols_at)?);
     }
-    let all = Problem::SharedBytes { start: 0, end: object.window.end.saturating_sub(base) };
-    patches.apply(layout.splices).ok_or(all)
+    let all = || Error::shared_bytes(0, object.window.end.saturating_sub(base));
+    patches.apply(layout.splices).ok_or_else(all)
 }
 
-pub(crate) fn narrow(value: u64) -> Result<U32<LittleEndian>, ObjectProblem> {
+pub(crate) fn narrow(value: u64) -> Result<U32<LittleEndian>, Error> {
     u32::try_from(value).map(|value| U32::new(LE, value)).map_err(|_| too_large(value))
 }
 
-pub(crate) fn too_large(value: u64) -> ObjectProblem {
-    ObjectProblem::TooLarge { format: FORMAT, value, limit: LIMIT }
-}
-
-fn shared(Overlap { start, end }: Overlap) -> Problem {
-    Problem::SharedBytes { start, end }
+pub(crate) fn too_large(value: u64) -> Error {
+    Error::too_large(FORMAT, value, LIMIT)
 }

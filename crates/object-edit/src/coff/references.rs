@@ -18,7 +18,7 @@ use object::pe::{
 use super::file::Object;
 use super::symbol::Symbol;
 use super::{checksum, narrow};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::moves::{Addend, Changed, Reference};
 use crate::output::{self, NewInputs, Output};
 use crate::pod::{LE, first};
@@ -60,13 +60,13 @@ pub(super) fn follow(
     object: &Object,
     changed: &BTreeMap<usize, Changed>,
     patches: &mut Patches,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let symbols = symbols(source, object, changed, patches)?;
     // New contents of sections, by index.
     let mut contents = BTreeMap::new();
     for (index, changed) in changed {
         if object.parts.get(*index).is_some_and(|parts| !parts.relocations.is_empty()) {
-            return Err(Problem::Unsupported { kind: "sections of device code with relocations" });
+            return Err(Error::unsupported_kind("sections of device code with relocations"));
         }
         contents.insert(*index, changed.contents.clone());
     }
@@ -122,7 +122,7 @@ fn symbols<'c>(
     object: &Object,
     changed: &'c BTreeMap<usize, Changed>,
     patches: &mut Patches,
-) -> Result<Symbols<'c>, Problem> {
+) -> Result<Symbols<'c>, Error> {
     let mut symbols = Symbols::default();
     let mut auxiliary = 0_u8;
     // The section that the next auxiliary symbol is about, and where in it.
@@ -168,7 +168,7 @@ fn relocations(
     object: &Object,
     index: usize,
     symbols: &Symbols<'_>,
-) -> Result<Places, Problem> {
+) -> Result<Places, Error> {
     let mut places = Places::default();
     let (Some(section), Some(parts)) = (object.sections.get(index), object.parts.get(index)) else {
         return Ok(places);
@@ -197,7 +197,7 @@ fn relocations(
         let range = start.map(|start| start..start.saturating_add(width));
         let Some(range) = range.filter(|range| range.end <= contents.end) else {
             let section = index as u64 + 1;
-            return Err(Problem::RelocationPlace { section, index: number, place: place.into() });
+            return Err(Error::relocation_place(section, number, place.into()));
         };
         let stored = source.read_range(&range)?;
         let addend = match (stored.first_chunk(), stored.first_chunk()) {
@@ -214,7 +214,7 @@ fn relocations(
             let len = usize::try_from(width).unwrap_or(8);
             match bytes.get(..len).filter(|_| fits) {
                 Some(bytes) => places.0.insert(range.start, bytes.to_vec()),
-                None => return Err(super::too_large(new.unsigned_abs()).into()),
+                None => return Err(super::too_large(new.unsigned_abs())),
             };
         }
         Ok(())
@@ -271,7 +271,7 @@ fn form(machine: Machine, kind: RelocationType) -> Form {
 }
 
 /// Returns a section with other bytes in some places.
-fn patched(contents: Output, places: &Places) -> Result<Output, Problem> {
+fn patched(contents: Output, places: &Places) -> Result<Output, Error> {
     let mut patches = Patches::default();
     for (at, bytes) in &places.0 {
         patches.put(*at, bytes);
@@ -283,5 +283,5 @@ fn patched(contents: Output, places: &Places) -> Result<Output, Problem> {
         .map_or((0, 0), |((start, _), (last, bytes))| {
             (*start, last.saturating_add(bytes.len() as u64))
         });
-    patches.apply(contents).ok_or(Problem::SharedBytes { start, end })
+    patches.apply(contents).ok_or_else(|| Error::shared_bytes(start, end))
 }

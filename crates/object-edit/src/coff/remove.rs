@@ -13,7 +13,7 @@ use super::file::{Object, Parts};
 use super::header::{Section, long_name, name_offset};
 use super::symbol::{Symbol, set_section};
 use super::{FORMAT, narrow};
-use crate::error::{ObjectPart, ObjectProblem, Problem};
+use crate::error::{Error, ObjectPart};
 use crate::output::{Input, Output};
 use crate::pod::LE;
 use crate::strings::{Limit, Strings, string_at};
@@ -45,7 +45,7 @@ impl Cuts {
         offset.saturating_sub(cut)
     }
 
-    fn adjust(&self, offset: &mut U32<LittleEndian>) -> Result<(), ObjectProblem> {
+    fn adjust(&self, offset: &mut U32<LittleEndian>) -> Result<(), Error> {
         *offset = narrow(self.apply(offset.get(LE).into()))?;
         Ok(())
     }
@@ -57,7 +57,7 @@ pub(crate) fn remove(
     source: &mut Source<'_>,
     window: &Range<u64>,
     goes: &dyn Fn(usize, &[u8]) -> bool,
-) -> Result<Option<Output>, Problem> {
+) -> Result<Option<Output>, Error> {
     let object = Object::read(source, window)?;
     // New numbers, from 1.
     let mut numbers = Vec::with_capacity(object.sections.len());
@@ -67,7 +67,7 @@ pub(crate) fn remove(
             if section.number_of_relocations.get(LE) != 0 {
                 let section = index as u64 + 1;
                 let by = ObjectPart::Relocations(section);
-                return Err(ObjectProblem::StillReferenced { format: FORMAT, section, by }.into());
+                return Err(Error::still_referenced(FORMAT, section, by));
             }
             numbers.push(None);
         } else {
@@ -167,11 +167,7 @@ fn cuts(object: &Object, numbers: &[Option<u64>]) -> Cuts {
 }
 
 /// Returns the symbol table with new numbers of sections.
-fn symbols(
-    mut table: Vec<u8>,
-    object: &Object,
-    numbers: &[Option<u64>],
-) -> Result<Vec<u8>, ObjectProblem> {
+fn symbols(mut table: Vec<u8>, object: &Object, numbers: &[Option<u64>]) -> Result<Vec<u8>, Error> {
     let header = &object.header;
     let renumber = |old: u32| {
         let new = old.checked_sub(1).and_then(|index| numbers.get(usize::try_from(index).ok()?));
@@ -180,7 +176,7 @@ fn symbols(
             Some(&Some(new)) => Ok(u32::try_from(new).unwrap_or(old)),
             Some(None) => {
                 let (section, by) = (old.into(), ObjectPart::SymbolTable);
-                Err(ObjectProblem::StillReferenced { format: FORMAT, section, by })
+                Err(Error::still_referenced(FORMAT, section, by))
             }
             // Undefined, absolute, or no section.
             None => Ok(old),
@@ -271,8 +267,8 @@ fn long_named(symbols: &mut [u8], record_len: usize) -> impl Iterator<Item = &mu
 fn definition(
     record: &mut [u8],
     big: bool,
-    renumber: &dyn Fn(u32) -> Result<u32, ObjectProblem>,
-) -> Result<(), ObjectProblem> {
+    renumber: &dyn Fn(u32) -> Result<u32, Error>,
+) -> Result<(), Error> {
     let Ok((record, _)) = from_bytes_mut::<ImageAuxSymbolSection>(record) else { return Ok(()) };
     if record.selection != IMAGE_COMDAT_SELECT_ASSOCIATIVE {
         return Ok(());

@@ -15,7 +15,7 @@ use byte_parts::Source;
 
 use super::file::{File, ProgramHeader, addresses};
 use super::wrappers::{PointerForm, Wrapper, wrappers};
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::output::{self, Output};
 use crate::pod::LE;
 use crate::registration::{Device, Registration};
@@ -93,12 +93,12 @@ pub(super) fn check(
     splices: &Output,
     allowed: &Addresses,
     device: Device,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let before = wrappers(source, old, device.registration)?;
     let (new, after) = with_new(source, splices, |source| {
         let window = 0..source.len();
-        let new = File::read(source, &window).map_err(|error| match error {
-            super::file::ReadError::Read(error) => Problem::Read(error),
+        let new = File::read(source, &window).map_err(|error| match error.kind() {
+            ErrorKind::Read => error,
             _ => fault(0, "the headers cannot be read"),
         })?;
         let wrappers = wrappers(source, &new, device.registration)?;
@@ -120,16 +120,16 @@ pub(super) fn check(
     sections::check(&check, source)
 }
 
-fn fault(address: u64, what: &'static str) -> Problem {
-    Problem::SelfCheck { address, what }
+fn fault(address: u64, what: &'static str) -> Error {
+    Error::self_check(address, what)
 }
 
 /// Reads the new file.
 fn with_new<T>(
     source: &mut Source<'_>,
     splices: &Output,
-    read: impl FnOnce(&mut Source<'_>) -> Result<T, Problem>,
-) -> Result<T, Problem> {
+    read: impl FnOnce(&mut Source<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
     // New images lie inside bundles, which are not looked into.
     let mut unread = ();
     let mut reader = output::reader(splices, source.reader(), &mut unread);
@@ -144,7 +144,7 @@ fn registrations(
     source: &mut Source<'_>,
     before: &[Wrapper],
     after: &[Wrapper],
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let (old, new) = (check.old, check.new);
     let Registration { readable: needed, magics, .. } = *check.device.registration;
     if !after.iter().map(|wrapper| wrapper.address).eq(before.iter().map(|old| old.address)) {
@@ -174,8 +174,9 @@ fn registrations(
         if matches!(after.form, PointerForm::Unknown { .. }) || !seen.insert(bundle) {
             continue;
         }
-        let offset =
-            new.offset_of(bundle).ok_or(fault(address, "the wrapper points outside the file"))?;
+        let offset = new
+            .offset_of(bundle)
+            .ok_or_else(|| fault(address, "the wrapper points outside the file"))?;
         if !contents::is_device_code(source, check.splices, offset, magics)? {
             return Err(fault(address, "the wrapper points to what is not device code"));
         }
@@ -221,17 +222,14 @@ mod tests {
         Addresses::new(vec![SLOT])
     }
 
-    fn compare(old: &[u8], new: &[u8]) -> Result<(), Problem> {
+    fn compare(old: &[u8], new: &[u8]) -> Result<(), Error> {
         with(old, |source, file| check(source, file, &splices(new), &allowed(), DEVICE)).unwrap()
     }
 
     /// Returns the result of the check.
     #[track_caller]
-    fn found(old: &[u8], new: &[u8]) -> (u64, &'static str) {
-        match compare(old, new) {
-            Err(Problem::SelfCheck { address, what }) => (address, what),
-            other => panic!("{other:?}"),
-        }
+    fn found(old: &[u8], new: &[u8]) -> String {
+        compare(old, new).unwrap_err().to_string()
     }
 
     /// Returns two bundles, the second with two wrappers.
@@ -286,10 +284,10 @@ mod tests {
         let (old, new) = (sample().build(), packed());
         let at = |address: u64| index(if address < 0x3000 { address } else { address - 0x1000 });
         let headers = index(with(&new, |_, file| file.header.e_shoff.get(LE)).unwrap());
-        let expect = |offset: usize, value: u8, address: u64, what: &str| {
+        let expect = |offset: usize, value: u8, address: u64, what: &'static str| {
             let mut bytes = new.clone();
             assert_ne!(std::mem::replace(&mut bytes[offset], value), value);
-            assert_eq!(found(&old, &bytes), (address, what), "{offset:#x}");
+            assert_eq!(found(&old, &bytes), fault(address, what).to_string(), "{offset:#x}");
         };
         expect(4, 1, 0, "the headers cannot be read");
         expect(24, 1, 0, "the ELF header changed");

@@ -10,7 +10,7 @@ use object::elf::{
 use super::file::{File, segment_file_range};
 use super::patch::Patch;
 use super::relocations::entries;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::LE;
 
 const KNOWN: [DynamicTag; 13] = [
@@ -42,7 +42,7 @@ pub(super) struct Dynamic {
 }
 
 impl Dynamic {
-    pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Self, Problem> {
+    pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Self, Error> {
         let mut tags: Vec<Tag> = Vec::new();
         let mut segments = file.segments.iter();
         let Some(segment) = segments.find(|segment| segment.p_type.get(LE) == PT_DYNAMIC) else {

@@ -1,6 +1,5 @@
 //! A linked ELF file: 64 bits, little-endian.
 
-use std::io;
 use std::ops::Range;
 
 use byte_parts::Source;
@@ -11,6 +10,7 @@ use object::elf::{
 use object::pod::bytes_of;
 use object::{LittleEndian, Pod};
 
+use crate::error::Error;
 use crate::pod::{self, LE};
 
 pub(super) type Header = FileHeader64<LittleEndian>;
@@ -87,23 +87,25 @@ pub(super) struct File {
 
 impl File {
     /// Reads the headers.
-    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, ReadError> {
-        let header = table::<Header>(source, window, 0, 1)?.pop().ok_or(ReadError::Header)?;
+    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
+        let header = table::<Header>(source, window, 0, 1)?
+            .pop()
+            .ok_or_else(|| Error::unsupported_elf("no header"))?;
         if !bytes_of(&header).starts_with(b"\x7fELF\x02\x01\x01") {
-            return Err(ReadError::Unsupported("not 64-bit little-endian"));
+            return Err(Error::unsupported_elf("not 64-bit little-endian"));
         }
         if header.e_phnum.get(LE) == PN_XNUM
             || (header.e_shoff.get(LE) != 0 && header.e_shnum.get(LE) == 0)
             || header.e_shstrndx.get(LE) == SHN_XINDEX
         {
-            return Err(ReadError::Unsupported("more headers than 65,279"));
+            return Err(Error::unsupported_elf("more headers than 65,279"));
         }
         if header.e_phnum.get(LE) > 0
             && usize::from(header.e_phentsize.get(LE)) != size_of::<ProgramHeader>()
             || header.e_shnum.get(LE) > 0
                 && usize::from(header.e_shentsize.get(LE)) != size_of::<SectionHeader>()
         {
-            return Err(ReadError::Unsupported("headers of another size"));
+            return Err(Error::unsupported_elf("headers of another size"));
         }
         let segments =
             table(source, window, header.e_phoff.get(LE), header.e_phnum.get(LE).into())?;
@@ -187,36 +189,15 @@ impl File {
     }
 }
 
-/// The reason why the headers cannot be read.
-pub(super) enum ReadError {
-    Read(io::Error),
-    Header,
-    Unsupported(&'static str),
-    /// A table lies beyond the end of the file.
-    Table {
-        start: u64,
-        end: u64,
-        available: u64,
-    },
-}
-
-impl From<io::Error> for ReadError {
-    fn from(error: io::Error) -> Self {
-        ReadError::Read(error)
-    }
-}
-
 /// Returns a table of structs at an offset of the window.
 fn table<T: Pod>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     offset: u64,
     count: u64,
-) -> Result<Vec<T>, ReadError> {
+) -> Result<Vec<T>, Error> {
     let end = offset.saturating_add(count.saturating_mul(size_of::<T>() as u64));
-    pod::table(source, window, &(offset..end), |available| ReadError::Table {
-        start: offset,
-        end,
-        available,
+    pod::table(source, window, &(offset..end), |available| {
+        Error::beyond_end("a table of the headers", offset, end, available)
     })
 }

@@ -7,7 +7,7 @@ use super::file::{File, down, up};
 use super::room::{Room, Zone};
 use super::slot::Slot;
 use super::validate::MOST_SEGMENTS;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::pod::LE;
 
 pub(super) const PAGE: u64 = 4096;
@@ -95,7 +95,7 @@ impl Layout {
 
 impl Task<'_> {
     /// Returns the layout with the most and largest holes that there are program headers for.
-    pub(super) fn lay_out(&self, align: u64, lowered: bool) -> Result<Layout, Problem> {
+    pub(super) fn lay_out(&self, align: u64, lowered: bool) -> Result<Layout, Error> {
         let mut extents: Vec<Range<u64>> = Vec::new();
         if self.grown {
             extents.push(self.slot.start..self.slot.start);
@@ -118,15 +118,15 @@ impl Task<'_> {
         Ok(Layout { lowered, ..layout })
     }
 
-    fn no_room(&self, extents: &[Range<u64>]) -> Problem {
+    fn no_room(&self, extents: &[Range<u64>]) -> Error {
         let headers = self.room.headers.saturating_add(u64::from(self.grown));
         if self.room.plan(self.file, headers).is_none() {
-            return Problem::NoRoomForProgramHeader;
+            return Error::new(ErrorKind::Limit, "no room for another program header");
         }
         let far = self.slot.evicted.iter().map(|&index| self.section_size(index));
         let needed = extents.iter().map(|extent| extent.end - extent.start).chain(far).sum();
         let available = self.slot.end(PAGE).saturating_sub(self.slot.start);
-        Problem::NoRoom { needed, available }
+        Error::no_room(needed, available)
     }
 
     fn section_size(&self, index: usize) -> u64 {

@@ -36,7 +36,7 @@ use std::ops::Range;
 use byte_parts::{ReadSeek, Source};
 use check::Addresses;
 use dynamic::Dynamic;
-use file::{File, ReadError, SectionHeader, file_range, is_allocated};
+use file::{File, SectionHeader, file_range, is_allocated};
 use layout::{Bundle, Layout, PAGE};
 use object::elf::{ET_DYN, ET_EXEC, SHT_NOBITS};
 use sections::Sections;
@@ -46,7 +46,7 @@ use validate::inconsistent;
 use wrappers::{PointerForm, Wrapper};
 use write::{Parts, overwrite};
 
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::output::{self, Input, Output};
 use crate::pod::LE;
@@ -57,7 +57,7 @@ pub(crate) fn edit(
     source: &mut Source<'_>,
     context: HostContext<'_>,
     sections: Vec<SectionEdit>,
-) -> Result<Edited, Problem> {
+) -> Result<Edited, Error> {
     let mut edited: Option<Edited> = None;
     for (device, sections) in names::by_name(sections)? {
         edited = Some(match edited {
@@ -70,7 +70,7 @@ pub(crate) fn edit(
                     let context = HostContext { window, ..context };
                     let edited = edit_device(source, context, device, sections)?;
                     more = edited.zeroed;
-                    Ok::<_, Problem>(Some(edited.parts))
+                    Ok::<_, Error>(Some(edited.parts))
                 })?;
                 Edited { parts, zeroed: zeroed.saturating_add(more), signature_dropped }
             }
@@ -85,11 +85,11 @@ fn edit_device(
     context: HostContext<'_>,
     device: Device,
     sections: Vec<SectionEdit>,
-) -> Result<Edited, Problem> {
+) -> Result<Edited, Error> {
     let file = File::read(source, context.window)?;
     let (indices, items) = device_code(&file, device, sections)?;
     validate::validate(&file)?;
-    let start = items.first().ok_or(Problem::NoDeviceCode)?.0.start;
+    let start = items.first().ok_or_else(Error::no_device_code)?.0.start;
     let dynamic = Dynamic::read(source, &file)?;
     let slot = Slot::find(&file, &dynamic, indices, start)?;
     let wrappers = wrappers::wrappers(source, &file, device.registration)?;
@@ -126,26 +126,26 @@ fn edit_device(
 }
 
 /// Returns the reason why no device code was found in an ELF file, if the file shows it.
-pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Problem> {
+pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Error> {
     let mut source = Source::new(input)?;
     let window = 0..source.len();
     let file = match File::read(&mut source, &window) {
         Ok(file) => file,
-        Err(ReadError::Read(error)) => return Err(error.into()),
+        Err(error) if error.kind() == ErrorKind::Read => return Err(error),
         Err(_) => return Ok(()),
     };
     if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get(LE)) {
         return Ok(());
     }
     if file.sections.is_empty() {
-        return Err(Problem::NoSectionHeaders);
+        return Err(Error::no_section_table());
     }
     let mut device_code = file.sections.iter().filter(|s| HIP.has_section(file.name(s)));
     if device_code.any(|section| section.sh_type.get(LE) == SHT_NOBITS) {
-        return Err(Problem::MovedOut { how: "section is NOBITS" });
+        return Err(Error::moved_out("section is NOBITS"));
     }
     match wrappers::wrappers(&mut source, &file, &HIP) {
-        Err(error @ (Problem::MovedOut { .. } | Problem::Read(_))) => Err(error),
+        Err(error) if error.is_moved_out() || error.kind() == ErrorKind::Read => Err(error),
         _ => Ok(()),
     }
 }
@@ -158,7 +158,7 @@ fn device_code(
     file: &File,
     device: Device,
     sections: Vec<SectionEdit>,
-) -> Result<DeviceCode, Problem> {
+) -> Result<DeviceCode, Error> {
     let mut indices = Vec::new();
     let mut items = Vec::new();
     let mut edits: BTreeMap<u64, SectionEdit> =
@@ -168,7 +168,7 @@ fn device_code(
             continue;
         }
         if section.sh_type.get(LE) == SHT_NOBITS {
-            return Err(Problem::MovedOut { how: "section is NOBITS" });
+            return Err(Error::moved_out("section is NOBITS"));
         }
         if !is_allocated(section) {
             return Err(inconsistent("the device code is not loaded"));
@@ -185,13 +185,13 @@ fn device_code(
             }
             _ => {
                 let kind = "sections of device code without containers";
-                return Err(Problem::Unsupported { kind });
+                return Err(Error::unsupported_kind(kind));
             }
         }
         indices.push(index);
     }
     if !edits.is_empty() {
-        return Err(Problem::InputChanged);
+        return Err(Error::input_changed());
     }
     items.sort_by_key(|(_, item)| item.old.start);
     Ok((indices, items))
@@ -229,11 +229,7 @@ fn keep_tail(bundles: &mut [Item], end: u64, align: u64) {
 }
 
 /// Returns the addresses of a bundle of a section, which lies at `range` in the walked file.
-fn address(
-    section: &SectionHeader,
-    range: &Range<u64>,
-    item: &Item,
-) -> Result<Range<u64>, Problem> {
+fn address(section: &SectionHeader, range: &Range<u64>, item: &Item) -> Result<Range<u64>, Error> {
     let address = |at: u64| {
         let into = at.checked_sub(range.start).filter(|_| at <= range.end)?;
         section.sh_addr.get(LE).checked_add(into)
@@ -250,7 +246,7 @@ fn check_wrappers(
     device: Device,
     wrappers: &[Wrapper],
     bundles: &[Bundle],
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let others = |name: &[u8]| !device.is_named(name) && device.registration.has_section(name);
     let others: Vec<Range<u64>> = (file.sections.iter())
         .filter(|section| others(file.name(section)))
@@ -262,11 +258,11 @@ fn check_wrappers(
         }
         match bundles.binary_search_by_key(&wrapper.bundle, |bundle| bundle.old.start) {
             Ok(n) if bundles.get(n).is_some_and(|bundle| bundle.size > 0) => {}
-            Ok(_) => return Err(Problem::NothingLeft),
+            Ok(_) => return Err(Error::nothing_left()),
             Err(_) if others.iter().any(|other| other.contains(&wrapper.bundle)) => {}
             Err(_) => {
                 let (address, target) = (wrapper.address, wrapper.bundle);
-                return Err(Problem::WrapperTarget { wrapper: number, address, target });
+                return Err(Error::wrapper_target(number, address, target));
             }
         }
     }
@@ -297,7 +293,7 @@ impl Editor<'_> {
         bundles: &[Bundle],
         contents: Vec<Output>,
         layout: &Layout,
-    ) -> Result<Edited, Problem> {
+    ) -> Result<Edited, Error> {
         let (file, slot) = (self.file, self.slot);
         let map = Map::new(file, slot, layout);
         let segments = segments::segments(file, slot, layout, &map)?;
@@ -330,7 +326,7 @@ impl Editor<'_> {
         let parts = Parts { file, slot, layout, map, segments, sections, old, bundles: contents };
         let what = "parts of the file overlap";
         let address = slot.start;
-        let splices = parts.write().ok_or(Problem::SelfCheck { address, what })?;
+        let splices = parts.write().ok_or_else(|| Error::self_check(address, what))?;
         let headers = self.room_for(segments.len().max(file.segments.len()));
         check::check(source, file, &splices, &allowed(file, slot, layout, headers), self.device)?;
         Ok(Edited { zeroed: layout.zeroed, ..Edited::new(splices) })

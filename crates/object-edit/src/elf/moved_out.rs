@@ -9,13 +9,13 @@ use byte_parts::Source;
 use object::elf::{ET_REL, SHT_NOBITS};
 use object::pod::bytes_of_slice;
 
-use super::file::{File, ReadError, SectionHeader, file_range, has_bytes, is_allocated, up};
+use super::file::{File, SectionHeader, file_range, has_bytes, is_allocated, up};
 use super::patch::Patch;
 use super::references::foreign_references;
 use super::symbols;
 use super::wrappers::{PointerForm, Wrapper, wrappers};
 use super::write::overwrite;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::moved_out::{HipWrapper, PLACEHOLDER, placeholder};
 use crate::output::{self, Output};
@@ -31,10 +31,10 @@ pub(crate) fn targets(
     source: &mut Source<'_>,
     window: &Range<u64>,
     registration: &'static Registration,
-) -> Result<Vec<(u64, Led)>, Problem> {
+) -> Result<Vec<(u64, Led)>, Error> {
     let file = match File::read(source, window) {
         Ok(file) => file,
-        Err(ReadError::Read(error)) => return Err(error.into()),
+        Err(error) if error.kind() == ErrorKind::Read => return Err(error),
         Err(_) => return Ok(Vec::new()),
     };
     // Wrappers of objects lead nowhere before these are linked.
@@ -58,14 +58,14 @@ pub(crate) fn targets(
 pub(crate) fn hip_wrappers(
     source: &mut Source<'_>,
     window: &Range<u64>,
-) -> Result<Vec<HipWrapper>, Problem> {
+) -> Result<Vec<HipWrapper>, Error> {
     let file = match File::read(source, window) {
         Ok(file) => file,
-        Err(ReadError::Read(error)) => return Err(error.into()),
+        Err(error) if error.kind() == ErrorKind::Read => return Err(error),
         Err(_) => return Ok(Vec::new()),
     };
     let (found, is_moved_out) = match wrappers(source, &file, &HIP) {
-        Err(Problem::MovedOut { .. }) => (wrappers(source, &file, &HIP_MOVED)?, true),
+        Err(error) if error.is_moved_out() => (wrappers(source, &file, &HIP_MOVED)?, true),
         found => (found?, false),
     };
     let mut all = Vec::new();
@@ -83,9 +83,9 @@ pub(crate) fn hip_wrappers(
 }
 
 /// Returns the offset of a wrapper in the file.
-fn offset(file: &File, address: u64) -> Result<u64, Problem> {
+fn offset(file: &File, address: u64) -> Result<u64, Error> {
     let what = "a wrapper lies outside the file";
-    file.offset_of(address).ok_or(Problem::InconsistentSegments { what })
+    file.offset_of(address).ok_or_else(|| Error::inconsistent_segments(what))
 }
 
 /// Returns the patches that make each wrapper lead to another address, and nothing else.
@@ -94,7 +94,7 @@ fn lead(
     file: &File,
     wrappers: &[Wrapper],
     to: impl Fn(usize) -> u64,
-) -> Result<Vec<Patch>, Problem> {
+) -> Result<Vec<Patch>, Error> {
     let mut patches = Vec::new();
     for (n, wrapper) in wrappers.iter().enumerate() {
         let new = to(n);
@@ -115,7 +115,7 @@ fn lead(
             form @ (PointerForm::Null | PointerForm::Unknown { .. }) => {
                 let kind = if let PointerForm::Unknown { kind } = form { kind } else { 0 };
                 let address = wrapper.pointer();
-                return Err(Problem::PointerForm { bundle: n, address, kind });
+                return Err(Error::pointer_form(n, address, kind));
             }
         };
         if in_place {
@@ -131,7 +131,7 @@ fn mark(
     wrappers: &[Wrapper],
     magic: u32,
     number: impl Fn(usize) -> u64,
-) -> Result<Vec<Patch>, Problem> {
+) -> Result<Vec<Patch>, Error> {
     let mut patches = Vec::new();
     for (n, wrapper) in wrappers.iter().enumerate() {
         let at = offset(file, wrapper.address)?;
@@ -141,11 +141,12 @@ fn mark(
     Ok(patches)
 }
 
-fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<File, Problem> {
+fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<File, Error> {
     match File::read(source, window) {
-        Ok(file) => Ok(file),
-        Err(ReadError::Read(error)) => Err(error.into()),
-        Err(_) => Err(Problem::UnsupportedElf { what: "headers that cannot be read" }),
+        Err(error) if error.kind() != ErrorKind::Read => {
+            Err(Error::unsupported_elf("headers that cannot be read"))
+        }
+        result => result,
     }
 }
 
@@ -164,16 +165,16 @@ pub(crate) fn move_out(
     source: &mut Source<'_>,
     context: HostContext<'_>,
     marker: &[u8],
-) -> Result<Edited, Problem> {
+) -> Result<Edited, Error> {
     let window = context.window;
     let file = read(source, window)?;
     let found = wrappers(source, &file, &HIP)?;
     let device_code = sections(&file, DEVICE_CODE);
     let (Some(first), Some(last)) = (device_code.first(), device_code.last()) else {
-        return Err(Problem::NoDeviceCode);
+        return Err(Error::no_device_code());
     };
     if device_code.iter().any(|section| section.sh_type.get(LE) == SHT_NOBITS) {
-        return Err(Problem::MovedOut { how: "section is NOBITS" });
+        return Err(Error::moved_out("section is NOBITS"));
     }
     let end = last.sh_addr.get(LE).saturating_add(last.sh_size.get(LE));
     let slot = first.sh_addr.get(LE)..end;
@@ -184,18 +185,18 @@ pub(crate) fn move_out(
         Some(&start) if starts.iter().all(|start| slot.contains(start)) => start,
         Some(_) => {
             let kind = "files with wrappers that lead elsewhere";
-            return Err(Problem::Unsupported { kind });
+            return Err(Error::unsupported_kind(kind));
         }
-        None => return Err(Problem::Unsupported { kind: "files with bundles and no wrappers" }),
+        None => return Err(Error::unsupported_kind("files with bundles and no wrappers")),
     };
     let foreign = foreign_references(source, &file, &found, &slot, &starts)?;
     if let Some((bundle, address)) = foreign.into_iter().next() {
-        return Err(Problem::ForeignReference { bundle, address });
+        return Err(Error::foreign_reference(bundle, address));
     }
     let edits = edits(&file, &device_code, start, marker.len());
     let size = edits.iter().map(|edit| edit.range.end - edit.range.start).sum();
     if size < marker.len() as u64 {
-        return Err(Problem::NoRoom { needed: marker.len() as u64, available: size });
+        return Err(Error::no_room(marker.len() as u64, size));
     }
     let led = overwrite(&output::copy_of(window), lead(source, &file, &found, |_| start)?);
     let mut zeroed = 0;
@@ -203,13 +204,13 @@ pub(crate) fn move_out(
         let context = HostContext { window, ..context };
         let edited = super::edit(source, context, edits)?;
         zeroed = edited.zeroed;
-        Ok::<_, Problem>(Some(edited.parts))
+        Ok::<_, Error>(Some(edited.parts))
     })?;
     let parts = output::edited(&edited, source, |source, window| {
         let file = read(source, window)?;
         let found = wrappers(source, &file, &HIP)?;
-        let start = found.first().ok_or(Problem::InputChanged)?.bundle;
-        let offset = file.offset_of(start).ok_or(Problem::InputChanged)?;
+        let start = found.first().ok_or_else(Error::input_changed)?.bundle;
+        let offset = file.offset_of(start).ok_or_else(Error::input_changed)?;
         let mut patches = mark(&file, &found, HIPK, |n| n as u64)?;
         patches.push(Patch { offset, bytes: marker.to_vec() });
         let is_first = |section: &SectionHeader| file.name(section) == DEVICE_CODE.as_bytes();
@@ -219,7 +220,7 @@ pub(crate) fn move_out(
         }
         let marked = overwrite(&output::copy_of(window), patches);
         let names = (DEVICE_CODE, MARKER);
-        Ok::<_, Problem>(Some(renamed(&file, &marked, names, Some(marker.len() as u64))))
+        Ok::<_, Error>(Some(renamed(&file, &marked, names, Some(marker.len() as u64))))
     })?;
     Ok(Edited { zeroed, ..Edited::new(parts) })
 }
@@ -250,26 +251,26 @@ pub(crate) fn move_in(
     context: HostContext<'_>,
     contents: Output,
     offsets: &[u64],
-) -> Result<Edited, Problem> {
+) -> Result<Edited, Error> {
     let window = context.window;
     let file = read(source, window)?;
     let found = wrappers(source, &file, &HIP_MOVED)?;
-    let marker = found.first().ok_or(Problem::NoDeviceCode)?.bundle;
+    let marker = found.first().ok_or_else(Error::no_device_code)?.bundle;
     let place = file.sections.iter().find(|section| {
         section.sh_addr.get(LE) == marker && is_allocated(section) && has_bytes(section)
     });
     let is_one = found.iter().all(|wrapper| wrapper.bundle == marker);
     let Some(place) = place.filter(|place| is_one && file.name(place) == MARKER.as_bytes()) else {
         let kind = "split files whose wrappers do not all lead to one section .rocm_kpack_ref";
-        return Err(Problem::Unsupported { kind });
+        return Err(Error::unsupported_kind(kind));
     };
     if file.sections.iter().any(|section| file.name(section) == DEVICE_CODE.as_bytes()) {
         let kind = "files that AMD's tool has split";
-        return Err(Problem::Unsupported { kind });
+        return Err(Error::unsupported_kind(kind));
     }
     let (in_file, size) = (file_range(place), place.sh_size.get(LE));
     if size < PLACEHOLDER.len() as u64 {
-        return Err(Problem::InconsistentSegments { what: "the marker is too short" });
+        return Err(Error::inconsistent_segments("the marker is too short"));
     }
     let mut patches = mark(&file, &found, HIPF, |_| 0)?;
     patches.push(Patch { offset: in_file.start, bytes: PLACEHOLDER.to_vec() });
@@ -283,7 +284,7 @@ pub(crate) fn move_in(
         let edit = SectionEdit { range: in_file.clone(), name: DEVICE_CODE.to_owned(), change };
         let edited = super::edit(source, context, vec![edit])?;
         zeroed = edited.zeroed;
-        Ok::<_, Problem>(Some(edited.parts))
+        Ok::<_, Error>(Some(edited.parts))
     })?;
     let parts = output::edited(&edited, source, |source, window| {
         let file = read(source, window)?;
@@ -291,7 +292,7 @@ pub(crate) fn move_in(
         let start = found.first().map_or(0, |wrapper| wrapper.bundle);
         let to = |n| start.saturating_add(offsets.get(n).copied().unwrap_or(0));
         let patches = lead(source, &file, &found, to)?;
-        Ok::<_, Problem>(Some(overwrite(&output::copy_of(window), patches)))
+        Ok::<_, Error>(Some(overwrite(&output::copy_of(window), patches)))
     })?;
     Ok(Edited { zeroed, ..Edited::new(parts) })
 }

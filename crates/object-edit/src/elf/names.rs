@@ -7,7 +7,7 @@ use byte_parts::Source;
 
 use super::file::{File, file_range, is_allocated};
 use super::kind_of;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::host::{Item, SectionChange, SectionEdit};
 use crate::output::{Input, Output};
 use crate::pod::LE;
@@ -16,7 +16,7 @@ use crate::registration::Device;
 /// Returns the sections that are edited, by name; those of each all, if one of them changes.
 pub(super) fn by_name(
     sections: Vec<SectionEdit>,
-) -> Result<Vec<(Device, Vec<SectionEdit>)>, Problem> {
+) -> Result<Vec<(Device, Vec<SectionEdit>)>, Error> {
     let mut groups: Vec<(Device, Vec<SectionEdit>)> = Vec::new();
     for section in sections {
         match Device::of(&section.name) {
@@ -25,7 +25,7 @@ pub(super) fn by_name(
                 None => groups.push((device, vec![section])),
             },
             None if section.is_changed() => {
-                return Err(Problem::Unsupported { kind: kind_of(&section.name) });
+                return Err(Error::unsupported_kind(kind_of(&section.name)));
             }
             None => {}
         }
@@ -38,7 +38,7 @@ pub(super) fn by_name(
 pub(super) struct Places(BTreeMap<u64, u64>);
 
 impl Places {
-    pub(super) fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
+    pub(super) fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
         let file = File::read(source, window)?;
         let loaded = file.sections.iter().filter(|section| is_allocated(section));
         let place = |section| file.window.start.saturating_add(file_range(section).start);
@@ -51,7 +51,7 @@ impl Places {
         source: &mut Source<'_>,
         window: &Range<u64>,
         sections: Vec<SectionEdit>,
-    ) -> Result<Vec<SectionEdit>, Problem> {
+    ) -> Result<Vec<SectionEdit>, Error> {
         let new = File::read(source, window)?;
         let place = |address: u64| {
             let mut loaded = new.sections.iter().filter(|section| is_allocated(section));
@@ -60,7 +60,8 @@ impl Places {
         };
         let followed = sections.into_iter().map(|section| {
             let address = self.0.get(&section.range.start);
-            let start = address.and_then(|&address| place(address)).ok_or(Problem::InputChanged)?;
+            let start =
+                address.and_then(|&address| place(address)).ok_or_else(Error::input_changed)?;
             Ok(moved_edit(section, start))
         });
         followed.collect()

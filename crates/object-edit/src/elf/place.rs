@@ -11,7 +11,7 @@ use super::references::foreign_references;
 use super::room::Room;
 use super::validate::is_x86_64;
 use super::wrappers::PointerForm;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::host::HostContext;
 use crate::pod::LE;
 
@@ -22,7 +22,7 @@ impl Editor<'_> {
         source: &mut Source<'_>,
         context: HostContext<'_>,
         bundles: &[Bundle],
-    ) -> Result<Layout, Problem> {
+    ) -> Result<Layout, Error> {
         let options = context.options;
         let may_stay = options.stay;
         let room = Room::find(self.file, self.dynamic, self.slot);
@@ -52,9 +52,9 @@ impl Editor<'_> {
         }
         let packed = pack(bundles, start, end, self.align);
         let needed = bundles.iter().map(|bundle| up(bundle.size, self.align)).sum();
-        let no_room = Problem::NoRoom { needed, available: end.saturating_sub(start) };
+        let no_room = || Error::no_room(needed, end.saturating_sub(start));
         if stays.is_none() && packed.is_none() && !options.grow {
-            return Err(no_room);
+            return Err(no_room());
         }
         let mut layouts = Vec::new();
         let mut pins = None;
@@ -77,7 +77,7 @@ impl Editor<'_> {
             match task(starts, false) {
                 // Without a gain nothing moves.
                 Ok(layout) if is_last || layout.freed(self.slot) > 0 => return Ok(layout),
-                Err(Problem::NoRoom { .. }) if options.grow => fits = false,
+                Err(error) if options.grow && error.kind() == ErrorKind::NoRoom => fits = false,
                 Err(error) if is_last => return Err(error),
                 _ => {}
             }
@@ -93,7 +93,7 @@ impl Editor<'_> {
         let memory =
             self.file.loads().map(|load| load.p_vaddr.get(LE).saturating_add(load.p_memsz.get(LE)));
         let start = up(memory.max().unwrap_or(0), align);
-        let starts = pack(bundles, start, u64::MAX >> 1, self.align).ok_or(no_room)?;
+        let starts = pack(bundles, start, u64::MAX >> 1, self.align).ok_or_else(no_room)?;
         task(starts, true)
     }
 
@@ -102,7 +102,7 @@ impl Editor<'_> {
         &self,
         source: &mut Source<'_>,
         bundles: &[Bundle],
-    ) -> Result<BTreeMap<usize, Problem>, Problem> {
+    ) -> Result<BTreeMap<usize, Error>, Error> {
         let starts: Vec<u64> = bundles.iter().map(|bundle| bundle.old.start).collect();
         let end = bundles.last().map_or(self.slot.start, |bundle| bundle.old.end);
         let slot = self.slot.start..end;
@@ -117,12 +117,12 @@ impl Editor<'_> {
                 Err(_) => 0..0,
             };
             for bundle in pinned {
-                pins.entry(bundle).or_insert(Problem::PointerForm { bundle, address, kind });
+                pins.entry(bundle).or_insert_with(|| Error::pointer_form(bundle, address, kind));
             }
         }
         let foreign = foreign_references(source, self.file, self.wrappers, &slot, &starts)?;
         for (bundle, address) in foreign {
-            pins.entry(bundle).or_insert(Problem::ForeignReference { bundle, address });
+            pins.entry(bundle).or_insert_with(|| Error::foreign_reference(bundle, address));
         }
         Ok(pins)
     }

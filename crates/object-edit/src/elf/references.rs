@@ -17,7 +17,7 @@ use super::relocations::{Relocations, entries};
 use super::symbols;
 use super::unwind::Unwind;
 use super::wrappers::Wrapper;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::LE;
 use crate::scan::{Machine, Scanner, Targets, absolute, blocks, settle};
 
@@ -36,7 +36,7 @@ pub(super) fn foreign_references(
     wrappers: &[Wrapper],
     slot: &Range<u64>,
     starts: &[u64],
-) -> Result<Vec<(usize, u64)>, Problem> {
+) -> Result<Vec<(usize, u64)>, Error> {
     let machine = Machine::of(file)?;
     let relocated = file.header.e_type.get(LE) != ET_EXEC;
     let mut targets = Targets::new(starts, slot, relocated);
@@ -94,12 +94,12 @@ fn got(file: &File) -> Vec<u64> {
 }
 
 /// Returns the range of a section's bytes in the walked file.
-fn contents(file: &File, section: &SectionHeader) -> Result<Range<u64>, Problem> {
+fn contents(file: &File, section: &SectionHeader) -> Result<Range<u64>, Error> {
     let (start, size) = (section.sh_offset.get(LE), section.sh_size.get(LE));
     let end = start.saturating_add(size);
     let available = file.window.end - file.window.start;
     if end > available {
-        return Err(Problem::BeyondEnd { what: "a section", start, end, available });
+        return Err(Error::beyond_end("a section", start, end, available));
     }
     Ok(file.window.start + start..file.window.start + end)
 }
@@ -111,7 +111,7 @@ fn in_relocations(
     wrappers: &[Wrapper],
     relocations: &Relocations,
     targets: &mut Targets<'_>,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let symbols = symbol_values(source, file, relocations)?;
     type Info = (u32, RelocationType);
     let note = |at: u64, (symbol, kind): Info, addend: u64, targets: &mut Targets<'_>| {
@@ -157,7 +157,7 @@ fn symbol_values(
     source: &mut Source<'_>,
     file: &File,
     relocations: &Relocations,
-) -> Result<Vec<Option<(u64, bool)>>, Problem> {
+) -> Result<Vec<Option<(u64, bool)>>, Error> {
     let mut values = Vec::new();
     if let Some(table) = &relocations.symbols {
         entries(source, file, table, &mut |_, _, symbol: &Symbol| {
@@ -180,7 +180,7 @@ struct Memory {
 
 impl Memory {
     /// Returns the word at an address; 0 where no byte of the file is.
-    fn word(&mut self, source: &mut Source<'_>, file: &File, address: u64) -> Result<u64, Problem> {
+    fn word(&mut self, source: &mut Source<'_>, file: &File, address: u64) -> Result<u64, Error> {
         if !self.segment.contains(&address) {
             let Some(load) = file.load_at(address) else { return Ok(0) };
             let start = load.p_vaddr.get(LE);

@@ -15,7 +15,7 @@ use object::elf::{
 use object::{LittleEndian, Pod};
 
 use super::file::{File, file_range, segment_file_range};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::{LE, first};
 pub(super) use crate::scan::Machine;
 use crate::tables::{absolute, for_each};
@@ -26,11 +26,11 @@ type Dynamic = Dyn64<LittleEndian>;
 type Relr = Relr64<LittleEndian>;
 
 impl Machine {
-    pub(super) fn of(file: &File) -> Result<Self, Problem> {
+    pub(super) fn of(file: &File) -> Result<Self, Error> {
         match file.header.e_machine.get(LE) {
             EM_X86_64 => Ok(Machine::X86_64),
             EM_AARCH64 => Ok(Machine::Aarch64),
-            _ => Err(Problem::UnsupportedElf { what: "machine" }),
+            _ => Err(Error::unsupported_elf("machine")),
         }
     }
 
@@ -65,7 +65,7 @@ pub(super) struct Relocations {
 }
 
 impl Relocations {
-    pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Self, Problem> {
+    pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Self, Error> {
         let mut all = Relocations::default();
         all.by_tags(source, file)?;
         let allocated = |kinds: &'static [SectionType]| {
@@ -95,13 +95,13 @@ impl Relocations {
         let available = file.window.end - file.window.start;
         if let Some(table) = tables.into_iter().find(|table| table.end > available) {
             let (start, end) = (table.start, table.end);
-            return Err(Problem::BeyondEnd { what: "a relocation table", start, end, available });
+            return Err(Error::beyond_end("a relocation table", start, end, available));
         }
         Ok(all)
     }
 
     /// Adds the tables that the dynamic section names. Only the start of the symbols is known.
-    fn by_tags(&mut self, source: &mut Source<'_>, file: &File) -> Result<(), Problem> {
+    fn by_tags(&mut self, source: &mut Source<'_>, file: &File) -> Result<(), Error> {
         let Some(dynamic) =
             file.segments.iter().find(|segment| segment.p_type.get(LE) == PT_DYNAMIC)
         else {
@@ -110,12 +110,12 @@ impl Relocations {
         let range = segment_file_range(dynamic);
         let available = file.window.end - file.window.start;
         if range.end > available {
-            return Err(Problem::BeyondEnd {
-                what: "the dynamic section",
-                start: range.start,
-                end: range.end,
+            return Err(Error::beyond_end(
+                "the dynamic section",
+                range.start,
+                range.end,
                 available,
-            });
+            ));
         }
         let mut tags = std::collections::BTreeMap::new();
         let mut ended = false;
@@ -134,13 +134,13 @@ impl Relocations {
                 return Ok(None);
             }
             let what = "a relocation table of the dynamic section lies outside the file";
-            let outside = Problem::InconsistentSegments { what };
+            let outside = || Error::inconsistent_segments(what);
             let ends = (file.offset_of(at), file.offset_of(at.saturating_add(size - 1)));
             match ends {
                 (Some(start), Some(last)) if last.checked_sub(start) == Some(size - 1) => {
                     Ok(Some(start..last.saturating_add(1)))
                 }
-                _ => Err(outside),
+                _ => Err(outside()),
             }
         };
         self.rela.extend(table(DT_RELA, DT_RELASZ)?);
@@ -164,8 +164,8 @@ impl Relocations {
         &self,
         source: &mut Source<'_>,
         file: &File,
-        visit: &mut dyn FnMut(&mut Source<'_>, u64, &Rela) -> Result<(), Problem>,
-    ) -> Result<(), Problem> {
+        visit: &mut dyn FnMut(&mut Source<'_>, u64, &Rela) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         self.rela.iter().try_for_each(|table| entries(source, file, table, visit))
     }
 
@@ -174,8 +174,8 @@ impl Relocations {
         &self,
         source: &mut Source<'_>,
         file: &File,
-        visit: &mut dyn FnMut(&mut Source<'_>, u64, &Rel) -> Result<(), Problem>,
-    ) -> Result<(), Problem> {
+        visit: &mut dyn FnMut(&mut Source<'_>, u64, &Rel) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         self.rel.iter().try_for_each(|table| entries(source, file, table, visit))
     }
 
@@ -184,8 +184,8 @@ impl Relocations {
         &self,
         source: &mut Source<'_>,
         file: &File,
-        visit: &mut dyn FnMut(&mut Source<'_>, u64) -> Result<(), Problem>,
-    ) -> Result<(), Problem> {
+        visit: &mut dyn FnMut(&mut Source<'_>, u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         for table in &self.relr {
             // The word that the first bit of a bitmap stands for.
             let mut next = 0_u64;
@@ -209,7 +209,7 @@ impl Relocations {
 }
 
 /// Sorts tables of entries of this size, and merges those that overlap.
-fn join(tables: &mut Vec<Range<u64>>, entry: u64) -> Result<(), Problem> {
+fn join(tables: &mut Vec<Range<u64>>, entry: u64) -> Result<(), Error> {
     tables.sort_by_key(|table| (table.start, table.end));
     let mut apart: Vec<Range<u64>> = Vec::new();
     for table in tables.drain(..) {
@@ -217,7 +217,7 @@ fn join(tables: &mut Vec<Range<u64>>, entry: u64) -> Result<(), Problem> {
             Some(last) if table.start < last.end => {
                 if !(table.start - last.start).is_multiple_of(entry) {
                     let what = "relocation tables overlap";
-                    return Err(Problem::InconsistentSegments { what });
+                    return Err(Error::inconsistent_segments(what));
                 }
                 last.end = last.end.max(table.end);
             }
@@ -233,8 +233,8 @@ pub(super) fn entries<T: Pod>(
     source: &mut Source<'_>,
     file: &File,
     range: &Range<u64>,
-    visit: &mut dyn FnMut(&mut Source<'_>, u64, &T) -> Result<(), Problem>,
-) -> Result<(), Problem> {
+    visit: &mut dyn FnMut(&mut Source<'_>, u64, &T) -> Result<(), Error>,
+) -> Result<(), Error> {
     let base = file.window.start;
     for_each(source, &absolute(base, range), size_of::<T>() as u64, |source, _, at, entry| {
         first(entry).map_or(Ok(()), |entry| visit(source, at - base, &entry))

@@ -12,7 +12,7 @@ use super::patch::Patch;
 use super::relocations::entries;
 use super::sections::Sections;
 use super::symbols::is_address;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::LE;
 
 /// Changed symbols with fewer bytes between them become one patch.
@@ -25,7 +25,7 @@ pub(super) fn renumber(
     layout: &Layout,
     sections: &Sections,
     moved: &dyn Fn(u64) -> u64,
-) -> Result<Vec<Patch>, Problem> {
+) -> Result<Vec<Patch>, Error> {
     let mut patches: Vec<Patch> = Vec::new();
     if !sections.is_renumbered() && layout.moved.is_empty() {
         return Ok(patches);

@@ -11,7 +11,7 @@ use super::layout::Layout;
 use super::segments::{Loads, Map};
 use super::slot::Slot;
 use super::validate::inconsistent;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::LE;
 
 /// The new headers.
@@ -33,8 +33,8 @@ impl Sections {
         map: &Map,
         loads: &Loads<'_>,
         groups: Vec<Range<u64>>,
-    ) -> Result<Self, Problem> {
-        let (main, further) = slot.sections.split_first().ok_or(Problem::NoDeviceCode)?;
+    ) -> Result<Self, Error> {
+        let (main, further) = slot.sections.split_first().ok_or_else(Error::no_device_code)?;
         let mut further = further.to_vec();
         further.sort_unstable();
         let mut new = Sections { headers: Vec::new(), indices: Vec::new(), groups, first: 0 };

@@ -11,7 +11,7 @@ use super::layout::Layout;
 use super::room::{HEADER, TABLE};
 use super::slot::Slot;
 use super::validate::inconsistent;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::LE;
 
 /// The new places of parts of the old file. Offsets in the ELF file.
@@ -140,7 +140,7 @@ pub(super) fn segments(
     slot: &Slot,
     layout: &Layout,
     map: &Map,
-) -> Result<Vec<ProgramHeader>, Problem> {
+) -> Result<Vec<ProgramHeader>, Error> {
     let mut headers: Vec<ProgramHeader> = Vec::new();
     let mut last_load = 0;
     for (index, old) in file.segments.iter().enumerate() {
@@ -160,7 +160,7 @@ pub(super) fn segments(
         }
     }
     if let Some(grown) = &map.grown {
-        let mut header = *file.loads().next().ok_or(inconsistent("no loadable segment"))?;
+        let mut header = *file.loads().next().ok_or_else(|| inconsistent("no loadable segment"))?;
         header.p_flags.set(LE, PF_R);
         place(&mut header, &grown.addresses, grown.offset);
         header.p_align.set(LE, layout.align);

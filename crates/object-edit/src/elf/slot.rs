@@ -12,7 +12,7 @@ use super::file::{
 };
 use super::movable::{Movable, movable};
 use super::validate::inconsistent;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::output::Output;
 use crate::pod::LE;
 
@@ -49,7 +49,7 @@ impl Slot {
         dynamic: &Dynamic,
         mut sections: Vec<usize>,
         start: u64,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, Error> {
         sections.sort_unstable();
         let holds_bundles =
             (0..file.sections.len()).map(|index| sections.binary_search(&index).is_ok()).collect();
@@ -76,13 +76,13 @@ impl Slot {
         self.holds_bundles.get(index).copied().unwrap_or(false)
     }
 
-    fn find_pieces(&mut self, file: &File, dynamic: &Dynamic) -> Result<(), Problem> {
+    fn find_pieces(&mut self, file: &File, dynamic: &Dynamic) -> Result<(), Error> {
         let outside = "the device code lies in no loadable segment";
         let mut loads = file.load_indices().filter_map(|n| Some((n, file.segments.get(n)?)));
         let (index, first) = loads
             .by_ref()
             .find(|(_, load)| segment_addresses(load).contains(&self.start))
-            .ok_or(inconsistent(outside))?;
+            .ok_or_else(|| inconsistent(outside))?;
         let mut last = first;
         self.pieces.push(index);
         for (index, load) in loads {
@@ -135,7 +135,7 @@ impl Slot {
     }
 
     /// Checks that bundles lie at the same places in the file and in memory.
-    fn check_sections(&self, file: &File) -> Result<(), Problem> {
+    fn check_sections(&self, file: &File) -> Result<(), Error> {
         let headers = || self.sections.iter().filter_map(|&index| file.sections.get(index));
         let mut end = 0;
         for section in headers() {
@@ -148,7 +148,8 @@ impl Slot {
                 .runs
                 .iter()
                 .find(|run| run.addresses.start <= range.start && range.end <= run.addresses.end);
-            let run = run.ok_or(inconsistent("the device code lies in several segments"))?;
+            let run =
+                run.ok_or_else(|| inconsistent("the device code lies in several segments"))?;
             if run.offset.checked_add(range.start - run.addresses.start)
                 != Some(section.sh_offset.get(LE))
             {
@@ -157,7 +158,7 @@ impl Slot {
         }
         let first = headers().next().map(|first| (first.sh_type, first.sh_flags, first.sh_name));
         if headers().any(|other| Some((other.sh_type, other.sh_flags, other.sh_name)) != first) {
-            return Err(Problem::UnsupportedElf { what: "device code in different sections" });
+            return Err(Error::unsupported_elf("device code in different sections"));
         }
         Ok(())
     }
@@ -188,7 +189,7 @@ impl Slot {
     }
 
     /// Checks that evicted sections overlap nothing: no bundles, not each other.
-    fn check_evicted(&self, file: &File) -> Result<(), Problem> {
+    fn check_evicted(&self, file: &File) -> Result<(), Error> {
         let ours = self.sections.iter().chain(&self.evicted);
         let mut ranges: Vec<_> =
             ours.filter_map(|&index| file.sections.get(index)).map(addresses).collect();
@@ -198,7 +199,7 @@ impl Slot {
     }
 
     /// Checks that nothing else lies in the slot.
-    fn check_inside(&self, file: &File) -> Result<(), Problem> {
+    fn check_inside(&self, file: &File) -> Result<(), Error> {
         self.check_evicted(file)?;
         let bundles = self.sections.iter().filter_map(|&index| file.sections.get(index));
         let bundles_end = bundles.map(|section| addresses(section).end).max().unwrap_or(0);

@@ -9,7 +9,7 @@ use object::elf::{SHN_XINDEX, SHT_DYNSYM, SHT_SYMTAB, STT_FILE, STT_TLS, Section
 use super::file::{File, SectionHeader, Symbol, file_range};
 use super::patch::Patch;
 use super::relocations::entries;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::LE;
 
 /// Offsets in a symbol.
@@ -45,7 +45,7 @@ pub(super) fn repoint(
     source: &mut Source<'_>,
     file: &File,
     moved: &dyn Fn(u64) -> u64,
-) -> Result<Vec<Patch>, Problem> {
+) -> Result<Vec<Patch>, Error> {
     let mut patches = Vec::new();
     visit(source, file, &mut |at, symbol| {
         let value = after(file, symbol, moved);
@@ -62,7 +62,7 @@ pub(super) fn repoint_ends(
     source: &mut Source<'_>,
     file: &File,
     ends: &[(usize, u64, u64)],
-) -> Result<Vec<Patch>, Problem> {
+) -> Result<Vec<Patch>, Error> {
     let mut patches = Vec::new();
     visit(source, file, &mut |at, symbol| {
         let place = (usize::from(symbol.st_shndx.get(LE).0), symbol.st_value.get(LE));
@@ -80,7 +80,7 @@ pub(super) fn resize(
     source: &mut Source<'_>,
     file: &File,
     left: &[(Range<u64>, u64)],
-) -> Result<Vec<Patch>, Problem> {
+) -> Result<Vec<Patch>, Error> {
     let mut patches = Vec::new();
     visit(source, file, &mut |at, symbol| {
         let value = symbol.st_value.get(LE);
@@ -106,7 +106,7 @@ pub(super) fn gather(
     file: &File,
     section: usize,
     left: &Range<u64>,
-) -> Result<Vec<Patch>, Problem> {
+) -> Result<Vec<Patch>, Error> {
     let mut patches = Vec::new();
     visit_tables(source, file, &[SHT_SYMTAB], &mut |at, symbol| {
         let (value, size) = (symbol.st_value.get(LE), symbol.st_size.get(LE));
@@ -131,7 +131,7 @@ fn visit(
     source: &mut Source<'_>,
     file: &File,
     visit: &mut dyn FnMut(u64, &Symbol),
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     visit_tables(source, file, &[SHT_SYMTAB, SHT_DYNSYM], visit)
 }
 
@@ -140,7 +140,7 @@ fn visit_tables(
     file: &File,
     kinds: &[SectionType],
     visit: &mut dyn FnMut(u64, &Symbol),
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     for section in &file.sections {
         if !kinds.contains(&section.sh_type.get(LE)) {
             continue;
@@ -149,7 +149,7 @@ fn visit_tables(
         let available = file.window.end - file.window.start;
         if range.end > available {
             let (what, start, end) = ("a symbol table", range.start, range.end);
-            return Err(Problem::BeyondEnd { what, start, end, available });
+            return Err(Error::beyond_end(what, start, end, available));
         }
         entries(source, file, &range, &mut |_, at, symbol: &Symbol| {
             visit(at, symbol);

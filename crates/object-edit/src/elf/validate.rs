@@ -3,58 +3,45 @@
 use object::elf::{EM_AARCH64, EM_X86_64, ET_DYN, ET_EXEC, SHT_NULL};
 
 use super::file::{
-    File, ProgramHeader, ReadError, SectionHeader, file_range, has_bytes, is_allocated,
-    segment_addresses, segment_file_range,
+    File, ProgramHeader, SectionHeader, file_range, has_bytes, is_allocated, segment_addresses,
+    segment_file_range,
 };
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::LE;
 
 /// The kernel loads no program with a larger table than 64 KiB.
 pub(super) const MOST_SEGMENTS: usize = 65_536 / 56;
-
-impl From<ReadError> for Problem {
-    fn from(error: ReadError) -> Self {
-        match error {
-            ReadError::Read(error) => Problem::Read(error),
-            ReadError::Header => Problem::UnsupportedElf { what: "no header" },
-            ReadError::Unsupported(what) => Problem::UnsupportedElf { what },
-            ReadError::Table { start, end, available } => {
-                Problem::BeyondEnd { what: "a table of the headers", start, end, available }
-            }
-        }
-    }
-}
 
 pub(super) fn is_x86_64(file: &File) -> bool {
     file.header.e_machine.get(LE) == EM_X86_64
 }
 
 /// Checks that the file is of a supported kind and that its headers are consistent.
-pub(super) fn validate(file: &File) -> Result<(), Problem> {
+pub(super) fn validate(file: &File) -> Result<(), Error> {
     if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get(LE)) {
-        return Err(Problem::UnsupportedElf { what: "neither executable nor shared object" });
+        return Err(Error::unsupported_elf("neither executable nor shared object"));
     }
     if ![EM_X86_64, EM_AARCH64].contains(&file.header.e_machine.get(LE)) {
-        return Err(Problem::UnsupportedElf { what: "neither x86-64 nor AArch64" });
+        return Err(Error::unsupported_elf("neither x86-64 nor AArch64"));
     }
     if file.segments.len() > MOST_SEGMENTS {
-        return Err(Problem::UnsupportedElf { what: "more than 1,170 program headers" });
+        return Err(Error::unsupported_elf("more than 1,170 program headers"));
     }
     if file.sections.is_empty() {
-        return Err(Problem::NoSectionHeaders);
+        return Err(Error::no_section_table());
     }
     let untyped = |section: &SectionHeader| {
         section.sh_type.get(LE) == SHT_NULL && section.sh_size.get(LE) > 0
     };
     if file.sections.iter().any(untyped) {
-        return Err(Problem::UnsupportedElf { what: "a section without a type" });
+        return Err(Error::unsupported_elf("a section without a type"));
     }
     let available = file.len();
     for section in file.sections.iter().filter(|section| has_bytes(section)) {
         let range = file_range(section);
         if range.end > available {
             let (start, end) = (range.start, range.end);
-            return Err(Problem::BeyondEnd { what: "a section", start, end, available });
+            return Err(Error::beyond_end("a section", start, end, available));
         }
         let align = section.sh_addralign.get(LE);
         if align > 1 && !align.is_power_of_two() {
@@ -71,7 +58,7 @@ pub(super) fn validate(file: &File) -> Result<(), Problem> {
         let range = segment_file_range(segment);
         if range.end > available && segment.p_filesz.get(LE) > 0 {
             let (start, end) = (range.start, range.end);
-            return Err(Problem::BeyondEnd { what: "a segment", start, end, available });
+            return Err(Error::beyond_end("a segment", start, end, available));
         }
     }
     loads(file)?;
@@ -92,7 +79,7 @@ pub(super) fn validate(file: &File) -> Result<(), Problem> {
     }
 }
 
-fn loads(file: &File) -> Result<(), Problem> {
+fn loads(file: &File) -> Result<(), Error> {
     let mut last: Option<&ProgramHeader> = None;
     for load in file.loads() {
         let (filesz, memsz) = (load.p_filesz.get(LE), load.p_memsz.get(LE));
@@ -128,6 +115,6 @@ fn loads(file: &File) -> Result<(), Problem> {
     Ok(())
 }
 
-pub(super) fn inconsistent(what: &'static str) -> Problem {
-    Problem::InconsistentSegments { what }
+pub(super) fn inconsistent(what: &'static str) -> Error {
+    Error::inconsistent_segments(what)
 }

@@ -10,7 +10,7 @@ use super::file::{File, Symbol, file_range};
 use super::patch::Patch;
 use super::relocations::{Machine, Relocations, entries};
 use super::symbols;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::{LE, first};
 use crate::registration::{NO_MULTIPLE, POINTER, Record, Registration};
 
@@ -70,7 +70,7 @@ pub(super) fn wrappers(
     source: &mut Source<'_>,
     file: &File,
     registration: &'static Registration,
-) -> Result<Vec<Wrapper>, Problem> {
+) -> Result<Vec<Wrapper>, Error> {
     let mut wrappers = in_place(source, file, registration)?;
     if wrappers.is_empty() {
         return Ok(wrappers);
@@ -137,7 +137,7 @@ fn in_place(
     source: &mut Source<'_>,
     file: &File,
     registration: &'static Registration,
-) -> Result<Vec<Wrapper>, Problem> {
+) -> Result<Vec<Wrapper>, Error> {
     let name = registration.wrappers.as_bytes();
     let mut sections: Vec<_> = (file.sections.iter())
         .filter(|section| {
@@ -156,11 +156,11 @@ fn in_place(
             _ => None,
         };
         if let Some(what) = what {
-            return Err(Problem::WrapperSection { address, size, what });
+            return Err(Error::wrapper_section(address, size, what));
         }
         if range.end > available {
             let (what, start, end) = ("the section of the wrappers", range.start, range.end);
-            return Err(Problem::BeyondEnd { what, start, end, available });
+            return Err(Error::beyond_end(what, start, end, available));
         }
         entries(source, file, &range, &mut |_, offset, record: &Record| {
             let address = address.wrapping_add(offset - range.start);
@@ -187,7 +187,7 @@ fn defined(
     file: &File,
     relocations: &Relocations,
     index: u64,
-) -> Result<Option<(u64, u64)>, Problem> {
+) -> Result<Option<(u64, u64)>, Error> {
     let Some(table) = &relocations.symbols else { return Ok(None) };
     let at = table.start.saturating_add(index.saturating_mul(size_of::<Symbol>() as u64));
     let end = at.saturating_add(size_of::<Symbol>() as u64);
@@ -207,7 +207,7 @@ pub(super) fn repoint(
     file: &File,
     wrappers: &[Wrapper],
     moved: &dyn Fn(u64) -> u64,
-) -> Result<Vec<Patch>, Problem> {
+) -> Result<Vec<Patch>, Error> {
     let mut patches = Vec::new();
     for (n, wrapper) in wrappers.iter().enumerate() {
         let (old, new) = (wrapper.bundle, moved(wrapper.bundle));
@@ -233,13 +233,14 @@ pub(super) fn repoint(
             PointerForm::Null => continue,
             PointerForm::Unknown { kind } => {
                 let bundle = bundle_number(wrappers, n);
-                return Err(Problem::PointerForm { bundle, address: wrapper.pointer(), kind });
+                return Err(Error::pointer_form(bundle, wrapper.pointer(), kind));
             }
         };
         if in_place {
             let what = "a wrapper lies outside the file";
-            let offset =
-                file.offset_of(wrapper.pointer()).ok_or(Problem::InconsistentSegments { what })?;
+            let offset = file
+                .offset_of(wrapper.pointer())
+                .ok_or_else(|| Error::inconsistent_segments(what))?;
             patches.push(Patch::word(offset, new));
         }
     }
@@ -257,7 +258,7 @@ fn symbol_values(
     file: &File,
     offset: u64,
     moved: &dyn Fn(u64) -> u64,
-) -> Result<(u64, u64), Problem> {
+) -> Result<(u64, u64), Error> {
     let mut bytes = [0; size_of::<Symbol>()];
     source.read_exact_at(file.window.start.saturating_add(offset), &mut bytes)?;
     let symbol = first(&bytes);
@@ -282,9 +283,10 @@ mod tests {
         pointer, with,
     };
     use super::*;
+    use crate::error::ErrorKind;
     use crate::registration::HIP;
 
-    fn resolve(sample: &Sample) -> Result<Vec<Wrapper>, Problem> {
+    fn resolve(sample: &Sample) -> Result<Vec<Wrapper>, Error> {
         with(&sample.build(), |source, file| wrappers(source, file, &HIP)).unwrap()
     }
 
@@ -411,10 +413,8 @@ mod tests {
         let error = with(&sample.build(), |source, file| {
             repoint(source, file, &wrappers, &moved).unwrap_err()
         });
-        let Some(Problem::PointerForm { bundle, address, kind }) = error else {
-            panic!("{error:?}")
-        };
-        assert_eq!((bundle, address, kind), (1, pointer(1), expected));
+        let expected = Error::pointer_form(1, pointer(1), expected).to_string();
+        assert_eq!(error.unwrap(), (ErrorKind::Refused, &*expected));
     }
 
     #[test]
@@ -448,7 +448,7 @@ mod tests {
     fn wrappers_of_moved_code_and_of_other_forms_are_refused() {
         let mut sample = Sample::default();
         sample.wrappers[1].0 = 0x4b50_4948;
-        assert!(matches!(resolve(&sample), Err(Problem::MovedOut { .. })));
+        assert!(resolve(&sample).unwrap_err().is_moved_out());
         sample.wrappers[1] = (0x4849_5046, 2, 0);
         let error = resolve(&sample).unwrap_err();
         assert_eq!(
@@ -478,22 +478,19 @@ mod tests {
         );
         bytes[at + 32] = 72;
         bytes[at + 24 + 3] = 1;
-        assert!(matches!(
-            with(&bytes, |source, file| wrappers(source, file, &HIP)).unwrap(),
-            Err(Problem::BeyondEnd { .. })
-        ));
+        let error = with(&bytes, |source, file| wrappers(source, file, &HIP)).unwrap().unwrap_err();
+        assert!(error.to_string().starts_with("the section of the wrappers lies at "), "{error}");
     }
 
     #[test]
     fn unsupported_machines_and_misplaced_tables_are_errors() {
         let sample = Sample { machine: 243, ..Sample::default() };
-        assert!(matches!(resolve(&sample), Err(Problem::UnsupportedElf { .. })));
+        let expected = (ErrorKind::Unsupported, "unsupported ELF: machine");
+        assert_eq!(resolve(&sample).unwrap_err(), expected);
         let mut bytes = Sample::default().build();
         // DT_RELA: beyond all segments
         bytes[0x6000 + 16 + 8 + 2] = 1;
-        assert!(matches!(
-            with(&bytes, |source, file| wrappers(source, file, &HIP)).unwrap(),
-            Err(Problem::InconsistentSegments { .. })
-        ));
+        let error = with(&bytes, |source, file| wrappers(source, file, &HIP)).unwrap().unwrap_err();
+        assert!(error.to_string().starts_with("inconsistent program headers: "), "{error}");
     }
 }

@@ -10,7 +10,7 @@ use object::elf::{
 
 use crate::changes::Place;
 use crate::elf_class::{ElfHeader, ElfSection};
-use crate::error::{ObjectPart, ObjectProblem, Problem};
+use crate::error::{Error, ObjectPart};
 use crate::pod::entries;
 use crate::tables::{Read, absolute, in_memory, in_source};
 
@@ -31,31 +31,27 @@ pub(crate) struct Object<H: ElfHeader> {
 
 impl<H: ElfHeader> Object<H> {
     /// Reads the headers of an object or a linked file, and checks that all sections lie in it.
-    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
-        let object = Self::new(window.clone(), &mut in_source::<Problem>(source, window.start))?;
+    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
+        let object = Self::new(window.clone(), &mut in_source(source, window.start))?;
         // Work on all sections touches each byte at most twice.
         let sizes = object.sections.iter().map(place).map(|range| range.end - range.start);
         let (value, limit) = (sizes.fold(0, u64::saturating_add), largest(window));
-        if value > limit {
-            Err(ObjectProblem::TooLarge { format: FORMAT, value, limit }.into())
-        } else {
-            Ok(object)
-        }
+        if value > limit { Err(Error::too_large(FORMAT, value, limit)) } else { Ok(object) }
     }
 
     /// Reads those of a file in memory.
-    pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, ObjectProblem> {
+    pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, Error> {
         Self::new(0..object.len() as u64, &mut in_memory(object))
     }
 
-    fn new<E: From<ObjectProblem>>(window: Range<u64>, read: &mut Read<'_, E>) -> Result<Self, E> {
+    fn new(window: Range<u64>, read: &mut Read<'_>) -> Result<Self, Error> {
         let header_len = size_of::<H>() as u64;
-        let header = part::<H, E>(&window, read, ObjectPart::FileHeader, 0, header_len)?;
-        let header = *header.first().ok_or(ObjectProblem::NoSectionHeaders)?;
+        let header = part::<H>(&window, read, ObjectPart::FileHeader, 0, header_len)?;
+        let header = *header.first().ok_or_else(Error::no_section_headers)?;
         let e = H::order();
         let e_type = header.e_type(e);
         if ![ET_REL, ET_EXEC, ET_DYN].contains(&e_type) {
-            return Err(ObjectProblem::ElfType { found: e_type.0 }.into());
+            return Err(Error::elf_type(e_type.0));
         }
         let (table, sections) = Self::headers(&window, read, &header)?;
         let names_index = match header.e_shstrndx(e) {
@@ -63,19 +59,19 @@ impl<H: ElfHeader> Object<H> {
             SymbolSection(index) => index.into(),
         };
         if names_index == 0 {
-            return Err(ObjectProblem::NoSectionNames.into());
+            return Err(Error::cannot_change("the ELF object has no table of section names"));
         }
         let not_names = |expected| field("e_shstrndx", names_index.into(), expected);
         let index = usize::try_from(names_index).unwrap_or(usize::MAX);
         let section = sections.get(index).ok_or_else(|| not_names("the index of a section"))?;
         if section.kind != SHT_STRTAB {
-            return Err(not_names("the index of a string table").into());
+            return Err(not_names("the index of a string table"));
         }
         let kind = ObjectPart::SectionNames;
-        let names = part::<u8, E>(&window, read, kind, section.offset, section.size)?;
+        let names = part::<u8>(&window, read, kind, section.offset, section.size)?;
         if names.last().is_some_and(|&last| last != 0) {
             let end = place(section).end;
-            return Err(ObjectProblem::Unterminated { format: FORMAT, part: kind, end }.into());
+            return Err(Error::unterminated(FORMAT, kind, end));
         }
         inside(&window, ObjectPart::ProgramHeaders, &program_headers(&header))?;
         for (index, section) in sections.iter().enumerate() {
@@ -84,34 +80,34 @@ impl<H: ElfHeader> Object<H> {
         Ok(Object { window, header, sections, table, names_index: index, names })
     }
 
-    fn headers<E: From<ObjectProblem>>(
+    fn headers(
         window: &Range<u64>,
-        read: &mut Read<'_, E>,
+        read: &mut Read<'_>,
         header: &H,
-    ) -> Result<(Range<u64>, Vec<ElfSection>), E> {
+    ) -> Result<(Range<u64>, Vec<ElfSection>), Error> {
         let e = H::order();
         let entry_len = size_of::<H::SectionHeader>() as u64;
         let shoff: u64 = header.e_shoff(e).into();
         if shoff == 0 {
-            return Err(ObjectProblem::NoSectionHeaders.into());
+            return Err(Error::no_section_headers());
         }
         if u64::from(header.e_shentsize(e)) != entry_len {
             let expected =
                 if entry_len == 40 { "40 in a 32-bit file" } else { "64 in a 64-bit file" };
-            return Err(field("e_shentsize", header.e_shentsize(e).into(), expected).into());
+            return Err(field("e_shentsize", header.e_shentsize(e).into(), expected));
         }
         let kind = ObjectPart::SectionHeaders;
         // A number that does not fit the ELF header stands in the null section's.
-        let null = part::<H::SectionHeader, E>(window, read, kind, shoff, entry_len)?;
+        let null = part::<H::SectionHeader>(window, read, kind, shoff, entry_len)?;
         let count = match header.e_shnum(e) {
             0 => null.first().map_or(0, |null| H::section(null).size),
             count => count.into(),
         };
         if count == 0 {
-            return Err(ObjectProblem::NoSectionHeaders.into());
+            return Err(Error::no_section_headers());
         }
         let len = count.saturating_mul(entry_len);
-        let table = part::<H::SectionHeader, E>(window, read, kind, shoff, len)?;
+        let table = part::<H::SectionHeader>(window, read, kind, shoff, len)?;
         Ok((shoff..shoff.saturating_add(len), table.iter().map(H::section).collect()))
     }
 
@@ -154,7 +150,7 @@ pub(super) fn inside(
     window: &Range<u64>,
     part: ObjectPart,
     range: &Range<u64>,
-) -> Result<(), ObjectProblem> {
+) -> Result<(), Error> {
     if range.is_empty() || range.end <= available(window) {
         Ok(())
     } else {
@@ -166,9 +162,9 @@ fn available(window: &Range<u64>) -> u64 {
     window.end.saturating_sub(window.start)
 }
 
-fn beyond_end(window: &Range<u64>, part: ObjectPart, range: &Range<u64>) -> ObjectProblem {
+fn beyond_end(window: &Range<u64>, part: ObjectPart, range: &Range<u64>) -> Error {
     let Range { start, end } = *range;
-    ObjectProblem::BeyondEnd { format: FORMAT, part, start, end, available: available(window) }
+    Error::outside(FORMAT, part, start, end, available(window))
 }
 
 /// Returns the range of the program headers.
@@ -179,25 +175,25 @@ pub(crate) fn program_headers<H: ElfHeader>(header: &H) -> Range<u64> {
 }
 
 /// Reads a part of the file as a table.
-pub(super) fn part<T: Pod, E: From<ObjectProblem>>(
+pub(super) fn part<T: Pod>(
     window: &Range<u64>,
-    read: &mut Read<'_, E>,
+    read: &mut Read<'_>,
     part: ObjectPart,
     start: u64,
     len: u64,
-) -> Result<Vec<T>, E> {
+) -> Result<Vec<T>, Error> {
     let range = start..start.saturating_add(len);
     // An empty one may lie anywhere.
     if len == 0 {
         return Ok(Vec::new());
     }
     if range.end > available(window) {
-        return Err(beyond_end(window, part, &range).into());
+        return Err(beyond_end(window, part, &range));
     }
     Ok(entries(&read(&range)?).to_vec())
 }
 
 /// Returns a field of a header that has another value than it can have.
-pub(super) fn field(field: &'static str, found: u64, expected: &'static str) -> ObjectProblem {
-    ObjectProblem::Field { format: FORMAT, field, offset: 0, found, expected }
+pub(super) fn field(field: &'static str, found: u64, expected: &'static str) -> Error {
+    Error::field(FORMAT, field, 0, found, expected)
 }

@@ -27,9 +27,9 @@ use super::changes::{Changes, numbered};
 use super::host::{Edited, HostContext, SectionEdit};
 use super::moves::Changed;
 use super::output::{self, Output};
-use super::relayout::{Overlap, Patches, Piece, lay_out};
+use super::relayout::{Patches, Piece, lay_out};
 use crate::elf_class::{ElfHeader, ElfSection};
-use crate::error::{ObjectProblem, Problem};
+use crate::error::Error;
 
 /// Lays out the file in the window with other device code in its sections. It may be linked if the sections are
 /// after everything that is loaded.
@@ -37,7 +37,7 @@ pub(crate) fn edit(
     source: &mut Source<'_>,
     context: HostContext<'_>,
     sections: Vec<SectionEdit>,
-) -> Result<Edited, Problem> {
+) -> Result<Edited, Error> {
     let window = context.window;
     let splices = match Class::of(source, window)? {
         Class::Little32 => edit_as::<FileHeader32<LittleEndian>>(source, window, sections),
@@ -54,7 +54,7 @@ pub(super) fn without(
     source: &mut Source<'_>,
     window: &Range<u64>,
     goes: &dyn Fn(usize, &[u8]) -> bool,
-) -> Result<Option<Output>, Problem> {
+) -> Result<Option<Output>, Error> {
     match Class::of(source, window)? {
         Class::Little32 => remove::remove::<FileHeader32<LittleEndian>>(source, window, goes),
         Class::Big32 => remove::remove::<FileHeader32<BigEndian>>(source, window, goes),
@@ -72,15 +72,15 @@ enum Class {
 }
 
 impl Class {
-    fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
-        let unknown = Problem::UnsupportedElf { what: "unknown class or byte order" };
-        let Some(&[class, data]) = source.peek(window, 6)?.get(4..) else { return Err(unknown) };
+    fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
+        let unknown = || Error::unsupported_elf("unknown class or byte order");
+        let Some(&[class, data]) = source.peek(window, 6)?.get(4..) else { return Err(unknown()) };
         match (FileClass(class), DataEncoding(data)) {
             (ELFCLASS32, ELFDATA2LSB) => Ok(Class::Little32),
             (ELFCLASS32, ELFDATA2MSB) => Ok(Class::Big32),
             (ELFCLASS64, ELFDATA2LSB) => Ok(Class::Little64),
             (ELFCLASS64, ELFDATA2MSB) => Ok(Class::Big64),
-            _ => Err(unknown),
+            _ => Err(unknown()),
         }
     }
 }
@@ -89,7 +89,7 @@ fn edit_as<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     edits: Vec<SectionEdit>,
-) -> Result<Output, Problem> {
+) -> Result<Output, Error> {
     let object = Object::<H>::read(source, window)?;
     let loaded = Loaded::read::<H>(source, window, &object.header)?;
     let edits = numbered(window, edits, object.places())?;
@@ -97,12 +97,12 @@ fn edit_as<H: ElfHeader>(
         let section = object.sections.get(*index);
         if edit.is_changed() && section.is_some_and(|section| loaded.may_need(section)) {
             let kind = "device code of linked ELF files that is loaded, in other sections than .hip_fatbin,";
-            return Err(Problem::Unsupported { kind });
+            return Err(Error::unsupported_kind(kind));
         }
     }
     let align =
         |index: usize| object.sections.get(index).map_or(1, |section| power_of_two(section.align));
-    let Changes { removed, changed } = Changes::new(edits, align).map_err(shared)?;
+    let Changes { removed, changed } = Changes::new(edits, align)?;
     let splices = if changed.is_empty() {
         output::copy_of(window)
     } else {
@@ -124,7 +124,7 @@ fn rewrite<H: ElfHeader>(
     object: &Object<H>,
     mut changed: BTreeMap<usize, Changed>,
     mut patches: Patches,
-) -> Result<Output, Problem> {
+) -> Result<Output, Error> {
     let mut pieces = Vec::with_capacity(object.sections.len());
     // Section numbers of the pieces; the first is the null section's, and stands for the header.
     pieces.push(Piece::kept(0..size_of::<H>() as u64, 1));
@@ -139,9 +139,9 @@ fn rewrite<H: ElfHeader>(
     }
     let word = if size_of::<H::SectionHeader>() == 40 { 4 } else { 8 };
     pieces.push(Piece::kept(object.table.clone(), word));
-    let layout = lay_out(&object.window, &pieces).map_err(shared)?;
+    let layout = lay_out(&object.window, &pieces)?;
 
-    let too_large = |value| ObjectProblem::TooLarge { format: "ELF", value, limit: H::LIMIT };
+    let too_large = |value| Error::too_large("ELF", value, H::LIMIT);
     let base = object.window.start;
     for ((index, section), place) in object.sections.iter().enumerate().zip(&layout.places).skip(1)
     {
@@ -166,17 +166,13 @@ fn rewrite<H: ElfHeader>(
         patches.put(base, bytes_of(&header));
     }
     if layout.splices.size() > H::LIMIT {
-        return Err(too_large(layout.splices.size()).into());
+        return Err(too_large(layout.splices.size()));
     }
-    let all = Problem::SharedBytes { start: 0, end: object.window.end - base };
-    patches.apply(layout.splices).ok_or(all)
+    let all = || Error::shared_bytes(0, object.window.end - base);
+    patches.apply(layout.splices).ok_or_else(all)
 }
 
 /// Returns the alignment that a header field means: 0 means none.
 fn power_of_two(align: u64) -> u64 {
     if align.is_power_of_two() { align } else { 1 }
-}
-
-fn shared(Overlap { start, end }: Overlap) -> Problem {
-    Problem::SharedBytes { start, end }
 }

@@ -17,7 +17,7 @@ use object::{Endian, U32};
 
 use super::file::Object;
 use crate::elf_class::{ElfHeader, ElfSection};
-use crate::error::{ObjectProblem, Problem};
+use crate::error::Error;
 use crate::moves::{Addend, Changed, Reference};
 use crate::pod::first;
 use crate::relayout::Patches;
@@ -39,7 +39,7 @@ pub(super) fn follow<H: ElfHeader>(
     object: &Object<H>,
     changed: &BTreeMap<usize, Changed>,
     patches: &mut Patches,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let stay = changed.values().all(|changed| changed.moves.stay());
     // Sections by the one that they link to.
     let mut users: BTreeMap<u32, Vec<&ElfSection>> = BTreeMap::new();
@@ -53,7 +53,7 @@ pub(super) fn follow<H: ElfHeader>(
             || usize::try_from(section.info).is_ok_and(|info| changed.contains_key(&info));
         if [SHT_REL, SHT_RELA, SHT_CREL].contains(&section.kind) && of_changed() && section.size > 0
         {
-            return Err(Problem::Unsupported { kind: "sections of device code with relocations" });
+            return Err(Error::unsupported_kind("sections of device code with relocations"));
         }
         if section.kind != SHT_SYMTAB {
             continue;
@@ -68,9 +68,9 @@ pub(super) fn follow<H: ElfHeader>(
         }
         for user in users {
             if user.kind == SHT_CREL && !stay {
-                return Err(Problem::Unsupported {
-                    kind: "objects with compact relocations, where bundles move,",
-                });
+                return Err(Error::unsupported_kind(
+                    "objects with compact relocations, where bundles move,",
+                ));
             }
             relocations(source, object, user, &targets, patches)?;
         }
@@ -87,7 +87,7 @@ fn symbols<'c, H: ElfHeader>(
     extension: Option<&Range<u64>>,
     changed: &'c BTreeMap<usize, Changed>,
     patches: &mut Patches,
-) -> Result<Targets<'c>, Problem> {
+) -> Result<Targets<'c>, Error> {
     let mut targets = Targets::new();
     let (e, entry_len) = (H::order(), size_of::<H::Sym>() as u64);
     for_each(source, &object.place(section), entry_len, |source, number, at, entry| {
@@ -112,11 +112,8 @@ fn symbols<'c, H: ElfHeader>(
         let new =
             if of_section { (value, size) } else { (moves.value(value), moves.size(value, size)) };
         if new != (value, size) {
-            H::set_place(&mut symbol, new.0, new.1).ok_or(ObjectProblem::TooLarge {
-                format: "ELF",
-                value: new.0.max(new.1),
-                limit: H::LIMIT,
-            })?;
+            H::set_place(&mut symbol, new.0, new.1)
+                .ok_or_else(|| Error::too_large("ELF", new.0.max(new.1), H::LIMIT))?;
             patches.put(at, bytes_of(&symbol));
         }
         Ok(())
@@ -131,7 +128,7 @@ fn relocations<H: ElfHeader>(
     section: &ElfSection,
     targets: &Targets<'_>,
     patches: &mut Patches,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let machine = object.header.e_machine(H::order());
     let word = if H::is_type_64_sized() { 8 } else { 4 };
     let (entry_len, explicit) = match section.kind {
@@ -139,11 +136,7 @@ fn relocations<H: ElfHeader>(
         SHT_REL => (word * 2, false),
         _ => return Ok(()),
     };
-    let too_large = |value: i64| ObjectProblem::TooLarge {
-        format: "ELF",
-        value: value.unsigned_abs(),
-        limit: H::LIMIT,
-    };
+    let too_large = |value: i64| Error::too_large("ELF", value.unsigned_abs(), H::LIMIT);
     for_each(source, &object.place(section), entry_len, |source, index, at, entry| {
         let Some((place, symbol, kind)) = decode::<H>(entry, machine) else { return Ok(()) };
         let Some(target) = targets.get(&symbol) else { return Ok(()) };
@@ -155,7 +148,7 @@ fn relocations<H: ElfHeader>(
             (false, Some(width)) => {
                 let section = section.info.into();
                 let start = applied_to(object, section, place, width);
-                let start = start.ok_or(Problem::RelocationPlace { section, index, place })?;
+                let start = start.ok_or_else(|| Error::relocation_place(section, index, place))?;
                 Some((start, width))
             }
         };
@@ -177,7 +170,7 @@ fn relocations<H: ElfHeader>(
                 (8, _) => patches.put(start, &H::order().write_i64(new)),
                 // The linker decides about addresses of 32 bits.
                 (_, Ok(new)) => patches.put(start, &H::order().write_i32(new)),
-                (_, Err(_)) => return Err(too_large(new).into()),
+                (_, Err(_)) => return Err(too_large(new)),
             }
         }
         Ok(())

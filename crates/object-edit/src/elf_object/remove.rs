@@ -22,7 +22,7 @@ use object::{Pod, U32};
 use super::file::{FORMAT, Object, field, inside, largest, part, place};
 use super::references::decode;
 use crate::elf_class::{ElfHeader, ElfSection};
-use crate::error::{ObjectPart, ObjectProblem, Problem};
+use crate::error::{Error, ObjectPart};
 use crate::output::{self, Input, Output};
 use crate::relayout::Patches;
 use crate::strings::{Limit, Strings, Table, string_at};
@@ -55,7 +55,7 @@ impl Part {
         }
     }
 
-    fn read(&self, source: &mut Source<'_>) -> Result<Vec<u8>, Problem> {
+    fn read(&self, source: &mut Source<'_>) -> Result<Vec<u8>, Error> {
         match &self.contents {
             Contents::Kept(range) => Ok(source.read_range(range)?),
             Contents::New(bytes) => Ok(bytes.clone()),
@@ -67,18 +67,13 @@ impl Part {
         &mut self,
         source: &mut Source<'_>,
         expected: &'static str,
-        change: impl FnOnce(&mut [T]) -> Result<(), Problem>,
-    ) -> Result<(), Problem> {
+        change: impl FnOnce(&mut [T]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let old = self.read(source)?;
         let mut new = old.clone();
         let (offset, found) = (self.fields.offset, self.fields.size);
-        let table = slice_from_all_bytes_mut(&mut new).map_err(|()| ObjectProblem::Field {
-            format: FORMAT,
-            field: "sh_size",
-            offset,
-            found,
-            expected,
-        })?;
+        let table = slice_from_all_bytes_mut(&mut new)
+            .map_err(|()| Error::field(FORMAT, "sh_size", offset, found, expected))?;
         change(table)?;
         if new != old {
             self.contents = Contents::New(new);
@@ -95,7 +90,7 @@ impl Numbers {
     fn of<H: ElfHeader>(
         object: &Object<H>,
         goes: &dyn Fn(usize, &[u8]) -> bool,
-    ) -> Result<Option<Self>, ObjectProblem> {
+    ) -> Result<Option<Self>, Error> {
         let mut next = 0_u32;
         let mut numbers = Vec::with_capacity(object.sections.len());
         for (index, section) in object.sections.iter().enumerate() {
@@ -114,7 +109,7 @@ impl Numbers {
 
     /// Returns the new index for a reference in the section with the old index `by`. Numbers that are not section
     /// indices do not change.
-    fn renumber(&self, old: u32, by: usize) -> Result<u32, ObjectProblem> {
+    fn renumber(&self, old: u32, by: usize) -> Result<u32, Error> {
         match usize::try_from(old).ok().and_then(|old| self.0.get(old)) {
             Some(Some(new)) => Ok(*new),
             Some(None) => Err(referenced(old, by)),
@@ -127,9 +122,9 @@ impl Numbers {
     }
 }
 
-fn referenced(section: u32, by: usize) -> ObjectProblem {
+fn referenced(section: u32, by: usize) -> Error {
     let by = ObjectPart::Section(by as u64);
-    ObjectProblem::StillReferenced { format: FORMAT, section: section.into(), by }
+    Error::still_referenced(FORMAT, section.into(), by)
 }
 
 /// The segments of a linked file.
@@ -145,7 +140,7 @@ impl Loaded {
         source: &mut Source<'_>,
         window: &Range<u64>,
         header: &H,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, Error> {
         let e = H::order();
         if header.e_phnum(e) == 0 {
             return Ok(Loaded { ranges: Vec::new(), end: 0 });
@@ -153,14 +148,14 @@ impl Loaded {
         let len = size_of::<H::ProgramHeader>() as u64;
         if u64::from(header.e_phentsize(e)) != len {
             let expected = if len == 32 { "32 in a 32-bit file" } else { "56 in a 64-bit file" };
-            return Err(field("e_phentsize", header.e_phentsize(e).into(), expected).into());
+            return Err(field("e_phentsize", header.e_phentsize(e).into(), expected));
         }
         let phoff = header.e_phoff(e).into();
         let table_len = len.saturating_mul(header.e_phnum(e).into());
         let table_end = phoff.saturating_add(table_len);
         let kind = ObjectPart::ProgramHeaders;
-        let mut read = in_source::<Problem>(source, window.start);
-        let table = part::<H::ProgramHeader, _>(window, &mut read, kind, phoff, table_len)?;
+        let mut read = in_source(source, window.start);
+        let table = part::<H::ProgramHeader>(window, &mut read, kind, phoff, table_len)?;
         let mut ranges = Vec::with_capacity(table.len());
         let mut end = table_end;
         let file_ranges = table.iter().map(|segment| segment.file_range(e));
@@ -203,13 +198,13 @@ pub(super) fn remove<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     goes: &dyn Fn(usize, &[u8]) -> bool,
-) -> Result<Option<Output>, Problem> {
+) -> Result<Option<Output>, Error> {
     let object = Object::<H>::read(source, window)?;
     let Some(numbers) = Numbers::of(&object, goes)? else { return Ok(None) };
     let loaded = Loaded::read::<H>(source, window, &object.header)?;
 
     let limit = largest(window);
-    let too_large = |value| ObjectProblem::TooLarge { format: FORMAT, value, limit };
+    let too_large = |value| Error::too_large(FORMAT, value, limit);
     let mut parts = Vec::new();
     for (index, fields) in object.sections.iter().enumerate() {
         if numbers.0.get(index).is_some_and(Option::is_none) {
@@ -271,7 +266,7 @@ pub(super) fn remove<H: ElfHeader>(
         }
     }
     let (start, end) = (header_len, loaded.end);
-    let loaded = patches.apply(splices).ok_or(Problem::SharedBytes { start, end })?;
+    let loaded = patches.apply(splices).ok_or_else(|| Error::shared_bytes(start, end))?;
     let mut splices = output::of_bytes(bytes_of(&header));
     splices.append(&loaded);
     push(&mut splices, laid_out, &parts);
@@ -297,9 +292,8 @@ struct Room {
 
 impl Room {
     /// Returns the next place for a part of this length.
-    fn take(&mut self, align: u64, len: u64) -> Result<u64, ObjectProblem> {
-        let too_large =
-            |value| ObjectProblem::TooLarge { format: FORMAT, value, limit: self.limit };
+    fn take(&mut self, align: u64, len: u64) -> Result<u64, Error> {
+        let too_large = |value| Error::too_large(FORMAT, value, self.limit);
         let start = self.end.checked_next_multiple_of(align).ok_or_else(|| too_large(u64::MAX))?;
         let end = start.checked_add(len).ok_or_else(|| too_large(u64::MAX))?;
         if end > self.limit {
@@ -310,7 +304,7 @@ impl Room {
     }
 
     /// Returns the next place for bytes outside sections, which keep the alignment that they had, up to a page.
-    fn take_outside(&mut self, old: u64, range: Range<u64>) -> Result<(u64, Laid), ObjectProblem> {
+    fn take_outside(&mut self, old: u64, range: Range<u64>) -> Result<(u64, Laid), Error> {
         let align = 1 << old.trailing_zeros().min(PAGE_BITS);
         Ok((self.take(align, range.end - range.start)?, Laid::Outside(range)))
     }
@@ -322,7 +316,7 @@ fn outside<H: ElfHeader>(
     source: &mut Source<'_>,
     object: &Object<H>,
     loaded: &Loaded,
-) -> Result<Vec<(u64, Laid)>, Problem> {
+) -> Result<Vec<(u64, Laid)>, Error> {
     let Range { start: base, end: file_end } = object.window;
     let mut known: Vec<Range<u64>> = object.sections.iter().map(place).collect();
     known.push(object.table.clone());
@@ -369,15 +363,15 @@ fn new_header<H: ElfHeader>(
     parts: &mut [Part],
     numbers: &Numbers,
     table_at: u64,
-) -> Result<H, Problem> {
+) -> Result<H, Error> {
     let count = parts.len() as u64;
     let names_index = u32::try_from(object.names_index).unwrap_or(u32::MAX);
     let names_index = numbers.renumber(names_index, 0)?;
     let mut header = object.header;
     let shnum = u16::try_from(count).ok().filter(|&count| count < SHN_LORESERVE);
-    let too_large = ObjectProblem::TooLarge { format: FORMAT, value: table_at, limit: H::LIMIT };
+    let too_large = || Error::too_large(FORMAT, table_at, H::LIMIT);
     let shstrndx = SymbolSection::new(names_index);
-    header.set_table(table_at, shnum.unwrap_or(0), shstrndx).ok_or(too_large)?;
+    header.set_table(table_at, shnum.unwrap_or(0), shstrndx).ok_or_else(too_large)?;
     if let Some(null) = parts.first_mut().map(|part| &mut part.fields) {
         null.size = if shnum.is_some() { 0 } else { count };
         null.link = if shstrndx == SHN_XINDEX { names_index } else { 0 };
@@ -391,7 +385,7 @@ fn renumber<H: ElfHeader>(
     parts: &mut [Part],
     numbers: &Numbers,
     object: &Object<H>,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     // Symbols of removed sections, by the section that holds the symbols.
     let mut gone = Gone::new();
     for part in &mut *parts {
@@ -433,7 +427,7 @@ fn words<H: ElfHeader>(
     part: &mut Part,
     skip: usize,
     numbers: &Numbers,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let index = part.index;
     part.change(source, "a multiple of 4", |words: &mut [U32<H::Endian>]| {
         let e = H::order();
@@ -452,7 +446,7 @@ fn symbols<H: ElfHeader>(
     part: &mut Part,
     numbers: &Numbers,
     gone: &mut Gone,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let index = part.index;
     part.change(source, "a multiple of the symbol size", |symbols: &mut [H::Sym]| {
         let e = H::order();
@@ -485,7 +479,7 @@ fn relocations<H: ElfHeader>(
     table: usize,
     gone: &Gone,
     machine: Machine,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let word = if H::is_type_64_sized() { 8 } else { 4 };
     let len = match part.fields.kind {
         SHT_RELA => word * 3,
@@ -493,8 +487,7 @@ fn relocations<H: ElfHeader>(
         // Not read here.
         SHT_CREL => {
             let of_table = gone.range((table, 0)..=(table, u64::MAX)).next();
-            return of_table
-                .map_or(Ok(()), |(_, &section)| Err(referenced(section, part.index).into()));
+            return of_table.map_or(Ok(()), |(_, &section)| Err(referenced(section, part.index)));
         }
         _ => return Ok(()),
     };
@@ -502,7 +495,7 @@ fn relocations<H: ElfHeader>(
     for_each(source, range, len, |_, _, _, relocation| {
         let Some((_, symbol, _)) = decode::<H>(relocation, machine) else { return Ok(()) };
         match gone.get(&(table, symbol)) {
-            Some(&section) => Err(referenced(section, part.index).into()),
+            Some(&section) => Err(referenced(section, part.index)),
             None => Ok(()),
         }
     })
@@ -513,7 +506,7 @@ fn rebuild_tables<H: ElfHeader>(
     source: &mut Source<'_>,
     parts: &mut [Part],
     object: &Object<H>,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     // The parts that refer to each.
     let mut users: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (at, part) in parts.iter().enumerate().skip(1) {

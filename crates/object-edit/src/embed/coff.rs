@@ -21,7 +21,7 @@ use object::{LittleEndian, U32};
 
 use super::{NewSections, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
 use crate::coff::{LIMIT, Object, STRING_SIZE_LEN, Section, long_name, narrow, too_large};
-use crate::error::ObjectProblem;
+use crate::error::Error;
 use crate::pod::LE;
 
 pub(super) const SECTION_HEADER_LEN: u64 = size_of::<Section>() as u64;
@@ -41,7 +41,7 @@ pub(super) struct Moves {
 }
 
 impl Moves {
-    pub(super) fn apply(&self, offset: u64) -> Result<u32, ObjectProblem> {
+    pub(super) fn apply(&self, offset: u64) -> Result<u32, Error> {
         let mut to = offset;
         for (from, by) in [
             (self.headers_end, self.headers),
@@ -56,7 +56,7 @@ impl Moves {
     }
 
     /// Adjusts an offset in a header. Zero means nothing; a part in the headers or past the end is empty.
-    pub(super) fn adjust(&self, offset: &mut U32<LittleEndian>) -> Result<(), ObjectProblem> {
+    pub(super) fn adjust(&self, offset: &mut U32<LittleEndian>) -> Result<(), Error> {
         if offset.get(LE) != 0 && u64::from(offset.get(LE)) <= self.end {
             *offset = U32::new(LE, self.apply(offset.get(LE).into())?);
         }
@@ -64,7 +64,7 @@ impl Moves {
     }
 }
 
-pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<NewSections<'_>, ObjectProblem> {
+pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<NewSections<'_>, Error> {
     let end = object.len() as u64;
     let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
         Object::of_bytes(object)?;
@@ -131,7 +131,7 @@ pub(super) fn new_section(
     size: u64,
     contents_at: u64,
     flags: SectionFlags,
-) -> Result<Section, ObjectProblem> {
+) -> Result<Section, Error> {
     Ok(Section {
         name,
         size_of_raw_data: narrow(size)?,

@@ -18,7 +18,7 @@ use object::pod::{bytes_of, bytes_of_slice};
 use super::{NewSections, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
 use crate::elf_class::{ElfHeader, ElfSection};
 use crate::elf_object::{FORMAT, Object, place, program_headers};
-use crate::error::{ObjectPart, ObjectProblem};
+use crate::error::{Error, ObjectPart};
 use crate::pod::first;
 
 /// LLVM's `ELF.h`.
@@ -27,18 +27,18 @@ const SHT_LLVM_OFFLOADING: SectionType = SectionType(0x6fff_4c0b);
 pub(super) fn lay_out<H: ElfHeader>(
     object: &[u8],
     contents_len: u64,
-) -> Result<NewSections<'_>, ObjectProblem> {
+) -> Result<NewSections<'_>, Error> {
     let e = H::order();
     let header_len = size_of::<H>() as u64;
     let header = header::<H>(object)?;
     if header.e_type(e) != ET_REL {
-        return Err(ObjectProblem::ElfType { found: header.e_type(e).0 });
+        return Err(Error::elf_type(header.e_type(e).0));
     }
     let elf = Object::<H>::of_bytes(object)?;
     let known_name = find_name(&elf.names);
     let kept = kept(object, &elf, known_name.is_some());
 
-    let too_large = |value| ObjectProblem::TooLarge { format: FORMAT, value, limit: H::LIMIT };
+    let too_large = |value| Error::too_large(FORMAT, value, H::LIMIT);
     let add = |a: u64, b: u64| a.checked_add(b).ok_or_else(|| too_large(u64::MAX));
     let align = |offset: u64| {
         offset.checked_next_multiple_of(SECTION_ALIGNMENT).ok_or_else(|| too_large(u64::MAX))
@@ -95,10 +95,10 @@ pub(super) fn lay_out<H: ElfHeader>(
 }
 
 /// Reads the file header.
-pub(super) fn header<H: ElfHeader>(object: &[u8]) -> Result<H, ObjectProblem> {
-    let range = 0..size_of::<H>() as u64;
-    let beyond_end = || ObjectProblem::beyond_end(FORMAT, object, ObjectPart::FileHeader, &range);
-    first(object).ok_or_else(beyond_end)
+pub(super) fn header<H: ElfHeader>(object: &[u8]) -> Result<H, Error> {
+    let (end, available) = (size_of::<H>() as u64, object.len() as u64);
+    let outside = || Error::outside(FORMAT, ObjectPart::FileHeader, 0, end, available);
+    first(object).ok_or_else(outside)
 }
 
 /// Returns the file header and the section headers of these sections, which lie at `table_at`; `None` where a

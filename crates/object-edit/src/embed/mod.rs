@@ -13,7 +13,7 @@ use object::elf::{FileHeader32, FileHeader64};
 
 pub use sections::{HostObject, NewSections, remove_sections};
 
-use crate::error::{Error, ObjectPart, ObjectProblem};
+use crate::error::{Error, ObjectPart};
 
 /// Name of the section, as clang's `-fembed-offload-object` writes it and LLVM's tools look for it.
 const SECTION_NAME: &[u8] = b".llvm.offloading";
@@ -77,14 +77,14 @@ impl<'a> NewSections<'a> {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for Mach-O objects and files that are linked already, [`Limit`](crate::ErrorKind::Limit) where the format
     /// has no room, and [`Malformed`](crate::ErrorKind::Malformed) for objects that are truncated or contradict themselves.
     pub fn offloading(object: &'a [u8], size: u64) -> Result<Self, Error> {
-        Ok(match Kind::of(object)? {
+        match Kind::of(object)? {
             Kind::Elf32Little => elf::lay_out::<FileHeader32<LittleEndian>>(object, size),
             Kind::Elf32Big => elf::lay_out::<FileHeader32<BigEndian>>(object, size),
             Kind::Elf64Little => elf::lay_out::<FileHeader64<LittleEndian>>(object, size),
             Kind::Elf64Big => elf::lay_out::<FileHeader64<BigEndian>>(object, size),
             Kind::Coff => coff::lay_out(object, size),
-            _ => Err(ObjectProblem::Unsupported { format: format_name(object) }),
-        }?)
+            _ => Err(Error::unsupported_format(format_name(object))),
+        }
     }
 }
 
@@ -100,42 +100,42 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(object: &[u8]) -> Result<Self, ObjectProblem> {
+    fn of(object: &[u8]) -> Result<Self, Error> {
         match object {
             [0x7f, b'E', b'L', b'F', class, order, ..] => match (*class, *order) {
                 (1, 1) => Ok(Kind::Elf32Little),
                 (1, 2) => Ok(Kind::Elf32Big),
                 (2, 1) => Ok(Kind::Elf64Little),
                 (2, 2) => Ok(Kind::Elf64Big),
-                (1 | 2, order) => Err(ObjectProblem::Field {
-                    format: crate::elf_object::FORMAT,
-                    field: "e_ident[EI_DATA]",
-                    offset: 5,
-                    found: order.into(),
-                    expected: "1 or 2",
-                }),
-                (class, _) => Err(ObjectProblem::Field {
-                    format: crate::elf_object::FORMAT,
-                    field: "e_ident[EI_CLASS]",
-                    offset: 4,
-                    found: class.into(),
-                    expected: "1 or 2",
-                }),
+                (1 | 2, order) => Err(Error::field(
+                    crate::elf_object::FORMAT,
+                    "e_ident[EI_DATA]",
+                    5,
+                    order.into(),
+                    "1 or 2",
+                )),
+                (class, _) => Err(Error::field(
+                    crate::elf_object::FORMAT,
+                    "e_ident[EI_CLASS]",
+                    4,
+                    class.into(),
+                    "1 or 2",
+                )),
             },
-            [0x7f, b'E', b'L', b'F', ..] => Err(ObjectProblem::BeyondEnd {
-                format: crate::elf_object::FORMAT,
-                part: ObjectPart::FileHeader,
-                start: 0,
-                end: 16,
-                available: object.len() as u64,
-            }),
-            [b'M', b'Z', ..] => Err(ObjectProblem::PeImage),
+            [0x7f, b'E', b'L', b'F', ..] => Err(Error::outside(
+                crate::elf_object::FORMAT,
+                ObjectPart::FileHeader,
+                0,
+                16,
+                object.len() as u64,
+            )),
+            [b'M', b'Z', ..] => Err(Error::pe_image()),
             [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] | [0xce | 0xcf, 0xfa, 0xed, 0xfe, ..] => {
-                Err(ObjectProblem::MachO)
+                Err(Error::cannot_change("Mach-O objects are not edited"))
             }
             _ if object.starts_with(&crate::wasm::HEADER[..4]) => Ok(Kind::Wasm),
             _ if is_coff(object) => Ok(Kind::Coff),
-            _ => Err(ObjectProblem::Unsupported { format: format_name(object) }),
+            _ => Err(Error::unsupported_format(format_name(object))),
         }
     }
 }

@@ -1,174 +1,106 @@
-//! The reason why a section of an object cannot be added or removed.
+//! Errors of adding sections to objects and removing them.
 
 use std::fmt;
-use std::ops::Range;
 
-use super::ErrorKind;
+use super::{Error, ErrorKind};
 
-/// One fault of an object, or of what was to be added to it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum ObjectProblem {
-    Unsupported {
-        format: &'static str,
-    },
-    ElfType {
-        found: u16,
-    },
-    PeImage,
-    MachO,
-    NoSectionHeaders,
-    NoSectionNames,
-    BeyondEnd {
-        format: &'static str,
+impl Error {
+    /// Creates the error of a format without sections that could change.
+    #[cold]
+    pub(crate) fn unsupported_format(format: &str) -> Self {
+        let message = format!("cannot change sections: this is not possible in {format}");
+        Self::new(ErrorKind::Format, message)
+    }
+
+    /// Creates the error of a known format in which sections do not change.
+    #[cold]
+    pub(crate) fn cannot_change(why: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::Unsupported, format!("cannot change sections: {why}"))
+    }
+
+    #[cold]
+    pub(crate) fn elf_type(found: u16) -> Self {
+        let why = format!("the ELF file is of type {found}, which does not qualify");
+        Self::cannot_change(why)
+    }
+
+    #[cold]
+    pub(crate) fn pe_image() -> Self {
+        Self::cannot_change("PE image, only COFF objects qualify")
+    }
+
+    #[cold]
+    pub(crate) fn no_section_headers() -> Self {
+        Self::cannot_change("the ELF object has no section header table")
+    }
+
+    /// Creates the error of a part that ends after the object.
+    #[cold]
+    pub(crate) fn outside(
+        format: &str,
         part: ObjectPart,
         start: u64,
         end: u64,
         available: u64,
-    },
-    Overlap {
-        part: ObjectPart,
-        start: u64,
-        end: u64,
-        other: ObjectPart,
-    },
-    Field {
-        format: &'static str,
-        field: &'static str,
+    ) -> Self {
+        let message = format!(
+            "{format} {part} lies at {start:#x}..{end:#x}, beyond the end of the object at {available:#x}"
+        );
+        Self::new(ErrorKind::Malformed, message)
+    }
+
+    #[cold]
+    pub(crate) fn overlap(part: ObjectPart, start: u64, end: u64, other: ObjectPart) -> Self {
+        let message = format!("COFF {part} at {start:#x}..{end:#x} overlaps the {other}");
+        Self::new(ErrorKind::Malformed, message)
+    }
+
+    #[cold]
+    pub(crate) fn field(
+        format: &str,
+        field: &str,
         offset: u64,
         found: u64,
-        expected: &'static str,
-    },
-    Unterminated {
-        format: &'static str,
-        part: ObjectPart,
-        end: u64,
-    },
-    TooManySections {
-        format: &'static str,
-        found: u64,
-        limit: u64,
-    },
-    TooLarge {
-        format: &'static str,
-        value: u64,
-        limit: u64,
-    },
-    EntrySize {
-        index: usize,
-        expected: u64,
-        found: u64,
-    },
-    EntryCount {
-        expected: usize,
-        found: usize,
-    },
-    SectionName {
-        index: usize,
-        offset: usize,
-    },
-    StillReferenced {
-        format: &'static str,
-        section: u64,
-        by: ObjectPart,
-    },
-    OutOfMemory {
-        size: u64,
-    },
-}
-
-impl ObjectProblem {
-    /// Returns the error about a part that should lie in `range` of the object.
-    pub(crate) fn beyond_end(
-        format: &'static str,
-        object: &[u8],
-        part: ObjectPart,
-        range: &Range<u64>,
+        expected: &str,
     ) -> Self {
-        let available = object.len() as u64;
-        ObjectProblem::BeyondEnd { format, part, start: range.start, end: range.end, available }
+        let message = format!(
+            "{format} header field {field} at {offset:#x} is {found:#x}, expected {expected}"
+        );
+        Self::new(ErrorKind::Malformed, message)
     }
 
-    pub(super) fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Unsupported { .. } => ErrorKind::Format,
-            Self::ElfType { .. }
-            | Self::PeImage
-            | Self::MachO
-            | Self::NoSectionHeaders
-            | Self::NoSectionNames => ErrorKind::Unsupported,
-            Self::BeyondEnd { .. }
-            | Self::Overlap { .. }
-            | Self::Field { .. }
-            | Self::Unterminated { .. } => ErrorKind::Malformed,
-            Self::TooManySections { .. } | Self::TooLarge { .. } | Self::OutOfMemory { .. } => {
-                ErrorKind::Limit
-            }
-            Self::EntrySize { .. } | Self::EntryCount { .. } | Self::SectionName { .. } => {
-                ErrorKind::Contents
-            }
-            Self::StillReferenced { .. } => ErrorKind::Refused,
-        }
+    #[cold]
+    pub(crate) fn unterminated(format: &str, part: ObjectPart, end: u64) -> Self {
+        let message = format!("{format} {part} that ends at {end:#x} has no zero byte at its end");
+        Self::new(ErrorKind::Malformed, message)
     }
-}
 
-impl fmt::Display for ObjectProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unsupported { format } => {
-                write!(f, "cannot change sections: this is not possible in {format}")
-            }
-            Self::ElfType { found } => write!(
-                f,
-                "cannot change sections: the ELF file is of type {found}, which does not qualify"
-            ),
-            Self::PeImage => {
-                f.write_str("cannot change sections: PE image, only COFF objects qualify")
-            }
-            Self::MachO => f.write_str("cannot change sections: Mach-O objects are not edited"),
-            Self::NoSectionHeaders => {
-                f.write_str("cannot change sections: the ELF object has no section header table")
-            }
-            Self::NoSectionNames => {
-                f.write_str("cannot change sections: the ELF object has no table of section names")
-            }
-            Self::BeyondEnd { format, part, start, end, available } => write!(
-                f,
-                "{format} {part} lies at {start:#x}..{end:#x}, beyond the end of the object at {available:#x}"
-            ),
-            Self::Overlap { part, start, end, other } => {
-                write!(f, "COFF {part} at {start:#x}..{end:#x} overlaps the {other}")
-            }
-            Self::Field { format, field, offset, found, expected } => write!(
-                f,
-                "{format} header field {field} at {offset:#x} is {found:#x}, expected {expected}"
-            ),
-            Self::Unterminated { format, part, end } => {
-                write!(f, "{format} {part} that ends at {end:#x} has no zero byte at its end")
-            }
-            Self::TooManySections { format, found, limit } => write!(
-                f,
-                "cannot add sections: the {format} object has {found} sections, the limit is {limit}"
-            ),
-            Self::TooLarge { format, value, limit } => write!(
-                f,
-                "cannot lay out the object: {value:#x} does not fit an offset or size of {format}, the limit is {limit:#x}"
-            ),
-            Self::EntrySize { index, expected, found } => write!(
-                f,
-                "contents of new section {index} have {found} bytes, {expected} were laid out"
-            ),
-            Self::EntryCount { expected, found } => {
-                write!(f, "contents for {found} new sections, {expected} were laid out")
-            }
-            Self::SectionName { index, offset } => {
-                write!(f, "name of new section {index} has a zero byte at {offset}")
-            }
-            Self::StillReferenced { format, section, by } => write!(
-                f,
-                "cannot remove section {section} of the {format} object: {by} refers to it"
-            ),
-            Self::OutOfMemory { size } => write!(f, "no memory for an object of {size} bytes"),
-        }
+    #[cold]
+    pub(crate) fn too_large(format: &str, value: u64, limit: u64) -> Self {
+        let message = format!(
+            "cannot lay out the object: {value:#x} does not fit an offset or size of {format}, the limit is {limit:#x}"
+        );
+        Self::new(ErrorKind::Limit, message)
+    }
+
+    #[cold]
+    pub(crate) fn entry_size(index: usize, expected: u64, found: u64) -> Self {
+        let message =
+            format!("contents of new section {index} have {found} bytes, {expected} were laid out");
+        Self::new(ErrorKind::Contents, message)
+    }
+
+    #[cold]
+    pub(crate) fn entry_count(expected: usize, found: usize) -> Self {
+        let message = format!("contents for {found} new sections, {expected} were laid out");
+        Self::new(ErrorKind::Contents, message)
+    }
+
+    #[cold]
+    pub(crate) fn still_referenced(format: &str, section: u64, by: ObjectPart) -> Self {
+        let message =
+            format!("cannot remove section {section} of the {format} object: {by} refers to it");
+        Self::new(ErrorKind::Refused, message)
     }
 }
 

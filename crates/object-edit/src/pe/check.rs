@@ -9,7 +9,7 @@ use super::file::{File, file_range, memory_size};
 use super::place::Placement;
 use super::slot::Slot;
 use super::wrappers::{self, Wrapper};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::output::{self, NewInputs, Output};
 use crate::pod::LE;
 
@@ -46,7 +46,7 @@ impl Check<'_> {
         &self,
         source: &mut Source<'_>,
         inputs: &mut dyn NewInputs,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Error> {
         let (new, new_wrappers) = {
             let mut reader = output::reader(self.splices, source.reader(), inputs);
             let mut output = Source::new(&mut reader)?;
@@ -60,13 +60,13 @@ impl Check<'_> {
         self.memory(source, inputs, &new)
     }
 
-    fn fault(&self, address: u64, what: &'static str) -> Problem {
+    fn fault(&self, address: u64, what: &'static str) -> Error {
         let address = self.file.image_base().wrapping_add(address);
-        Problem::SelfCheck { address, what }
+        Error::self_check(address, what)
     }
 
     /// Checks that each section starts at the end of the one before, if the old ones do, and that none becomes empty.
-    fn sections(&self, new: &File) -> Result<(), Problem> {
+    fn sections(&self, new: &File) -> Result<(), Error> {
         let gap = |file: &File| {
             let pairs = file.sections.iter().zip(file.sections.iter().skip(1));
             let mut gaps = pairs.filter_map(|(section, next)| {
@@ -96,7 +96,7 @@ impl Check<'_> {
     }
 
     /// Checks that the intended bundle lies at each address.
-    fn bundles(&self, new: &File) -> Result<(), Problem> {
+    fn bundles(&self, new: &File) -> Result<(), Error> {
         for (slot, placement) in self.slots.iter().zip(self.placements) {
             for (bundle, &address) in slot.bundles.iter().zip(&placement.addresses) {
                 let size = bundle.new.size();
@@ -114,7 +114,7 @@ impl Check<'_> {
     }
 
     /// Checks that each wrapper points to its old bundle.
-    fn new_wrappers(&self, new: &[Wrapper]) -> Result<(), Problem> {
+    fn new_wrappers(&self, new: &[Wrapper]) -> Result<(), Error> {
         for (old, new) in self.wrappers.iter().zip(new) {
             let mut placed = self.slots.iter().zip(self.placements);
             let address = placed.find_map(|(slot, placement)| {
@@ -137,7 +137,7 @@ impl Check<'_> {
         source: &mut Source<'_>,
         inputs: &mut dyn NewInputs,
         new: &File,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Error> {
         let mut may_differ = wrappers::pointers(self.wrappers);
         may_differ.extend(self.slots.iter().map(|slot| slot.memory.start..slot.limit));
         may_differ.extend(super::layout::debug_offsets(self.file));
@@ -173,7 +173,7 @@ impl Check<'_> {
         inputs: &mut dyn NewInputs,
         (old, new): (Content, Content),
         memory: &Range<u64>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Error> {
         let size = memory.end - memory.start;
         let differs = self.fault(memory.start, "memory");
         match (old, new) {

@@ -12,7 +12,7 @@ use object::pe::{
 };
 use object::{LittleEndian, Pod, U16, U32};
 
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::{self, LE};
 
 const MACHINES: [Machine; 2] = [IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64];
@@ -39,8 +39,8 @@ pub(super) struct File {
 
 impl File {
     /// Reads the headers, and checks that sections overlap neither in memory nor in the file.
-    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
-        let unsupported = |what| Problem::UnsupportedPe { what };
+    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
+        let unsupported = |what| Error::unsupported_pe(what);
         let dos: ImageDosHeader = one(source, window, "the DOS header", 0)?;
         let signature_at = u64::from(dos.e_lfanew.get(LE));
         if dos.e_magic.get(LE) != IMAGE_DOS_SIGNATURE {
@@ -80,18 +80,18 @@ impl File {
         Ok(file)
     }
 
-    fn check(&self) -> Result<(), Problem> {
+    fn check(&self) -> Result<(), Error> {
         let (in_memory, in_file) = (self.section_alignment(), self.file_alignment());
         if !in_memory.is_power_of_two() || in_memory < PAGE {
-            return Err(Problem::UnsupportedPe { what: "sections not aligned to pages" });
+            return Err(Error::unsupported_pe("sections not aligned to pages"));
         }
         if !in_file.is_power_of_two() || in_file < 512 || in_file > in_memory {
-            return Err(Problem::UnsupportedPe { what: "unknown alignment in the file" });
+            return Err(Error::unsupported_pe("unknown alignment in the file"));
         }
         if self.sections.len() > MOST_SECTIONS {
-            return Err(Problem::UnsupportedPe { what: "more than 96 sections" });
+            return Err(Error::unsupported_pe("more than 96 sections"));
         }
-        let inconsistent = |what| Problem::InconsistentSections { what };
+        let inconsistent = |what| Error::inconsistent_sections(what);
         let mut end = u64::from(self.optional.size_of_headers.get(LE));
         for section in &self.sections {
             let address = u64::from(section.virtual_address.get(LE));
@@ -256,8 +256,8 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-fn beyond_end(what: &'static str, start: u64, end: u64, available: u64) -> Problem {
-    Problem::BeyondEnd { what, start, end, available }
+fn beyond_end(what: &'static str, start: u64, end: u64, available: u64) -> Error {
+    Error::beyond_end(what, start, end, available)
 }
 
 /// Reads bytes of the headers.
@@ -267,7 +267,7 @@ pub(super) fn bytes(
     what: &'static str,
     offset: u64,
     size: u64,
-) -> Result<Vec<u8>, Problem> {
+) -> Result<Vec<u8>, Error> {
     table(source, window, what, offset, size)
 }
 
@@ -276,9 +276,9 @@ fn one<T: Pod>(
     window: &Range<u64>,
     what: &'static str,
     offset: u64,
-) -> Result<T, Problem> {
+) -> Result<T, Error> {
     let table = table(source, window, what, offset, 1)?;
-    table.first().copied().ok_or(Problem::Read(io::ErrorKind::UnexpectedEof.into()))
+    table.first().copied().ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into())
 }
 
 /// Returns a table of structs.
@@ -288,7 +288,7 @@ pub(super) fn table<T: Pod>(
     what: &'static str,
     offset: u64,
     count: u64,
-) -> Result<Vec<T>, Problem> {
+) -> Result<Vec<T>, Error> {
     let end = offset.saturating_add(count.saturating_mul(size_of::<T>() as u64));
     let beyond_end = |available| beyond_end(what, offset, end, available);
     pod::table(source, window, &(offset..end), beyond_end)

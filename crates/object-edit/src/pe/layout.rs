@@ -11,10 +11,10 @@ use object::pod::{bytes_of, bytes_of_slice};
 use object::{LittleEndian, U32};
 
 use super::file::{self, File, SYMBOL_SIZE, Section, file_range};
-use super::place::{Placement, TOO_LARGE};
+use super::place::{Placement, too_large};
 use super::slot::Slot;
 use super::wrappers::Wrapper;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::output::{Input, Output};
 use crate::pod::LE;
 
@@ -54,16 +54,16 @@ impl Replacements {
     }
 
     /// Applies [`map`](Self::map) to a 32-bit field in which 0 means nothing.
-    fn map_field(&self, field: u32) -> Result<u32, Problem> {
+    fn map_field(&self, field: u32) -> Result<u32, Error> {
         match (field, self.map(field.into())) {
             (0, _) => Ok(0),
             (_, Some(offset)) => narrow(offset),
-            (_, None) => Err(INSIDE),
+            (_, None) => Err(inside()),
         }
     }
 
     /// Returns the file with everything replaced, and with these patches of the old file, which keep its length.
-    fn apply(mut self, window: &Range<u64>, patches: Vec<Patch>) -> Result<Output, Problem> {
+    fn apply(mut self, window: &Range<u64>, patches: Vec<Patch>) -> Result<Output, Error> {
         self.0.extend(patches.into_iter().map(|(offset, bytes)| {
             let old = offset..offset + bytes.len() as u64;
             let mut new = Output::new();
@@ -76,7 +76,7 @@ impl Replacements {
         for Replacement { old, new } in replacements {
             let start = window.start + old.start;
             if start < at || window.start + old.end > window.end {
-                return Err(Problem::InconsistentSections { what: "tables overlap" });
+                return Err(Error::inconsistent_sections("tables overlap"));
             }
             all.push_input(Input::File, at..start);
             all.append(&new);
@@ -87,13 +87,15 @@ impl Replacements {
     }
 }
 
-const INSIDE: Problem = Problem::InconsistentSections { what: "other data lies in device code" };
-
-fn narrow(wide: u64) -> Result<u32, Problem> {
-    u32::try_from(wide).map_err(|_| TOO_LARGE)
+fn inside() -> Error {
+    Error::inconsistent_sections("other data lies in device code")
 }
 
-fn word(wide: u64) -> Result<U32<LittleEndian>, Problem> {
+fn narrow(wide: u64) -> Result<u32, Error> {
+    u32::try_from(wide).map_err(|_| too_large())
+}
+
+fn word(wide: u64) -> Result<U32<LittleEndian>, Error> {
     narrow(wide).map(|narrow| U32::new(LE, narrow))
 }
 
@@ -112,7 +114,7 @@ pub(super) fn lay_out(
     placements: &[Placement],
     wrappers: &[Wrapper],
     certificates: Option<&Range<u64>>,
-) -> Result<Layout, Problem> {
+) -> Result<Layout, Error> {
     let mut replacements = Vec::new();
     let mut parts_of_slots = Vec::new();
     let mut added = Vec::new();
@@ -176,7 +178,7 @@ pub(super) fn lay_out(
             }
         }
     }
-    let start_of_inserted = replaced.map(end).ok_or(INSIDE)? - inserted_size;
+    let start_of_inserted = replaced.map(end).ok_or_else(inside)? - inserted_size;
     sections.extend(added.iter().map(|section| (*section, start_of_inserted)));
     let mut table = Vec::new();
     for (mut section, base) in sections {
@@ -204,7 +206,7 @@ fn part(
     placement: &Placement,
     memory: &Range<u64>,
     contents: &mut Output,
-) -> Result<Section, Problem> {
+) -> Result<Section, Error> {
     let base = contents.size();
     for (bundle, address) in slot.bundles.iter().zip(&placement.addresses) {
         if memory.contains(address) && bundle.new.size() > 0 {
@@ -229,9 +231,9 @@ fn headers(
     replaced: &Replacements,
     table: &[Section],
     drop_certificates: bool,
-) -> Result<Vec<Patch>, Problem> {
+) -> Result<Vec<Patch>, Error> {
     let mut coff = file.coff;
-    coff.number_of_sections.set(LE, u16::try_from(table.len()).map_err(|_| TOO_LARGE)?);
+    coff.number_of_sections.set(LE, u16::try_from(table.len()).map_err(|_| too_large())?);
     coff.pointer_to_symbol_table.set(LE, replaced.map_field(coff.pointer_to_symbol_table.get(LE))?);
 
     let mut optional = file.optional;
@@ -328,7 +330,7 @@ fn wrapper_pointers(file: &File, wrappers: &[Wrapper], moved: &[Moved]) -> Vec<P
 }
 
 /// Returns the patches of the symbols of bundles that move. Their values count from the start of their section.
-fn symbols(source: &mut Source<'_>, file: &File, moved: &[Moved]) -> Result<Vec<Patch>, Problem> {
+fn symbols(source: &mut Source<'_>, file: &File, moved: &[Moved]) -> Result<Vec<Patch>, Error> {
     let mut patches = Vec::new();
     if moved.is_empty() || !file.has_symbols() {
         return Ok(patches);
@@ -373,16 +375,16 @@ fn debug_entries(
     source: &mut Source<'_>,
     file: &File,
     replaced: &Replacements,
-) -> Result<Vec<Patch>, Problem> {
-    let damaged = Problem::InconsistentSections { what: "the debug directory is in no section" };
+) -> Result<Vec<Patch>, Error> {
+    let damaged = || Error::inconsistent_sections("the debug directory is in no section");
     let Some(directory) = file.directory(IMAGE_DIRECTORY_ENTRY_DEBUG) else {
         return Ok(Vec::new());
     };
-    let at = file.offset_of(&directory).ok_or(damaged)?;
+    let at = file.offset_of(&directory).ok_or_else(damaged)?;
     let size = size_of::<ImageDebugDirectory>() as u64;
     let count = (directory.end - directory.start) / size;
     if count > MOST_DEBUG_ENTRIES {
-        return Err(Problem::InconsistentSections { what: "the debug directory is too large" });
+        return Err(Error::inconsistent_sections("the debug directory is too large"));
     }
     let entries: Vec<ImageDebugDirectory> =
         file::table(source, &file.window, "the debug directory", at, count)?;

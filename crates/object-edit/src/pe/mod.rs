@@ -31,7 +31,7 @@ use slot::Slot;
 pub(super) use slot::uneditable;
 
 use super::host::{Edited, HostContext, SectionEdit};
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::output::{self, NewInputs};
 use crate::pod::LE;
 
@@ -41,14 +41,15 @@ pub(crate) fn edit(
     new: &mut dyn NewInputs,
     context: HostContext<'_>,
     sections: Vec<SectionEdit>,
-) -> Result<Edited, Problem> {
+) -> Result<Edited, Error> {
     if !sections.iter().any(SectionEdit::is_changed) {
         return Ok(Edited::new(output::copy_of(context.window)));
     }
     let file = File::read(source, context.window)?;
     let certificates = certificates(&file)?;
     if certificates.is_some() && !context.options.drop_signature {
-        return Err(Problem::Signed);
+        let text = "file is signed; the signature would become invalid";
+        return Err(Error::new(ErrorKind::Signed, text));
     }
     let mut slots = Slot::gather(source, &file, sections)?;
     let wrappers = wrappers::read(source, &file)?;
@@ -80,16 +81,16 @@ pub(crate) fn edit(
 
 /// Returns the range of the certificates that sign the file: their directory has an offset of the file, not an
 /// address.
-fn certificates(file: &File) -> Result<Option<Range<u64>>, Problem> {
+fn certificates(file: &File) -> Result<Option<Range<u64>>, Error> {
     let Some(range) = file.directory(IMAGE_DIRECTORY_ENTRY_SECURITY) else { return Ok(None) };
     if range.end > file.len() {
         let Range { start, end } = range;
         let what = "the certificate table";
-        return Err(Problem::BeyondEnd { what, start, end, available: file.len() });
+        return Err(Error::beyond_end(what, start, end, file.len()));
     }
     if range.start < file.end_of_sections() {
         let what = "the certificate table lies in a section";
-        return Err(Problem::InconsistentSections { what });
+        return Err(Error::inconsistent_sections(what));
     }
     Ok(Some(range))
 }

@@ -9,7 +9,7 @@ use super::file::{File, Section, file_range, memory_size};
 use super::references;
 use super::slot::Slot;
 use super::wrappers::{Wrapper, read_of};
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::moved_out::{HipWrapper, PLACEHOLDER, placeholder};
 use crate::output::{self, NewInputs, Output};
@@ -28,10 +28,10 @@ pub(crate) fn targets(
     source: &mut Source<'_>,
     window: &Range<u64>,
     registration: &'static Registration,
-) -> Result<Vec<(u64, Led)>, Problem> {
+) -> Result<Vec<(u64, Led)>, Error> {
     let file = match File::read(source, window) {
         Ok(file) => file,
-        Err(error @ Problem::Read(_)) => return Err(error),
+        Err(error) if error.kind() == ErrorKind::Read => return Err(error),
         Err(_) => return Ok(Vec::new()),
     };
     let found = read_of(source, &file, &[registration])?;
@@ -47,14 +47,14 @@ pub(crate) fn targets(
 pub(crate) fn hip_wrappers(
     source: &mut Source<'_>,
     window: &Range<u64>,
-) -> Result<Vec<HipWrapper>, Problem> {
+) -> Result<Vec<HipWrapper>, Error> {
     let file = match File::read(source, window) {
         Ok(file) => file,
-        Err(error @ Problem::Read(_)) => return Err(error),
+        Err(error) if error.kind() == ErrorKind::Read => return Err(error),
         Err(_) => return Ok(Vec::new()),
     };
     let (found, is_moved_out) = match read_of(source, &file, &[&HIP]) {
-        Err(Problem::MovedOut { .. }) => (read_of(source, &file, &[&HIP_MOVED])?, true),
+        Err(error) if error.is_moved_out() => (read_of(source, &file, &[&HIP_MOVED])?, true),
         found => (found?, false),
     };
     let mut all = Vec::new();
@@ -104,7 +104,7 @@ pub(crate) fn move_out(
     source: &mut Source<'_>,
     context: HostContext<'_>,
     marker: &[u8],
-) -> Result<Edited, Problem> {
+) -> Result<Edited, Error> {
     let window = context.window;
     let file = File::read(source, window)?;
     let found = read_of(source, &file, &[&HIP])?;
@@ -112,15 +112,15 @@ pub(crate) fn move_out(
     starts.sort_unstable();
     starts.dedup();
     let Some(&start) = starts.first() else {
-        return Err(Problem::Unsupported { kind: "files with bundles and no wrappers" });
+        return Err(Error::unsupported_kind("files with bundles and no wrappers"));
     };
     let Some((index, section)) = section_of(&file, start) else {
-        return Err(Problem::NoDeviceCode);
+        return Err(Error::no_device_code());
     };
     let memory = u64::from(section.virtual_address.get(LE))
         ..u64::from(section.virtual_address.get(LE)) + memory_size(section);
     if starts.iter().any(|at| !memory.contains(at)) {
-        return Err(Problem::Unsupported { kind: "files with device code in several sections" });
+        return Err(Error::unsupported_kind("files with device code in several sections"));
     }
     let in_file = file_range(section);
     let end = in_file.start + file.loaded_size(section).min(memory_size(section));
@@ -128,7 +128,7 @@ pub(crate) fn move_out(
     let old = window.start + place..window.start + end.max(place);
     if old.end - old.start < marker.len() as u64 {
         let (needed, available) = (marker.len() as u64, old.end - old.start);
-        return Err(Problem::NoRoom { needed, available });
+        return Err(Error::no_room(needed, available));
     }
     let range = window.start + in_file.start..window.start + in_file.end;
     let name = String::from_utf8_lossy(&file.name(source, section)?).into_owned();
@@ -145,7 +145,7 @@ pub(crate) fn move_out(
     let foreign = references::find(source, &file, &slots, &found)?;
     if let Some((bundle, &address)) = foreign.iter().next() {
         let bundle = starts.iter().position(|start| start == bundle).unwrap_or(0);
-        return Err(Problem::ForeignReference { bundle, address });
+        return Err(Error::foreign_reference(bundle, address));
     }
     let mut led = output::copy_of(window);
     overwrite(&mut led, &file, &found, |_| (HIPF, start, 0));
@@ -164,12 +164,12 @@ pub(crate) fn move_out(
         let file = File::read(source, window)?;
         let found = read_of(source, &file, &[&HIP])?;
         let at = file.offset_of(&(start..start + marker.len() as u64));
-        let at = at.ok_or(Problem::InputChanged)?;
+        let at = at.ok_or_else(Error::input_changed)?;
         let mut out = output::copy_of(window);
         overwrite(&mut out, &file, &found, |n| (HIPK, start, n as u64));
         out.overwrite(at, marker);
         out.overwrite(header_at(&file, index), MARKER);
-        Ok::<_, Problem>(Some(out))
+        Ok::<_, Error>(Some(out))
     })?;
     summed(source, &mut (), Edited { parts, ..done })
 }
@@ -181,16 +181,16 @@ pub(crate) fn move_in(
     context: HostContext<'_>,
     contents: Output,
     offsets: &[u64],
-) -> Result<Edited, Problem> {
+) -> Result<Edited, Error> {
     let window = context.window;
     let file = File::read(source, window)?;
     let found = read_of(source, &file, &[&HIP_MOVED])?;
-    let marker = found.first().ok_or(Problem::NoDeviceCode)?.target;
+    let marker = found.first().ok_or_else(Error::no_device_code)?.target;
     let place = section_of(&file, marker).filter(|(_, section)| section.name == *MARKER);
     let is_one = found.iter().all(|wrapper| wrapper.target == marker);
     let Some((index, section)) = place.filter(|_| is_one) else {
         let kind = "split files whose wrappers do not all lead to one section .kpackrf";
-        return Err(Problem::Unsupported { kind });
+        return Err(Error::unsupported_kind(kind));
     };
     let in_file = file_range(section);
     let at = in_file.start + (marker - u64::from(section.virtual_address.get(LE)));
@@ -217,7 +217,7 @@ pub(crate) fn move_in(
         overwrite(&mut out, &file, &found, |n| {
             (HIPF, start.saturating_add(offsets.get(n).copied().unwrap_or(0)), 0)
         });
-        Ok::<_, Problem>(Some(out))
+        Ok::<_, Error>(Some(out))
     })?;
     summed(source, new, Edited { parts, ..done })
 }
@@ -230,12 +230,12 @@ fn edited(
     new: &mut dyn NewInputs,
     edit: SectionEdit,
     done: &mut Edited,
-) -> Result<Output, Problem> {
+) -> Result<Output, Error> {
     output::edited(old, source, |source, window| {
         let context = HostContext { window, ..context };
         let edited = super::edit(source, new, context, vec![edit])?;
         (done.zeroed, done.signature_dropped) = (edited.zeroed, edited.signature_dropped);
-        Ok::<_, Problem>(Some(edited.parts))
+        Ok::<_, Error>(Some(edited.parts))
     })
 }
 
@@ -244,14 +244,14 @@ fn summed(
     source: &mut Source<'_>,
     new: &mut dyn NewInputs,
     mut edited: Edited,
-) -> Result<Edited, Problem> {
+) -> Result<Edited, Error> {
     let mut place = None;
     output::edited(&edited.parts, source, |source, window| {
         let file = File::read(source, window)?;
         if file.optional.check_sum.get(LE) != 0 {
             place = Some(file.optional_at() + CHECKSUM_AT);
         }
-        Ok::<_, Problem>(None)
+        Ok::<_, Error>(None)
     })?;
     if let Some(place) = place {
         edited.parts.overwrite(place, &[0; 4]);

@@ -9,7 +9,7 @@ use super::file::{File, MOST_SECTIONS, PAGE, Section};
 use super::references;
 use super::slot::{Bundle, Slot};
 use super::wrappers::Wrapper;
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::host::HostContext;
 use crate::pod::LE;
 
@@ -37,13 +37,13 @@ struct Pins {
 
 impl Pins {
     /// Returns the reason why this bundle cannot move; `None` if it can.
-    fn why_not(&self, file: &File, bundle: &Bundle) -> Option<Problem> {
+    fn why_not(&self, file: &File, bundle: &Bundle) -> Option<Error> {
         if let Some(&at) = self.references.get(&bundle.old.start) {
             let address = file.image_base().wrapping_add(at);
-            return Some(Problem::ForeignReference { bundle: bundle.number, address });
+            return Some(Error::foreign_reference(bundle.number, address));
         }
         let is_known = self.led_to.binary_search(&bundle.old.start).is_ok();
-        (!is_known).then_some(Problem::NoWrapper { bundle: bundle.number })
+        (!is_known).then_some(Error::no_wrapper(bundle.number))
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn place(
     slots: &[Slot],
     wrappers: &[Wrapper],
     context: HostContext<'_>,
-) -> Result<Vec<Placement>, Problem> {
+) -> Result<Vec<Placement>, Error> {
     let grow = context.options.grow;
     let mut led_to: Vec<_> = wrappers.iter().map(|wrapper| wrapper.target).collect();
     led_to.sort_unstable();
@@ -64,7 +64,7 @@ pub(super) fn place(
     if slots.iter().any(|slot| slot.bundles.iter().find(gone).is_some())
         || slots.iter().any(|slot| slot.bundles.iter().all(|bundle| bundle.new.size() == 0))
     {
-        return Err(Problem::NothingLeft);
+        return Err(Error::nothing_left());
     }
     let packed: Vec<_> = slots
         .iter()
@@ -106,7 +106,7 @@ pub(super) fn place(
             next_address = new.end.next_multiple_of(file.section_alignment());
             new
         } else {
-            return Err(Problem::NoRoom { needed, available });
+            return Err(Error::no_room(needed, available));
         });
     }
     if !file.has_symbols() {
@@ -118,7 +118,7 @@ pub(super) fn place(
 /// Returns all bundles in their places; `None` if one does not fit there.
 fn stay(slots: &[Slot]) -> Option<Vec<Placement>> {
     let placements = slots.iter().map(|slot| {
-        let stays = |bundle: &Bundle| Some(Problem::NoWrapper { bundle: bundle.number });
+        let stays = |bundle: &Bundle| Some(Error::no_wrapper(bundle.number));
         let placement = pack(slot, slot.memory.start, stays).ok()?;
         (placement.end <= slot.limit).then_some(placement)
     });
@@ -135,8 +135,8 @@ fn moves(slot: &Slot, placement: &Placement) -> bool {
 fn pack(
     slot: &Slot,
     start: u64,
-    why_not: impl Fn(&Bundle) -> Option<Problem>,
-) -> Result<Placement, Problem> {
+    why_not: impl Fn(&Bundle) -> Option<Error>,
+) -> Result<Placement, Error> {
     let alignment = alignment(slot);
     let first = slot.bundles.first().map_or(slot.memory.start, |first| first.old.start);
     let mut end = start + (first - slot.memory.start);
@@ -157,16 +157,18 @@ fn pack(
             address = bundle.old.start;
         }
         addresses.push(address);
-        end = address.checked_add(bundle.new.size()).ok_or(TOO_LARGE)?;
+        end = address.checked_add(bundle.new.size()).ok_or_else(too_large)?;
     }
     if end > u32::MAX.into() {
-        return Err(TOO_LARGE);
+        return Err(too_large());
     }
     Ok(Placement { start, addresses, end, cuts: Vec::new(), is_new: false })
 }
 
-/// Addresses are numbers of 32 bits.
-pub(super) const TOO_LARGE: Problem = Problem::UnsupportedPe { what: "4 GiB or more" };
+/// Creates the error of an address or size that does not fit 32 bits.
+pub(super) fn too_large() -> Error {
+    Error::unsupported_pe("4 GiB or more")
+}
 
 /// Returns the alignment of the starts of bundles. Clang aligns them to pages, other tools to less.
 fn alignment(slot: &Slot) -> u64 {
@@ -206,7 +208,7 @@ struct HeaderRoom {
 
 impl HeaderRoom {
     /// Returns the room that remains when sections that an earlier edit split are joined.
-    fn find(source: &mut Source<'_>, file: &File, slots: &[Slot]) -> Result<Self, Problem> {
+    fn find(source: &mut Source<'_>, file: &File, slots: &[Slot]) -> Result<Self, Error> {
         let size = size_of::<Section>() as u64;
         let in_file = file.sections.iter().filter(|section| section.size_of_raw_data.get(LE) > 0);
         let first =
@@ -221,8 +223,9 @@ impl HeaderRoom {
         Ok(HeaderRoom { headers: (free / size).min(most) + joined as u64 })
     }
 
-    fn take(&mut self) -> Result<(), Problem> {
-        self.headers = self.headers.checked_sub(1).ok_or(Problem::NoRoomForSectionHeader)?;
+    fn take(&mut self) -> Result<(), Error> {
+        let no_header = || Error::new(ErrorKind::Limit, "no room for another section header");
+        self.headers = self.headers.checked_sub(1).ok_or_else(no_header)?;
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use object::pe::{
 use super::file::{File, PAGE, file_range};
 use super::slot::Slot;
 use super::wrappers::Wrapper;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::{LE, first, u32_at, u64_at};
 use crate::scan::{Function, Machine, Scanner, Targets, absolute, blocks, settle};
 
@@ -49,7 +49,7 @@ pub(super) fn find(
     file: &File,
     slots: &[Slot],
     wrappers: &[Wrapper],
-) -> Result<BTreeMap<u64, u64>, Problem> {
+) -> Result<BTreeMap<u64, u64>, Error> {
     let base = file.image_base();
     let bundles = || slots.iter().flat_map(|slot| &slot.bundles);
     let mut starts: Vec<_> = bundles().map(|bundle| base.wrapping_add(bundle.old.start)).collect();
@@ -116,19 +116,19 @@ impl Search<'_> {
         &mut self,
         source: &mut Source<'_>,
         relocations: &Range<u64>,
-    ) -> Result<(), Problem> {
-        let inconsistent = |what| Problem::InconsistentSections { what };
-        let damaged = inconsistent("base relocations are damaged");
-        let Some(offset) = self.file.offset_of(relocations) else { return Err(damaged) };
+    ) -> Result<(), Error> {
+        let inconsistent = |what| Error::inconsistent_sections(what);
+        let damaged = || inconsistent("base relocations are damaged");
+        let Some(offset) = self.file.offset_of(relocations) else { return Err(damaged()) };
         let mut at = self.file.window.start + offset;
         let end = at + (relocations.end - relocations.start);
         while end - at >= BLOCK_HEADER_SIZE {
             let header = source.read_range(&(at..at + BLOCK_HEADER_SIZE))?;
-            let Some(header) = first::<ImageBaseRelocation>(&header) else { return Err(damaged) };
+            let Some(header) = first::<ImageBaseRelocation>(&header) else { return Err(damaged()) };
             let page = u64::from(header.virtual_address.get(LE));
             let size = u64::from(header.size_of_block.get(LE));
             if !(BLOCK_HEADER_SIZE..=(end - at).min(LARGEST_BLOCK)).contains(&size) {
-                return Err(damaged);
+                return Err(damaged());
             }
             let entries = source.read_range(&(at + BLOCK_HEADER_SIZE..at + size))?;
             at += size;

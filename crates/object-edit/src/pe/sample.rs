@@ -6,7 +6,7 @@ use std::ops::Range;
 use byte_parts::Source;
 
 use super::edit;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::host::{HostContext, Item, Options, SectionChange, SectionEdit};
 use crate::output::{self, Output};
 
@@ -360,7 +360,7 @@ pub(super) fn resize(
     file: &[u8],
     options: Options,
     sizes: &[usize],
-) -> Result<(Vec<u8>, Notes), Problem> {
+) -> Result<(Vec<u8>, Notes), Error> {
     resize_in(file, 0, options, sizes)
 }
 
@@ -370,7 +370,7 @@ pub(super) fn resize_in(
     start: usize,
     options: Options,
     sizes: &[usize],
-) -> Result<(Vec<u8>, Notes), Problem> {
+) -> Result<(Vec<u8>, Notes), Error> {
     let mut sizes = sizes.iter();
     let place = |range: &Range<usize>| (start + range.start) as u64..(start + range.end) as u64;
     let mut edits = Vec::new();
@@ -420,7 +420,7 @@ pub(super) fn run(
     start: usize,
     options: Options,
     edits: Vec<SectionEdit>,
-) -> Result<(Vec<u8>, Notes), Problem> {
+) -> Result<(Vec<u8>, Notes), Error> {
     let mut cursor = Cursor::new(file);
     let window = start as u64..file.len() as u64;
     let edited = {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use byte_parts::Source;
 
 use super::file::{File, file_range, memory_size};
-use crate::error::Problem;
+use crate::error::{Error, ErrorKind};
 use crate::host::{Item, SectionChange, SectionEdit};
 use crate::output::Output;
 use crate::pod::LE;
@@ -50,7 +50,7 @@ impl Slot {
         source: &mut Source<'_>,
         file: &File,
         edits: Vec<SectionEdit>,
-    ) -> Result<Vec<Slot>, Problem> {
+    ) -> Result<Vec<Slot>, Error> {
         let mut slots = Vec::new();
         for edit in edits {
             let items = match (edit.change, uneditable(&edit.name)) {
@@ -60,7 +60,7 @@ impl Slot {
                 }
                 (_, kind) => {
                     let kind = kind.unwrap_or("sections of PE files without bundles");
-                    return Err(Problem::Unsupported { kind });
+                    return Err(Error::unsupported_kind(kind));
                 }
             };
             slots.push(Slot::new(source, file, &edit.range, items)?);
@@ -85,14 +85,14 @@ impl Slot {
         file: &File,
         range: &Range<u64>,
         items: Vec<Item>,
-    ) -> Result<Slot, Problem> {
-        let inconsistent = |what| Problem::InconsistentSections { what };
+    ) -> Result<Slot, Error> {
+        let inconsistent = |what| Error::inconsistent_sections(what);
         let at = |section| file.window.start + file_range(section).start;
         let index = file.sections.iter().position(|section| {
             at(section) == range.start && section.size_of_raw_data.get(LE) > 0 && !range.is_empty()
         });
         let found = index.and_then(|index| Some((index, file.sections.get(index)?)));
-        let (index, section) = found.ok_or(inconsistent("none holds the device code"))?;
+        let (index, section) = found.ok_or_else(|| inconsistent("none holds the device code"))?;
         let in_file = file_range(section);
         if [in_file.start, in_file.end].iter().any(|at| at % file.file_alignment() != 0) {
             return Err(inconsistent("device code is not aligned in the file"));
@@ -175,7 +175,11 @@ impl Slot {
 }
 
 /// Returns whether this part of the file is all zeros.
-fn zeros(source: &mut Source<'_>, range: Range<u64>) -> Result<(), Problem> {
+fn zeros(source: &mut Source<'_>, range: Range<u64>) -> Result<(), Error> {
     let offset = source.skip_zeros(&range)?;
-    if offset < range.end { Err(Problem::UnknownBytes { offset }) } else { Ok(()) }
+    if offset == range.end {
+        return Ok(());
+    }
+    let text = format!("unknown bytes at {offset:#x}, between device code");
+    Err(Error::new(ErrorKind::Malformed, text))
 }

@@ -6,7 +6,7 @@ use byte_parts::Source;
 
 use super::file::{File, file_range};
 use super::slot::Slot;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::{LE, first};
 use crate::registration::{self, NO_MULTIPLE, POINTER, Record, Registration};
 
@@ -33,7 +33,7 @@ impl Wrapper {
 }
 
 /// Returns all wrappers of the file, in the order of their addresses.
-pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
+pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Error> {
     read_of(source, file, &registration::ALL)
 }
 
@@ -42,7 +42,7 @@ pub(super) fn read_of(
     source: &mut Source<'_>,
     file: &File,
     registrations: &[&'static Registration],
-) -> Result<Vec<Wrapper>, Problem> {
+) -> Result<Vec<Wrapper>, Error> {
     let mut wrappers = Vec::new();
     for section in &file.sections {
         let name = file.name(source, section)?;
@@ -69,7 +69,7 @@ pub(super) fn read_of(
             let address = u64::from(section.virtual_address.get(LE)) + at;
             let Some(record) = first(&record) else {
                 let address = base.wrapping_add(section.virtual_address.get(LE).into());
-                return Err(Problem::WrapperSection { address, size, what: NO_MULTIPLE });
+                return Err(Error::wrapper_section(address, size, NO_MULTIPLE));
             };
             let bundle =
                 registration.target(&record, wrappers.len(), base.wrapping_add(address))?;
@@ -82,14 +82,14 @@ pub(super) fn read_of(
         }
         if wrappers.len() == before && size >= SIZE {
             let address = base.wrapping_add(section.virtual_address.get(LE).into());
-            return Err(Problem::WrapperSection { address, size, what: "all of them zero" });
+            return Err(Error::wrapper_section(address, size, "all of them zero"));
         }
     }
     Ok(wrappers)
 }
 
 /// Checks that every wrapper points to a bundle. Wrappers may also point to other sections, which this edit ignores.
-pub(super) fn check(file: &File, wrappers: &[Wrapper], slots: &[Slot]) -> Result<(), Problem> {
+pub(super) fn check(file: &File, wrappers: &[Wrapper], slots: &[Slot]) -> Result<(), Error> {
     for (number, wrapper) in wrappers.iter().enumerate() {
         let leads_to_bundle = match slots.iter().find(|slot| slot.memory.contains(&wrapper.target))
         {
@@ -98,11 +98,11 @@ pub(super) fn check(file: &File, wrappers: &[Wrapper], slots: &[Slot]) -> Result
         };
         if !leads_to_bundle {
             let address = |address: u64| file.image_base().wrapping_add(address);
-            return Err(Problem::WrapperTarget {
-                wrapper: number,
-                address: address(wrapper.address),
-                target: address(wrapper.target),
-            });
+            return Err(Error::wrapper_target(
+                number,
+                address(wrapper.address),
+                address(wrapper.target),
+            ));
         }
     }
     Ok(())

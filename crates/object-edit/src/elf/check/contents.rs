@@ -6,14 +6,14 @@ use std::ops::Range;
 use byte_parts::Source;
 
 use super::Check;
-use crate::error::Problem;
+use crate::error::Error;
 use crate::output::{self, Input, Output, Part};
 
 /// Bytes compared at once: whole entries of every table.
 const CHUNK: u64 = 24 * 2048;
 
 /// Sees an offset in a range, and the bytes of both files from there on.
-type Visit<'v> = dyn FnMut(u64, &[u8], &[u8]) -> Result<(), Problem> + 'v;
+type Visit<'v> = dyn FnMut(u64, &[u8], &[u8]) -> Result<(), Error> + 'v;
 
 impl Check<'_> {
     /// Shows `len` bytes of both files, in chunks, with the offset of each in the range. Chunks that are the same
@@ -25,7 +25,7 @@ impl Check<'_> {
         new: u64,
         len: u64,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Error> {
         let old = self.old.window.start.saturating_add(old);
         if output::copies(self.splices, &(new..new.saturating_add(len)), old) {
             return Ok(());
@@ -51,7 +51,7 @@ impl Check<'_> {
         old: u64,
         new: u64,
         len: u64,
-    ) -> Result<Option<u64>, Problem> {
+    ) -> Result<Option<u64>, Error> {
         let mut first = None;
         self.chunks(source, old, new, len, &mut |base, before, after| {
             if first.is_none() && before != after {

@@ -12,7 +12,7 @@ use object::{LittleEndian, Pod};
 use super::{Check, fault};
 use crate::elf::file::{File, SectionHeader, Symbol, addresses, file_range};
 use crate::elf::relocations::{Rela, entries};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::{LE, first};
 use crate::registration::Device;
 
@@ -25,7 +25,7 @@ pub(super) fn is_table(section: &SectionHeader) -> bool {
 /// A section in both files.
 type Pair<'a> = (&'a SectionHeader, &'a SectionHeader);
 
-pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
+pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
     if let Err(fault) = places(check.new)
         && places(check.old).is_ok()
     {
@@ -44,7 +44,7 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Pr
 }
 
 /// Checks that sections lie at the places in their headers, in a segment if they are loaded, and do not overlap.
-fn places(file: &File) -> Result<(), Problem> {
+fn places(file: &File) -> Result<(), Error> {
     let len = file.window.end - file.window.start;
     let table = |start: u64, size: u64| start..start.saturating_add(size);
     let mut in_file = vec![
@@ -99,7 +99,7 @@ fn places(file: &File) -> Result<(), Problem> {
 }
 
 /// Returns the sections of both files without those of device code, of which there may be more or fewer.
-fn pairs<'a>(check: &Check<'a>) -> Result<Vec<Pair<'a>>, Problem> {
+fn pairs<'a>(check: &Check<'a>) -> Result<Vec<Pair<'a>>, Error> {
     fn others(file: &File, device: Device) -> Vec<&SectionHeader> {
         let is_other = |s: &&SectionHeader| !device.is_named(file.name(s));
         file.sections.iter().filter(is_other).collect()
@@ -118,7 +118,7 @@ fn name(file: &File, index: u64, device: Device) -> Option<&[u8]> {
 }
 
 /// Checks that a section header differs only in its place, and in its address only if it may move.
-fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Result<(), Problem> {
+fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Result<(), Error> {
     let address = new.sh_addr.get(LE);
     let same = |section: &SectionHeader| {
         (
@@ -160,7 +160,7 @@ fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Re
 }
 
 /// Checks that the sections of device code have the attributes of the first one, and lie in permitted places.
-fn device(check: &Check<'_>) -> Result<(), Problem> {
+fn device(check: &Check<'_>) -> Result<(), Error> {
     let device = |file: &'_ File| -> Vec<SectionHeader> {
         let sections = file.sections.iter();
         sections.filter(|s| check.device.is_named(file.name(s))).copied().collect()
@@ -196,7 +196,7 @@ fn contents(
     loaded: &[Pair<'_>],
     old: &SectionHeader,
     new: &SectionHeader,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let (from, to, len) = (old.sh_offset.get(LE), new.sh_offset.get(LE), old.sh_size.get(LE));
     let allocated = old.sh_flags.get(LE).contains(SHF_ALLOC);
     match old.sh_type.get(LE) {
@@ -235,8 +235,8 @@ fn entry_pairs<T: Pod>(
     source: &mut Source<'_>,
     old: &SectionHeader,
     new: &SectionHeader,
-    compare: &dyn Fn(&T, &T) -> Result<(), Problem>,
-) -> Result<(), Problem> {
+    compare: &dyn Fn(&T, &T) -> Result<(), Error>,
+) -> Result<(), Error> {
     let (from, to, len) = (old.sh_offset.get(LE), new.sh_offset.get(LE), old.sh_size.get(LE));
     check.chunks(source, from, to, len, &mut |_, before, after| {
         let size = size_of::<T>();
@@ -316,7 +316,7 @@ fn tags(
     source: &mut Source<'_>,
     file: &File,
     section: &SectionHeader,
-) -> Result<Vec<(DynamicTag, u64)>, Problem> {
+) -> Result<Vec<(DynamicTag, u64)>, Error> {
     let mut tags = Vec::new();
     entries(source, file, &file_range(section), &mut |_, _, entry: &Dyn64<LittleEndian>| {
         tags.push((entry.d_tag.get(LE), entry.d_val.get(LE)));
@@ -332,7 +332,7 @@ fn dynamic(
     loaded: &[Pair<'_>],
     old: &SectionHeader,
     new: &SectionHeader,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     let before = tags(source, check.old, old)?;
     let after = super::with_new(source, check.splices, |source| tags(source, check.new, new))?;
     for ((old_tag, before), (tag, after)) in before.into_iter().zip(after) {

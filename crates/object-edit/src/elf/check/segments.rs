@@ -9,12 +9,12 @@ use object::{U16, U64};
 
 use super::{Check, fault};
 use crate::elf::file::{File, Header, ProgramHeader};
-use crate::error::Problem;
+use crate::error::Error;
 use crate::pod::LE;
 
 const PAGE: u64 = 4096;
 
-pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
+pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
     header(check)?;
     loads(check.new, granule(check.old))?;
     table(check)?;
@@ -23,7 +23,7 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Pr
 }
 
 /// Checks that the ELF header differs only in counts and in the place of the section headers.
-fn header(check: &Check<'_>) -> Result<(), Problem> {
+fn header(check: &Check<'_>) -> Result<(), Error> {
     let (old, new) = (&check.old.header, &check.new.header);
     let what = |header: &Header| {
         let zero = U16::default();
@@ -52,7 +52,7 @@ fn granule(file: &File) -> u64 {
 }
 
 /// Checks that each page belongs to one segment, in ascending order, and that pages can be mapped from the file.
-fn loads(file: &File, granule: u64) -> Result<(), Problem> {
+fn loads(file: &File, granule: u64) -> Result<(), Error> {
     let len = file.window.end - file.window.start;
     // The end of the last segment, and what that is aligned to.
     let (mut last_end, mut last_align) = (0_u64, PAGE);
@@ -81,7 +81,7 @@ fn loads(file: &File, granule: u64) -> Result<(), Problem> {
 }
 
 /// Checks that the program headers are loaded at their old address.
-fn table(check: &Check<'_>) -> Result<(), Problem> {
+fn table(check: &Check<'_>) -> Result<(), Error> {
     let header = &check.new.header;
     let start = header.e_phoff.get(LE);
     let last = start.saturating_add(u64::from(header.e_phnum.get(LE)) * 56).saturating_sub(1);
@@ -97,7 +97,7 @@ fn table(check: &Check<'_>) -> Result<(), Problem> {
 }
 
 /// Checks that the other segments do not differ.
-fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
+fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
     let others = |file: &'_ File| -> Vec<ProgramHeader> {
         let other = |segment: &&ProgramHeader| !matches!(segment.p_type.get(LE), PT_NULL | PT_LOAD);
         file.segments.iter().filter(other).copied().collect()
@@ -164,7 +164,7 @@ fn backing(file: &File, address: u64) -> Option<(Backing, u64, ProgramFlags)> {
 }
 
 /// Checks that memory outside of the allowed addresses is unchanged, and that none is added.
-fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
+fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
     let ranges = |file: &File| -> Vec<Range<u64>> {
         file.loads().map(|l| l.p_vaddr.get(LE)..end(l)).collect()
     };
@@ -196,7 +196,8 @@ fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
     for gap in ranges(check.new).iter().flat_map(|range| check.compared.gaps(range)) {
         let mut at = gap.start;
         while at < gap.end {
-            at = end(check.old.load_at(at).ok_or(fault(at, "memory that was not there"))?);
+            at =
+                end(check.old.load_at(at).ok_or_else(|| fault(at, "memory that was not there"))?);
         }
     }
     Ok(())

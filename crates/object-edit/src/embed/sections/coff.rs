@@ -18,13 +18,13 @@ use super::super::coff::{Moves, SECTION_HEADER_LEN, new_section};
 use super::super::{Pieces, slice};
 use super::{NewSection, NewSections, sizes};
 use crate::coff::{Header, LIMIT, Object, STRING_SIZE_LEN, long_name, narrow, too_large};
-use crate::error::ObjectProblem;
+use crate::error::Error;
 use crate::pod::{LE, first};
 
 pub(super) fn lay_out<'a>(
     object: &'a [u8],
     entries: &[NewSection<'_>],
-) -> Result<NewSections<'a>, ObjectProblem> {
+) -> Result<NewSections<'a>, Error> {
     let end = object.len() as u64;
     let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
         Object::of_bytes(object)?;

@@ -23,7 +23,7 @@ use super::super::{Pieces, SECTION_ALIGNMENT, slice};
 use super::{NewSection, NewSections, sizes};
 use crate::elf_class::{ElfHeader, ElfSection};
 use crate::elf_object::{FORMAT, Object};
-use crate::error::ObjectProblem;
+use crate::error::Error;
 use crate::output::{self, Input, Output};
 use crate::pod::{entries as table_of, first};
 use crate::strings::string_at;
@@ -31,12 +31,12 @@ use crate::strings::string_at;
 pub(super) fn lay_out<'a, H: ElfHeader>(
     object: &'a [u8],
     entries: &[NewSection<'_>],
-) -> Result<NewSections<'a>, ObjectProblem> {
+) -> Result<NewSections<'a>, Error> {
     let header_len = size_of::<H>() as u64;
     let old_header = header::<H>(object)?;
     let elf = Object::<H>::of_bytes(object)?;
 
-    let too_large = |value| ObjectProblem::TooLarge { format: FORMAT, value, limit: H::LIMIT };
+    let too_large = |value| Error::too_large(FORMAT, value, H::LIMIT);
     let add = |a: u64, b: u64| a.checked_add(b).ok_or_else(|| too_large(u64::MAX));
     let mut before = Pieces::default();
     let mut after = Pieces::default();

@@ -10,7 +10,7 @@ use object::{BigEndian, LittleEndian};
 
 use super::super::Kind;
 use super::{MAX_UNDO, elf, without};
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::output::{self, Input, Output};
 use crate::without::without_sections;
 
@@ -50,7 +50,7 @@ impl HostObject {
     /// [`Read`](crate::ErrorKind::Read), [`Write`](crate::ErrorKind::Write), and
     /// [`InputChanged`](crate::ErrorKind::InputChanged) where `input` became shorter.
     pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, mut out: W) -> Result<(), Error> {
-        Ok(write(&self.splices, &mut input, &mut out)?)
+        write(&self.splices, &mut input, &mut out)
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn plan(
     source: &mut Source<'_>,
     window: &Range<u64>,
     prefix: &[u8],
-) -> Result<Output, Problem> {
+) -> Result<Output, Error> {
     let mut splices = output::copy_of(window);
     let head = source.peek(window, HEAD_LEN)?;
     if !head.starts_with(b"\x7fELF") {
@@ -106,22 +106,22 @@ fn write<W: Write + ?Sized>(
     output: &Output,
     file: &mut dyn ReadSeek,
     out: &mut W,
-) -> Result<(), Problem> {
+) -> Result<(), Error> {
     struct File<'a>(&'a mut dyn ReadSeek);
 
     impl Inputs<Input> for File<'_> {
-        type Error = Problem;
+        type Error = Error;
 
         fn copy<W: Write + ?Sized>(
             &mut self,
             _: &Input,
             range: Range<u64>,
             out: &mut W,
-        ) -> Result<(), Problem> {
+        ) -> Result<(), Error> {
             if copy_range(self.0, &range, out)? == range.end.saturating_sub(range.start) {
                 Ok(())
             } else {
-                Err(Problem::InputChanged)
+                Err(Error::input_changed())
             }
         }
     }

@@ -16,7 +16,7 @@ use object::elf::{FileHeader32, FileHeader64};
 use object::{BigEndian, LittleEndian};
 
 use super::{Kind, Pieces, slice};
-use crate::error::{Error, ObjectProblem, Problem};
+use crate::error::{Error, ErrorKind};
 use crate::output::{self, Output};
 use crate::without::without_sections;
 
@@ -77,19 +77,20 @@ impl<'a> NewSections<'a> {
         for (index, (name, size)) in sections.iter().enumerate() {
             let name = name.as_ref().as_bytes();
             if let Some(offset) = name.iter().position(|&b| b == 0) {
-                return Err(ObjectProblem::SectionName { index, offset }.into());
+                let text = format!("name of new section {index} has a zero byte at {offset}");
+                return Err(Error::new(ErrorKind::Contents, text));
             }
             list.push(NewSection { name, size: *size });
         }
         let new = &*list;
-        Ok(match Kind::of(object)? {
+        match Kind::of(object)? {
             Kind::Elf32Little => elf::lay_out::<FileHeader32<LittleEndian>>(object, new),
             Kind::Elf32Big => elf::lay_out::<FileHeader32<BigEndian>>(object, new),
             Kind::Elf64Little => elf::lay_out::<FileHeader64<LittleEndian>>(object, new),
             Kind::Elf64Big => elf::lay_out::<FileHeader64<BigEndian>>(object, new),
             Kind::Coff => coff::lay_out(object, new),
             Kind::Wasm => wasm::lay_out(object, new),
-        }?)
+        }
     }
 
     fn from_pieces(before: Pieces<'a>, sizes: &[u64], after: Pieces<'a>) -> Option<Self> {
@@ -147,12 +148,12 @@ impl<'a> NewSections<'a> {
     pub fn to_vec(&self, contents: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, Error> {
         if contents.len() != self.sizes.len() {
             let (expected, found) = (self.sizes.len(), contents.len());
-            return Err(ObjectProblem::EntryCount { expected, found }.into());
+            return Err(Error::entry_count(expected, found));
         }
         for (index, (&expected, contents)) in self.sizes.iter().zip(contents).enumerate() {
             let found = contents.as_ref().len() as u64;
             if found != expected {
-                return Err(ObjectProblem::EntrySize { index, expected, found }.into());
+                return Err(Error::entry_size(index, expected, found));
             }
         }
         let mut bytes = with_capacity(self.total_size)?;
@@ -180,16 +181,15 @@ impl<'a> NewSections<'a> {
         mut writer: impl Write,
         contents: impl IntoIterator<Item = R>,
     ) -> io::Result<()> {
-        let invalid = |problem: ObjectProblem| io::Error::from(Error::from(problem));
         let mut contents = contents.into_iter();
         let sizes = &self.sizes;
         if sizes.is_empty() && contents.next().is_some() {
-            return Err(invalid(ObjectProblem::EntryCount { expected: 0, found: 1 }));
+            return Err(Error::entry_count(0, 1).into());
         }
         self.write_with(&mut writer, |index, writer| {
             let (Some(mut reader), Some(&expected)) = (contents.next(), sizes.get(index)) else {
                 let expected = sizes.len();
-                return Err(invalid(ObjectProblem::EntryCount { expected, found: index }));
+                return Err(Error::entry_count(expected, index).into());
             };
             let found = io::copy(&mut reader.by_ref().take(expected), writer)?;
             // One more byte tells contents that are too long.
@@ -198,7 +198,7 @@ impl<'a> NewSections<'a> {
             if found == expected && complete && contents.next().is_some() {
                 let expected = sizes.len();
                 let found = expected.saturating_add(1);
-                return Err(invalid(ObjectProblem::EntryCount { expected, found }));
+                return Err(Error::entry_count(expected, found).into());
             }
             Ok(found)
         })
@@ -223,7 +223,7 @@ impl<'a> NewSections<'a> {
             writer.write_all(head)?;
             let found = fill(index, writer)?;
             if found != expected {
-                return Err(Error::from(ObjectProblem::EntrySize { index, expected, found }).into());
+                return Err(Error::entry_size(index, expected, found).into());
             }
         }
         for piece in &self.after.0 {
@@ -291,10 +291,10 @@ impl fmt::Debug for NewSections<'_> {
 /// [`Refused`](crate::ErrorKind::Refused) when something in the object needs one of the sections, and those of
 /// [`NewSections::new`] for files that are damaged or not objects.
 pub fn remove_sections<'a>(object: &'a [u8], prefix: &str) -> Result<Cow<'a, [u8]>, Error> {
-    Ok(without(object, prefix.as_bytes())?)
+    without(object, prefix.as_bytes())
 }
 
-fn without<'a>(object: &'a [u8], prefix: &[u8]) -> Result<Cow<'a, [u8]>, ObjectProblem> {
+fn without<'a>(object: &'a [u8], prefix: &[u8]) -> Result<Cow<'a, [u8]>, Error> {
     if object.starts_with(b"\x7fELF") {
         return remove_from_elf(object, prefix);
     }
@@ -320,7 +320,7 @@ fn without<'a>(object: &'a [u8], prefix: &[u8]) -> Result<Cow<'a, [u8]>, ObjectP
     Ok(removed.map_or(rest, Cow::Owned))
 }
 
-fn remove_from_elf<'a>(object: &'a [u8], prefix: &[u8]) -> Result<Cow<'a, [u8]>, ObjectProblem> {
+fn remove_from_elf<'a>(object: &'a [u8], prefix: &[u8]) -> Result<Cow<'a, [u8]>, Error> {
     let host = in_memory(object, |source, window| {
         let host = host_object::plan(source, window, prefix)?;
         Ok((!output::is_copy_of(&host, window)).then_some(host))
@@ -331,12 +331,12 @@ fn remove_from_elf<'a>(object: &'a [u8], prefix: &[u8]) -> Result<Cow<'a, [u8]>,
 /// Applies a plan to an object in memory.
 fn in_memory(
     object: &[u8],
-    plan: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Output>, Problem>,
-) -> Result<Option<Vec<u8>>, ObjectProblem> {
-    // Nothing else goes wrong in memory.
-    let object_error = |error| match error {
-        Problem::Object(error) => error,
-        _ => ObjectProblem::OutOfMemory { size: object.len() as u64 },
+    plan: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Output>, Error>,
+) -> Result<Option<Vec<u8>>, Error> {
+    // Nothing else goes wrong in reading memory.
+    let object_error = |error: Error| match error.kind() {
+        ErrorKind::Read => Error::out_of_memory(object.len() as u64),
+        _ => error,
     };
     let mut cursor = Cursor::new(object);
     let mut source = Source::new(&mut cursor).map_err(|e| object_error(e.into()))?;
@@ -349,10 +349,10 @@ fn in_memory(
 }
 
 /// Returns an empty vector with room for `size` bytes.
-fn with_capacity(size: u64) -> Result<Vec<u8>, ObjectProblem> {
+fn with_capacity(size: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     match usize::try_from(size).map(|size| bytes.try_reserve_exact(size)) {
         Ok(Ok(())) => Ok(bytes),
-        _ => Err(ObjectProblem::OutOfMemory { size }),
+        _ => Err(Error::out_of_memory(size)),
     }
 }

@@ -12,9 +12,11 @@
 //! Nothing in the module changes, and what is taken off again is just these sections. Where others follow, as
 //! after `wasm-ld -r`, an empty section takes the place of each: relocations and symbols refer to sections by number.
 
+use std::ops::Range;
+
 use super::super::{Pieces, slice};
 use super::{NewSection, NewSections, sizes, with_capacity};
-use crate::error::{ObjectPart, ObjectProblem};
+use crate::error::{Error, ObjectPart};
 use crate::wasm::{CUSTOM, HEADER, Head, head, leb128, read_leb128};
 
 const FORMAT: &str = "WebAssembly";
@@ -26,9 +28,9 @@ const PLACE: &[u8] = b".objcopy.removed";
 pub(super) fn lay_out<'a>(
     object: &'a [u8],
     entries: &[NewSection<'_>],
-) -> Result<NewSections<'a>, ObjectProblem> {
+) -> Result<NewSections<'a>, Error> {
     sections(object, |_| Ok(()))?;
-    let too_large = |value| ObjectProblem::TooLarge { format: FORMAT, value, limit: LIMIT };
+    let too_large = |value| Error::too_large(FORMAT, value, LIMIT);
     let mut before = Pieces::default();
     before.keep(object);
     let mut heads = Vec::with_capacity(entries.len());
@@ -63,7 +65,7 @@ impl Section<'_> {
 }
 
 /// Removes the sections whose names start with `prefix`; `None` when there is nothing to remove.
-pub(super) fn remove(object: &[u8], prefix: &[u8]) -> Result<Option<Vec<u8>>, ObjectProblem> {
+pub(super) fn remove(object: &[u8], prefix: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     // Where the last section ends that stays.
     let mut kept_end = HEADER.len() as u64;
     let (mut end, mut found) = (kept_end, false);
@@ -99,12 +101,12 @@ pub(super) fn remove(object: &[u8], prefix: &[u8]) -> Result<Option<Vec<u8>>, Ob
 /// Calls `f` for every section.
 fn sections<'a>(
     object: &'a [u8],
-    mut f: impl FnMut(Section<'a>) -> Result<(), ObjectProblem>,
-) -> Result<(), ObjectProblem> {
+    mut f: impl FnMut(Section<'a>) -> Result<(), Error>,
+) -> Result<(), Error> {
     let field = |field, offset, expected| {
         let found = object.get(usize::try_from(offset).unwrap_or(usize::MAX));
         let found = found.copied().unwrap_or_default().into();
-        ObjectProblem::Field { format: FORMAT, field, offset, found, expected }
+        Error::field(FORMAT, field, offset, found, expected)
     };
     if !object.starts_with(&HEADER) {
         return Err(field("version", 4, "that of a module, 01 00 00 00"));
@@ -113,7 +115,8 @@ fn sections<'a>(
     let end = object.len() as u64;
     while at < end {
         let part = ObjectPart::Section(number);
-        let beyond_end = |range| ObjectProblem::beyond_end(FORMAT, object, part, &range);
+        let beyond_end =
+            |range: Range<u64>| Error::outside(FORMAT, part, range.start, range.end, end);
         let rest = slice(object, at..end).unwrap_or_default();
         let expected = "a number in at most five bytes, of 32 bits";
         let Head { id, head_len, len } =
