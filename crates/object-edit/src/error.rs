@@ -1,13 +1,8 @@
 //! Errors of editing host files.
 
-mod linked;
-mod object;
-
 use std::io;
 
 use byte_parts::WriteError;
-
-pub(crate) use self::object::ObjectPart;
 
 /// The reason why a host file cannot be edited, or a section not be added.
 ///

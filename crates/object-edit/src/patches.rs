@@ -1,0 +1,77 @@
+//! Bytes that change where they are.
+
+use std::collections::BTreeMap;
+
+use crate::output::{Input, Output, Part};
+
+/// Bytes to be changed in what stays, by their offset in the edited file.
+#[derive(Debug, Default)]
+pub(crate) struct Patches(BTreeMap<u64, Vec<u8>>);
+
+impl Patches {
+    pub(crate) fn put(&mut self, offset: u64, bytes: &[u8]) {
+        self.0.insert(offset, bytes.to_vec());
+    }
+
+    /// Changes them. `None` when some of them are not there any more, or more than once.
+    pub(crate) fn apply(&self, splices: Output) -> Option<Output> {
+        if self.0.is_empty() {
+            return Some(splices);
+        }
+        let mut out = Output::new();
+        let mut applied = 0;
+        for part in splices.iter() {
+            let Part::Input(Input::File, range) = part else {
+                out.push_part(part);
+                continue;
+            };
+            let mut at = range.start;
+            for (&offset, bytes) in self.0.range(range.clone()) {
+                let end = offset.checked_add(bytes.len() as u64)?;
+                if offset < at || end > range.end {
+                    return None;
+                }
+                out.push_input(Input::File, at..offset);
+                out.push_bytes(bytes);
+                at = end;
+                applied += 1;
+            }
+            out.push_input(Input::File, at..range.end);
+        }
+        (applied == self.0.len()).then_some(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output;
+    use std::io::{Cursor, Read};
+
+    fn text(input: &[u8], splices: &Output) -> String {
+        let mut input = Cursor::new(input);
+        let mut out = String::new();
+        output::reader(splices, &mut input, &mut ()).read_to_string(&mut out).unwrap();
+        out.replace('\0', ".")
+    }
+
+    #[test]
+    fn patches_go_into_kept_parts() {
+        let mut splices = output::copy_of(&(0..4));
+        splices.push_bytes(b"new");
+        splices.push_input(Input::File, 6..10);
+        let mut patches = Patches::default();
+        patches.put(1, b"a");
+        patches.put(2, b"bc");
+        patches.put(9, b"d");
+        let patched = patches.apply(splices.clone()).unwrap();
+        assert_eq!(text(b"0123456789", &patched), "0abcnew678d");
+        // Not in what was replaced, nor across.
+        for (offset, bytes) in [(4, &b"x"[..]), (3, b"xy"), (9, b"xy"), (10, b"x"), (2, b"y")] {
+            let mut patches = Patches::default();
+            patches.put(1, b"ab");
+            patches.put(offset, bytes);
+            assert!(patches.apply(splices.clone()).is_none(), "{offset}");
+        }
+    }
+}
