@@ -55,7 +55,12 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "linked"),
-    allow(dead_code, unused_imports, unreachable_pub, reason = "objects need a part of what both use")
+    allow(
+        dead_code,
+        unused_imports,
+        unreachable_pub,
+        reason = "objects need a part of what both use"
+    )
 )]
 #![deny(missing_docs, missing_debug_implementations)]
 

@@ -4,6 +4,39 @@ use std::collections::BTreeMap;
 
 use crate::output::{Input, Output, Part};
 
+/// Other bytes at an offset of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Patch {
+    pub(crate) offset: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Patch {
+    pub(crate) fn new(offset: u64, bytes: impl Into<Vec<u8>>) -> Self {
+        Patch { offset, bytes: bytes.into() }
+    }
+
+    pub(crate) fn word(offset: u64, value: u64) -> Self {
+        Patch::new(offset, value.to_le_bytes())
+    }
+}
+
+/// Overwrites bytes in some places.
+pub(crate) fn overwrite(splices: &Output, mut patches: Vec<Patch>) -> Output {
+    patches.sort_by_key(|patch| patch.offset);
+    let mut out = Output::new();
+    for patch in patches {
+        let at = out.size();
+        out.append(&splices.slice(at..patch.offset));
+        let covered = out.size().saturating_sub(patch.offset);
+        let skip = usize::try_from(covered).unwrap_or(usize::MAX);
+        out.push_bytes(patch.bytes.get(skip..).unwrap_or_default());
+    }
+    let at = out.size();
+    out.append(&splices.slice(at..u64::MAX));
+    out
+}
+
 /// Bytes to be changed in what stays, by their offset in the edited file.
 #[derive(Debug, Default)]
 pub(crate) struct Patches(BTreeMap<u64, Vec<u8>>);
@@ -73,5 +106,18 @@ mod tests {
             patches.put(offset, bytes);
             assert!(patches.apply(splices.clone()).is_none(), "{offset}");
         }
+    }
+
+    #[test]
+    fn patches_may_come_in_any_order() {
+        let patch = |offset, bytes: &[u8]| Patch::new(offset, bytes);
+        // Tables may stand in another order than their headers, and share bytes.
+        let patches = vec![patch(6, b"dd"), patch(2, b"aaa"), patch(4, b"abb"), patch(9, b"e")];
+        let new = overwrite(&output::copy_of(&(0..10)), patches);
+        let mut expected = output::copy_of(&(0..2));
+        expected.push_bytes(b"aaabbd");
+        expected.push_input(Input::File, 8..9);
+        expected.push_bytes(b"e");
+        assert_eq!(new, expected);
     }
 }

@@ -1,5 +1,6 @@
 //! Parts of files, and tables read entry by entry.
 
+use std::io;
 use std::ops::Range;
 
 use byte_parts::Source;
@@ -45,10 +46,12 @@ pub(super) fn in_source(
 
 /// Reads from an object in memory.
 pub(super) fn in_memory(object: &[u8]) -> impl FnMut(&Range<u64>) -> Result<Vec<u8>, Error> {
-    let index = |at| usize::try_from(at).unwrap_or(usize::MAX);
     move |range| {
-        let bytes = object.get(index(range.start)..index(range.end));
-        Ok(bytes.unwrap_or_default().to_vec())
+        let range = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let bytes = range.and_then(|(start, end)| object.get(start..end));
+        bytes
+            .map(<[u8]>::to_vec)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into())
     }
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use byte_parts::Source;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::linked::edit::Format;
 use crate::linked::host::{Edited, HostContext, Options};
 use crate::linked::{elf, pe};
@@ -76,7 +76,7 @@ pub fn move_out(
 ///
 /// # Errors
 ///
-/// As [`edit`](crate::edit()).
+/// As [`edit`](crate::edit()); [`Contents`](crate::ErrorKind::Contents) if there is not a place for each wrapper.
 pub fn move_in(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -100,6 +100,15 @@ fn unsupported() -> Error {
 
 /// The first bytes of device code that is to come, for the checks of an edit.
 pub(crate) const PLACEHOLDER: &[u8; 4] = b"CCOB";
+
+/// Checks that each wrapper gets the place of its bundle.
+pub(crate) fn check_offsets(offsets: &[u64], wrappers: usize) -> Result<(), Error> {
+    if offsets.len() == wrappers {
+        return Ok(());
+    }
+    let text = format!("places of {} bundles for {wrappers} wrappers", offsets.len());
+    Err(Error::new(ErrorKind::Contents, text))
+}
 
 /// Returns device code that is to come, of this size.
 pub(crate) fn placeholder(size: usize) -> Output {

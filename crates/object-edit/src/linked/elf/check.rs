@@ -206,7 +206,6 @@ fn readable(file: &File, address: u64, needed: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::patch::Patch;
     use super::super::sample::{
         DATA, DYNSYM, HIP_FATBIN, RELA, RODATA, SLOT, STARTS, Sample, TEXT, WRAPPERS, index,
         patched, splices, with,
@@ -214,6 +213,7 @@ mod tests {
     use super::super::wrappers::repoint;
     use super::*;
     use crate::linked::registration::HIP;
+    use crate::patches::Patch;
 
     const DEVICE: Device = Device { registration: &HIP, section: ".hip_fatbin" };
 

@@ -8,9 +8,9 @@ use object::elf::{
 };
 
 use super::file::{File, segment_file_range};
-use super::patch::Patch;
 use super::relocations::entries;
 use crate::error::Error;
+use crate::patches::Patch;
 use crate::pod::LE;
 
 const KNOWN: [DynamicTag; 13] = [
@@ -55,7 +55,7 @@ impl Dynamic {
             ended |= tag == DT_NULL;
             // Each once: a file that repeats them is none of a linker.
             if !ended && KNOWN.contains(&tag) && tags.len() < 2 * KNOWN.len() {
-                tags.push(Tag { tag, value: entry.d_val.get(LE), offset: at.saturating_add(8) });
+                tags.push(Tag { tag, value: entry.d_val.get(LE), offset: at + 8 });
             }
             Ok(())
         })?;

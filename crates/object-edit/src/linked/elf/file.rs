@@ -157,6 +157,14 @@ impl File {
         self.loads.iter().skip(first)
     }
 
+    /// Fails for a part that is not in the file.
+    pub(super) fn check(&self, what: &str, part: &Range<u64>) -> Result<(), Error> {
+        if part.end > self.len() {
+            return Err(Error::beyond_end(what, part.start, part.end, self.len()));
+        }
+        Ok(())
+    }
+
     /// Returns the number of bytes in the file.
     pub(super) fn len(&self) -> u64 {
         self.window.end - self.window.start

@@ -13,7 +13,6 @@ mod layout;
 mod movable;
 pub(crate) mod moved_out;
 mod names;
-mod patch;
 mod place;
 mod references;
 mod relocations;
@@ -44,12 +43,13 @@ use segments::{Loads, Map};
 use slot::Slot;
 use validate::inconsistent;
 use wrappers::{PointerForm, Wrapper};
-use write::{Parts, overwrite};
+use write::Parts;
 
 use crate::error::{Error, ErrorKind};
 use crate::linked::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::linked::registration::{Device, HIP, Registration};
 use crate::output::{self, Input, Output};
+use crate::patches::overwrite;
 use crate::pod::LE;
 
 /// Lays out the file in the window with other device code in its sections: those of one name after those of the other.

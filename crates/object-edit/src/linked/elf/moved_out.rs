@@ -10,17 +10,16 @@ use object::elf::{ET_REL, SHT_NOBITS};
 use object::pod::bytes_of_slice;
 
 use super::file::{File, SectionHeader, file_range, has_bytes, is_allocated, up};
-use super::patch::Patch;
 use super::references::foreign_references;
 use super::symbols;
 use super::wrappers::{PointerForm, Wrapper, wrappers};
-use super::write::overwrite;
 use crate::error::{Error, ErrorKind};
 use crate::linked::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
-use crate::linked::moved_out::{HipWrapper, PLACEHOLDER, placeholder};
+use crate::linked::moved_out::{HipWrapper, PLACEHOLDER, check_offsets, placeholder};
 use crate::linked::registered::Led;
 use crate::linked::registration::{HIP, HIP_MOVED, HIPF, HIPK, Registration};
 use crate::output::{self, Output};
+use crate::patches::{Patch, overwrite};
 use crate::pod::LE;
 
 const DEVICE_CODE: &str = ".hip_fatbin";
@@ -100,7 +99,7 @@ fn lead(
         let new = to(n);
         let in_place = match wrapper.form {
             PointerForm::Relative { entry, in_place } => {
-                patches.push(Patch::word(entry.saturating_add(16), new));
+                patches.push(Patch::word(entry + 16, new));
                 in_place
             }
             PointerForm::Relr | PointerForm::Plain => true,
@@ -109,7 +108,7 @@ fn lead(
                 let addend = source.read_range(&(at..at.saturating_add(8)))?;
                 let addend = addend.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
                 let symbol = wrapper.bundle.wrapping_sub(addend);
-                patches.push(Patch::word(entry.saturating_add(16), new.wrapping_sub(symbol)));
+                patches.push(Patch::word(entry + 16, new.wrapping_sub(symbol)));
                 in_place
             }
             form @ (PointerForm::Null | PointerForm::Unknown { .. }) => {
@@ -135,7 +134,7 @@ fn mark(
     let mut patches = Vec::new();
     for (n, wrapper) in wrappers.iter().enumerate() {
         let at = offset(file, wrapper.address)?;
-        patches.push(Patch { offset: at, bytes: magic.to_le_bytes().to_vec() });
+        patches.push(Patch::new(at, magic.to_le_bytes()));
         patches.push(Patch::word(at.saturating_add(16), number(n)));
     }
     Ok(patches)
@@ -212,7 +211,7 @@ pub(crate) fn move_out(
         let start = found.first().ok_or_else(Error::input_changed)?.bundle;
         let offset = file.offset_of(start).ok_or_else(Error::input_changed)?;
         let mut patches = mark(&file, &found, HIPK, |n| n as u64)?;
-        patches.push(Patch { offset, bytes: marker.to_vec() });
+        patches.push(Patch::new(offset, marker));
         let is_first = |section: &SectionHeader| file.name(section) == DEVICE_CODE.as_bytes();
         if let Some(section) = file.sections.iter().position(is_first) {
             let left = start..start.saturating_add(marker.len() as u64);
@@ -220,7 +219,7 @@ pub(crate) fn move_out(
         }
         let marked = overwrite(&output::copy_of(window), patches);
         let names = (DEVICE_CODE, MARKER);
-        Ok::<_, Error>(Some(renamed(&file, &marked, names, Some(marker.len() as u64))))
+        renamed(&file, &marked, names, Some(marker.len() as u64)).map(Some)
     })?;
     Ok(Edited { zeroed, ..Edited::new(parts) })
 }
@@ -256,6 +255,7 @@ pub(crate) fn move_in(
     let file = read(source, window)?;
     let found = wrappers(source, &file, &HIP_MOVED)?;
     let marker = found.first().ok_or_else(Error::no_device_code)?.bundle;
+    check_offsets(offsets, found.len())?;
     let place = file.sections.iter().find(|section| {
         section.sh_addr.get(LE) == marker && is_allocated(section) && has_bytes(section)
     });
@@ -273,9 +273,9 @@ pub(crate) fn move_in(
         return Err(Error::inconsistent_segments("the marker is too short"));
     }
     let mut patches = mark(&file, &found, HIPF, |_| 0)?;
-    patches.push(Patch { offset: in_file.start, bytes: PLACEHOLDER.to_vec() });
+    patches.push(Patch::new(in_file.start, PLACEHOLDER));
     let unmarked = overwrite(&output::copy_of(window), patches);
-    let unmarked = renamed(&file, &unmarked, (MARKER, DEVICE_CODE), None);
+    let unmarked = renamed(&file, &unmarked, (MARKER, DEVICE_CODE), None)?;
     let mut zeroed = 0;
     let edited = output::edited(&unmarked, source, |source, window| {
         let context = HostContext { window, ..context };
@@ -299,7 +299,12 @@ pub(crate) fn move_in(
 
 /// Returns the file with another name for the first section of a name, and perhaps another size. A name that is not in the
 /// string table is added: the table and the section headers come last then.
-fn renamed(file: &File, old: &Output, (from, to): (&str, &str), size: Option<u64>) -> Output {
+fn renamed(
+    file: &File,
+    old: &Output,
+    (from, to): (&str, &str),
+    size: Option<u64>,
+) -> Result<Output, Error> {
     let header = &file.header;
     let mut sections = file.sections.clone();
     let is_one = |section: &&mut SectionHeader| file.name(section) == from.as_bytes();
@@ -307,19 +312,20 @@ fn renamed(file: &File, old: &Output, (from, to): (&str, &str), size: Option<u64
     let (Some(table), Some(renamed)) =
         (file.sections.get(strings).map(file_range), sections.iter_mut().find(is_one))
     else {
-        return old.clone();
+        return Ok(old.clone());
     };
     if let Some(size) = size {
         renamed.sh_size.set(LE, size);
     }
     let known = file.name_offset(to);
-    let new = known.unwrap_or(u32::try_from(table.end - table.start).unwrap_or(0));
-    renamed.sh_name.set(LE, new);
+    let too_large = |_| Error::unsupported_elf("names of sections have 4 GiB");
+    let new = known.map_or_else(|| u32::try_from(table.end - table.start), Ok);
+    renamed.sh_name.set(LE, new.map_err(too_large)?);
     let headers_at = header.e_shoff.get(LE);
     let headers = headers_at..headers_at + size_of_val(file.sections.as_slice()) as u64;
     if known.is_some() {
-        let patch = Patch { offset: headers_at, bytes: bytes_of_slice(&sections).to_vec() };
-        return overwrite(old, vec![patch]);
+        let patch = Patch::new(headers_at, bytes_of_slice(&sections));
+        return Ok(overwrite(old, vec![patch]));
     }
     let mut strings_bytes = old.slice(table.clone());
     strings_bytes.push_bytes(to.as_bytes());
@@ -346,5 +352,5 @@ fn renamed(file: &File, old: &Output, (from, to): (&str, &str), size: Option<u64
     out.push_vec(bytes_of_slice(&sections).to_vec());
     // The offset of the section headers, in the header of the file.
     const E_SHOFF: u64 = 40;
-    overwrite(&out, vec![Patch::word(E_SHOFF, headers_at)])
+    Ok(overwrite(&out, vec![Patch::word(E_SHOFF, headers_at)]))
 }

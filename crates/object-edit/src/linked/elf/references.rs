@@ -12,7 +12,7 @@ use object::elf::{
     SHT_PREINIT_ARRAY, SHT_PROGBITS, SHT_X86_64_UNWIND, SectionType,
 };
 
-use super::file::{File, SectionHeader, Symbol};
+use super::file::{File, SectionHeader, Symbol, file_range};
 use super::relocations::{Relocations, entries};
 use super::symbols;
 use super::unwind::Unwind;
@@ -20,6 +20,7 @@ use super::wrappers::Wrapper;
 use crate::error::Error;
 use crate::linked::scan::{Machine, Scanner, Targets, absolute, blocks, settle};
 use crate::pod::LE;
+use crate::tables;
 
 /// Linkers make one or two.
 const MOST_GOTS: usize = 8;
@@ -95,13 +96,9 @@ fn got(file: &File) -> Vec<u64> {
 
 /// Returns the range of a section's bytes in the walked file.
 fn contents(file: &File, section: &SectionHeader) -> Result<Range<u64>, Error> {
-    let (start, size) = (section.sh_offset.get(LE), section.sh_size.get(LE));
-    let end = start.saturating_add(size);
-    let available = file.window.end - file.window.start;
-    if end > available {
-        return Err(Error::beyond_end("a section", start, end, available));
-    }
-    Ok(file.window.start + start..file.window.start + end)
+    let range = file_range(section);
+    file.check("a section", &range)?;
+    Ok(tables::absolute(file.window.start, &range))
 }
 
 fn in_relocations(
@@ -189,7 +186,7 @@ impl Memory {
         }
         let offset = address.wrapping_add(self.offset);
         let end = offset.saturating_add(8);
-        if !self.segment.contains(&address) || end > file.window.end - file.window.start {
+        if !self.segment.contains(&address) || end > file.len() {
             return Ok(0);
         }
         let mut bytes = [0; 8];

@@ -92,11 +92,7 @@ impl Relocations {
             join(tables, entry as u64)?;
         }
         let tables = all.rela.iter().chain(&all.rel).chain(&all.relr).chain(&all.symbols);
-        let available = file.window.end - file.window.start;
-        if let Some(table) = tables.into_iter().find(|table| table.end > available) {
-            let (start, end) = (table.start, table.end);
-            return Err(Error::beyond_end("a relocation table", start, end, available));
-        }
+        tables.into_iter().try_for_each(|table| file.check("a relocation table", table))?;
         Ok(all)
     }
 
@@ -108,15 +104,7 @@ impl Relocations {
             return Ok(());
         };
         let range = segment_file_range(dynamic);
-        let available = file.window.end - file.window.start;
-        if range.end > available {
-            return Err(Error::beyond_end(
-                "the dynamic section",
-                range.start,
-                range.end,
-                available,
-            ));
-        }
+        file.check("the dynamic section", &range)?;
         let mut tags = std::collections::BTreeMap::new();
         let mut ended = false;
         entries(source, file, &range, &mut |_, _, entry: &Dynamic| {

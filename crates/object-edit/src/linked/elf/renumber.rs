@@ -8,11 +8,11 @@ use object::pod::bytes_of;
 
 use super::file::{File, Symbol, addresses, file_range};
 use super::layout::Layout;
-use super::patch::Patch;
 use super::relocations::entries;
 use super::sections::Sections;
 use super::symbols::is_address;
 use crate::error::Error;
+use crate::patches::Patch;
 use crate::pod::LE;
 
 /// Changed symbols with fewer bytes between them become one patch.
@@ -68,7 +68,7 @@ pub(super) fn renumber(
                     last.bytes.append(&mut between);
                     last.bytes.extend_from_slice(bytes_of(&new));
                 }
-                _ => patches.push(Patch { offset: at, bytes: bytes_of(&new).to_vec() }),
+                _ => patches.push(Patch::new(at, bytes_of(&new))),
             }
             between.clear();
             open = true;

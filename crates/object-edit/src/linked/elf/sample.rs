@@ -282,7 +282,7 @@ pub(super) fn with<T>(bytes: &[u8], test: impl FnOnce(&mut Source<'_>, &File) ->
 }
 
 /// Returns the bytes after some patches.
-pub(super) fn patched(bytes: &[u8], patches: &[super::patch::Patch]) -> Vec<u8> {
+pub(super) fn patched(bytes: &[u8], patches: &[crate::patches::Patch]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for patch in patches {
         let at = index(patch.offset);

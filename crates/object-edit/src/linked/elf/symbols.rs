@@ -7,9 +7,9 @@ use byte_parts::Source;
 use object::elf::{SHN_XINDEX, SHT_DYNSYM, SHT_SYMTAB, STT_FILE, STT_TLS, SectionType};
 
 use super::file::{File, SectionHeader, Symbol, file_range};
-use super::patch::Patch;
 use super::relocations::entries;
 use crate::error::Error;
+use crate::patches::Patch;
 use crate::pod::LE;
 
 /// Offsets in a symbol.
@@ -50,7 +50,7 @@ pub(super) fn repoint(
     visit(source, file, &mut |at, symbol| {
         let value = after(file, symbol, moved);
         if value != symbol.st_value.get(LE) {
-            patches.push(Patch::word(at.saturating_add(VALUE), value));
+            patches.push(Patch::word(at + VALUE, value));
         }
     })?;
     Ok(patches)
@@ -68,7 +68,7 @@ pub(super) fn repoint_ends(
         let place = (usize::from(symbol.st_shndx.get(LE).0), symbol.st_value.get(LE));
         let end = ends.iter().find(|(section, old, _)| (*section, *old) == place);
         if let Some((_, _, new)) = end.filter(|_| is_address(symbol)) {
-            patches.push(Patch::word(at.saturating_add(VALUE), *new));
+            patches.push(Patch::word(at + VALUE, *new));
         }
     })?;
     Ok(patches)
@@ -93,7 +93,7 @@ pub(super) fn resize(
         let is_whole = value == old.start && size == old.end - old.start;
         // A section symbol has no size.
         if is_address(symbol) && (size > room || is_whole && size < room) {
-            patches.push(Patch::word(at.saturating_add(SIZE), room));
+            patches.push(Patch::word(at + SIZE, room));
         }
     })?;
     Ok(patches)
@@ -116,11 +116,11 @@ pub(super) fn gather(
         let rest = if left.contains(&value) {
             left.end.saturating_sub(value)
         } else {
-            patches.push(Patch::word(at.saturating_add(VALUE), left.start));
+            patches.push(Patch::word(at + VALUE, left.start));
             0
         };
         if size > rest {
-            patches.push(Patch::word(at.saturating_add(SIZE), rest));
+            patches.push(Patch::word(at + SIZE, rest));
         }
     })?;
     Ok(patches)
@@ -146,11 +146,7 @@ fn visit_tables(
             continue;
         }
         let range = file_range(section);
-        let available = file.window.end - file.window.start;
-        if range.end > available {
-            let (what, start, end) = ("a symbol table", range.start, range.end);
-            return Err(Error::beyond_end(what, start, end, available));
-        }
+        file.check("a symbol table", &range)?;
         entries(source, file, &range, &mut |_, at, symbol: &Symbol| {
             visit(at, symbol);
             Ok(())

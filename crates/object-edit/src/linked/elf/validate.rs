@@ -36,13 +36,8 @@ pub(super) fn validate(file: &File) -> Result<(), Error> {
     if file.sections.iter().any(untyped) {
         return Err(Error::unsupported_elf("a section without a type"));
     }
-    let available = file.len();
     for section in file.sections.iter().filter(|section| has_bytes(section)) {
-        let range = file_range(section);
-        if range.end > available {
-            let (start, end) = (range.start, range.end);
-            return Err(Error::beyond_end("a section", start, end, available));
-        }
+        file.check("a section", &file_range(section))?;
         let align = section.sh_addralign.get(LE);
         if align > 1 && !align.is_power_of_two() {
             return Err(inconsistent("alignment of a section"));
@@ -51,15 +46,11 @@ pub(super) fn validate(file: &File) -> Result<(), Error> {
     // Work on all sections touches each byte of the file at most twice.
     let sizes = file.sections.iter().filter(|section| has_bytes(section));
     let all = sizes.fold(0_u64, |all, section| all.saturating_add(section.sh_size.get(LE)));
-    if all > available.saturating_mul(2) {
+    if all > file.len().saturating_mul(2) {
         return Err(inconsistent("sections share bytes"));
     }
-    for segment in &file.segments {
-        let range = segment_file_range(segment);
-        if range.end > available && segment.p_filesz.get(LE) > 0 {
-            let (start, end) = (range.start, range.end);
-            return Err(Error::beyond_end("a segment", start, end, available));
-        }
+    for segment in file.segments.iter().filter(|segment| segment.p_filesz.get(LE) > 0) {
+        file.check("a segment", &segment_file_range(segment))?;
     }
     loads(file)?;
     let loaded = |section: &SectionHeader| {

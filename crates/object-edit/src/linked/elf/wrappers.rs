@@ -7,11 +7,11 @@ use byte_parts::Source;
 use object::elf::{ET_EXEC, SHF_ALLOC, SHT_NOBITS};
 
 use super::file::{File, Symbol, file_range};
-use super::patch::Patch;
 use super::relocations::{Machine, Relocations, entries};
 use super::symbols;
 use crate::error::Error;
 use crate::linked::registration::{NO_MULTIPLE, POINTER, Record, Registration};
+use crate::patches::Patch;
 use crate::pod::{LE, first};
 
 /// A wrapper. Addresses are those of the file, before a loader adds its own.
@@ -149,7 +149,6 @@ fn in_place(
     for section in sections {
         let (address, size) = (section.sh_addr.get(LE), section.sh_size.get(LE));
         let range = file_range(section);
-        let available = file.window.end - file.window.start;
         let what = match section.sh_type.get(LE) {
             SHT_NOBITS => Some("none of them in the file (NOBITS)"),
             _ if !size.is_multiple_of(24) => Some(NO_MULTIPLE),
@@ -158,10 +157,7 @@ fn in_place(
         if let Some(what) = what {
             return Err(Error::wrapper_section(address, size, what));
         }
-        if range.end > available {
-            let (what, start, end) = ("the section of the wrappers", range.start, range.end);
-            return Err(Error::beyond_end(what, start, end, available));
-        }
+        file.check("the section of the wrappers", &range)?;
         entries(source, file, &range, &mut |_, offset, record: &Record| {
             let address = address.wrapping_add(offset - range.start);
             let bundle = registration.target(record, wrappers.len(), address)?;
@@ -216,7 +212,7 @@ pub(super) fn repoint(
         }
         let in_place = match wrapper.form {
             PointerForm::Relative { entry, in_place } => {
-                patches.push(Patch::word(entry.saturating_add(16), new));
+                patches.push(Patch::word(entry + 16, new));
                 in_place
             }
             PointerForm::Relr | PointerForm::Plain => true,
@@ -225,7 +221,7 @@ pub(super) fn repoint(
                 // It moves along with its symbol, unless that lies elsewhere.
                 if old.wrapping_sub(before) != new.wrapping_sub(after) {
                     let addend = new.wrapping_sub(after);
-                    patches.push(Patch::word(entry.saturating_add(16), addend));
+                    patches.push(Patch::word(entry + 16, addend));
                 }
                 in_place
             }

@@ -4,12 +4,12 @@ use object::pod::{bytes_of, bytes_of_slice};
 
 use super::file::{File, ProgramHeader, file_range, up};
 use super::layout::Layout;
-use super::patch::Patch;
 use super::room::HEADER;
 use super::sections::Sections;
 use super::segments::{Map, next_content};
 use super::slot::Slot;
 use crate::output::{self, Output};
+use crate::patches::{Patch, overwrite};
 use crate::pod::LE;
 
 /// The parts of the new file.
@@ -24,22 +24,6 @@ pub(super) struct Parts<'a> {
     pub(super) old: Output,
     /// The new contents in place of the bundles.
     pub(super) bundles: Vec<Output>,
-}
-
-/// Overwrites bytes in some places.
-pub(super) fn overwrite(splices: &Output, mut patches: Vec<Patch>) -> Output {
-    patches.sort_by_key(|patch| patch.offset);
-    let mut out = Output::new();
-    for patch in patches {
-        let at = out.size();
-        out.append(&splices.slice(at..patch.offset));
-        let covered = out.size().saturating_sub(patch.offset);
-        let skip = usize::try_from(covered).unwrap_or(usize::MAX);
-        out.push_bytes(patch.bytes.get(skip..).unwrap_or_default());
-    }
-    let at = out.size();
-    out.append(&splices.slice(at..u64::MAX));
-    out
 }
 
 /// Contents at places from `start` on, zeros between them and up to `end`; `None` if they overlap.
@@ -117,10 +101,10 @@ impl Parts<'_> {
             out.append(&self.old.slice(copied..u64::MAX));
             if bytes.len() <= old_size {
                 bytes.resize(old_size, 0);
-                patches.push(Patch { offset: place, bytes });
+                patches.push(Patch::new(place, bytes));
                 place
             } else {
-                patches.push(Patch { offset: place, bytes: vec![0; old_size] });
+                patches.push(Patch::new(place, vec![0; old_size]));
                 out.pad_to(up(out.size(), 8));
                 let end = out.size();
                 out.push_vec(bytes);
@@ -186,24 +170,5 @@ impl Parts<'_> {
 
     fn contents(&self, index: usize) -> Option<Output> {
         Some(self.old.slice(file_range(self.file.sections.get(index)?)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::Input;
-
-    #[test]
-    fn patches_may_come_in_any_order() {
-        let patch = |offset, bytes: &[u8]| Patch { offset, bytes: bytes.to_vec() };
-        // Tables may stand in another order than their headers, and share bytes.
-        let patches = vec![patch(6, b"dd"), patch(2, b"aaa"), patch(4, b"abb"), patch(9, b"e")];
-        let new = overwrite(&output::copy_of(&(0..10)), patches);
-        let mut expected = output::copy_of(&(0..2));
-        expected.push_bytes(b"aaabbd");
-        expected.push_input(Input::File, 8..9);
-        expected.push_bytes(b"e");
-        assert_eq!(new, expected);
     }
 }

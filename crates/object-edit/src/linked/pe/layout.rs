@@ -16,15 +16,13 @@ use super::slot::Slot;
 use super::wrappers::Wrapper;
 use crate::error::Error;
 use crate::output::{Input, Output};
+use crate::patches::Patch;
 use crate::pod::LE;
 
 /// Linkers write less than ten.
 const MOST_DEBUG_ENTRIES: u64 = 4096;
 /// Symbols read at once.
 const SYMBOLS_AT_ONCE: u64 = 4096;
-
-/// Other bytes at an offset.
-type Patch = (u64, Vec<u8>);
 
 /// A part of the file with something else in its place. Offsets count from the start of the window.
 struct Replacement {
@@ -64,7 +62,7 @@ impl Replacements {
 
     /// Returns the file with everything replaced, and with these patches of the old file, which keep its length.
     fn apply(mut self, window: &Range<u64>, patches: Vec<Patch>) -> Result<Output, Error> {
-        self.0.extend(patches.into_iter().map(|(offset, bytes)| {
+        self.0.extend(patches.into_iter().map(|Patch { offset, bytes }| {
             let old = offset..offset + bytes.len() as u64;
             let mut new = Output::new();
             new.push_vec(bytes);
@@ -271,15 +269,18 @@ fn headers(
     let old_size = size_of_val(file.sections.as_slice());
     table.resize(table.len().max(old_size), 0);
     let patches = [
-        (file.coff_at, bytes_of(&coff).to_vec()),
-        (file.optional_at(), [bytes_of(&optional), bytes_of_slice(&directories)].concat()),
-        (file.table_at(), table),
+        Patch::new(file.coff_at, bytes_of(&coff)),
+        Patch::new(
+            file.optional_at(),
+            [bytes_of(&optional), bytes_of_slice(&directories)].concat(),
+        ),
+        Patch::new(file.table_at(), table),
     ];
     let mut changed = Vec::new();
-    for (offset, new) in patches {
-        let size = new.len() as u64;
-        if file::bytes(source, &file.window, "the headers", offset, size)? != new {
-            changed.push((offset, new));
+    for patch in patches {
+        let size = patch.bytes.len() as u64;
+        if file::bytes(source, &file.window, "the headers", patch.offset, size)? != patch.bytes {
+            changed.push(patch);
         }
     }
     Ok(changed)
@@ -324,7 +325,7 @@ fn find(moved: &[Moved], old: u64) -> Option<&Moved> {
 fn wrapper_pointers(file: &File, wrappers: &[Wrapper], moved: &[Moved]) -> Vec<Patch> {
     let patch = |wrapper: &Wrapper| {
         let new = file.image_base().wrapping_add(find(moved, wrapper.target)?.new);
-        Some((wrapper.pointer_at, new.to_le_bytes().to_vec()))
+        Some(Patch::word(wrapper.pointer_at, new))
     };
     wrappers.iter().filter_map(patch).collect()
 }
@@ -363,7 +364,7 @@ fn symbols(source: &mut Source<'_>, file: &File, moved: &[Moved]) -> Result<Vec<
             symbol
                 .section_number
                 .set(LE, moved.new_section.unwrap_or(symbol.section_number.get(LE)));
-            patches.push((symbol_at, bytes_of(&symbol).to_vec()));
+            patches.push(Patch::new(symbol_at, bytes_of(&symbol)));
         }
         first += at_once;
     }
@@ -393,7 +394,7 @@ fn debug_entries(
         let raw_at = replaced.map_field(entry.pointer_to_raw_data.get(LE))?;
         if raw_at != entry.pointer_to_raw_data.get(LE) {
             let field = std::mem::offset_of!(ImageDebugDirectory, pointer_to_raw_data) as u64;
-            patches.push((at + field, raw_at.to_le_bytes().to_vec()));
+            patches.push(Patch::new(at + field, raw_at.to_le_bytes()));
         }
     }
     Ok(patches)

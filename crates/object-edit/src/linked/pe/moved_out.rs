@@ -11,7 +11,7 @@ use super::slot::Slot;
 use super::wrappers::{Wrapper, read_of};
 use crate::error::{Error, ErrorKind};
 use crate::linked::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
-use crate::linked::moved_out::{HipWrapper, PLACEHOLDER, placeholder};
+use crate::linked::moved_out::{HipWrapper, PLACEHOLDER, check_offsets, placeholder};
 use crate::linked::registered::Led;
 use crate::linked::registration::{HIP, HIP_MOVED, HIPF, HIPK, POINTER, Registration};
 use crate::output::{self, NewInputs, Output};
@@ -186,6 +186,7 @@ pub(crate) fn move_in(
     let file = File::read(source, window)?;
     let found = read_of(source, &file, &[&HIP_MOVED])?;
     let marker = found.first().ok_or_else(Error::no_device_code)?.target;
+    check_offsets(offsets, found.len())?;
     let place = section_of(&file, marker).filter(|(_, section)| section.name == *MARKER);
     let is_one = found.iter().all(|wrapper| wrapper.target == marker);
     let Some((index, section)) = place.filter(|_| is_one) else {

@@ -16,10 +16,10 @@ use std::ops::Range;
 use object::pe::{
     IMAGE_SCN_ALIGN_8BYTES, IMAGE_SCN_LNK_REMOVE, IMAGE_SCN_MEM_DISCARDABLE, SectionFlags,
 };
-use object::pod::bytes_of_slice;
+use object::pod::{bytes_of, bytes_of_slice};
 use object::{LittleEndian, U32};
 
-use super::{NewSections, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
+use super::{NewSections, SECTION_ALIGNMENT, SECTION_NAME, find_name};
 use crate::error::Error;
 use crate::objects::coff::{LIMIT, Object, STRING_SIZE_LEN, Section, long_name, narrow, too_large};
 use crate::pod::LE;
@@ -104,25 +104,20 @@ pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<NewSections<'_
     let flags = IMAGE_SCN_LNK_REMOVE | IMAGE_SCN_ALIGN_8BYTES | IMAGE_SCN_MEM_DISCARDABLE;
     changed.push(new_section(name, size, contents_at, flags)?);
 
-    let mut before = Pieces::default();
     let symbols_at = contents_at.saturating_add(size);
-    before.put(header.changed(
-        header.sections() + 1,
-        u32::try_from(symbols_at).map_err(|_| too_large(symbols_at))?,
-    )?);
-    before.put(bytes_of_slice(&changed));
-    before.keep(slice(object, headers_end..symbols.start).unwrap_or_default());
-    before.pad(old_end, contents_at);
-    let mut after = Pieces::default();
-    after.keep(slice(object, symbols.start..symbols.end).unwrap_or_default());
-    after.put(u32::try_from(strings_len).map_err(|_| too_large(strings_len))?.to_le_bytes());
-    let strings_at = symbols.end.saturating_add(STRING_SIZE_LEN);
-    after.keep(slice(object, strings_at..strings_end).unwrap_or_default());
-    after.put(new_strings);
-    after.keep(slice(object, strings_end..end).unwrap_or_default());
-    NewSections::with_padding(before, contents_len, size, after)
-        .filter(|new| new.total_size <= LIMIT)
-        .ok_or_else(|| too_large(contents_at.saturating_add(size)))
+    let mut new = NewSections::of(object);
+    new.put(&header.changed(header.sections() + 1, narrow(symbols_at)?.get(LE))?);
+    new.put(bytes_of_slice(&changed));
+    new.keep(headers_end..symbols.start);
+    new.pad_to(contents_at);
+    new.add(contents_len);
+    new.pad_to(symbols_at);
+    new.keep(symbols.start..symbols.end);
+    new.put(bytes_of(&narrow(strings_len)?));
+    new.keep(symbols.end + STRING_SIZE_LEN..strings_end);
+    new.put(&new_strings);
+    new.keep(strings_end..end);
+    new.within(LIMIT).ok_or_else(|| too_large(symbols_at))
 }
 
 /// Returns the header of a section with these contents, without addresses and relocations.

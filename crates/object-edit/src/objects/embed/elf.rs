@@ -15,7 +15,7 @@
 use object::elf::{ET_REL, SHF_EXCLUDE, SHN_LORESERVE, SectionType};
 use object::pod::{bytes_of, bytes_of_slice};
 
-use super::{NewSections, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
+use super::{NewSections, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
 use crate::error::Error;
 use crate::objects::elf_class::{ElfHeader, ElfSection};
 use crate::objects::elf_object::{FORMAT, Object, place, program_headers};
@@ -82,17 +82,16 @@ pub(super) fn lay_out<H: ElfHeader>(
     let (header, table) =
         headers(header, &mut sections, table_at).ok_or_else(|| too_large(table_at))?;
 
-    let mut before = Pieces::default();
-    before.put(bytes_of(&header));
-    before.keep(slice(object, header_len..kept).unwrap_or_default());
-    before.pad(kept, contents_at);
-    let mut after = Pieces::default();
-    after.put(names);
-    after.pad(names_end, table_at);
-    after.put(bytes_of_slice(&table));
-    NewSections::with_padding(before, contents_len, size, after)
-        .filter(|new| new.total_size <= H::LIMIT)
-        .ok_or_else(|| too_large(table_at))
+    let mut new = NewSections::of(object);
+    new.put(bytes_of(&header));
+    new.keep(header_len..kept);
+    new.pad_to(contents_at);
+    new.add(contents_len);
+    new.pad_to(names_at);
+    new.put(&names);
+    new.pad_to(table_at);
+    new.put(bytes_of_slice(&table));
+    new.within(H::LIMIT).ok_or_else(|| too_large(table_at))
 }
 
 /// Reads the file header.

@@ -4,7 +4,6 @@ mod coff;
 mod elf;
 mod sections;
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 pub use sections::{HostObject, NewSections, remove_sections};
@@ -73,8 +72,9 @@ impl<'a> NewSections<'a> {
     /// # Errors
     ///
     /// [`Format`](crate::ErrorKind::Format) for everything that is neither ELF nor COFF (WebAssembly, archives, bitcode),
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for Mach-O objects and files that are linked already, [`Limit`](crate::ErrorKind::Limit) where the format
-    /// has no room, and [`Malformed`](crate::ErrorKind::Malformed) for objects that are truncated or contradict themselves.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for Mach-O objects and files that are linked already,
+    /// [`Limit`](crate::ErrorKind::Limit) where the format has no room, and [`Malformed`](crate::ErrorKind::Malformed) for objects
+    /// that are truncated or contradict themselves.
     pub fn offloading(object: &'a [u8], size: u64) -> Result<Self, Error> {
         match Kind::of(object)? {
             Kind::Elf(class) => by_class!(class, H => elf::lay_out::<H>(object, size)),
@@ -144,30 +144,6 @@ fn format_name(file: &[u8]) -> &'static str {
         [0, b'a', b's', b'm', ..] => "WebAssembly",
         _ if file.starts_with(b"!<arch>\n") || file.starts_with(b"!<thin>\n") => "archives",
         _ => "files of unknown format",
-    }
-}
-
-/// Bytes in the order in which they are written, borrowed from the object where it stays as it is.
-#[derive(Default)]
-struct Pieces<'a>(Vec<Cow<'a, [u8]>>);
-
-impl<'a> Pieces<'a> {
-    fn keep(&mut self, bytes: &'a [u8]) {
-        self.0.push(Cow::Borrowed(bytes));
-    }
-
-    fn put(&mut self, bytes: impl Into<Vec<u8>>) {
-        self.0.push(Cow::Owned(bytes.into()));
-    }
-
-    /// Adds zeros from `from` to `to`, which are less than [`SECTION_ALIGNMENT`] apart.
-    fn pad(&mut self, from: u64, to: u64) {
-        self.put((from..to).map(|_| 0).collect::<Vec<_>>());
-    }
-
-    /// Returns the total number of bytes; `None` when it does not fit 64 bits.
-    fn len(&self) -> Option<u64> {
-        self.0.iter().try_fold(0_u64, |sum, piece| sum.checked_add(piece.len() as u64))
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Er
 
 /// Checks that sections lie at the places in their headers, in a segment if they are loaded, and do not overlap.
 fn places(file: &File) -> Result<(), Error> {
-    let len = file.window.end - file.window.start;
+    let len = file.len();
     let table = |start: u64, size: u64| start..start.saturating_add(size);
     let mut in_file = vec![
         table(file.header.e_phoff.get(LE), u64::from(file.header.e_phnum.get(LE)) * 56),

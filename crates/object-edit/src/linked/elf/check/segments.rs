@@ -53,7 +53,7 @@ fn granule(file: &File) -> u64 {
 
 /// Checks that each page belongs to one segment, in ascending order, and that pages can be mapped from the file.
 fn loads(file: &File, granule: u64) -> Result<(), Error> {
-    let len = file.window.end - file.window.start;
+    let len = file.len();
     // The end of the last segment, and what that is aligned to.
     let (mut last_end, mut last_align) = (0_u64, PAGE);
     for load in file.loads() {

@@ -15,8 +15,8 @@ use object::pod::{bytes_of, bytes_of_slice};
 use object::{LittleEndian, U32};
 
 use super::super::coff::{Moves, SECTION_HEADER_LEN, new_section};
-use super::super::{Pieces, slice};
-use super::{NewSection, NewSections, sizes};
+use super::super::slice;
+use super::{NewSection, NewSections};
 use crate::error::Error;
 use crate::objects::coff::{Header, LIMIT, Object, STRING_SIZE_LEN, long_name, narrow, too_large};
 use crate::pod::{LE, first};
@@ -29,12 +29,10 @@ pub(super) fn lay_out<'a>(
     let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
         Object::of_bytes(object)?;
     let strings = strings.get(4..).unwrap_or_default();
-    let mut before = Pieces::default();
-    let mut after = Pieces::default();
+    let mut new = NewSections::of(object);
     if entries.is_empty() {
-        before.keep(object);
-        return NewSections::from_pieces(before, &sizes(entries), after)
-            .ok_or_else(|| too_large(u64::MAX));
+        new.keep(0..end);
+        return Ok(new);
     }
 
     let count = header.sections().saturating_add(entries.len() as u64);
@@ -45,7 +43,7 @@ pub(super) fn lay_out<'a>(
         u64::from(last.virtual_address.get(LE)).saturating_add(last.virtual_size.get(LE).into())
     });
     let mut new_strings = Vec::new();
-    let mut new = Vec::with_capacity(entries.len());
+    let mut added = Vec::with_capacity(entries.len());
     for entry in entries {
         let name_at = STRING_SIZE_LEN
             .saturating_add(strings.len() as u64)
@@ -59,7 +57,7 @@ pub(super) fn lay_out<'a>(
         let mut section = new_section(name, entry.size, raw_at, flags)?;
         section.virtual_size = section.size_of_raw_data;
         section.virtual_address = narrow(next_address)?;
-        new.push(section);
+        added.push(section);
         next_contents = next_contents.saturating_add(entry.size);
         next_address = next_address.saturating_add(entry.size);
     }
@@ -89,21 +87,19 @@ pub(super) fn lay_out<'a>(
         moves.adjust(&mut section.pointer_to_relocations)?;
         moves.adjust(&mut section.pointer_to_linenumbers)?;
     }
-    changed.extend(new);
+    changed.extend(added);
 
-    before.put(header.changed(count, narrow(symbols_at)?.get(LE))?);
-    before.put(bytes_of_slice(&changed));
-    before.keep(slice(object, headers_end..symbols.start).unwrap_or_default());
-    after.put(note);
-    after.keep(slice(object, symbols.start..symbols.end).unwrap_or_default());
-    after.put(bytes_of(&narrow(strings_len)?));
-    let strings_at = symbols.end.saturating_add(STRING_SIZE_LEN);
-    after.keep(slice(object, strings_at..strings_end).unwrap_or_default());
-    after.put(new_strings);
-    after.keep(slice(object, strings_end..end).unwrap_or_default());
-    NewSections::from_pieces(before, &sizes(entries), after)
-        .filter(|new| new.total_size <= LIMIT)
-        .ok_or_else(|| too_large(symbols_at))
+    new.put(&header.changed(count, narrow(symbols_at)?.get(LE))?);
+    new.put(bytes_of_slice(&changed));
+    new.keep(headers_end..symbols.start);
+    entries.iter().for_each(|entry| new.add(entry.size));
+    new.put(&note);
+    new.keep(symbols.start..symbols.end);
+    new.put(bytes_of(&narrow(strings_len)?));
+    new.keep(symbols.end.saturating_add(STRING_SIZE_LEN)..strings_end);
+    new.put(&new_strings);
+    new.keep(strings_end..end);
+    new.within(LIMIT).ok_or_else(|| too_large(symbols_at))
 }
 
 /// Returns the object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out

@@ -18,9 +18,9 @@ use byte_parts::Source;
 use object::elf::{SHF_EXCLUDE, SHT_PROGBITS};
 use object::pod::{bytes_of, bytes_of_slice};
 
+use super::super::SECTION_ALIGNMENT;
 use super::super::elf::{header, headers};
-use super::super::{Pieces, SECTION_ALIGNMENT, slice};
-use super::{NewSection, NewSections, sizes};
+use super::{NewSection, NewSections};
 use crate::error::Error;
 use crate::objects::elf_class::{ElfHeader, ElfSection};
 use crate::objects::elf_object::{FORMAT, Object};
@@ -38,12 +38,10 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
 
     let too_large = |value| Error::too_large(FORMAT, value, H::LIMIT);
     let add = |a: u64, b: u64| a.checked_add(b).ok_or_else(|| too_large(u64::MAX));
-    let mut before = Pieces::default();
-    let mut after = Pieces::default();
+    let mut new = NewSections::of(object);
     if entries.is_empty() {
-        before.keep(object);
-        return NewSections::from_pieces(before, &sizes(entries), after)
-            .ok_or_else(|| too_large(u64::MAX));
+        new.keep(0..object.len() as u64);
+        return Ok(new);
     }
 
     let mut names = elf.names;
@@ -56,7 +54,7 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
         let name = names.len() as u64;
         names.extend_from_slice(entry.name);
         names.push(0);
-        let new = ElfSection {
+        let section = ElfSection {
             name: u32::try_from(name).map_err(|_| too_large(name))?,
             kind: SHT_PROGBITS,
             flags: SHF_EXCLUDE,
@@ -69,8 +67,8 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
             entsize: 0,
         };
         end = add(end, entry.size)?;
-        H::section_header(&new).ok_or_else(|| too_large(end))?;
-        sections.push(new);
+        H::section_header(&section).ok_or_else(|| too_large(end))?;
+        sections.push(section);
     }
     let names_at = end;
     let names_end = add(names_at, names.len() as u64)?;
@@ -83,15 +81,14 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
     }
     let (header, table) =
         headers(old_header, &mut sections, table_at).ok_or_else(|| too_large(table_at))?;
-    before.put(bytes_of(&header));
-    before.keep(slice(object, header_len..object.len() as u64).unwrap_or_default());
-    after.put(names);
-    after.pad(names_end, table_at.saturating_sub(header_len));
-    after.put(bytes_of(&old_header));
-    after.put(bytes_of_slice(&table));
-    NewSections::from_pieces(before, &sizes(entries), after)
-        .filter(|new| new.total_size <= H::LIMIT)
-        .ok_or_else(|| too_large(table_at))
+    new.put(bytes_of(&header));
+    new.keep(header_len..object.len() as u64);
+    entries.iter().for_each(|entry| new.add(entry.size));
+    new.put(&names);
+    new.pad_to(table_at.saturating_sub(header_len));
+    new.put(bytes_of(&old_header));
+    new.put(bytes_of_slice(&table));
+    new.within(H::LIMIT).ok_or_else(|| too_large(table_at))
 }
 
 /// Returns the object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out

@@ -13,11 +13,11 @@ use std::ops::Range;
 use byte_parts::Source;
 pub use host_object::HostObject;
 
-use super::{Kind, Pieces, slice};
+use super::{Kind, slice};
 use crate::error::{Error, ErrorKind};
 use crate::objects::elf_class::by_class;
 use crate::objects::{coff as coff_object, elf_object};
-use crate::output::{self, Output};
+use crate::output::{self, Input, Output, Part};
 
 /// Limit of successive removals of sections that [`NewSections`] added. Nobody adds twice; a file made for it must
 /// not keep its reader busy.
@@ -43,12 +43,11 @@ const MAX_UNDO: usize = 64;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct NewSections<'a> {
-    before: Pieces<'a>,
-    /// The bytes before the contents of each new section, mostly none.
-    heads: Vec<Vec<u8>>,
-    sizes: Vec<u64>,
-    after: Pieces<'a>,
-    pub(super) total_size: u64,
+    object: &'a [u8],
+    /// The result: the object is [`Input::File`], the contents of the new sections are [`Input::New`], by number.
+    parts: Output,
+    /// The ranges of the contents of the new sections in the result.
+    places: Vec<Range<u64>>,
 }
 
 /// A section to add.
@@ -58,19 +57,15 @@ struct NewSection<'i> {
     size: u64,
 }
 
-fn sizes(new: &[NewSection<'_>]) -> Vec<u64> {
-    new.iter().map(|section| section.size).collect()
-}
-
 impl<'a> NewSections<'a> {
     /// Lays out `object` with new sections, each with a name and a size in bytes.
     ///
     /// # Errors
     ///
     /// [`Format`](crate::ErrorKind::Format) for everything that is neither ELF, COFF nor WebAssembly,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for core files, PE images and Mach-O objects, [`Contents`](crate::ErrorKind::Contents) for
-    /// a name with a zero byte, [`Limit`](crate::ErrorKind::Limit) where the format has no room, and
-    /// [`Malformed`](crate::ErrorKind::Malformed) for objects that are truncated or contradict themselves.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for core files, PE images and Mach-O objects,
+    /// [`Contents`](crate::ErrorKind::Contents) for a name with a zero byte, [`Limit`](crate::ErrorKind::Limit) where the format
+    /// has no room, and [`Malformed`](crate::ErrorKind::Malformed) for objects that are truncated or contradict themselves.
     pub fn new(object: &'a [u8], sections: &[(impl AsRef<str>, u64)]) -> Result<Self, Error> {
         let mut list = Vec::with_capacity(sections.len());
         for (index, (name, size)) in sections.iter().enumerate() {
@@ -89,50 +84,60 @@ impl<'a> NewSections<'a> {
         }
     }
 
-    fn from_pieces(before: Pieces<'a>, sizes: &[u64], after: Pieces<'a>) -> Option<Self> {
-        Self::with_heads(before, vec![Vec::new(); sizes.len()], sizes, after)
+    /// Starts an empty result.
+    pub(super) fn of(object: &'a [u8]) -> Self {
+        NewSections { object, parts: Output::new(), places: Vec::new() }
     }
 
-    /// Returns one new section whose contents are padded with zeros.
-    pub(super) fn with_padding(
-        before: Pieces<'a>,
-        size: u64,
-        padded: u64,
-        mut after: Pieces<'a>,
-    ) -> Option<Self> {
-        let padding = usize::try_from(padded.checked_sub(size)?).ok()?;
-        after.0.insert(0, vec![0; padding].into());
-        Self::from_pieces(before, &[size], after)
+    /// Adds a range of the object; nothing if it ends before it starts.
+    pub(super) fn keep(&mut self, range: Range<u64>) {
+        self.parts.push_input(Input::File, range);
     }
 
-    /// Returns new sections with a head before the contents of each. There are as many `heads` as sizes.
-    fn with_heads(
-        before: Pieces<'a>,
-        heads: Vec<Vec<u8>>,
-        sizes: &[u64],
-        after: Pieces<'a>,
-    ) -> Option<Self> {
-        let mut total_size = before.len()?.checked_add(after.len()?)?;
-        for (head, &size) in heads.iter().zip(sizes) {
-            total_size = total_size.checked_add(head.len() as u64)?.checked_add(size)?;
-        }
-        Some(NewSections { before, heads, sizes: sizes.to_vec(), after, total_size })
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.parts.push_bytes(bytes);
+    }
+
+    /// Adds zeros up to this offset of the result.
+    pub(super) fn pad_to(&mut self, offset: u64) {
+        self.parts.pad_to(offset);
+    }
+
+    /// Adds the contents of the next section.
+    pub(super) fn add(&mut self, size: u64) {
+        let start = self.parts.size();
+        self.parts.push_input(Input::New(self.places.len()), 0..size);
+        self.places.push(start..start.saturating_add(size));
+    }
+
+    /// Returns the result if it has at most this many bytes, and fewer than 2^64.
+    pub(super) fn within(self, limit: u64) -> Option<Self> {
+        let size = self.parts.size();
+        // Sizes do not grow past the largest number.
+        (size <= limit && size < u64::MAX).then_some(self)
     }
 
     /// Returns the size of the result in bytes.
     #[must_use]
     pub fn total_size(&self) -> u64 {
-        self.total_size
+        self.parts.size()
     }
 
     /// Returns where the contents of the new sections lie in the result, in order.
     pub fn contents_ranges(&self) -> impl Iterator<Item = Range<u64>> {
-        let mut end = self.before.0.iter().map(|piece| piece.len() as u64).sum::<u64>();
-        self.heads.iter().zip(&self.sizes).map(move |(head, size)| {
-            let start = end.saturating_add(head.len() as u64);
-            end = start.saturating_add(*size);
-            start..end
-        })
+        self.places.iter().cloned()
+    }
+
+    /// Returns the size of the contents of each new section.
+    fn sizes(&self) -> impl Iterator<Item = u64> {
+        self.places.iter().map(|place| place.end - place.start)
+    }
+
+    /// Returns bytes of the object.
+    fn kept(&self, range: &Range<u64>) -> &'a [u8] {
+        let bytes = slice(self.object, range.clone());
+        debug_assert!(bytes.is_some(), "{range:?} of {}", self.object.len());
+        bytes.unwrap_or_default()
     }
 
     /// Returns the result in memory.
@@ -142,26 +147,25 @@ impl<'a> NewSections<'a> {
     /// [`Contents`](crate::ErrorKind::Contents) when the contents are not those laid out, and [`Limit`](crate::ErrorKind::Limit) when the
     /// memory is too small.
     pub fn to_vec(&self, contents: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, Error> {
-        if contents.len() != self.sizes.len() {
-            let (expected, found) = (self.sizes.len(), contents.len());
-            return Err(Error::entry_count(expected, found));
+        if contents.len() != self.places.len() {
+            return Err(Error::entry_count(self.places.len(), contents.len()));
         }
-        for (index, (&expected, contents)) in self.sizes.iter().zip(contents).enumerate() {
+        for (index, (expected, contents)) in self.sizes().zip(contents).enumerate() {
             let found = contents.as_ref().len() as u64;
             if found != expected {
                 return Err(Error::entry_size(index, expected, found));
             }
         }
-        let mut bytes = with_capacity(self.total_size)?;
-        for piece in &self.before.0 {
-            bytes.extend_from_slice(piece);
-        }
-        for (head, contents) in self.heads.iter().zip(contents) {
-            bytes.extend_from_slice(head);
-            bytes.extend_from_slice(contents.as_ref());
-        }
-        for piece in &self.after.0 {
-            bytes.extend_from_slice(piece);
+        let mut bytes = with_capacity(self.parts.size())?;
+        for part in self.parts.iter() {
+            match part {
+                Part::Input(Input::New(index), _) => {
+                    bytes.extend_from_slice(contents.get(*index).map_or(&[], AsRef::as_ref));
+                }
+                Part::Input(_, range) => bytes.extend_from_slice(self.kept(&range)),
+                Part::Bytes(new) => bytes.extend_from_slice(new),
+                Part::Zeros(count) => bytes.extend_from_slice(&zeros(count)),
+            }
         }
         Ok(bytes)
     }
@@ -178,7 +182,7 @@ impl<'a> NewSections<'a> {
         contents: impl IntoIterator<Item = R>,
     ) -> io::Result<()> {
         let mut contents = contents.into_iter();
-        let sizes = &self.sizes;
+        let sizes: Vec<_> = self.sizes().collect();
         if sizes.is_empty() && contents.next().is_some() {
             return Err(Error::entry_count(0, 1).into());
         }
@@ -212,54 +216,67 @@ impl<'a> NewSections<'a> {
         writer: &mut W,
         mut fill: impl FnMut(usize, &mut W) -> io::Result<u64>,
     ) -> io::Result<()> {
-        for piece in &self.before.0 {
-            writer.write_all(piece)?;
-        }
-        for (index, (head, &expected)) in self.heads.iter().zip(&self.sizes).enumerate() {
-            writer.write_all(head)?;
-            let found = fill(index, writer)?;
-            if found != expected {
-                return Err(Error::entry_size(index, expected, found).into());
+        let mut filled = 0;
+        let mut fill_up_to = |end: usize, writer: &mut W| {
+            for (index, expected) in self.sizes().enumerate().take(end).skip(filled) {
+                let found = fill(index, writer)?;
+                if found != expected {
+                    return Err(io::Error::from(Error::entry_size(index, expected, found)));
+                }
+            }
+            filled = end;
+            Ok(())
+        };
+        for part in self.parts.iter() {
+            match part {
+                Part::Input(Input::New(index), _) => fill_up_to(index + 1, &mut *writer)?,
+                Part::Input(_, range) => writer.write_all(self.kept(&range))?,
+                Part::Bytes(bytes) => writer.write_all(bytes)?,
+                Part::Zeros(count) => writer.write_all(&zeros(count))?,
             }
         }
-        for piece in &self.after.0 {
-            writer.write_all(piece)?;
-        }
+        fill_up_to(self.places.len(), &mut *writer)?;
         writer.flush()
     }
 
-    /// Returns whether these are the bytes before and after the contents of the new sections, which have no heads.
+    /// Returns the range from the first of the new contents to the last.
+    fn contents(&self) -> Range<u64> {
+        let end = self.parts.size();
+        let start = self.places.first().map_or(end, |place| place.start);
+        start..self.places.last().map_or(end, |place| place.end)
+    }
+
+    /// Returns whether these are the bytes before and after the contents of the new sections, with nothing between them.
     fn is_layout_of(&self, front: &[u8], tail: &[u8]) -> bool {
-        let is = |pieces: &Pieces<'_>, mut bytes: &[u8]| {
-            pieces.0.iter().all(|piece| match bytes.strip_prefix(&**piece) {
-                Some(rest) => {
-                    bytes = rest;
-                    true
-                }
-                None => false,
+        let is = |range: Range<u64>, mut bytes: &[u8]| {
+            self.parts.slice(range).iter().all(|part| {
+                let rest = match part {
+                    Part::Input(_, range) => bytes.strip_prefix(self.kept(&range)),
+                    Part::Bytes(new) => bytes.strip_prefix(new),
+                    Part::Zeros(count) => bytes.strip_prefix(&*zeros(count)),
+                };
+                rest.map(|rest| bytes = rest).is_some()
             }) && bytes.is_empty()
         };
-        is(&self.before, front) && is(&self.after, tail)
+        let contents = self.contents();
+        is(0..contents.start, front) && is(contents.end..self.parts.size(), tail)
     }
 
     /// Returns the same as [`is_layout_of`](Self::is_layout_of), given the whole object.
     fn is_whole_layout_of(&self, object: &[u8]) -> bool {
-        let front = self.before.len();
-        let contents = self.sizes.iter().try_fold(0_u64, |sum, &size| sum.checked_add(size));
-        let tail = front.zip(contents).and_then(|(front, contents)| front.checked_add(contents));
-        let front = front.and_then(|end| slice(object, 0..end));
-        let tail = tail.and_then(|start| slice(object, start..object.len() as u64));
-        let front = front.filter(|_| self.total_size == object.len() as u64);
-        front.zip(tail).is_some_and(|(front, tail)| self.is_layout_of(front, tail))
+        let (contents, len) = (self.contents(), object.len() as u64);
+        let front = slice(object, 0..contents.start);
+        let ends = front.zip(slice(object, contents.end..len));
+        self.parts.size() == len && ends.is_some_and(|(front, tail)| self.is_layout_of(front, tail))
     }
 }
 
-/// Sizes instead of the bytes.
+/// Places instead of the bytes.
 impl fmt::Debug for NewSections<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewSections")
-            .field("sizes", &self.sizes)
-            .field("total_size", &self.total_size)
+            .field("contents", &self.places)
+            .field("total_size", &self.parts.size())
             .finish_non_exhaustive()
     }
 }
@@ -356,6 +373,11 @@ fn in_memory(
     let read = output::reader(&splices, source.reader(), &mut ()).read_to_end(&mut bytes);
     read.map_err(|error| object_error(error.into()))?;
     Ok(Some(bytes))
+}
+
+/// Returns this many zeros, which are few.
+fn zeros(count: u64) -> Vec<u8> {
+    (0..count).map(|_| 0).collect()
 }
 
 /// Returns an empty vector with room for `size` bytes.

@@ -14,8 +14,8 @@
 
 use std::ops::Range;
 
-use super::super::{Pieces, slice};
-use super::{NewSection, NewSections, sizes, with_capacity};
+use super::super::slice;
+use super::{NewSection, NewSections, with_capacity};
 use crate::error::Error;
 use crate::objects::error::ObjectPart;
 use crate::objects::wasm::{CUSTOM, HEADER, Head, head, leb128, read_leb128};
@@ -32,9 +32,8 @@ pub(super) fn lay_out<'a>(
 ) -> Result<NewSections<'a>, Error> {
     sections(object, |_| Ok(()))?;
     let too_large = |value| Error::too_large(FORMAT, value, LIMIT);
-    let mut before = Pieces::default();
-    before.keep(object);
-    let mut heads = Vec::with_capacity(entries.len());
+    let mut new = NewSections::of(object);
+    new.keep(0..object.len() as u64);
     for entry in entries {
         let mut name = leb128(entry.name.len() as u64, 1);
         name.extend_from_slice(entry.name);
@@ -42,13 +41,12 @@ pub(super) fn lay_out<'a>(
         if len > LIMIT {
             return Err(too_large(len));
         }
-        let mut head = vec![CUSTOM];
-        head.extend(leb128(len, 5));
-        head.extend(name);
-        heads.push(head);
+        new.put(&[CUSTOM]);
+        new.put(&leb128(len, 5));
+        new.put(&name);
+        new.add(entry.size);
     }
-    NewSections::with_heads(before, heads, &sizes(entries), Pieces::default())
-        .ok_or_else(|| too_large(u64::MAX))
+    new.within(u64::MAX).ok_or_else(|| too_large(u64::MAX))
 }
 
 /// A section of a module.
