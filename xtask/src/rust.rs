@@ -63,6 +63,8 @@ pub(crate) fn features(ci: &mut Ci) -> Result {
         }
     }
     let ccob = ci.workspace.package("ccob")?;
+    let object_edit = ci.workspace.package("object-edit")?;
+    lint(object_edit, &["--no-default-features", "--features", "objects"])?;
     for set in ["ruzstd", "miniz_oxide", "zstd", "std,ruzstd"] {
         lint(ccob, &["--no-default-features", "--features", set])?;
     }

@@ -144,8 +144,7 @@ pub use error::{Error, ErrorKind};
 pub use join::{Join, PackInput};
 pub use moved_out::{move_in, moved_out};
 pub use object_form::{
-    BUNDLE_SECTIONS, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, PlacedHost, host_object,
-    object_bundle, remove_bundle_sections,
+    HOST_PLACEHOLDER, PlacedHost, host_object, object_bundle, remove_bundle_sections,
 };
 pub use plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
 pub use recipe::Recipe;

@@ -1,26 +1,17 @@
-//! Bundles in the object form: every entry is a section of the host object, named after its ID. In Mach-O all are in one
-//! section, whose name has no room for an ID.
+//! Bundles in the object form: every entry is a section of the host object, named after its ID.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read};
 
 use bundle_format::MAGIC_TEXT;
-use byte_parts::Part;
 use fat_object::{FileFormat, Image, Location};
-use object_edit::{HostObject, NewSections, SectionNames, remove_sections};
+use object_edit::{HostObject, NewSections, remove_sections};
 
 use crate::error::{Error, Problem};
 
 /// Contents of the section that stands for the host object itself, as clang-offload-bundler 22 writes it.
 pub const HOST_PLACEHOLDER: &[u8] = &[0];
-/// Name of the section of a Mach-O object, in the segment `__LLVM`, that holds a bundle in the object form. See
-/// [`object_bundle`].
-pub const MACH_O_BUNDLE_SECTION: &str = "__offload_bundle";
-/// Names of the sections that hold a bundle in the object form.
-pub const BUNDLE_SECTIONS: SectionNames<'static> = SectionNames::new(MAGIC_TEXT, MACH_O);
-/// Segment and section.
-const MACH_O: &str = "__LLVM,__offload_bundle";
 
 /// Lays out `object` with the entries of a bundle in its sections: each entry has an ID and a size in bytes.
 ///
@@ -28,16 +19,8 @@ const MACH_O: &str = "__LLVM,__offload_bundle";
 /// object form. Sections are named `__CLANG_OFFLOAD_BUNDLE__` and the bundle entry ID, in the order given. The host's own entry
 /// is a section that holds [`HOST_PLACEHOLDER`]. [`NewSections`] says how the sections lie in the file.
 ///
-/// LLVM has no object form for two more formats:
-///
-/// - **WebAssembly** modules get a custom section for each entry after everything else, with the same name. LLVM's
-///   bundler lists and unbundles these. A link copies them into its output.
-/// - **Mach-O** objects (`MH_OBJECT`; 32-bit and 64-bit, both byte orders) have names of 16 bytes, too few for an
-///   ID. They get one section, `__offload_bundle` in the segment `__LLVM`, which holds a
-///   [binary bundle](bundle_format::Bundle) with all entries, one after the other without alignment, and zeros up
-///   to a multiple of 8 bytes (4 in 32-bit objects). Readers take all bundles in such a section, which may be several after a
-///   relocatable link, with zeros between them, and an entry of the kind `host` that is one zero byte as the placeholder. Linkers
-///   leave sections of `__LLVM` out, where clang's `-fembed-bitcode` puts its own; `strip` keeps them.
+/// LLVM has no object form for WebAssembly. These modules get a custom section for each entry after everything else, with the
+/// same name. LLVM's bundler lists and unbundles them. A link copies them into its output.
 ///
 /// Nothing says that an ID must be sound or occur once: the bundle's rules are its maker's to check.
 ///
@@ -58,44 +41,22 @@ const MACH_O: &str = "__LLVM,__offload_bundle";
 ///
 /// # Errors
 ///
-/// [`Host`](crate::ErrorKind::Host) with what [`NewSections::new`] or [`NewSections::in_mach_o`] refuses, and
-/// [`Refused`](crate::ErrorKind::Refused) for an ID that has a zero byte, and for an empty one in Mach-O.
+/// [`Host`](crate::ErrorKind::Host) with what [`NewSections::new`] refuses, and
+/// [`Refused`](crate::ErrorKind::Refused) for an ID that has a zero byte.
 pub fn object_bundle<'a>(
     object: &'a [u8],
     entries: &[(impl AsRef<str>, u64)],
 ) -> Result<NewSections<'a>, Error> {
-    let ids = || entries.iter().map(|(id, size)| (id.as_ref(), *size)).enumerate();
-    for (index, (id, _)) in ids() {
-        if let Some(offset) = id.bytes().position(|byte| byte == 0) {
+    for (index, (id, _)) in entries.iter().enumerate() {
+        if let Some(offset) = id.as_ref().bytes().position(|byte| byte == 0) {
             let what = format!(
                 "bundle entry ID {index} has a zero byte at {offset}, which a section name cannot hold"
             );
             return Err(Problem::refused(&[], what).into());
         }
     }
-    let sections = if FileFormat::sniff(object) == FileFormat::MachO {
-        if let Some((index, _)) = ids().find(|(_, (id, _))| id.is_empty()) {
-            let what = format!(
-                "bundle entry ID {index} is empty, which the bundle of a Mach-O object cannot hold"
-            );
-            return Err(Problem::refused(&[], what).into());
-        }
-        let sizes = ids().map(|(_, (_, size))| size).collect::<Vec<_>>();
-        match bundle_format::layout(ids().map(|(_, (id, size))| (id.as_bytes(), size)), 1) {
-            Ok(layout) => {
-                let header = match layout.parts.at(0) {
-                    Some((_, Part::Bytes(header))) => header,
-                    _ => &[],
-                };
-                NewSections::in_mach_o(object, MACH_O, header, &sizes)
-            }
-            // No bundle is as large: this fails.
-            Err(_) => NewSections::in_mach_o(object, MACH_O, &[], &[u64::MAX]),
-        }
-    } else {
-        let named = ids().map(|(_, (id, size))| (format!("{MAGIC_TEXT}{id}"), size));
-        NewSections::new(object, &named.collect::<Vec<_>>())
-    };
+    let named = entries.iter().map(|(id, size)| (format!("{MAGIC_TEXT}{}", id.as_ref()), *size));
+    let sections = NewSections::new(object, &named.collect::<Vec<_>>());
     Ok(sections.map_err(Problem::from)?)
 }
 
@@ -110,7 +71,7 @@ pub fn object_bundle<'a>(
 ///
 /// [`Host`](crate::ErrorKind::Host) with what [`remove_sections`] refuses.
 pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
-    Ok(remove_sections(object, &BUNDLE_SECTIONS).map_err(Problem::from)?)
+    Ok(remove_sections(object, MAGIC_TEXT).map_err(Problem::from)?)
 }
 
 /// The host object for which a placeholder stands.
@@ -142,7 +103,7 @@ pub fn host_object(image: &mut Image<'_, '_>) -> io::Result<Option<PlacedHost>> 
     }
     let place = image.location();
     if let (Location::File(_), Some((source, object))) = (place, image.object_source()) {
-        let host = HostObject::plan(source, &object, &BUNDLE_SECTIONS)?;
+        let host = HostObject::plan(source, &object, MAGIC_TEXT)?;
         return Ok(Some(PlacedHost::InFile(host)));
     }
     let mut object = Vec::new();

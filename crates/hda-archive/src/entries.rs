@@ -11,7 +11,7 @@ use fat_object::{
 };
 
 use crate::error::Error;
-use object_edit::{SectionNames, remove_sections};
+use object_edit::remove_sections;
 
 /// Opens the file that a thin archive names.
 pub(crate) type OpenThin<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>;
@@ -121,8 +121,7 @@ impl Entry<'_, '_, '_> {
             return Ok(object);
         };
         reader.read_to_end(&mut object)?;
-        let names = SectionNames::new(bundle_format::MAGIC_TEXT, "__LLVM,__offload_bundle");
-        let restored = remove_sections(&object, &names).map_err(|error| {
+        let restored = remove_sections(&object, bundle_format::MAGIC_TEXT).map_err(|error| {
             Error::malformed(format!("the host object cannot be restored: {error}"))
         })?;
         Ok(restored.into_owned())

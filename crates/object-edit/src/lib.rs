@@ -1,4 +1,4 @@
-//! Edit finished host files: sections of ELF, COFF, PE, Mach-O and WebAssembly files, and members of `ar` archives.
+//! Edit finished host files: sections of ELF, COFF, PE and WebAssembly files, and members of `ar` archives.
 //!
 //! # Adding
 //!
@@ -7,9 +7,10 @@
 //! nothing else in the object changes.
 //!
 //! [`NewSections`] adds any number of sections of any name to ELF files (linked ones, too), COFF objects and
-//! WebAssembly modules, and one to Mach-O objects. [`remove_sections`] removes sections, and restores the object
-//! that they were added to byte for byte. [`HostObject`] does so for an object in a file, without reading the
-//! contents of the sections.
+//! WebAssembly modules. [`remove_sections`] removes sections, and restores the object that they were added to byte for
+//! byte. [`HostObject`] does so for an object in a file, without reading the contents of the sections.
+//!
+//! The feature `objects` is this alone. The feature `linked`, on by default, adds what follows.
 //!
 //! # Editing
 //!
@@ -47,47 +48,48 @@
 //!
 //! # Bounds
 //!
-//! Linked ELF files may have up to 1170 program headers, PE files up to 96 sections, Mach-O objects up to 255. Time
-//! grows as n log n with sections, symbols and relocations; memory holds headers and tables.
+//! Linked ELF files may have up to 1170 program headers, PE files up to 96 sections. Time grows as n log n with sections,
+//! symbols and relocations; memory holds headers and tables.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "linked"),
+    allow(
+        dead_code,
+        unused_imports,
+        unreachable_pub,
+        reason = "objects need a part of what both use"
+    )
+)]
 #![deny(missing_docs, missing_debug_implementations)]
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod archive;
-mod changes;
-mod coff;
-mod edit;
-mod elf;
-mod elf_class;
-mod elf_object;
-mod embed;
 mod error;
-mod host;
-mod moved_out;
-mod moves;
+#[cfg(feature = "linked")]
+mod linked;
+#[cfg(feature = "objects")]
+mod objects;
+#[cfg(feature = "objects")]
 mod output;
-mod pe;
+#[cfg(feature = "objects")]
+mod patches;
+#[cfg(feature = "objects")]
 mod pod;
-mod registered;
-mod registration;
-mod relayout;
-mod scan;
-mod strings;
+#[cfg(feature = "objects")]
 mod tables;
-mod unloaded;
-mod wasm;
-mod without;
 
-pub use edit::{Format, edit, edit_archive, explain_nothing, uneditable};
-pub use embed::{HostObject, NewSections, SectionNames, embed, remove_sections};
 pub use error::{Error, ErrorKind};
-pub use host::{Edited, Item, Options, SectionChange, SectionEdit};
-pub use moved_out::{HipWrapper, hip_wrappers, move_in, move_out};
+#[cfg(feature = "linked")]
+pub use linked::{
+    Edited, Format, HipWrapper, Item, Options, Registered, RegisteredWith, SectionChange,
+    SectionEdit, Target, edit, edit_archive, explain_nothing, hip_wrappers, move_in, move_out,
+    registered, sections_never_loaded, uneditable,
+};
+#[cfg(feature = "objects")]
+pub use objects::{HostObject, NewSections, embed, remove_sections};
+#[cfg(feature = "linked")]
 pub use output::{Input, NewInputs, Output, copy_of, is_copy_of, of_bytes, reader};
-pub use registered::{Registered, RegisteredWith, Target, registered};
-pub use unloaded::sections_never_loaded;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use byte_parts::Source;
 
-use crate::error::Problem;
+use crate::error::Error;
 
 /// About how much of a table is in memory at a time.
 const CHUNK: u64 = 64 * 1024;
@@ -16,8 +16,8 @@ pub(super) fn for_each(
     source: &mut Source<'_>,
     range: &Range<u64>,
     entry_len: u64,
-    mut f: impl FnMut(&mut Source<'_>, u64, u64, &[u8]) -> Result<(), Problem>,
-) -> Result<(), Problem> {
+    mut f: impl FnMut(&mut Source<'_>, u64, u64, &[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut at = range.start;
     let mut number = 0;
     let chunk_len = CHUNK - CHUNK % entry_len;
@@ -34,22 +34,24 @@ pub(super) fn for_each(
 }
 
 /// Reads bytes of an object, which are there.
-pub(super) type Read<'r, E> = dyn FnMut(&Range<u64>) -> Result<Vec<u8>, E> + 'r;
+pub(super) type Read<'r> = dyn FnMut(&Range<u64>) -> Result<Vec<u8>, Error> + 'r;
 
 /// Reads from an object that starts at `base` in the walked file.
-pub(super) fn in_source<E: From<io::Error>>(
+pub(super) fn in_source(
     source: &mut Source<'_>,
     base: u64,
-) -> impl FnMut(&Range<u64>) -> Result<Vec<u8>, E> {
+) -> impl FnMut(&Range<u64>) -> Result<Vec<u8>, Error> {
     move |range| Ok(source.read_range(&absolute(base, range))?)
 }
 
 /// Reads from an object in memory.
-pub(super) fn in_memory<E>(object: &[u8]) -> impl FnMut(&Range<u64>) -> Result<Vec<u8>, E> {
-    let index = |at| usize::try_from(at).unwrap_or(usize::MAX);
+pub(super) fn in_memory(object: &[u8]) -> impl FnMut(&Range<u64>) -> Result<Vec<u8>, Error> {
     move |range| {
-        let bytes = object.get(index(range.start)..index(range.end));
-        Ok(bytes.unwrap_or_default().to_vec())
+        let range = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let bytes = range.and_then(|(start, end)| object.get(start..end));
+        bytes
+            .map(<[u8]>::to_vec)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into())
     }
 }
 

@@ -1,7 +1,6 @@
 //! Host files made from the fuzzer's bytes: ELF, COFF, PE, Mach-O and WebAssembly, with device code in sections.
 
 use arbitrary::{Result, Unstructured};
-use fat_edit::MACH_O_BUNDLE_SECTION;
 
 use crate::fields::Fields;
 use crate::model;
@@ -19,6 +18,8 @@ const DEVICE: [&str; 6] = [
     "__hip_fatbin",
     "__nv_relfatbin",
 ];
+/// The section of a Mach-O object in which bundles are read, in the segment `__LLVM`.
+const BUNDLE_SECTION: &str = "__offload_bundle";
 const ENTRIES: [&str; 3] = [
     "__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx90a",
     "__CLANG_OFFLOAD_BUNDLE__openmp-nvptx64-nvidia-cuda--sm_70",
@@ -131,7 +132,7 @@ fn sections(
             *u.choose(&[Role::Device, Role::Device, Role::Entry, Role::Unnamed, Role::Plain])?;
         let name = match role {
             // Eight and sixteen bytes are not enough for an ID.
-            Role::Entry if matches!(format, Format::Pe | Format::MachO) => MACH_O_BUNDLE_SECTION,
+            Role::Entry if matches!(format, Format::Pe | Format::MachO) => BUNDLE_SECTION,
             Role::Device if format == Format::Pe => ".hip_fat",
             Role::Device if format == Format::MachO => *u.choose(&DEVICE[3..])?,
             Role::Device => *u.choose(&DEVICE)?,
@@ -446,7 +447,7 @@ fn mach_o(u: &mut Unstructured<'_>, sections: &[Section]) -> Result<Fields> {
     file.word(7).word(7).word(sections.len()).word(0);
     for (section, &place) in sections.iter().zip(&places) {
         let name = &section.name.as_bytes()[..section.name.len().min(16)];
-        let is_bundle = section.name == MACH_O_BUNDLE_SECTION;
+        let is_bundle = section.name == BUNDLE_SECTION;
         let segment = if is_bundle { "__LLVM" } else { "__DATA" };
         file.put(name).put(&vec![0; 16 - name.len()]);
         file.put(segment.as_bytes()).put(&[0; 10]);

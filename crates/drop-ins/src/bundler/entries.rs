@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use bundle_format::text::{Leader, TextBundle};
 use byte_parts::ReadSeek;
-use fat_edit::MACH_O_BUNDLE_SECTION;
 use fat_object::{
     BundleForm, Compression, Container, ContainerKind, Enter, ErrorKind, FileFormat, Finding,
     Image, Location, PathStep, Severity, Visitor,
@@ -138,7 +137,6 @@ fn may_be_bundle(format: FileFormat) -> bool {
             | FileFormat::Elf { .. }
             | FileFormat::Coff
             | FileFormat::Pe
-            | FileFormat::MachO
             | FileFormat::Wasm
             | FileFormat::Ptx
             | FileFormat::LinkerScript
@@ -224,16 +222,9 @@ fn is_bundles(way: &[PathStep]) -> bool {
     way.iter().all(|step| matches!(step.kind(), ContainerKind::Bundle | ContainerKind::Ccob))
 }
 
-/// Returns whether a section that is an entry lies on this way, or the bundle of a Mach-O object.
+/// Returns whether a section that is an entry lies on this way.
 fn is_section(way: &[PathStep]) -> bool {
-    matches!(way, [step] if step.kind() == ContainerKind::Section) || is_bundle_section(way)
-}
-
-/// Returns whether this path ends in the section for the bundle of a Mach-O object.
-fn is_bundle_section(way: &[PathStep]) -> bool {
-    matches!(way, [step, inside @ ..] if step.kind() == ContainerKind::Section
-        && step.name() == MACH_O_BUNDLE_SECTION
-        && is_bundles(inside))
+    matches!(way, [step] if step.kind() == ContainerKind::Section)
 }
 
 impl Visitor for Finder<'_> {
@@ -309,7 +300,7 @@ impl Visitor for Finder<'_> {
             None => return Ok(()),
         };
         let error = finding.error();
-        let of_bundles = is_bundles(way) || is_bundle_section(way);
+        let of_bundles = is_bundles(way);
         let of_archive = self.file_type == FileType::Archive;
         let matters = match error.kind() {
             ErrorKind::Composition => is_bundles(way) || is_section(way),

@@ -154,7 +154,7 @@ fn other_files_are_refused() {
             "cannot change sections: the ELF file is of type 3, which does not qualify",
         ),
         ("hip.dll", "cannot change sections: PE image, only COFF objects qualify"),
-        ("hip-macos.o", "cannot change sections: this is not possible in Mach-O"),
+        ("hip-macos.o", "cannot change sections: Mach-O objects are not edited"),
         ("hip-macos-universal.o", "cannot change sections: this is not possible in Mach-O"),
         ("libhip.a", "cannot change sections: this is not possible in archives"),
         ("libhip-thin.a", "cannot change sections: this is not possible in archives"),

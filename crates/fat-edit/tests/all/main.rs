@@ -43,7 +43,6 @@ mod embed;
 mod faults;
 mod moved_out;
 mod object_form;
-mod object_form_macho;
 mod object_form_wasm;
 mod properties;
 mod uneditable;

@@ -482,6 +482,7 @@ fn impossible_layouts_are_refused() {
 fn other_files_are_refused() {
     for (name, error) in [
         ("hip.dll", "cannot change sections: PE image, only COFF objects qualify"),
+        ("hip-macos.o", "cannot change sections: Mach-O objects are not edited"),
         ("hip-macos-universal.o", "cannot change sections: this is not possible in Mach-O"),
         ("libhip.a", "cannot change sections: this is not possible in archives"),
         ("hip.hipfb", "cannot change sections: this is not possible in files of unknown format"),

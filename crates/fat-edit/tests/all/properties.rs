@@ -127,21 +127,9 @@ fn hosts() -> Vec<Vec<u8>> {
     hosts
 }
 
-fn words(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
 /// Those that bundles can be put into, but offload binaries cannot.
 fn more_hosts() -> Vec<Vec<u8>> {
     let mut hosts = hosts();
-    // One segment with one section: `__TEXT,__text` of four bytes.
-    let mut macho = words(&[0xfeed_facf, 0x0100_0007, 3, 1, 1, 152, 0, 0, 0x19, 152]);
-    macho.extend([0; 16]);
-    macho.extend(words(&[0, 0, 4, 0, 184, 0, 4, 0, 7, 7, 1, 0]));
-    macho.extend(b"__text\0\0\0\0\0\0\0\0\0\0__TEXT\0\0\0\0\0\0\0\0\0\0");
-    macho.extend(words(&[0, 0, 4, 0, 184, 0, 0, 0, 0, 0, 0, 0]));
-    macho.extend(b"code");
-    hosts.push(macho);
     hosts.push(b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x0a\x04\x01\x02\0\x0b".to_vec());
     hosts
 }

@@ -1,0 +1,166 @@
+//! The symbol index of an archive: offsets of members among names.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use byte_parts::Source;
+
+use super::{Member, damaged};
+use crate::error::Error;
+use crate::patches::Patches;
+
+/// Offsets of members in a table.
+#[derive(Clone, Copy)]
+struct Offsets {
+    /// The position of the first one in the index.
+    start: usize,
+    count: u64,
+    /// From one to the next.
+    stride: usize,
+    /// 4 or 8 bytes.
+    width: usize,
+    big_endian: bool,
+}
+
+/// Updates the offsets of moved members. `moved` maps old offsets to new ones.
+pub(super) fn update(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    members: &[Member],
+    moved: &BTreeMap<u64, u64>,
+    patches: &mut Patches,
+) -> Result<(), Error> {
+    // A second one has a second index, in Microsoft's form.
+    let mut first_is_slash = false;
+    for (number, member) in members.iter().take(2).enumerate() {
+        let read = |source: &mut Source<'_>| {
+            let data = &member.data;
+            source.read_range(&(window.start + data.start..window.start + data.end))
+        };
+        let (index, offsets) = match (number, &member.name[..]) {
+            (0, b"/") => {
+                first_is_slash = true;
+                let index = read(source)?;
+                let offsets = system_v(&index, 4);
+                (index, offsets)
+            }
+            (0, b"/SYM64/") => {
+                let index = read(source)?;
+                let offsets = system_v(&index, 8);
+                (index, offsets)
+            }
+            (0, b"__.SYMDEF" | b"__.SYMDEF SORTED") => {
+                let index = read(source)?;
+                let offsets = bsd(&index, 4);
+                (index, offsets)
+            }
+            (0, b"__.SYMDEF_64" | b"__.SYMDEF_64 SORTED") => {
+                let index = read(source)?;
+                let offsets = bsd(&index, 8);
+                (index, offsets)
+            }
+            (1, b"/") if first_is_slash => {
+                let index = read(source)?;
+                let offsets = microsoft(&index);
+                (index, offsets)
+            }
+            _ => return Ok(()),
+        };
+        let offsets = offsets.ok_or_else(|| damaged(window, "the symbol index is cut short"))?;
+        let new = renewed(window, &index, offsets, moved)?;
+        if new != index {
+            patches.put(window.start.saturating_add(member.data.start), &new);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the index with the new offsets.
+fn renewed(
+    window: &Range<u64>,
+    index: &[u8],
+    offsets: Offsets,
+    moved: &BTreeMap<u64, u64>,
+) -> Result<Vec<u8>, Error> {
+    let mut new = index.to_vec();
+    let Offsets { start, count, stride, width, big_endian } = offsets;
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let table = new.get_mut(start..).unwrap_or_default();
+    for entry in table.chunks_mut(stride).take(count) {
+        let old = number(entry, width, big_endian)
+            .ok_or_else(|| damaged(window, "the symbol index is cut short"))?;
+        // Some writers leave entries of members that are gone.
+        let Some(&to) = moved.get(&old) else {
+            if old == 0 {
+                continue;
+            }
+            return Err(damaged(window, "the symbol index names a place where no member is"));
+        };
+        let bytes = if big_endian { to.to_be_bytes() } else { to.to_le_bytes() };
+        let limit = if width == 4 { u64::from(u32::MAX) } else { u64::MAX };
+        if to > limit {
+            let what = "offset of a member in the symbol index";
+            return Err(Error::archive_field(what, to, limit));
+        }
+        let bytes = if big_endian { bytes.get(8 - width..) } else { bytes.get(..width) };
+        if let (Some(entry), Some(bytes)) = (entry.get_mut(..width), bytes) {
+            entry.copy_from_slice(bytes);
+        }
+    }
+    Ok(new)
+}
+
+/// Returns a number at the start of `bytes`.
+fn number(bytes: &[u8], width: usize, big_endian: bool) -> Option<u64> {
+    let mut value = 0_u64;
+    let bytes = bytes.get(..width)?;
+    for n in 0..width {
+        let byte = bytes.get(if big_endian { n } else { width - 1 - n })?;
+        value = value << 8 | u64::from(*byte);
+    }
+    Some(value)
+}
+
+/// Returns the number of symbols, offsets, names. Big-endian.
+fn system_v(index: &[u8], width: usize) -> Option<Offsets> {
+    if index.is_empty() {
+        return Some(Offsets { start: 0, count: 0, stride: width, width, big_endian: true });
+    }
+    let count = number(index, width, true)?;
+    fits(index, Offsets { start: width, count, stride: width, width, big_endian: true })
+}
+
+/// Returns the number of members, their offsets, number of symbols, for each the number of a member, names.
+/// Little-endian.
+fn microsoft(index: &[u8]) -> Option<Offsets> {
+    let count = number(index, 4, false)?;
+    fits(index, Offsets { start: 4, count, stride: 4, width: 4, big_endian: false })
+}
+
+/// Finds the offsets in an index of BSD: the size in bytes of a table of pairs, each the place of a name and an offset;
+/// that table; the size of the names; the names. All in the byte order of the machine that wrote it.
+fn bsd(index: &[u8], width: usize) -> Option<Offsets> {
+    if index.is_empty() {
+        return Some(Offsets { start: 0, count: 0, stride: width, width, big_endian: false });
+    }
+    let stride = width * 2;
+    [false, true].into_iter().find_map(|big_endian| {
+        let size = number(index, width, big_endian)?;
+        if !size.is_multiple_of(stride as u64) {
+            return None;
+        }
+        let offsets =
+            Offsets { start: width * 2, count: size / stride as u64, stride, width, big_endian };
+        // The size of the names follows.
+        let names_at = usize::try_from(size).ok()?.checked_add(width)?;
+        let names = number(index.get(names_at..)?, width, big_endian)?;
+        let room = index.len().checked_sub(names_at)?.checked_sub(width)? as u64;
+        (names <= room).then_some(offsets)
+    })
+}
+
+/// Returns these offsets; `None` if the table is longer than the index.
+fn fits(index: &[u8], offsets: Offsets) -> Option<Offsets> {
+    let len = offsets.count.checked_mul(offsets.stride as u64)?;
+    (len.checked_add(offsets.start as u64)? <= index.len() as u64).then_some(offsets)
+}

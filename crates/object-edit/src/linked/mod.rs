@@ -1,0 +1,25 @@
+//! Contents of sections replaced in linked files and in objects, and members of archives, with everything that refers to them.
+
+mod archive;
+mod changes;
+mod coff;
+mod edit;
+mod elf;
+mod elf_object;
+mod error;
+mod host;
+mod moved_out;
+mod moves;
+mod pe;
+mod read;
+mod registered;
+mod registration;
+mod relayout;
+mod scan;
+mod unloaded;
+
+pub use edit::{Format, edit, edit_archive, explain_nothing, uneditable};
+pub use host::{Edited, Item, Options, SectionChange, SectionEdit};
+pub use moved_out::{HipWrapper, hip_wrappers, move_in, move_out};
+pub use registered::{Registered, RegisteredWith, Target, registered};
+pub use unloaded::sections_never_loaded;

@@ -1,0 +1,245 @@
+//! References to bundles other than wrappers: places that cannot follow a bundle that moves.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+
+use byte_parts::Source;
+use object::pe::{
+    BaseRelocationType, IMAGE_DIRECTORY_ENTRY_BASERELOC, IMAGE_DIRECTORY_ENTRY_EXCEPTION,
+    IMAGE_DIRECTORY_ENTRY_EXPORT, IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64,
+    IMAGE_FILE_RELOCS_STRIPPED, IMAGE_REL_BASED_ABSOLUTE, IMAGE_REL_BASED_DIR64,
+    IMAGE_REL_BASED_HIGHLOW, IMAGE_SCN_CNT_CODE, IMAGE_SCN_MEM_EXECUTE, ImageBaseRelocation,
+    ImageExportDirectory, ImageRuntimeFunctionEntry,
+};
+
+use super::file::{File, PAGE, file_range};
+use super::slot::Slot;
+use super::wrappers::Wrapper;
+use crate::error::Error;
+use crate::linked::read::{u32_at, u64_at};
+use crate::linked::scan::{Function, Machine, Scanner, Targets, absolute, blocks, settle};
+use crate::pod::{LE, first};
+
+const BLOCK_HEADER_SIZE: u64 = size_of::<ImageBaseRelocation>() as u64;
+/// Each location of a page is listed once.
+const LARGEST_BLOCK: u64 = BLOCK_HEADER_SIZE + 2 * PAGE;
+/// Bytes of the largest value that is relocated.
+const LARGEST_VALUE: u64 = 8;
+
+/// Bytes of an entry of the table of functions.
+const FUNCTION_SIZE: u64 = size_of::<ImageRuntimeFunctionEntry>() as u64;
+
+/// The target of a search. Its addresses count from the image base, those of what is found from 0.
+struct Search<'a> {
+    file: &'a File,
+    slots: &'a [Slot],
+    /// Addresses of the wrappers' pointers, in ascending order.
+    pointers: Vec<u64>,
+    targets: Targets<'a>,
+}
+
+/// Returns the bundles that something else than a wrapper may refer to, by their addresses, each with the address
+/// of a reference. Looked at are
+///
+/// - values that a base relocation makes an address; without base relocations, values anywhere,
+/// - exports,
+/// - code.
+pub(super) fn find(
+    source: &mut Source<'_>,
+    file: &File,
+    slots: &[Slot],
+    wrappers: &[Wrapper],
+) -> Result<BTreeMap<u64, u64>, Error> {
+    let base = file.image_base();
+    let bundles = || slots.iter().flat_map(|slot| &slot.bundles);
+    let mut starts: Vec<_> = bundles().map(|bundle| base.wrapping_add(bundle.old.start)).collect();
+    starts.sort_unstable();
+    let all = starts.first().copied().unwrap_or(0)..u64::MAX;
+    let mut pointers: Vec<_> = wrappers.iter().map(Wrapper::pointer).collect();
+    pointers.sort_unstable();
+    let stripped = file.coff.characteristics.get(LE).contains(IMAGE_FILE_RELOCS_STRIPPED);
+    let relocations = file.directory(IMAGE_DIRECTORY_ENTRY_BASERELOC).filter(|_| !stripped);
+    let mut targets = Targets::new(&starts, &all, relocations.is_some());
+    for wrapper in wrappers {
+        targets.wrapped(base.wrapping_add(wrapper.target));
+    }
+    let mut search = Search { file, slots, pointers, targets };
+    if let Some(relocations) = &relocations {
+        search.relocated_values(source, relocations)?;
+    }
+    search.exports(source)?;
+    search.sections(source, relocations.is_some())?;
+    settle(source, &mut search.targets, &mut |source, address| function(source, file, address))?;
+
+    let found = search.targets.found().into_iter();
+    let from_base = |address: u64| address.wrapping_sub(base);
+    Ok(found.filter_map(|(n, at)| Some((from_base(*starts.get(n)?), from_base(at)))).collect())
+}
+
+/// Returns the function at an address, or a part of one, from the exception directory: a table of functions of x86-64
+/// ("PE Format", "The .pdata Section").
+fn function(source: &mut Source<'_>, file: &File, address: u64) -> io::Result<Option<Function>> {
+    let at = address.wrapping_sub(file.image_base());
+    let table = file
+        .directory(IMAGE_DIRECTORY_ENTRY_EXCEPTION)
+        .filter(|_| file.coff.machine.get(LE) == IMAGE_FILE_MACHINE_AMD64);
+    let Some((table, offset)) =
+        table.and_then(|table| Some((table.clone(), file.offset_of(&table)?)))
+    else {
+        return Ok(None);
+    };
+    let mut functions = 0..(table.end - table.start) / FUNCTION_SIZE;
+    while functions.start < functions.end {
+        let middle = functions.start.midpoint(functions.end);
+        let mut entry = [0; size_of::<ImageRuntimeFunctionEntry>()];
+        let place = file.window.start + offset + middle * FUNCTION_SIZE;
+        source.read_exact_at(place, &mut entry)?;
+        let Some(entry) = first::<ImageRuntimeFunctionEntry>(&entry) else { return Ok(None) };
+        let code = entry.begin_address.get(LE).into()..entry.end_address.get(LE).into();
+        if code.contains(&at) {
+            let offset = file.offset_of(&code).map(|offset| file.window.start + offset);
+            let base = file.image_base();
+            let addresses = base.wrapping_add(code.start)..base.wrapping_add(code.end);
+            return Ok(offset.map(|offset| Function { addresses, offset }));
+        }
+        if code.start <= at {
+            functions.start = middle + 1;
+        } else {
+            functions.end = middle;
+        }
+    }
+    Ok(None)
+}
+
+impl Search<'_> {
+    fn relocated_values(
+        &mut self,
+        source: &mut Source<'_>,
+        relocations: &Range<u64>,
+    ) -> Result<(), Error> {
+        let inconsistent = |what| Error::inconsistent_sections(what);
+        let damaged = || inconsistent("base relocations are damaged");
+        let Some(offset) = self.file.offset_of(relocations) else { return Err(damaged()) };
+        let mut at = self.file.window.start + offset;
+        let end = at + (relocations.end - relocations.start);
+        while end - at >= BLOCK_HEADER_SIZE {
+            let header = source.read_range(&(at..at + BLOCK_HEADER_SIZE))?;
+            let Some(header) = first::<ImageBaseRelocation>(&header) else { return Err(damaged()) };
+            let page = u64::from(header.virtual_address.get(LE));
+            let size = u64::from(header.size_of_block.get(LE));
+            if !(BLOCK_HEADER_SIZE..=(end - at).min(LARGEST_BLOCK)).contains(&size) {
+                return Err(damaged());
+            }
+            let entries = source.read_range(&(at + BLOCK_HEADER_SIZE..at + size))?;
+            at += size;
+            let values = self.page(source, page)?;
+            for entry in entries.as_chunks::<2>().0 {
+                let entry = u16::from_le_bytes(*entry);
+                let (kind, within) = (BaseRelocationType(entry >> 12), usize::from(entry & 0xfff));
+                let location = page + within as u64;
+                if kind == IMAGE_REL_BASED_ABSOLUTE {
+                    continue;
+                }
+                if self.slots.iter().any(|slot| (slot.memory.start..slot.limit).contains(&location))
+                {
+                    return Err(inconsistent("base relocations in device code"));
+                }
+                let is_wrapper = self.pointers.binary_search(&location).is_ok();
+                match kind {
+                    IMAGE_REL_BASED_DIR64 if is_wrapper => {}
+                    IMAGE_REL_BASED_DIR64 => self.pointer(location, u64_at(&values, within)),
+                    IMAGE_REL_BASED_HIGHLOW => {
+                        self.pointer(location, u32_at(&values, within).into());
+                    }
+                    // Nobody knows to what it refers.
+                    _ => self.targets.all(self.file.image_base().wrapping_add(location)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the bytes of a page that come from the file, and some more.
+    fn page(&self, source: &mut Source<'_>, page: u64) -> io::Result<Vec<u8>> {
+        let Some(section) = self.file.section_at(page) else { return Ok(Vec::new()) };
+        let into = page - u64::from(section.virtual_address.get(LE));
+        let size = self.file.loaded_size(section);
+        let start = self.file.window.start + file_range(section).start;
+        let end = size.min(into + PAGE + LARGEST_VALUE);
+        source.read_range(&(start + into.min(end)..start + end))
+    }
+
+    /// Notes a pointer to any place in device code.
+    fn pointer(&mut self, at: u64, value: u64) {
+        let base = self.file.image_base();
+        let target = value.wrapping_sub(base);
+        let slot = self.slots.iter().find(|slot| slot.memory.contains(&target));
+        if slot.is_some_and(|slot| slot.bundles.first().is_some_and(|b| b.old.start <= target)) {
+            self.targets.within(value, base.wrapping_add(at));
+        }
+    }
+
+    fn exports(&mut self, source: &mut Source<'_>) -> io::Result<()> {
+        let base = self.file.image_base();
+        let Some(directory) = self.file.directory(IMAGE_DIRECTORY_ENTRY_EXPORT) else {
+            return Ok(());
+        };
+        let size = size_of::<ImageExportDirectory>() as u64;
+        let header = directory.start..directory.start + size;
+        let header = self.file.read_at(source, &header)?;
+        let header = header.and_then(|header| first::<ImageExportDirectory>(&header));
+        let Some(header) = header else { return Ok(()) };
+        let start = u64::from(header.address_of_functions.get(LE));
+        let count = u64::from(header.number_of_functions.get(LE));
+        let Some(offset) = self.file.offset_of(&(start..start + count * 4)) else { return Ok(()) };
+        let mut entry = [0; 4];
+        for index in 0..count {
+            source.read_exact_at(self.file.window.start + offset + index * 4, &mut entry)?;
+            let exported = u64::from(u32::from_le_bytes(entry));
+            self.pointer(start + index * 4, base.wrapping_add(exported));
+        }
+        Ok(())
+    }
+
+    fn sections(&mut self, source: &mut Source<'_>, relocated: bool) -> io::Result<()> {
+        let file = self.file;
+        // Files for x86-64 may hold code for ARM64, too (ARM64EC).
+        let machines = match file.coff.machine.get(LE) {
+            IMAGE_FILE_MACHINE_ARM64 => &[Machine::Aarch64][..],
+            _ => &[Machine::X86_64, Machine::Aarch64][..],
+        };
+        for (index, section) in file.sections.iter().enumerate() {
+            let is_code = section
+                .characteristics
+                .get(LE)
+                .intersects(IMAGE_SCN_CNT_CODE | IMAGE_SCN_MEM_EXECUTE);
+            let is_slot = self.slots.iter().any(|slot| slot.sections.contains(&index));
+            if is_slot || !is_code && relocated {
+                continue;
+            }
+            let start = file.window.start + file_range(section).start;
+            let part = start..start + file.loaded_size(section);
+            let address = file.image_base().wrapping_add(section.virtual_address.get(LE).into());
+            let mut scanners: Vec<_> = machines
+                .iter()
+                .map(|machine| Scanner::new(*machine, relocated, Vec::new()))
+                .collect();
+            let Search { targets, pointers, .. } = self;
+            let is_pointer =
+                |at: u64| pointers.binary_search(&at.wrapping_sub(file.image_base())).is_ok();
+            blocks(source, &part, address, &mut |address, bytes| {
+                if is_code {
+                    for scanner in &mut scanners {
+                        scanner.code(address, bytes, targets);
+                    }
+                }
+                if !relocated {
+                    absolute(address, bytes, targets, &is_pointer);
+                }
+                !targets.all_found()
+            })?;
+        }
+        Ok(())
+    }
+}
