@@ -324,7 +324,7 @@ impl Visitor for Extractor<'_> {
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        let member = self.file.open_thin_file(name)?;
+        let member = self.file.open_thin_member(name)?;
         self.new_permissions = self.new_permissions.and_of(&member)?;
         Ok(Box::new(member))
     }

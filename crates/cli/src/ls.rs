@@ -8,10 +8,10 @@ mod view;
 use std::io;
 use std::path::PathBuf;
 
-use byte_parts::ReadSeek;
 use device_select::{PassedOver, SplitLibrary};
-use fat_object::{Container, ContainerKind, Finding, Image, Location, Severity, Summary, Visitor};
+use fat_object::{Container, ContainerKind, Finding, Image, Location, Summary, Visitor};
 
+use crate::complaint::{self, Complaint};
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::limits::Limits;
@@ -21,7 +21,7 @@ use row::{Hashed, Key, Row};
 use tool_kit::json::Array;
 use tool_kit::parallel::Threads;
 use tool_kit::style::show;
-use tool_kit::{Outcome, report, style};
+use tool_kit::{Outcome, style};
 use view::{Item, Totals};
 pub(crate) use view::{format_text, heading};
 
@@ -242,41 +242,16 @@ fn complain(
     summary: &io::Result<Summary>,
     selection: &Selection,
 ) -> bool {
-    let file = input.name();
-    for (severity, message) in &listing.findings {
-        match severity {
-            Severity::Error => report::error(&format_args!("{file}: {message}")),
-            Severity::Warning => report::warning(&format_args!("{file}: {message}")),
-        }
-    }
-    let errors = listing.findings.iter().any(|(severity, _)| *severity == Severity::Error);
-    match summary {
-        Err(error) => {
-            report::error(&format_args!("{file}: {}", report::reason(error)));
-            true
-        }
-        Ok(summary) => {
-            if errors {
-                return errors;
+    complaint::report(input.name(), &listing.complaints, summary, |summary| {
+        match (input.split_host(), listing.is_empty()) {
+            (Some(host), true) => Some(Ok(host.describe())),
+            (Some(host), false) => {
+                Some(Ok(format!("{}; no loader takes the images of this file", host.describe())))
             }
-            let why = match (input.split_host(), listing.is_empty()) {
-                (Some(host), true) => Ok(host.describe()),
-                (Some(host), false) => {
-                    Ok(format!("{}; no loader takes the images of this file", host.describe()))
-                }
-                (None, true) => nothing(summary, selection, &listing.passed),
-                (None, false) => return false,
-            };
-            match why {
-                Ok(why) => report::note(&format_args!("{file}: {why}")),
-                Err(why) => {
-                    report::error(&format_args!("{file}: {why}"));
-                    return true;
-                }
-            }
-            false
+            (None, true) => Some(nothing(summary, selection, &listing.passed)),
+            (None, false) => None,
         }
-    }
+    })
 }
 
 /// Returns the reason for an empty listing: an error if the file was not understood.
@@ -309,7 +284,7 @@ struct Listing {
     thin_size: u64,
     items: Vec<Item>,
     passed: PassedOver,
-    findings: Vec<(Severity, String)>,
+    complaints: Vec<Complaint>,
 }
 
 impl Listing {
@@ -359,7 +334,7 @@ impl Visitor for Lister<'_> {
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.listing.findings.push((finding.severity(), finding.to_string()));
+        self.listing.complaints.push(Complaint::new(self.file.name(), finding));
         Ok(())
     }
 
@@ -375,9 +350,5 @@ impl Visitor for Lister<'_> {
             self.listing.items.pop();
         }
         Ok(())
-    }
-
-    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        self.file.open_thin_member(name)
     }
 }

@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use byte_parts::ReadSeek;
 use device_select::PackSet;
 use fat_edit::{Registrable, Registration};
 use fat_object::{
@@ -62,7 +61,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             return Checked::Package;
         }
         let mut findings = Findings::default();
-        let mut visitor = Checker { file, findings: &mut findings };
+        let mut visitor = Checker { findings: &mut findings };
         let options = args.limits.options().with_check_compressed(true);
         let result = file.walk(&args.limits, &options, threads, &mut visitor);
         let result = result.and_then(|summary| {
@@ -263,7 +262,6 @@ impl Findings {
 }
 
 struct Checker<'a> {
-    file: &'a Input,
     findings: &'a mut Findings,
 }
 
@@ -303,9 +301,5 @@ impl Visitor for Checker<'_> {
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.findings.findings.push(finding.to_string());
         Ok(())
-    }
-
-    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        self.file.open_thin_member(name)
     }
 }

@@ -156,6 +156,8 @@ pub use select::select;
 #[cfg(feature = "files")]
 pub use set::{Alternatives, FileSet, Obstacle, Question, QuestionKind};
 #[cfg(feature = "files")]
+pub use set_words::{Verdict, VerdictKind};
+#[cfg(feature = "files")]
 pub use support::Support;
 #[cfg(feature = "files")]
 pub use unit::Unit;

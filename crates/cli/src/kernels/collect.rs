@@ -1,12 +1,13 @@
 //! The kernels of a file, collected while it is walked.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::io;
 
-use byte_parts::ReadSeek;
 use device_code::{KernelCollector, KernelList};
 use fat_object::{FileFormat, Finding, Image, ImageInfo, Severity, Summary, Visitor};
 
+use crate::complaint::Complaint;
 use crate::inputs::Input;
 use crate::limits::Limits;
 use crate::select::Selection;
@@ -16,8 +17,14 @@ use tool_kit::parallel::Threads;
 pub(super) struct Found {
     pub(super) list: KernelList,
     pub(super) summary: io::Result<Summary>,
-    pub(super) faults: Vec<String>,
-    pub(super) warnings: Vec<String>,
+    /// What is wrong, errors first.
+    pub(super) complaints: Vec<Complaint>,
+}
+
+impl Found {
+    pub(super) fn is_faulty(&self) -> bool {
+        self.complaints.first().is_some_and(|first| first.severity == Severity::Error)
+    }
 }
 
 /// The kernels that are wanted.
@@ -36,27 +43,31 @@ pub(super) fn collect(wanted: &Wanted<'_>, file: &Input, threads: Threads) -> Fo
         kernels: KernelCollector::default()
             .with_glob(wanted.glob)
             .with_arguments(wanted.has_arguments),
-        faults: Vec::new(),
-        warnings: Vec::new(),
+        complaints: Vec::new(),
         archive: None,
     };
     let (options, limits) = (wanted.limits.options(), wanted.limits);
     let summary = file.walk(limits, &options, threads, &mut collector);
-    let Collector { kernels, faults, warnings, .. } = collector;
-    Found { list: kernels.finish(), summary, faults, warnings }
+    let Collector { kernels, mut complaints, .. } = collector;
+    complaints.sort_by_key(|one| one.severity != Severity::Error);
+    Found { list: kernels.finish(), summary, complaints }
 }
 
 struct Collector<'a> {
     file: &'a Input,
     wanted: &'a Wanted<'a>,
     kernels: KernelCollector,
-    faults: Vec<String>,
-    warnings: Vec<String>,
+    complaints: Vec<Complaint>,
     /// The number of the image that is an archive, and is looked into.
     archive: Option<usize>,
 }
 
 impl Collector<'_> {
+    fn complain(&mut self, severity: Severity, message: impl Display) {
+        let message = format!("{}: {message}", self.file.name());
+        self.complaints.push(Complaint { severity, message });
+    }
+
     /// Looks into an archive of machine code for several of Intel's GPUs, which is compressed as one image.
     fn archive(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         let index = image.index();
@@ -74,7 +85,7 @@ impl Collector<'_> {
         match image.bytes() {
             Ok(code) => Ok(Some(code)),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                self.faults.push(error.to_string());
+                self.complain(Severity::Error, error);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -95,30 +106,22 @@ impl Visitor for Collector<'_> {
         let index = self.archive.unwrap_or(info.index());
         let Some(found) = device_code::kernels(&code) else { return Ok(()) };
         for fault in &found.faults {
-            self.faults.push(format!("image {index}: {fault}"));
+            self.complain(Severity::Error, format_args!("image {index}: {fault}"));
         }
         self.kernels.add(&target(info), index, code.len() as u64, &found);
         if found.kernels.is_none() {
-            self.warnings.push(match found.format {
-                FileFormat::Bitcode => {
-                    format!("image {index}: the kernels of LLVM bitcode are not read")
-                }
-                format => format!("image {index}: {format}: kernels of this format are not listed"),
-            });
+            let which = match found.format {
+                FileFormat::Bitcode => "the kernels of LLVM bitcode are not read".to_owned(),
+                format => format!("{format}: kernels of this format are not listed"),
+            };
+            self.complain(Severity::Warning, format_args!("image {index}: {which}"));
         }
         Ok(())
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        match finding.severity() {
-            Severity::Error => self.faults.push(finding.to_string()),
-            Severity::Warning => self.warnings.push(finding.to_string()),
-        }
+        self.complain(finding.severity(), finding);
         Ok(())
-    }
-
-    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        self.file.open_thin_member(name)
     }
 }
 

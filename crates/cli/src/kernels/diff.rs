@@ -169,7 +169,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 fn is_read(found: &Found) -> bool {
     match &found.summary {
         Ok(summary) if found.list.images.is_empty() => {
-            found.faults.is_empty() && (summary.images > 0 || summary.no_images().is_ok())
+            !found.is_faulty() && (summary.images > 0 || summary.no_images().is_ok())
         }
         summary => summary.is_ok(),
     }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use device_code::{KernelGate, KernelRule, Measure};
 use device_select::SplitLibrary;
 
+use crate::complaint;
 use crate::help::More;
 use crate::inputs::{Input, Inputs, Seen};
 use crate::limits::Limits;
@@ -200,43 +201,16 @@ fn report_hits(gate: &KernelGate<'_>) -> bool {
 
 /// Prints the faults of a file; returns `true` if there were any.
 fn complain(wanted: &Wanted<'_>, input: &Input, found: &Found) -> bool {
-    let file = input.name();
-    let selection = wanted.selection;
-    for finding in &found.faults {
-        report::error(&format_args!("{file}: {finding}"));
-    }
-    for warning in &found.warnings {
-        report::warning(&format_args!("{file}: {warning}"));
-    }
-    match &found.summary {
-        Err(error) => {
-            report::error(&format_args!("{file}: {}", report::reason(error)));
-            return true;
+    let (list, selection) = (&found.list, wanted.selection);
+    complaint::report(input.name(), &found.complaints, &found.summary, |summary| {
+        if !list.images.is_empty() {
+            let glob = wanted.glob.filter(|_| list.kernels.is_empty());
+            return glob.map(|glob| Ok(format!("no kernel has a name like {glob}")));
         }
-        Ok(summary) if found.list.images.is_empty() && found.faults.is_empty() => {
-            let why = if summary.images > 0 && !selection.is_everything() {
-                let condition = selection.condition();
-                Ok(format!("none of its {} images {condition}", summary.images))
-            } else {
-                match input.split_host() {
-                    Some(host) => Ok(host.describe()),
-                    None => summary.no_images(),
-                }
-            };
-            match why {
-                Ok(why) => report::note(&format_args!("{file}: {why}")),
-                Err(why) => {
-                    report::error(&format_args!("{file}: {why}"));
-                    return true;
-                }
-            }
-        }
-        Ok(_) => {
-            let has_kernels = !found.list.kernels.is_empty();
-            if let Some(glob) = wanted.glob.filter(|_| !has_kernels && found.faults.is_empty()) {
-                report::note(&format_args!("{file}: no kernel has a name like {glob}"));
-            }
-        }
-    }
-    !found.faults.is_empty()
+        Some(if summary.images > 0 && !selection.is_everything() {
+            Ok(format!("none of its {} images {}", summary.images, selection.condition()))
+        } else {
+            input.split_host().map_or_else(|| summary.no_images(), |host| Ok(host.describe()))
+        })
+    })
 }
