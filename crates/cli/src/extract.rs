@@ -118,7 +118,12 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     if written.is_empty() {
         let advice = args.selection.advice(&passed);
-        report::error(&format_args!("{what}: {}{advice}", nothing_matched(&seen)));
+        let why = if seen.is_empty() {
+            "no device images".to_owned()
+        } else {
+            format!("no image matches; it has {}", few(&seen))
+        };
+        report::error(&format_args!("{what}: {why}{advice}"));
         return Ok(Outcome::Faults);
     }
     match sink {
@@ -216,13 +221,6 @@ impl Extracted {
             n => format!("{stem}-{n}"),
         }
     }
-}
-
-fn nothing_matched(seen: &[String]) -> String {
-    if seen.is_empty() {
-        return "no device images".to_owned();
-    }
-    format!("no image matches; it has {}", few(seen))
 }
 
 /// The destination of images until the whole input was read.

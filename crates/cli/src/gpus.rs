@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::help::More;
 use crate::native;
 use device_select::{Gpu, Product, Vendor};
-use tool_kit::style::{self, PLAIN, TARGET};
+use tool_kit::style::{self, TARGET};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, report};
 
@@ -68,8 +68,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return match native::visible_here() {
             Ok(gpus) if args.json => {
                 let rows = gpus.all().iter();
-                print_json(rows.map(|gpu| Native { target: gpu.id(), source: gpu.source() }))
-                    .map(|()| Outcome::Clean)
+                tool_kit::json::print_rows(
+                    rows.map(|gpu| Native { target: gpu.id(), source: gpu.source() }),
+                )
+                .map(|()| Outcome::Clean)
             }
             Ok(gpus) => print_native(gpus.all()).map(|()| Outcome::Clean),
             Err(error) => {
@@ -96,7 +98,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         pci_ids: product.pci_ids().collect(),
     });
     if args.json {
-        print_json(records)?;
+        tool_kit::json::print_rows(records)?;
     } else {
         print_table(records)?;
     }
@@ -105,8 +107,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn print_native(gpus: &[Gpu]) -> io::Result<()> {
     let mut out = style::stdout();
-    let mut table =
-        Table::default().column("TARGET", Align::Left, TARGET).column("SOURCE", Align::Left, PLAIN);
+    let mut table = Table::default().column("TARGET", Align::Left, TARGET).texts(["SOURCE"]);
     for gpu in gpus {
         table.row(&[gpu.id(), gpu.source()].map(str::to_owned));
     }
@@ -114,21 +115,12 @@ fn print_native(gpus: &[Gpu]) -> io::Result<()> {
     out.flush()
 }
 
-fn print_json(records: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
-    let mut rows = tool_kit::json::Array::start()?;
-    for record in records {
-        rows.row(&record)?;
-    }
-    rows.end()
-}
-
 fn print_table(records: impl Iterator<Item = Record>) -> io::Result<()> {
     let mut out = style::stdout();
     let mut table = Table::default()
-        .column("NAME", Align::Left, PLAIN)
-        .column("VENDOR", Align::Left, PLAIN)
+        .texts(["NAME", "VENDOR"])
         .column("PROCESSOR", Align::Left, TARGET)
-        .column("PCI IDS", Align::Left, PLAIN)
+        .texts(["PCI IDS"])
         .optional(1);
     let mut is_empty = true;
     for record in records {

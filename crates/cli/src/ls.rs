@@ -20,7 +20,7 @@ use crate::select::Selection;
 use row::{Hashed, Key, Row};
 use tool_kit::json::Array;
 use tool_kit::parallel::Threads;
-use tool_kit::style::show;
+use tool_kit::style::{Out, show};
 use tool_kit::{Outcome, style};
 use view::{Item, Totals};
 pub(crate) use view::{format_text, heading};
@@ -142,97 +142,82 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
-    if args.json { run_json(args) } else { run_table(args) }
-}
-
-fn run_table(args: &Args) -> io::Result<Outcome> {
+    let mut rows = args.json.then(Array::start).transpose()?;
     let mut out = style::stdout();
     let mut totals = Totals::default();
     let mut first = true;
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
-    let looked = inputs.look(
-        (&args.limits, HEADS),
-        args.threads,
-        "listing",
-        list,
-        |file, (listing, summary)| {
+    let limits = (&args.limits, HEADS);
+    let looked =
+        inputs.look(limits, args.threads, "listing", list, |file, (listing, summary)| {
             if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
                 return Ok(seen);
             }
-            if !std::mem::take(&mut first) {
-                show!(out)?;
-            }
             let images = listing.sorted(args.sort);
-            let mut own = Totals::default();
-            if let Ok(summary) = &summary {
-                heading(&mut out, file.name(), summary, listing.thin_size)?;
-                own.add_file(summary.size + listing.thin_size);
-                totals.add_file(summary.size + listing.thin_size);
-            }
-            for image in &images {
-                own.add(&image.listed);
-                totals.add(&image.listed);
-            }
-            own.sort(args.sort);
-            if args.same {
-                same::print(&mut out, &images)?;
-            } else if !images.is_empty() {
-                let shows = args.shows(images.len());
-                match shows {
-                    Shows::Tree => view::tree(&mut out, &listing.items)?,
-                    Shows::Rows => view::flat(&mut out, &images, own.file_size())?,
-                    Shows::Totals | Shows::TotalsUnasked => {}
+            if let Some(rows) = &mut rows {
+                for Hashed { listed: image, hash, same, archive } in images {
+                    let (hash, same, archive) =
+                        (hash.as_deref(), same.as_deref(), archive.as_deref());
+                    let needs = args.needs.then(|| needs::records(image));
+                    rows.row(&Row { file: file.name(), image, hash, same, archive, needs })?;
                 }
-                view::totals(
-                    &mut out,
-                    &own,
-                    !matches!(shows, Shows::Totals | Shows::TotalsUnasked),
-                )?;
-                if args.needs {
-                    needs::print(&mut out, images.iter().map(|image| &image.listed))?;
+            } else {
+                if !std::mem::take(&mut first) {
+                    show!(out)?;
                 }
-                if shows == Shows::TotalsUnasked {
-                    view::hint(&mut out, images.len())?;
+                let mut own = Totals::default();
+                if let Ok(summary) = &summary {
+                    heading(&mut out, file.name(), summary, listing.thin_size)?;
+                    own.add_file(summary.size + listing.thin_size);
+                    totals.add_file(summary.size + listing.thin_size);
                 }
+                for image in &images {
+                    own.targets.add(&image.listed);
+                    totals.targets.add(&image.listed);
+                }
+                if args.same {
+                    same::print(&mut out, &images)?;
+                } else if !images.is_empty() {
+                    print(&mut out, args, &listing, &images, &own)?;
+                }
+                // Keep what is printed and what is complained about in order on a shared terminal.
+                out.flush()?;
             }
-            // Keep what is printed and what is complained about in order on a shared terminal.
-            out.flush()?;
             Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
-        },
-    )?;
-    totals.sort(args.sort);
-    if inputs.are_many() && totals.files() > 1 && totals.images() > 0 {
+        })?;
+    if let Some(rows) = rows {
+        rows.end()?;
+    } else if inputs.are_many() && totals.files > 1 && !totals.targets.all().is_empty() {
         show!(out)?;
-        view::grand_total(&mut out, &totals)?;
+        view::grand_total(&mut out, &totals, args.sort)?;
+        out.flush()?;
     }
-    out.flush()?;
     Ok(looked.outcome())
 }
 
-fn run_json(args: &Args) -> io::Result<Outcome> {
-    let mut rows = Array::start()?;
-    let inputs = Inputs::find(&args.files);
-    let list = |file: &Input, threads| list(args, file, threads);
-    let looked = inputs.look(
-        (&args.limits, HEADS),
-        args.threads,
-        "listing",
-        list,
-        |file, (listing, summary)| {
-            if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
-                return Ok(seen);
-            }
-            for Hashed { listed: image, hash, same, archive } in listing.sorted(args.sort) {
-                let (hash, same, archive) = (hash.as_deref(), same.as_deref(), archive.as_deref());
-                let needs = args.needs.then(|| needs::records(image));
-                rows.row(&Row { file: file.name(), image, hash, same, archive, needs })?;
-            }
-            Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
-        },
-    )?;
-    rows.end()?;
-    Ok(looked.outcome())
+/// Prints the images of a file, and their totals.
+fn print(
+    out: &mut Out<'_>,
+    args: &Args,
+    listing: &Listing,
+    images: &[&Hashed],
+    totals: &Totals,
+) -> io::Result<()> {
+    let shows = args.shows(images.len());
+    match shows {
+        Shows::Tree => view::tree(out, &listing.items)?,
+        Shows::Rows => view::flat(out, images, totals.file_size)?,
+        Shows::Totals | Shows::TotalsUnasked => {}
+    }
+    view::totals(out, totals, args.sort, matches!(shows, Shows::Tree | Shows::Rows))?;
+    if args.needs {
+        needs::print(out, images.iter().map(|image| &image.listed))?;
+    }
+    if shows == Shows::TotalsUnasked {
+        view::hint(out, images.len())?;
+    }
+    Ok(())
 }
 
 /// Prints the faults of a file; returns `true` if there were any.

@@ -61,9 +61,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             return Checked::Package;
         }
         let mut findings = Findings::default();
-        let mut visitor = Checker { findings: &mut findings };
         let options = args.limits.options().with_check_compressed(true);
-        let result = file.walk(&args.limits, &options, threads, &mut visitor);
+        let result = file.walk(&args.limits, &options, threads, &mut findings);
         let result = result.and_then(|summary| {
             let registrable = std::mem::take(&mut findings.registrable);
             let registration = file.registration(registrable, &summary, args.limits.max_input)?;
@@ -104,7 +103,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 return Ok(seen);
             }
             let shown = file.name();
-            for finding in &visitor.findings {
+            for finding in &visitor.texts {
                 show!(out, "{shown}: {finding}")?;
             }
             let verdict = match result {
@@ -236,7 +235,7 @@ fn is_file(path: &Path) -> bool {
 
 #[derive(Default)]
 struct Findings {
-    findings: Vec<String>,
+    texts: Vec<String>,
     containers: usize,
     /// The text for a file that is an image itself.
     bare: Option<String>,
@@ -257,26 +256,22 @@ impl Findings {
     fn add_registration(&mut self, registration: &Registration) {
         let faults = registration.faults();
         self.is_misled = !faults.is_empty();
-        self.findings.extend(faults);
+        self.texts.extend(faults);
     }
 }
 
-struct Checker<'a> {
-    findings: &'a mut Findings,
-}
-
-impl Visitor for Checker<'_> {
+impl Visitor for Findings {
     fn enter(&mut self, container: &Container) -> io::Result<()> {
         use ContainerKind::{Bundle, Ccob, Hcf, Kpack, NvFatbin, OffloadBinary, Syclbin};
         // A compressed bundle and the bundle in it are one thing for its reader.
         let around = container.path().iter().rev().nth(1).map(PathStep::kind);
-        self.findings.registrable.enter(container);
+        self.registrable.enter(container);
         let counts = matches!(
             container.kind(),
             Bundle | Ccob | Hcf | Kpack | NvFatbin | OffloadBinary | Syclbin
         );
         if counts && around != Some(Ccob) {
-            self.findings.containers += 1;
+            self.containers += 1;
         }
         Ok(())
     }
@@ -288,18 +283,18 @@ impl Visitor for Checker<'_> {
             let parts: Vec<_> = parts.into_iter().flatten().collect();
             let target = parts.join(" ");
             let format = image.format();
-            self.findings.bare = Some(match &*target {
+            self.bare = Some(match &*target {
                 "" => format!("a bare image ({format})"),
                 target => format!("a bare image ({format}, {target})"),
             });
         }
         let is_device = !image.target().is_host() && image.size() > 0;
-        self.findings.device_images += usize::from(is_device);
+        self.device_images += usize::from(is_device);
         Ok(())
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.findings.findings.push(finding.to_string());
+        self.texts.push(finding.to_string());
         Ok(())
     }
 }

@@ -43,6 +43,13 @@ impl Array {
     }
 }
 
+/// Prints an array on standard output, with each value on a line of its own.
+pub fn print_rows(values: impl IntoIterator<Item = impl Serialize>) -> io::Result<()> {
+    let mut rows = Array::start()?;
+    values.into_iter().try_for_each(|value| rows.row(&value))?;
+    rows.end()
+}
+
 /// Prints a value on standard output, on lines of their own.
 pub fn print(value: &(impl Serialize + ?Sized)) -> io::Result<()> {
     let mut out = style::buffered_stdout();

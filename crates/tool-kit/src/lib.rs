@@ -9,6 +9,7 @@ pub mod budget;
 pub mod directory;
 pub mod failure;
 pub mod file_part;
+pub mod help;
 pub mod input;
 pub mod json;
 pub mod opened;

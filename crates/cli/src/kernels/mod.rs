@@ -2,14 +2,14 @@
 
 mod collect;
 pub(crate) mod diff;
-mod record;
 mod view;
 
 use std::io;
 use std::path::PathBuf;
 
-use device_code::{KernelGate, KernelRule, Measure};
+use device_code::{KernelGate, KernelRecord, KernelRule, Measure};
 use device_select::SplitLibrary;
+use serde::Serialize;
 
 use crate::complaint;
 use crate::help::More;
@@ -20,7 +20,7 @@ use collect::{Found, Wanted};
 use tool_kit::json::Array;
 use tool_kit::parallel::Threads;
 use tool_kit::store::Keep;
-use tool_kit::style::{Out, show};
+use tool_kit::style::show;
 use tool_kit::{Outcome, report, style};
 
 pub(crate) const MORE: More = More {
@@ -141,16 +141,18 @@ fn absolute(text: &str) -> Result<KernelRule, String> {
     }
 }
 
-/// The output of a listing.
-enum Printed {
-    Json(Array),
-    Text(Out<'static>),
+/// The fields of one JSON object.
+#[derive(Serialize)]
+struct Row<'a> {
+    file: &'a str,
+    #[serde(flatten)]
+    kernel: KernelRecord<'a>,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
-    let mut printed =
-        if args.json { Printed::Json(Array::start()?) } else { Printed::Text(style::stdout()) };
+    let mut rows = args.json.then(Array::start).transpose()?;
+    let mut out = style::stdout();
     let mut gate = KernelGate::new(&args.fail_on, args.mangled);
     let mut is_first = true;
     let wanted = Wanted {
@@ -172,22 +174,21 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             }
             let file = input.name();
             gate.check(file, &found.list);
-            match &mut printed {
-                Printed::Json(rows) => record::write(rows, file, &found.list)?,
-                Printed::Text(out) => {
-                    if !std::mem::take(&mut is_first) {
-                        show!(out)?;
-                    }
-                    view::text(out, args, file, &found)?;
-                    out.flush()?;
+            if let Some(rows) = &mut rows {
+                let list = &found.list;
+                let mut all = list.kernels.iter().map(|kernel| list.record(kernel));
+                all.try_for_each(|kernel| rows.row(&Row { file, kernel }))?;
+            } else {
+                if !std::mem::take(&mut is_first) {
+                    show!(out)?;
                 }
+                view::text(&mut out, args, file, &found)?;
+                out.flush()?;
             }
             Ok(Seen::faults(complain(&wanted, input, &found)))
         },
     )?;
-    if let Printed::Json(rows) = printed {
-        rows.end()?;
-    }
+    rows.map_or(Ok(()), Array::end)?;
     let outcome = looked.outcome();
     if report_hits(&gate) { Ok(Outcome::Faults) } else { Ok(outcome) }
 }

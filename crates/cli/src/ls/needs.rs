@@ -7,8 +7,8 @@ use device_select::{Need, needs};
 use fat_object::ImageInfo;
 use serde::Serialize;
 
-use tool_kit::style::{self, Out, PLAIN};
-use tool_kit::table::{Align, Table};
+use tool_kit::style::{self, Out};
+use tool_kit::table::Table;
 
 /// A need; the fields of one JSON object, in this order.
 #[derive(Debug, Serialize)]
@@ -41,10 +41,7 @@ pub(super) fn print<'i>(
         return Ok(());
     }
     style::show!(out)?;
-    let mut table = Table::default()
-        .column("NEEDS", Align::Left, PLAIN)
-        .column("FOR", Align::Left, PLAIN)
-        .column("IMAGES", Align::Right, PLAIN);
+    let mut table = Table::default().texts(["NEEDS", "FOR"]).numbers(["IMAGES"]);
     for (need, count) in counts {
         let software = format!("{} {} or later", need.software(), need.since());
         table.row(&[software, need.what().to_string(), count.to_string()]);

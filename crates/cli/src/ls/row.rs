@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use std::io;
 
 use device_select::few;
-use fat_object::{FileFormat, Image, ImageInfo};
+use fat_object::{FileFormat, Image, ImageInfo, TargetTotal, TargetTotals};
 use serde::Serialize;
 use target_id::IntelGpu;
 use twox_hash::XxHash3_64;
@@ -34,28 +34,13 @@ pub(super) struct Row<'a> {
     pub(super) needs: Option<Vec<needs::Record>>,
 }
 
-/// Returns the number of bytes in the file for this image: exact, or its part of the compressed bundle around it.
-pub(super) fn stored(image: &ImageInfo) -> u64 {
-    match (image.stored_size(), image.compression_around()) {
-        (Some(stored), _) => stored,
-        (None, Some(around)) if around.uncompressed_size() > 0 => {
-            // The image may itself be compressed in what is around it.
-            let size = image.compression().map_or(image.size(), |own| own.stored_size());
-            let part = u128::from(size) * u128::from(around.stored_size())
-                / u128::from(around.uncompressed_size());
-            u64::try_from(part).unwrap_or(u64::MAX)
-        }
-        _ => 0,
-    }
-}
-
 /// Returns the text of the STORED column: empty for an image that is not compressed.
 pub(super) fn stored_text(image: &ImageInfo) -> String {
     match (image.compression_around().or(image.compression()), image.stored_size()) {
         (None, _) => String::new(),
         _ if image.size() == 0 => String::new(),
         (Some(_), Some(stored)) => style::size(stored),
-        (Some(_), None) => format!("~{}", style::size(stored(image))),
+        (Some(_), None) => format!("~{}", style::size(image.stored_estimate())),
     }
 }
 
@@ -64,12 +49,6 @@ pub(super) fn path(image: &ImageInfo) -> String {
     let segments = image.path().iter();
     let texts: Vec<_> = segments.map(|s| format!("{}:{}", s.kind(), s.name())).collect();
     texts.join(" ")
-}
-
-/// Returns the name by which totals are counted: the target ID, else the kind or triple, and the target that the image
-/// really holds if that differs.
-pub(super) fn group(image: &ImageInfo) -> String {
-    image.marked(image.loaded_as().label().unwrap_or("(unnamed)"))
 }
 
 /// Keys of `--sort`.
@@ -91,9 +70,21 @@ impl Key {
         match self {
             Key::File => {}
             Key::Size => images.sort_by_key(|image| Reverse(image.listed.size())),
-            Key::Stored => images.sort_by_key(|image| Reverse(stored(&image.listed))),
-            Key::Target => images.sort_by_cached_key(|image| group(&image.listed)),
+            Key::Stored => images.sort_by_key(|image| Reverse(image.listed.stored_estimate())),
+            Key::Target => images.sort_by_cached_key(|image| image.listed.total_name()),
         }
+    }
+
+    /// Returns sums in this order.
+    pub(super) fn sorted(self, totals: &TargetTotals) -> Vec<&TargetTotal> {
+        let mut totals: Vec<_> = totals.all().iter().collect();
+        match self {
+            Key::File => {}
+            Key::Size => totals.sort_by_key(|total| Reverse(total.size)),
+            Key::Stored => totals.sort_by_key(|total| Reverse(total.stored)),
+            Key::Target => totals.sort_by(|a, b| a.name.cmp(&b.name)),
+        }
+        totals
     }
 }
 

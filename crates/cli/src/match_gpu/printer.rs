@@ -34,7 +34,7 @@ impl<'a> Printer<'a> {
     pub(super) fn new(args: &'a Args) -> io::Result<Self> {
         Ok(Printer {
             args,
-            rows: if args.json { Some(Array::start()?) } else { None },
+            rows: args.json.then(Array::start).transpose()?,
             out: style::stdout(),
             is_begun: false,
             needs: BTreeMap::new(),

@@ -72,9 +72,9 @@ pub(super) fn one_gpu(
             .column("", Align::Left, TARGET)
             .column("#", Align::Right, COLUMN)
             .column("IMAGE", Align::Left, TARGET)
-            .column("FORMAT", Align::Left, PLAIN)
+            .texts(["FORMAT"])
             .optional(2)
-            .column("SIZE", Align::Right, PLAIN)
+            .numbers(["SIZE"])
             .optional(1)
             .column(format!("FOR {}", gpu.name()), Align::Left, PLAIN);
         let candidates = units.get(first).map(|unit| unit.candidates()).unwrap_or_default();
@@ -102,7 +102,7 @@ pub(super) fn several_gpus(
         let given = answers.iter().filter_map(|all| units.get(n).zip(all.answers().get(n)));
         given.map(|(unit, answer)| cell(unit, answer)).collect()
     };
-    let mut table = Table::default().column("CONTAINER", Align::Left, PLAIN);
+    let mut table = Table::default().texts(["CONTAINER"]);
     for gpu in gpus {
         table = table.column(gpu.name(), Align::Left, TARGET);
     }
@@ -122,8 +122,7 @@ pub(super) fn several_gpus(
     for row in rows {
         let Some((place, cells)) = row.split_first() else { continue };
         show!(out, "  {HEADING}{place}{HEADING:#}")?;
-        let mut table =
-            Table::default().column("GPU", Align::Left, PLAIN).column("IMAGE", Align::Left, TARGET);
+        let mut table = Table::default().texts(["GPU"]).column("IMAGE", Align::Left, TARGET);
         for (gpu, cell) in gpus.iter().zip(cells) {
             table.row(&[gpu.name(), cell.clone()]);
         }

@@ -1,0 +1,79 @@
+//! Examples, notes and layout of help texts.
+
+use std::fmt::Write;
+
+use clap::Command;
+
+/// A command line, and what it does.
+pub type Example = (&'static str, &'static str);
+
+/// The end of the help of a command.
+#[derive(Debug)]
+pub struct More {
+    /// Command lines.
+    pub examples: &'static [Example],
+    /// Paragraphs.
+    pub notes: &'static [&'static str],
+}
+
+/// Commands under a title, each with the end of its help.
+pub type Group = (&'static str, &'static [(&'static str, &'static More)]);
+
+/// Terms under a title, each with its description.
+pub type Terms = (&'static str, &'static [(&'static str, &'static str)]);
+
+impl More {
+    /// Returns the examples and the notes.
+    pub fn text(&self) -> String {
+        let mut text = examples("Examples", self.examples);
+        self.notes.iter().for_each(|note| text.push_str(&format!("\n{note}\n")));
+        text
+    }
+
+    /// Returns the end of the help of a program with commands, which has terms before its last paragraph.
+    pub fn start(&self, terms: &[Terms]) -> String {
+        let mut text = examples("Start here", self.examples);
+        let (last, first) = self.notes.split_last().unwrap_or((&"", &[]));
+        first.iter().for_each(|note| text.push_str(&format!("\n{note}\n")));
+        for (title, terms) in terms {
+            let width = terms.iter().map(|(term, _)| term.len()).max().unwrap_or(0);
+            text.push_str(&format!("\n{}\n", heading(title)));
+            terms
+                .iter()
+                .for_each(|(term, words)| text.push_str(&format!("  {term:width$}  {words}\n")));
+        }
+        text.push_str(&format!("\n{last}"));
+        text
+    }
+}
+
+fn examples(title: &str, examples: &[Example]) -> String {
+    let mut text = format!("{}\n", heading(title));
+    for (command, does) in examples {
+        command.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
+        text.push_str(&format!("      {does}\n"));
+    }
+    text
+}
+
+/// Returns a title in the style of clap.
+fn heading(title: &str) -> String {
+    let style = anstyle::Style::new().bold().underline();
+    format!("{style}{title}:{style:#}")
+}
+
+/// Returns the layout of `offload --help` and `offload -h`, with a line for each command.
+pub fn template(command: &Command, groups: &[Group]) -> String {
+    let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (title, commands) in groups {
+        let _ = write!(text, "\n{}\n", heading(title));
+        for (name, _) in *commands {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let _ = writeln!(text, "  {name:<12} {}", about.unwrap_or_default());
+        }
+    }
+    // clap adds this command.
+    text.push_str("  help         Print this message or the help of the given subcommand(s)\n");
+    let _ = write!(text, "\n{}\n{{options}}{{after-help}}", heading("Options"));
+    text
+}
