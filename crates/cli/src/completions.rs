@@ -15,24 +15,7 @@ use device_select::Product;
 use drop_ins::wrapper::kind_names;
 use tool_kit::Outcome;
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("eval \"$(offload completions bash)\"", "enable completion in this shell only"),
-        (
-            "offload completions bash > ~/.local/share/bash-completion/completions/offload",
-            "enable it in every bash, with the package bash-completion",
-        ),
-        (
-            "offload completions zsh > ~/.zfunc/_offload",
-            "enable it in every zsh with ~/.zfunc in $fpath before compinit",
-        ),
-        (
-            "offload completions fish > ~/.config/fish/completions/offload.fish",
-            "enable it in every fish",
-        ),
-    ],
-    notes: &[],
-};
+pub(crate) const MORE: More = More(include_str!("help/completions.txt"));
 
 /// Print a shell completion script
 ///

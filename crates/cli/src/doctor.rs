@@ -21,24 +21,7 @@ use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
 use tool_kit::{Outcome, input, report};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        (
-            "offload doctor --gpu gfx1100 --json | jq -r '.[].answer' | sort | uniq -c",
-            "count the answers, for a script",
-        ),
-        ("offload doctor --gpu gfx1100", "ask of all packages whether they run on this GPU"),
-        (
-            "offload doctor --prefix env --gpu gfx1100 foo",
-            "ask of a package in another environment",
-        ),
-    ],
-    notes: &[
-        "Files of a package are judged together, as by `offload match` of a wheel: builds for several versions of CUDA are \
-         alternatives, and of kernel databases the files for the GPU count. Code in other places than the files of packages, such as \
-         that of the system's libraries, is not looked for.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("help/doctor.txt"));
 
 /// Tell which Python packages have code for this machine's GPUs
 ///

@@ -11,19 +11,7 @@ use tool_kit::style::{self, TARGET};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, report};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload gpus", "list all GPUs"),
-        ("offload gpus \"RX 7600\"", "show the processor of a product"),
-        ("offload gpus gfx90a sm_86", "list the products with these processors"),
-        ("offload gpus 1002:744c", "list the products with a PCI ID, as `lspci -nn` prints it"),
-        ("offload match --gpu \"RTX 4090\" libfoo.so", "use a name in place of a target ID"),
-    ],
-    notes: &[
-        "The table is part of this version of offload and is not complete: integrated graphics have few names, and \
-         products whose chip is in doubt have none. Rows are sorted by vendor, processor and name.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("help/gpus.txt"));
 
 /// List the names of GPUs, with their processors and PCI IDs
 ///

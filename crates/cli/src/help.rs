@@ -7,23 +7,7 @@ use tool_kit::help::Terms;
 pub(crate) const SHORT: &str = "`offload COMMAND --help` shows examples of each command.";
 
 /// The end of `offload --help`. [`TERMS`] precede the last paragraph.
-pub(crate) const START: More = More {
-    examples: &[
-        ("offload ls libfoo.so", "list the GPUs that a library has code for"),
-        (
-            "offload match --gpu gfx1031 libfoo.so",
-            "show what this GPU would load, or why it loads nothing",
-        ),
-        ("offload thin libfoo.so --keep gfx1100 -o small.so", "keep only the code for one GPU"),
-    ],
-    notes: &[
-        "`offload COMMAND --help` shows examples of each command; `offload man COMMAND | man -l -` shows its \
-         manual page. Output files appear complete or not at all, even if a command fails or is interrupted.",
-        "The drop-in replacements for LLVM's, AMD's and NVIDIA's tools have their own --help: clang-offload-bundler, \
-         llvm-offload-binary (also called clang-offload-packager), llvm-offload-wrapper, clang-offload-wrapper, \
-         clang-linker-wrapper, roc-obj-ls, roc-obj-extract and fatbinary.",
-    ],
-};
+pub(crate) const START: More = More(include_str!("help/offload.txt"));
 
 /// Exit statuses and environment variables of all commands.
 pub(crate) const TERMS: [Terms; 2] = [

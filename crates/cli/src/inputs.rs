@@ -20,12 +20,13 @@ use crate::package::{self, Fault, Package};
 use crate::packs::host::{Host, read_tables};
 use tool_kit::budget::{Account, Budget};
 use tool_kit::directory::Held;
+use tool_kit::looked::{Looked, Seen, Tally};
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::Name;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::store::{Keep, Store};
-use tool_kit::{Outcome, input, report, style};
+use tool_kit::{input, report};
 
 /// A file to look into.
 #[derive(Clone, Debug)]
@@ -331,155 +332,16 @@ impl Input {
     /// Returns what was seen in a file of which nothing is to be said, as it has nothing to show and nobody named it.
     pub(crate) fn passed_over(&self, shows: bool, summary: &io::Result<Summary>) -> Option<Seen> {
         let summary = summary.as_ref().ok().filter(|summary| summary.findings == 0)?;
-        (!self.is_named && !shows).then(|| Seen::nothing(summary))
+        (!self.is_named && !shows).then(|| nothing(summary))
     }
 }
 
-/// The result of a look into a file.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Seen {
-    /// The file lacks device code, and the user did not name it.
-    Nothing,
-    /// The same, of a format that is not read and may hold device code.
-    Unread(FileFormat),
-    /// All is well.
-    Well,
-    /// Something is wrong.
-    Faults,
-}
-
-impl Seen {
-    /// Returns what was seen in a file without anything to show.
-    pub(crate) fn nothing(summary: &Summary) -> Self {
-        if summary.format.may_hold_unread_code() {
-            Seen::Unread(summary.format)
-        } else {
-            Seen::Nothing
-        }
-    }
-
-    /// Returns faults if there are some.
-    pub(crate) fn faults(are_there: bool) -> Self {
-        if are_there { Seen::Faults } else { Seen::Well }
-    }
-}
-
-/// The result of a look into all files.
-#[derive(Debug)]
-pub(crate) struct Looked {
-    outcome: Outcome,
-    /// What was seen in each directory.
-    directories: Vec<Tally>,
-    /// Texts about the directories and packages in which nothing was seen.
-    empty: Vec<String>,
-    /// The first files that may hold device code and were not read.
-    unread: Vec<String>,
-    not_read: usize,
-}
-
-/// What was seen in a directory, or in a package.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    is_seen: bool,
-    not_read: usize,
-}
-
-impl Tally {
-    /// Returns the words about an argument in which nothing was seen.
-    fn nothing(self, name: &str, sought: &str, files: &str) -> String {
-        let not_read = match self.not_read {
-            0 => String::new(),
-            1 => ", of which 1 was not read".to_owned(),
-            n => format!(", of which {n} were not read"),
-        };
-        format!("{name}: no {sought} in {files}{not_read}")
-    }
-}
-
-impl Looked {
-    /// Hands over a result.
-    fn take<R>(
-        &mut self,
-        file: &Input,
-        result: Looking<R>,
-        tally: &mut Tally,
-        take: &mut impl FnMut(&Input, R) -> io::Result<Seen>,
-    ) -> io::Result<()> {
-        const MOST: usize = 5;
-        let seen = match result {
-            Ok((member, result)) => {
-                let file = member.as_ref().unwrap_or(file);
-                let seen = take(file, result)?;
-                if let Seen::Unread(format) = seen {
-                    if self.unread.len() < MOST {
-                        self.unread.push(format!("{} ({format})", file.name));
-                    }
-                    self.not_read += 1;
-                    tally.not_read += 1;
-                }
-                seen
-            }
-            Err(error) => {
-                report::error(&error);
-                Seen::Faults
-            }
-        };
-        tally.is_seen |= !matches!(seen, Seen::Nothing | Seen::Unread(_));
-        if seen == Seen::Faults {
-            self.outcome = Outcome::Faults;
-        }
-        Ok(())
-    }
-
-    /// Ends a file, or a package with this number of members.
-    fn end(&mut self, all: &Inputs, file: &Input, members: Option<usize>, tally: Tally) {
-        if let Some(members) = members.filter(|_| file.is_named && !tally.is_seen) {
-            let members = style::count(members, "member");
-            self.empty.push(tally.nothing(&file.name, all.sought, &members));
-        }
-        for ((root, _), directory) in all.directories.iter().zip(&mut self.directories) {
-            if *root == file.root {
-                directory.is_seen |= tally.is_seen;
-                directory.not_read += tally.not_read;
-            }
-        }
-    }
-
-    /// Returns whether something is wrong.
-    pub(crate) fn is_faulty(&self) -> bool {
-        self.outcome == Outcome::Faults
-    }
-
-    /// Adds faults, if there are some.
-    pub(crate) fn with_faults(self, are_there: bool) -> Self {
-        if are_there { Looked { outcome: Outcome::Faults, ..self } } else { self }
-    }
-
-    /// Notes the files that were not read.
-    fn report_unread(&self) {
-        let mut all = self.unread.join(", ");
-        match self.not_read - self.unread.len() {
-            0 if self.not_read == 0 => return,
-            0 => {}
-            more => all.push_str(&format!(" and {more} more")),
-        }
-        let (were, files) =
-            (if self.not_read == 1 { "was" } else { "were" }, style::files(self.not_read));
-        report::note(&format_args!("{files} {were} not read and may hold device code: {all}"));
-    }
-
-    /// Returns the outcome, and notes each directory in which nothing was seen.
-    pub(crate) fn outcome(self) -> Outcome {
-        self.report_unread();
-        self.empty.iter().for_each(|text| report::note(text));
-        self.outcome
-    }
-
-    /// Returns the outcome for a question about device code: a directory in which nothing was seen is an error.
-    pub(crate) fn needing_code(self) -> Outcome {
-        self.report_unread();
-        self.empty.iter().for_each(|text| report::error(text));
-        if self.empty.is_empty() { self.outcome } else { Outcome::Faults }
+/// Returns what was seen in a file without anything to show.
+pub(crate) fn nothing(summary: &Summary) -> Seen {
+    if summary.format.may_hold_unread_code() {
+        Seen::Unread(summary.format.to_string())
+    } else {
+        Seen::Nothing
     }
 }
 
@@ -608,19 +470,32 @@ impl Inputs {
         let (at_once, each) = threads.for_files(self.files.iter().map(Input::path));
         let budget = Budget::default();
         let scope = Scope { limits, budget: &budget, keep, verifies: self.verifies };
-        let mut looked = Looked {
-            outcome: if self.has_faults { Outcome::Faults } else { Outcome::Clean },
-            directories: vec![Tally::default(); self.directories.len()],
-            empty: Vec::new(),
-            unread: Vec::new(),
-            not_read: 0,
-        };
+        let mut looked = Looked::new(self.sought, "device code", self.directories.len());
+        if self.has_faults {
+            looked.set_faulty();
+        }
+        let mut take_one =
+            |looked: &mut Looked, file: &Input, result: Looking<R>, tally: &mut Tally| {
+                match result {
+                    Ok((member, result)) => {
+                        let file = member.as_ref().unwrap_or(file);
+                        looked.add(&file.name, take(file, result)?, tally);
+                    }
+                    Err(error) => {
+                        report::error(&error);
+                        looked.add(&file.name, Seen::Faults, tally);
+                    }
+                }
+                io::Result::Ok(())
+            };
+        let of = |file: &Input| self.directories.iter().position(|(root, _)| *root == file.root);
+        let named = |file: &Input| file.is_named.then(|| file.name.clone());
         if let [file] = &self.files[..] {
             // Results of its members are taken as they come.
             let mut tally = Tally::default();
-            let taken = &mut |result| looked.take(file, result, &mut tally, &mut take);
+            let taken = &mut |result| take_one(&mut looked, file, result, &mut tally);
             let members = file.results(&scope, each, &work, taken)?;
-            looked.end(self, file, members, tally);
+            looked.end(named(file), members, of(file), tally);
         } else {
             let look = |file: &Input| {
                 let mut results = Vec::new();
@@ -633,17 +508,15 @@ impl Inputs {
             parallel::in_order(at_once, &self.files, look, |file, found| {
                 let (members, results) = found?;
                 let mut tally = Tally::default();
-                let take = |result| looked.take(file, result, &mut tally, &mut take);
+                let take = |result| take_one(&mut looked, file, result, &mut tally);
                 results.into_iter().try_for_each(take)?;
-                looked.end(self, file, members, tally);
+                looked.end(named(file), members, of(file), tally);
                 io::Result::Ok(())
             })?;
         }
-        for ((root, name), tally) in self.directories.iter().zip(&looked.directories) {
-            if !tally.is_seen {
-                let files = self.files.iter().filter(|file| file.root == *root).count();
-                looked.empty.push(tally.nothing(name, self.sought, &style::files(files)));
-            }
+        for (at, (root, name)) in self.directories.iter().enumerate() {
+            let files = self.files.iter().filter(|file| file.root == *root).count();
+            looked.end_directory(at, name, files);
         }
         Ok(looked)
     }

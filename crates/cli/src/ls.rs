@@ -13,37 +13,20 @@ use fat_object::{Container, ContainerKind, Finding, Image, Location, Summary, Vi
 
 use crate::complaint::{self, Complaint};
 use crate::help::More;
-use crate::inputs::{Input, Inputs, Seen};
+use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::HEADS;
 use crate::select::Selection;
 use row::{Hashed, Key, Row};
 use tool_kit::json::Array;
+use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::style::{Out, show};
 use tool_kit::{Outcome, style};
 use view::{Item, Totals};
 pub(crate) use view::{format_text, heading};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload ls libfoo.so", "list every image, and how much of the file each GPU takes"),
-        ("offload ls --tree libfoo.a", "show the nesting of containers"),
-        ("offload ls --target gfx1100 *.so", "list only images that this GPU can load"),
-        (
-            "offload ls --totals --sort size *.so",
-            "show how much each GPU takes of each file, and of all files",
-        ),
-        (
-            "offload ls --json libfoo.so | jq -r '.[].target' | sort -u",
-            "list the targets, for a script",
-        ),
-    ],
-    notes: &[
-        "STORED (~) and SHARE of an image in a compressed bundle are its part of the compressed size. If a file \
-         has more images than the terminal has lines, only totals are shown; --rows shows all images. Narrow terminals omit the bar, FORMAT, TRIPLE, SHARE and STORED; then IN is truncated at its start.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("help/ls.txt"));
 
 /// List every device image in any file: kind, triple, target, size
 ///

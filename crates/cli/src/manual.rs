@@ -15,14 +15,7 @@ use tool_kit::permissions::NewPermissions;
 use tool_kit::roff::Manual;
 use tool_kit::{Outcome, report};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload man | man -l -", "read the page of offload itself"),
-        ("offload man thin | man -l -", "read the page of a command"),
-        ("offload man --out share/man/man1", "write all pages, for a package"),
-    ],
-    notes: &[],
-};
+pub(crate) const MORE: More = More(include_str!("help/man.txt"));
 
 /// Print a manual page, or write all of them
 ///

@@ -19,7 +19,7 @@ use kpack::Toc;
 
 use crate::complaint::Complaint;
 use crate::help::More;
-use crate::inputs::{Input, Inputs, Seen};
+use crate::inputs::{Input, Inputs, nothing};
 use crate::limits::Limits;
 use crate::native::Installed;
 use crate::package::HEADS;
@@ -28,36 +28,12 @@ use crate::packs::host::{Host, without_features};
 use crate::suggest;
 use printer::Printer;
 use tool_kit::arguments::usage;
+use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::{Outcome, input, report};
 use walk::Walk;
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        (
-            "offload match --gpu gfx1031 libfoo.so",
-            "find out why a library does not run on a Radeon",
-        ),
-        ("offload match --gpu sm_86 packages.offload", "check an offload binary for a GeForce"),
-        (
-            "offload match --gpu gfx906,gfx942,gfx1100 *.so",
-            "print a table of what each of these GPUs loads",
-        ),
-        ("offload match -q --gpu gfx1100 *.so || echo no", "test the exit status in a script"),
-        (
-            "offload match --gpu gfx906,gfx1100 foo-1.0-py3-none-any.whl",
-            "print a line for each package and GPU: the gate for a release",
-        ),
-    ],
-    notes: &[
-        "A package (wheel, zip, tar, deb, conda, RPM) is answered for in one line for each GPU; name a file in it \
-         (foo.whl:foo/libfoo.so) to see why. Files in packages and directories are only asked about GPUs of their own vendor.",
-        "A GPU without features (gfx90a) may run with xnack and sramecc on or off; the answer says so if that \
-         matters. `native` is such a GPU; rocminfo prints AMD GPUs with features. nvidia-smi --query-gpu=compute_cap prints 8.6 for sm_86.",
-        "Containers for GPUs of other vendors are shown, but count only if the file has no others. Containers \
-         without kernels never count. A container that holds only architecture-specific code for other NVIDIA GPUs (sm_90a, sm_100f) is reported, but is not an error if another container has code for this GPU. Images that are not read are assumed to hold kernels: those in compressed bundles, and compressed images of more than 64 KiB in fatbinaries.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("help/match.txt"));
 
 /// Show which image a GPU loads, and why not the others
 ///
@@ -239,7 +215,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         })?;
     let fails = together.end(&mut printer)?;
     printer.end()?;
-    Ok(looked.with_faults(fails).needing_code())
+    Ok(looked.with_faults(fails).needing())
 }
 
 /// The answers of files that are judged together: those of a package, whose members come one after the other, and those in
@@ -465,7 +441,7 @@ impl File {
         let Some(file) = file else { return Ok(Seen::Faults) };
         let mut asked = file.asked(question, input).map(|(_, answers)| answers).peekable();
         if !input.is_named() && file.errors == 0 && asked.peek().is_none() {
-            return Err(Seen::nothing(&file.summary));
+            return Err(nothing(&file.summary));
         }
         let fails = |answers: &Selection| question.fails(answers.support());
         let is_alone = !together.is_about(input);

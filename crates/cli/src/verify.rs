@@ -14,23 +14,16 @@ use gpu_packages::Verified;
 use kpack::Toc;
 
 use crate::help::More;
-use crate::inputs::{Input, Inputs, Seen};
+use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::HEADS;
 use crate::packs::host::{Host, without_features};
+use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::style::{Out, count, show};
 use tool_kit::{Outcome, report, style};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload verify libfoo.so", "print one line for each finding, or \"ok\""),
-        ("offload verify *.so *.a && echo all well", "stop a build script if a file has findings"),
-        ("offload verify --require-images libfoo.so", "also fail if the file has no device code"),
-        ("cat kernels.ccob | offload verify -", "decompress a bundle and check its hash"),
-    ],
-    notes: &[],
-};
+pub(crate) const MORE: More = More(include_str!("help/verify.txt"));
 
 /// Check structure, bounds, hashes and rules of composition
 ///
@@ -134,7 +127,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let looked = looked.with_faults(!faults.is_empty());
     out.flush()?;
-    Ok(if args.require_images { looked.needing_code() } else { looked.outcome() })
+    Ok(if args.require_images { looked.needing() } else { looked.outcome() })
 }
 
 /// Prints a line for each fault of a library whose device code is in kernel packs, or one if there is none.

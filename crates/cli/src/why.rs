@@ -12,19 +12,7 @@ const PAGE: &str = include_str!("why/messages.md");
 /// The most bytes of a program's output that are looked at.
 const MOST: u64 = 16 << 20;
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload why \"no kernel image is available\"", "explain a message, or a part of one"),
-        ("offload why hipErrorNoBinaryForGpu", "explain an error by its name"),
-        (
-            "echo 'CUDA error: named symbol not found' | offload why -",
-            "explain the messages in the output of a program",
-        ),
-    ],
-    notes: &[
-        "The same texts are in docs/my-program-says.md. They are about device code: kernels that are not there, or cannot be loaded.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("help/why.txt"));
 
 /// Explain an error message about device code, and what helps
 ///

@@ -4,17 +4,10 @@ use std::fmt::Write;
 
 use clap::Command;
 
-/// A command line, and what it does.
-pub type Example = (&'static str, &'static str);
-
-/// The end of the help of a command.
+/// The end of the help of a command: paragraphs. One that starts with a dollar sign is an example, a command line above what it does;
+/// the others are notes.
 #[derive(Debug)]
-pub struct More {
-    /// Command lines.
-    pub examples: &'static [Example],
-    /// Paragraphs.
-    pub notes: &'static [&'static str],
-}
+pub struct More(pub &'static str);
 
 /// Commands under a title, each with the end of its help.
 pub type Group = (&'static str, &'static [(&'static str, &'static More)]);
@@ -23,18 +16,43 @@ pub type Group = (&'static str, &'static [(&'static str, &'static More)]);
 pub type Terms = (&'static str, &'static [(&'static str, &'static str)]);
 
 impl More {
+    fn paragraphs(&self) -> impl Iterator<Item = &'static str> {
+        self.0.trim_end().split("\n\n")
+    }
+
+    /// Returns command lines, each with what it does.
+    pub fn examples(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.paragraphs().filter_map(|text| text.strip_prefix("$ ")?.rsplit_once('\n'))
+    }
+
+    /// Returns the notes.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        let notes = self.paragraphs().filter(|text| !text.starts_with("$ "));
+        notes.map(|text| text.replace('\n', " "))
+    }
+
     /// Returns the examples and the notes.
     pub fn text(&self) -> String {
-        let mut text = examples("Examples", self.examples);
-        self.notes.iter().for_each(|note| text.push_str(&format!("\n{note}\n")));
+        let mut text = self.examples_under("Examples");
+        self.notes().for_each(|note| text.push_str(&format!("\n{note}\n")));
+        text
+    }
+
+    fn examples_under(&self, title: &str) -> String {
+        let mut text = format!("{}\n", heading(title));
+        for (command, does) in self.examples() {
+            command.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
+            text.push_str(&format!("      {does}\n"));
+        }
         text
     }
 
     /// Returns the end of the help of a program with commands, which has terms before its last paragraph.
     pub fn start(&self, terms: &[Terms]) -> String {
-        let mut text = examples("Start here", self.examples);
-        let (last, first) = self.notes.split_last().unwrap_or((&"", &[]));
-        first.iter().for_each(|note| text.push_str(&format!("\n{note}\n")));
+        let mut text = self.examples_under("Start here");
+        let mut notes: Vec<String> = self.notes().collect();
+        let last = notes.pop().unwrap_or_default();
+        notes.iter().for_each(|note| text.push_str(&format!("\n{note}\n")));
         for (title, terms) in terms {
             let width = terms.iter().map(|(term, _)| term.len()).max().unwrap_or(0);
             text.push_str(&format!("\n{}\n", heading(title)));
@@ -45,15 +63,6 @@ impl More {
         text.push_str(&format!("\n{last}"));
         text
     }
-}
-
-fn examples(title: &str, examples: &[Example]) -> String {
-    let mut text = format!("{}\n", heading(title));
-    for (command, does) in examples {
-        command.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
-        text.push_str(&format!("      {does}\n"));
-    }
-    text
 }
 
 /// Returns a title in the style of clap.

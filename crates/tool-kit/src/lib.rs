@@ -12,6 +12,7 @@ pub mod file_part;
 pub mod help;
 pub mod input;
 pub mod json;
+pub mod looked;
 pub mod opened;
 pub mod output;
 pub mod parallel;

@@ -70,9 +70,9 @@ impl Page {
     }
 
     /// Adds command lines, each with what it does.
-    pub fn examples(&mut self, examples: &[(&str, &str)]) {
+    fn examples(&mut self, more: &More) {
         self.section("Examples");
-        for (command, does) in examples {
+        for (command, does) in more.examples() {
             let colon = if does.ends_with('?') { "" } else { ":" };
             self.prose(&format!("{}{colon}", capitalized(does)));
             self.literal(command.lines());
@@ -88,10 +88,11 @@ impl Page {
     }
 
     /// Adds notes, if there are some.
-    pub fn notes(&mut self, notes: &[&str]) {
-        if !notes.is_empty() {
+    fn notes(&mut self, more: &More) {
+        let mut notes = more.notes().peekable();
+        if notes.peek().is_some() {
             self.section("Notes");
-            notes.iter().for_each(|note| self.prose(note));
+            notes.for_each(|note| self.prose(&note));
         }
     }
 
@@ -223,9 +224,9 @@ impl Manual<'_> {
             }
         }
         page.options(self.command);
-        page.examples(self.start.examples);
+        page.examples(self.start);
         self.terms.iter().for_each(|(title, terms)| page.terms(title, terms));
-        page.notes(self.start.notes);
+        page.notes(self.start);
         page.see_also(
             self.related.iter().copied().chain(names.iter().map(|name| &**name)).collect(),
         );
@@ -244,8 +245,8 @@ impl Manual<'_> {
         let title = format!("{program}-{name}");
         let mut page = Page::of_command(&title, command);
         page.options(command);
-        page.examples(more.examples);
-        page.notes(more.notes);
+        page.examples(more);
+        page.notes(more);
         self.terms.iter().for_each(|(title, terms)| page.terms(title, terms));
         let others: Vec<_> = group.iter().map(|(other, _)| format!("{program}-{other}")).collect();
         let others = others.iter().filter(|other| **other != title).map(|other| &**other);

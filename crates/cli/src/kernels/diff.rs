@@ -11,34 +11,17 @@ use serde_json::{Value, json};
 use super::collect::{self, Found, Wanted};
 use super::{complain, report_hits};
 use crate::help::More;
-use crate::inputs::{Input, Inputs, Seen};
+use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::select::Selection;
+use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::store::Keep;
 use tool_kit::style::{self, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, report};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload diff libfoo.old libfoo.so", "show what changed since the last release"),
-        (
-            "offload diff libfoo.old libfoo.so --fail-on 'code>+5%' --fail-on 'vgpr_spills>0'",
-            "stop a build if device code grew, or if a kernel spills",
-        ),
-        (
-            "offload diff libfoo.old libfoo.so --gpu gfx90a --json",
-            "print the changes on one GPU, for a script",
-        ),
-    ],
-    notes: &[
-        "Kernels are paired by GPU and name, several of one name in their order. OpenMP kernels are paired by function and \
-         line: clang puts numbers of device and file into their names, which differ on every machine.",
-        "A rule of --fail-on with a number is for each kernel of NEW. One with a percentage, such as code>+5%, compares with \
-         OLD: the code of each GPU as a whole, other measures of each pair of kernels.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("../help/diff.txt"));
 
 /// Show which images and kernels came, went, changed
 ///

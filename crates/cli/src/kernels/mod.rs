@@ -13,45 +13,18 @@ use serde::Serialize;
 
 use crate::complaint;
 use crate::help::More;
-use crate::inputs::{Input, Inputs, Seen};
+use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::select::Selection;
 use collect::{Found, Wanted};
 use tool_kit::json::Array;
+use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::store::Keep;
 use tool_kit::style::show;
 use tool_kit::{Outcome, report, style};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload kernels libfoo.so", "list all kernels, with their size on each GPU"),
-        ("offload kernels libfoo.so --gpu gfx90a", "list the resources of kernels on one GPU"),
-        (
-            "offload kernels libfoo.so --sort registers --top 20",
-            "list the kernels with the most registers",
-        ),
-        (
-            "offload kernels libfoo.so --name '*gemm*' --json | jq -r '.[].name'",
-            "print the names of some kernels, for a script",
-        ),
-        (
-            "offload kernels libfoo.so --fail-on 'vgpr_spills>0' --top 0",
-            "stop a build if a kernel spills vector registers",
-        ),
-    ],
-    notes: &[
-        "Numbers are those that images store. - means that the format does not say, ? that it is not known before the \
-         kernel runs, ~ that the size of the code reaches to the next function. A cubin does not store spills: its frame \
-         holds local arrays as well. PTX, SPIR-V and LLVM bitcode have names and limits only. WAVES is the most that registers allow, \
-         for GPUs with known limits, which are printed below; other limits are those of a launch.",
-        "SPILLING counts kernels that spill vector registers. Scalar registers are spilled to lanes of vector registers \
-         first, which costs little.",
-        "Measures of --sort and --fail-on: code, registers (vgprs), allocated, accumulators (agprs), scalars (sgprs), \
-         vgpr_spills, sgpr_spills, spills, group (lds, shared), private (scratch, stack), frame, arguments (kernarg, \
-         params), barriers, workgroup. A rule is a measure, one of > >= < <= == != and a number with K or M.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("../help/kernels.txt"));
 
 /// List the kernels of images, and their resources
 ///
