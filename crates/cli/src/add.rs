@@ -13,7 +13,7 @@ use crate::help::More;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 
-pub(crate) const MORE: More = More(include_str!("help/add.txt"));
+pub(crate) const MORE: More = More(include_str!("help/add.md"));
 
 /// Add images to a bundle, offload binary or fatbinary, in any file
 ///

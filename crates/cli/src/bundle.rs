@@ -21,7 +21,7 @@ use tool_kit::style::show;
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, json, report, style};
 
-pub(crate) const MORE: More = More(include_str!("help/bundle.txt"));
+pub(crate) const MORE: More = More(include_str!("help/bundle.md"));
 
 /// Bundle code objects, as clang-offload-bundler does
 ///

@@ -15,7 +15,7 @@ use device_select::Product;
 use drop_ins::wrapper::kind_names;
 use tool_kit::Outcome;
 
-pub(crate) const MORE: More = More(include_str!("help/completions.txt"));
+pub(crate) const MORE: More = More(include_str!("help/completions.md"));
 
 /// Print a shell completion script
 ///

@@ -12,7 +12,7 @@ use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work}
 use crate::help::More;
 use tool_kit::Outcome;
 
-pub(crate) const MORE: More = More(include_str!("help/compress.txt"));
+pub(crate) const MORE: More = More(include_str!("help/compress.md"));
 
 /// Compress bundles, offload binaries and fatbinaries in any file
 ///

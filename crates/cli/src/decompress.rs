@@ -7,7 +7,7 @@ use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work}
 use crate::help::More;
 use tool_kit::Outcome;
 
-pub(crate) const MORE: More = More(include_str!("help/decompress.txt"));
+pub(crate) const MORE: More = More(include_str!("help/decompress.md"));
 
 /// Decompress and check bundles, offload binaries and fatbinaries
 ///

@@ -21,7 +21,7 @@ use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
 use tool_kit::{Outcome, input, report};
 
-pub(crate) const MORE: More = More(include_str!("help/doctor.txt"));
+pub(crate) const MORE: More = More(include_str!("help/doctor.md"));
 
 /// Tell which Python packages have code for this machine's GPUs
 ///

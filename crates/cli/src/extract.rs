@@ -24,7 +24,7 @@ use tool_kit::store::Keep;
 use tool_kit::style::show;
 use tool_kit::{Outcome, report, scratch, standard, style};
 
-pub(crate) const MORE: More = More(include_str!("help/extract.txt"));
+pub(crate) const MORE: More = More(include_str!("help/extract.md"));
 
 /// Write device images to files with safe generated names
 ///

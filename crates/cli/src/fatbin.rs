@@ -13,7 +13,7 @@ use tool_kit::output::Outputs;
 use tool_kit::style::show;
 use tool_kit::{Outcome, input, standard, style};
 
-pub(crate) const MORE: More = More(include_str!("help/fatbin.txt"));
+pub(crate) const MORE: More = More(include_str!("help/fatbin.md"));
 
 /// Pack cubins, PTX and LTO-IR into an NVIDIA fatbinary
 ///

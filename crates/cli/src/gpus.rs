@@ -11,7 +11,7 @@ use tool_kit::style::{self, TARGET};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, report};
 
-pub(crate) const MORE: More = More(include_str!("help/gpus.txt"));
+pub(crate) const MORE: More = More(include_str!("help/gpus.md"));
 
 /// List the names of GPUs, with their processors and PCI IDs
 ///

@@ -7,7 +7,7 @@ use tool_kit::help::Terms;
 pub(crate) const SHORT: &str = "`offload COMMAND --help` shows examples of each command.";
 
 /// The end of `offload --help`. [`TERMS`] precede the last paragraph.
-pub(crate) const START: More = More(include_str!("help/offload.txt"));
+pub(crate) const START: More = More(include_str!("help/offload.md"));
 
 /// Exit statuses and environment variables of all commands.
 pub(crate) const TERMS: [Terms; 2] = [

@@ -48,7 +48,7 @@ pub(crate) struct Input {
 /// The way to a file.
 #[derive(Clone, Debug)]
 enum Origin {
-    /// Its path. Of a package, the member or directory that alone is meant: `pkg/libfoo.so`.
+    /// Its path, and the one member or directory of the package that is meant: `pkg/libfoo.so`.
     Path { member: Option<String> },
     /// A directory that is held, and the path below it.
     Below(Arc<Root>, PathBuf),
@@ -373,14 +373,16 @@ impl Inputs {
             verifies: false,
         };
         for (root, path) in arguments.iter().enumerate() {
-            if path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|data| data.is_dir()) {
-                found.directories.push((root, input::display(path)));
-                match Held::open(path) {
-                    Ok(held) => found.add_all_below(root, held),
-                    Err(error) => found.complain(path, &error),
+            match fs::metadata(path) {
+                Ok(data) if data.is_dir() && path.as_os_str() != "-" => {
+                    found.directories.push((root, input::display(path)));
+                    match Held::open(path) {
+                        Ok(held) => found.add_all_below(root, held),
+                        Err(error) => found.complain(path, &error),
+                    }
                 }
-            } else {
-                found.files.push(Input::of_argument(root, path));
+                Ok(_) => found.files.push(Input { root, ..Input::named(path) }),
+                Err(_) => found.files.push(Input::of_argument(root, path)),
             }
         }
         found

@@ -23,7 +23,7 @@ use tool_kit::permissions::NewPermissions;
 use tool_kit::style::{HEADING, Out, TARGET, show};
 use tool_kit::{Outcome, input, json, report, style};
 
-pub(crate) const MORE: More = More(include_str!("help/link.txt"));
+pub(crate) const MORE: More = More(include_str!("help/link.md"));
 
 /// Link device code of objects, and register it in one object
 ///

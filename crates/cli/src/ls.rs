@@ -26,7 +26,7 @@ use tool_kit::{Outcome, style};
 use view::{Item, Totals};
 pub(crate) use view::{format_text, heading};
 
-pub(crate) const MORE: More = More(include_str!("help/ls.txt"));
+pub(crate) const MORE: More = More(include_str!("help/ls.md"));
 
 /// List every device image in any file: kind, triple, target, size
 ///

@@ -15,7 +15,7 @@ use tool_kit::permissions::NewPermissions;
 use tool_kit::roff::Manual;
 use tool_kit::{Outcome, report};
 
-pub(crate) const MORE: More = More(include_str!("help/man.txt"));
+pub(crate) const MORE: More = More(include_str!("help/man.md"));
 
 /// Print a manual page, or write all of them
 ///

@@ -33,7 +33,7 @@ use tool_kit::parallel::Threads;
 use tool_kit::{Outcome, input, report};
 use walk::Walk;
 
-pub(crate) const MORE: More = More(include_str!("help/match.txt"));
+pub(crate) const MORE: More = More(include_str!("help/match.md"));
 
 /// Show which image a GPU loads, and why not the others
 ///

@@ -17,7 +17,7 @@ use tool_kit::parallel::Threads;
 use tool_kit::style::show;
 use tool_kit::{Outcome, input, report, standard, style};
 
-pub(crate) const MORE: More = More(include_str!("help/pack.txt"));
+pub(crate) const MORE: More = More(include_str!("help/pack.md"));
 
 /// Pack device images into an offload binary, which clang can embed
 ///

@@ -10,7 +10,7 @@ use crate::help::More;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 
-pub(crate) const MORE: More = More(include_str!("help/remove.txt"));
+pub(crate) const MORE: More = More(include_str!("help/remove.md"));
 
 /// Remove entries of bundles and offload binaries, in any file
 ///

@@ -10,7 +10,7 @@ use crate::help::More;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 
-pub(crate) const MORE: More = More(include_str!("help/replace.txt"));
+pub(crate) const MORE: More = More(include_str!("help/replace.md"));
 
 /// Replace images in any file
 ///

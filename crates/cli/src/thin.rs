@@ -20,7 +20,7 @@ use tool_kit::store::Keep;
 /// The most faults of one kind that are reported one by one.
 const MOST_FAULTS: usize = 10;
 
-pub(crate) const MORE: More = More(include_str!("help/thin.txt"));
+pub(crate) const MORE: More = More(include_str!("help/thin.md"));
 
 /// Remove device code for other GPUs from any file, linked or not
 ///

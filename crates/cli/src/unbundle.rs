@@ -25,7 +25,7 @@ use tool_kit::progress::Progress;
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, json, report, style};
 
-pub(crate) const MORE: More = More(include_str!("help/unbundle.txt"));
+pub(crate) const MORE: More = More(include_str!("help/unbundle.md"));
 
 /// Extract the best code object for each target ID from any file
 ///

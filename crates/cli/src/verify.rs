@@ -23,7 +23,7 @@ use tool_kit::parallel::Threads;
 use tool_kit::style::{Out, count, show};
 use tool_kit::{Outcome, report, style};
 
-pub(crate) const MORE: More = More(include_str!("help/verify.txt"));
+pub(crate) const MORE: More = More(include_str!("help/verify.md"));
 
 /// Check structure, bounds, hashes and rules of composition
 ///

@@ -14,7 +14,7 @@ use drop_ins::wrapper::{Emit, Request, host_triple, kind_named, kind_names};
 use tool_kit::opened::MaxInput;
 use tool_kit::{Outcome, report};
 
-pub(crate) const MORE: More = More(include_str!("help/wrap.txt"));
+pub(crate) const MORE: More = More(include_str!("help/wrap.md"));
 
 /// Wrap device images in a module that registers them at run time
 ///

@@ -1,4 +1,4 @@
-//! What a command saw in files, directories and packages, and what it says of those in which it saw nothing.
+//! The result of a look into files, directories and packages, and notes about the ones in which nothing was seen.
 
 use crate::{Outcome, report, style};
 
@@ -22,7 +22,7 @@ impl Seen {
     }
 }
 
-/// What was seen in a directory, or in a package.
+/// Count of what was seen in a directory, or in a package.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     is_seen: bool,

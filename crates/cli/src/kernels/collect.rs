@@ -15,7 +15,7 @@ use tool_kit::parallel::Threads;
 pub(super) struct Found {
     pub(super) list: KernelList,
     pub(super) summary: io::Result<Summary>,
-    /// What is wrong, errors first.
+    /// Findings, errors first.
     pub(super) complaints: Vec<Complaint>,
 }
 

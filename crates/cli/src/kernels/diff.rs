@@ -21,7 +21,7 @@ use tool_kit::style::{self, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, report};
 
-pub(crate) const MORE: More = More(include_str!("../help/diff.txt"));
+pub(crate) const MORE: More = More(include_str!("../help/diff.md"));
 
 /// Show which images and kernels came, went, changed
 ///

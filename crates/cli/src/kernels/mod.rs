@@ -24,7 +24,7 @@ use tool_kit::store::Keep;
 use tool_kit::style::show;
 use tool_kit::{Outcome, report, style};
 
-pub(crate) const MORE: More = More(include_str!("../help/kernels.txt"));
+pub(crate) const MORE: More = More(include_str!("../help/kernels.md"));
 
 /// List the kernels of images, and their resources
 ///

@@ -15,7 +15,7 @@ use tool_kit::json::Array;
 use tool_kit::report::note;
 use tool_kit::style::{self, HEADING, Out, show};
 
-/// What was printed, and what is left to say.
+/// The standard output, and the notes for the end.
 pub(super) struct Printer<'a> {
     args: &'a Args,
     /// With `--json`.

@@ -20,7 +20,7 @@ use tool_kit::stamp::Stamp;
 use tool_kit::style::{self, HEADING, show};
 use tool_kit::{Outcome, input, report, scratch};
 
-pub(crate) const MORE: More = More(include_str!("../help/join.txt"));
+pub(crate) const MORE: More = More(include_str!("../help/join.md"));
 
 /// Move device code from kernel packs into their library
 ///

@@ -23,7 +23,7 @@ use tool_kit::style::{self, HEADING, PLAIN, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, report, scratch};
 
-pub(crate) const MORE: More = More(include_str!("../help/split.txt"));
+pub(crate) const MORE: More = More(include_str!("../help/split.md"));
 
 /// Move device code of HIP from libraries to kernel packs
 ///
