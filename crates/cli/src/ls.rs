@@ -17,7 +17,7 @@ use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::HEADS;
 use crate::select::Selection;
-use row::{Hashed, Key, Row};
+use row::{Hashed, Key};
 use tool_kit::json::Array;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
@@ -139,12 +139,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             }
             let images = listing.sorted(args.sort);
             if let Some(rows) = &mut rows {
-                for Hashed { listed: image, hash, same, archive } in images {
-                    let (hash, same, archive) =
-                        (hash.as_deref(), same.as_deref(), archive.as_deref());
-                    let needs = args.needs.then(|| needs::records(image));
-                    rows.row(&Row { file: file.name(), image, hash, same, archive, needs })?;
-                }
+                images.iter().try_for_each(|image| rows.row_of(file.name(), image))?;
             } else {
                 if !std::mem::take(&mut first) {
                     show!(out)?;
@@ -195,7 +190,7 @@ fn print(
     }
     view::totals(out, totals, args.sort, matches!(shows, Shows::Tree | Shows::Rows))?;
     if args.needs {
-        needs::print(out, images.iter().map(|image| &image.listed))?;
+        needs::print(out, images.iter().filter_map(|image| image.needs.as_ref()).flatten())?;
     }
     if shows == Shows::TotalsUnasked {
         view::hint(out, images.len())?;
@@ -292,8 +287,9 @@ impl Visitor for Lister<'_> {
             let hash = if self.args.hash { row::hash(image)? } else { None };
             let same = if self.args.same { same::hash(image)? } else { None };
             let archive = row::archive(image);
+            let needs = self.args.needs.then(|| device_select::needs(image));
             let listed = image.info().clone();
-            let image = Hashed { listed, hash, same, archive };
+            let image = Hashed { listed, hash, same, archive, needs };
             self.listing.items.push(Item::image(self.depth, image));
         } else {
             self.listing.passed.add(image);

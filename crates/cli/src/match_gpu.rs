@@ -1,6 +1,5 @@
 //! `offload match`: which image each container gives a GPU, and why not the others.
 
-mod json;
 mod printer;
 mod view;
 mod walk;
@@ -65,8 +64,8 @@ pub(crate) struct Args {
     /// Decide as the CUDA driver does while PTX is always compiled, or never
     ///
     /// force: cubins are ignored (CUDA_FORCE_PTX_JIT=1). disable: PTX is not compiled (CUDA_DISABLE_PTX_JIT=1).
-    #[arg(long, value_name = "HOW", overrides_with = "ptx_jit")]
-    ptx_jit: Option<Jit>,
+    #[arg(long, value_name = "HOW", overrides_with = "ptx_jit", value_parser = ptx_jit())]
+    ptx_jit: Option<PtxJit>,
     /// Leave out what needs a later NVIDIA driver, such as 550
     ///
     /// By the version of PTX, and by the compression of fatbinaries. With `native` it is the driver of this machine.
@@ -99,13 +98,6 @@ pub(crate) struct Args {
     threads: Threads,
     #[command(flatten)]
     limits: Limits,
-}
-
-/// The settings of the CUDA driver.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Jit {
-    Force,
-    Disable,
 }
 
 /// A question about files.
@@ -144,11 +136,7 @@ impl Args {
     }
 
     fn question(&self) -> Question<'_> {
-        let ptx_jit = match self.ptx_jit {
-            None => PtxJit::Needed,
-            Some(Jit::Force) => PtxJit::Forced,
-            Some(Jit::Disable) => PtxJit::Disabled,
-        };
+        let ptx_jit = self.ptx_jit.unwrap_or(PtxJit::Needed);
         let installed = self.installed();
         let gpu = |gpu: &Device| {
             let gpu = gpu.clone().with_ptx_jit(ptx_jit);
@@ -172,6 +160,12 @@ fn runtime() -> impl TypedValueParser<Value = Runtime> {
     let names = Runtime::ALL.iter().filter_map(|runtime| runtime.as_str());
     PossibleValuesParser::new(names)
         .try_map(|name| Runtime::from_name(&name).ok_or("not a runtime"))
+}
+
+/// Reads a setting of the CUDA driver.
+fn ptx_jit() -> impl TypedValueParser<Value = PtxJit> {
+    let how = PossibleValuesParser::new(["force", "disable"]);
+    how.map(|how| if how == "force" { PtxJit::Forced } else { PtxJit::Disabled })
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {

@@ -36,11 +36,24 @@ impl Array {
         write(&mut self.out, value)
     }
 
+    /// Adds an element about a file, whose name comes first.
+    pub fn row_of(&mut self, file: &str, record: &impl Serialize) -> io::Result<()> {
+        self.row(&OfFile { file, record })
+    }
+
     /// Ends the array.
     pub fn end(mut self) -> io::Result<()> {
         writeln!(self.out, "{}]", if self.is_empty { "" } else { "\n" })?;
         self.out.flush()
     }
+}
+
+/// A record with the name of its file.
+#[derive(Serialize)]
+struct OfFile<'a, R> {
+    file: &'a str,
+    #[serde(flatten)]
+    record: &'a R,
 }
 
 /// Prints an array on standard output, with each value on a line of its own.

@@ -7,9 +7,8 @@ mod view;
 use std::io;
 use std::path::PathBuf;
 
-use device_code::{KernelGate, KernelRecord, KernelRule, Measure};
+use device_code::{KernelGate, KernelRule, Measure};
 use device_select::SplitLibrary;
-use serde::Serialize;
 
 use crate::complaint;
 use crate::help::More;
@@ -114,14 +113,6 @@ fn absolute(text: &str) -> Result<KernelRule, String> {
     }
 }
 
-/// The fields of one JSON object.
-#[derive(Serialize)]
-struct Row<'a> {
-    file: &'a str,
-    #[serde(flatten)]
-    kernel: KernelRecord<'a>,
-}
-
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
     let mut rows = args.json.then(Array::start).transpose()?;
@@ -150,7 +141,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             if let Some(rows) = &mut rows {
                 let list = &found.list;
                 let mut all = list.kernels.iter().map(|kernel| list.record(kernel));
-                all.try_for_each(|kernel| rows.row(&Row { file, kernel }))?;
+                all.try_for_each(|kernel| rows.row_of(file, &kernel))?;
             } else {
                 if !std::mem::take(&mut is_first) {
                     show!(out)?;

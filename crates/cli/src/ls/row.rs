@@ -4,35 +4,13 @@ use std::cmp::Reverse;
 use std::hash::Hasher;
 use std::io;
 
-use device_select::few;
+use device_select::{Need, few};
 use fat_object::{FileFormat, Image, ImageInfo, TargetTotal, TargetTotals};
 use serde::Serialize;
 use target_id::IntelGpu;
 use twox_hash::XxHash3_64;
 
 use tool_kit::style;
-
-use super::needs;
-
-/// One JSON object: the file as given on the command line, and the `fat-object` record of the image.
-#[derive(Debug, Serialize)]
-pub(super) struct Row<'a> {
-    pub(super) file: &'a str,
-    #[serde(flatten)]
-    pub(super) image: &'a ImageInfo,
-    /// With `--hash`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) hash: Option<&'a str>,
-    /// With `--same`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) same: Option<&'a str>,
-    /// The GPUs of an archive of machine code.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) archive: Option<&'a [String]>,
-    /// With `--needs`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) needs: Option<Vec<needs::Record>>,
-}
 
 /// Returns the text of the STORED column: empty for an image that is not compressed.
 pub(super) fn stored_text(image: &ImageInfo) -> String {
@@ -88,15 +66,23 @@ impl Key {
     }
 }
 
-/// An image and its hash, if that is wanted.
-#[derive(Debug)]
+/// An image; the fields of one JSON object after the file, in this order.
+#[derive(Debug, Serialize)]
 pub(super) struct Hashed {
+    #[serde(flatten)]
     pub(super) listed: ImageInfo,
+    /// With `--hash`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hash: Option<String>,
-    /// The hash without the target, if that is wanted.
+    /// The hash without the target, with `--same`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) same: Option<String>,
     /// The GPUs of an archive of machine code of SYCL's, by their names; `SPIR-V` for all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) archive: Option<Vec<String>>,
+    /// With `--needs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) needs: Option<Vec<Need>>,
 }
 
 impl Hashed {

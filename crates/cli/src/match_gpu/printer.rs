@@ -5,7 +5,6 @@ use std::io;
 
 use device_select::{Answer, Device, FileSet, Need, Note, SplitLibrary, Support};
 
-use super::json::Record;
 use super::{Args, File, Question, view};
 use crate::inputs::Input;
 use crate::ls;
@@ -53,10 +52,11 @@ impl<'a> Printer<'a> {
     /// Prints the answers about a file as JSON.
     pub(super) fn rows(&mut self, name: &str, file: &File) -> io::Result<()> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
-        for (n, unit) in file.units.iter().enumerate() {
+        for n in 0..file.units.len() {
             for (gpu, answers) in self.args.gpus.iter().zip(&file.answers) {
-                let Some(answer) = answers.answers().get(n) else { continue };
-                rows.row(&Record::new(name, unit, gpu, (answers.support(), answer)))?;
+                if let Some(record) = answers.record(&file.units, gpu, n) {
+                    rows.row_of(name, &record)?;
+                }
             }
         }
         Ok(())
