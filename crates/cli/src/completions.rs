@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
-use target_id::{Family, IntelGpu, Processor, processor_family, processor_names};
 use wrapper_ir::Abi;
 
 use crate::help::More;
@@ -15,24 +14,7 @@ use device_select::Product;
 use drop_ins::wrapper::kind_names;
 use tool_kit::Outcome;
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("eval \"$(offload completions bash)\"", "enable completion in this shell only"),
-        (
-            "offload completions bash > ~/.local/share/bash-completion/completions/offload",
-            "enable it in every bash, with the package bash-completion",
-        ),
-        (
-            "offload completions zsh > ~/.zfunc/_offload",
-            "enable it in every zsh with ~/.zfunc in $fpath before compinit",
-        ),
-        (
-            "offload completions fish > ~/.config/fish/completions/offload.fish",
-            "enable it in every fish",
-        ),
-    ],
-    notes: &[],
-};
+pub(crate) const MORE: More = More(include_str!("help/completions.md"));
 
 /// Print a shell completion script
 ///
@@ -93,7 +75,8 @@ fn with_values(mut command: Command, pages: &[&'static str]) -> Command {
 fn values(command: &str, arg: &Arg, pages: &[&'static str]) -> Option<ValueParser> {
     let names: Vec<&'static str> = match (command, arg.get_long()) {
         (_, Some("gpu")) => {
-            let gpus = processors().filter(|name| is_gpu(name));
+            let gpus =
+                device_select::processors().filter_map(|(name, is_gpu)| is_gpu.then_some(name));
             gpus.chain(products()).chain([NATIVE]).collect()
         }
         (_, Some("target" | "keep")) => processors().chain(products()).chain([NATIVE]).collect(),
@@ -108,15 +91,9 @@ fn values(command: &str, arg: &Arg, pages: &[&'static str]) -> Option<ValueParse
     Some(PossibleValuesParser::new(names).into())
 }
 
-/// Returns those that today's compilers know, by their primary names.
+/// Returns the names of processors.
 fn processors() -> impl Iterator<Item = &'static str> {
-    processor_names().filter(|name| match processor_family(name) {
-        Some(Family::AmdGcn) => {
-            Processor::amdgpu(name).is_some_and(|info| info.name() == *name && !info.is_retired())
-        }
-        Some(Family::R600) | None => false,
-        Some(_) => true,
-    })
+    device_select::processors().map(|(name, _)| name)
 }
 
 /// Returns the shortest accepted names of products, each once: `rx7600xt`.
@@ -124,13 +101,4 @@ fn products() -> impl Iterator<Item = &'static str> {
     let keys: BTreeSet<String> = Product::all().map(|product| product.key()).collect();
     // The definitions of options live as long as the process.
     keys.into_iter().filter(|key| !key.is_empty()).map(|key| &*key.leak())
-}
-
-/// Returns whether a name is that of hardware.
-fn is_gpu(name: &str) -> bool {
-    let info = Processor::amdgpu(name);
-    match processor_family(name) {
-        Some(Family::Intel) => IntelGpu::find(name).is_some_and(|gpu| !gpu.is_generic()),
-        family => info.map_or(family == Some(Family::Nvptx), |info| !info.is_generic()),
-    }
 }

@@ -13,9 +13,10 @@ use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 
 use crate::complaint;
 use crate::help::More;
-use crate::inputs::{Input, Inputs, Seen};
+use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::select::Selection;
+use tool_kit::looked::Seen;
 use tool_kit::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
 use tool_kit::parallel::Threads;
 use tool_kit::permissions::NewPermissions;
@@ -23,31 +24,7 @@ use tool_kit::store::Keep;
 use tool_kit::style::show;
 use tool_kit::{Outcome, report, scratch, standard, style};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload extract libfoo.so", "write all images to the current directory"),
-        (
-            "offload extract libfoo.so --target gfx906 -o images",
-            "write the images that a gfx906 can load to images/",
-        ),
-        (
-            "offload extract libfoo.so --index 1 --stdout | llvm-objdump -d -",
-            "disassemble one image",
-        ),
-        (
-            "offload extract old.s --id 'my gpu' --stdout",
-            "extract the image with exactly this bundle entry ID",
-        ),
-        (
-            "offload extract foo-1.0-py3-none-any.whl --target gfx1100 -o images",
-            "look into all files of a wheel",
-        ),
-    ],
-    notes: &[
-        "Names are STEM.INDEX.KIND-TRIPLE-TARGET.EXTENSION: the input's name without extension, the index that \
-         `offload ls` shows, and an extension for the format of the image (hsaco, cubin, bc, spv, ptx, o). Where files have the same name, STEM has a number (libfoo-2). Existing files are replaced.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("help/extract.md"));
 
 /// Write device images to files with safe generated names
 ///
@@ -118,7 +95,12 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     if written.is_empty() {
         let advice = args.selection.advice(&passed);
-        report::error(&format_args!("{what}: {}{advice}", nothing_matched(&seen)));
+        let why = if seen.is_empty() {
+            "no device images".to_owned()
+        } else {
+            format!("no image matches; it has {}", few(&seen))
+        };
+        report::error(&format_args!("{what}: {why}{advice}"));
         return Ok(Outcome::Faults);
     }
     match sink {
@@ -216,13 +198,6 @@ impl Extracted {
             n => format!("{stem}-{n}"),
         }
     }
-}
-
-fn nothing_matched(seen: &[String]) -> String {
-    if seen.is_empty() {
-        return "no device images".to_owned();
-    }
-    format!("no image matches; it has {}", few(seen))
 }
 
 /// The destination of images until the whole input was read.
@@ -324,7 +299,7 @@ impl Visitor for Extractor<'_> {
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        let member = self.file.open_thin_file(name)?;
+        let member = self.file.open_thin_member(name)?;
         self.new_permissions = self.new_permissions.and_of(&member)?;
         Ok(Box::new(member))
     }

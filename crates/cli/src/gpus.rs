@@ -7,23 +7,11 @@ use serde::Serialize;
 use crate::help::More;
 use crate::native;
 use device_select::{Gpu, Product, Vendor};
-use tool_kit::style::{self, PLAIN, TARGET};
+use tool_kit::style::{self, TARGET};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, report};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload gpus", "list all GPUs"),
-        ("offload gpus \"RX 7600\"", "show the processor of a product"),
-        ("offload gpus gfx90a sm_86", "list the products with these processors"),
-        ("offload gpus 1002:744c", "list the products with a PCI ID, as `lspci -nn` prints it"),
-        ("offload match --gpu \"RTX 4090\" libfoo.so", "use a name in place of a target ID"),
-    ],
-    notes: &[
-        "The table is part of this version of offload and is not complete: integrated graphics have few names, and \
-         products whose chip is in doubt have none. Rows are sorted by vendor, processor and name.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("help/gpus.md"));
 
 /// List the names of GPUs, with their processors and PCI IDs
 ///
@@ -68,8 +56,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return match native::visible_here() {
             Ok(gpus) if args.json => {
                 let rows = gpus.all().iter();
-                print_json(rows.map(|gpu| Native { target: gpu.id(), source: gpu.source() }))
-                    .map(|()| Outcome::Clean)
+                tool_kit::json::print_rows(
+                    rows.map(|gpu| Native { target: gpu.id(), source: gpu.source() }),
+                )
+                .map(|()| Outcome::Clean)
             }
             Ok(gpus) => print_native(gpus.all()).map(|()| Outcome::Clean),
             Err(error) => {
@@ -96,7 +86,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         pci_ids: product.pci_ids().collect(),
     });
     if args.json {
-        print_json(records)?;
+        tool_kit::json::print_rows(records)?;
     } else {
         print_table(records)?;
     }
@@ -105,8 +95,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn print_native(gpus: &[Gpu]) -> io::Result<()> {
     let mut out = style::stdout();
-    let mut table =
-        Table::default().column("TARGET", Align::Left, TARGET).column("SOURCE", Align::Left, PLAIN);
+    let mut table = Table::default().column("TARGET", Align::Left, TARGET).texts(["SOURCE"]);
     for gpu in gpus {
         table.row(&[gpu.id(), gpu.source()].map(str::to_owned));
     }
@@ -114,21 +103,12 @@ fn print_native(gpus: &[Gpu]) -> io::Result<()> {
     out.flush()
 }
 
-fn print_json(records: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
-    let mut rows = tool_kit::json::Array::start()?;
-    for record in records {
-        rows.row(&record)?;
-    }
-    rows.end()
-}
-
 fn print_table(records: impl Iterator<Item = Record>) -> io::Result<()> {
     let mut out = style::stdout();
     let mut table = Table::default()
-        .column("NAME", Align::Left, PLAIN)
-        .column("VENDOR", Align::Left, PLAIN)
+        .texts(["NAME", "VENDOR"])
         .column("PROCESSOR", Align::Left, TARGET)
-        .column("PCI IDS", Align::Left, PLAIN)
+        .texts(["PCI IDS"])
         .optional(1);
     let mut is_empty = true;
     for record in records {

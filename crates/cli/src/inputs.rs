@@ -19,42 +19,52 @@ use crate::limits::{Limits, walk_open};
 use crate::package::{self, Fault, Package};
 use crate::packs::host::{Host, read_tables};
 use tool_kit::budget::{Account, Budget};
-use tool_kit::directory::{Held, Kind};
+use tool_kit::directory::Held;
+use tool_kit::looked::{Looked, Seen, Tally};
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::Name;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::store::{Keep, Store};
-use tool_kit::{Outcome, input, report, style};
+use tool_kit::{input, report};
 
 /// A file to look into.
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
     path: PathBuf,
-    /// The path where a member of a package is installed.
-    installed: Option<PathBuf>,
     /// Its name in messages.
     name: String,
     /// The position of the argument that leads to it.
     root: usize,
-    /// The directory that leads to it and is held, and its path there. Without, the user named its path.
-    below: Option<(Arc<Root>, PathBuf)>,
+    /// `true` if the argument is the file itself. Nothing is said of others without device code.
+    is_named: bool,
+    origin: Origin,
     /// The file, while a command looks into it.
     opened: Option<Result<Arc<Opened>, Arc<io::Error>>>,
     /// Its wrappers and its marker, if its device code is in kernel packs.
     host: OnceLock<Option<Arc<Host>>>,
-    /// The bytes of a member of a package, and how many more may be held.
-    store: Option<(Arc<Store>, u64)>,
-    /// `true` if the argument is the file itself. Nothing is said of others without device code.
-    is_named: bool,
-    /// The result of the check of a package, for the package as a whole.
-    verified: Option<Arc<io::Result<Verified>>>,
-    /// The name that a split library has in the kernel pack that this is: nothing else in it is looked into.
-    kernel_name: Option<String>,
-    /// The name of the package that a member was found in.
-    package: Option<String>,
-    /// The member or the directory of a package that alone is meant: `pkg/libfoo.so`.
-    member: Option<String>,
+}
+
+/// The way to a file.
+#[derive(Clone, Debug)]
+enum Origin {
+    /// Its path, and the one member or directory of the package that is meant: `pkg/libfoo.so`.
+    Path { member: Option<String> },
+    /// A directory that is held, and the path below it.
+    Below(Arc<Root>, PathBuf),
+    /// A package.
+    Member {
+        /// The path where it is installed.
+        installed: PathBuf,
+        /// Its bytes, and how many more may be held.
+        store: Option<(Arc<Store>, u64)>,
+        /// The name of the package.
+        package: Option<String>,
+    },
+    /// The check of a package as a whole.
+    WholePackage(Arc<io::Result<Verified>>),
+    /// The split library of this name, whose kernel pack it is: nothing else in it is looked into.
+    PackOf(String),
 }
 
 /// A directory that the user named.
@@ -70,18 +80,12 @@ impl Input {
     pub(crate) fn named(path: &Path) -> Self {
         Input {
             path: path.to_owned(),
-            installed: None,
             name: input::display(path),
             root: 0,
-            below: None,
+            is_named: true,
+            origin: Origin::Path { member: None },
             opened: None,
             host: OnceLock::new(),
-            store: None,
-            is_named: true,
-            verified: None,
-            kernel_name: None,
-            package: None,
-            member: None,
         }
     }
 
@@ -97,36 +101,54 @@ impl Input {
             package.is_file().then(|| (package.to_owned(), member.to_owned()))
         });
         match found {
-            Some((path, member)) => Input { path, member: Some(member), ..file },
+            Some((path, member)) => {
+                Input { path, origin: Origin::Path { member: Some(member) }, ..file }
+            }
             None => file,
         }
     }
 
-    /// Returns a file that was found below an argument.
-    fn below(root: usize) -> Self {
-        Input { root, ..Input::found(Path::new("")) }
-    }
-
     /// Returns a file that was found, not named.
-    pub(crate) fn found(path: &Path) -> Self {
+    fn found(path: &Path) -> Self {
         Input { is_named: false, ..Input::named(path) }
     }
 
     /// Returns a file that was found below a directory that is held.
     pub(crate) fn found_in(held: &Held, relative: &Path) -> Self {
         let root = Arc::new(Root { held: held.clone(), real: None });
-        let below = Some((root, relative.to_owned()));
-        Input { below, ..Input::found(&held.path_of(relative)) }
+        let origin = Origin::Below(root, relative.to_owned());
+        Input { origin, ..Input::found(&held.path_of(relative)) }
     }
 
     /// Returns whether it is a member of a package that an argument names.
     pub(crate) fn is_member(&self) -> bool {
-        self.member.is_some()
+        self.member().is_some()
+    }
+
+    fn member(&self) -> Option<&str> {
+        match &self.origin {
+            Origin::Path { member } => member.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn store(&self) -> Option<&(Arc<Store>, u64)> {
+        match &self.origin {
+            Origin::Member { store, .. } => store.as_ref(),
+            _ => None,
+        }
+    }
+
+    fn root(&self) -> Option<&Root> {
+        match &self.origin {
+            Origin::Below(root, _) => Some(root),
+            _ => None,
+        }
     }
 
     /// Returns whether it was found below a directory that the user named.
     pub(crate) fn is_below(&self) -> bool {
-        self.below.is_some()
+        self.root().is_some()
     }
 
     /// Returns the name for messages.
@@ -141,16 +163,16 @@ impl Input {
 
     /// Returns the path of the file without links.
     pub(crate) fn real(&self) -> Option<PathBuf> {
-        match &self.below {
-            Some((root, relative)) => Some(root.real.as_ref()?.join(relative)),
-            None => fs::canonicalize(&self.path).ok(),
+        match &self.origin {
+            Origin::Below(root, relative) => Some(root.real.as_ref()?.join(relative)),
+            _ => fs::canonicalize(&self.path).ok(),
         }
     }
 
     /// Opens a directory that the file lies in, by its path without links. One below the directory that the user named is
     /// opened in that, without following links.
     pub(crate) fn directory(&self, real: &Path) -> io::Result<Held> {
-        let root = self.below.as_ref().and_then(|(root, _)| Some((root, root.real.as_ref()?)));
+        let root = self.root().and_then(|root| Some((root, root.real.as_ref()?)));
         match root.and_then(|(root, base)| Some((root, real.strip_prefix(base).ok()?))) {
             Some((root, relative)) => root.held.enter(relative),
             None => Held::open(real),
@@ -174,10 +196,10 @@ impl Input {
             }
             None => {}
         }
-        let opened = match &self.below {
-            Some((root, relative)) => Opened::below(&root.held, relative),
-            None if self.kernel_name.is_some() => Opened::regular(&self.path),
-            None => Opened::new(&self.path, max),
+        let opened = match &self.origin {
+            Origin::Below(root, relative) => Opened::below(&root.held, relative),
+            Origin::PackOf(_) => Opened::regular(&self.path),
+            _ => Opened::new(&self.path, max),
         };
         opened.map(Arc::new)
     }
@@ -194,9 +216,9 @@ impl Input {
 
     /// Returns the file as an output that replaces it: in its directory, whatever its path leads to by now.
     pub(crate) fn output(&self) -> io::Result<Name> {
-        match &self.below {
-            Some((root, relative)) => Name::found(&root.held, relative),
-            None => Ok(Name::Typed(self.path.clone())),
+        match &self.origin {
+            Origin::Below(root, relative) => Name::found(&root.held, relative),
+            _ => Ok(Name::Typed(self.path.clone())),
         }
     }
 
@@ -208,7 +230,8 @@ impl Input {
         threads: Threads,
         visitor: &mut dyn Visitor,
     ) -> io::Result<Summary> {
-        if let Some((store, left)) = &self.store {
+        let visitor = &mut Walked { file: self, visitor };
+        if let Some((store, left)) = self.store() {
             let (reader, threads) = (store.reader(), threads.for_walks());
             let most = options.max_decompressed().min(*left);
             let options = options.clone().with_max_decompressed(most);
@@ -217,15 +240,7 @@ impl Input {
             return Ok(walked);
         }
         let opened = self.open(limits.max_input)?;
-        let options = (limits, options);
-        match &self.kernel_name {
-            // A library has only some of the code objects in a kernel pack.
-            Some(name) => {
-                let mut visitor = OfLibrary { visitor, name };
-                walk_open(&opened, options, threads, &mut visitor)
-            }
-            None => walk_open(&opened, options, threads, visitor),
-        }
+        walk_open(&opened, (limits, options), threads, visitor)
     }
 
     /// Reads something of the file.
@@ -234,15 +249,10 @@ impl Input {
         max: MaxInput,
         read: impl FnOnce(&mut dyn ReadSeek) -> io::Result<T>,
     ) -> io::Result<T> {
-        match &self.store {
+        match self.store() {
             Some((store, _)) => read(&mut store.reader()),
             None => read(&mut self.open(max)?.reader()),
         }
-    }
-
-    /// Returns the path where it is installed.
-    fn installed(&self) -> &Path {
-        self.installed.as_deref().unwrap_or(&self.path)
     }
 
     /// Reads the wrappers of the file after a walk.
@@ -262,31 +272,32 @@ impl Input {
 
     /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is none.
     pub(crate) fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {
-        let (path, tables) = match &self.store {
-            Some((store, _)) => (self.installed().to_owned(), read_tables(store.reader())),
-            None => (self.real()?, read_tables(self.open(max).ok()?.reader())),
+        let (path, tables) = match &self.origin {
+            Origin::Member { installed, store: Some((store, _)), .. } => {
+                (installed.clone(), read_tables(store.reader()))
+            }
+            _ => (self.real()?, read_tables(self.open(max).ok()?.reader())),
         };
         Some((path, Arc::new(tables.ok()?.into_toc())))
     }
 
-    /// Returns the same, without its bytes: only for messages.
-    pub(crate) fn without_bytes(self) -> Self {
-        Input { opened: None, store: None, ..self }
+    /// Takes its bytes: what is left is only for messages.
+    pub(crate) fn take_bytes(&mut self) -> Option<Arc<Store>> {
+        self.opened = None;
+        match &mut self.origin {
+            Origin::Member { store, .. } => store.take().map(|(store, _)| store),
+            _ => None,
+        }
     }
 
     /// Returns whether it is a member of a package, which an argument names or not.
     pub(crate) fn is_in_package(&self) -> bool {
-        self.store.is_some()
+        self.store().is_some()
     }
 
     /// Opens a file that it names, as a thin archive does.
-    pub(crate) fn open_thin_member(&self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        Ok(Box::new(self.open_thin_file(name)?))
-    }
-
-    /// Opens the same file as [`open_thin_member`](Self::open_thin_member), with its own type.
-    pub(crate) fn open_thin_file(&self, name: &[u8]) -> io::Result<File> {
-        if self.store.is_some() {
+    pub(crate) fn open_thin_member(&self, name: &[u8]) -> io::Result<File> {
+        if self.is_in_package() {
             return Err(io::ErrorKind::Unsupported.into());
         }
         input::open_thin_file(&self.path, name)
@@ -294,7 +305,7 @@ impl Input {
 
     /// Returns the bytes of a member of a package, all of which were kept in a file.
     pub(crate) fn as_member(&self) -> Option<&File> {
-        self.store.as_ref().and_then(|(store, _)| store.file())
+        self.store().and_then(|(store, _)| store.file())
     }
 
     /// Returns the package that the file is, if it is one.
@@ -304,116 +315,33 @@ impl Input {
 
     /// Returns the name of the package that a member was found in, as the user named it.
     pub(crate) fn package(&self) -> Option<&str> {
-        self.package.as_deref()
+        match &self.origin {
+            Origin::Member { package, .. } => package.as_deref(),
+            _ => None,
+        }
     }
 
     /// Returns the result of the check of a package, if it is one as a whole.
     pub(crate) fn verified(&self) -> Option<&io::Result<Verified>> {
-        self.verified.as_deref()
+        match &self.origin {
+            Origin::WholePackage(verified) => Some(verified),
+            _ => None,
+        }
     }
 
     /// Returns what was seen in a file of which nothing is to be said, as it has nothing to show and nobody named it.
     pub(crate) fn passed_over(&self, shows: bool, summary: &io::Result<Summary>) -> Option<Seen> {
         let summary = summary.as_ref().ok().filter(|summary| summary.findings == 0)?;
-        (!self.is_named && !shows).then(|| Seen::nothing(summary))
+        (!self.is_named && !shows).then(|| nothing(summary))
     }
 }
 
-/// The result of a look into a file.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Seen {
-    /// The file lacks device code, and the user did not name it.
-    Nothing,
-    /// The same, of a format that is not read and may hold device code.
-    Unread(FileFormat),
-    /// All is well.
-    Well,
-    /// Something is wrong.
-    Faults,
-}
-
-impl Seen {
-    /// Returns what was seen in a file without anything to show.
-    pub(crate) fn nothing(summary: &Summary) -> Self {
-        if summary.format.may_hold_unread_code() {
-            Seen::Unread(summary.format)
-        } else {
-            Seen::Nothing
-        }
-    }
-
-    /// Returns faults if there are some.
-    pub(crate) fn faults(are_there: bool) -> Self {
-        if are_there { Seen::Faults } else { Seen::Well }
-    }
-}
-
-/// The result of a look into all files.
-#[derive(Debug)]
-pub(crate) struct Looked {
-    outcome: Outcome,
-    /// Texts about the directories and packages in which nothing was seen.
-    empty: Vec<String>,
-    unread: Unread,
-}
-
-/// Files that may hold device code and were not read.
-#[derive(Debug, Default)]
-struct Unread {
-    count: usize,
-    /// The first ones.
-    names: Vec<String>,
-}
-
-impl Unread {
-    fn add(&mut self, name: &str, format: FileFormat) {
-        const MOST: usize = 5;
-        self.count += 1;
-        if self.names.len() < MOST {
-            self.names.push(format!("{name} ({format})"));
-        }
-    }
-
-    /// Notes them.
-    fn report(&self) {
-        let Unread { count, names } = self;
-        let mut all = names.join(", ");
-        match count - names.len() {
-            0 if *count == 0 => return,
-            0 => {}
-            more => all.push_str(&format!(" and {more} more")),
-        }
-        let were = if *count == 1 { "was" } else { "were" };
-        report::note(&format_args!(
-            "{} {were} not read and may hold device code: {all}",
-            style::files(*count)
-        ));
-    }
-}
-
-impl Looked {
-    /// Returns whether something is wrong.
-    pub(crate) fn is_faulty(&self) -> bool {
-        self.outcome == Outcome::Faults
-    }
-
-    /// Adds faults, if there are some.
-    pub(crate) fn with_faults(self, are_there: bool) -> Self {
-        if are_there { Looked { outcome: Outcome::Faults, ..self } } else { self }
-    }
-
-    /// Returns the outcome, and notes each directory in which nothing was seen.
-    pub(crate) fn outcome(self) -> Outcome {
-        self.unread.report();
-        self.empty.iter().for_each(|text| report::note(text));
-        self.outcome
-    }
-
-    /// Returns the outcome for a question about device code: a directory in which nothing was seen is an error.
-    pub(crate) fn needing_code(self) -> Outcome {
-        self.unread.report();
-        self.empty.iter().for_each(|text| report::error(text));
-        if self.empty.is_empty() { self.outcome } else { Outcome::Faults }
+/// Returns what was seen in a file without anything to show.
+pub(crate) fn nothing(summary: &Summary) -> Seen {
+    if summary.format.may_hold_unread_code() {
+        Seen::Unread(summary.format.to_string())
+    } else {
+        Seen::Nothing
     }
 }
 
@@ -445,14 +373,16 @@ impl Inputs {
             verifies: false,
         };
         for (root, path) in arguments.iter().enumerate() {
-            if path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|data| data.is_dir()) {
-                found.directories.push((root, input::display(path)));
-                match Held::open(path) {
-                    Ok(held) => found.add_all_below(root, held),
-                    Err(error) => found.complain(path, &error),
+            match fs::metadata(path) {
+                Ok(data) if data.is_dir() && path.as_os_str() != "-" => {
+                    found.directories.push((root, input::display(path)));
+                    match Held::open(path) {
+                        Ok(held) => found.add_all_below(root, held),
+                        Err(error) => found.complain(path, &error),
+                    }
                 }
-            } else {
-                found.files.push(Input::of_argument(root, path));
+                Ok(_) => found.files.push(Input { root, ..Input::named(path) }),
+                Err(_) => found.files.push(Input::of_argument(root, path)),
             }
         }
         found
@@ -472,32 +402,10 @@ impl Inputs {
         let real = fs::canonicalize(held.path()).ok();
         let directory = Arc::new(Root { held, real });
         let held = &directory.held;
-        let mut waiting = vec![PathBuf::new()];
-        while let Some(relative) = waiting.pop() {
-            let entries = match held.entries(&relative) {
-                Ok(entries) => entries,
-                Err(error) => {
-                    self.complain(&held.path_of(&relative), &error);
-                    continue;
-                }
-            };
-            let first_below = waiting.len();
-            for (name, kind) in entries {
-                let relative = relative.join(name);
-                match kind {
-                    Kind::Directory => waiting.push(relative),
-                    Kind::File => {
-                        let path = held.path_of(&relative);
-                        let name = input::display(&path);
-                        let below = Some((Arc::clone(&directory), relative));
-                        self.files.push(Input { path, name, below, ..Input::below(root) });
-                    }
-                    Kind::Link | Kind::Other => {}
-                }
-            }
-            if let Some(below) = waiting.get_mut(first_below..) {
-                below.reverse();
-            }
+        for relative in held.files(&mut |path, error| self.complain(path, error)) {
+            let path = held.path_of(&relative);
+            let origin = Origin::Below(Arc::clone(&directory), relative);
+            self.files.push(Input { root, origin, ..Input::found(&path) });
         }
     }
 
@@ -561,58 +469,35 @@ impl Inputs {
         mut take: impl FnMut(&Input, R) -> io::Result<Seen>,
     ) -> io::Result<Looked> {
         let _progress = Progress::start(doing);
-        let mut outcome = if self.has_faults { Outcome::Faults } else { Outcome::Clean };
-        let mut seen = vec![false; self.directories.len()];
         let (at_once, each) = threads.for_files(self.files.iter().map(Input::path));
-        let mut empty = Vec::new();
-        let mut unread = Unread::default();
-        // Those of each directory.
-        let mut unread_in = vec![0_usize; self.directories.len()];
         let budget = Budget::default();
         let scope = Scope { limits, budget: &budget, keep, verifies: self.verifies };
-        let mut take =
-            |file: &Input, result: Looking<R>, (is_seen, not_read): (&mut bool, &mut usize)| {
-                let this = match result {
+        let mut looked = Looked::new(self.sought, "device code", self.directories.len());
+        if self.has_faults {
+            looked.set_faulty();
+        }
+        let mut take_one =
+            |looked: &mut Looked, file: &Input, result: Looking<R>, tally: &mut Tally| {
+                match result {
                     Ok((member, result)) => {
                         let file = member.as_ref().unwrap_or(file);
-                        let this = take(file, result)?;
-                        if let Seen::Unread(format) = this {
-                            unread.add(file.name(), format);
-                            *not_read += 1;
-                        }
-                        this
+                        looked.add(&file.name, take(file, result)?, tally);
                     }
                     Err(error) => {
                         report::error(&error);
-                        Seen::Faults
+                        looked.add(&file.name, Seen::Faults, tally);
                     }
-                };
-                *is_seen |= !matches!(this, Seen::Nothing | Seen::Unread(_));
-                if this == Seen::Faults {
-                    outcome = Outcome::Faults;
                 }
                 io::Result::Ok(())
             };
-        let mut end = |file: &Input, members: Option<usize>, (is_seen, not_read): (bool, usize)| {
-            if let Some(count) = members.filter(|_| file.is_named && !is_seen) {
-                let members = if count == 1 { "member" } else { "members" };
-                let text = format!("{}: no {} in {count} {members}", file.name, self.sought);
-                empty.push(text + &of_which(not_read));
-            }
-            for (((root, _), seen), n) in self.directories.iter().zip(&mut seen).zip(&mut unread_in)
-            {
-                if *root == file.root {
-                    *seen |= is_seen;
-                    *n += not_read;
-                }
-            }
-        };
+        let of = |file: &Input| self.directories.iter().position(|(root, _)| *root == file.root);
+        let named = |file: &Input| file.is_named.then(|| file.name.clone());
         if let [file] = &self.files[..] {
             // Results of its members are taken as they come.
-            let (mut is_seen, mut not_read) = (false, 0);
-            let taken = &mut |result| take(file, result, (&mut is_seen, &mut not_read));
+            let mut tally = Tally::default();
+            let taken = &mut |result| take_one(&mut looked, file, result, &mut tally);
             let members = file.results(&scope, each, &work, taken)?;
-            end(file, members, (is_seen, not_read));
+            looked.end(named(file), members, of(file), tally);
         } else {
             let look = |file: &Input| {
                 let mut results = Vec::new();
@@ -624,36 +509,24 @@ impl Inputs {
             };
             parallel::in_order(at_once, &self.files, look, |file, found| {
                 let (members, results) = found?;
-                let (mut is_seen, mut not_read) = (false, 0);
-                let take = |result| take(file, result, (&mut is_seen, &mut not_read));
+                let mut tally = Tally::default();
+                let take = |result| take_one(&mut looked, file, result, &mut tally);
                 results.into_iter().try_for_each(take)?;
-                end(file, members, (is_seen, not_read));
+                looked.end(named(file), members, of(file), tally);
                 io::Result::Ok(())
             })?;
         }
-        for (((root, name), seen), not_read) in self.directories.iter().zip(seen).zip(unread_in) {
-            if !seen {
-                let count = self.files.iter().filter(|file| file.root == *root).count();
-                let text = format!("{name}: no {} in {}", self.sought, style::files(count));
-                empty.push(text + &of_which(not_read));
-            }
+        for (at, (root, name)) in self.directories.iter().enumerate() {
+            let files = self.files.iter().filter(|file| file.root == *root).count();
+            looked.end_directory(at, name, files);
         }
-        Ok(Looked { outcome, empty, unread })
+        Ok(looked)
     }
 }
 
 /// Returns whether an error is one of what a file holds, not one of reading it.
 fn is_damage(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Unsupported)
-}
-
-/// Returns the words about those of some files that were not read.
-fn of_which(not_read: usize) -> String {
-    match not_read {
-        0 => String::new(),
-        1 => ", of which 1 was not read".to_owned(),
-        n => format!(", of which {n} were not read"),
-    }
 }
 
 /// The bounds of a look.
@@ -711,10 +584,12 @@ impl Input {
             (Ok(Some(package)), _) => package,
             (_, Ok(Some(package))) => {
                 // The members alone are looked into as such.
-                if let Some(place) = package.program().filter(|_| self.member.is_none()) {
-                    let store = Arc::new(Store::within(Arc::clone(&package.opened), place));
-                    let program =
-                        Input { is_named: false, store: Some((store, u64::MAX)), ..file.clone() };
+                if let Some(place) = package.program().filter(|_| !self.is_member()) {
+                    let store = Store::within(Arc::clone(&package.opened), place);
+                    let store = Some((Arc::new(store), u64::MAX));
+                    let installed = self.path.clone();
+                    let origin = Origin::Member { installed, store, package: None };
+                    let program = Input { is_named: false, origin, ..file.clone() };
                     program.alone(limits, threads, work, take)?;
                 }
                 if let Some(trailing) = package.trailing().filter(|_| !scope.verifies) {
@@ -723,7 +598,7 @@ impl Input {
                 }
                 package
             }
-            (Ok(None), Err(error)) if self.member.is_none() && is_damage(&error) => {
+            (Ok(None), Err(error)) if !self.is_member() && is_damage(&error) => {
                 // The program is a file like others; a script is none.
                 let opened = file.open(limits.max_input)?;
                 if !package::is_script(&opened) {
@@ -733,7 +608,7 @@ impl Input {
                 return Ok(None);
             }
             // The work itself complains of files that cannot be read.
-            _ if self.member.is_none() => {
+            _ if !self.is_member() => {
                 file.alone(limits, threads, work, take)?;
                 return Ok(None);
             }
@@ -754,7 +629,7 @@ impl Input {
         }
         if !members.is_done {
             take(Err(format!("{}: bytes of a member were not kept", self.name)))?;
-        } else if self.member.is_some() && members.taken == 0 {
+        } else if self.is_member() && members.taken == 0 {
             take(Err(format!("{}: no such member with device code", self.name)))?;
         }
         Ok(Some(members.count))
@@ -784,34 +659,36 @@ impl Input {
     /// Returns the kernel packs with the device code of a split library, as far as they are there, and not themselves inputs.
     fn packs(&self) -> Result<Vec<Input>, String> {
         // Those of members are members.
-        let host = self.split_host().filter(|_| self.store.is_none());
+        let host = self.split_host().filter(|_| !self.is_in_package());
         let Some(host) = host else { return Ok(Vec::new()) };
         let name = host.marker().kernel_name();
         let is_input = |path: &PathBuf| {
-            let own = self.below.as_ref().and_then(|(root, _)| root.real.as_ref());
+            let own = self.root().and_then(|root| root.real.as_ref());
             own.is_some_and(|own| fs::canonicalize(path).is_ok_and(|path| path.starts_with(own)))
         };
         let packs = host.packs()?.into_iter().filter(|path| !is_input(path)).map(|path| Input {
             name: format!("{} -> {}", self.name, input::display(&path)),
             path,
-            kernel_name: Some(name.to_owned()),
-            ..Input::below(self.root)
+            root: self.root,
+            origin: Origin::PackOf(name.to_owned()),
+            ..Input::found(Path::new(""))
         });
         Ok(packs.collect())
     }
 
     /// Returns whether it is a kernel pack that was found by a split library.
     pub(crate) fn is_pack_of_library(&self) -> bool {
-        self.kernel_name.is_some()
+        matches!(self.origin, Origin::PackOf(_))
     }
 
     /// Returns what a library says whose device code is in kernel packs; `None` for another file.
     pub(crate) fn split_host(&self) -> Option<Arc<Host>> {
-        if self.kernel_name.is_some() {
-            return None;
-        }
-        if let Some((store, _)) = &self.store {
-            return Host::installed_as(store.reader(), self.installed()).ok()?.map(Arc::new);
+        match &self.origin {
+            Origin::PackOf(_) => return None,
+            Origin::Member { installed, store: Some((store, _)), .. } => {
+                return Host::installed_as(store.reader(), installed).ok()?.map(Arc::new);
+            }
+            _ => {}
         }
         let read = || {
             // The work itself complains of files that cannot be read.
@@ -831,7 +708,7 @@ impl Input {
         (before, take): (usize, &mut Take<'_, R>),
     ) -> io::Result<Members> {
         let &Scope { limits, budget, keep, .. } = scope;
-        let verifies = scope.verifies && self.member.is_none();
+        let verifies = scope.verifies && !self.is_member();
         let look = |member: &Member, contents: &mut dyn io::Read, held: &mut Account<'_>| {
             let path = member.path().to_string_lossy();
             let Some(is_named) = self.means(&path) else { return Ok(None) };
@@ -844,22 +721,20 @@ impl Input {
                 }
                 Err(error) => return Err(error),
             };
-            let path = PathBuf::from(path);
             let installed = String::from_utf8_lossy(member.path().installed());
-            let installed = Some(PathBuf::from(&*installed));
-            let store = Some((Arc::new(store), held.left()));
-            let opened = self.opened.clone();
             // In a directory a compressed file is one like others.
             let is_file = package.is_compressed() && !self.is_named;
-            let package = Some(self.name.clone()).filter(|_| !is_named && !is_file);
-            let below = Input::below(self.root);
-            let member = Input { path, installed, name, store, opened, ..below };
+            let origin = Origin::Member {
+                installed: PathBuf::from(&*installed),
+                store: Some((Arc::new(store), held.left())),
+                package: Some(self.name.clone()).filter(|_| !is_named && !is_file),
+            };
+            let (path, root, opened) = (PathBuf::from(path), self.root, self.opened.clone());
             // Its path is not one of the system.
-            let mut input = Input { is_named, package, host: OnceLock::from(None), ..member };
+            let host = OnceLock::from(None);
+            let mut input = Input { path, name, root, is_named, origin, opened, host };
             let result = work(&input, Threads::one());
-            // Its bytes are not needed any more.
-            input.opened = None;
-            if let Some((store, _)) = input.store.take() {
+            if let Some(store) = input.take_bytes() {
                 if store.was_too_small() {
                     return Ok(Some(None));
                 }
@@ -902,8 +777,9 @@ impl Input {
             let mut found = package.each(limits, true, count, &look, &mut collect);
             // The result of the comparison comes first.
             let whole = found.verified.take().map(|verified| {
-                let verified = Some(Arc::new(verified.map_err(io::Error::from)));
-                let whole = Input { verified, is_named: false, ..self.clone() };
+                let verified = Arc::new(verified.map_err(io::Error::from));
+                let origin = Origin::WholePackage(verified);
+                let whole = Input { origin, is_named: false, ..self.clone() };
                 let result = work(&whole, threads);
                 Ok(Some(Ok((Some(Input { opened: None, ..whole }), result))))
             });
@@ -917,18 +793,18 @@ impl Input {
 
     /// Returns whether a member is one that is meant, and `true` if it is the only one.
     fn means(&self, path: &str) -> Option<bool> {
-        let Some(wanted) = &self.member else { return Some(false) };
+        let Some(wanted) = self.member() else { return Some(false) };
         let rest = path.strip_prefix(wanted.trim_end_matches('/'))?;
         (rest.is_empty() || rest.starts_with(['/', ':'])).then_some(rest.is_empty())
     }
 
     /// Returns whether the fault of a member, or of a package in the package, keeps a member from being read that is meant.
     fn is_concerned(&self, path: &str) -> bool {
-        let has_it = |wanted: &String| {
+        let has_it = |wanted: &str| {
             let rest = wanted.strip_prefix(path);
             rest.is_some_and(|rest| path.is_empty() || rest.starts_with(['/', ':']))
         };
-        self.means(path).is_some() || self.member.as_ref().is_some_and(has_it)
+        self.means(path).is_some() || self.member().is_some_and(has_it)
     }
 
     /// Returns the text about a fault of a package.
@@ -942,21 +818,23 @@ impl Input {
     }
 }
 
-/// A visitor that sees nothing of a kernel pack but the code objects of one library.
-struct OfLibrary<'v> {
+/// A visitor of a file that opens the members of thin archives, and sees nothing of a library's kernel pack but its own code.
+struct Walked<'v> {
+    file: &'v Input,
     visitor: &'v mut dyn Visitor,
-    name: &'v str,
 }
 
-impl Visitor for OfLibrary<'_> {
+impl Visitor for Walked<'_> {
     fn opens(&mut self, container: &Container) -> Enter {
-        let key = container.path().last().map_or("", PathStep::name);
-        let is_other = key.rsplit_once('#').is_none_or(|(name, _)| name != self.name);
-        if container.kind() == ContainerKind::Kpack && is_other {
-            Enter::Skip
-        } else {
-            self.visitor.opens(container)
+        if let Origin::PackOf(library) = &self.file.origin
+            && container.kind() == ContainerKind::Kpack
+        {
+            let key = container.path().last().map_or("", PathStep::name);
+            if key.rsplit_once('#').is_none_or(|(name, _)| name != library) {
+                return Enter::Skip;
+            }
         }
+        self.visitor.opens(container)
     }
 
     fn enter(&mut self, container: &Container) -> io::Result<()> {
@@ -976,6 +854,11 @@ impl Visitor for OfLibrary<'_> {
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        self.visitor.open_thin_member(name)
+        match self.visitor.open_thin_member(name) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                Ok(Box::new(self.file.open_thin_member(name)?))
+            }
+            opened => opened,
+        }
     }
 }

@@ -8,42 +8,25 @@ mod view;
 use std::io;
 use std::path::PathBuf;
 
-use byte_parts::ReadSeek;
 use device_select::{PassedOver, SplitLibrary};
-use fat_object::{Container, ContainerKind, Finding, Image, Location, Severity, Summary, Visitor};
+use fat_object::{Container, ContainerKind, Finding, Image, Location, Summary, Visitor};
 
+use crate::complaint::{self, Complaint};
 use crate::help::More;
-use crate::inputs::{Input, Inputs, Seen};
+use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::HEADS;
 use crate::select::Selection;
-use row::{Hashed, Key, Row};
+use row::{Hashed, Key};
 use tool_kit::json::Array;
+use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
-use tool_kit::style::show;
-use tool_kit::{Outcome, report, style};
+use tool_kit::style::{Out, show};
+use tool_kit::{Outcome, style};
 use view::{Item, Totals};
 pub(crate) use view::{format_text, heading};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload ls libfoo.so", "list every image, and how much of the file each GPU takes"),
-        ("offload ls --tree libfoo.a", "show the nesting of containers"),
-        ("offload ls --target gfx1100 *.so", "list only images that this GPU can load"),
-        (
-            "offload ls --totals --sort size *.so",
-            "show how much each GPU takes of each file, and of all files",
-        ),
-        (
-            "offload ls --json libfoo.so | jq -r '.[].target' | sort -u",
-            "list the targets, for a script",
-        ),
-    ],
-    notes: &[
-        "STORED (~) and SHARE of an image in a compressed bundle are its part of the compressed size. If a file \
-         has more images than the terminal has lines, only totals are shown; --rows shows all images. Narrow terminals omit the bar, FORMAT, TRIPLE, SHARE and STORED; then IN is truncated at its start.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("help/ls.md"));
 
 /// List every device image in any file: kind, triple, target, size
 ///
@@ -142,97 +125,77 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
-    if args.json { run_json(args) } else { run_table(args) }
-}
-
-fn run_table(args: &Args) -> io::Result<Outcome> {
+    let mut rows = args.json.then(Array::start).transpose()?;
     let mut out = style::stdout();
     let mut totals = Totals::default();
     let mut first = true;
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
-    let looked = inputs.look(
-        (&args.limits, HEADS),
-        args.threads,
-        "listing",
-        list,
-        |file, (listing, summary)| {
+    let limits = (&args.limits, HEADS);
+    let looked =
+        inputs.look(limits, args.threads, "listing", list, |file, (listing, summary)| {
             if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
                 return Ok(seen);
             }
-            if !std::mem::take(&mut first) {
-                show!(out)?;
-            }
             let images = listing.sorted(args.sort);
-            let mut own = Totals::default();
-            if let Ok(summary) = &summary {
-                heading(&mut out, file.name(), summary, listing.thin_size)?;
-                own.add_file(summary.size + listing.thin_size);
-                totals.add_file(summary.size + listing.thin_size);
-            }
-            for image in &images {
-                own.add(&image.listed);
-                totals.add(&image.listed);
-            }
-            own.sort(args.sort);
-            if args.same {
-                same::print(&mut out, &images)?;
-            } else if !images.is_empty() {
-                let shows = args.shows(images.len());
-                match shows {
-                    Shows::Tree => view::tree(&mut out, &listing.items)?,
-                    Shows::Rows => view::flat(&mut out, &images, own.file_size())?,
-                    Shows::Totals | Shows::TotalsUnasked => {}
+            if let Some(rows) = &mut rows {
+                images.iter().try_for_each(|image| rows.row_of(file.name(), image))?;
+            } else {
+                if !std::mem::take(&mut first) {
+                    show!(out)?;
                 }
-                view::totals(
-                    &mut out,
-                    &own,
-                    !matches!(shows, Shows::Totals | Shows::TotalsUnasked),
-                )?;
-                if args.needs {
-                    needs::print(&mut out, images.iter().map(|image| &image.listed))?;
+                let mut own = Totals::default();
+                if let Ok(summary) = &summary {
+                    heading(&mut out, file.name(), summary, listing.thin_size)?;
+                    own.add_file(summary.size + listing.thin_size);
+                    totals.add_file(summary.size + listing.thin_size);
                 }
-                if shows == Shows::TotalsUnasked {
-                    view::hint(&mut out, images.len())?;
+                for image in &images {
+                    own.targets.add(&image.listed);
+                    totals.targets.add(&image.listed);
                 }
+                if args.same {
+                    same::print(&mut out, &images)?;
+                } else if !images.is_empty() {
+                    print(&mut out, args, &listing, &images, &own)?;
+                }
+                // Keep what is printed and what is complained about in order on a shared terminal.
+                out.flush()?;
             }
-            // Keep what is printed and what is complained about in order on a shared terminal.
-            out.flush()?;
             Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
-        },
-    )?;
-    totals.sort(args.sort);
-    if inputs.are_many() && totals.files() > 1 && totals.images() > 0 {
+        })?;
+    if let Some(rows) = rows {
+        rows.end()?;
+    } else if inputs.are_many() && totals.files > 1 && !totals.targets.all().is_empty() {
         show!(out)?;
-        view::grand_total(&mut out, &totals)?;
+        view::grand_total(&mut out, &totals, args.sort)?;
+        out.flush()?;
     }
-    out.flush()?;
     Ok(looked.outcome())
 }
 
-fn run_json(args: &Args) -> io::Result<Outcome> {
-    let mut rows = Array::start()?;
-    let inputs = Inputs::find(&args.files);
-    let list = |file: &Input, threads| list(args, file, threads);
-    let looked = inputs.look(
-        (&args.limits, HEADS),
-        args.threads,
-        "listing",
-        list,
-        |file, (listing, summary)| {
-            if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
-                return Ok(seen);
-            }
-            for Hashed { listed: image, hash, same, archive } in listing.sorted(args.sort) {
-                let (hash, same, archive) = (hash.as_deref(), same.as_deref(), archive.as_deref());
-                let needs = args.needs.then(|| needs::records(image));
-                rows.row(&Row { file: file.name(), image, hash, same, archive, needs })?;
-            }
-            Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
-        },
-    )?;
-    rows.end()?;
-    Ok(looked.outcome())
+/// Prints the images of a file, and their totals.
+fn print(
+    out: &mut Out<'_>,
+    args: &Args,
+    listing: &Listing,
+    images: &[&Hashed],
+    totals: &Totals,
+) -> io::Result<()> {
+    let shows = args.shows(images.len());
+    match shows {
+        Shows::Tree => view::tree(out, &listing.items)?,
+        Shows::Rows => view::flat(out, images, totals.file_size)?,
+        Shows::Totals | Shows::TotalsUnasked => {}
+    }
+    view::totals(out, totals, args.sort, matches!(shows, Shows::Tree | Shows::Rows))?;
+    if args.needs {
+        needs::print(out, images.iter().filter_map(|image| image.needs.as_ref()).flatten())?;
+    }
+    if shows == Shows::TotalsUnasked {
+        view::hint(out, images.len())?;
+    }
+    Ok(())
 }
 
 /// Prints the faults of a file; returns `true` if there were any.
@@ -242,41 +205,16 @@ fn complain(
     summary: &io::Result<Summary>,
     selection: &Selection,
 ) -> bool {
-    let file = input.name();
-    for (severity, message) in &listing.findings {
-        match severity {
-            Severity::Error => report::error(&format_args!("{file}: {message}")),
-            Severity::Warning => report::warning(&format_args!("{file}: {message}")),
-        }
-    }
-    let errors = listing.findings.iter().any(|(severity, _)| *severity == Severity::Error);
-    match summary {
-        Err(error) => {
-            report::error(&format_args!("{file}: {}", report::reason(error)));
-            true
-        }
-        Ok(summary) => {
-            if errors {
-                return errors;
+    complaint::report(input.name(), &listing.complaints, summary, |summary| {
+        match (input.split_host(), listing.is_empty()) {
+            (Some(host), true) => Some(Ok(host.describe())),
+            (Some(host), false) => {
+                Some(Ok(format!("{}; no loader takes the images of this file", host.describe())))
             }
-            let why = match (input.split_host(), listing.is_empty()) {
-                (Some(host), true) => Ok(host.describe()),
-                (Some(host), false) => {
-                    Ok(format!("{}; no loader takes the images of this file", host.describe()))
-                }
-                (None, true) => nothing(summary, selection, &listing.passed),
-                (None, false) => return false,
-            };
-            match why {
-                Ok(why) => report::note(&format_args!("{file}: {why}")),
-                Err(why) => {
-                    report::error(&format_args!("{file}: {why}"));
-                    return true;
-                }
-            }
-            false
+            (None, true) => Some(nothing(summary, selection, &listing.passed)),
+            (None, false) => None,
         }
-    }
+    })
 }
 
 /// Returns the reason for an empty listing: an error if the file was not understood.
@@ -309,7 +247,7 @@ struct Listing {
     thin_size: u64,
     items: Vec<Item>,
     passed: PassedOver,
-    findings: Vec<(Severity, String)>,
+    complaints: Vec<Complaint>,
 }
 
 impl Listing {
@@ -349,8 +287,9 @@ impl Visitor for Lister<'_> {
             let hash = if self.args.hash { row::hash(image)? } else { None };
             let same = if self.args.same { same::hash(image)? } else { None };
             let archive = row::archive(image);
+            let needs = self.args.needs.then(|| device_select::needs(image));
             let listed = image.info().clone();
-            let image = Hashed { listed, hash, same, archive };
+            let image = Hashed { listed, hash, same, archive, needs };
             self.listing.items.push(Item::image(self.depth, image));
         } else {
             self.listing.passed.add(image);
@@ -359,7 +298,7 @@ impl Visitor for Lister<'_> {
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.listing.findings.push((finding.severity(), finding.to_string()));
+        self.listing.complaints.push(Complaint::new(self.file.name(), finding));
         Ok(())
     }
 
@@ -375,9 +314,5 @@ impl Visitor for Lister<'_> {
             self.listing.items.pop();
         }
         Ok(())
-    }
-
-    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        self.file.open_thin_member(name)
     }
 }

@@ -1,71 +1,38 @@
 //! `offload match`: which image each container gives a GPU, and why not the others.
 
-mod advice;
-mod json;
-mod needs;
-mod package;
+mod printer;
 mod view;
 mod walk;
 
-use std::cell::RefCell;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use device_select::{
-    Alternatives, Answer, Device, Note, PackSet, PtxJit, Runtime, Selection, Software,
-    SplitLibrary, Support, Unit, Vendor, Version,
+    Alternatives, Device, FileSet, PackSet, PtxJit, Runtime, Selection, Software, Support, Unit,
+    Vendor, Version,
 };
 use fat_object::{FileFormat, Severity, Summary};
 use kpack::Toc;
 
 use crate::complaint::Complaint;
 use crate::help::More;
-use crate::inputs::{Input, Inputs, Seen};
+use crate::inputs::{Input, Inputs, nothing};
 use crate::limits::Limits;
 use crate::native::Installed;
 use crate::package::HEADS;
-use crate::packs::answer::{self, Answer as PackAnswer, SplitRecord};
+use crate::packs::answer::Answer as PackAnswer;
 use crate::packs::host::{Host, without_features};
-use crate::{ls, suggest};
-use advice::Advice;
-use json::Record;
-use needs::Needs;
-use package::Package;
+use crate::suggest;
+use printer::Printer;
 use tool_kit::arguments::usage;
-use tool_kit::json::Array;
+use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
-use tool_kit::style::{HEADING, show};
-use tool_kit::{Outcome, input, report, style};
+use tool_kit::{Outcome, input, report};
 use walk::Walk;
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        (
-            "offload match --gpu gfx1031 libfoo.so",
-            "find out why a library does not run on a Radeon",
-        ),
-        ("offload match --gpu sm_86 packages.offload", "check an offload binary for a GeForce"),
-        (
-            "offload match --gpu gfx906,gfx942,gfx1100 *.so",
-            "print a table of what each of these GPUs loads",
-        ),
-        ("offload match -q --gpu gfx1100 *.so || echo no", "test the exit status in a script"),
-        (
-            "offload match --gpu gfx906,gfx1100 foo-1.0-py3-none-any.whl",
-            "print a line for each package and GPU: the gate for a release",
-        ),
-    ],
-    notes: &[
-        "A package (wheel, zip, tar, deb, conda, RPM) is answered for in one line for each GPU; name a file in it \
-         (foo.whl:foo/libfoo.so) to see why. Files in packages and directories are only asked about GPUs of their own vendor.",
-        "A GPU without features (gfx90a) may run with xnack and sramecc on or off; the answer says so if that \
-         matters. `native` is such a GPU; rocminfo prints AMD GPUs with features. nvidia-smi --query-gpu=compute_cap prints 8.6 for sm_86.",
-        "Containers for GPUs of other vendors are shown, but count only if the file has no others. Containers \
-         without kernels never count. A container that holds only architecture-specific code for other NVIDIA GPUs (sm_90a, sm_100f) is reported, but is not an error if another container has code for this GPU. Images that are not read are assumed to hold kernels: those in compressed bundles, and compressed images of more than 64 KiB in fatbinaries.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("help/match.md"));
 
 /// Show which image a GPU loads, and why not the others
 ///
@@ -97,8 +64,8 @@ pub(crate) struct Args {
     /// Decide as the CUDA driver does while PTX is always compiled, or never
     ///
     /// force: cubins are ignored (CUDA_FORCE_PTX_JIT=1). disable: PTX is not compiled (CUDA_DISABLE_PTX_JIT=1).
-    #[arg(long, value_name = "HOW", overrides_with = "ptx_jit")]
-    ptx_jit: Option<Jit>,
+    #[arg(long, value_name = "HOW", overrides_with = "ptx_jit", value_parser = ptx_jit())]
+    ptx_jit: Option<PtxJit>,
     /// Leave out what needs a later NVIDIA driver, such as 550
     ///
     /// By the version of PTX, and by the compression of fatbinaries. With `native` it is the driver of this machine.
@@ -131,13 +98,6 @@ pub(crate) struct Args {
     threads: Threads,
     #[command(flatten)]
     limits: Limits,
-}
-
-/// The settings of the CUDA driver.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Jit {
-    Force,
-    Disable,
 }
 
 /// A question about files.
@@ -176,11 +136,7 @@ impl Args {
     }
 
     fn question(&self) -> Question<'_> {
-        let ptx_jit = match self.ptx_jit {
-            None => PtxJit::Needed,
-            Some(Jit::Force) => PtxJit::Forced,
-            Some(Jit::Disable) => PtxJit::Disabled,
-        };
+        let ptx_jit = self.ptx_jit.unwrap_or(PtxJit::Needed);
         let installed = self.installed();
         let gpu = |gpu: &Device| {
             let gpu = gpu.clone().with_ptx_jit(ptx_jit);
@@ -206,176 +162,54 @@ fn runtime() -> impl TypedValueParser<Value = Runtime> {
         .try_map(|name| Runtime::from_name(&name).ok_or("not a runtime"))
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    for gpu in &args.gpus {
-        if let Some(doubt) = gpu.doubt() {
-            report::warning(&doubt);
-        }
-    }
-    if args.json { run_json(args) } else { run_table(args) }
+/// Reads a setting of the CUDA driver.
+fn ptx_jit() -> impl TypedValueParser<Value = PtxJit> {
+    let how = PossibleValuesParser::new(["force", "disable"]);
+    how.map(|how| if how == "force" { PtxJit::Forced } else { PtxJit::Disabled })
 }
 
-fn run_table(args: &Args) -> io::Result<Outcome> {
-    let mut out = style::stdout();
-    let mut hints = Vec::new();
-    let mut needs = Needs::default();
-    let mut advice = Advice::default();
-    let mut printed = false;
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    for doubt in args.gpus.iter().filter_map(Device::doubt) {
+        report::warning(&doubt);
+    }
+    let mut printer = Printer::new(args)?;
     let question = args.question();
     let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
     let mut together = Together::new(&question, &inputs);
-    let lacking = RefCell::new(Vec::new());
-    let print = |set: &Package| {
-        lacking.borrow_mut().extend(set.lacking());
-        if args.quiet { Ok(()) } else { set.print() }
-    };
     let read = |file: &Input, threads| Read::of(&question, file, threads);
     let looked =
         inputs.look((&args.limits, HEADS), args.threads, "matching", read, |input, read| {
             let (file, complaints) = match read {
                 Read::File(file, complaints) => (file, complaints),
                 Read::Split(host, answers) => {
-                    let seen = Seen::faults(answers.iter().any(|answer| !answer.is_served()));
-                    let lacking = |gpu: &&Device| {
-                        answers.iter().any(|one| !one.is_served() && one.gpu() == gpu.name())
-                    };
-                    args.gpus.iter().filter(lacking).for_each(|gpu| advice.add(gpu));
-                    if args.quiet {
-                        return Ok(seen);
-                    }
-                    if input.is_named() {
-                        let name = input.name();
-                        show!(out, "{HEADING}{name}{HEADING:#}  {}", host.describe())?;
-                        answers
-                            .iter()
-                            .try_for_each(|answer| answer::print_tried(answer, &mut out))?;
-                    }
-                    answers
-                        .iter()
-                        .try_for_each(|answer| answer::print(answer, &mut out, input.name()))?;
-                    out.flush()?;
-                    return Ok(seen);
-                }
-                Read::Passed => return Ok(Seen::Nothing),
-                Read::Member(host) => return Ok(together.take_host(input, &host)),
-                Read::Pack(pack) => return Ok(together.take_pack(*pack)),
-            };
-            together.end_others(input, print)?;
-            let seen = match File::seen(&together, input, file.as_ref()) {
-                Ok(seen) => seen,
-                Err(seen) => return Ok(seen),
-            };
-            complaints.iter().for_each(Complaint::report);
-            let name = input.name();
-            let Some(file) = file.filter(|file| !file.units.is_empty()) else { return Ok(seen) };
-            for (gpu, answers) in file.asked(&question, input) {
-                needs.add(name, answers.needs(&file.units, gpu));
-                // Other code would not help.
-                let is_there = |one: &Answer| one.need().is_some() || one.note == Some(Note::Lost);
-                let is_there = answers.answers().iter().any(is_there);
-                if answers.support() == Support::No && !is_there && !together.is_about(input) {
-                    advice.add(gpu);
-                }
-            }
-            if together.takes(input, &file) || args.quiet {
-                for (gpu, answers) in file.asked(&question, input) {
-                    hints.extend(answers.hint(&file.units, gpu));
-                }
-                return Ok(seen);
-            }
-            if printed && input.is_named() {
-                show!(out)?;
-            }
-            printed = true;
-            if input.is_named() {
-                ls::heading(&mut out, name, &file.summary, file.thin_size)?;
-                match (&args.gpus[..], &file.answers[..]) {
-                    ([gpu], [answers]) => {
-                        view::one_gpu(&mut out, &file.units, gpu, answers.answers())?;
-                    }
-                    (gpus, answers) => view::several_gpus(&mut out, &file.units, gpus, answers)?,
-                }
-            }
-            for (gpu, answers) in file.asked(&question, input) {
-                view::conclusion(&mut out, name, &answers.conclusion(&file.units, gpu))?;
-                hints.extend(answers.hint(&file.units, gpu));
-            }
-            // Keep what is printed and what is complained about in order on a shared terminal.
-            out.flush()?;
-            Ok(seen)
-        })?;
-    let fails = together.end(print, |name, answer| {
-        if !answer.is_served() {
-            lacking.borrow_mut().push(answer.gpu().to_owned());
-        }
-        if args.quiet {
-            Ok(())
-        } else {
-            answer::print(answer, &mut out, name)?;
-            out.flush()
-        }
-    })?;
-    let lacking = lacking.into_inner();
-    args.gpus.iter().filter(|gpu| lacking.contains(&gpu.name())).for_each(|gpu| advice.add(gpu));
-    hints.sort();
-    hints.dedup();
-    if !args.quiet {
-        needs.report();
-        hints.iter().for_each(|hint| report::note(hint));
-        advice.report();
-    }
-    Ok(looked.with_faults(fails).needing_code())
-}
-
-fn run_json(args: &Args) -> io::Result<Outcome> {
-    let mut rows = Array::start()?;
-    let question = args.question();
-    let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
-    let mut together = Together::new(&question, &inputs);
-    let read = |file: &Input, threads| Read::of(&question, file, threads);
-    let looked =
-        inputs.look((&args.limits, HEADS), args.threads, "matching", read, |input, read| {
-            let (file, complaints) = match read {
-                Read::File(file, complaints) => (file, complaints),
-                Read::Split(_, answers) => {
-                    for answer in &answers {
-                        rows.row(&SplitRecord::new(input.name(), answer))?;
-                    }
+                    printer.split_library(input, &host, &answers)?;
                     return Ok(Seen::faults(answers.iter().any(|answer| !answer.is_served())));
                 }
                 Read::Passed => return Ok(Seen::Nothing),
                 Read::Member(host) => return Ok(together.take_host(input, &host)),
                 Read::Pack(pack) => {
-                    write_rows(&mut rows, &args.gpus, pack.input.name(), &pack.file)?;
+                    printer.rows(pack.input.name(), &pack.file)?;
                     return Ok(together.take_pack(*pack));
                 }
             };
-            together.end_others(input, |_| Ok(()))?;
+            if let Some(done) = together.end_others(input) {
+                printer.set(&done)?;
+            }
             let seen = match File::seen(&together, input, file.as_ref()) {
                 Ok(seen) => seen,
                 Err(seen) => return Ok(seen),
             };
             complaints.iter().for_each(Complaint::report);
-            let Some(file) = file else { return Ok(seen) };
-            together.takes(input, &file);
-            write_rows(&mut rows, &args.gpus, input.name(), &file)?;
+            if let Some(file) = file {
+                let is_taken = together.takes(input, &file);
+                printer.rows(input.name(), &file)?;
+                printer.file(&question, input, &file, is_taken)?;
+            }
             Ok(seen)
         })?;
-    let split = |name: &str, answer: &PackAnswer| rows.row(&SplitRecord::new(name, answer));
-    let fails = together.end(|_| Ok(()), split)?;
-    rows.end()?;
-    Ok(looked.with_faults(fails).needing_code())
-}
-
-/// Prints the answers about a file.
-fn write_rows(rows: &mut Array, gpus: &[Device], name: &str, file: &File) -> io::Result<()> {
-    for (n, unit) in file.units.iter().enumerate() {
-        for (gpu, answers) in gpus.iter().zip(&file.answers) {
-            let Some(answer) = answers.answers().get(n) else { continue };
-            rows.row(&Record::new(name, unit, gpu, (answers.support(), answer)))?;
-        }
-    }
-    Ok(())
+    let fails = together.end(&mut printer)?;
+    printer.end()?;
+    Ok(looked.with_faults(fails).needing())
 }
 
 /// The answers of files that are judged together: those of a package, whose members come one after the other, and those in
@@ -383,8 +217,8 @@ fn write_rows(rows: &mut Array, gpus: &[Device], name: &str, file: &File) -> io:
 struct Together<'q> {
     question: &'q Question<'q>,
     several: Alternatives,
-    package: Option<Package>,
-    alternatives: Package,
+    package: Option<FileSet>,
+    alternatives: FileSet,
     /// The split libraries and the kernel packs in packages.
     split: PackSet<Host>,
     packs: Vec<PackFile>,
@@ -404,7 +238,7 @@ impl<'q> Together<'q> {
     fn new(question: &'q Question<'q>, inputs: &Inputs) -> Self {
         let found = inputs.files().iter().filter(|file| !file.is_named());
         let several = Alternatives::of(found.map(Input::name));
-        let alternatives = Package::new("", &question.gpus);
+        let alternatives = FileSet::new(question.gpus.clone());
         let (split, packs) = (PackSet::default(), Vec::new());
         Together { question, several, package: None, alternatives, split, packs, fails: false }
     }
@@ -429,18 +263,10 @@ impl<'q> Together<'q> {
     }
 
     /// Ends the package before this file.
-    fn end_others(
-        &mut self,
-        input: &Input,
-        print: impl FnOnce(&Package) -> io::Result<()>,
-    ) -> io::Result<()> {
-        match self.package.take_if(|done| input.package() != Some(done.name())) {
-            Some(done) => {
-                self.fails |= self.question.fails(done.support());
-                print(&done)
-            }
-            None => Ok(()),
-        }
+    fn end_others(&mut self, input: &Input) -> Option<FileSet> {
+        let done = self.package.take_if(|done| input.package() != Some(done.name()))?;
+        self.fails |= self.question.fails(done.worst());
+        Some(done)
     }
 
     /// Returns whether a file is one of these, and adds it.
@@ -449,53 +275,47 @@ impl<'q> Together<'q> {
             return false;
         }
         let Together { question, package, alternatives, .. } = self;
+        let new = |name| FileSet::new(question.gpus.clone()).of_package(name);
         let set = match input.package() {
-            Some(name) => package.get_or_insert_with(|| Package::new(name, &question.gpus)),
+            Some(name) => package.get_or_insert_with(|| new(name)),
             None => alternatives,
         };
-        for (gpu, answers) in file.asked(question, input) {
-            set.add(gpu, input.name(), &file.units, answers);
-        }
+        file.add_to(set, input.name(), question, input);
         true
     }
 
     /// Ends all; returns whether an answer is one for exit status 1.
-    fn end(
-        self,
-        mut print: impl FnMut(&Package) -> io::Result<()>,
-        mut print_split: impl FnMut(&str, &PackAnswer) -> io::Result<()>,
-    ) -> io::Result<bool> {
+    fn end(self, printer: &mut Printer<'_>) -> io::Result<bool> {
         let mut fails = self.fails;
         for set in self.package.iter().chain([&self.alternatives]) {
-            fails |= self.question.fails(set.support());
-            print(set)?;
+            fails |= self.question.fails(set.worst());
+            printer.set(set)?;
         }
         for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
             for (name, answer) in self.split.answers(gpu) {
                 fails |= !answer.is_served();
-                print_split(name, &answer)?;
+                printer.split(name, &answer)?;
             }
         }
         // Packs without their libraries answer for themselves: those of a package together, and those that are installed
         // for one library.
-        let mut alone: Vec<(PathBuf, Package)> = Vec::new();
+        let mut alone: Vec<(&Path, FileSet)> = Vec::new();
         for pack in self.packs.iter().filter(|pack| !self.split.has_library_of(&pack.toc)) {
             let name = pack.input.package().unwrap_or_default();
-            let directory = pack.path.parent().unwrap_or(&pack.path).to_owned();
+            let directory = pack.path.parent().unwrap_or(&pack.path);
             let known = alone.iter().position(|(at, set)| set.name() == name || *at == directory);
             let known = known.unwrap_or_else(|| {
-                alone.push((directory, Package::new(name, &self.question.gpus)));
+                let set = FileSet::new(self.question.gpus.clone()).of_package(name);
+                alone.push((directory, set));
                 alone.len() - 1
             });
-            for (gpu, answers) in pack.file.asked(self.question, &pack.input) {
-                let Some((_, set)) = alone.get_mut(known) else { continue };
-                set.add(gpu, &input::display(&pack.path), &pack.file.units, answers);
+            if let Some((_, set)) = alone.get_mut(known) {
+                pack.file.add_to(set, &input::display(&pack.path), self.question, &pack.input);
             }
         }
-        let alone: Vec<Package> = alone.into_iter().map(|(_, set)| set).collect();
-        for set in &alone {
-            fails |= self.question.fails(set.support());
-            print(set)?;
+        for (_, set) in &alone {
+            fails |= self.question.fails(set.worst());
+            printer.set(set)?;
         }
         Ok(fails)
     }
@@ -534,7 +354,8 @@ impl Read {
                     Some(found) if found.is_pack_in(file) => {
                         match file.pack_table(question.limits.max_input) {
                             Some((path, toc)) => {
-                                let input = file.clone().without_bytes();
+                                let mut input = file.clone();
+                                input.take_bytes();
                                 Read::Pack(Box::new(PackFile { input, file: found, toc, path }))
                             }
                             None => Read::File(Some(found), complaints),
@@ -612,30 +433,43 @@ impl File {
     fn seen(together: &Together<'_>, input: &Input, file: Option<&File>) -> Result<Seen, Seen> {
         let question = together.question;
         let Some(file) = file else { return Ok(Seen::Faults) };
-        let mut asked = file.asked(question, input).peekable();
+        let mut asked = file.asked(question, input).map(|(_, answers)| answers).peekable();
         if !input.is_named() && file.errors == 0 && asked.peek().is_none() {
-            return Err(Seen::nothing(&file.summary));
+            return Err(nothing(&file.summary));
         }
-        let fails = |(_, answers): (_, &Selection)| question.fails(answers.support());
+        let fails = |answers: &Selection| question.fails(answers.support());
         let is_alone = !together.is_about(input);
         Ok(Seen::faults(!file.is_sound() || is_alone && asked.any(fails)))
     }
 
-    /// Returns the GPUs that the file is to have code for, with the answers. Directories have files for GPUs of several
+    /// Adds it to others, under a name.
+    pub(crate) fn add_to(
+        &self,
+        set: &mut FileSet,
+        name: &str,
+        question: &Question<'_>,
+        input: &Input,
+    ) {
+        set.add(name, &self.units, self.asked(question, input));
+    }
+
+    /// Returns the numbers of the GPUs that the file is to have code for, with the answers. Directories have files for GPUs of several
     /// vendors: each is only asked about GPUs of its own. LLVM bitcode there is a library for compilers.
-    pub(crate) fn asked<'a>(
+    fn asked<'a>(
         &'a self,
         question: &'a Question<'_>,
         input: &'a Input,
-    ) -> impl Iterator<Item = (&'a Device, &'a Selection)> {
+    ) -> impl Iterator<Item = (usize, &'a Selection)> {
         let is_pack = self.summary.format == FileFormat::Kpack;
-        question.gpus.iter().zip(&self.answers).filter(move |(gpu, answers)| {
+        let gpus = question.gpus.iter().zip(&self.answers).enumerate();
+        let asked = gpus.filter(move |(_, (gpu, answers))| {
             input.is_named()
                 || answers.concerns(&self.units, gpu)
                     && (!is_pack
                         || input.package().is_some()
                         || answers.support() < Support::Unknown)
-        })
+        });
+        asked.map(|(n, (_, answers))| (n, answers))
     }
 
     /// Returns whether it is a kernel pack in a package, and in order.

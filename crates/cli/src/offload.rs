@@ -1,26 +1,24 @@
 //! `offload`: see, extract and verify the GPU code in any file.
 
-use std::borrow::Cow;
 use std::io;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::help::Group;
 use crate::{
     add, bundle, completions, compress, decompress, doctor, extract, fatbin, gpus, help, kernels,
     link, ls, manual, match_gpu, native, pack, packs, remove, replace, thin, unbundle, verify, why,
     wrap,
 };
-use tool_kit::{Outcome, report, style};
+use tool_kit::help::{Group, template};
+use tool_kit::{Outcome, arguments, report};
 
 /// See, extract, edit and verify the GPU code in any file
 ///
 /// Files are objects, libraries, programs and archives of any system, bundles and offload binaries.
 #[derive(Debug, Parser)]
 #[command(name = "offload", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = help::SHORT, after_long_help = help::more())]
+#[command(after_help = help::SHORT, after_long_help = help::START.start(&help::TERMS))]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -86,7 +84,7 @@ commands! {
 /// Returns the definition of the command line.
 fn definition() -> clap::Command {
     let command = Cli::command();
-    let template = help::template(&command, GROUPS);
+    let template = template(&command, GROUPS);
     command.help_template(template)
 }
 
@@ -102,40 +100,15 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let parsed = definition().try_get_matches_from(arguments);
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli: Cli = match arguments::parse(definition(), arguments) {
         Ok(cli) => cli,
-        // Help and versions are asked for, and are the output then.
-        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            return report::print_help(report::OFFLOAD, &error.render().ansi().to_string());
-        }
-        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = error.print();
-            return ExitCode::from(2);
-        }
-        Err(error) if !error.use_stderr() => {
-            return match error.print() {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => report::end(report::OFFLOAD, &error),
-            };
-        }
-        Err(error) => return usage(&error),
+        Err(status) => return status,
     };
     match cli.command.run() {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Faults) => ExitCode::FAILURE,
         Err(error) => report::end(report::OFFLOAD, &error),
     }
-}
-
-/// Reports an error of the command line, which may contain names of files.
-fn usage(error: &clap::Error) -> ExitCode {
-    match style::printable_lines(&error.render().to_string()) {
-        // With its colours.
-        Cow::Borrowed(_) => error.exit(),
-        Cow::Owned(text) => report::say_lines(&format!("{}\n", text.trim_end())),
-    }
-    ExitCode::from(2)
 }
 
 #[cfg(test)]
@@ -162,6 +135,6 @@ mod tests {
         let names = grouped.into_iter().map(|(name, _)| *name);
         assert!(names.eq(listed.get_subcommands().map(|command| command.get_name())));
         let help = built.find_subcommand("help").unwrap().get_about().unwrap().to_string();
-        assert!(crate::help::template(&listed, super::GROUPS).contains(&help));
+        assert!(super::template(&listed, super::GROUPS).contains(&help));
     }
 }

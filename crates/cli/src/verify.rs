@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use byte_parts::ReadSeek;
 use device_select::PackSet;
 use fat_edit::{Registrable, Registration};
 use fat_object::{
@@ -15,23 +14,16 @@ use gpu_packages::Verified;
 use kpack::Toc;
 
 use crate::help::More;
-use crate::inputs::{Input, Inputs, Seen};
+use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::HEADS;
 use crate::packs::host::{Host, without_features};
+use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::style::{Out, count, show};
 use tool_kit::{Outcome, report, style};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload verify libfoo.so", "print one line for each finding, or \"ok\""),
-        ("offload verify *.so *.a && echo all well", "stop a build script if a file has findings"),
-        ("offload verify --require-images libfoo.so", "also fail if the file has no device code"),
-        ("cat kernels.ccob | offload verify -", "decompress a bundle and check its hash"),
-    ],
-    notes: &[],
-};
+pub(crate) const MORE: More = More(include_str!("help/verify.md"));
 
 /// Check structure, bounds, hashes and rules of composition
 ///
@@ -62,9 +54,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             return Checked::Package;
         }
         let mut findings = Findings::default();
-        let mut visitor = Checker { file, findings: &mut findings };
         let options = args.limits.options().with_check_compressed(true);
-        let result = file.walk(&args.limits, &options, threads, &mut visitor);
+        let result = file.walk(&args.limits, &options, threads, &mut findings);
         let result = result.and_then(|summary| {
             let registrable = std::mem::take(&mut findings.registrable);
             let registration = file.registration(registrable, &summary, args.limits.max_input)?;
@@ -105,7 +96,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 return Ok(seen);
             }
             let shown = file.name();
-            for finding in &visitor.findings {
+            for finding in &visitor.texts {
                 show!(out, "{shown}: {finding}")?;
             }
             let verdict = match result {
@@ -136,7 +127,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let looked = looked.with_faults(!faults.is_empty());
     out.flush()?;
-    Ok(if args.require_images { looked.needing_code() } else { looked.outcome() })
+    Ok(if args.require_images { looked.needing() } else { looked.outcome() })
 }
 
 /// Prints a line for each fault of a library whose device code is in kernel packs, or one if there is none.
@@ -237,7 +228,7 @@ fn is_file(path: &Path) -> bool {
 
 #[derive(Default)]
 struct Findings {
-    findings: Vec<String>,
+    texts: Vec<String>,
     containers: usize,
     /// The text for a file that is an image itself.
     bare: Option<String>,
@@ -258,27 +249,22 @@ impl Findings {
     fn add_registration(&mut self, registration: &Registration) {
         let faults = registration.faults();
         self.is_misled = !faults.is_empty();
-        self.findings.extend(faults);
+        self.texts.extend(faults);
     }
 }
 
-struct Checker<'a> {
-    file: &'a Input,
-    findings: &'a mut Findings,
-}
-
-impl Visitor for Checker<'_> {
+impl Visitor for Findings {
     fn enter(&mut self, container: &Container) -> io::Result<()> {
         use ContainerKind::{Bundle, Ccob, Hcf, Kpack, NvFatbin, OffloadBinary, Syclbin};
         // A compressed bundle and the bundle in it are one thing for its reader.
         let around = container.path().iter().rev().nth(1).map(PathStep::kind);
-        self.findings.registrable.enter(container);
+        self.registrable.enter(container);
         let counts = matches!(
             container.kind(),
             Bundle | Ccob | Hcf | Kpack | NvFatbin | OffloadBinary | Syclbin
         );
         if counts && around != Some(Ccob) {
-            self.findings.containers += 1;
+            self.containers += 1;
         }
         Ok(())
     }
@@ -290,22 +276,18 @@ impl Visitor for Checker<'_> {
             let parts: Vec<_> = parts.into_iter().flatten().collect();
             let target = parts.join(" ");
             let format = image.format();
-            self.findings.bare = Some(match &*target {
+            self.bare = Some(match &*target {
                 "" => format!("a bare image ({format})"),
                 target => format!("a bare image ({format}, {target})"),
             });
         }
         let is_device = !image.target().is_host() && image.size() > 0;
-        self.findings.device_images += usize::from(is_device);
+        self.device_images += usize::from(is_device);
         Ok(())
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.findings.findings.push(finding.to_string());
+        self.texts.push(finding.to_string());
         Ok(())
-    }
-
-    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        self.file.open_thin_member(name)
     }
 }

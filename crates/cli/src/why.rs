@@ -12,19 +12,7 @@ const PAGE: &str = include_str!("why/messages.md");
 /// The most bytes of a program's output that are looked at.
 const MOST: u64 = 16 << 20;
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload why \"no kernel image is available\"", "explain a message, or a part of one"),
-        ("offload why hipErrorNoBinaryForGpu", "explain an error by its name"),
-        (
-            "echo 'CUDA error: named symbol not found' | offload why -",
-            "explain the messages in the output of a program",
-        ),
-    ],
-    notes: &[
-        "The same texts are in docs/my-program-says.md. They are about device code: kernels that are not there, or cannot be loaded.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("help/why.md"));
 
 /// Explain an error message about device code, and what helps
 ///
@@ -38,7 +26,7 @@ pub(crate) struct Args {
 }
 
 /// The section of a message.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 struct Section<'p> {
     title: &'p str,
     text: &'p str,
@@ -112,40 +100,4 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     out.flush()?;
     Ok(Outcome::Clean)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn titles(text: &str) -> Vec<&'static str> {
-        let text = plain(text);
-        sections().filter(|section| section.is_about(&text)).map(|section| section.title).collect()
-    }
-
-    #[test]
-    fn each_message_leads_to_its_section_alone() {
-        assert!(sections().count() >= 8);
-        for section in sections() {
-            assert!(section.text.contains("```sh\noffload "), "{}", section.title);
-            for message in section.messages() {
-                assert_eq!(titles(message), [section.title], "{message}");
-                let printed = format!("RuntimeError: CUDA error: {message} (at foo.cu:12)");
-                assert_eq!(titles(&printed), [section.title], "{printed}");
-            }
-        }
-    }
-
-    #[test]
-    fn messages_are_found_in_what_programs_print() {
-        let title = "no kernel image is available for execution on the device";
-        assert_eq!(titles("no kernel image"), [title]);
-        assert_eq!(titles("hipErrorNoBinaryForGpu: Unable to find code object"), [title]);
-        let rocblas = "rocBLAS error: Cannot read /opt/rocm/lib/rocblas/library/TensileLibrary.dat: Illegal seek for GPU arch : gfx1032";
-        assert_eq!(titles(rocblas), ["Cannot read TensileLibrary.dat"]);
-        assert_eq!(titles("error 980"), [""; 0]);
-        for nothing in ["", "error", "the", "hello world", "segmentation fault"] {
-            assert_eq!(titles(nothing), [""; 0], "{nothing}");
-        }
-    }
 }

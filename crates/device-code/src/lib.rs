@@ -54,9 +54,9 @@ pub use fault::Fault;
 pub use format::{FileFormat, elf_type};
 pub use intel::check_intel;
 pub use kernels::{
-    Argument, Kernel, KernelCollector, KernelGate, KernelKind, KernelList, KernelPair, KernelRule,
-    KernelTotals, Kernels, ListedArgument, ListedImage, ListedKernel, Measure, Occupancy,
-    RegisterLimits, Stored, Version, kernels, places_of_target,
+    Argument, Kernel, KernelCollector, KernelGate, KernelKind, KernelList, KernelPair,
+    KernelRecord, KernelRule, KernelTotals, Kernels, ListedArgument, ListedImage, ListedKernel,
+    Measure, Occupancy, RegisterLimits, Stored, Version, kernels, places_of_target,
 };
 pub use spirv::check_spirv;
 pub use target::{image_target, image_target_at};

@@ -104,6 +104,8 @@ mod rule;
 mod runtime;
 #[cfg(feature = "files")]
 mod select;
+#[cfg(all(feature = "files", feature = "serde"))]
+mod serialize;
 #[cfg(feature = "files")]
 mod set;
 #[cfg(feature = "files")]
@@ -146,15 +148,19 @@ pub use overrides::Override;
 pub use pack_set::PackSet;
 #[cfg(feature = "files")]
 pub use packs::{PackAnswer, SplitLibrary};
-pub use products::{Product, target_id};
+pub use products::{Product, processors, target_id};
 #[cfg(feature = "files")]
 pub use rule::{Rule, is_host};
 #[cfg(feature = "files")]
 pub use runtime::Runtime;
 #[cfg(feature = "files")]
 pub use select::select;
+#[cfg(all(feature = "files", feature = "serde"))]
+pub use serialize::AnswerRecord;
 #[cfg(feature = "files")]
 pub use set::{Alternatives, FileSet, Obstacle, Question, QuestionKind};
+#[cfg(feature = "files")]
+pub use set_words::{Verdict, VerdictKind};
 #[cfg(feature = "files")]
 pub use support::Support;
 #[cfg(feature = "files")]

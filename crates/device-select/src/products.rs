@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use target_id::{IntelGpu, Processor, may_be_processor};
+use target_id::{Family, IntelGpu, Processor, may_be_processor, processor_family, processor_names};
 
 use crate::not_a_device::NotADevice;
 use crate::vendor::Vendor;
@@ -91,8 +91,32 @@ impl Product {
     }
 }
 
-/// Returns the processor by a name that target IDs do not have: an Intel GPU in any spelling and letter case, or an
-/// architecture of AMD's triples (`amdgpu9.50`).
+/// Returns the processors that compilers of today know, by their primary names; those of hardware have `true`.
+///
+/// ```
+/// let processors: Vec<_> = device_select::processors().collect();
+/// assert!(processors.contains(&("gfx1100", true)) && processors.contains(&("gfx11-generic", false)));
+/// ```
+pub fn processors() -> impl Iterator<Item = (&'static str, bool)> {
+    processor_names().filter_map(|name| {
+        let is_gpu = match processor_family(name)? {
+            Family::R600 => return None,
+            Family::Intel => IntelGpu::find(name).is_some_and(|gpu| !gpu.is_generic()),
+            family => {
+                let info = Processor::amdgpu(name);
+                let is_old = info.is_none_or(|info| info.name() != name || info.is_retired());
+                if family == Family::AmdGcn && is_old {
+                    return None;
+                }
+                info.map_or(family == Family::Nvptx, |info| !info.is_generic())
+            }
+        };
+        Some((name, is_gpu))
+    })
+}
+
+/// Returns the processor by a name that target IDs do not have: an Intel GPU in any spelling and letter case, or
+/// an architecture of AMD's triples (`amdgpu9.50`).
 fn processor_by_name(text: &str) -> Option<&'static str> {
     let text = text.trim().to_ascii_lowercase();
     let intel = IntelGpu::find(&text).map(IntelGpu::name);

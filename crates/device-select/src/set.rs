@@ -1,16 +1,19 @@
 //! Files that belong together: a package, a directory, an environment.
 
 use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::answer::{Answer, Note, Selection};
 use crate::database::Database;
+use crate::device::Device;
 use crate::needs::Need;
 use crate::support::Support;
 use crate::unit::Unit;
+use crate::vendor::Vendor;
 
 /// Kind of a [`Question`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,10 +164,11 @@ impl Question {
 /// use device_select::{Device, FileSet, QuestionKind, Support, select, units};
 ///
 /// let gpu = Device::parse("gfx906")?;
-/// let mut set = FileSet::new(1);
+/// let mut set = FileSet::new([gpu.clone()]);
 /// // Code for gfx1100 and gfx90a, which lies where rocBLAS has its kernels.
 /// let units = units(std::fs::File::open("../../examples/data/kernels.hipfb").unwrap()).unwrap();
-/// set.add("rocblas/library/Kernels.so-000-gfx1100.hsaco", 0, &units, &select(&units, &gpu));
+/// let answer = select(&units, &gpu);
+/// set.add("rocblas/library/Kernels.so-000-gfx1100.hsaco", &units, [(0, &answer)]);
 /// assert_eq!(set.support(0), Some(Support::No));
 /// assert_eq!(set.questions()[0].kind(), QuestionKind::Database);
 /// assert_eq!(set.questions()[0].name(), "rocblas/library");
@@ -172,17 +176,50 @@ impl Question {
 /// ```
 #[derive(Debug)]
 pub struct FileSet {
-    devices: usize,
+    name: String,
+    devices: Vec<Device>,
+    /// The vendors of all device code, by name.
+    pub(crate) vendors: BTreeSet<&'static str>,
+    pub(crate) has_code: bool,
+    /// For each device the first reason why a file has no code for it.
+    pub(crate) why: Vec<Option<String>>,
     questions: Vec<Question>,
     /// Their positions.
     by_name: HashMap<String, usize>,
 }
 
 impl FileSet {
-    /// Returns a set without files, for this number of devices.
+    /// Returns a set without files, for these devices.
     #[must_use]
-    pub fn new(devices: usize) -> Self {
-        FileSet { devices, questions: Vec::new(), by_name: HashMap::new() }
+    pub fn new(devices: impl IntoIterator<Item = Device>) -> Self {
+        let devices: Vec<Device> = devices.into_iter().collect();
+        FileSet {
+            name: String::new(),
+            vendors: BTreeSet::new(),
+            has_code: false,
+            why: devices.iter().map(|_| None).collect(),
+            devices,
+            questions: Vec::new(),
+            by_name: HashMap::new(),
+        }
+    }
+
+    /// Returns the same for the files of a package: `name` and a colon are left out of their paths.
+    #[must_use]
+    pub fn of_package(self, name: &str) -> Self {
+        FileSet { name: name.to_owned(), ..self }
+    }
+
+    /// Returns the name of the package; empty for files of several packages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the devices.
+    #[must_use]
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
     }
 
     /// Returns the kind of the question that a file belongs to, by its path, and its name.
@@ -209,25 +246,61 @@ impl FileSet {
         }
     }
 
-    /// Adds the answer of a file for a device, by its number.
-    pub fn add(&mut self, path: &str, device: usize, units: &[Unit], selection: &Selection) {
-        if let Some(answers) = self.answers_of(path, device) {
-            answers.add(path, units, selection);
+    /// Adds a file with its containers, and the answers for the devices that it is to have code for, by their numbers.
+    pub fn add<'s>(
+        &mut self,
+        path: &str,
+        units: &[Unit],
+        answers: impl IntoIterator<Item = (usize, &'s Selection)>,
+    ) {
+        self.has_code |= !units.is_empty();
+        self.vendors.extend(units.iter().filter_map(|unit| Some(unit.vendor()?.as_str())));
+        for (device, selection) in answers {
+            if let Some(answers) = self.answers_of(path, device) {
+                answers.add(path, units, selection);
+            }
+            let why = self.why.get_mut(device).zip(self.devices.get(device));
+            if let Some((why @ None, device)) = why
+                && selection.support() >= Support::Unknown
+            {
+                let name = path.rsplit('/').next().unwrap_or(path);
+                let words = selection.conclusion(units, device).text;
+                let hint = selection.hint(units, device);
+                let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+                *why = Some(format!("{name} {words}{hint}"));
+            }
         }
     }
 
-    /// Adds the answer of a file whose device code lies elsewhere, such as in kernel packs, for a device, by its number.
-    pub fn add_answer(&mut self, path: &str, device: usize, support: Support) {
-        if let Some(answers) = self.answers_of(path, device) {
-            answers.is_needed |= !answers.count(path, support);
+    /// Adds a file whose device code lies elsewhere, such as in kernel packs of this vendor, with the answers for devices in words, by
+    /// their numbers.
+    pub fn add_split(
+        &mut self,
+        path: &str,
+        vendor: Vendor,
+        answers: impl IntoIterator<Item = (usize, Support, String)>,
+    ) {
+        self.has_code = true;
+        self.vendors.insert(vendor.as_str());
+        for (device, support, words) in answers {
+            if let Some(answers) = self.answers_of(path, device) {
+                answers.is_needed |= !answers.count(path, support);
+            }
+            if let Some(why @ None) = self.why.get_mut(device)
+                && support >= Support::Unknown
+            {
+                *why = Some(format!("{path} {words}"));
+            }
         }
     }
 
     /// Returns the answers that those of a file belong to.
     fn answers_of(&mut self, path: &str, device: usize) -> Option<&mut Answers> {
+        let member = path.strip_prefix(&*self.name).and_then(|member| member.strip_prefix(':'));
+        let path = member.unwrap_or(path);
         let (kind, name) = Self::question_of(path);
         let at = *self.by_name.entry(name).or_insert_with_key(|name| {
-            let answers = (0..self.devices).map(|_| Answers::default()).collect();
+            let answers = self.devices.iter().map(|_| Answers::default()).collect();
             let only = Some(path.to_owned());
             self.questions.push(Question { kind, name: name.clone(), only, answers });
             self.questions.len() - 1
@@ -261,6 +334,33 @@ impl FileSet {
         let are_most = serving > 0 && serving * 2 >= answers().count();
         let is_partly = are_most && worst == Support::No && self.questions.iter().all(is_chosen);
         Some(if is_partly { Support::Partly } else { worst })
+    }
+
+    /// Returns the answer for a device, by its number. Files of several packages are not judged together.
+    fn support_of(&self, device: usize) -> Option<Support> {
+        if self.name.is_empty() {
+            self.questions.iter().filter_map(|one| one.support(device)).max()
+        } else {
+            self.support(device)
+        }
+    }
+
+    /// Returns the worst answer for a device.
+    #[must_use]
+    pub fn worst(&self) -> Support {
+        let all = (0..self.devices.len()).filter_map(|device| self.support_of(device));
+        all.max().unwrap_or(Support::Yes)
+    }
+
+    /// Returns the devices for which the answer is no, and other code would help.
+    pub fn lacking(&self) -> impl Iterator<Item = &Device> {
+        let is_no = |device: usize| {
+            let mut lacking =
+                self.questions.iter().filter(|one| one.support(device) == Some(Support::No));
+            self.support_of(device) == Some(Support::No)
+                && lacking.any(|question| question.obstacle(device).is_none())
+        };
+        self.devices.iter().enumerate().filter(move |(n, _)| is_no(*n)).map(|(_, device)| device)
     }
 }
 

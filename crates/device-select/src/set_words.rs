@@ -8,31 +8,139 @@ use alloc::vec::Vec;
 use crate::few::{each_once, few};
 use crate::set::{FileSet, Question, QuestionKind};
 use crate::support::Support;
+use crate::vendor::Vendor;
 use crate::words::{Conclusion, Tone};
 
 impl FileSet {
-    /// Returns the answer for a device in words, by its number, with its name; `None` if there is nothing for its vendor.
+    /// Returns the answer for a device in words, by its number; `None` if there is nothing for its vendor.
     ///
     /// ```
     /// use device_select::{Device, FileSet, select, units};
     ///
     /// let gpu = Device::parse("gfx906")?;
-    /// let mut set = FileSet::new(1);
+    /// let mut set = FileSet::new([gpu.clone()]);
     /// for file in ["hip.o", "kernels.hipfb"] {
     ///     let path = format!("../../examples/data/{file}");
     ///     let units = units(std::fs::File::open(path).unwrap()).unwrap();
-    ///     set.add(file, 0, &units, &select(&units, &gpu));
+    ///     set.add(file, &units, [(0, &select(&units, &gpu))]);
     /// }
-    /// let text = set.conclusion(0, &gpu.name()).unwrap().text;
+    /// let text = set.conclusion(0).unwrap().text;
     /// assert_eq!(text, "lacks code for gfx906 in 1 of 2 files: kernels.hipfb: built for gfx1030, gfx90a");
     /// # Ok::<(), device_select::NotADevice>(())
     /// ```
     #[must_use]
-    pub fn conclusion(&self, device: usize, name: &str) -> Option<Conclusion> {
+    pub fn conclusion(&self, device: usize) -> Option<Conclusion> {
         let support = self.support(device)?;
+        let name = &self.devices().get(device)?.name();
         let questions: Vec<&Question> = self.questions().iter().collect();
         let asked = About { gpu: device, name, questions: about(&questions, device, |_| true) };
         Some(Conclusion::new(asked.tone(support), asked.words(support)))
+    }
+
+    /// Returns the answers for all devices in words, with what they are about: the package, or each question about files of several
+    /// packages.
+    #[must_use]
+    pub fn conclusions(&self) -> Vec<(&str, Conclusion)> {
+        let devices = 0..self.devices().len();
+        if !self.name().is_empty() {
+            let all = devices.filter_map(|device| self.conclusion(device));
+            return all.map(|answer| (self.name(), answer)).collect();
+        }
+        let of = |question: &Question, device: usize| {
+            question.conclusion(device, &self.devices().get(device)?.name())
+        };
+        let all = self.questions().iter().flat_map(|question| {
+            let answers = devices.clone().filter_map(move |device| of(question, device));
+            answers.map(|answer| (question.name(), answer))
+        });
+        all.collect()
+    }
+
+    /// Returns the verdict about the package for a device, by its number.
+    #[must_use]
+    pub fn verdict(&self, device: usize) -> Verdict {
+        let files = || self.questions().iter().map(|question| question.files(device));
+        let serving = files().map(|(_, serving)| serving).sum();
+        let files = files().map(|(files, _)| files).sum();
+        let Some(gpu) = self.devices().get(device) else { return Verdict::default() };
+        let (name, vendor) = (gpu.name(), gpu.vendor());
+        let (kind, why) = match self.support(device).zip(self.conclusion(device)) {
+            _ if !self.has_code => (VerdictKind::NoDeviceCode, "no device code".to_owned()),
+            None if self.vendors.contains(vendor.as_str()) => {
+                (VerdictKind::OtherVendors, "has kernel packs for other GPUs only".to_owned())
+            }
+            None => {
+                let vendors = Vec::from_iter(self.vendors.iter().copied()).join(", ");
+                let vendor = vendor.as_str();
+                let why = format!(
+                    "has code for GPUs of {vendors} only; install its build for {vendor}, if it is to use {name}"
+                );
+                (VerdictKind::OtherVendors, why)
+            }
+            Some((Support::Yes, _)) => {
+                let of = if files == serving { String::new() } else { format!("{serving} of ") };
+                let s = if files == 1 { "" } else { "s" };
+                (VerdictKind::Serves, format!("has code for {name} in {of}{files} file{s}"))
+            }
+            Some((Support::Partly, words)) => (VerdictKind::Partly, words.text),
+            Some((Support::Unknown | Support::No, words)) => {
+                let advice = match vendor {
+                    Vendor::Amd => ", or one with generic code",
+                    Vendor::Nvidia => ", or one with PTX",
+                    Vendor::Intel => ", or one with SPIR-V",
+                };
+                // More can be said about a single file.
+                let why = self.why.get(device).cloned().flatten();
+                let why = why.filter(|_| self.questions().len() == 1).unwrap_or(words.text);
+                (VerdictKind::DoesNotServe, format!("{why}; install a build for it{advice}"))
+            }
+        };
+        Verdict { kind, why, files, serving }
+    }
+}
+
+/// Verdict about a package for a device.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The answer.
+    pub kind: VerdictKind,
+    /// The reason, and what helps, in words.
+    pub why: String,
+    /// The number of files with code for devices of this vendor.
+    pub files: usize,
+    /// The number of files with code for the device.
+    pub serving: usize,
+}
+
+/// Kind of a [`Verdict`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VerdictKind {
+    /// The package has code for the device.
+    Serves,
+    /// Some of the code is for the device.
+    Partly,
+    /// The package lacks code for the device.
+    DoesNotServe,
+    /// All code is for devices of other vendors.
+    OtherVendors,
+    /// The package has no device code.
+    #[default]
+    NoDeviceCode,
+}
+
+impl VerdictKind {
+    /// Returns the name used in machine-readable output: `does-not-serve`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VerdictKind::Serves => "serves",
+            VerdictKind::Partly => "partly",
+            VerdictKind::DoesNotServe => "does-not-serve",
+            VerdictKind::OtherVendors => "other-vendors",
+            VerdictKind::NoDeviceCode => "no-device-code",
+        }
     }
 }
 

@@ -188,6 +188,31 @@ impl Selection {
     }
 }
 
+impl Answer {
+    /// Returns the answer in a few words, for a table: the images of the unit that the device loads, or why there is none.
+    #[must_use]
+    pub fn in_short(&self, unit: &Unit) -> String {
+        let images = unit.candidates().iter().zip(&self.images);
+        let given = images.filter_map(|(candidate, judged)| match &judged.given {
+            Given::Yes => Some(candidate.label().to_owned()),
+            Given::If(condition) => {
+                Some(format!("{} if {}", candidate.label(), condition.as_str()))
+            }
+            Given::No => None,
+        });
+        let given: Vec<String> = given.collect();
+        match &self.given {
+            _ if self.note == Some(Note::NoKernels) => "no kernels".to_owned(),
+            _ if self.note == Some(Note::Unlinked) => "not linked".to_owned(),
+            _ if !given.is_empty() => given.join(", "),
+            Given::Yes => "linked when loaded".to_owned(),
+            Given::If(condition) => format!("if {}", condition.as_str()),
+            Given::No if self.counts() => "none".to_owned(),
+            Given::No => "-".to_owned(),
+        }
+    }
+}
+
 /// Returns the image that is given, if it is not called like the GPU.
 fn instead(counted: &[(&Unit, &Answer)], name: &str) -> String {
     let Some((unit, answer)) = counted.first() else { return String::new() };

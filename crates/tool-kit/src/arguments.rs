@@ -1,11 +1,49 @@
 //! Argument parsing that commands share and clap does not do.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::error::ErrorKind;
+use clap::{ArgMatches, Command, FromArgMatches};
 
-use crate::{input, style};
+use crate::{input, report, style};
+
+/// Parses the arguments of `offload`. Prints help if it is asked for, and what is wrong; then there is an exit status.
+pub fn parse<T: FromArgMatches>(
+    command: Command,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<T, ExitCode> {
+    let parsed = command.try_get_matches_from(arguments);
+    let error = match parsed.and_then(|matches: ArgMatches| T::from_arg_matches(&matches)) {
+        Ok(parsed) => return Ok(parsed),
+        Err(error) => error,
+    };
+    Err(match error.kind() {
+        // Help and versions are asked for, and are the output then.
+        ErrorKind::DisplayHelp => {
+            report::print_help(report::OFFLOAD, &error.render().ansi().to_string())
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            ExitCode::from(2)
+        }
+        _ if !error.use_stderr() => match error.print() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => report::end(report::OFFLOAD, &error),
+        },
+        _ => {
+            // It may contain names of files.
+            match style::printable_lines(&error.render().to_string()) {
+                // With its colours.
+                Cow::Borrowed(_) => error.exit(),
+                Cow::Owned(text) => report::say_lines(&format!("{}\n", text.trim_end())),
+            }
+            ExitCode::from(2)
+        }
+    })
+}
 
 /// Ends the process: the command line makes no sense.
 pub fn usage(fault: &str) -> ! {

@@ -36,11 +36,31 @@ impl Array {
         write(&mut self.out, value)
     }
 
+    /// Adds an element about a file, whose name comes first.
+    pub fn row_of(&mut self, file: &str, record: &impl Serialize) -> io::Result<()> {
+        self.row(&OfFile { file, record })
+    }
+
     /// Ends the array.
     pub fn end(mut self) -> io::Result<()> {
         writeln!(self.out, "{}]", if self.is_empty { "" } else { "\n" })?;
         self.out.flush()
     }
+}
+
+/// A record with the name of its file.
+#[derive(Serialize)]
+struct OfFile<'a, R> {
+    file: &'a str,
+    #[serde(flatten)]
+    record: &'a R,
+}
+
+/// Prints an array on standard output, with each value on a line of its own.
+pub fn print_rows(values: impl IntoIterator<Item = impl Serialize>) -> io::Result<()> {
+    let mut rows = Array::start()?;
+    values.into_iter().try_for_each(|value| rows.row(&value))?;
+    rows.end()
 }
 
 /// Prints a value on standard output, on lines of their own.

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, Command};
 
+use crate::help::{Group, More, Terms};
+
 /// When the text of the pages last changed in more than a word.
 const DATE: &str = "2026-11-22";
 
@@ -68,9 +70,9 @@ impl Page {
     }
 
     /// Adds command lines, each with what it does.
-    pub fn examples(&mut self, examples: &[(&str, &str)]) {
+    fn examples(&mut self, more: &More) {
         self.section("Examples");
-        for (command, does) in examples {
+        for (command, does) in more.examples() {
             let colon = if does.ends_with('?') { "" } else { ":" };
             self.prose(&format!("{}{colon}", capitalized(does)));
             self.literal(command.lines());
@@ -86,10 +88,11 @@ impl Page {
     }
 
     /// Adds notes, if there are some.
-    pub fn notes(&mut self, notes: &[&str]) {
-        if !notes.is_empty() {
+    fn notes(&mut self, more: &More) {
+        let mut notes = more.notes().peekable();
+        if notes.peek().is_some() {
             self.section("Notes");
-            notes.iter().for_each(|note| self.prose(note));
+            notes.for_each(|note| self.prose(&note));
         }
     }
 
@@ -189,8 +192,71 @@ impl Page {
     }
 }
 
+/// The manual pages of a program with commands.
+#[derive(Debug)]
+pub struct Manual<'a> {
+    /// The definition, built.
+    pub command: &'a Command,
+    /// The commands, as people look for them.
+    pub groups: &'a [Group],
+    /// The examples and notes of the program itself.
+    pub start: &'a More,
+    /// The terms on all pages.
+    pub terms: &'a [Terms],
+    /// The names of related programs.
+    pub related: &'a [&'a str],
+}
+
+impl Manual<'_> {
+    /// Returns the page of the program.
+    pub fn root(&self) -> String {
+        let program = self.command.get_name();
+        let mut page = Page::of_command(program, self.command);
+        page.section("Commands");
+        let mut names = Vec::new();
+        for (title, commands) in self.groups {
+            page.subsection(title);
+            for (name, _) in *commands {
+                let own = format!("{program}-{name}");
+                let about = self.command.find_subcommand(name).map(about).unwrap_or_default();
+                page.item(&format!("{}(1)", bold(&own)), &about);
+                names.push(own);
+            }
+        }
+        page.options(self.command);
+        page.examples(self.start);
+        self.terms.iter().for_each(|(title, terms)| page.terms(title, terms));
+        page.notes(self.start);
+        page.see_also(
+            self.related.iter().copied().chain(names.iter().map(|name| &**name)).collect(),
+        );
+        page.finish()
+    }
+
+    /// Returns the title and the page of a command, with links to the others of its group; `None` if there is none with this name.
+    pub fn of_command(&self, name: &str) -> Option<(String, String)> {
+        let program = self.command.get_name();
+        let of_group = |(_, commands): &(_, &'static [(&'static str, &'static More)])| {
+            let (_, more) = commands.iter().find(|(command, _)| *command == name)?;
+            Some((*more, *commands))
+        };
+        let (more, group) = self.groups.iter().find_map(of_group)?;
+        let command = self.command.find_subcommand(name)?;
+        let title = format!("{program}-{name}");
+        let mut page = Page::of_command(&title, command);
+        page.options(command);
+        page.examples(more);
+        page.notes(more);
+        self.terms.iter().for_each(|(title, terms)| page.terms(title, terms));
+        let others: Vec<_> = group.iter().map(|(other, _)| format!("{program}-{other}")).collect();
+        let others = others.iter().filter(|other| **other != title).map(|other| &**other);
+        page.see_also(others.chain([program]).collect());
+        Some((title, page.finish()))
+    }
+}
+
 /// Returns the purpose of a command.
-pub fn about(command: &Command) -> String {
+fn about(command: &Command) -> String {
     command.get_about().map(ToString::to_string).unwrap_or_default()
 }
 

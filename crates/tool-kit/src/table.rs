@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use crate::style::{COLUMN, Out, Style, part, printable, show};
+use crate::style::{COLUMN, Out, PLAIN, Style, part, printable, show};
 
 /// Limit of the width of columns: one ID of a megabyte would make a megabyte of every line.
 const WIDEST: usize = 256;
@@ -59,6 +59,16 @@ impl Table {
         let (title, leaves, shrinks, prefers) = (title.into(), None, None, usize::MAX);
         self.columns.push(Column { title, align, style, leaves, shrinks, prefers });
         self
+    }
+
+    /// Adds plain columns of text.
+    pub fn texts<const N: usize>(self, titles: [&'static str; N]) -> Self {
+        titles.into_iter().fold(self, |table, title| table.column(title, Align::Left, PLAIN))
+    }
+
+    /// Adds plain columns of numbers.
+    pub fn numbers<const N: usize>(self, titles: [&'static str; N]) -> Self {
+        titles.into_iter().fold(self, |table, title| table.column(title, Align::Right, PLAIN))
     }
 
     /// Makes the last column one that narrow terminals go without, in this order.

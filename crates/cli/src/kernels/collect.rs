@@ -1,12 +1,11 @@
 //! The kernels of a file, collected while it is walked.
 
-use std::borrow::Cow;
 use std::io;
 
-use byte_parts::ReadSeek;
 use device_code::{KernelCollector, KernelList};
-use fat_object::{FileFormat, Finding, Image, ImageInfo, Severity, Summary, Visitor};
+use fat_object::{ImageInfo, KernelVisitor, Severity, Summary};
 
+use crate::complaint::Complaint;
 use crate::inputs::Input;
 use crate::limits::Limits;
 use crate::select::Selection;
@@ -16,8 +15,14 @@ use tool_kit::parallel::Threads;
 pub(super) struct Found {
     pub(super) list: KernelList,
     pub(super) summary: io::Result<Summary>,
-    pub(super) faults: Vec<String>,
-    pub(super) warnings: Vec<String>,
+    /// Findings, errors first.
+    pub(super) complaints: Vec<Complaint>,
+}
+
+impl Found {
+    pub(super) fn is_faulty(&self) -> bool {
+        self.complaints.first().is_some_and(|first| first.severity == Severity::Error)
+    }
 }
 
 /// The kernels that are wanted.
@@ -30,99 +35,17 @@ pub(super) struct Wanted<'a> {
 }
 
 pub(super) fn collect(wanted: &Wanted<'_>, file: &Input, threads: Threads) -> Found {
-    let mut collector = Collector {
-        file,
-        wanted,
-        kernels: KernelCollector::default()
-            .with_glob(wanted.glob)
-            .with_arguments(wanted.has_arguments),
-        faults: Vec::new(),
-        warnings: Vec::new(),
-        archive: None,
-    };
+    let collector = KernelCollector::default().with_glob(wanted.glob);
+    let collector = collector.with_arguments(wanted.has_arguments);
     let (options, limits) = (wanted.limits.options(), wanted.limits);
-    let summary = file.walk(limits, &options, threads, &mut collector);
-    let Collector { kernels, faults, warnings, .. } = collector;
-    Found { list: kernels.finish(), summary, faults, warnings }
-}
-
-struct Collector<'a> {
-    file: &'a Input,
-    wanted: &'a Wanted<'a>,
-    kernels: KernelCollector,
-    faults: Vec<String>,
-    warnings: Vec<String>,
-    /// The number of the image that is an archive, and is looked into.
-    archive: Option<usize>,
-}
-
-impl Collector<'_> {
-    /// Looks into an archive of machine code for several of Intel's GPUs, which is compressed as one image.
-    fn archive(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        let index = image.index();
-        let Some(code) = self.code(image)? else { return Ok(()) };
-        let outer = self.archive.replace(index);
-        let limits = self.wanted.limits;
-        let options = limits.for_file(&limits.options(), code.len() as u64);
-        let walked = fat_object::walk_slice(&code, &options, self);
-        self.archive = outer;
-        walked.map(drop)
-    }
-
-    /// Returns the bytes of an image, not compressed; `None` if they are damaged.
-    fn code<'i>(&mut self, image: &'i mut Image<'_, '_>) -> io::Result<Option<Cow<'i, [u8]>>> {
-        match image.bytes() {
-            Ok(code) => Ok(Some(code)),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                self.faults.push(error.to_string());
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Visitor for Collector<'_> {
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        if image.format() == FileFormat::Archive && image.compression().is_some() {
-            return self.archive(image);
-        }
-        if image.format().is_container() || !self.wanted.selection.includes(image) {
-            return Ok(());
-        }
-        let info = image.info();
-        let Some(code) = self.code(image)? else { return Ok(()) };
-        let index = self.archive.unwrap_or(info.index());
-        let Some(found) = device_code::kernels(&code) else { return Ok(()) };
-        for fault in &found.faults {
-            self.faults.push(format!("image {index}: {fault}"));
-        }
-        self.kernels.add(&target(info), index, code.len() as u64, &found);
-        if found.kernels.is_none() {
-            self.warnings.push(match found.format {
-                FileFormat::Bitcode => {
-                    format!("image {index}: the kernels of LLVM bitcode are not read")
-                }
-                format => format!("image {index}: {format}: kernels of this format are not listed"),
-            });
-        }
-        Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        match finding.severity() {
-            Severity::Error => self.faults.push(finding.to_string()),
-            Severity::Warning => self.warnings.push(finding.to_string()),
-        }
-        Ok(())
-    }
-
-    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        self.file.open_thin_member(name)
-    }
-}
-
-/// Returns the name of an image's target, of PTX that of the virtual architecture.
-fn target(image: &ImageInfo) -> String {
-    image.marked(image.label_of(&image.loaded_as()))
+    let of_archive = |len| limits.for_file(&options, len);
+    let includes = |image: &ImageInfo| wanted.selection.includes(image);
+    let mut visitor = KernelVisitor::new(collector, &of_archive, &includes);
+    let summary = file.walk(limits, &options, threads, &mut visitor);
+    let (list, complaints) = visitor.finish();
+    let complaints = complaints.into_iter().map(|(severity, message)| Complaint {
+        severity,
+        message: format!("{}: {message}", file.name()),
+    });
+    Found { list, summary, complaints: complaints.collect() }
 }

@@ -5,42 +5,23 @@ use std::io;
 use std::path::PathBuf;
 use std::slice;
 
-use device_code::{
-    KernelGate, KernelList, KernelPair, KernelRule, KernelTotals, ListedKernel, Measure,
-};
-use serde_json::{Map, Value, json};
+use device_code::{KernelGate, KernelList, KernelPair, KernelRule, KernelTotals};
+use serde_json::{Value, json};
 
 use super::collect::{self, Found, Wanted};
 use super::{complain, report_hits};
 use crate::help::More;
-use crate::inputs::{Input, Inputs, Seen};
+use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::select::Selection;
+use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::store::Keep;
-use tool_kit::style::{self, Out, PLAIN, TARGET, show};
+use tool_kit::style::{self, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, report};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload diff libfoo.old libfoo.so", "show what changed since the last release"),
-        (
-            "offload diff libfoo.old libfoo.so --fail-on 'code>+5%' --fail-on 'vgpr_spills>0'",
-            "stop a build if device code grew, or if a kernel spills",
-        ),
-        (
-            "offload diff libfoo.old libfoo.so --gpu gfx90a --json",
-            "print the changes on one GPU, for a script",
-        ),
-    ],
-    notes: &[
-        "Kernels are paired by GPU and name, several of one name in their order. OpenMP kernels are paired by function and \
-         line: clang puts numbers of device and file into their names, which differ on every machine.",
-        "A rule of --fail-on with a number is for each kernel of NEW. One with a percentage, such as code>+5%, compares with \
-         OLD: the code of each GPU as a whole, other measures of each pair of kernels.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("../help/diff.md"));
 
 /// Show which images and kernels came, went, changed
 ///
@@ -169,7 +150,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 fn is_read(found: &Found) -> bool {
     match &found.summary {
         Ok(summary) if found.list.images.is_empty() => {
-            found.faults.is_empty() && (summary.images > 0 || summary.no_images().is_ok())
+            !found.is_faulty() && (summary.images > 0 || summary.no_images().is_ok())
         }
         summary => summary.is_ok(),
     }
@@ -191,8 +172,7 @@ fn text(
     let shown = changed.get(..args.top.unwrap_or(changed.len())).unwrap_or(&changed);
     let mut table = Table::default()
         .column("GPU", Align::Left, TARGET)
-        .column("CHANGE", Align::Left, PLAIN)
-        .column("KERNEL", Align::Left, PLAIN)
+        .texts(["CHANGE", "KERNEL"])
         .shrinks_at_end();
     for pair in shown {
         table.row(&[pair.target.to_owned(), pair.to_string(), name(pair, args.mangled).to_owned()]);
@@ -209,14 +189,7 @@ fn text(
     }
     let mut table = Table::default()
         .column("TOTAL FOR", Align::Left, TARGET)
-        .column("IMAGES", Align::Right, PLAIN)
-        .column("SIZE", Align::Right, PLAIN)
-        .column("KERNELS", Align::Right, PLAIN)
-        .column("NEW", Align::Right, PLAIN)
-        .column("GONE", Align::Right, PLAIN)
-        .column("CHANGED", Align::Right, PLAIN)
-        .column("CODE", Align::Right, PLAIN)
-        .column("GROWTH", Align::Right, PLAIN);
+        .numbers(["IMAGES", "SIZE", "KERNELS", "NEW", "GONE", "CHANGED", "CODE", "GROWTH"]);
     let counts = counts(pairs);
     for (target, [old, new]) in sums {
         let count = counts.get(target).copied().unwrap_or_default();
@@ -271,39 +244,11 @@ fn record(
     pairs: &[KernelPair<'_>],
     sums: &BTreeMap<&str, [KernelTotals; 2]>,
 ) -> Value {
-    let kernels = pairs.iter().filter(|pair| pair.is_changed()).map(|pair| {
-        let numbers = |row: Option<&ListedKernel>| match row {
-            None => Value::Null,
-            Some(row) => {
-                let numbers = Measure::all()
-                    .map(|measure| (measure.name().to_owned(), json!(row.of(measure).known())));
-                Value::Object(numbers.collect::<Map<_, _>>())
-            }
-        };
-        json!({
-            "target": pair.target,
-            "name": pair.either().map(|row| row.name(true)),
-            "demangled": name(pair, false),
-            "changes": pair.changes().iter().map(|measure| measure.name()).collect::<Vec<_>>(),
-            "old": numbers(pair.old),
-            "new": numbers(pair.new),
-        })
-    });
-    let gpus = sums.iter().map(|(target, both)| {
-        let [old, new] = both.map(|sum| {
-            json!({
-                "images": sum.images,
-                "size": sum.size,
-                "kernels": sum.kernels,
-                "code": sum.code,
-            })
-        });
-        json!({ "target": target, "old": old, "new": new })
-    });
+    let gpu = |(target, [old, new]): (&&str, &[KernelTotals; 2])| json!({ "target": target, "old": old, "new": new });
     json!({
         "old": args.old.display().to_string(),
         "new": args.new.display().to_string(),
-        "gpus": gpus.collect::<Vec<_>>(),
-        "kernels": kernels.collect::<Vec<_>>(),
+        "gpus": sums.iter().map(gpu).collect::<Vec<_>>(),
+        "kernels": pairs.iter().filter(|pair| pair.is_changed()).collect::<Vec<_>>(),
     })
 }

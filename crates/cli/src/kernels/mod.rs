@@ -2,7 +2,6 @@
 
 mod collect;
 pub(crate) mod diff;
-mod record;
 mod view;
 
 use std::io;
@@ -11,46 +10,20 @@ use std::path::PathBuf;
 use device_code::{KernelGate, KernelRule, Measure};
 use device_select::SplitLibrary;
 
+use crate::complaint;
 use crate::help::More;
-use crate::inputs::{Input, Inputs, Seen};
+use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::select::Selection;
 use collect::{Found, Wanted};
 use tool_kit::json::Array;
+use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::store::Keep;
-use tool_kit::style::{Out, show};
+use tool_kit::style::show;
 use tool_kit::{Outcome, report, style};
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload kernels libfoo.so", "list all kernels, with their size on each GPU"),
-        ("offload kernels libfoo.so --gpu gfx90a", "list the resources of kernels on one GPU"),
-        (
-            "offload kernels libfoo.so --sort registers --top 20",
-            "list the kernels with the most registers",
-        ),
-        (
-            "offload kernels libfoo.so --name '*gemm*' --json | jq -r '.[].name'",
-            "print the names of some kernels, for a script",
-        ),
-        (
-            "offload kernels libfoo.so --fail-on 'vgpr_spills>0' --top 0",
-            "stop a build if a kernel spills vector registers",
-        ),
-    ],
-    notes: &[
-        "Numbers are those that images store. - means that the format does not say, ? that it is not known before the \
-         kernel runs, ~ that the size of the code reaches to the next function. A cubin does not store spills: its frame \
-         holds local arrays as well. PTX, SPIR-V and LLVM bitcode have names and limits only. WAVES is the most that registers allow, \
-         for GPUs with known limits, which are printed below; other limits are those of a launch.",
-        "SPILLING counts kernels that spill vector registers. Scalar registers are spilled to lanes of vector registers \
-         first, which costs little.",
-        "Measures of --sort and --fail-on: code, registers (vgprs), allocated, accumulators (agprs), scalars (sgprs), \
-         vgpr_spills, sgpr_spills, spills, group (lds, shared), private (scratch, stack), frame, arguments (kernarg, \
-         params), barriers, workgroup. A rule is a measure, one of > >= < <= == != and a number with K or M.",
-    ],
-};
+pub(crate) const MORE: More = More(include_str!("../help/kernels.md"));
 
 /// List the kernels of images, and their resources
 ///
@@ -140,16 +113,10 @@ fn absolute(text: &str) -> Result<KernelRule, String> {
     }
 }
 
-/// The output of a listing.
-enum Printed {
-    Json(Array),
-    Text(Out<'static>),
-}
-
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
-    let mut printed =
-        if args.json { Printed::Json(Array::start()?) } else { Printed::Text(style::stdout()) };
+    let mut rows = args.json.then(Array::start).transpose()?;
+    let mut out = style::stdout();
     let mut gate = KernelGate::new(&args.fail_on, args.mangled);
     let mut is_first = true;
     let wanted = Wanted {
@@ -171,22 +138,21 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             }
             let file = input.name();
             gate.check(file, &found.list);
-            match &mut printed {
-                Printed::Json(rows) => record::write(rows, file, &found.list)?,
-                Printed::Text(out) => {
-                    if !std::mem::take(&mut is_first) {
-                        show!(out)?;
-                    }
-                    view::text(out, args, file, &found)?;
-                    out.flush()?;
+            if let Some(rows) = &mut rows {
+                let list = &found.list;
+                let mut all = list.kernels.iter().map(|kernel| list.record(kernel));
+                all.try_for_each(|kernel| rows.row_of(file, &kernel))?;
+            } else {
+                if !std::mem::take(&mut is_first) {
+                    show!(out)?;
                 }
+                view::text(&mut out, args, file, &found)?;
+                out.flush()?;
             }
             Ok(Seen::faults(complain(&wanted, input, &found)))
         },
     )?;
-    if let Printed::Json(rows) = printed {
-        rows.end()?;
-    }
+    rows.map_or(Ok(()), Array::end)?;
     let outcome = looked.outcome();
     if report_hits(&gate) { Ok(Outcome::Faults) } else { Ok(outcome) }
 }
@@ -200,43 +166,16 @@ fn report_hits(gate: &KernelGate<'_>) -> bool {
 
 /// Prints the faults of a file; returns `true` if there were any.
 fn complain(wanted: &Wanted<'_>, input: &Input, found: &Found) -> bool {
-    let file = input.name();
-    let selection = wanted.selection;
-    for finding in &found.faults {
-        report::error(&format_args!("{file}: {finding}"));
-    }
-    for warning in &found.warnings {
-        report::warning(&format_args!("{file}: {warning}"));
-    }
-    match &found.summary {
-        Err(error) => {
-            report::error(&format_args!("{file}: {}", report::reason(error)));
-            return true;
+    let (list, selection) = (&found.list, wanted.selection);
+    complaint::report(input.name(), &found.complaints, &found.summary, |summary| {
+        if !list.images.is_empty() {
+            let glob = wanted.glob.filter(|_| list.kernels.is_empty());
+            return glob.map(|glob| Ok(format!("no kernel has a name like {glob}")));
         }
-        Ok(summary) if found.list.images.is_empty() && found.faults.is_empty() => {
-            let why = if summary.images > 0 && !selection.is_everything() {
-                let condition = selection.condition();
-                Ok(format!("none of its {} images {condition}", summary.images))
-            } else {
-                match input.split_host() {
-                    Some(host) => Ok(host.describe()),
-                    None => summary.no_images(),
-                }
-            };
-            match why {
-                Ok(why) => report::note(&format_args!("{file}: {why}")),
-                Err(why) => {
-                    report::error(&format_args!("{file}: {why}"));
-                    return true;
-                }
-            }
-        }
-        Ok(_) => {
-            let has_kernels = !found.list.kernels.is_empty();
-            if let Some(glob) = wanted.glob.filter(|_| !has_kernels && found.faults.is_empty()) {
-                report::note(&format_args!("{file}: no kernel has a name like {glob}"));
-            }
-        }
-    }
-    !found.faults.is_empty()
+        Some(if summary.images > 0 && !selection.is_everything() {
+            Ok(format!("none of its {} images {}", summary.images, selection.condition()))
+        } else {
+            input.split_host().map_or_else(|| summary.no_images(), |host| Ok(host.describe()))
+        })
+    })
 }

@@ -111,8 +111,8 @@ fn one_gpu(
             table = table.optional(u8::try_from(columns.len() - at).unwrap_or(u8::MAX));
         }
     }
-    table = table.column("WG", Align::Right, PLAIN).optional(1);
-    table = table.column("WAVES", Align::Right, PLAIN).optional(2);
+    table = table.numbers(["WG"]).optional(1);
+    table = table.numbers(["WAVES"]).optional(2);
     let mut limits: Vec<RegisterLimits> = Vec::new();
     table = table.column("KERNEL", Align::Left, TARGET).shrinks_at_end().before_others(NAME);
     let is_stored: Vec<bool> = columns
@@ -169,13 +169,11 @@ fn group_size(row: &ListedKernel) -> String {
 }
 
 fn name(row: &ListedKernel, mangled: bool) -> String {
-    let mark = match row.kernel.kind {
-        KernelKind::Init => " (init)",
-        KernelKind::Fini => " (fini)",
-        KernelKind::Shader => " (shader)",
-        _ => "",
-    };
-    format!("{}{mark}", row.name(mangled))
+    let name = row.name(mangled);
+    match row.kernel.kind {
+        KernelKind::Kernel => name.to_owned(),
+        kind => format!("{name} ({})", kind.as_str()),
+    }
 }
 
 /// Prints how many kernels of a table are not shown, notes, and an empty line, unless no kernel was to be shown.
@@ -267,9 +265,7 @@ fn by_gpu(lines: &[Line<'_>], measure: Measure, targets: &[&str]) -> Table {
 /// Returns a table of the least and the most of all GPUs, for terminals with too few columns for each.
 fn ranges(lines: &[Line<'_>], measure: Measure) -> Table {
     let mut table = Table::default()
-        .column("LEAST", Align::Right, PLAIN)
-        .column("MOST", Align::Right, PLAIN)
-        .column("GPUS", Align::Right, PLAIN)
+        .numbers(["LEAST", "MOST", "GPUS"])
         .column("KERNEL", Align::Left, TARGET)
         .shrinks_at_end();
     for line in lines {
@@ -293,15 +289,15 @@ fn totals(out: &mut Out<'_>, list: &KernelList, targets: &[&str]) -> io::Result<
         .iter()
         .map(|target| (*target, by_target.get(target).copied().unwrap_or_default()))
         .collect();
-    let mut table = Table::default()
-        .column("TOTAL FOR", Align::Left, TARGET)
-        .column("IMAGES", Align::Right, PLAIN)
-        .column("KERNELS", Align::Right, PLAIN)
-        .column("CODE", Align::Right, PLAIN)
-        .column("MOST REGS", Align::Right, PLAIN)
-        .column("MOST GROUP", Align::Right, PLAIN)
-        .column("MOST PRIVATE", Align::Right, PLAIN)
-        .column("SPILLING", Align::Right, PLAIN);
+    let mut table = Table::default().column("TOTAL FOR", Align::Left, TARGET).numbers([
+        "IMAGES",
+        "KERNELS",
+        "CODE",
+        "MOST REGS",
+        "MOST GROUP",
+        "MOST PRIVATE",
+        "SPILLING",
+    ]);
     // A column that no GPU has is left out.
     let cells = |of: &dyn Fn(&KernelTotals) -> Option<String>| {
         let cells: Vec<_> = totals.iter().map(|(_, total)| of(total)).collect();

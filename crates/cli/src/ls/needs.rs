@@ -3,48 +3,24 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use device_select::{Need, needs};
-use fat_object::ImageInfo;
-use serde::Serialize;
-
-use tool_kit::style::{self, Out, PLAIN};
-use tool_kit::table::{Align, Table};
-
-/// A need; the fields of one JSON object, in this order.
-#[derive(Debug, Serialize)]
-pub(super) struct Record {
-    software: String,
-    since: String,
-    what: String,
-}
-
-/// Returns what an image needs, for JSON.
-pub(super) fn records(image: &ImageInfo) -> Vec<Record> {
-    let record = |need: Need| Record {
-        software: need.software().to_string(),
-        since: need.since().to_string(),
-        what: need.what().to_string(),
-    };
-    needs(image).into_iter().map(record).collect()
-}
+use device_select::Need;
+use tool_kit::style::{self, Out};
+use tool_kit::table::Table;
 
 /// Prints the needs of images, each with the number of those that have it.
 pub(super) fn print<'i>(
     out: &mut Out<'_>,
-    images: impl IntoIterator<Item = &'i ImageInfo>,
+    needs: impl IntoIterator<Item = &'i Need>,
 ) -> io::Result<()> {
-    let mut counts: BTreeMap<Need, usize> = BTreeMap::new();
-    for need in images.into_iter().flat_map(needs) {
+    let mut counts: BTreeMap<&Need, usize> = BTreeMap::new();
+    for need in needs {
         *counts.entry(need).or_default() += 1;
     }
     if counts.is_empty() {
         return Ok(());
     }
     style::show!(out)?;
-    let mut table = Table::default()
-        .column("NEEDS", Align::Left, PLAIN)
-        .column("FOR", Align::Left, PLAIN)
-        .column("IMAGES", Align::Right, PLAIN);
+    let mut table = Table::default().texts(["NEEDS", "FOR"]).numbers(["IMAGES"]);
     for (need, count) in counts {
         let software = format!("{} {} or later", need.software(), need.since());
         table.row(&[software, need.what().to_string(), count.to_string()]);

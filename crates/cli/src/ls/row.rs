@@ -4,50 +4,13 @@ use std::cmp::Reverse;
 use std::hash::Hasher;
 use std::io;
 
-use device_select::few;
-use fat_object::{FileFormat, Image, ImageInfo};
+use device_select::{Need, few};
+use fat_object::{FileFormat, Image, ImageInfo, TargetTotal, TargetTotals};
 use serde::Serialize;
 use target_id::IntelGpu;
 use twox_hash::XxHash3_64;
 
 use tool_kit::style;
-
-use super::needs;
-
-/// One JSON object: the file as given on the command line, and the `fat-object` record of the image.
-#[derive(Debug, Serialize)]
-pub(super) struct Row<'a> {
-    pub(super) file: &'a str,
-    #[serde(flatten)]
-    pub(super) image: &'a ImageInfo,
-    /// With `--hash`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) hash: Option<&'a str>,
-    /// With `--same`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) same: Option<&'a str>,
-    /// The GPUs of an archive of machine code.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) archive: Option<&'a [String]>,
-    /// With `--needs`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) needs: Option<Vec<needs::Record>>,
-}
-
-/// Returns the number of bytes in the file for this image: exact, or its part of the compressed bundle around it.
-pub(super) fn stored(image: &ImageInfo) -> u64 {
-    match (image.stored_size(), image.compression_around()) {
-        (Some(stored), _) => stored,
-        (None, Some(around)) if around.uncompressed_size() > 0 => {
-            // The image may itself be compressed in what is around it.
-            let size = image.compression().map_or(image.size(), |own| own.stored_size());
-            let part = u128::from(size) * u128::from(around.stored_size())
-                / u128::from(around.uncompressed_size());
-            u64::try_from(part).unwrap_or(u64::MAX)
-        }
-        _ => 0,
-    }
-}
 
 /// Returns the text of the STORED column: empty for an image that is not compressed.
 pub(super) fn stored_text(image: &ImageInfo) -> String {
@@ -55,7 +18,7 @@ pub(super) fn stored_text(image: &ImageInfo) -> String {
         (None, _) => String::new(),
         _ if image.size() == 0 => String::new(),
         (Some(_), Some(stored)) => style::size(stored),
-        (Some(_), None) => format!("~{}", style::size(stored(image))),
+        (Some(_), None) => format!("~{}", style::size(image.stored_estimate())),
     }
 }
 
@@ -64,12 +27,6 @@ pub(super) fn path(image: &ImageInfo) -> String {
     let segments = image.path().iter();
     let texts: Vec<_> = segments.map(|s| format!("{}:{}", s.kind(), s.name())).collect();
     texts.join(" ")
-}
-
-/// Returns the name by which totals are counted: the target ID, else the kind or triple, and the target that the image
-/// really holds if that differs.
-pub(super) fn group(image: &ImageInfo) -> String {
-    image.marked(image.loaded_as().label().unwrap_or("(unnamed)"))
 }
 
 /// Keys of `--sort`.
@@ -91,21 +48,41 @@ impl Key {
         match self {
             Key::File => {}
             Key::Size => images.sort_by_key(|image| Reverse(image.listed.size())),
-            Key::Stored => images.sort_by_key(|image| Reverse(stored(&image.listed))),
-            Key::Target => images.sort_by_cached_key(|image| group(&image.listed)),
+            Key::Stored => images.sort_by_key(|image| Reverse(image.listed.stored_estimate())),
+            Key::Target => images.sort_by_cached_key(|image| image.listed.total_name()),
         }
+    }
+
+    /// Returns sums in this order.
+    pub(super) fn sorted(self, totals: &TargetTotals) -> Vec<&TargetTotal> {
+        let mut totals: Vec<_> = totals.all().iter().collect();
+        match self {
+            Key::File => {}
+            Key::Size => totals.sort_by_key(|total| Reverse(total.size)),
+            Key::Stored => totals.sort_by_key(|total| Reverse(total.stored)),
+            Key::Target => totals.sort_by(|a, b| a.name.cmp(&b.name)),
+        }
+        totals
     }
 }
 
-/// An image and its hash, if that is wanted.
-#[derive(Debug)]
+/// An image; the fields of one JSON object after the file, in this order.
+#[derive(Debug, Serialize)]
 pub(super) struct Hashed {
+    #[serde(flatten)]
     pub(super) listed: ImageInfo,
+    /// With `--hash`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hash: Option<String>,
-    /// The hash without the target, if that is wanted.
+    /// The hash without the target, with `--same`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) same: Option<String>,
     /// The GPUs of an archive of machine code of SYCL's, by their names; `SPIR-V` for all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) archive: Option<Vec<String>>,
+    /// With `--needs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) needs: Option<Vec<Need>>,
 }
 
 impl Hashed {

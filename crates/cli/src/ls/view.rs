@@ -1,14 +1,12 @@
 //! The table, the tree and the totals.
 
-use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::io;
 
-use fat_object::{Container, FileFormat, ImageInfo, Summary};
+use fat_object::{Container, FileFormat, Summary, TargetTotals};
 use target_id::OffloadKind;
 
-use super::row::{Hashed, Key, group, path, stored, stored_text};
-use tool_kit::style::{self, BAR, COLUMN, HEADING, Out, PLAIN, TARGET, part, show};
+use super::row::{Hashed, Key, path, stored_text};
+use tool_kit::style::{self, BAR, COLUMN, HEADING, Out, TARGET, part, show};
 use tool_kit::table::{Align, Table};
 
 /// Returns the name of a format; a dash for an image that was not read.
@@ -79,20 +77,18 @@ pub(crate) fn heading(
 pub(super) fn flat(out: &mut Out<'_>, images: &[&Hashed], file_size: u64) -> io::Result<()> {
     let mut table = Table::default()
         .column("#", Align::Right, COLUMN)
-        .column("KIND", Align::Left, PLAIN)
-        .column("TRIPLE", Align::Left, PLAIN)
+        .texts(["KIND", "TRIPLE"])
         .optional(3)
         .column("TARGET", Align::Left, TARGET)
-        .column("FORMAT", Align::Left, PLAIN)
+        .texts(["FORMAT"])
         .optional(2)
-        .column("SIZE", Align::Right, PLAIN)
-        .column("STORED", Align::Right, PLAIN)
+        .numbers(["SIZE", "STORED"])
         .optional(5)
         .column("", Align::Left, BAR)
         .optional(1)
-        .column("SHARE", Align::Right, PLAIN)
+        .numbers(["SHARE"])
         .optional(4)
-        .column("HASH", Align::Left, PLAIN)
+        .texts(["HASH"])
         .column("IN", Align::Left, COLUMN)
         .shrinks();
     for one in images {
@@ -106,8 +102,8 @@ pub(super) fn flat(out: &mut Out<'_>, images: &[&Hashed], file_size: u64) -> io:
             format_text(image.format()),
             style::size(image.size()),
             stored_text(image),
-            style::bar(stored(image), file_size),
-            style::percent(stored(image), file_size),
+            style::bar(image.stored_estimate(), file_size),
+            style::percent(image.stored_estimate(), file_size),
             hash.clone().unwrap_or_default(),
             path(image),
         ]);
@@ -148,24 +144,12 @@ fn or_dash(text: Option<&str>) -> String {
     text.unwrap_or("-").to_owned()
 }
 
-/// Sums per target, in the order in which targets first appear.
+/// Sums of one file, or of all.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    groups: Vec<Group>,
-    /// Positions in `groups` by name.
-    by_name: HashMap<String, usize>,
-    file_size: u64,
-    files: usize,
-}
-
-#[derive(Debug)]
-struct Group {
-    name: String,
-    images: usize,
-    size: u64,
-    stored: u64,
-    /// `true` if a part of `stored` is an estimate.
-    is_estimate: bool,
+    pub(super) targets: TargetTotals,
+    pub(super) file_size: u64,
+    pub(super) files: usize,
 }
 
 impl Totals {
@@ -173,55 +157,17 @@ impl Totals {
         self.files += 1;
         self.file_size = self.file_size.saturating_add(size);
     }
-
-    pub(super) fn files(&self) -> usize {
-        self.files
-    }
-
-    /// Counts an image, unless it has no bytes of its own: the placeholders of the host, and containers whose
-    /// images are counted themselves.
-    pub(super) fn add(&mut self, image: &ImageInfo) {
-        let format = image.format();
-        let is_entered = image.compression().is_none() && image.sycl().is_none();
-        let is_around = format.is_container() && is_entered;
-        if image.size() == 0 || format == FileFormat::HostPlaceholder || is_around {
-            return;
-        }
-        let name = group(image);
-        let at = *self.by_name.entry(name.clone()).or_insert(self.groups.len());
-        if at == self.groups.len() {
-            self.groups.push(Group { name, images: 0, size: 0, stored: 0, is_estimate: false });
-        }
-        if let Some(group) = self.groups.get_mut(at) {
-            group.images += 1;
-            group.size = group.size.saturating_add(image.size());
-            group.stored = group.stored.saturating_add(stored(image));
-            group.is_estimate |= image.stored_size().is_none();
-        }
-    }
-
-    /// Puts targets in an order.
-    pub(super) fn sort(&mut self, key: Key) {
-        match key {
-            Key::File => {}
-            Key::Size => self.groups.sort_by_key(|group| Reverse(group.size)),
-            Key::Stored => self.groups.sort_by_key(|group| Reverse(group.stored)),
-            Key::Target => self.groups.sort_by(|a, b| a.name.cmp(&b.name)),
-        }
-    }
-
-    pub(super) fn file_size(&self) -> u64 {
-        self.file_size
-    }
-
-    pub(super) fn images(&self) -> usize {
-        self.groups.iter().map(|group| group.images).sum()
-    }
 }
 
 /// Prints the totals of one file.
-pub(super) fn totals(out: &mut Out<'_>, totals: &Totals, below_rows: bool) -> io::Result<()> {
-    if totals.groups.is_empty() {
+pub(super) fn totals(
+    out: &mut Out<'_>,
+    totals: &Totals,
+    key: Key,
+    below_rows: bool,
+) -> io::Result<()> {
+    let groups = key.sorted(&totals.targets);
+    if groups.is_empty() {
         return Ok(());
     }
     if below_rows {
@@ -229,13 +175,11 @@ pub(super) fn totals(out: &mut Out<'_>, totals: &Totals, below_rows: bool) -> io
     }
     let mut table = Table::default()
         .column("TOTAL FOR", Align::Left, TARGET)
-        .column("IMAGES", Align::Right, PLAIN)
-        .column("SIZE", Align::Right, PLAIN)
-        .column("STORED", Align::Right, PLAIN)
+        .numbers(["IMAGES", "SIZE", "STORED"])
         .column("", Align::Left, BAR)
         .optional(1)
-        .column("SHARE", Align::Right, PLAIN);
-    for group in &totals.groups {
+        .numbers(["SHARE"]);
+    for group in groups {
         table.row(&[
             group.name.clone(),
             group.images.to_string(),
@@ -258,8 +202,8 @@ pub(super) fn hint(out: &mut Out<'_>, images: usize) -> io::Result<()> {
 }
 
 /// Prints the totals of all files.
-pub(super) fn grand_total(out: &mut Out<'_>, all: &Totals) -> io::Result<()> {
+pub(super) fn grand_total(out: &mut Out<'_>, all: &Totals, key: Key) -> io::Result<()> {
     let size = style::size(all.file_size);
     show!(out, "{HEADING}all {} files{HEADING:#}  {size}", all.files)?;
-    totals(out, all, true)
+    totals(out, all, key, true)
 }

@@ -72,9 +72,9 @@ pub(super) fn one_gpu(
             .column("", Align::Left, TARGET)
             .column("#", Align::Right, COLUMN)
             .column("IMAGE", Align::Left, TARGET)
-            .column("FORMAT", Align::Left, PLAIN)
+            .texts(["FORMAT"])
             .optional(2)
-            .column("SIZE", Align::Right, PLAIN)
+            .numbers(["SIZE"])
             .optional(1)
             .column(format!("FOR {}", gpu.name()), Align::Left, PLAIN);
         let candidates = units.get(first).map(|unit| unit.candidates()).unwrap_or_default();
@@ -100,9 +100,9 @@ pub(super) fn several_gpus(
 ) -> io::Result<()> {
     let cells = |n: usize| -> Vec<String> {
         let given = answers.iter().filter_map(|all| units.get(n).zip(all.answers().get(n)));
-        given.map(|(unit, answer)| cell(unit, answer)).collect()
+        given.map(|(unit, answer)| answer.in_short(unit)).collect()
     };
-    let mut table = Table::default().column("CONTAINER", Align::Left, PLAIN);
+    let mut table = Table::default().texts(["CONTAINER"]);
     for gpu in gpus {
         table = table.column(gpu.name(), Align::Left, TARGET);
     }
@@ -122,8 +122,7 @@ pub(super) fn several_gpus(
     for row in rows {
         let Some((place, cells)) = row.split_first() else { continue };
         show!(out, "  {HEADING}{place}{HEADING:#}")?;
-        let mut table =
-            Table::default().column("GPU", Align::Left, PLAIN).column("IMAGE", Align::Left, TARGET);
+        let mut table = Table::default().texts(["GPU"]).column("IMAGE", Align::Left, TARGET);
         for (gpu, cell) in gpus.iter().zip(cells) {
             table.row(&[gpu.name(), cell.clone()]);
         }
@@ -131,27 +130,6 @@ pub(super) fn several_gpus(
         show!(out)?;
     }
     Ok(())
-}
-
-fn cell(unit: &Unit, answer: &Answer) -> String {
-    let given: Vec<_> = (unit.candidates().iter().zip(&answer.images))
-        .filter_map(|(candidate, judged)| match &judged.given {
-            Given::Yes => Some(candidate.label().to_owned()),
-            Given::If(condition) => {
-                Some(format!("{} if {}", candidate.label(), condition.as_str()))
-            }
-            Given::No => None,
-        })
-        .collect();
-    match &answer.given {
-        _ if answer.note == Some(Note::NoKernels) => "no kernels".to_owned(),
-        _ if answer.note == Some(Note::Unlinked) => "not linked".to_owned(),
-        _ if !given.is_empty() => given.join(", "),
-        Given::Yes => "linked when loaded".to_owned(),
-        Given::If(condition) => format!("if {}", condition.as_str()),
-        Given::No if answer.counts() => "none".to_owned(),
-        Given::No => "-".to_owned(),
-    }
 }
 
 /// Prints a conclusion like `libfoo.so: 2 of 3 containers have code for gfx1100`.

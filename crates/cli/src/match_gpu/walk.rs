@@ -2,7 +2,6 @@
 
 use std::io;
 
-use byte_parts::ReadSeek;
 use device_select::{Collector, Unit};
 use fat_edit::Registrable;
 use fat_object::{Container, ContainerKind, ErrorKind, Finding, Image, Location, Visitor};
@@ -65,9 +64,5 @@ impl Visitor for Walk<'_> {
         }
         self.complaints.push(Complaint::new(self.file.name(), finding));
         Ok(())
-    }
-
-    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        self.file.open_thin_member(name)
     }
 }

@@ -54,6 +54,18 @@ pub struct ListedKernel {
     pub arguments: Option<Vec<ListedArgument>>,
 }
 
+/// A kernel with what its image says: [`KernelList::record`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct KernelRecord<'l> {
+    /// Its image.
+    pub image: Option<&'l ListedImage>,
+    /// The kernel.
+    pub kernel: &'l ListedKernel,
+    /// The waves that registers allow at most.
+    pub occupancy: Option<Occupancy>,
+}
+
 /// An argument of a [`ListedKernel`].
 #[derive(Debug)]
 #[non_exhaustive]
@@ -207,6 +219,12 @@ impl KernelList {
     pub fn occupancy(&self, kernel: &ListedKernel) -> Option<Occupancy> {
         let image = self.image(kernel).filter(|image| !image.is_relocatable)?;
         kernel.kernel.occupancy(&image.target)
+    }
+
+    /// Returns a kernel with what its image says. With the feature `serde` it can be serialized, as `offload kernels --json` prints it.
+    #[must_use]
+    pub fn record<'l>(&'l self, kernel: &'l ListedKernel) -> KernelRecord<'l> {
+        KernelRecord { image: self.image(kernel), kernel, occupancy: self.occupancy(kernel) }
     }
 
     /// Returns the kernels without copies.

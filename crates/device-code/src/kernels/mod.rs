@@ -25,7 +25,9 @@ use crate::format::FileFormat;
 
 pub use difference::{KernelPair, KernelTotals};
 pub use gate::KernelGate;
-pub use list::{KernelCollector, KernelList, ListedArgument, ListedImage, ListedKernel};
+pub use list::{
+    KernelCollector, KernelList, KernelRecord, ListedArgument, ListedImage, ListedKernel,
+};
 pub use measure::Measure;
 pub use occupancy::{Occupancy, RegisterLimits};
 pub use rule::KernelRule;
@@ -106,6 +108,19 @@ pub enum KernelKind {
     Fini,
     /// An entry point of a graphics shader.
     Shader,
+}
+
+impl KernelKind {
+    /// Returns the name: `kernel`, `init`, `fini` or `shader`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            KernelKind::Kernel => "kernel",
+            KernelKind::Init => "init",
+            KernelKind::Fini => "fini",
+            KernelKind::Shader => "shader",
+        }
+    }
 }
 
 /// A number that a format may store as unknown.

@@ -395,11 +395,11 @@ fn packages_may_have_files_for_newer_gpus() {
 
     let set = |files: &[(&str, &[&str])], gpu: &str| {
         let gpu = Device::parse(gpu).unwrap();
-        let mut set = FileSet::new(1);
+        let mut set = FileSet::new([gpu.clone()]);
         for (name, targets) in files {
             let images: Vec<_> = targets.iter().map(|target| (*target, Cubin)).collect();
             let units = [cuda(&images)];
-            set.add(name, 0, &units, &select(&units, &gpu));
+            set.add(name, &units, [(0, &select(&units, &gpu))]);
         }
         set.support(0)
     };

@@ -133,6 +133,26 @@ impl Held {
         Ok(entries)
     }
 
+    /// Returns the paths of all regular files below, each directory sorted by name with its files before its directories. Links
+    /// are not followed. Hands over what keeps a directory from being read.
+    pub fn files(&self, fault: &mut dyn FnMut(&Path, &io::Error)) -> Vec<PathBuf> {
+        let (mut files, mut waiting) = (Vec::new(), vec![PathBuf::new()]);
+        while let Some(directory) = waiting.pop() {
+            match self.entries(&directory) {
+                Ok(entries) => {
+                    let (directories, others): (Vec<_>, Vec<_>) =
+                        entries.into_iter().partition(|(_, kind)| *kind == Kind::Directory);
+                    let others = others.into_iter().filter(|(_, kind)| *kind == Kind::File);
+                    files.extend(others.map(|(name, _)| directory.join(name)));
+                    let below = directories.into_iter().map(|(name, _)| directory.join(name));
+                    waiting.extend(below.rev());
+                }
+                Err(error) => fault(&self.path_of(&directory), &error),
+            }
+        }
+        files
+    }
+
     /// Opens the directory of a file below, and returns it with the file's name.
     pub fn parent<'p>(&self, relative: &'p Path) -> io::Result<(Arc<Directory>, &'p OsStr)> {
         let name = relative.file_name().ok_or(io::ErrorKind::InvalidInput)?;

@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 use super::inputs::READERS;
 use super::table::{Inputs, words};
 use super::{is_unchanged, refuses, snapshot};
-use crate::common::{stderr, stdout};
+use crate::common::{new_command, stderr, stdout};
 
 fn run(inputs: &Inputs, words: &[String], stdin: impl Into<Stdio>) -> Output {
     inputs.command(words).stdin(stdin).output().unwrap()
@@ -103,5 +103,23 @@ fn closed_standard_input_is_an_error() {
         let output = inputs.run(&script);
         refuses(&output, &["closed"], &format!("{tool} {args}"));
         is_unchanged(inputs.root(), &before, args);
+    }
+}
+
+#[test]
+fn files_of_the_kernel_are_regular() {
+    let inputs = Inputs::new();
+    let nodes = inputs.path("sys/class/kfd/kfd/topology/nodes/0");
+    fs::create_dir_all(&nodes).unwrap();
+    let line = words("offload", "ls --target native=. OUT", ["four", ""]);
+    for is_device in [false, true] {
+        let file = nodes.join("properties");
+        if is_device {
+            fs::remove_file(&file).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", file).unwrap();
+        } else {
+            assert!(new_command("mkfifo").arg(file).status().unwrap().success());
+        }
+        refuses(&inputs.run(&line), &["no GPU found in ./sys"], "native");
     }
 }

@@ -67,5 +67,6 @@ mod threads;
 #[cfg(target_os = "linux")]
 mod view;
 mod wheels;
+mod why;
 mod wrapped;
 mod wrapper;

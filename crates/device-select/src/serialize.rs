@@ -1,0 +1,100 @@
+//! Serialization of answers, as `offload match --json` prints them.
+
+use alloc::vec::Vec;
+
+use fat_object::FileFormat;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use target_id::OffloadKind;
+
+use crate::answer::{Answer, Condition, Given, Judged, Note, Selection};
+use crate::candidate::Candidate;
+use crate::device::Device;
+use crate::needs::Need;
+use crate::unit::Unit;
+
+/// `software`, `since`, `what`.
+impl Serialize for Need {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Need", 3)?;
+        fields.serialize_field("software", &format_args!("{}", self.software()))?;
+        fields.serialize_field("since", &format_args!("{}", self.since()))?;
+        fields.serialize_field("what", &format_args!("{}", self.what()))?;
+        fields.end()
+    }
+}
+
+/// A unit with its answer: one object of `offload match --json`, without the name of the file.
+#[derive(Debug)]
+pub struct AnswerRecord<'a> {
+    unit: &'a Unit,
+    device: &'a Device,
+    selection: &'a Selection,
+    answer: &'a Answer,
+}
+
+impl Selection {
+    /// Returns the record of a unit, by its number; `units` and `device` are those of the question.
+    #[must_use]
+    pub fn record<'a>(
+        &'a self,
+        units: &'a [Unit],
+        device: &'a Device,
+        unit: usize,
+    ) -> Option<AnswerRecord<'a>> {
+        let (unit, answer) = units.get(unit).zip(self.answers().get(unit))?;
+        Some(AnswerRecord { unit, device, selection: self, answer })
+    }
+}
+
+/// `path`, `runtime`, `gpu`, `answer` about the file as a whole, `result`, `condition`, `counted`, `note`, `images`.
+impl Serialize for AnswerRecord<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let AnswerRecord { unit, device, selection, answer } = self;
+        let images: Vec<_> = unit
+            .candidates()
+            .iter()
+            .zip(&answer.images)
+            .map(|(one, judged)| Row(one, judged))
+            .collect();
+        let mut fields = serializer.serialize_struct("AnswerRecord", 9)?;
+        fields.serialize_field("path", unit.path())?;
+        fields.serialize_field("runtime", &unit.runtime().as_str())?;
+        fields.serialize_field("gpu", &device.name())?;
+        fields.serialize_field("answer", selection.support().as_str())?;
+        fields.serialize_field("result", answer.given.as_str())?;
+        fields.serialize_field("condition", &condition(&answer.given))?;
+        fields.serialize_field("counted", &answer.counts())?;
+        fields.serialize_field("note", &answer.note.map(Note::as_str))?;
+        fields.serialize_field("images", &images)?;
+        fields.end()
+    }
+}
+
+/// An image of a unit, with its answer.
+struct Row<'a>(&'a Candidate, &'a Judged);
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Row(candidate, judged) = self;
+        let target = candidate.target();
+        let id = Some(candidate.stored_id()).filter(|id| !id.is_empty());
+        let format = Some(candidate.format()).filter(|format| *format != FileFormat::NotRead);
+        let mut fields = serializer.serialize_struct("Candidate", 11)?;
+        fields.serialize_field("index", &candidate.index())?;
+        fields.serialize_field("kind", &target.kind().map(OffloadKind::as_str))?;
+        fields.serialize_field("triple", &target.triple_text())?;
+        fields.serialize_field("target", &id)?;
+        fields.serialize_field("id", &candidate.id())?;
+        fields.serialize_field("image_format", &format.map(FileFormat::as_str))?;
+        fields.serialize_field("size", &candidate.size())?;
+        fields.serialize_field("holds_code", &candidate.holds_code())?;
+        fields.serialize_field("given", judged.given.as_str())?;
+        fields.serialize_field("condition", &condition(&judged.given))?;
+        fields.serialize_field("reason", &format_args!("{}", judged.reason()))?;
+        fields.end()
+    }
+}
+
+fn condition(given: &Given) -> Option<&str> {
+    given.condition().map(Condition::as_str)
+}

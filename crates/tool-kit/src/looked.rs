@@ -1,0 +1,152 @@
+//! The result of a look into files, directories and packages, and notes about the ones in which nothing was seen.
+
+use crate::{Outcome, report, style};
+
+/// The result of a look into a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// The file lacks what is looked for, and the user did not name it.
+    Nothing,
+    /// The same, of a format that is not read and may hold it.
+    Unread(String),
+    /// All is well.
+    Well,
+    /// Something is wrong.
+    Faults,
+}
+
+impl Seen {
+    /// Returns faults if there are some.
+    pub fn faults(are_there: bool) -> Self {
+        if are_there { Seen::Faults } else { Seen::Well }
+    }
+}
+
+/// Count of what was seen in a directory, or in a package.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    is_seen: bool,
+    not_read: usize,
+}
+
+impl Tally {
+    /// Returns the words about an argument in which nothing was seen.
+    fn nothing(self, name: &str, sought: &str, files: &str) -> String {
+        let not_read = match self.not_read {
+            0 => String::new(),
+            1 => ", of which 1 was not read".to_owned(),
+            n => format!(", of which {n} were not read"),
+        };
+        format!("{name}: no {sought} in {files}{not_read}")
+    }
+}
+
+/// The result of a look into all files.
+#[derive(Debug)]
+pub struct Looked {
+    outcome: Outcome,
+    sought: &'static str,
+    hidden: &'static str,
+    directories: Vec<Tally>,
+    /// Texts about the directories and packages in which nothing was seen.
+    empty: Vec<String>,
+    /// The first files that were not read.
+    unread: Vec<String>,
+    not_read: usize,
+}
+
+impl Looked {
+    /// Starts a look for `sought` with this number of directories. Files that are not read may hold `hidden`.
+    pub fn new(sought: &'static str, hidden: &'static str, directories: usize) -> Self {
+        let directories = vec![Tally::default(); directories];
+        let (empty, unread, outcome) = (Vec::new(), Vec::new(), Outcome::Clean);
+        Looked { outcome, sought, hidden, directories, empty, unread, not_read: 0 }
+    }
+
+    /// Adds what was seen in a file, or a member of a package.
+    pub fn add(&mut self, name: &str, seen: Seen, tally: &mut Tally) {
+        const MOST: usize = 5;
+        match seen {
+            Seen::Nothing => {}
+            Seen::Unread(format) => {
+                if self.unread.len() < MOST {
+                    self.unread.push(format!("{name} ({format})"));
+                }
+                self.not_read += 1;
+                tally.not_read += 1;
+            }
+            Seen::Well => tally.is_seen = true,
+            Seen::Faults => {
+                tally.is_seen = true;
+                self.set_faulty();
+            }
+        }
+    }
+
+    /// Ends a file, or a package with this number of members, and adds it to its directory. `named` is its name, if the user named it.
+    pub fn end(
+        &mut self,
+        named: Option<String>,
+        members: Option<usize>,
+        directory: Option<usize>,
+        tally: Tally,
+    ) {
+        if let Some((name, members)) = named.zip(members).filter(|_| !tally.is_seen) {
+            let members = style::count(members, "member");
+            self.empty.push(tally.nothing(&name, self.sought, &members));
+        }
+        if let Some(directory) = directory.and_then(|at| self.directories.get_mut(at)) {
+            directory.is_seen |= tally.is_seen;
+            directory.not_read += tally.not_read;
+        }
+    }
+
+    /// Ends a directory with this number of files.
+    pub fn end_directory(&mut self, directory: usize, name: &str, files: usize) {
+        if let Some(tally) = self.directories.get(directory).filter(|tally| !tally.is_seen) {
+            self.empty.push(tally.nothing(name, self.sought, &style::files(files)));
+        }
+    }
+
+    /// Returns whether something is wrong.
+    pub fn is_faulty(&self) -> bool {
+        self.outcome == Outcome::Faults
+    }
+
+    /// Adds a fault.
+    pub fn set_faulty(&mut self) {
+        self.outcome = Outcome::Faults;
+    }
+
+    /// Adds faults, if there are some.
+    pub fn with_faults(self, are_there: bool) -> Self {
+        if are_there { Looked { outcome: Outcome::Faults, ..self } } else { self }
+    }
+
+    /// Notes the files that were not read.
+    fn report_unread(&self) {
+        let mut all = self.unread.join(", ");
+        match self.not_read - self.unread.len() {
+            0 if self.not_read == 0 => return,
+            0 => {}
+            more => all.push_str(&format!(" and {more} more")),
+        }
+        let were = if self.not_read == 1 { "was" } else { "were" };
+        let (files, hidden) = (style::files(self.not_read), self.hidden);
+        report::note(&format_args!("{files} {were} not read and may hold {hidden}: {all}"));
+    }
+
+    /// Returns the outcome, and notes each directory in which nothing was seen.
+    pub fn outcome(self) -> Outcome {
+        self.report_unread();
+        self.empty.iter().for_each(|text| report::note(text));
+        self.outcome
+    }
+
+    /// Returns the outcome where something must be there: a directory in which nothing was seen is an error.
+    pub fn needing(self) -> Outcome {
+        self.report_unread();
+        self.empty.iter().for_each(|text| report::error(text));
+        if self.empty.is_empty() { self.outcome } else { Outcome::Faults }
+    }
+}
