@@ -11,30 +11,8 @@ use target_id::near::did_you_mean;
 use crate::edit::{Incoming, NewImages, Numbered, Wishes};
 use crate::help::More;
 use tool_kit::Outcome;
-use tool_kit::failure::Failure;
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        (
-            "offload add kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in-place",
-            "add code for a GPU to a bundle",
-        ),
-        (
-            "offload add packages.offload hip-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco -o new.offload",
-            "add an image to an offload binary",
-        ),
-        (
-            "offload add libfoo.so hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in ccob:1 --grow -o libbar.so",
-            "add an image to one of the bundles of a library",
-        ),
-    ],
-    notes: &[
-        "IDs are bundle entry IDs, also for offload binaries, and are written in canonical form. If the file has \
-         several bundles, choose one with --in and a container from the column IN of `offload ls`.",
-        "In a linked program or library, device code that no longer fits in its section is refused, unless --grow \
-         allows moving it to the end of the file's memory.",
-    ],
-};
+pub(crate) const MORE: More = more!("add");
 
 /// Add images to a bundle, offload binary or fatbinary, in any file
 ///
@@ -57,21 +35,27 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.incoming.run(&args.file, &args.images, decide)
 }
 
-fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> Result<(), Failure> {
+fn decide(
+    numbered: &Numbered<'_>,
+    images: &NewImages,
+    wishes: &mut Wishes,
+) -> Result<Vec<String>, String> {
     let container = numbered.only_container()?;
     let mut faults = Vec::new();
-    for (number, typed) in images.ids().iter().enumerate() {
+    for (number, typed) in images.ids.iter().enumerate() {
         match entry_id(typed) {
             Ok(id) => {
                 if let Some(near) = EntryId::near(typed) {
-                    wishes.warn(format!("'{typed}' is taken as it is; did you mean {near}?"));
+                    wishes
+                        .warnings
+                        .push(format!("'{typed}' is taken as it is; did you mean {near}?"));
                 }
-                wishes.add(container, &id, number);
+                wishes.edit.add(container, &id, number);
             }
             Err(fault) => faults.push(fault),
         }
     }
-    if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
+    Ok(faults)
 }
 
 /// Returns the canonical form of an ID.

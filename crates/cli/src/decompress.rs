@@ -3,22 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work};
+use crate::edit::{Editor, Options, Subject, Uneditable, Work};
 use crate::help::More;
 use tool_kit::Outcome;
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload decompress kernels.ccob -o kernels.hipfb", "decompress a bundle"),
-        ("offload decompress --in-place *.ccob", "decompress several bundles in place"),
-        ("offload decompress libfoo.so --grow -o plain.so", "decompress all bundles in a library"),
-        (
-            "llvm-objcopy --dump-section .hip_fatbin=all.bin libfoo.so && offload decompress all.bin -o plain",
-            "decompress the concatenated bundles of a section",
-        ),
-    ],
-    notes: &[],
-};
+pub(crate) const MORE: More = more!("decompress");
 
 /// Decompress and check bundles, offload binaries and fatbinaries
 ///
@@ -42,10 +31,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let decide = |_: &Subject<'_>, _: &NewImages| {
-        let edit = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
-        let mut wishes = Wishes::new(edit);
-        wishes.edit().decompress();
+    let decide = |_: &Subject<'_>| {
+        let mut wishes = args.options.wishes(args.uneditable);
+        wishes.edit.decompress();
         Ok(wishes)
     };
     Editor::new(&args.files, &args.options, Work::Decompress, &decide).run()

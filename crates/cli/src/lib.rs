@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod more;
+
 mod add;
 mod bundle;
 mod complaint;

@@ -10,30 +10,7 @@ use crate::help::More;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        (
-            "offload remove kernels.hipfb --id hipv4-amdgcn-amd-amdhsa--gfx906 -o small.hipfb",
-            "remove the images with this bundle entry ID",
-        ),
-        (
-            "offload remove libfoo.so --index 2 --in-place",
-            "remove the image that `offload ls` shows as 2",
-        ),
-        (
-            "offload remove libfoo.so --id hipv4-amdgcn-amd-amdhsa--gfx906 --in ccob:1 -o libbar.so",
-            "remove an image from one of the bundles of a library",
-        ),
-        (
-            "offload remove old.s --id 'my gpu' --allow-findings --in-place",
-            "remove an entry with a malformed ID",
-        ),
-    ],
-    notes: &[
-        "Entries of offload binaries have no ID: name them by kind, triple and target ID in the form of a bundle \
-         entry ID. Removing the last device image of a bundle is refused (--allow-empty).",
-    ],
-};
+pub(crate) const MORE: More = more!("remove");
 
 /// Remove entries of bundles and offload binaries, in any file
 ///
@@ -69,24 +46,23 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let files = std::slice::from_ref(&args.file);
-    Editor::new(files, &args.options, Work::Edit, &|subject, _| decide(args, subject)).run()
+    Editor::new(files, &args.options, Work::Edit, &|subject| decide(args, subject)).run()
 }
 
 fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Failure> {
     let numbered = Numbered::new(subject, &args.within)?;
-    let options = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
-    let mut wishes = Wishes::new(options.with_remove_host(true));
+    let mut wishes = args.options.wishes(args.uneditable);
     let mut faults = Vec::new();
     for id in &args.ids {
         let found = numbered.with_id(id);
         if found.is_empty() {
             faults.push(numbered.nothing(id));
         }
-        found.into_iter().for_each(|image| wishes.remove(image));
+        found.into_iter().for_each(|image| wishes.edit.remove(image.index()));
     }
     for &number in &args.index {
         match numbered.with_number(number) {
-            Ok(image) => wishes.remove(image),
+            Ok(image) => wishes.edit.remove(image.index()),
             Err(fault) => faults.push(fault),
         }
     }

@@ -8,39 +8,8 @@ use std::path::PathBuf;
 use crate::edit::{Incoming, NewImages, Numbered, Wishes};
 use crate::help::More;
 use tool_kit::Outcome;
-use tool_kit::failure::Failure;
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        (
-            "offload replace kernels.hipfb gfx906=gfx906.hsaco -o new.hipfb",
-            "replace the only image for a GPU",
-        ),
-        (
-            "offload replace kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco --in-place",
-            "replace the image with this bundle entry ID",
-        ),
-        (
-            "offload replace libfoo.so 1=gfx1100.hsaco -o libbar.so",
-            "replace the image that `offload ls` shows as 1",
-        ),
-        (
-            "offload replace libfoo.so gfx906=gfx906.hsaco --in ccob:1 -o libbar.so",
-            "replace an image in one of the bundles of a library",
-        ),
-        (
-            "offload replace kernels.hipfb gfx906=gfx906.hsaco gfx1100=gfx1100.hsaco --in-place",
-            "replace several \
-             images",
-        ),
-    ],
-    notes: &[
-        "An ID is a bundle entry ID exactly as stored, a target ID that only one image has, or the number in the \
-         first column of `offload ls`. If several images have the ID, as in libraries of several translation units, choose one by its number, or with --in and a container from the column IN.",
-        "In a linked program or library, device code that no longer fits in its section is refused, unless --grow \
-         allows moving it to the end of the file's memory.",
-    ],
-};
+pub(crate) const MORE: More = more!("replace");
 
 /// Replace images in any file
 ///
@@ -63,10 +32,14 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.incoming.run(&args.file, &args.images, decide)
 }
 
-fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> Result<(), Failure> {
+fn decide(
+    numbered: &Numbered<'_>,
+    images: &NewImages,
+    wishes: &mut Wishes,
+) -> Result<Vec<String>, String> {
     let mut faults = Vec::new();
     let mut replaced = BTreeMap::new();
-    for (number, typed) in images.ids().iter().enumerate() {
+    for (number, typed) in images.ids.iter().enumerate() {
         let old = match numbered.only(typed) {
             Ok(old) => old,
             Err(fault) => {
@@ -78,7 +51,7 @@ fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> R
             let n = numbered.number(old);
             faults.push(format!("'{before}' and '{typed}' are both image {n}"));
         }
-        wishes.replace(old, number);
+        wishes.edit.replace(old.index(), number);
     }
-    if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
+    Ok(faults)
 }

@@ -9,7 +9,7 @@ use device_select::{Decision, Missing, Rule, Wanted, is_host};
 use fat_edit::EditableFile;
 use fat_object::{FileFormat, ImageInfo};
 
-use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work, names};
+use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Work, names};
 use crate::help::More;
 use crate::package::Images;
 use crate::suggest;
@@ -20,34 +20,7 @@ use tool_kit::store::Keep;
 /// The most faults of one kind that are reported one by one.
 const MOST_FAULTS: usize = 10;
 
-pub(crate) const MORE: More = More {
-    examples: &[
-        ("offload thin libfoo.so --keep gfx1100 -o small.so", "keep the code for one GPU"),
-        (
-            "offload thin --in-place --keep gfx906,gfx1100 *.so",
-            "keep the code for two GPUs in all libraries of a directory",
-        ),
-        ("offload thin libfoo.so --keep gfx1100 --dry-run", "print the size that would be saved"),
-        (
-            "offload thin libcuda.a --keep sm_70,compute_80 --allow-empty -o small.a",
-            "keep machine code for one GPU, and PTX for later ones",
-        ),
-        (
-            "offload thin foo-1.0-py3-none-any.whl --keep gfx1100 --build-tag 1gfx1100 -o .",
-            "make a smaller wheel that installers prefer",
-        ),
-    ],
-    notes: &[
-        "Wheels, zip and tar archives and Debian packages are edited member by member, and their records are corrected: RECORD; md5sums \
-         and Installed-Size. -o may be a directory then. Conda and RPM packages are not changed. A directory stands for all files \
-         below it, with --in-place; files for other GPUs are left alone, and RECORD and conda's lists are corrected.",
-        "An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80), the name or PCI ID of a GPU (RX 7600; \
-         see `offload gpus`), `native` (the GPUs of this machine) or a bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a), which also selects kind and triple. A target ID that no processor can have is refused. --drop gfx90a drops every setting of its features; it drops generic code only if that is named.",
-        "Nothing is written if an ID has no image in the file (--allow-missing), if a bundle or fatbinary would \
-         lose all its images (--allow-empty) or, with --drop-ptx or --exact, all that a GPU loads from it (--allow-unserved), if a container that cannot be edited, such as one in a Mach-O file, would have to change (--allow-uneditable), if the file is signed (--drop-signature), or if the new file, read again, does not hold the expected images.",
-        "Records of the old file become stale: checksums of package managers, signatures. Prefer thinning objects and archives before they are linked.",
-    ],
-};
+pub(crate) const MORE: More = more!("thin");
 
 /// Remove device code for other GPUs from any file, linked or not
 ///
@@ -118,7 +91,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         id.is_none_or(|id| id.is_host() || rule.keeps(&id.target()))
     };
     let images = Images(&is_kept);
-    let decide = |subject: &Subject<'_>, _: &NewImages| decide(args, &rule, subject);
+    let decide = |subject: &Subject<'_>| decide(args, &rule, subject);
     let editor = Editor {
         keep: Keep::Needed(&images),
         databases: args.databases.then_some(&rule),
@@ -150,11 +123,10 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
         return Err(missing.collect::<Vec<_>>().into());
     }
 
-    let options = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
-    let mut wishes = Wishes::new(options);
-    rule.doubts(images).into_iter().for_each(|doubt| wishes.warn(doubt));
+    let mut wishes = args.options.wishes(args.uneditable);
+    wishes.warnings.extend(rule.doubts(images));
     let decision = rule.decide(images);
-    decision.go.iter().for_each(|image| wishes.remove(image));
+    decision.go.iter().for_each(|image| wishes.edit.remove(image.index()));
     let typed: Vec<_> = rule.wanted().iter().map(Wanted::text).collect();
     let options = [(args.exact, " --exact"), (args.drop_ptx, " --drop-ptx")];
     let options = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name);
@@ -210,23 +182,25 @@ fn report(decision: &Decision<'_>, contents: &EditableFile, typed: &str, wishes:
             [native, spirv] if native.is_empty() => format!("{spirv} (SPIR-V)"),
             [native, spirv] => format!("{native}, {spirv} (SPIR-V)"),
         };
-        wishes.note(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
+        wishes
+            .notes
+            .push(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
     }
-    let n = wishes.edit().without_ptx(contents);
+    let n = wishes.edit.without_ptx(contents);
     if n > 0 {
         let fatbinaries = if n == 1 { "fatbinary keeps" } else { "fatbinaries keep" };
-        wishes.note(format!("{n} {fatbinaries} no PTX: later GPUs have nothing to compile"));
+        wishes.notes.push(format!("{n} {fatbinaries} no PTX: later GPUs have nothing to compile"));
     }
     if !decision.misnamed.is_empty() {
         let names = names(&decision.misnamed);
-        wishes.warn(format!(
+        wishes.warnings.push(format!(
             "{typed} removes images that hold other code than their entries say: {names}"
         ));
     }
     if !decision.stay_unknown.is_empty() {
         let n = decision.stay_unknown.len();
         let images = if n == 1 { "image, whose" } else { "images, whose" };
-        wishes.warn(format!(
+        wishes.warnings.push(format!(
             "{typed} also keeps {n} {images} target is not known (--exact does not)"
         ));
     }

@@ -15,9 +15,8 @@ use gpu_packages::{
 };
 
 use super::editor::Editor;
-use super::failures::{explain, no_wheel};
-use super::findings::Findings;
 use super::report::FileRow;
+use super::words::{left_alone, no_wheel};
 use crate::inputs::Input;
 use crate::package::{HEAD, Package};
 use tool_kit::attributes;
@@ -143,7 +142,7 @@ impl Editor<'_> {
     fn edit_zip(&self, edited: &mut Edited<'_>, zip: &Zip) -> Result<Rewrite, Failure> {
         let reader = edited.package.opened.reader();
         let mut edit = PackageEdit::new(zip, reader).map_err(of)?;
-        edited.allow(self.findings(), edit.findings())?;
+        edited.allow(self.allow(edit.findings()), edit.findings())?;
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
             if self.zip_member_goes((zip, at), &name, reader)? {
@@ -210,7 +209,7 @@ impl Editor<'_> {
             }
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
             let faults = edit.faults(at, contents.finish());
-            let warnings = self.findings().allow(&faults)?;
+            let warnings = self.allow(&faults)?;
             let new = self.plan_member(edited, name, &store).and_then(|(plan, row)| {
                 let new = if plan.is_unchanged() {
                     None
@@ -250,7 +249,7 @@ impl Editor<'_> {
                         )
                         .into()
                     }
-                    (_, Some(error)) => explain(&error, &self.images),
+                    (_, Some(error)) => self.explain(&error),
                     (_, None) => of(error),
                 }
             })?;
@@ -311,7 +310,7 @@ impl Editor<'_> {
         let verified =
             verify(old, &self.options.limits.for_package(edited.package.opened.metadata().len()))
                 .map_err(of)?;
-        edited.allow(self.findings(), &verified.findings)?;
+        edited.allow(self.allow(&verified.findings), &verified.findings)?;
         self.keep.or_all(|keep| {
             out.restart()?;
             edited.members = Members::default();
@@ -391,7 +390,7 @@ impl Editor<'_> {
         }
         edited.check_complaints()?;
         if let Some(error) = status.and_then(|(_, status)| status.take_error()) {
-            return Err(explain(&error, &self.images));
+            return Err(self.explain(&error));
         }
         if let Some(failure) = stopped {
             return Err(failure);
@@ -410,8 +409,12 @@ fn new_bytes(plan: EditPlan, store: Arc<Store>) -> io::Result<Piped<fat_edit::Er
 
 impl Edited<'_> {
     /// Fails if the package has findings that are not allowed, and remembers the others.
-    fn allow(&mut self, rule: Findings, findings: &[Finding]) -> Result<(), Failure> {
-        let warnings = rule.allow(findings).map_err(|failure| match failure {
+    fn allow(
+        &mut self,
+        warnings: Result<Vec<String>, Failure>,
+        findings: &[Finding],
+    ) -> Result<(), Failure> {
+        self.warnings.extend(warnings.map_err(|failure| match failure {
             // Members are named by the package and their path.
             Failure::Complaints(texts)
                 if findings.first().is_some_and(|one| !one.path.is_empty()) =>
@@ -419,8 +422,7 @@ impl Edited<'_> {
                 texts.into_iter().map(|text| format!(":{text}")).collect::<Vec<_>>().into()
             }
             failure => failure,
-        })?;
-        self.warnings.extend(warnings);
+        })?);
         Ok(())
     }
 
@@ -492,14 +494,14 @@ impl Edited<'_> {
     }
 
     fn notes(&self) -> Vec<String> {
-        let notes = [
-            ("left alone, as no option is about their code", &self.members.left),
-            ("packages in it are not looked into", &self.members.unopened.packages),
-            ("its records do not list", &self.members.unlisted),
-        ];
-        let notes = notes.iter().filter(|(_, names)| !names.is_empty());
-        let notes = notes.map(|(text, names)| format!("{text}: {}", few(*names)));
-        notes.chain(self.stale()).collect()
+        let Members { left, unopened, unlisted, .. } = &self.members;
+        let of = |text: &str, names: &[String]| {
+            (!names.is_empty()).then(|| format!("{text}: {}", few(names)))
+        };
+        let left = (!left.is_empty()).then(|| left_alone(left));
+        let packages = of("packages in it are not looked into", &unopened.packages);
+        let unlisted = of("its records do not list", unlisted);
+        [left, packages, unlisted, self.stale()].into_iter().flatten().collect()
     }
 
     /// Returns the note about lists of installed Python packages that have changed files.
