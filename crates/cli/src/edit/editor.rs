@@ -12,7 +12,7 @@ use gpu_packages::wheel_file_name;
 
 use super::new_images::NewImages;
 use super::options::Options;
-use super::report::{self, FileRow, Work};
+use super::report::{self, About, FileRow, Work};
 use super::wishes::Wishes;
 use super::words::{describe, is_about_hash, left_alone, no_wheel};
 use crate::inputs::{Input, Inputs};
@@ -125,7 +125,7 @@ impl<'a> Editor<'a> {
                 Ok(edited) => {
                     for mut row in edited {
                         self.compare_unchanged(file, &mut row);
-                        row.messages(self.work, file.is_named() && !row.is_of_package());
+                        row.messages(self.work, file.is_named() && row.about == About::File);
                         edited_files.push(input);
                         rows.push(row);
                     }
@@ -168,10 +168,10 @@ impl<'a> Editor<'a> {
             outcome = Outcome::Faults;
         }
         if self.options.output.json {
-            report::json(&rows)?;
+            tool_kit::json::print(&rows)?;
         } else if self.options.output.is_stdout() {
             // The new file is there.
-        } else if inputs.have_directory() || rows.iter().any(FileRow::is_of_package) {
+        } else if inputs.have_directory() || rows.iter().any(|row| row.about != About::File) {
             report::print_files(&rows)?;
             let distributions = if self.options.output.in_place {
                 self.lists.distributions(&edited_files)
@@ -284,8 +284,8 @@ impl<'a> Editor<'a> {
 
     /// Warns of a file that stays, and has another size than the lists that it is in say.
     fn compare_unchanged(&mut self, file: &Input, row: &mut FileRow) {
-        if self.options.output.in_place && !row.changed && !row.is_of_package() {
-            let faults = self.lists.unchanged(file, row.size_before());
+        if self.options.output.in_place && !row.changed && row.about == About::File {
+            let faults = self.lists.unchanged(file, row.size_before);
             let faults = faults.iter().map(|fault| format!("{fault}; its row is left as it is"));
             row.warnings.extend(faults);
         }

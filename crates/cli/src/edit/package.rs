@@ -507,8 +507,7 @@ impl Edited<'_> {
     /// Returns the note about lists of installed Python packages that have changed files.
     fn stale(&self) -> Option<String> {
         let changed = self.members.rows.iter().filter(|row| row.changed);
-        let changed =
-            changed.filter_map(|row| row.name().strip_prefix(self.name)?.strip_prefix(':'));
+        let changed = changed.filter_map(|row| row.file.strip_prefix(self.name)?.strip_prefix(':'));
         let lists = stale_lists(&self.members.unopened.lists, changed);
         let are = "has sizes and hashes of changed files, which it does not follow here";
         (!lists.is_empty()).then(|| format!("{} {are}", few(lists)))
