@@ -5,10 +5,12 @@ use std::io;
 use std::path::PathBuf;
 
 use bundle_format::EntryId;
+use fat_edit::NamedImages;
 use target_id::OffloadKind;
 use target_id::near::did_you_mean;
 
-use crate::edit::{Incoming, NewImages, Numbered, Wishes};
+use crate::edit::{Incoming, NewImages, Wishes, unclear};
+
 use crate::help::More;
 use tool_kit::Outcome;
 
@@ -36,11 +38,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 fn decide(
-    numbered: &Numbered<'_>,
+    named: &NamedImages<'_>,
     images: &NewImages,
     wishes: &mut Wishes,
 ) -> Result<Vec<String>, String> {
-    let container = numbered.only_container()?;
+    let container = named.only_container().map_err(|error| unclear(&error, "--in"))?;
     let mut faults = Vec::new();
     for (number, typed) in images.ids.iter().enumerate() {
         match entry_id(typed) {

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use device_select::{Rule, SplitLibrary};
-use fat_edit::{EditPlan, EditableFile, ErrorKind, survey, survey_closed};
+use fat_edit::{EditPlan, EditableFile, ErrorKind, NamedImages, survey, survey_closed};
 use gpu_packages::wheel_file_name;
 
 use super::new_images::NewImages;
-use super::options::Options;
+use super::options::{Options, Within};
 use super::report::{self, About, FileRow, Work};
 use super::wishes::Wishes;
-use super::words::{describe, is_about_hash, left_alone, no_wheel};
+use super::words::{describe, is_about_hash, left_alone, no_wheel, unclear};
 use crate::inputs::{Input, Inputs};
 use crate::package::Package;
 use crate::records::Lists;
@@ -35,6 +35,14 @@ pub(crate) struct Subject<'a> {
     pub(crate) file: Positioned<'a>,
     /// The options of a walk through it, which may hold what is left.
     pub(crate) walk: &'a fat_object::Options,
+}
+
+impl<'a> Subject<'a> {
+    /// Returns the images and containers by the names of a listing, in the containers that are meant.
+    pub(crate) fn named(&self, within: &'a Within) -> Result<NamedImages<'a>, String> {
+        let named = self.contents.named(self.file, self.walk, &within.steps);
+        named.map_err(|error| unclear(&error, ""))
+    }
 }
 
 /// Returns the wishes for a file.

@@ -4,15 +4,13 @@ mod editor;
 mod new_images;
 mod options;
 mod package;
-mod place;
 mod report;
 mod wishes;
 mod words;
 
 pub(crate) use editor::{Editor, Subject};
 pub(crate) use new_images::{Incoming, NewImages};
-pub(crate) use options::{Options, Uneditable};
-pub(crate) use place::{Numbered, Within};
+pub(crate) use options::{Options, Uneditable, Within};
 pub(crate) use report::Work;
 pub(crate) use wishes::{Wishes, names};
-pub(crate) use words::describe_host;
+pub(crate) use words::{describe_host, unclear};

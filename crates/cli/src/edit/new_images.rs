@@ -4,11 +4,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use fat_edit::NewImage;
+use fat_edit::{NamedImages, NewImage};
 
 use super::editor::{Editor, Subject};
-use super::options::Options;
-use super::place::{Numbered, Within};
+use super::options::{Options, Within};
 use super::report::Work;
 use super::wishes::Wishes;
 use tool_kit::arguments::split;
@@ -80,7 +79,7 @@ impl Incoming {
         &self,
         file: &PathBuf,
         images: &[OsString],
-        decide: impl Fn(&Numbered<'_>, &NewImages, &mut Wishes) -> Result<Vec<String>, String>,
+        decide: impl Fn(&NamedImages<'_>, &NewImages, &mut Wishes) -> Result<Vec<String>, String>,
     ) -> io::Result<Outcome> {
         let images = match NewImages::open(images, self.options.limits.max_input) {
             Ok(images) => images,
@@ -90,10 +89,10 @@ impl Incoming {
             }
         };
         let decide = |subject: &Subject<'_>| -> Result<Wishes, Failure> {
-            let numbered = Numbered::new(subject, &self.within)?;
+            let named = subject.named(&self.within)?;
             let mut wishes = Wishes::new(self.options.edit().with_any_image(self.any_image));
             wishes.edit = wishes.edit.with_images(images.files.iter().cloned());
-            let faults = decide(&numbered, &images, &mut wishes)?;
+            let faults = decide(&named, &images, &mut wishes)?;
             if faults.is_empty() { Ok(wishes) } else { Err(faults.into()) }
         };
         let files = std::slice::from_ref(file);

@@ -71,3 +71,13 @@ pub(crate) struct Uneditable {
     #[arg(long)]
     allow_uneditable: bool,
 }
+
+/// The option that says where in a file.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Within {
+    /// Edit only this container, from column IN of `offload ls`: bundle:1, member:a.o
+    ///
+    /// Repeatable: the second container lies in the first.
+    #[arg(long = "in", value_name = "KIND:NAME")]
+    pub(super) steps: Vec<String>,
+}

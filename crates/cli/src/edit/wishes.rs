@@ -2,7 +2,7 @@
 
 use device_select::{each_once, few};
 use fat_edit::{Edit, EditOptions, EditableFile};
-use fat_object::{ImageInfo, PathStep};
+use fat_object::ImageInfo;
 
 /// An [`Edit`], and what the report says about it.
 #[derive(Debug)]
@@ -23,11 +23,6 @@ impl Wishes {
         let emptied = self.edit.emptied(file).into_iter();
         emptied.map(|one| (one.place, names(one.images.into_iter())))
     }
-}
-
-/// Returns a path like `section:.hip_fatbin/bundle:1`.
-pub(super) fn path_text(path: &[PathStep]) -> String {
-    path.iter().map(ToString::to_string).collect::<Vec<_>>().join("/")
 }
 
 /// Returns the targets of images as they are loaded, each once, for a message.

@@ -79,6 +79,13 @@ pub(super) fn is_about_hash(error: &Error) -> bool {
     ccob.is_some_and(|error| error.kind() == ccob::ErrorKind::Hash)
 }
 
+/// Returns the error of a name, with what helps where several images or places have it.
+pub(crate) fn unclear(error: &Error, advice: &str) -> String {
+    let text = error.io().map_or_else(|| error.to_string(), report::reason);
+    let is_ambiguous = error.kind() == ErrorKind::Ambiguous;
+    if is_ambiguous { format!("{text}; choose one by {advice}") } else { text }
+}
+
 /// Returns the answer to an option for wheels alone.
 pub(super) fn no_wheel() -> Failure {
     "--build-tag is for wheels".to_owned().into()
