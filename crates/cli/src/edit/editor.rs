@@ -14,7 +14,9 @@ use super::new_images::NewImages;
 use super::options::{Options, Within};
 use super::report::{self, About, FileRow, Work};
 use super::wishes::Wishes;
-use super::words::{describe, is_about_hash, left_alone, no_wheel, unclear};
+use super::words::{
+    allow, describe, explain, is_about_hash, left_alone, no_wheel, refused, unclear,
+};
 use crate::inputs::{Input, Inputs};
 use crate::package::Package;
 use crate::records::Lists;
@@ -238,7 +240,7 @@ impl<'a> Editor<'a> {
     fn delete(&mut self, file: &Input) -> Result<FileRow, Failure> {
         let size = file.open(self.options.limits.max_input)?.metadata().len();
         let faults = self.lists.compare_deleted(file)?;
-        self.allow(&faults)?;
+        allow(self.options, &faults)?;
         if !self.options.output.dry_run {
             self.lists.note(file, None)?;
             file.output()?.remove()?;
@@ -287,7 +289,7 @@ impl<'a> Editor<'a> {
     /// Such a file is refused unless findings are allowed.
     pub(super) fn compare(&mut self, input: &Input, file: &File) -> Result<Vec<String>, Failure> {
         let faults = self.lists.compare(input, file)?;
-        self.allow(&faults)
+        allow(self.options, &faults)
     }
 
     /// Warns of a file that stays, and has another size than the lists that it is in say.
@@ -347,7 +349,7 @@ impl<'a> Editor<'a> {
         wishes.warnings.extend(warnings);
         let plan = contents
             .plan(input, &wishes.edit)
-            .map_err(|error| self.refused(&error, &contents, &wishes))?;
+            .map_err(|error| refused(&error, self.images, &contents, &wishes))?;
         for note in plan.notes() {
             wishes.notes.push(describe(note, &contents, &wishes));
         }
@@ -384,8 +386,8 @@ impl<'a> Editor<'a> {
             }
             _ => {}
         }
-        let contents = contents.map_err(|error| self.explain(&error))?;
-        warnings.extend(self.allow(contents.findings())?);
+        let contents = contents.map_err(|error| explain(&error, self.images))?;
+        warnings.extend(allow(self.options, contents.findings())?);
         Ok((contents, warnings))
     }
 
@@ -416,7 +418,7 @@ impl<'a> Editor<'a> {
                 }
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::Write => return Err(error.into()),
-                Err(error) => return Ok(Err(self.explain(&error))),
+                Err(error) => return Ok(Err(explain(&error, self.images))),
             }
             if how.replaces.is_none() {
                 return Ok(Ok(Vec::new()));

@@ -1,6 +1,7 @@
 //! Shared code of the commands that edit device code in files: outputs, and the way from a file to a new one.
 
 mod editor;
+mod incoming;
 mod new_images;
 mod options;
 mod package;
@@ -9,7 +10,8 @@ mod wishes;
 mod words;
 
 pub(crate) use editor::{Editor, Subject};
-pub(crate) use new_images::{Incoming, NewImages};
+pub(crate) use incoming::Incoming;
+pub(crate) use new_images::NewImages;
 pub(crate) use options::{Options, Uneditable, Within};
 pub(crate) use report::Work;
 pub(crate) use wishes::{Wishes, names};

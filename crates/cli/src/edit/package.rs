@@ -16,7 +16,7 @@ use gpu_packages::{
 
 use super::editor::Editor;
 use super::report::FileRow;
-use super::words::{left_alone, no_wheel};
+use super::words::{allow, explain, left_alone, no_wheel};
 use crate::inputs::Input;
 use crate::package::{HEAD, Package};
 use tool_kit::attributes;
@@ -142,7 +142,7 @@ impl Editor<'_> {
     fn edit_zip(&self, edited: &mut Edited<'_>, zip: &Zip) -> Result<Rewrite, Failure> {
         let reader = edited.package.opened.reader();
         let mut edit = PackageEdit::new(zip, reader).map_err(of)?;
-        edited.allow(self.allow(edit.findings()), edit.findings())?;
+        edited.allow(allow(self.options, edit.findings()), edit.findings())?;
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
             if self.zip_member_goes((zip, at), &name, reader)? {
@@ -209,7 +209,7 @@ impl Editor<'_> {
             }
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
             let faults = edit.faults(at, contents.finish());
-            let warnings = self.allow(&faults)?;
+            let warnings = allow(self.options, &faults)?;
             let new = self.plan_member(edited, name, &store).and_then(|(plan, row)| {
                 let new = if plan.is_unchanged() {
                     None
@@ -249,7 +249,7 @@ impl Editor<'_> {
                         )
                         .into()
                     }
-                    (_, Some(error)) => self.explain(&error),
+                    (_, Some(error)) => explain(&error, self.images),
                     (_, None) => of(error),
                 }
             })?;
@@ -310,7 +310,7 @@ impl Editor<'_> {
         let verified =
             verify(old, &self.options.limits.for_package(edited.package.opened.metadata().len()))
                 .map_err(of)?;
-        edited.allow(self.allow(&verified.findings), &verified.findings)?;
+        edited.allow(allow(self.options, &verified.findings), &verified.findings)?;
         self.keep.or_all(|keep| {
             out.restart()?;
             edited.members = Members::default();
@@ -390,7 +390,7 @@ impl Editor<'_> {
         }
         edited.check_complaints()?;
         if let Some(error) = status.and_then(|(_, status)| status.take_error()) {
-            return Err(self.explain(&error));
+            return Err(explain(&error, self.images));
         }
         if let Some(failure) = stopped {
             return Err(failure);

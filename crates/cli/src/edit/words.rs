@@ -5,71 +5,73 @@ use fat_edit::{EditNote, EditableContainer, EditableFile, Error, ErrorKind};
 use tool_kit::failure::Failure;
 use tool_kit::{report, style};
 
-use super::editor::Editor;
+use super::new_images::NewImages;
+use super::options::Options;
 use super::wishes::{Wishes, names};
 
 /// The most findings that are warned of one by one.
 const MOST: usize = 5;
 
-impl Editor<'_> {
-    /// Returns warnings about findings that are allowed.
-    ///
-    /// # Errors
-    ///
-    /// There are findings, and they are refused.
-    pub(super) fn allow(&self, findings: &[impl ToString]) -> Result<Vec<String>, Failure> {
-        let advice = "allow editing with --allow-findings";
-        if let ([first, others @ ..], false) = (findings, self.options.host.allow_findings) {
-            let first = first.to_string();
-            return Err(match others {
-                [] => format!("{first} ({advice})").into(),
-                _ => format!("{first} ({} findings; {advice})", findings.len()).into(),
-            });
-        }
-        let mut warnings: Vec<_> = findings.iter().take(MOST).map(ToString::to_string).collect();
-        if let Some(more) = findings.len().checked_sub(MOST).filter(|&n| n > 0) {
-            warnings.push(format!("{more} more findings of `offload verify`"));
-        }
-        Ok(warnings)
+/// Returns warnings about findings that are allowed.
+///
+/// # Errors
+///
+/// There are findings, and they are refused.
+pub(super) fn allow(options: &Options, findings: &[impl ToString]) -> Result<Vec<String>, Failure> {
+    let advice = "allow editing with --allow-findings";
+    if let ([first, others @ ..], false) = (findings, options.host.allow_findings) {
+        let first = first.to_string();
+        return Err(match others {
+            [] => format!("{first} ({advice})").into(),
+            _ => format!("{first} ({} findings; {advice})", findings.len()).into(),
+        });
     }
-
-    /// Returns an error of the library, with the option that helps.
-    pub(super) fn explain(&self, error: &Error) -> Failure {
-        if let Some((number, target, disagreement)) = error.mismatch() {
-            let file = self.images.name(number);
-            return format!("'{file}' is not an image for {target}: {disagreement} (--any-image)")
-                .into();
-        }
-        let option = match error.host().map(object_edit::Error::kind) {
-            Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",
-            Some(object_edit::ErrorKind::NoRoom) => " (--grow)",
-            _ if is_about_hash(error) => " (allow editing with --allow-findings)",
-            _ => "",
-        };
-        let text = error.io().map_or_else(|| error.to_string(), report::reason);
-        format!("{text}{option}").into()
+    let mut warnings: Vec<_> = findings.iter().take(MOST).map(ToString::to_string).collect();
+    if let Some(more) = findings.len().checked_sub(MOST).filter(|&n| n > 0) {
+        warnings.push(format!("{more} more findings of `offload verify`"));
     }
+    Ok(warnings)
+}
 
-    /// Returns the error of a plan, and names the option that leaves uneditable containers alone.
-    pub(super) fn refused(&self, error: &Error, file: &EditableFile, wishes: &Wishes) -> Failure {
-        let can_leave = self.images.files.is_empty();
-        let uneditable = || file.containers().iter().filter(|c| c.uneditable().is_some());
-        match error.kind() {
-            ErrorKind::NoBundle => {
-                format!("{error} (--allow-uneditable leaves the file as it is)").into()
-            }
-            ErrorKind::Unsupported
-                if can_leave && uneditable().any(|c| c.path() == error.path()) =>
-            {
-                let all: Vec<usize> = uneditable().map(EditableContainer::index).collect();
-                let stays = match removed_from(file, wishes, &all) {
-                    names if names.is_empty() => "leaves it as it is".to_owned(),
-                    names => format!("leaves code for {names}"),
-                };
-                format!("{error} (--allow-uneditable {stays})").into()
-            }
-            _ => self.explain(error),
+/// Returns an error of the library, with the option that helps.
+pub(super) fn explain(error: &Error, images: &NewImages) -> Failure {
+    if let Some((number, target, disagreement)) = error.mismatch() {
+        let file = images.name(number);
+        return format!("'{file}' is not an image for {target}: {disagreement} (--any-image)")
+            .into();
+    }
+    let option = match error.host().map(object_edit::Error::kind) {
+        Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",
+        Some(object_edit::ErrorKind::NoRoom) => " (--grow)",
+        _ if is_about_hash(error) => " (allow editing with --allow-findings)",
+        _ => "",
+    };
+    let text = error.io().map_or_else(|| error.to_string(), report::reason);
+    format!("{text}{option}").into()
+}
+
+/// Returns the error of a plan, and names the option that leaves uneditable containers alone.
+pub(super) fn refused(
+    error: &Error,
+    images: &NewImages,
+    file: &EditableFile,
+    wishes: &Wishes,
+) -> Failure {
+    let can_leave = images.files.is_empty();
+    let uneditable = || file.containers().iter().filter(|c| c.uneditable().is_some());
+    match error.kind() {
+        ErrorKind::NoBundle => {
+            format!("{error} (--allow-uneditable leaves the file as it is)").into()
         }
+        ErrorKind::Unsupported if can_leave && uneditable().any(|c| c.path() == error.path()) => {
+            let all: Vec<usize> = uneditable().map(EditableContainer::index).collect();
+            let stays = match removed_from(file, wishes, &all) {
+                names if names.is_empty() => "leaves it as it is".to_owned(),
+                names => format!("leaves code for {names}"),
+            };
+            format!("{error} (--allow-uneditable {stays})").into()
+        }
+        _ => explain(error, images),
     }
 }
 

@@ -1,0 +1,55 @@
+//! New images for `offload replace` and `offload add`.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use fat_edit::NamedImages;
+
+use super::editor::{Editor, Subject};
+use super::new_images::NewImages;
+use super::options::{Options, Within};
+use super::report::Work;
+use super::wishes::Wishes;
+use tool_kit::failure::Failure;
+use tool_kit::{Outcome, report};
+
+/// The options of commands that put new images into a file.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Incoming {
+    #[command(flatten)]
+    within: Within,
+    /// Allow images built for devices other than their IDs name
+    #[arg(long)]
+    any_image: bool,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Incoming {
+    /// Edits a file with the images that arguments `ID=IMAGE` name, as `decide` wishes, which returns faults.
+    pub(crate) fn run(
+        &self,
+        file: &PathBuf,
+        images: &[OsString],
+        decide: impl Fn(&NamedImages<'_>, &NewImages, &mut Wishes) -> Result<Vec<String>, String>,
+    ) -> io::Result<Outcome> {
+        let images = match NewImages::open(images, self.options.limits.max_input) {
+            Ok(images) => images,
+            Err(fault) => {
+                report::error(&fault);
+                return Ok(Outcome::Faults);
+            }
+        };
+        let decide = |subject: &Subject<'_>| -> Result<Wishes, Failure> {
+            let named = subject.named(&self.within)?;
+            let mut wishes = Wishes::new(self.options.edit().with_any_image(self.any_image));
+            wishes.edit = wishes.edit.with_images(images.files.iter().cloned());
+            let faults = decide(&named, &images, &mut wishes)?;
+            if faults.is_empty() { Ok(wishes) } else { Err(faults.into()) }
+        };
+        let files = std::slice::from_ref(file);
+        let editor = Editor::new(files, &self.options, Work::Edit, &decide);
+        Editor { images: &images, ..editor }.run()
+    }
+}
