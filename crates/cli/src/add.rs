@@ -14,7 +14,28 @@ use crate::edit::{Incoming, NewImages, Wishes, unclear};
 use crate::help::More;
 use tool_kit::Outcome;
 
-pub(crate) const MORE: More = more!("add");
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload add kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in-place",
+            "add code for a GPU to a bundle",
+        ),
+        (
+            "offload add packages.offload hip-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco -o new.offload",
+            "add an image to an offload binary",
+        ),
+        (
+            "offload add libfoo.so hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in ccob:1 --grow -o libbar.so",
+            "add an image to one of the bundles of a library",
+        ),
+    ],
+    notes: &[
+        "IDs are bundle entry IDs, also for offload binaries, and are written in canonical form. If the file has \
+         several bundles, choose one with --in and a container from the column IN of `offload ls`.",
+        "In a linked program or library, device code that no longer fits in its section is refused, unless --grow \
+         allows moving it to the end of the file's memory.",
+    ],
+};
 
 /// Add images to a bundle, offload binary or fatbinary, in any file
 ///

@@ -21,7 +21,29 @@ use tool_kit::style::show;
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, json, report, style};
 
-pub(crate) const MORE: More = more!("bundle");
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload bundle -o new.hipfb host-x86_64-unknown-linux-gnu=/dev/null \\
+                            hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco \\
+                            hipv4-amdgcn-amd-amdhsa--gfx1100=gfx1100.hsaco",
+            "create a bundle for HIP's runtime, for two GPUs and with an empty host entry",
+        ),
+        (
+            "offload bundle --compress --level 19 -o new.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco",
+            "compress as far as possible",
+        ),
+        (
+            "offload bundle -o fat.o host-x86_64-unknown-linux-gnu=host.o \\
+                        openmp-amdgcn-amd-amdhsa--gfx90a=gfx90a.bc",
+            "add device code to a host object, in sections",
+        ),
+    ],
+    notes: &[
+        "Without --type, the file names decide: text for .i .ii .cui .hipi .d .s .ll, sections of the host's file \
+         if that is an object, binary otherwise.",
+    ],
+};
 
 /// Bundle code objects, as clang-offload-bundler does
 ///

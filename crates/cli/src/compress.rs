@@ -12,7 +12,25 @@ use crate::edit::{Editor, Options, Subject, Uneditable, Work};
 use crate::help::More;
 use tool_kit::Outcome;
 
-pub(crate) const MORE: More = more!("compress");
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload compress kernels.hipfb -o kernels.ccob", "compress a bundle"),
+        (
+            "offload compress --level 19 -j 8 --in-place *.so",
+            "compress libraries as far as zstd's level 19 can, \
+          with 8 threads",
+        ),
+        (
+            "offload compress --format-version 2 kernels.hipfb -o b",
+            "write a version for programs built with LLVM 19 to 21",
+        ),
+        ("offload compress libfoo.so --dry-run", "print the size that would be saved"),
+        ("cat kernels.hipfb | offload compress - -o - > new.ccob", "compress in a pipe"),
+    ],
+    notes: &[
+        "The output depends on the input, the method and the level only, not on the number of threads.",
+    ],
+};
 
 /// Compress bundles, offload binaries and fatbinaries in any file
 ///

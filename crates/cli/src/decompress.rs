@@ -7,7 +7,18 @@ use crate::edit::{Editor, Options, Subject, Uneditable, Work};
 use crate::help::More;
 use tool_kit::Outcome;
 
-pub(crate) const MORE: More = more!("decompress");
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload decompress kernels.ccob -o kernels.hipfb", "decompress a bundle"),
+        ("offload decompress --in-place *.ccob", "decompress several bundles in place"),
+        ("offload decompress libfoo.so --grow -o plain.so", "decompress all bundles in a library"),
+        (
+            "llvm-objcopy --dump-section .hip_fatbin=all.bin libfoo.so && offload decompress all.bin -o plain",
+            "decompress the concatenated bundles of a section",
+        ),
+    ],
+    notes: &[],
+};
 
 /// Decompress and check bundles, offload binaries and fatbinaries
 ///

@@ -13,7 +13,30 @@ use tool_kit::output::Outputs;
 use tool_kit::style::show;
 use tool_kit::{Outcome, input, standard, style};
 
-pub(crate) const MORE: More = more!("fatbin");
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload fatbin -o k.fatbin --image sm_80=a.cubin --image compute_80=a.ptx",
+            "pack a cubin and PTX, as NVIDIA's fatbinary does",
+        ),
+        (
+            "offload fatbin -o k.fatbin --mode size --image sm_80=a.cubin --image sm_90a=b.cubin",
+            "compress cubins as well, by zstd 19",
+        ),
+        (
+            "offload fatbin -o all.fatbin --image old.fatbin --image sm_90=b.cubin",
+            "take all entries of a fatbinary, and add a cubin",
+        ),
+        (
+            "offload fatbin -o - --image a.ptx | offload ls -",
+            "list the entries of the new fatbinary",
+        ),
+    ],
+    notes: &[
+        "A cubin needs its architecture: it does not say whether it is for sm_90 or sm_90a. PTX without one is for its \
+         .target. PTX loses its comments, as in NVIDIA's tool.",
+    ],
+};
 
 /// Pack cubins, PTX and LTO-IR into an NVIDIA fatbinary
 ///

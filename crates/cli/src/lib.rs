@@ -2,9 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-#[macro_use]
-mod more;
-
 mod add;
 mod bundle;
 mod complaint;

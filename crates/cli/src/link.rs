@@ -23,7 +23,33 @@ use tool_kit::permissions::NewPermissions;
 use tool_kit::style::{HEADING, Out, TARGET, show};
 use tool_kit::{Outcome, input, json, report, style};
 
-pub(crate) const MORE: More = more!("link");
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload link --print-plan host.o packages.offload libfoo.a",
+            "show the images to link, their inputs, and the code that is in none",
+        ),
+        (
+            "offload link --print-plan --json packages.offload | jq -r '.images[].arch'",
+            "print the targets of these images",
+        ),
+        (
+            "offload link --print-plan --extract gfx90a --extract gfx1100 packages.offload libfoo.a",
+            "take in members of archives for these targets even if no object has code for them",
+        ),
+    ],
+    notes: &[
+        "Images are linked by clang, the one beside offload or in PATH. Without --print-plan, the output is an object \
+         that registers all images: offload link -o r.o a.o libb.a; cc a.o r.o libb.a -lamdhip64.",
+        "Objects demand an image for each target. Members of archives complete these images, for the same target or a \
+         more general one, and demand none. The drop-in clang-linker-wrapper has the same rules; it links all members \
+         unless --archive-members=needed is given.",
+        "--members needed links a member if the host linker takes it: if an input refers to a symbol that it defines. \
+         Name all objects of the program, also those without device code, or use --root or --members all. A member \
+         is also linked if device code of the image refers to its device code. Inputs whose symbols are unknown \
+         count as needing all members.",
+    ],
+};
 
 /// Link device code of objects, and register it in one object
 ///

@@ -17,7 +17,31 @@ use tool_kit::parallel::Threads;
 use tool_kit::style::show;
 use tool_kit::{Outcome, input, report, standard, style};
 
-pub(crate) const MORE: More = more!("pack");
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload pack -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc",
+            "pack an image; clang embeds it with -Xclang -fembed-offload-object=out.bin",
+        ),
+        (
+            "offload pack -o out.bin kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_70,file=a.cubin \\
+                        kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_90,file=b.cubin",
+            "pack two images, for two GPUs",
+        ),
+        (
+            "offload pack --compress -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc",
+            "compress the offload binary, for LLVM 24",
+        ),
+        (
+            "offload pack -o - kind=openmp,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc | offload ls -",
+            "list the images of the new offload binary",
+        ),
+    ],
+    notes: &[
+        "A repeated file= gives several images with the same keys; the values of other repeated keys are joined by \
+         commas. file=- is standard input.",
+    ],
+};
 
 /// Pack device images into an offload binary, which clang can embed
 ///

@@ -10,7 +10,30 @@ use crate::help::More;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 
-pub(crate) const MORE: More = more!("remove");
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload remove kernels.hipfb --id hipv4-amdgcn-amd-amdhsa--gfx906 -o small.hipfb",
+            "remove the images with this bundle entry ID",
+        ),
+        (
+            "offload remove libfoo.so --index 2 --in-place",
+            "remove the image that `offload ls` shows as 2",
+        ),
+        (
+            "offload remove libfoo.so --id hipv4-amdgcn-amd-amdhsa--gfx906 --in ccob:1 -o libbar.so",
+            "remove an image from one of the bundles of a library",
+        ),
+        (
+            "offload remove old.s --id 'my gpu' --allow-findings --in-place",
+            "remove an entry with a malformed ID",
+        ),
+    ],
+    notes: &[
+        "Entries of offload binaries have no ID: name them by kind, triple and target ID in the form of a bundle \
+         entry ID. Removing the last device image of a bundle is refused (--allow-empty).",
+    ],
+};
 
 /// Remove entries of bundles and offload binaries, in any file
 ///

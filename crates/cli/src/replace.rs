@@ -11,7 +11,37 @@ use crate::edit::{Incoming, NewImages, Wishes, unclear};
 use crate::help::More;
 use tool_kit::Outcome;
 
-pub(crate) const MORE: More = more!("replace");
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload replace kernels.hipfb gfx906=gfx906.hsaco -o new.hipfb",
+            "replace the only image for a GPU",
+        ),
+        (
+            "offload replace kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco --in-place",
+            "replace the image with this bundle entry ID",
+        ),
+        (
+            "offload replace libfoo.so 1=gfx1100.hsaco -o libbar.so",
+            "replace the image that `offload ls` shows as 1",
+        ),
+        (
+            "offload replace libfoo.so gfx906=gfx906.hsaco --in ccob:1 -o libbar.so",
+            "replace an image in one of the bundles of a library",
+        ),
+        (
+            "offload replace kernels.hipfb gfx906=gfx906.hsaco gfx1100=gfx1100.hsaco --in-place",
+            "replace several \
+             images",
+        ),
+    ],
+    notes: &[
+        "An ID is a bundle entry ID exactly as stored, a target ID that only one image has, or the number in the \
+         first column of `offload ls`. If several images have the ID, as in libraries of several translation units, choose one by its number, or with --in and a container from the column IN.",
+        "In a linked program or library, device code that no longer fits in its section is refused, unless --grow \
+         allows moving it to the end of the file's memory.",
+    ],
+};
 
 /// Replace images in any file
 ///

@@ -20,7 +20,34 @@ use tool_kit::store::Keep;
 /// The most faults of one kind that are reported one by one.
 const MOST_FAULTS: usize = 10;
 
-pub(crate) const MORE: More = more!("thin");
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload thin libfoo.so --keep gfx1100 -o small.so", "keep the code for one GPU"),
+        (
+            "offload thin --in-place --keep gfx906,gfx1100 *.so",
+            "keep the code for two GPUs in all libraries of a directory",
+        ),
+        ("offload thin libfoo.so --keep gfx1100 --dry-run", "print the size that would be saved"),
+        (
+            "offload thin libcuda.a --keep sm_70,compute_80 --allow-empty -o small.a",
+            "keep machine code for one GPU, and PTX for later ones",
+        ),
+        (
+            "offload thin foo-1.0-py3-none-any.whl --keep gfx1100 --build-tag 1gfx1100 -o .",
+            "make a smaller wheel that installers prefer",
+        ),
+    ],
+    notes: &[
+        "Wheels, zip and tar archives and Debian packages are edited member by member, and their records are corrected: RECORD; md5sums \
+         and Installed-Size. -o may be a directory then. Conda and RPM packages are not changed. A directory stands for all files \
+         below it, with --in-place; files for other GPUs are left alone, and RECORD and conda's lists are corrected.",
+        "An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80), the name or PCI ID of a GPU (RX 7600; \
+         see `offload gpus`), `native` (the GPUs of this machine) or a bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a), which also selects kind and triple. A target ID that no processor can have is refused. --drop gfx90a drops every setting of its features; it drops generic code only if that is named.",
+        "Nothing is written if an ID has no image in the file (--allow-missing), if a bundle or fatbinary would \
+         lose all its images (--allow-empty) or, with --drop-ptx or --exact, all that a GPU loads from it (--allow-unserved), if a container that cannot be edited, such as one in a Mach-O file, would have to change (--allow-uneditable), if the file is signed (--drop-signature), or if the new file, read again, does not hold the expected images.",
+        "Records of the old file become stale: checksums of package managers, signatures. Prefer thinning objects and archives before they are linked.",
+    ],
+};
 
 /// Remove device code for other GPUs from any file, linked or not
 ///

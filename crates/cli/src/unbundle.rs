@@ -25,7 +25,27 @@ use tool_kit::progress::Progress;
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, json, report, style};
 
-pub(crate) const MORE: More = more!("unbundle");
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload unbundle kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=a.hsaco",
+            "extract the image that a gfx906 would load",
+        ),
+        (
+            "offload unbundle fat.o host-x86_64-pc-linux-gnu=host.o \\
+                       hip-amdgcn-amd-amdhsa--gfx906:xnack-=a.bc",
+            "extract the host and the device part of an object",
+        ),
+        (
+            "offload unbundle libfoo.so hipv4-amdgcn-amd-amdhsa--gfx1100=- | llvm-objdump -d -",
+            "disassemble the code for one GPU",
+        ),
+    ],
+    notes: &[
+        "If a file has several images for an ID, as libraries do, the first is written; `offload extract` writes \
+         all.",
+    ],
+};
 
 /// Extract the best code object for each target ID from any file
 ///

@@ -14,7 +14,35 @@ use drop_ins::wrapper::{Emit, Request, host_triple, kind_named, kind_names};
 use tool_kit::opened::MaxInput;
 use tool_kit::{Outcome, report};
 
-pub(crate) const MORE: More = more!("wrap");
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload wrap --kind openmp -o w.o gfx906.img gfx1100.img",
+            "write an object to link, without a compiler",
+        ),
+        (
+            "offload wrap --kind openmp -o w.bc gfx906.img gfx1100.img",
+            "write bitcode, for clang -c -fPIC -x ir",
+        ),
+        (
+            "offload wrap --kind cuda -o w.o sm_80=a.cubin compute_80=a.ptx",
+            "make a fatbinary of a cubin and PTX, and an object that registers it",
+        ),
+        (
+            "offload wrap --kind hip -o w.o --print-link-args kernels.hipfb",
+            "write an object, and print the arguments that cc or rustc needs to link it",
+        ),
+        (
+            "offload wrap --kind openmp --abi aomp --offload-arch gfx906:xnack+ -o w.o gfx906.img",
+            "write an object for AOMP's runtime, with the target of the image",
+        ),
+    ],
+    notes: &[
+        "OpenMP takes any number of images or offload binaries; other kinds take one fatbinary, bundle or offload \
+         binary. CUDA also takes any number of cubins (sm_90a=FILE), PTX (compute_90=FILE) and LTO-IR (lto_90=FILE), \
+         which become one fatbinary, as `offload fatbin` makes it.",
+    ],
+};
 
 /// Wrap device images in a module that registers them at run time
 ///

@@ -20,7 +20,27 @@ use tool_kit::stamp::Stamp;
 use tool_kit::style::{self, HEADING, show};
 use tool_kit::{Outcome, input, report, scratch};
 
-pub(crate) const MORE: More = more!("join");
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload join split/libfoo.so -o joined.so",
+            "take code objects from the packs that the library names",
+        ),
+        (
+            "offload join split/libfoo.so split/.kpack/foo_gfx1100.kpack -o joined.so",
+            "take those of one pack only",
+        ),
+        (
+            "offload join split/libfoo.so -o joined.so && offload ls joined.so",
+            "list what it has now",
+        ),
+    ],
+    notes: &[
+        "If the packs note how the library was laid out, and the library is the one that `offload split` wrote, the result is the \
+         file that was split, byte for byte. Otherwise it gets new bundles in the place of the old ones: with more or larger code objects they need \
+         --compress or --grow.",
+    ],
+};
 
 /// Move device code from kernel packs into their library
 ///

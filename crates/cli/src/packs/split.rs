@@ -23,7 +23,31 @@ use tool_kit::style::{self, HEADING, PLAIN, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, report, scratch};
 
-pub(crate) const MORE: More = more!("split");
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload split libfoo.so --group foo -o out",
+            "write out/libfoo.so and out/.kpack/foo_gfx1100.kpack and others",
+        ),
+        (
+            "offload split lib/libfoo.so lib/libbar.so --group foo -o out --level 19",
+            "split two libraries of a tree into one pack for each target",
+        ),
+        (
+            "offload split libfoo.so --group foo -o out && offload match --gpu gfx1100 out/libfoo.so",
+            "look whether a GPU finds its code",
+        ),
+    ],
+    notes: &[
+        "A library keeps its path below --prefix, and has it as its name in packs. Its wrappers lead to a marker that says where \
+         packs are; nothing else in memory moves, and strip, objcopy and patchelf work on the new file. Code objects are numbered by \
+         wrappers, as ROCm's loader looks for them.",
+        "Code that a loader would not find in a pack is refused: SPIR-V, bitcode, bundles without a wrapper. A loader that finds no \
+         pack for a GPU has no code for it, and takes no SPIR-V either.",
+        "Packs note how the library was laid out, which loaders skip: with all of them, `offload join` makes the same file again, byte for \
+         byte. Without the note, as after strip, it makes one with the same code objects.",
+    ],
+};
 
 /// Move device code of HIP from libraries to kernel packs
 ///
