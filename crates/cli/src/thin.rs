@@ -200,34 +200,32 @@ fn first_of(mut faults: Vec<String>) -> Vec<String> {
 /// fatbinaries without PTX.
 fn report(decision: &Decision<'_>, contents: &EditableFile, typed: &str, wishes: &mut Wishes) {
     let names = |images: &[&ImageInfo]| names(images.iter().copied());
+    let Wishes { edit, notes, warnings } = wishes;
     if !decision.stay_too.is_empty() {
         let (spirv, native): (Vec<_>, Vec<_>) =
             decision.stay_too.iter().partition(|image| image.format() == FileFormat::SpirV);
-        let also = [names(&native), names(&spirv)];
-        let also = match also {
-            [native, spirv] if spirv.is_empty() => native,
-            [native, spirv] if native.is_empty() => format!("{spirv} (SPIR-V)"),
-            [native, spirv] => format!("{native}, {spirv} (SPIR-V)"),
-        };
-        wishes
-            .notes
-            .push(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
+        let mut also = names(&native);
+        if !spirv.is_empty() {
+            let comma = if also.is_empty() { "" } else { ", " };
+            also += &format!("{comma}{} (SPIR-V)", names(&spirv));
+        }
+        notes.push(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
     }
-    let n = wishes.edit.without_ptx(contents);
+    let n = edit.without_ptx(contents);
     if n > 0 {
         let fatbinaries = if n == 1 { "fatbinary keeps" } else { "fatbinaries keep" };
-        wishes.notes.push(format!("{n} {fatbinaries} no PTX: later GPUs have nothing to compile"));
+        notes.push(format!("{n} {fatbinaries} no PTX: later GPUs have nothing to compile"));
     }
     if !decision.misnamed.is_empty() {
         let names = names(&decision.misnamed);
-        wishes.warnings.push(format!(
+        warnings.push(format!(
             "{typed} removes images that hold other code than their entries say: {names}"
         ));
     }
     if !decision.stay_unknown.is_empty() {
         let n = decision.stay_unknown.len();
         let images = if n == 1 { "image, whose" } else { "images, whose" };
-        wishes.warnings.push(format!(
+        warnings.push(format!(
             "{typed} also keeps {n} {images} target is not known (--exact does not)"
         ));
     }

@@ -1,7 +1,6 @@
 //! Edits of packages: their members are edited, and their records corrected.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek};
+use std::io::{self, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,18 +14,18 @@ use gpu_packages::{
 };
 
 use super::editor::Editor;
-use super::report::FileRow;
+use super::report::{About, FileRow};
 use super::words::{allow, explain, left_alone, no_wheel};
 use crate::inputs::Input;
 use crate::package::{HEAD, Package};
 use tool_kit::attributes;
 use tool_kit::budget::Budget;
 use tool_kit::failure::Failure;
+use tool_kit::input;
 use tool_kit::output::{How, Outputs};
 use tool_kit::piped::Piped;
 use tool_kit::positioned::Positioned;
 use tool_kit::retried::Retried;
-use tool_kit::scratch;
 use tool_kit::store::{Keep, Store, StoreReader, TOO_SMALL};
 
 /// The level of deflate that published wheels have.
@@ -100,10 +99,18 @@ impl Editor<'_> {
             outputs.write_named_or_print(&output, how, |out| {
                 match &rewrite {
                     Some(rewrite) => rewrite.write_to(package.file(), &mut *out)?,
-                    None => match self.print_or_edit_stream(&mut edited, out) {
-                        Ok(new) => size = new,
-                        Err(failure) => return Ok(Err(failure)),
-                    },
+                    None => {
+                        let mut edit = |out: &mut Retried<'_>| self.edit_stream(&mut edited, out);
+                        let new = if target.as_os_str() == "-" {
+                            Retried::through("the new package", out, edit)
+                        } else {
+                            edit(&mut Retried::File(out))
+                        };
+                        match new {
+                            Ok(new) => size = new,
+                            Err(failure) => return Ok(Err(failure)),
+                        }
+                    }
                 }
                 opened.check()?;
                 if replaces {
@@ -131,8 +138,11 @@ impl Editor<'_> {
         warnings.append(&mut edited.warnings);
         let mut notes = edited.notes();
         notes.extend(seal.filter(|_| changed));
-        let mut whole = FileRow::package(named.name(), &target, (metadata.len(), size));
-        (whole.changed, whole.notes, whole.warnings) = (changed, notes, warnings);
+        let mut whole = FileRow::default();
+        (whole.file, whole.output) = (named.name().to_owned(), input::display(&target));
+        (whole.size_before, whole.size_after) = (metadata.len(), size);
+        (whole.about, whole.changed) = (About::Package, changed);
+        (whole.notes, whole.warnings) = (notes, warnings);
         let mut rows = edited.members.rows;
         rows.push(whole.written(dry_run, replaces));
         Ok(rows)
@@ -279,23 +289,6 @@ impl Editor<'_> {
         Ok((plan, row.of_package(edited.dry_run)))
     }
 
-    /// Edits the members of a package that is a stream into a file, or by way of one to standard output. Returns the size of
-    /// the new package.
-    fn print_or_edit_stream(
-        &self,
-        edited: &mut Edited<'_>,
-        out: &mut File,
-    ) -> Result<u64, Failure> {
-        if edited.target.as_os_str() != "-" {
-            return self.edit_stream(edited, &mut Retried::File(out));
-        }
-        let mut file = scratch::file("the new package")?;
-        let size = self.edit_stream(edited, &mut Retried::File(&mut file))?;
-        file.rewind()?;
-        io::copy(&mut file, out)?;
-        Ok(size)
-    }
-
     /// Edits the members of a tar file or a Debian package. Returns the size of the new one.
     fn edit_stream(&self, edited: &mut Edited<'_>, out: &mut Retried<'_>) -> Result<u64, Failure> {
         let kind = match edited.package.form {
@@ -359,7 +352,7 @@ impl Editor<'_> {
                 let planned = self.plan_member(edited, &name, &store);
                 is_too_small |= store.was_too_small();
                 if is_too_small {
-                    return Err(again());
+                    return Err(TOO_SMALL.to_owned().into());
                 }
                 let plan = edited.settle(&name, planned.map(Some))?.and_then(|(plan, row)| {
                     edited.members.rows.push(row);
@@ -368,7 +361,7 @@ impl Editor<'_> {
                 // One that stays must be there as a whole.
                 is_too_small |= plan.is_none() && store.has_holes();
                 if is_too_small || !edited.members.complaints.is_empty() {
-                    return Err(again());
+                    return Err(TOO_SMALL.to_owned().into());
                 }
                 let Some(plan) = plan else {
                     return Ok(Replacement::unchanged(store.size(), StoreReader::new(store)));
@@ -520,16 +513,9 @@ fn text(name: &[u8]) -> String {
 
 /// Returns an error of the library, with the option that helps.
 fn of(error: Error) -> Failure {
-    let option = match error.kind() {
-        ErrorKind::Signed => " (--drop-signature drops the signature)",
-        _ => "",
-    };
     match error.kind() {
+        ErrorKind::Signed => format!("{error} (--drop-signature drops the signature)").into(),
         ErrorKind::Io => Failure::from(io::Error::from(error)),
-        _ => format!("{error}{option}").into(),
+        _ => error.to_string().into(),
     }
-}
-
-fn again() -> Failure {
-    TOO_SMALL.to_owned().into()
 }

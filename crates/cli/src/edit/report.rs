@@ -37,13 +37,13 @@ impl Work {
 #[derive(Debug, Default, Serialize)]
 pub(super) struct FileRow {
     pub(super) file: String,
-    output: String,
+    pub(super) output: String,
     dry_run: bool,
     /// `true` if the new file is not the old one.
     pub(super) changed: bool,
     deleted: bool,
     pub(super) size_before: u64,
-    size_after: u64,
+    pub(super) size_after: u64,
     targets: Vec<TargetRow>,
     containers: Vec<ContainerRow>,
     pub(super) notes: Vec<String>,
@@ -152,23 +152,6 @@ impl FileRow {
     pub(super) fn deleted(file: &str, size_before: u64) -> Self {
         let (file, output) = (file.to_owned(), file.to_owned());
         FileRow { file, output, changed: true, deleted: true, size_before, ..FileRow::default() }
-    }
-
-    /// Returns the row of a package as a whole, whose members have rows of their own.
-    pub(super) fn package(
-        file: &str,
-        output: &Path,
-        (size_before, size_after): (u64, u64),
-    ) -> Self {
-        let (file, output) = (file.to_owned(), input::display(output));
-        FileRow {
-            file,
-            output,
-            size_before,
-            size_after,
-            about: About::Package,
-            ..FileRow::default()
-        }
     }
 
     /// Says that the file is a member of a package.
