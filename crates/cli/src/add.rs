@@ -58,12 +58,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.incoming.run(&args.file, &args.images, decide)
 }
 
-fn decide(
-    named: &NamedImages<'_>,
-    images: &NewImages,
-    wishes: &mut Wishes,
-) -> Result<Vec<String>, String> {
-    let container = named.only_container().map_err(|error| unclear(&error, "--in"))?;
+fn decide(named: &NamedImages<'_>, images: &NewImages, wishes: &mut Wishes) -> Vec<String> {
+    let container = match named.only_container() {
+        Ok(container) => container,
+        Err(error) => return vec![unclear(&error, "--in")],
+    };
     let mut faults = Vec::new();
     for (number, typed) in images.ids.iter().enumerate() {
         match entry_id(typed) {
@@ -78,7 +77,7 @@ fn decide(
             Err(fault) => faults.push(fault),
         }
     }
-    Ok(faults)
+    faults
 }
 
 /// Returns the canonical form of an ID.

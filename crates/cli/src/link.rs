@@ -242,8 +242,10 @@ fn to_json(plan: &Plan<'_>) -> Value {
             Some(_) => (Some("unknown"), None),
         };
         let mut value = code(input.code(), why(input));
-        value["needed_by"] = needed_by.into();
-        value["symbol"] = symbol.map(String::from_utf8_lossy).into();
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("needed_by".to_owned(), needed_by.into());
+            fields.insert("symbol".to_owned(), symbol.map(String::from_utf8_lossy).into());
+        }
         value
     };
     let image = |group: &Group<'_>| {

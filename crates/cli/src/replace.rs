@@ -64,11 +64,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.incoming.run(&args.file, &args.images, decide)
 }
 
-fn decide(
-    named: &NamedImages<'_>,
-    images: &NewImages,
-    wishes: &mut Wishes,
-) -> Result<Vec<String>, String> {
+fn decide(named: &NamedImages<'_>, images: &NewImages, wishes: &mut Wishes) -> Vec<String> {
     let mut faults = Vec::new();
     let mut replaced = BTreeMap::new();
     for (number, typed) in images.ids.iter().enumerate() {
@@ -85,5 +81,5 @@ fn decide(
         }
         wishes.edit.replace(old.index(), number);
     }
-    Ok(faults)
+    faults
 }

@@ -32,7 +32,7 @@ impl Incoming {
         &self,
         file: &PathBuf,
         images: &[OsString],
-        decide: impl Fn(&NamedImages<'_>, &NewImages, &mut Wishes) -> Result<Vec<String>, String>,
+        decide: impl Fn(&NamedImages<'_>, &NewImages, &mut Wishes) -> Vec<String>,
     ) -> io::Result<Outcome> {
         let images = match NewImages::open(images, self.options.limits.max_input) {
             Ok(images) => images,
@@ -45,7 +45,7 @@ impl Incoming {
             let named = subject.named(&self.within)?;
             let mut wishes = Wishes::new(self.options.edit().with_any_image(self.any_image));
             wishes.edit = wishes.edit.with_images(images.files.iter().cloned());
-            let faults = decide(&named, &images, &mut wishes)?;
+            let faults = decide(&named, &images, &mut wishes);
             if faults.is_empty() { Ok(wishes) } else { Err(faults.into()) }
         };
         let files = std::slice::from_ref(file);
