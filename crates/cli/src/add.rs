@@ -5,13 +5,14 @@ use std::io;
 use std::path::PathBuf;
 
 use bundle_format::EntryId;
+use fat_edit::NamedImages;
 use target_id::OffloadKind;
 use target_id::near::did_you_mean;
 
-use crate::edit::{Incoming, NewImages, Numbered, Wishes};
+use crate::edit::{Incoming, NewImages, Wishes, unclear};
+
 use crate::help::More;
 use tool_kit::Outcome;
-use tool_kit::failure::Failure;
 
 pub(crate) const MORE: More = More(include_str!("help/add.md"));
 
@@ -36,21 +37,26 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.incoming.run(&args.file, &args.images, decide)
 }
 
-fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> Result<(), Failure> {
-    let container = numbered.only_container()?;
+fn decide(named: &NamedImages<'_>, images: &NewImages, wishes: &mut Wishes) -> Vec<String> {
+    let container = match named.only_container() {
+        Ok(container) => container,
+        Err(error) => return vec![unclear(&error, "--in")],
+    };
     let mut faults = Vec::new();
-    for (number, typed) in images.ids().iter().enumerate() {
+    for (number, typed) in images.ids.iter().enumerate() {
         match entry_id(typed) {
             Ok(id) => {
                 if let Some(near) = EntryId::near(typed) {
-                    wishes.warn(format!("'{typed}' is taken as it is; did you mean {near}?"));
+                    wishes
+                        .warnings
+                        .push(format!("'{typed}' is taken as it is; did you mean {near}?"));
                 }
-                wishes.add(container, &id, number);
+                wishes.edit.add(container, &id, number);
             }
             Err(fault) => faults.push(fault),
         }
     }
-    if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
+    faults
 }
 
 /// Returns the canonical form of an ID.

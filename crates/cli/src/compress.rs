@@ -8,7 +8,7 @@ use fat_edit::CompressOptions;
 use fat_object::FileFormat;
 
 use crate::compression::Compression;
-use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work};
+use crate::edit::{Editor, Options, Subject, Uneditable, Work};
 use crate::help::More;
 use tool_kit::Outcome;
 
@@ -51,7 +51,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let write = args.how.options(args.options.threads());
-    let decide = |subject: &Subject<'_>, _: &NewImages| {
+    let decide = |subject: &Subject<'_>| {
         let contents = subject.contents;
         let write = match args.how.format_version {
             None if contents.is_for_runtime() => write.clone().with_version(Version::V2),
@@ -66,9 +66,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             .with_upgrade_offload_binaries(upgrade)
             .with_recompress(args.recompress)
             .with_max_decompressed(subject.walk.max_decompressed());
-        let edit = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
-        let mut wishes = Wishes::new(edit);
-        wishes.edit().compress(options);
+        let mut wishes = args.options.wishes(args.uneditable);
+        wishes.edit.compress(options);
         Ok(wishes)
     };
     Editor::new(&args.files, &args.options, Work::Compress, &decide).run()

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work};
+use crate::edit::{Editor, Options, Subject, Uneditable, Work};
 use crate::help::More;
 use tool_kit::Outcome;
 
@@ -31,10 +31,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let decide = |_: &Subject<'_>, _: &NewImages| {
-        let edit = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
-        let mut wishes = Wishes::new(edit);
-        wishes.edit().decompress();
+    let decide = |_: &Subject<'_>| {
+        let mut wishes = args.options.wishes(args.uneditable);
+        wishes.edit.decompress();
         Ok(wishes)
     };
     Editor::new(&args.files, &args.options, Work::Decompress, &decide).run()

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::inputs::Input;
 use device_select::few;
@@ -13,7 +12,7 @@ use gpu_packages::{
     EntryKind, Looked, Site, Tree, TreeFault, has_distributions, pth_directories, site_depth,
 };
 use tool_kit::directory::{Held, Kind};
-use tool_kit::{input, report};
+use tool_kit::{input, python, report};
 
 /// A distribution that is installed.
 pub(crate) type Distribution = gpu_packages::Distribution<Environment>;
@@ -21,22 +20,6 @@ pub(crate) type Distribution = gpu_packages::Distribution<Environment>;
 const LEADS_OUT: &str = "leads out of the environment, and is not looked into";
 /// The most bytes of files that name directories.
 const MOST_OF_TEXT: u64 = 16 << 20;
-
-/// Prints the directories of distributions. `-S` keeps Python from running the code in `.pth` files and `sitecustomize`,
-/// `-I` from importing modules of the current directory; `site` then finds the directories as it does at every start.
-const PRINT_SITES: &str = "\
-import os, sys, site
-paths = []
-def add(directory, known=None):
-    paths.append(directory)
-    return known
-site.addsitedir = add
-known = site.venv(set())
-if site.ENABLE_USER_SITE is not False and not os.environ.get('PYTHONNOUSERSITE'):
-    add(site.getusersitepackages())
-site.addsitepackages(known)
-sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, paths)))
-";
 
 /// An environment, or another directory. Errors have no numbers.
 #[derive(Clone, Debug)]
@@ -106,21 +89,14 @@ pub(crate) struct Sites {
 ///
 /// There is no Python, or it fails.
 pub(crate) fn search_path() -> Result<Sites, String> {
-    let advice = "give the environment with --prefix DIR";
-    let python = if cfg!(windows) { "python" } else { "python3" };
-    let asked = Command::new(python).args(["-I", "-S", "-c", PRINT_SITES]).output();
-    let asked = asked
-        .map_err(|error| format!("{python} cannot be run: {}; {advice}", report::reason(&error)))?;
-    if !asked.status.success() {
-        return Err(format!("{python} does not tell where its packages are; {advice}"));
-    }
+    let printed = python::search_path()
+        .map_err(|error| format!("{error}; give the environment with --prefix DIR"))?;
     let mut sites = Sites::default();
     let added = std::env::var_os("PYTHONPATH").unwrap_or_default();
     for path in std::env::split_paths(&added).filter(|path| !path.as_os_str().is_empty()) {
         sites.add(&path);
     }
-    let printed = asked.stdout.split(|&byte| byte == 0).filter(|path| !path.is_empty());
-    for path in printed.map(input::path) {
+    for path in printed {
         sites.add(&path);
         sites.add_named_in(&path, |_| true);
     }
@@ -133,18 +109,7 @@ pub(crate) fn search_path() -> Result<Sites, String> {
 ///
 /// There is none.
 pub(crate) fn search_path_of(prefix: &Path) -> Result<Sites, String> {
-    let mut found = Vec::new();
-    for library in ["lib", "lib64", "local/lib"] {
-        for python in directories(&prefix.join(library)) {
-            let name = python.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if name.starts_with("python") || name.starts_with("pypy") {
-                found.push(python.join("site-packages"));
-                found.push(python.join("dist-packages"));
-            }
-        }
-    }
-    found.push(prefix.join("Lib").join("site-packages"));
-    found.retain(|path| path.is_dir());
+    let mut found = python::directories_in(prefix);
     let is_itself = found.is_empty()
         && Held::open(prefix).is_ok_and(|held| has_distributions(&Environment(held)));
     if is_itself {
@@ -169,15 +134,6 @@ pub(crate) fn search_path_of(prefix: &Path) -> Result<Sites, String> {
         sites.add_named_in(path, |path| path.starts_with(&real));
     }
     Ok(sites)
-}
-
-/// Returns the directories in one, by name.
-fn directories(path: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
-    let mut found: Vec<PathBuf> =
-        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-    found.sort();
-    found
 }
 
 impl Sites {
@@ -259,7 +215,7 @@ pub(crate) fn root_and_base(real: &Path) -> (&Path, &Path) {
 }
 
 /// Returns a relative path with `/` between its names.
-fn slashed(path: &Path) -> Vec<u8> {
+pub(crate) fn slashed(path: &Path) -> Vec<u8> {
     let names: Vec<_> = path.iter().map(|name| input::bytes(OsString::from(name))).collect();
     names.join(&b'/')
 }

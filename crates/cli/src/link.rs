@@ -4,8 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use offload_link::{
-    ClangOptions, DeviceCode, Fit, Group, LeftOut, Linked, Members, Need, Plan, PlanOptions,
-    RegisterOptions,
+    ClangOptions, DeviceCode, Fit, Group, Linked, Members, Need, Plan, PlanOptions, RegisterOptions,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +19,7 @@ use tool_kit::output::Outputs;
 use tool_kit::parallel::Threads;
 use tool_kit::payload::Payload;
 use tool_kit::permissions::NewPermissions;
-use tool_kit::style::{HEADING, Out, TARGET, show};
+use tool_kit::style::{HEADING, TARGET, show};
 use tool_kit::{Outcome, input, json, report, style};
 
 pub(crate) const MORE: More = More(include_str!("help/link.md"));
@@ -157,37 +156,23 @@ fn print(as_json: bool, plan: &Plan<'_>) -> io::Result<()> {
     }
     let mut out = style::stdout();
     for group in plan.groups() {
-        print_group(&mut out, group)?;
+        let (target, kinds) = (group.target(), kinds(group).join(", "));
+        show!(out, "{HEADING}image{HEADING:#} {TARGET}{target}{TARGET:#} for {kinds}")?;
+        for input in group.inputs() {
+            show!(out, "  {}: {}", input.code(), why(input))?;
+        }
     }
-    print_left_out(&mut out, plan.left_out())?;
+    if !plan.left_out().is_empty() {
+        show!(out, "{HEADING}in no image{HEADING:#}")?;
+    }
+    for left in plan.left_out() {
+        let (code, reason) = (left.code(), left.reason());
+        show!(out, "  {code}: {}: {reason}", code.target())?;
+    }
     if plan.groups().is_empty() {
         show!(out, "no images: no object has device code")?;
     }
     out.flush()
-}
-
-fn print_group(out: &mut Out<'_>, group: &Group<'_>) -> io::Result<()> {
-    show!(
-        out,
-        "{HEADING}image{HEADING:#} {TARGET}{}{TARGET:#} for {}",
-        group.target(),
-        kinds(group).join(", ")
-    )?;
-    for input in group.inputs() {
-        show!(out, "  {}: {}", input.code(), why(input))?;
-    }
-    Ok(())
-}
-
-fn print_left_out(out: &mut Out<'_>, left_out: &[LeftOut<'_>]) -> io::Result<()> {
-    if !left_out.is_empty() {
-        show!(out, "{HEADING}in no image{HEADING:#}")?;
-    }
-    for left in left_out {
-        let (code, reason) = (left.code(), left.reason());
-        show!(out, "  {code}: {}: {reason}", code.target())?;
-    }
-    Ok(())
 }
 
 fn kinds(group: &Group<'_>) -> Vec<String> {
@@ -212,7 +197,7 @@ fn why(input: &Linked<'_>) -> String {
 }
 
 fn to_json(plan: &Plan<'_>) -> Value {
-    let code = |code: &DeviceCode<'_>| {
+    let code = |code: &DeviceCode<'_>, why: String| {
         json!({
             "file": code.file(),
             "member": code.member(),
@@ -220,25 +205,22 @@ fn to_json(plan: &Plan<'_>) -> Value {
             "triple": code.target().triple(),
             "arch": code.target().arch(),
             "size": code.size(),
+            "why": why,
         })
     };
-    let with = |mut value: Value, name: &str, fact: Value| {
-        if let Value::Object(fields) = &mut value {
-            fields.insert(name.to_owned(), fact);
-        }
-        value
-    };
-    let with_reason = |value: Value, reason: String| with(value, "why", reason.into());
     let linked = |input: &Linked<'_>| {
         let (needed_by, symbol) = match input.need() {
-            None => (Value::Null, None),
-            Some(Need::Host(symbol)) => ("host".into(), Some(symbol)),
-            Some(Need::Device(symbol)) => ("device".into(), Some(symbol)),
-            Some(_) => ("unknown".into(), None),
+            None => (None, None),
+            Some(Need::Host(symbol)) => (Some("host"), Some(symbol)),
+            Some(Need::Device(symbol)) => (Some("device"), Some(symbol)),
+            Some(_) => (Some("unknown"), None),
         };
-        let symbol = symbol.map(String::from_utf8_lossy);
-        let value = with_reason(code(input.code()), why(input));
-        with(with(value, "needed_by", needed_by), "symbol", symbol.into())
+        let mut value = code(input.code(), why(input));
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("needed_by".to_owned(), needed_by.into());
+            fields.insert("symbol".to_owned(), symbol.map(String::from_utf8_lossy).into());
+        }
+        value
     };
     let image = |group: &Group<'_>| {
         let inputs = group.inputs().iter().map(linked);
@@ -250,7 +232,7 @@ fn to_json(plan: &Plan<'_>) -> Value {
         })
     };
     let left = plan.left_out().iter();
-    let left = left.map(|left| with_reason(code(left.code()), left.reason().to_string()));
+    let left = left.map(|left| code(left.code(), left.reason().to_string()));
     json!({
         "images": plan.groups().iter().map(image).collect::<Vec<_>>(),
         "left_out": left.collect::<Vec<_>>(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::edit::{Editor, Numbered, Options, Subject, Uneditable, Wishes, Within, Work};
+use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Within, Work, unclear};
 use crate::help::More;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
@@ -46,25 +46,19 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let files = std::slice::from_ref(&args.file);
-    Editor::new(files, &args.options, Work::Edit, &|subject, _| decide(args, subject)).run()
+    Editor::new(files, &args.options, Work::Edit, &|subject| decide(args, subject)).run()
 }
 
 fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Failure> {
-    let numbered = Numbered::new(subject, &args.within)?;
-    let options = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
-    let mut wishes = Wishes::new(options.with_remove_host(true));
+    let named = subject.named(&args.within)?;
+    let mut wishes = args.options.wishes(args.uneditable);
     let mut faults = Vec::new();
-    for id in &args.ids {
-        let found = numbered.with_id(id);
-        if found.is_empty() {
-            faults.push(numbered.nothing(id));
-        }
-        found.into_iter().for_each(|image| wishes.remove(image));
-    }
-    for &number in &args.index {
-        match numbered.with_number(number) {
-            Ok(image) => wishes.remove(image),
-            Err(fault) => faults.push(fault),
+    let with_ids = args.ids.iter().map(|id| named.with_id(id));
+    let with_numbers = args.index.iter().map(|&number| Ok(vec![named.with_number(number)?]));
+    for found in with_ids.chain(with_numbers) {
+        match found {
+            Ok(images) => images.iter().for_each(|image| wishes.edit.remove(image.index())),
+            Err(error) => faults.push(unclear(&error, "")),
         }
     }
     if !args.allow_empty {

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use crate::edit::{Incoming, NewImages, Numbered, Wishes};
+use fat_edit::NamedImages;
+
+use crate::edit::{Incoming, NewImages, Wishes, unclear};
 use crate::help::More;
 use tool_kit::Outcome;
-use tool_kit::failure::Failure;
 
 pub(crate) const MORE: More = More(include_str!("help/replace.md"));
 
@@ -33,22 +34,22 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.incoming.run(&args.file, &args.images, decide)
 }
 
-fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> Result<(), Failure> {
+fn decide(named: &NamedImages<'_>, images: &NewImages, wishes: &mut Wishes) -> Vec<String> {
     let mut faults = Vec::new();
     let mut replaced = BTreeMap::new();
-    for (number, typed) in images.ids().iter().enumerate() {
-        let old = match numbered.only(typed) {
+    for (number, typed) in images.ids.iter().enumerate() {
+        let old = match named.only(typed) {
             Ok(old) => old,
-            Err(fault) => {
-                faults.push(fault);
+            Err(error) => {
+                faults.push(unclear(&error, "its number, or its container by --in"));
                 continue;
             }
         };
         if let Some(before) = replaced.insert(old.index(), typed) {
-            let n = numbered.number(old);
+            let n = named.number(old);
             faults.push(format!("'{before}' and '{typed}' are both image {n}"));
         }
-        wishes.replace(old, number);
+        wishes.edit.replace(old.index(), number);
     }
-    if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
+    faults
 }

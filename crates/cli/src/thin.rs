@@ -9,7 +9,7 @@ use device_select::{Decision, Missing, Rule, Wanted, is_host};
 use fat_edit::EditableFile;
 use fat_object::{FileFormat, ImageInfo};
 
-use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work, names};
+use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Work, names};
 use crate::help::More;
 use crate::package::Images;
 use crate::suggest;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         id.is_none_or(|id| id.is_host() || rule.keeps(&id.target()))
     };
     let images = Images(&is_kept);
-    let decide = |subject: &Subject<'_>, _: &NewImages| decide(args, &rule, subject);
+    let decide = |subject: &Subject<'_>| decide(args, &rule, subject);
     let editor = Editor {
         keep: Keep::Needed(&images),
         databases: args.databases.then_some(&rule),
@@ -123,11 +123,10 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
         return Err(missing.collect::<Vec<_>>().into());
     }
 
-    let options = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
-    let mut wishes = Wishes::new(options);
-    rule.doubts(images).into_iter().for_each(|doubt| wishes.warn(doubt));
+    let mut wishes = args.options.wishes(args.uneditable);
+    wishes.warnings.extend(rule.doubts(images));
     let decision = rule.decide(images);
-    decision.go.iter().for_each(|image| wishes.remove(image));
+    decision.go.iter().for_each(|image| wishes.edit.remove(image.index()));
     let typed: Vec<_> = rule.wanted().iter().map(Wanted::text).collect();
     let options = [(args.exact, " --exact"), (args.drop_ptx, " --drop-ptx")];
     let options = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name);
@@ -174,32 +173,32 @@ fn first_of(mut faults: Vec<String>) -> Vec<String> {
 /// fatbinaries without PTX.
 fn report(decision: &Decision<'_>, contents: &EditableFile, typed: &str, wishes: &mut Wishes) {
     let names = |images: &[&ImageInfo]| names(images.iter().copied());
+    let Wishes { edit, notes, warnings } = wishes;
     if !decision.stay_too.is_empty() {
         let (spirv, native): (Vec<_>, Vec<_>) =
             decision.stay_too.iter().partition(|image| image.format() == FileFormat::SpirV);
-        let also = [names(&native), names(&spirv)];
-        let also = match also {
-            [native, spirv] if spirv.is_empty() => native,
-            [native, spirv] if native.is_empty() => format!("{spirv} (SPIR-V)"),
-            [native, spirv] => format!("{native}, {spirv} (SPIR-V)"),
-        };
-        wishes.note(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
+        let mut also = names(&native);
+        if !spirv.is_empty() {
+            let comma = if also.is_empty() { "" } else { ", " };
+            also += &format!("{comma}{} (SPIR-V)", names(&spirv));
+        }
+        notes.push(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
     }
-    let n = wishes.edit().without_ptx(contents);
+    let n = edit.without_ptx(contents);
     if n > 0 {
         let fatbinaries = if n == 1 { "fatbinary keeps" } else { "fatbinaries keep" };
-        wishes.note(format!("{n} {fatbinaries} no PTX: later GPUs have nothing to compile"));
+        notes.push(format!("{n} {fatbinaries} no PTX: later GPUs have nothing to compile"));
     }
     if !decision.misnamed.is_empty() {
         let names = names(&decision.misnamed);
-        wishes.warn(format!(
+        warnings.push(format!(
             "{typed} removes images that hold other code than their entries say: {names}"
         ));
     }
     if !decision.stay_unknown.is_empty() {
         let n = decision.stay_unknown.len();
         let images = if n == 1 { "image, whose" } else { "images, whose" };
-        wishes.warn(format!(
+        warnings.push(format!(
             "{typed} also keeps {n} {images} target is not known (--exact does not)"
         ));
     }

@@ -3,6 +3,7 @@
 use fat_object::{ContainerKind, FileFormat, ImageInfo};
 
 use crate::edit::{Edit, ImageEdit};
+use crate::error::text_of;
 use crate::survey::{EditableContainer, EditableFile};
 
 /// A place that loses all its images for devices.
@@ -26,7 +27,7 @@ impl EditableContainer {
         };
         match path {
             [] => "the file".to_owned(),
-            path => path.iter().map(ToString::to_string).collect::<Vec<_>>().join("/"),
+            path => text_of(path, ""),
         }
     }
 }

@@ -58,6 +58,8 @@ pub enum ErrorKind {
     Host,
     /// The edit names an image or a container that is missing.
     Missing,
+    /// Several images or containers have the name.
+    Ambiguous,
     /// The edit would leave no image in a container, or removes the host's entry of a bundle, which
     /// [`EditOptions::with_allow_empty`](crate::EditOptions::with_allow_empty) and
     /// [`EditOptions::with_remove_host`](crate::EditOptions::with_remove_host) allow; or an entry cannot be added, or a new image
@@ -311,7 +313,7 @@ impl From<Error> for io::Error {
 }
 
 /// Returns a path like `section:.hip_fatbin/ccob:1`, and what follows it; nothing for the file itself.
-fn text_of(path: &[PathStep], end: &str) -> String {
+pub(crate) fn text_of(path: &[PathStep], end: &str) -> String {
     let steps: Vec<_> = path.iter().map(PathStep::to_string).collect();
     if steps.is_empty() { String::new() } else { steps.join("/") + end }
 }

@@ -114,6 +114,7 @@ mod inputs;
 mod join;
 mod kpack;
 mod moved_out;
+mod named;
 mod nv_fatbin;
 mod object_form;
 mod offload_form;
@@ -143,6 +144,7 @@ pub use error::{Error, ErrorKind};
 #[cfg_attr(docsrs, doc(cfg(any(feature = "ruzstd", feature = "zstd"))))]
 pub use join::{Join, PackInput};
 pub use moved_out::{move_in, moved_out};
+pub use named::NamedImages;
 pub use object_form::{
     HOST_PLACEHOLDER, PlacedHost, host_object, object_bundle, remove_bundle_sections,
 };

@@ -91,41 +91,6 @@ impl EditableFile {
         self.images.get(container.images.clone()).unwrap_or_default()
     }
 
-    /// Returns the [numbers](ImageInfo::index) that a [listing](fat_object::list()) gives the images, by their index: it also counts
-    /// images in images. Empty if there are none of these. `input` is the file.
-    ///
-    /// # Errors
-    ///
-    /// Those of a walk.
-    pub fn numbers<R: Read + Seek>(
-        &self,
-        mut input: R,
-        options: &Options,
-    ) -> io::Result<Vec<usize>> {
-        struct Numbers(Vec<usize>);
-        impl Visitor for Numbers {
-            fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-                if image.path().iter().all(|step| step.kind() != ContainerKind::Image) {
-                    self.0.push(image.index());
-                }
-                Ok(())
-            }
-
-            fn finding(&mut self, _finding: &Finding) -> io::Result<()> {
-                Ok(())
-            }
-        }
-        let may_hold = |image: &ImageInfo| {
-            image.format().may_hold_images() || image.format() == FileFormat::Bitcode
-        };
-        let mut numbers = Numbers(Vec::new());
-        if self.images().iter().any(may_hold) {
-            // The survey compared the hashes, unless that was not wanted.
-            walk(&mut input, &options.clone().with_verify_hash(false), &mut numbers)?;
-        }
-        Ok(numbers.0)
-    }
-
     /// Returns whether there are both compressed and plain containers, of kinds that [`Edit::compress`](crate::Edit::compress) compresses as a whole.
     #[must_use]
     pub fn is_compressed_in_part(&self) -> bool {

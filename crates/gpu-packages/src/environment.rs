@@ -147,6 +147,28 @@ pub fn sites_in(tree: &impl Tree) -> Vec<Vec<u8>> {
     sites
 }
 
+/// Returns the places of the lists of installed files that lie in a directory of an environment: each `RECORD`, and conda's. What
+/// should be a directory of lists and is a link or a device is returned as a list, which cannot be read.
+pub fn lists_in(tree: &impl Tree, directory: &[u8]) -> Vec<Vec<u8>> {
+    let mut lists = Vec::new();
+    for (name, kind) in tree.entries(directory).unwrap_or_default() {
+        let place = join(directory, &name);
+        match (&*name, kind) {
+            (_, EntryKind::File) => {}
+            (b"conda-meta", EntryKind::Directory) => {
+                let files = tree.entries(&place).unwrap_or_default().into_iter();
+                let files = files.filter(|(name, _)| split_extension(name).1 == b"json");
+                lists.extend(files.map(|(name, _)| join(&place, &name)));
+            }
+            (b"conda-meta", EntryKind::Other) => lists.push(place),
+            (name, _) if split_extension(name).1 != b"dist-info" => {}
+            (_, EntryKind::Directory) => lists.push(join(&place, b"RECORD")),
+            (_, EntryKind::Other) => lists.push(place),
+        }
+    }
+    lists
+}
+
 /// Returns a name in the form in which names of distributions are compared (PEP 503).
 ///
 /// ```

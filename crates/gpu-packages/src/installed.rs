@@ -58,7 +58,8 @@ impl FileHashes {
 /// use std::io::Cursor;
 /// use gpu_packages::{FileHashes, InstalledList};
 ///
-/// let mut list = InstalledList::record(b"pkg/a.so,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\npkg/b.py,,\n")?;
+/// let text = b"pkg/a.so,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\npkg/b.py,,\n";
+/// let mut list = InstalledList::parse("RECORD", text.to_vec())?;
 /// let new = FileHashes::of(Cursor::new("abc"), &list.algorithms(b"pkg/a.so"))?;
 /// assert_eq!(list.faults(b"pkg/a.so", &new), ["RECORD has the size 0, found 3"]);
 /// list.change(b"pkg/a.so", Some(&new))?;
@@ -76,21 +77,15 @@ enum Text {
 }
 
 impl InstalledList {
-    /// Reads a `RECORD`.
+    /// Reads a list of this name: a file of conda's if it ends with `.json`, otherwise a `RECORD`.
     ///
     /// # Errors
     ///
-    /// Errors of [`Record::parse`].
-    pub fn record(text: &[u8]) -> Result<Self, Error> {
-        Ok(InstalledList(Text::Python(Record::parse(text)?)))
-    }
-
-    /// Reads a list of conda's, which has this name in messages.
-    ///
-    /// # Errors
-    ///
-    /// [`Malformed`](ErrorKind::Malformed) for a text that is not JSON.
-    pub fn conda(name: &str, text: Vec<u8>) -> Result<Self, Error> {
+    /// Errors of [`Record::parse`]; [`Malformed`](ErrorKind::Malformed) for a text that is not JSON.
+    pub fn parse(name: &str, text: Vec<u8>) -> Result<Self, Error> {
+        if !name.ends_with(".json") {
+            return Ok(InstalledList(Text::Python(Record::parse(&text)?)));
+        }
         let malformed = |error: &dyn ToString| Error::new(ErrorKind::Malformed, error.to_string());
         let text = String::from_utf8(text).map_err(|error| malformed(&error))?;
         let list: Value = serde_json::from_str(&text).map_err(|error| malformed(&error))?;
@@ -101,10 +96,13 @@ impl InstalledList {
         Ok(InstalledList(Text::Conda { name: name.to_owned(), text, files }))
     }
 
-    /// Returns whether it is a `RECORD`, which may be signed.
+    /// Returns the names of files beside the list that sign it, if they are there.
     #[must_use]
-    pub fn is_record(&self) -> bool {
-        matches!(self.0, Text::Python(_))
+    pub fn signatures(&self) -> &'static [&'static str] {
+        match self.0 {
+            Text::Python(_) => &["RECORD.jws", "RECORD.p7s"],
+            Text::Conda { .. } => &[],
+        }
     }
 
     /// Returns the paths of all rows.
@@ -222,7 +220,6 @@ fn object_around(json: &str, text: &str) -> Option<Range<usize>> {
 /// text.extend_from_slice(b"\"pkg/c.so\",sha256=");
 /// let notes = InstalledNotes::parse(&text)?;
 /// assert!(notes.has(b"pkg/a.so", &new) && notes.mentions(b"pkg/b.so") && !notes.mentions(b"pkg/c.so"));
-/// assert!(text.starts_with(&notes.to_vec()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -260,17 +257,19 @@ impl InstalledNotes {
     ///
     /// The hash of SHA-256 is lacking.
     pub fn line(path: &[u8], new: Option<&FileHashes>) -> Result<Vec<u8>, Error> {
-        let note = match new {
-            Some(new) => Some((new.size, new.needed(Algorithm::Sha256)?.clone())),
-            None => None,
+        let mut line = vec![b'"'];
+        for &byte in path {
+            line.push(byte);
+            if byte == b'"' {
+                line.push(byte);
+            }
+        }
+        let rest = match new {
+            None => format!("\",{DELETED},\n"),
+            Some(new) => format!("\",{},{}\n", new.needed(Algorithm::Sha256)?, new.size),
         };
-        Ok(line(path, note.as_ref()))
-    }
-
-    /// Returns the text of all notes.
-    #[must_use]
-    pub fn to_vec(&self) -> Vec<u8> {
-        self.notes.iter().flat_map(|(path, note)| line(path, note.as_ref())).collect()
+        line.extend_from_slice(rest.as_bytes());
+        Ok(line)
     }
 
     /// Returns the paths that there are notes about.
@@ -298,24 +297,6 @@ impl InstalledNotes {
     }
 }
 
-/// Returns a note as a row of a `RECORD`.
-fn line(path: &[u8], note: Option<&(u64, Hash)>) -> Vec<u8> {
-    let mut line = vec![b'"'];
-    for &byte in path {
-        line.push(byte);
-        if byte == b'"' {
-            line.push(byte);
-        }
-    }
-    line.extend_from_slice(b"\",");
-    let rest = match note {
-        None => format!("{DELETED},\n"),
-        Some((size, hash)) => format!("{hash},{size}\n"),
-    };
-    line.extend_from_slice(rest.as_bytes());
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,7 +316,7 @@ mod tests {
             )
         };
         let old = text(&row("lib/a.so", &"00".repeat(32), 7));
-        let mut list = InstalledList::conda("foo.json", old.into()).unwrap();
+        let mut list = InstalledList::parse("foo.json", old.into()).unwrap();
         let new = FileHashes::of(io::Cursor::new("abc"), &list.algorithms(b"lib/a.so")).unwrap();
         assert_eq!(list.faults(b"lib/a.so", &new), ["foo.json has the size 7, found 3"]);
         assert!(list.faults(b"b", &new).is_empty());
@@ -343,6 +324,6 @@ mod tests {
         list.change(b"lib/none.so", Some(&new)).unwrap();
         list.change(b"b", None).unwrap();
         assert_eq!(String::from_utf8(list.to_vec()).unwrap(), text(&row("lib/a.so", &abc, 3)));
-        assert!(InstalledList::conda("foo.json", b"{".to_vec()).is_err());
+        assert!(InstalledList::parse("foo.json", b"{".to_vec()).is_err());
     }
 }

@@ -118,7 +118,7 @@ pub use deb::{DebRecords, set_installed_size};
 pub use edit::{CheckedReader, PackageEdit, PackageForm, Unopened, rewrite_stream, stale_lists};
 pub use environment::{
     Distribution, DistributionFiles, EntryKind, Looked, Site, Tree, TreeFault, distributions,
-    has_distributions, normalized_name, pth_directories, site_depth, sites_in,
+    has_distributions, lists_in, normalized_name, pth_directories, site_depth, sites_in,
 };
 pub use error::{Error, ErrorKind, Finding, FindingKind};
 pub use hash::{Algorithm, Hash, Hasher, hash_reader};

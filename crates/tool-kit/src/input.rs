@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use byte_parts::ReadSeek;
 
@@ -33,6 +33,19 @@ pub fn open_thin_file(archive: &Path, name: &[u8]) -> io::Result<File> {
 /// Returns the path of the file that the thin archive at `archive` names.
 pub fn thin_member_path(archive: &Path, name: &[u8]) -> PathBuf {
     archive.parent().unwrap_or(Path::new("")).join(path(name))
+}
+
+/// Returns a path below a directory that has no links, as the system spells it: parts that lead up and down again go.
+pub fn below(directory: &Path, path: &Path) -> PathBuf {
+    let mut found = directory.to_owned();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if found.pop() || found.has_root() => {}
+            part => found.push(part),
+        }
+    }
+    found
 }
 
 /// Returns the path that the bytes of an argument or a member's name spell.

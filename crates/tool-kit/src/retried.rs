@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Seek, Write};
 
+use crate::scratch;
+
 /// An output that can be started again.
 #[derive(Debug)]
 pub enum Retried<'f> {
@@ -13,6 +15,19 @@ pub enum Retried<'f> {
 }
 
 impl Retried<'_> {
+    /// Fills an output that cannot be started again, such as standard output, by way of a temporary file with these contents.
+    pub fn through<T, E: From<io::Error>>(
+        contents: &str,
+        out: &mut File,
+        write: impl FnOnce(&mut Retried<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut file = scratch::file(contents)?;
+        let done = write(&mut Retried::File(&mut file))?;
+        file.rewind()?;
+        io::copy(&mut file, out)?;
+        Ok(done)
+    }
+
     /// Forgets what was written.
     pub fn restart(&mut self) -> io::Result<()> {
         match self {

@@ -3,21 +3,20 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use device_select::{Rule, SplitLibrary, few};
-use fat_edit::{
-    EditNote, EditPlan, EditableContainer, EditableFile, Error, ErrorKind, survey, survey_closed,
-};
+use device_select::{Rule, SplitLibrary};
+use fat_edit::{EditPlan, EditableFile, ErrorKind, NamedImages, survey, survey_closed};
 use gpu_packages::wheel_file_name;
 
-use super::failures::{explain, is_about_hash, no_wheel};
-use super::findings::Findings;
 use super::new_images::NewImages;
-use super::options::Options;
-use super::report::{self, FileRow, Work};
+use super::options::{Options, Within};
+use super::report::{self, About, FileRow, Work};
 use super::wishes::Wishes;
+use super::words::{
+    allow, describe, explain, is_about_hash, left_alone, no_wheel, refused, unclear,
+};
 use crate::inputs::{Input, Inputs};
 use crate::package::Package;
 use crate::records::Lists;
@@ -28,7 +27,7 @@ use tool_kit::output::{How, Name, Outputs, is_same};
 use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
 use tool_kit::store::Keep;
-use tool_kit::{Outcome, report as messages, style};
+use tool_kit::{Outcome, report as messages};
 
 /// A file to be edited, for who decides how.
 pub(crate) struct Subject<'a> {
@@ -40,14 +39,22 @@ pub(crate) struct Subject<'a> {
     pub(crate) walk: &'a fat_object::Options,
 }
 
+impl<'a> Subject<'a> {
+    /// Returns the images and containers by the names of a listing, in the containers that are meant.
+    pub(crate) fn named(&self, within: &'a Within) -> Result<NamedImages<'a>, String> {
+        let named = self.contents.named(self.file, self.walk, &within.steps);
+        named.map_err(|error| unclear(&error, ""))
+    }
+}
+
 /// Returns the wishes for a file.
-pub(crate) type Decide<'d> = dyn Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure> + 'd;
+pub(crate) type Decide<'d> = dyn Fn(&Subject<'_>) -> Result<Wishes, Failure> + 'd;
 
 /// The common settings of all files.
 pub(crate) struct Editor<'a> {
     pub(crate) files: &'a [PathBuf],
     pub(crate) options: &'a Options,
-    pub(crate) images: NewImages,
+    pub(crate) images: &'a NewImages,
     pub(crate) work: Work,
     pub(crate) decide: &'a Decide<'a>,
     /// The images that are needed of members of packages.
@@ -72,7 +79,7 @@ impl<'a> Editor<'a> {
         Editor {
             files,
             options,
-            images: NewImages::default(),
+            images: const { &NewImages::NONE },
             work,
             decide,
             keep: Keep::All,
@@ -128,13 +135,13 @@ impl<'a> Editor<'a> {
                 Ok(edited) => {
                     for mut row in edited {
                         self.compare_unchanged(file, &mut row);
-                        row.messages(self.work, file.is_named() && !row.is_of_package());
+                        row.messages(self.work, file.is_named() && row.about == About::File);
                         edited_files.push(input);
                         rows.push(row);
                     }
                 }
                 Err(Failure::NoCode) if !file.is_named() => {}
-                Err(Failure::NotConcerned(_)) if !file.is_named() => left.push(name),
+                Err(Failure::NotConcerned(_)) if !file.is_named() => left.push(name.to_owned()),
                 Err(failure) => {
                     if let Some(host) = file.split_host() {
                         if file.is_named() {
@@ -162,25 +169,19 @@ impl<'a> Editor<'a> {
             outcome = Outcome::Faults;
         }
         if !left.is_empty() {
-            let files = few(&left);
-            let advice = if left.iter().any(|name| name.ends_with(".kpack")) {
-                " (--databases deletes kernel packs)"
-            } else {
-                ""
-            };
-            messages::note(&format_args!(
-                "left alone, as no option is about their code: {files}{advice}"
-            ));
+            let has_packs = left.iter().any(|name| name.ends_with(".kpack"));
+            let advice = if has_packs { " (--databases deletes kernel packs)" } else { "" };
+            messages::note(&format_args!("{}{advice}", left_alone(&left)));
         }
         if inputs.have_directory() && rows.is_empty() && outcome == Outcome::Clean {
             messages::error(&"no file with device code to edit");
             outcome = Outcome::Faults;
         }
         if self.options.output.json {
-            report::json(&rows)?;
+            tool_kit::json::print(&rows)?;
         } else if self.options.output.is_stdout() {
             // The new file is there.
-        } else if inputs.have_directory() || rows.iter().any(FileRow::is_of_package) {
+        } else if inputs.have_directory() || rows.iter().any(|row| row.about != About::File) {
             report::print_files(&rows)?;
             let distributions = if self.options.output.in_place {
                 self.lists.distributions(&edited_files)
@@ -239,7 +240,7 @@ impl<'a> Editor<'a> {
     fn delete(&mut self, file: &Input) -> Result<FileRow, Failure> {
         let size = file.open(self.options.limits.max_input)?.metadata().len();
         let faults = self.lists.compare_deleted(file)?;
-        self.findings().allow(&faults)?;
+        allow(self.options, &faults)?;
         if !self.options.output.dry_run {
             self.lists.note(file, None)?;
             file.output()?.remove()?;
@@ -260,7 +261,7 @@ impl<'a> Editor<'a> {
         let (contents, mut wishes, plan) = self.plan(opened.reader(), is_named)?;
         let changes = !plan.is_unchanged();
         if changes && replaces {
-            self.unseal(&opened.file)?.into_iter().for_each(|note| wishes.note(note));
+            wishes.notes.extend(self.unseal(&opened.file)?);
             wishes.warnings.extend(self.compare(named, &opened.file)?);
         }
         if !self.options.output.dry_run && (changes || !replaces) {
@@ -288,13 +289,13 @@ impl<'a> Editor<'a> {
     /// Such a file is refused unless findings are allowed.
     pub(super) fn compare(&mut self, input: &Input, file: &File) -> Result<Vec<String>, Failure> {
         let faults = self.lists.compare(input, file)?;
-        self.findings().allow(&faults)
+        allow(self.options, &faults)
     }
 
     /// Warns of a file that stays, and has another size than the lists that it is in say.
     fn compare_unchanged(&mut self, file: &Input, row: &mut FileRow) {
-        if self.options.output.in_place && !row.changed && !row.is_of_package() {
-            let faults = self.lists.unchanged(file, row.size_before());
+        if self.options.output.in_place && !row.changed && row.about == About::File {
+            let faults = self.lists.unchanged(file, row.size_before);
             let faults = faults.iter().map(|fault| format!("{fault}; its row is left as it is"));
             row.warnings.extend(faults);
         }
@@ -302,32 +303,22 @@ impl<'a> Editor<'a> {
 
     /// Returns the new file, and whether it replaces the old one.
     pub(super) fn output(&self, file: &Input) -> Result<(Name, bool), Failure> {
-        let target = self.target(file.path())?;
+        let destination = &self.options.output;
+        let target = match &destination.build_tag {
+            // The name of the wheel has the tag as well.
+            Some(tag) if destination.directory(file.path()).is_some() => {
+                if file.path().extension().is_none_or(|extension| extension != "whl") {
+                    return Err(no_wheel());
+                }
+                let name = file.path().file_name().unwrap_or_default().to_string_lossy();
+                let name = wheel_file_name(&name, tag).map_err(|error| error.to_string())?;
+                destination.target(&file.path().with_file_name(name))
+            }
+            _ => destination.target(file.path()),
+        };
         let replaces = is_same(file.path(), &target);
         let name = if replaces && file.is_below() { file.output()? } else { Name::Typed(target) };
         Ok((name, replaces))
-    }
-
-    /// Returns the path of the new file.
-    fn target(&self, path: &Path) -> Result<PathBuf, Failure> {
-        let output = &self.options.output;
-        Ok(match &output.output {
-            Some(directory) if directory.is_dir() && path.as_os_str() != "-" => {
-                let name = path.file_name().unwrap_or_default();
-                match &output.build_tag {
-                    Some(tag) => {
-                        if path.extension().is_none_or(|extension| extension != "whl") {
-                            return Err(no_wheel());
-                        }
-                        let name = wheel_file_name(&name.to_string_lossy(), tag);
-                        directory.join(name.map_err(|error| error.to_string())?)
-                    }
-                    None => directory.join(name),
-                }
-            }
-            Some(file) => file.clone(),
-            None => path.to_owned(),
-        })
     }
 
     /// Returns the note that a kernel's signature of the file is dropped, if it has one and that is allowed.
@@ -354,37 +345,15 @@ impl<'a> Editor<'a> {
         }
         let walk = self.walk();
         let subject = Subject { is_named, contents: &contents, file: input, walk: &walk };
-        let mut wishes = (self.decide)(&subject, &self.images)?;
+        let mut wishes = (self.decide)(&subject)?;
         wishes.warnings.extend(warnings);
         let plan = contents
             .plan(input, &wishes.edit)
-            .map_err(|error| self.refused(&error, &contents, &wishes))?;
+            .map_err(|error| refused(&error, self.images, &contents, &wishes))?;
         for note in plan.notes() {
-            wishes.note(describe(note, &contents, &wishes));
+            wishes.notes.push(describe(note, &contents, &wishes));
         }
         Ok((contents, wishes, plan))
-    }
-
-    /// Returns the error of a plan, and names the option that leaves uneditable containers alone.
-    fn refused(&self, error: &Error, contents: &EditableFile, wishes: &Wishes) -> Failure {
-        let can_leave = self.images.files.is_empty();
-        let uneditable = || contents.containers().iter().filter(|c| c.uneditable().is_some());
-        match error.kind() {
-            ErrorKind::NoBundle => {
-                format!("{error} (--allow-uneditable leaves the file as it is)").into()
-            }
-            ErrorKind::Unsupported
-                if can_leave && uneditable().any(|c| c.path() == error.path()) =>
-            {
-                let all: Vec<usize> = uneditable().map(EditableContainer::index).collect();
-                let stays = match wishes.removed_from(contents, &all) {
-                    names if names.is_empty() => "leaves it as it is".to_owned(),
-                    names => format!("leaves code for {names}"),
-                };
-                format!("{error} (--allow-uneditable {stays})").into()
-            }
-            _ => explain(error, &self.images),
-        }
     }
 
     /// Returns how many further bytes may be held.
@@ -417,14 +386,9 @@ impl<'a> Editor<'a> {
             }
             _ => {}
         }
-        let contents = contents.map_err(|error| explain(&error, &self.images))?;
-        warnings.extend(self.findings().allow(contents.findings())?);
+        let contents = contents.map_err(|error| explain(&error, self.images))?;
+        warnings.extend(allow(self.options, contents.findings())?);
         Ok((contents, warnings))
-    }
-
-    /// Returns what becomes of files with findings.
-    pub(super) fn findings(&self) -> Findings {
-        if self.options.host.allow_findings { Findings::Allowed } else { Findings::Refused }
     }
 
     /// Returns whether compressed bundles are opened before they are edited. Their result as a whole is checked
@@ -454,7 +418,7 @@ impl<'a> Editor<'a> {
                 }
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::Write => return Err(error.into()),
-                Err(error) => return Ok(Err(explain(&error, &self.images))),
+                Err(error) => return Ok(Err(explain(&error, self.images))),
             }
             if how.replaces.is_none() {
                 return Ok(Ok(Vec::new()));
@@ -464,38 +428,4 @@ impl<'a> Editor<'a> {
         });
         Ok((outputs, filled??))
     }
-}
-
-/// Returns a remark about the file around device code, in words.
-pub(crate) fn describe_host(note: &EditNote) -> Option<String> {
-    match note {
-        EditNote::Zeroed { bytes } => Some(format!(
-            "{} could not be removed from the file and are now zeros",
-            style::size(*bytes)
-        )),
-        EditNote::SignatureDropped => Some(note.to_string()),
-        _ => None,
-    }
-}
-
-/// Returns a note in words, with the option that helps.
-fn describe(note: &EditNote, contents: &EditableFile, wishes: &Wishes) -> String {
-    if let Some(text) = describe_host(note) {
-        return text;
-    }
-    let advice = match note {
-        EditNote::Uneditable { kind, containers } => {
-            let names = wishes.removed_from(contents, containers);
-            if !names.is_empty() {
-                return format!("{kind} cannot be edited: code for {names} stays");
-            }
-            ""
-        }
-        EditNote::NotDecompressible => ": decompress needs --grow, before and after",
-        EditNote::OlderOffloadBinaries { .. } => {
-            " (--format-version 3 compresses what is never loaded)"
-        }
-        _ => "",
-    };
-    format!("{note}{advice}")
 }

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
+use fat_edit::NamedImages;
+
 use super::editor::{Editor, Subject};
 use super::new_images::NewImages;
-use super::options::Options;
-use super::place::{Numbered, Within};
+use super::options::{Options, Within};
 use super::report::Work;
 use super::wishes::Wishes;
 use tool_kit::failure::Failure;
@@ -26,12 +27,12 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Edits a file with the images that arguments `ID=IMAGE` name, with the wishes that `decide` makes.
+    /// Edits a file with the images that arguments `ID=IMAGE` name, as `decide` wishes, which returns faults.
     pub(crate) fn run(
         &self,
         file: &PathBuf,
         images: &[OsString],
-        decide: impl Fn(&Numbered<'_>, &NewImages, &mut Wishes) -> Result<(), Failure>,
+        decide: impl Fn(&NamedImages<'_>, &NewImages, &mut Wishes) -> Vec<String>,
     ) -> io::Result<Outcome> {
         let images = match NewImages::open(images, self.options.limits.max_input) {
             Ok(images) => images,
@@ -40,16 +41,15 @@ impl Incoming {
                 return Ok(Outcome::Faults);
             }
         };
-        let files = std::slice::from_ref(file);
-        let decide = |subject: &Subject<'_>, images: &NewImages| {
-            let numbered = Numbered::new(subject, &self.within)?;
-            let options = self.options.edit().with_any_image(self.any_image);
-            let mut wishes = Wishes::new(options);
+        let decide = |subject: &Subject<'_>| -> Result<Wishes, Failure> {
+            let named = subject.named(&self.within)?;
+            let mut wishes = Wishes::new(self.options.edit().with_any_image(self.any_image));
             wishes.edit = wishes.edit.with_images(images.files.iter().cloned());
-            decide(&numbered, images, &mut wishes)?;
-            Ok(wishes)
+            let faults = decide(&named, &images, &mut wishes);
+            if faults.is_empty() { Ok(wishes) } else { Err(faults.into()) }
         };
+        let files = std::slice::from_ref(file);
         let editor = Editor::new(files, &self.options, Work::Edit, &decide);
-        Editor { images, ..editor }.run()
+        Editor { images: &images, ..editor }.run()
     }
 }

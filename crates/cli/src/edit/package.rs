@@ -1,7 +1,6 @@
 //! Edits of packages: their members are edited, and their records corrected.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek};
+use std::io::{self, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,19 +14,18 @@ use gpu_packages::{
 };
 
 use super::editor::Editor;
-use super::failures::{explain, no_wheel};
-use super::findings::Findings;
-use super::report::FileRow;
+use super::report::{About, FileRow};
+use super::words::{allow, explain, left_alone, no_wheel};
 use crate::inputs::Input;
 use crate::package::{HEAD, Package};
 use tool_kit::attributes;
 use tool_kit::budget::Budget;
 use tool_kit::failure::Failure;
+use tool_kit::input;
 use tool_kit::output::{How, Outputs};
 use tool_kit::piped::Piped;
 use tool_kit::positioned::Positioned;
 use tool_kit::retried::Retried;
-use tool_kit::scratch;
 use tool_kit::store::{Keep, Store, StoreReader, TOO_SMALL};
 
 /// The level of deflate that published wheels have.
@@ -101,10 +99,18 @@ impl Editor<'_> {
             outputs.write_named_or_print(&output, how, |out| {
                 match &rewrite {
                     Some(rewrite) => rewrite.write_to(package.file(), &mut *out)?,
-                    None => match self.print_or_edit_stream(&mut edited, out) {
-                        Ok(new) => size = new,
-                        Err(failure) => return Ok(Err(failure)),
-                    },
+                    None => {
+                        let mut edit = |out: &mut Retried<'_>| self.edit_stream(&mut edited, out);
+                        let new = if target.as_os_str() == "-" {
+                            Retried::through("the new package", out, edit)
+                        } else {
+                            edit(&mut Retried::File(out))
+                        };
+                        match new {
+                            Ok(new) => size = new,
+                            Err(failure) => return Ok(Err(failure)),
+                        }
+                    }
                 }
                 opened.check()?;
                 if replaces {
@@ -132,8 +138,11 @@ impl Editor<'_> {
         warnings.append(&mut edited.warnings);
         let mut notes = edited.notes();
         notes.extend(seal.filter(|_| changed));
-        let mut whole = FileRow::package(named.name(), &target, (metadata.len(), size));
-        (whole.changed, whole.notes, whole.warnings) = (changed, notes, warnings);
+        let mut whole = FileRow::default();
+        (whole.file, whole.output) = (named.name().to_owned(), input::display(&target));
+        (whole.size_before, whole.size_after) = (metadata.len(), size);
+        (whole.about, whole.changed) = (About::Package, changed);
+        (whole.notes, whole.warnings) = (notes, warnings);
         let mut rows = edited.members.rows;
         rows.push(whole.written(dry_run, replaces));
         Ok(rows)
@@ -143,7 +152,7 @@ impl Editor<'_> {
     fn edit_zip(&self, edited: &mut Edited<'_>, zip: &Zip) -> Result<Rewrite, Failure> {
         let reader = edited.package.opened.reader();
         let mut edit = PackageEdit::new(zip, reader).map_err(of)?;
-        edited.allow(self.findings(), edit.findings())?;
+        edited.allow(allow(self.options, edit.findings()), edit.findings())?;
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
             if self.zip_member_goes((zip, at), &name, reader)? {
@@ -210,7 +219,7 @@ impl Editor<'_> {
             }
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
             let faults = edit.faults(at, contents.finish());
-            let warnings = self.findings().allow(&faults)?;
+            let warnings = allow(self.options, &faults)?;
             let new = self.plan_member(edited, name, &store).and_then(|(plan, row)| {
                 let new = if plan.is_unchanged() {
                     None
@@ -250,7 +259,7 @@ impl Editor<'_> {
                         )
                         .into()
                     }
-                    (_, Some(error)) => explain(&error, &self.images),
+                    (_, Some(error)) => explain(&error, self.images),
                     (_, None) => of(error),
                 }
             })?;
@@ -280,23 +289,6 @@ impl Editor<'_> {
         Ok((plan, row.of_package(edited.dry_run)))
     }
 
-    /// Edits the members of a package that is a stream into a file, or by way of one to standard output. Returns the size of
-    /// the new package.
-    fn print_or_edit_stream(
-        &self,
-        edited: &mut Edited<'_>,
-        out: &mut File,
-    ) -> Result<u64, Failure> {
-        if edited.target.as_os_str() != "-" {
-            return self.edit_stream(edited, &mut Retried::File(out));
-        }
-        let mut file = scratch::file("the new package")?;
-        let size = self.edit_stream(edited, &mut Retried::File(&mut file))?;
-        file.rewind()?;
-        io::copy(&mut file, out)?;
-        Ok(size)
-    }
-
     /// Edits the members of a tar file or a Debian package. Returns the size of the new one.
     fn edit_stream(&self, edited: &mut Edited<'_>, out: &mut Retried<'_>) -> Result<u64, Failure> {
         let kind = match edited.package.form {
@@ -311,7 +303,7 @@ impl Editor<'_> {
         let verified =
             verify(old, &self.options.limits.for_package(edited.package.opened.metadata().len()))
                 .map_err(of)?;
-        edited.allow(self.findings(), &verified.findings)?;
+        edited.allow(allow(self.options, &verified.findings), &verified.findings)?;
         self.keep.or_all(|keep| {
             out.restart()?;
             edited.members = Members::default();
@@ -360,7 +352,7 @@ impl Editor<'_> {
                 let planned = self.plan_member(edited, &name, &store);
                 is_too_small |= store.was_too_small();
                 if is_too_small {
-                    return Err(again());
+                    return Err(TOO_SMALL.to_owned().into());
                 }
                 let plan = edited.settle(&name, planned.map(Some))?.and_then(|(plan, row)| {
                     edited.members.rows.push(row);
@@ -369,7 +361,7 @@ impl Editor<'_> {
                 // One that stays must be there as a whole.
                 is_too_small |= plan.is_none() && store.has_holes();
                 if is_too_small || !edited.members.complaints.is_empty() {
-                    return Err(again());
+                    return Err(TOO_SMALL.to_owned().into());
                 }
                 let Some(plan) = plan else {
                     return Ok(Replacement::unchanged(store.size(), StoreReader::new(store)));
@@ -391,7 +383,7 @@ impl Editor<'_> {
         }
         edited.check_complaints()?;
         if let Some(error) = status.and_then(|(_, status)| status.take_error()) {
-            return Err(explain(&error, &self.images));
+            return Err(explain(&error, self.images));
         }
         if let Some(failure) = stopped {
             return Err(failure);
@@ -410,8 +402,12 @@ fn new_bytes(plan: EditPlan, store: Arc<Store>) -> io::Result<Piped<fat_edit::Er
 
 impl Edited<'_> {
     /// Fails if the package has findings that are not allowed, and remembers the others.
-    fn allow(&mut self, rule: Findings, findings: &[Finding]) -> Result<(), Failure> {
-        let warnings = rule.allow(findings).map_err(|failure| match failure {
+    fn allow(
+        &mut self,
+        warnings: Result<Vec<String>, Failure>,
+        findings: &[Finding],
+    ) -> Result<(), Failure> {
+        self.warnings.extend(warnings.map_err(|failure| match failure {
             // Members are named by the package and their path.
             Failure::Complaints(texts)
                 if findings.first().is_some_and(|one| !one.path.is_empty()) =>
@@ -419,8 +415,7 @@ impl Edited<'_> {
                 texts.into_iter().map(|text| format!(":{text}")).collect::<Vec<_>>().into()
             }
             failure => failure,
-        })?;
-        self.warnings.extend(warnings);
+        })?);
         Ok(())
     }
 
@@ -492,21 +487,20 @@ impl Edited<'_> {
     }
 
     fn notes(&self) -> Vec<String> {
-        let notes = [
-            ("left alone, as no option is about their code", &self.members.left),
-            ("packages in it are not looked into", &self.members.unopened.packages),
-            ("its records do not list", &self.members.unlisted),
-        ];
-        let notes = notes.iter().filter(|(_, names)| !names.is_empty());
-        let notes = notes.map(|(text, names)| format!("{text}: {}", few(*names)));
-        notes.chain(self.stale()).collect()
+        let Members { left, unopened, unlisted, .. } = &self.members;
+        let of = |text: &str, names: &[String]| {
+            (!names.is_empty()).then(|| format!("{text}: {}", few(names)))
+        };
+        let left = (!left.is_empty()).then(|| left_alone(left));
+        let packages = of("packages in it are not looked into", &unopened.packages);
+        let unlisted = of("its records do not list", unlisted);
+        [left, packages, unlisted, self.stale()].into_iter().flatten().collect()
     }
 
     /// Returns the note about lists of installed Python packages that have changed files.
     fn stale(&self) -> Option<String> {
         let changed = self.members.rows.iter().filter(|row| row.changed);
-        let changed =
-            changed.filter_map(|row| row.name().strip_prefix(self.name)?.strip_prefix(':'));
+        let changed = changed.filter_map(|row| row.file.strip_prefix(self.name)?.strip_prefix(':'));
         let lists = stale_lists(&self.members.unopened.lists, changed);
         let are = "has sizes and hashes of changed files, which it does not follow here";
         (!lists.is_empty()).then(|| format!("{} {are}", few(lists)))
@@ -519,16 +513,9 @@ fn text(name: &[u8]) -> String {
 
 /// Returns an error of the library, with the option that helps.
 fn of(error: Error) -> Failure {
-    let option = match error.kind() {
-        ErrorKind::Signed => " (--drop-signature drops the signature)",
-        _ => "",
-    };
     match error.kind() {
+        ErrorKind::Signed => format!("{error} (--drop-signature drops the signature)").into(),
         ErrorKind::Io => Failure::from(io::Error::from(error)),
-        _ => format!("{error}{option}").into(),
+        _ => error.to_string().into(),
     }
-}
-
-fn again() -> Failure {
-    TOO_SMALL.to_owned().into()
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use target_id::OffloadKind;
 
 use super::wishes::Wishes;
-use tool_kit::style::{self, HEADING, PLAIN, TARGET, show};
+use tool_kit::style::{self, HEADING, Out, PLAIN, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{input, report as messages};
 
@@ -34,16 +34,16 @@ impl Work {
 }
 
 /// One file in the report.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct FileRow {
-    file: String,
-    output: String,
+    pub(super) file: String,
+    pub(super) output: String,
     dry_run: bool,
     /// `true` if the new file is not the old one.
     pub(super) changed: bool,
     deleted: bool,
-    size_before: u64,
-    size_after: u64,
+    pub(super) size_before: u64,
+    pub(super) size_after: u64,
     targets: Vec<TargetRow>,
     containers: Vec<ContainerRow>,
     pub(super) notes: Vec<String>,
@@ -51,23 +51,24 @@ pub(super) struct FileRow {
     /// `true` if the output is the input.
     #[serde(skip)]
     in_place: bool,
-    /// Set for members of packages, and for packages.
     #[serde(skip)]
-    of_package: Option<InPackage>,
+    pub(super) about: About,
     /// Number of offload binaries that stay plain for their readers.
     #[serde(skip)]
     stay: usize,
 }
 
-/// A row about a package.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum InPackage {
+/// The thing that a row is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum About {
+    #[default]
+    File,
     Member,
-    Whole,
+    Package,
 }
 
 /// Images before and after, of one target. Sizes are without compression.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct TargetRow {
     target: String,
     images_before: usize,
@@ -90,6 +91,9 @@ struct ContainerRow {
     uncompressed_after: u64,
     #[serde(skip)]
     kind: ContainerKind,
+    /// `true` if there are compressed ones of its kind.
+    #[serde(skip)]
+    has_form: bool,
     /// `true` if it was compressed before.
     #[serde(skip)]
     is_compressed: bool,
@@ -117,6 +121,13 @@ impl FileRow {
                 uncompressed_before: change.uncompressed_before,
                 uncompressed_after: change.uncompressed_after,
                 kind: container.kind(),
+                has_form: matches!(
+                    container.kind(),
+                    ContainerKind::Bundle
+                        | ContainerKind::Ccob
+                        | ContainerKind::OffloadBinary
+                        | ContainerKind::NvFatbin
+                ),
                 is_compressed: container.compression().is_some()
                     || container.kind() == ContainerKind::NvFatbin
                         && images(container).iter().all(|image| image.compression().is_some()),
@@ -125,73 +136,27 @@ impl FileRow {
         FileRow {
             file: file.to_owned(),
             output: input::display(output),
-            dry_run: false,
             changed: !plan.is_unchanged(),
-            deleted: false,
             size_before: contents.size(),
             size_after: plan.size(),
             targets: targets(contents, plan),
             containers: containers.collect(),
             notes: wishes.notes.clone(),
             warnings: wishes.warnings.clone(),
-            in_place: false,
-            of_package: None,
             stay: plan.notes().iter().map(staying).sum(),
+            ..FileRow::default()
         }
     }
 
     /// Returns the row of a file of this many bytes that is deleted.
-    pub(super) fn deleted(file: &str, size: u64) -> Self {
-        FileRow {
-            file: file.to_owned(),
-            output: file.to_owned(),
-            dry_run: false,
-            changed: true,
-            deleted: true,
-            size_before: size,
-            size_after: 0,
-            targets: Vec::new(),
-            containers: Vec::new(),
-            notes: Vec::new(),
-            warnings: Vec::new(),
-            in_place: true,
-            of_package: None,
-            stay: 0,
-        }
-    }
-
-    /// Returns the row of a package as a whole, whose members have rows of their own.
-    pub(super) fn package(
-        file: &str,
-        output: &Path,
-        (size_before, size_after): (u64, u64),
-    ) -> Self {
-        FileRow {
-            output: input::display(output),
-            deleted: false,
-            size_after,
-            of_package: Some(InPackage::Whole),
-            ..FileRow::deleted(file, size_before)
-        }
-    }
-
-    /// Returns the name of the file.
-    pub(super) fn name(&self) -> &str {
-        &self.file
-    }
-
-    pub(super) fn size_before(&self) -> u64 {
-        self.size_before
+    pub(super) fn deleted(file: &str, size_before: u64) -> Self {
+        let (file, output) = (file.to_owned(), file.to_owned());
+        FileRow { file, output, changed: true, deleted: true, size_before, ..FileRow::default() }
     }
 
     /// Says that the file is a member of a package.
     pub(super) fn of_package(self, dry_run: bool) -> Self {
-        FileRow { dry_run, of_package: Some(InPackage::Member), ..self }
-    }
-
-    /// Returns whether it is about a package.
-    pub(super) fn is_of_package(&self) -> bool {
-        self.of_package.is_some()
+        FileRow { dry_run, about: About::Member, ..self }
     }
 
     /// Says how the new file is written: not at all, or in the place of the old one.
@@ -224,7 +189,7 @@ impl FileRow {
         if work == Work::Edit {
             return String::new();
         }
-        let places: Vec<_> = self.containers.iter().filter(|place| place.has_form()).collect();
+        let places: Vec<_> = self.containers.iter().filter(|place| place.has_form).collect();
         let n = places.len();
         let count = |kind| places.iter().filter(|place| place.kind == kind).count();
         let (packages, fatbinaries) =
@@ -262,19 +227,6 @@ fn staying(note: &EditNote) -> usize {
     }
 }
 
-impl ContainerRow {
-    /// Returns whether there are compressed ones of its kind.
-    fn has_form(&self) -> bool {
-        matches!(
-            self.kind,
-            ContainerKind::Bundle
-                | ContainerKind::Ccob
-                | ContainerKind::OffloadBinary
-                | ContainerKind::NvFatbin
-        )
-    }
-}
-
 /// Returns a row for each target, in the order in which they first appear.
 fn targets(contents: &EditableFile, plan: &EditPlan) -> Vec<TargetRow> {
     let mut rows: Vec<TargetRow> = Vec::new();
@@ -286,20 +238,11 @@ fn targets(contents: &EditableFile, plan: &EditPlan) -> Vec<TargetRow> {
             continue;
         }
         let old = image.index.and_then(|index| contents.images().get(index));
-        let name = match old {
-            Some(old) => old.label_of(&image.target),
-            None => image.target.label().unwrap_or("(unnamed)"),
-        };
-        let name = name.to_owned();
+        let label = || image.target.label().unwrap_or("(unnamed)");
+        let name = old.map_or_else(label, |old| old.label_of(&image.target)).to_owned();
         let at = *by_name.entry(name.clone()).or_insert(rows.len());
         if at == rows.len() {
-            rows.push(TargetRow {
-                target: name,
-                images_before: 0,
-                images_after: 0,
-                size_before: 0,
-                size_after: 0,
-            });
+            rows.push(TargetRow { target: name, ..TargetRow::default() });
         }
         let Some(row) = rows.get_mut(at) else { continue };
         row.images_before += usize::from(image.index.is_some());
@@ -310,11 +253,6 @@ fn targets(contents: &EditableFile, plan: &EditPlan) -> Vec<TargetRow> {
     rows
 }
 
-/// Prints all files as one array.
-pub(super) fn json(rows: &[FileRow]) -> io::Result<()> {
-    tool_kit::json::print(rows)
-}
-
 /// Prints a heading and a table for each file that changes.
 pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
     let mut out = style::stdout();
@@ -322,11 +260,7 @@ pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
         if nth > 0 {
             show!(out)?;
         }
-        let file = if row.dry_run { &row.file } else { &row.output };
-        let [before, after] = [row.size_before, row.size_after].map(style::size);
-        let part = style::percent(row.size_after, row.size_before);
-        let dry = if row.dry_run { ", not written" } else { "" };
-        show!(out, "{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{dry}")?;
+        print_heading(&mut out, row)?;
         let table = match work {
             Work::Edit => target_table(&row.targets),
             Work::Compress | Work::Decompress => container_table(&row.containers),
@@ -336,9 +270,17 @@ pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
     out.flush()
 }
 
+/// Prints the name of a file or a package with its sizes.
+fn print_heading(out: &mut Out<'_>, row: &FileRow) -> io::Result<()> {
+    let (file, dry) = if row.dry_run { (&row.file, ", not written") } else { (&row.output, "") };
+    let [before, after] = [row.size_before, row.size_after].map(style::size);
+    let part = style::percent(row.size_after, row.size_before);
+    show!(out, "{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{dry}")
+}
+
 /// Prints a line for each file that changes, and the total.
 pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
-    let is_whole = |row: &&FileRow| row.of_package == Some(InPackage::Whole);
+    let is_whole = |row: &&FileRow| row.about == About::Package;
     let changed = rows.iter().filter(|row| row.changed);
     let (packages, changed): (Vec<&FileRow>, Vec<&FileRow>) = changed.partition(is_whole);
     if changed.is_empty() && packages.is_empty() {
@@ -359,12 +301,8 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
     }
     table.print(&mut out, "", style::terminal_width())?;
     for row in packages {
-        let [before, after] = [row.size_before, row.size_after].map(style::size);
-        let part = style::percent(row.size_after, row.size_before);
-        let (file, dry) =
-            if row.dry_run { (&row.file, ", not written") } else { (&row.output, "") };
         show!(out)?;
-        show!(out, "{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{dry}")?;
+        print_heading(&mut out, row)?;
     }
     out.flush()
 }
@@ -397,10 +335,9 @@ fn sizes(heading: &'static str) -> Table {
 }
 
 fn add_sizes(table: &mut Table, name: &str, files: &[&FileRow]) {
-    let sum = |size: &dyn Fn(&FileRow) -> u64| {
-        files.iter().map(|file| size(file)).fold(0, u64::saturating_add)
-    };
-    let (before, after) = (sum(&|file| file.size_before), sum(&|file| file.size_after));
+    let [before, after] = files.iter().fold([0_u64; 2], |[before, after], file| {
+        [before.saturating_add(file.size_before), after.saturating_add(file.size_after)]
+    });
     let ratio = style::percent(after, before);
     table.row(&[name.to_owned(), style::size(before), style::size(after), ratio]);
 }
@@ -427,7 +364,7 @@ fn target_table(rows: &[TargetRow]) -> Table {
 fn container_table(rows: &[ContainerRow]) -> Table {
     let is_bundle =
         |row: &ContainerRow| matches!(row.kind, ContainerKind::Bundle | ContainerKind::Ccob);
-    let has_bundles_only = rows.iter().filter(|row| row.has_form()).all(is_bundle);
+    let has_bundles_only = rows.iter().filter(|row| row.has_form).all(is_bundle);
     let heading = if has_bundles_only { "BUNDLE" } else { "CONTAINER" };
     let mut table = Table::default()
         .column(heading, Align::Left, PLAIN)
@@ -436,7 +373,7 @@ fn container_table(rows: &[ContainerRow]) -> Table {
         .column("BEFORE", Align::Right, PLAIN)
         .column("AFTER", Align::Right, PLAIN)
         .column("RATIO", Align::Right, PLAIN);
-    for row in rows.iter().filter(|row| row.has_form()) {
+    for row in rows.iter().filter(|row| row.has_form) {
         table.row(&[
             row.path.join(" "),
             row.change.to_owned(),

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use byte_parts::Source;
@@ -16,10 +15,8 @@ use kpack::{Marker, Tables};
 
 use tool_kit::opened::open_regular;
 use tool_kit::positioned::Positioned;
+use tool_kit::searched::Searched;
 use tool_kit::{input, report, style};
-
-/// The most entries of directories that are looked at for the packs of a library.
-const MOST_ENTRIES: usize = 1 << 18;
 
 /// A library without its device code.
 #[derive(Debug)]
@@ -90,15 +87,7 @@ impl Host {
 
     /// Returns a path as the system knows it: it is relative to the library. Below the current directory it is short.
     fn below(&self, path: &str) -> PathBuf {
-        // The directory has no links: what leads up again can go.
-        let mut joined = self.directory.clone();
-        for part in Path::new(path).components() {
-            match part {
-                Component::ParentDir if joined.pop() => {}
-                Component::CurDir => {}
-                part => joined.push(part),
-            }
-        }
+        let joined = input::below(&self.directory, Path::new(path));
         let current = env::current_dir().ok();
         let short = current.and_then(|current| Some(joined.strip_prefix(current).ok()?.to_owned()));
         short.unwrap_or(joined)
@@ -115,11 +104,16 @@ impl Host {
         let of_library = self.patterns().into_iter().skip(named.len());
         let of_library = of_library.map(|pattern| self.below(&pattern));
         let mut found: Vec<PathBuf> = named.iter().map(PathBuf::from).collect();
-        let mut directories = Directories::default();
+        let mut directories = Searched::default();
         for path in each_once(of_library) {
             let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
             match name.to_string_lossy().split_once(search::PLACEHOLDER) {
-                Some(ends) => found.extend(directories.matching(directory, ends)?),
+                Some(ends) => {
+                    found.extend(directories.matching(directory, ends).ok_or_else(|| {
+                        let (path, most) = (input::display(directory), Searched::MOST);
+                        format!("{path}: the search paths of kernel packs lead to more than {most} entries of directories")
+                    })?);
+                }
                 None => found.push(path),
             }
         }
@@ -157,45 +151,6 @@ impl Host {
 pub(crate) fn without_features(path: &Path) -> Option<PathBuf> {
     let plain = search::without_features(path.file_name()?.to_str()?)?;
     Some(path.with_file_name(plain))
-}
-
-/// Directories that are looked through for packs, each read once.
-#[derive(Default)]
-struct Directories {
-    names: BTreeMap<PathBuf, Vec<OsString>>,
-    /// The entries that were looked at for all patterns.
-    seen: usize,
-}
-
-impl Directories {
-    /// Returns the paths of entries whose names start and end like this, in order.
-    fn matching(
-        &mut self,
-        path: &Path,
-        (start, end): (&str, &str),
-    ) -> Result<Vec<PathBuf>, String> {
-        let room = MOST_ENTRIES - self.seen;
-        let names = self.names.entry(path.to_owned()).or_insert_with(|| {
-            let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
-            // One more says that there is no room.
-            let entries = entries.take(room + 1).map(|entry| entry.file_name());
-            let mut names: Vec<_> = entries.collect();
-            names.sort();
-            names
-        });
-        if names.len() > room {
-            let path = input::display(path);
-            return Err(format!(
-                "{path}: the search paths of kernel packs lead to more than {MOST_ENTRIES} entries of directories"
-            ));
-        }
-        self.seen += names.len();
-        let is_match = |name: &&OsString| {
-            let name = name.to_string_lossy();
-            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
-        };
-        Ok(names.iter().filter(is_match).map(|name| path.join(name)).collect())
-    }
 }
 
 /// A pack that is open.
@@ -244,35 +199,5 @@ impl OpenPack {
     pub(crate) fn input(&self) -> io::Result<PackInput<'_>> {
         let source = Source::new(Positioned::new(&self.file))?;
         Ok(PackInput::new(input::display(&self.path), &self.tables, source))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_search_for_packs_is_bounded() {
-        let root = tempfile::tempdir().unwrap();
-        for name in ["a_gfx906.kpack", "a_gfx90a.kpack", "b.txt"] {
-            fs::write(root.path().join(name), "").unwrap();
-        }
-        let directory = root.path().to_string_lossy().into_owned();
-        let mut paths = vec![format!("{directory}/a_@GFXARCH@.kpack"), "none@GFXARCH@".to_owned()];
-        paths.extend(std::iter::repeat_n(format!("{directory}/@GFXARCH@"), 100_000));
-        paths.extend(std::iter::repeat_n(format!("{directory}/b.txt"), 100_000));
-        let host = |paths: Vec<String>| Host {
-            marker: Marker::new("a", paths),
-            wrappers: vec![0],
-            directory: root.path().to_owned(),
-            variables: [None, None],
-        };
-        let found = host(paths).packs().unwrap();
-        let names: Vec<_> = found.iter().filter_map(|path| path.file_name()).collect();
-        assert_eq!(names, ["a_gfx906.kpack", "a_gfx90a.kpack", "b.txt"]);
-        // Each of these looks at the three entries.
-        let paths = (0..MOST_ENTRIES / 3 + 2).map(|n| format!("{directory}/{n}@GFXARCH@"));
-        let error = host(paths.collect()).packs().unwrap_err();
-        assert!(error.ends_with("lead to more than 262144 entries of directories"), "{error}");
     }
 }

@@ -2,90 +2,64 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use gpu_packages::{FileHashes, InstalledList, InstalledNotes};
 
-use super::journal::Journal;
-use super::{At, MOST, below};
-use tool_kit::attributes::hand_over;
 use tool_kit::directory::Held;
-use tool_kit::output::{How, Name, Outputs};
-use tool_kit::permissions::NewPermissions;
+use tool_kit::listed::{Journal, Place};
 use tool_kit::positioned::Positioned;
 use tool_kit::stamp::Stamp;
 use tool_kit::{input, report};
 
-/// Files that sign a `RECORD`.
-const SIGNATURES: [&str; 2] = ["RECORD.jws", "RECORD.p7s"];
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Format {
-    Python,
-    Conda,
-}
-
 /// A list of the files of one distribution.
 #[derive(Debug)]
 pub(super) struct List {
-    at: At,
+    at: Place,
     stamp: Stamp,
-    /// The distribution: `torch-2.10.0`.
-    name: String,
+    /// The directory that its rows are relative to, in its environment.
+    base: PathBuf,
     pub(super) text: InstalledList,
     /// The rows of each file, by its path without links.
     rows: HashMap<PathBuf, Vec<Vec<u8>>>,
-    pub(super) journal: Journal,
+    journal: Journal,
+    /// The notes of an interrupted run.
+    pub(super) notes: InstalledNotes,
     /// The new state of files that were edited, by the path of the row; `None` for those that are gone.
     pub(super) changes: BTreeMap<Vec<u8>, Option<FileHashes>>,
 }
 
 impl fmt::Display for List {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.path().display().fmt(f)
+        self.at.path().display().fmt(f)
     }
 }
 
 impl List {
-    /// Reads a list; `None` if it is not there. `base` is the path without links that its rows are relative to.
-    pub(super) fn read(at: &At, format: Format, base: &Path) -> io::Result<Option<Self>> {
-        let (file, text) = match at.root.open_list(&at.relative, MOST) {
-            Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let stamp = Stamp::of(&file)?;
-        let text = match format {
-            Format::Python => InstalledList::record(&text)?,
-            Format::Conda => InstalledList::conda(&at.name().to_string_lossy(), text)?,
-        };
+    /// Reads a list; `None` if it is not there. Its rows are relative to `base`, whose path without links is `real`.
+    pub(super) fn read(at: &Place, base: &Path, real: &Path) -> io::Result<Option<Self>> {
+        let Some((stamp, text)) = at.read()? else { return Ok(None) };
+        let text = InstalledList::parse(&at.name().to_string_lossy(), text)?;
         let mut rows: HashMap<PathBuf, Vec<Vec<u8>>> = HashMap::new();
         for row in text.paths() {
-            rows.entry(below(base, &input::path(row))).or_default().push(row.to_vec());
+            rows.entry(input::below(real, &input::path(row))).or_default().push(row.to_vec());
         }
-        let distribution = match format {
-            Format::Python => at.relative.parent().and_then(Path::file_stem),
-            Format::Conda => at.relative.file_stem(),
-        };
-        let distribution = distribution.unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Some(List {
-            at: at.clone(),
-            stamp,
-            name: distribution,
-            text,
-            rows,
-            journal: Journal::read(at)?,
-            changes: BTreeMap::new(),
-        }))
+        let journal = Journal::read(at)?;
+        let notes = InstalledNotes::parse(journal.left()).map_err(|error| {
+            let name = Journal::place(at);
+            io::Error::other(format!("{}: {error}", name.name().display()))
+        })?;
+        let (at, base, changes) = (at.clone(), base.to_owned(), BTreeMap::new());
+        Ok(Some(List { at, stamp, base, text, rows, journal, notes, changes }))
     }
 
-    pub(super) fn path(&self) -> PathBuf {
-        self.at.path()
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
+    /// Returns the path of the list, and the distribution: `torch-2.10.0`.
+    pub(super) fn names(&self) -> (PathBuf, String) {
+        let relative = &self.at.relative;
+        let named = if self.at.name() == "RECORD" { relative.parent() } else { Some(&**relative) };
+        let name = named.and_then(Path::file_stem).unwrap_or_default();
+        (self.at.path(), name.to_string_lossy().into_owned())
     }
 
     /// Returns the rows of a file, whose path has no links.
@@ -95,7 +69,7 @@ impl List {
 
     /// Notes in the journal what a file is about to become.
     pub(super) fn note(&mut self, row: &[u8], new: Option<&FileHashes>) -> io::Result<()> {
-        self.journal.add(row, new, &self.at)
+        self.journal.add(&InstalledNotes::line(row, new)?)
     }
 
     /// Fails if the list is signed.
@@ -109,10 +83,10 @@ impl List {
     }
 
     /// Returns the files that sign the list.
-    fn signatures(&self) -> io::Result<Vec<At>> {
+    fn signatures(&self) -> io::Result<Vec<Place>> {
         let mut found = Vec::new();
-        for signature in SIGNATURES.map(|name| self.at.beside(name.as_ref())) {
-            if self.text.is_record() && signature.root.look(&signature.relative)?.is_some() {
+        for signature in self.text.signatures().iter().map(|name| self.at.beside(name)) {
+            if signature.is_taken()? {
                 found.push(signature);
             }
         }
@@ -128,7 +102,12 @@ impl List {
         };
         if !self.changes.is_empty() {
             self.remove_signatures(drops_signatures)?;
-            self.write()?;
+            for (row, new) in &self.changes {
+                self.text.change(row, new.as_ref())?;
+            }
+            for lost in self.at.replace(self.stamp, &self.text.to_vec())? {
+                report::warning(&format_args!("{self}: {lost}"));
+            }
             let (repaired, edited): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
                 self.changes.keys().partition(|row| repaired.contains(*row));
             self.tell("sizes and hashes corrected", &edited);
@@ -147,7 +126,7 @@ impl List {
     /// Takes over the notes of an interrupted run that are true, and returns their rows.
     fn repair(&mut self) -> io::Result<BTreeSet<Vec<u8>>> {
         let mut repaired = BTreeSet::new();
-        let notes = std::mem::take(&mut self.journal.notes);
+        let notes = std::mem::take(&mut self.notes);
         for row in notes.paths() {
             if self.changes.contains_key(row) {
                 continue;
@@ -166,7 +145,7 @@ impl List {
         notes: &InstalledNotes,
     ) -> io::Result<Option<Option<FileHashes>>> {
         // A row that leads out of the environment is not followed.
-        let Some(path) = Held::resolve(&self.at.base, &input::path(row)) else { return Ok(None) };
+        let Some(path) = Held::resolve(&self.base, &input::path(row)) else { return Ok(None) };
         let file = match (self.at.root.file(&path), notes.deletes(row)) {
             (Ok(file), false) => file,
             (Err(error), true) if error.kind() == io::ErrorKind::NotFound => {
@@ -191,35 +170,11 @@ impl List {
             return self.check_signature();
         }
         for signature in self.signatures()? {
-            let row = signature.relative.strip_prefix(&self.at.base).unwrap_or(&signature.relative);
+            let row = signature.relative.strip_prefix(&self.base).unwrap_or(&signature.relative);
             let row = row.as_os_str().as_encoded_bytes().to_vec();
-            self.journal.add(&row, None, &self.at)?;
+            self.note(&row, None)?;
             signature.remove()?;
             self.changes.insert(row, None);
-        }
-        Ok(())
-    }
-
-    /// Replaces the list. Its owner, permissions and attributes stay.
-    fn write(&mut self) -> io::Result<()> {
-        for (row, new) in &self.changes {
-            self.text.change(row, new.as_ref())?;
-        }
-        let text = self.text.to_vec();
-        let file = self.at.open()?;
-        self.stamp.check(&file)?;
-        let metadata = file.metadata()?;
-        let new = NewPermissions::of_input(&metadata);
-        let how = How { new, replaces: Some(self.stamp) };
-        let name = Name::found(&self.at.root, &self.at.relative)?;
-        let mut outputs = Outputs::default();
-        let lost = outputs.write_named_or_print(&name, how, |out| {
-            out.write_all(&text)?;
-            hand_over(&file, &metadata, out)
-        })?;
-        outputs.commit()?;
-        for lost in lost {
-            report::warning(&format_args!("{self}: {lost}"));
         }
         Ok(())
     }

@@ -3,30 +3,25 @@
 //!
 //! Before a file is edited, it is compared with its rows: a file that was tampered with must not get a row that says
 //! that it is right. Only rows of edited files change. The lists come last, so a run that is interrupted leaves files
-//! that differ from their rows: a [journal](journal) beside the list has the hashes that these files should have, and
-//! the next run corrects their rows.
+//! that differ from their rows: a [journal](Journal) beside the list has the hashes that these files should have, and
+//! the next run corrects their rows. Any other file that differs from its row was changed by somebody else.
 
-mod journal;
 mod list;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use device_select::few;
-use gpu_packages::{FileHashes, sites_in};
+use gpu_packages::{FileHashes, lists_in, sites_in};
 
-use crate::environment::{Environment, root_and_base};
+use crate::environment::{Environment, root_and_base, slashed};
 use crate::inputs::Input;
-use list::{Format, List};
-use tool_kit::directory::{Held, Kind};
+use list::List;
+use tool_kit::listed::{self, Journal};
 use tool_kit::positioned::Positioned;
 use tool_kit::{input, report};
-
-/// The most bytes of a list.
-const MOST: u64 = 256 << 20;
 
 /// The lists of all files that are edited, found when they are needed.
 #[derive(Debug, Default)]
@@ -45,10 +40,10 @@ pub(crate) struct Lists {
 /// The place of a list, and the list once it was read.
 #[derive(Debug)]
 struct Place {
-    at: At,
-    format: Format,
-    /// The directory that its rows are relative to, without links.
+    at: listed::Place,
+    /// The directory that its rows are relative to, in its environment, and without links.
     base: PathBuf,
+    real: PathBuf,
     list: Read,
 }
 
@@ -59,39 +54,6 @@ enum Read {
     NotThere,
     Failed,
     List(Box<List>),
-}
-
-/// A list, or a file beside it, in its environment. No descriptor is held for it: an environment may have more lists than a
-/// process may open files.
-#[derive(Clone, Debug)]
-struct At {
-    root: Held,
-    /// The place of the directory that the rows of the list are relative to.
-    base: PathBuf,
-    relative: PathBuf,
-}
-
-impl At {
-    fn path(&self) -> PathBuf {
-        self.root.path_of(&self.relative)
-    }
-
-    fn name(&self) -> &OsStr {
-        self.relative.file_name().unwrap_or_default()
-    }
-
-    fn beside(&self, name: &OsStr) -> Self {
-        At { relative: self.relative.with_file_name(name), ..self.clone() }
-    }
-
-    fn open(&self) -> io::Result<File> {
-        self.root.file(&self.relative)
-    }
-
-    fn remove(&self) -> io::Result<()> {
-        let (directory, name) = self.root.parent(&self.relative)?;
-        directory.remove(name)
-    }
 }
 
 impl Lists {
@@ -112,7 +74,7 @@ impl Lists {
         for (at, row) in rows {
             let Some(list) = self.list(at) else { continue };
             let found = FileHashes::of(Positioned::new(contents), &list.text.algorithms(&row))?;
-            if !list.journal.notes.has(&row, &found) {
+            if !list.notes.has(&row, &found) {
                 faults.extend(list.text.faults(&row, &found));
             }
         }
@@ -169,7 +131,7 @@ impl Lists {
         let mut faults = Vec::new();
         for (at, row) in self.rows_of(file) {
             let Some(list) = self.list(at) else { continue };
-            if !list.journal.notes.mentions(&row) {
+            if !list.notes.mentions(&row) {
                 faults.extend(list.text.faults(&row, &FileHashes::of_size(size)));
             }
         }
@@ -185,7 +147,8 @@ impl Lists {
                 continue;
             }
             for at in self.above(&real, file) {
-                if self.places.get(at).is_some_and(Place::has_journal) {
+                let place = self.places.get(at).map(|place| Journal::place(&place.at));
+                if place.is_some_and(|journal| journal.is_taken().unwrap_or(false)) {
                     self.list(at);
                 }
             }
@@ -220,14 +183,14 @@ impl Lists {
                 found.entry(at).or_default().push(position);
             }
         }
-        let mut named: Vec<(PathBuf, String, Vec<usize>)> = Vec::new();
+        let mut named: Vec<((PathBuf, String), Vec<usize>)> = Vec::new();
         for (at, positions) in found {
             if let Some(list) = self.list(at) {
-                named.push((list.path(), list.name().to_owned(), positions));
+                named.push((list.names(), positions));
             }
         }
         named.sort();
-        named.into_iter().map(|(_, name, positions)| (name, positions)).collect()
+        named.into_iter().map(|((_, name), positions)| (name, positions)).collect()
     }
 
     /// Returns the rows of a file, each with the position of its list.
@@ -265,8 +228,17 @@ impl Lists {
                     let first = self.places.len();
                     let (root, relative) = root_and_base(&base);
                     // A directory that may not be read has no lists for this user.
-                    if let Ok(held) = file.directory(root) {
-                        self.places.extend(places_in(&held, relative, &base));
+                    if let Ok(root) = file.directory(root).map(Environment) {
+                        let lists = lists_in(&root, &slashed(relative));
+                        self.places.extend(lists.into_iter().map(|list| Place {
+                            at: listed::Place {
+                                root: root.0.clone(),
+                                relative: input::path(&list),
+                            },
+                            base: relative.to_owned(),
+                            real: base.clone(),
+                            list: Read::NotYet,
+                        }));
                     }
                     let lists = (first..self.places.len()).collect();
                     self.by_directory.insert(base.clone(), lists);
@@ -294,7 +266,7 @@ impl Lists {
     fn list(&mut self, at: usize) -> Option<&mut List> {
         let place = self.places.get_mut(at)?;
         if matches!(place.list, Read::NotYet) {
-            place.list = match List::read(&place.at, place.format, &place.base) {
+            place.list = match List::read(&place.at, &place.base, &place.real) {
                 Ok(Some(list)) => Read::List(Box::new(list)),
                 Ok(None) => Read::NotThere,
                 Err(error) => {
@@ -310,56 +282,4 @@ impl Lists {
             Read::NotYet | Read::NotThere | Read::Failed => None,
         }
     }
-}
-
-impl Place {
-    fn has_journal(&self) -> bool {
-        let journal = journal::of(&self.at);
-        journal.root.look(&journal.relative).is_ok_and(|found| found.is_some())
-    }
-}
-
-/// Returns the lists that lie in a directory of an environment, `relative`. Its path without links is `base`.
-fn places_in(root: &Held, relative: &Path, base: &Path) -> Vec<Place> {
-    let entries = root.entries(relative).unwrap_or_default();
-    let has_extension =
-        |name: &OsString, it| Path::new(name).extension().is_some_and(|found| found == it);
-    let mut found = Vec::new();
-    let mut add = |list, format| {
-        let at = At { root: root.clone(), base: relative.to_owned(), relative: list };
-        found.push(Place { at, format, base: base.to_owned(), list: Read::NotYet });
-    };
-    for (name, kind) in entries {
-        let is_info = has_extension(&name, "dist-info");
-        let directory = relative.join(&name);
-        match kind {
-            Kind::Directory if is_info => add(directory.join("RECORD"), Format::Python),
-            Kind::Directory if name == "conda-meta" => {
-                let lists = root.entries(&directory).unwrap_or_default().into_iter();
-                for (file, _) in lists.filter(|(name, _)| has_extension(name, "json")) {
-                    add(directory.join(file), Format::Conda);
-                }
-            }
-            // Reading these fails, and tells why.
-            Kind::Link | Kind::Other if is_info => add(directory, Format::Python),
-            Kind::Link | Kind::Other if name == "conda-meta" => add(directory, Format::Conda),
-            _ => {}
-        }
-    }
-    found
-}
-
-/// Returns a path below a directory, as the system spells it: parts that lead up and down again go.
-fn below(base: &Path, path: &Path) -> PathBuf {
-    let mut found = base.to_owned();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                found.pop();
-            }
-            Component::CurDir => {}
-            other => found.push(other),
-        }
-    }
-    found
 }

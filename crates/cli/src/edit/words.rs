@@ -1,0 +1,142 @@
+//! Failures, findings and notes of edits, in words.
+
+use device_select::few;
+use fat_edit::{EditNote, EditableContainer, EditableFile, Error, ErrorKind};
+use tool_kit::failure::Failure;
+use tool_kit::{report, style};
+
+use super::new_images::NewImages;
+use super::options::Options;
+use super::wishes::{Wishes, names};
+
+/// The most findings that are warned of one by one.
+const MOST: usize = 5;
+
+/// Returns warnings about findings that are allowed.
+///
+/// # Errors
+///
+/// There are findings, and they are refused.
+pub(super) fn allow(options: &Options, findings: &[impl ToString]) -> Result<Vec<String>, Failure> {
+    let advice = "allow editing with --allow-findings";
+    if let ([first, others @ ..], false) = (findings, options.host.allow_findings) {
+        let first = first.to_string();
+        return Err(match others {
+            [] => format!("{first} ({advice})").into(),
+            _ => format!("{first} ({} findings; {advice})", findings.len()).into(),
+        });
+    }
+    let mut warnings: Vec<_> = findings.iter().take(MOST).map(ToString::to_string).collect();
+    if let Some(more) = findings.len().checked_sub(MOST).filter(|&n| n > 0) {
+        warnings.push(format!("{more} more findings of `offload verify`"));
+    }
+    Ok(warnings)
+}
+
+/// Returns an error of the library, with the option that helps.
+pub(super) fn explain(error: &Error, images: &NewImages) -> Failure {
+    if let Some((number, target, disagreement)) = error.mismatch() {
+        let file = images.name(number);
+        return format!("'{file}' is not an image for {target}: {disagreement} (--any-image)")
+            .into();
+    }
+    let option = match error.host().map(object_edit::Error::kind) {
+        Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",
+        Some(object_edit::ErrorKind::NoRoom) => " (--grow)",
+        _ if is_about_hash(error) => " (allow editing with --allow-findings)",
+        _ => "",
+    };
+    let text = error.io().map_or_else(|| error.to_string(), report::reason);
+    format!("{text}{option}").into()
+}
+
+/// Returns the error of a plan, and names the option that leaves uneditable containers alone.
+pub(super) fn refused(
+    error: &Error,
+    images: &NewImages,
+    file: &EditableFile,
+    wishes: &Wishes,
+) -> Failure {
+    let can_leave = images.files.is_empty();
+    let uneditable = || file.containers().iter().filter(|c| c.uneditable().is_some());
+    match error.kind() {
+        ErrorKind::NoBundle => {
+            format!("{error} (--allow-uneditable leaves the file as it is)").into()
+        }
+        ErrorKind::Unsupported if can_leave && uneditable().any(|c| c.path() == error.path()) => {
+            let all: Vec<usize> = uneditable().map(EditableContainer::index).collect();
+            let stays = match removed_from(file, wishes, &all) {
+                names if names.is_empty() => "leaves it as it is".to_owned(),
+                names => format!("leaves code for {names}"),
+            };
+            format!("{error} (--allow-uneditable {stays})").into()
+        }
+        _ => explain(error, images),
+    }
+}
+
+/// Returns whether the hash of a compressed bundle is wrong.
+pub(super) fn is_about_hash(error: &Error) -> bool {
+    let ccob = error.damage().and_then(fat_object::Error::ccob);
+    ccob.is_some_and(|error| error.kind() == ccob::ErrorKind::Hash)
+}
+
+/// Returns the error of a name, with what helps where several images or places have it.
+pub(crate) fn unclear(error: &Error, advice: &str) -> String {
+    let text = error.io().map_or_else(|| error.to_string(), report::reason);
+    let is_ambiguous = error.kind() == ErrorKind::Ambiguous;
+    if is_ambiguous { format!("{text}; choose one by {advice}") } else { text }
+}
+
+/// Returns the answer to an option for wheels alone.
+pub(super) fn no_wheel() -> Failure {
+    "--build-tag is for wheels".to_owned().into()
+}
+
+/// Returns the note about files or members that no option is about.
+pub(super) fn left_alone(names: &[String]) -> String {
+    format!("left alone, as no option is about their code: {}", few(names))
+}
+
+/// Returns a remark about the file around device code, in words.
+pub(crate) fn describe_host(note: &EditNote) -> Option<String> {
+    match note {
+        EditNote::Zeroed { bytes } => Some(format!(
+            "{} could not be removed from the file and are now zeros",
+            style::size(*bytes)
+        )),
+        EditNote::SignatureDropped => Some(note.to_string()),
+        _ => None,
+    }
+}
+
+/// Returns a note in words, with the option that helps.
+pub(super) fn describe(note: &EditNote, file: &EditableFile, wishes: &Wishes) -> String {
+    if let Some(text) = describe_host(note) {
+        return text;
+    }
+    let advice = match note {
+        EditNote::Uneditable { kind, containers } => {
+            let names = removed_from(file, wishes, containers);
+            if !names.is_empty() {
+                return format!("{kind} cannot be edited: code for {names} stays");
+            }
+            ""
+        }
+        EditNote::NotDecompressible => ": decompress needs --grow, before and after",
+        EditNote::OlderOffloadBinaries { .. } => {
+            " (--format-version 3 compresses what is never loaded)"
+        }
+        _ => "",
+    };
+    format!("{note}{advice}")
+}
+
+/// Returns the targets of the images that were to leave these containers.
+fn removed_from(file: &EditableFile, wishes: &Wishes, containers: &[usize]) -> String {
+    let images = file.images().iter().filter(|image| wishes.edit.removes(image.index()));
+    names(images.filter(|image| {
+        let container = file.container_of(image.index());
+        container.is_some_and(|container| containers.binary_search(&container.index()).is_ok())
+    }))
+}

@@ -1,0 +1,75 @@
+//! The options of commands that edit files: the destination of the result.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The destination of the result.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Destination {
+    /// Write the result to OUT, or into it if it is a directory; - is standard output
+    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"])]
+    pub output: Option<PathBuf>,
+    /// Replace the file itself, atomically
+    ///
+    /// Mode, owner and extended attributes are kept. Other hard links keep the old contents.
+    #[arg(long, conflicts_with = "output")]
+    pub in_place: bool,
+    /// Set the build tag of a wheel, such as 1gfx942
+    ///
+    /// The tag goes into the file WHEEL, and into the name of the wheel if OUT is a directory. Installers prefer a wheel
+    /// with a build tag to one of the same version without.
+    #[arg(long, value_name = "TAG", conflicts_with = "in_place")]
+    pub build_tag: Option<String>,
+    /// Report what would be done, without writing anything
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON array of what was done to each file
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Destination {
+    /// Returns a usage error that clap cannot find.
+    pub fn fault(&self, files: &[PathBuf]) -> Option<&'static str> {
+        let is_dash = |path: &Path| path.as_os_str() == "-";
+        if let Some(output) = &self.output
+            && files.len() > 1
+        {
+            if !output.is_dir() {
+                return Some(
+                    "--output takes one FILE or is a directory; several are edited with --in-place",
+                );
+            }
+            let names: BTreeSet<_> = files.iter().map(|file| file.file_name()).collect();
+            if names.len() < files.len() {
+                return Some("--output is a directory, and two FILEs have the same name");
+            }
+        }
+        if self.in_place && files.iter().any(|path| is_dash(path)) {
+            return Some("standard input cannot be edited in place");
+        }
+        if self.json && self.output.as_deref().is_some_and(is_dash) && !self.dry_run {
+            return Some("--json and --output=- would both write to standard output");
+        }
+        None
+    }
+
+    /// Returns whether the new file goes to standard output.
+    pub fn is_stdout(&self) -> bool {
+        !self.dry_run && self.output.as_deref() == Some(Path::new("-"))
+    }
+
+    /// Returns the directory that gets the new file of this one.
+    pub fn directory(&self, file: &Path) -> Option<&Path> {
+        self.output.as_deref().filter(|output| output.is_dir() && file.as_os_str() != "-")
+    }
+
+    /// Returns the path of the new file of this one.
+    pub fn target(&self, file: &Path) -> PathBuf {
+        match (&self.output, self.directory(file)) {
+            (_, Some(directory)) => directory.join(file.file_name().unwrap_or_default()),
+            (Some(output), None) => output.clone(),
+            (None, None) => file.to_owned(),
+        }
+    }
+}
