@@ -1,6 +1,5 @@
 //! Operations that copy: listing, packing and bundling, and back.
 
-use std::error::Error;
 use std::ffi::OsString;
 use std::path::Path;
 
