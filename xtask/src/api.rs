@@ -4,7 +4,7 @@
 //! whose version must match the compiler's: CONTRIBUTING.md.
 
 use crate::ci::Ci;
-use crate::files::{Renewed, renew};
+use crate::files::renew;
 use crate::flag;
 use crate::machine::{cargo_tool, has_nightly};
 use crate::process::{Result, Stop, command, wrong};
@@ -26,16 +26,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
 }
 
 fn write(workspace: &Workspace, only_compares: bool) -> Result {
-    let mut is_stale = false;
+    let mut is_right = true;
     for package in workspace.libraries()? {
         let (path, new) = (package.directory.join("public-api.txt"), items(workspace, package)?);
-        match renew(&path, &new, only_compares)? {
-            Renewed::AsBefore => {}
-            Renewed::Stale => is_stale = true,
-            Renewed::Written => println!("wrote {}: {} items", path.display(), new.lines().count()),
-        }
+        is_right &= renew(&path, &new, only_compares)?;
     }
-    if is_stale {
+    if !is_right {
         return wrong("the public API changed: run .ci/xtask api if it was meant to");
     }
     Ok(())

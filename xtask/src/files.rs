@@ -48,26 +48,19 @@ pub(crate) fn name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The state of a file that a program writes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Renewed {
-    AsBefore,
-    Written,
-    /// It was only compared, and the difference shown.
-    Stale,
-}
-
-/// Writes a file unless it is as it should be, or only compares it.
-pub(crate) fn renew(path: &Path, new: &str, only_compares: bool) -> Result<Renewed> {
+/// Writes a file unless it is as it should be, or only compares it and shows the difference. Returns whether the file is
+/// right then.
+pub(crate) fn renew(path: &Path, new: &str, only_compares: bool) -> Result<bool> {
     if fs::read(path).is_ok_and(|old| old == new.as_bytes()) {
-        return Ok(Renewed::AsBefore);
+        return Ok(true);
     }
     if only_compares {
         print!("{}", feed(command("diff -u").arg(path).arg("-"), new)?);
-        return Ok(Renewed::Stale);
+        return Ok(false);
     }
     fs::write(path, new)?;
-    Ok(Renewed::Written)
+    println!("wrote {}", path.display());
+    Ok(true)
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -79,9 +72,9 @@ mod tests {
     fn files_are_written_or_compared() {
         let place = Place::new().unwrap();
         let path = place.join("x.txt");
-        assert_eq!(renew(&path, "one\n", false).unwrap(), Renewed::Written);
-        assert_eq!(renew(&path, "one\n", true).unwrap(), Renewed::AsBefore);
-        assert_eq!(renew(&path, "two\n", true).unwrap(), Renewed::Stale);
+        assert!(renew(&path, "one\n", false).unwrap());
+        assert!(renew(&path, "one\n", true).unwrap());
+        assert!(!renew(&path, "two\n", true).unwrap());
         assert_eq!(text(&path).unwrap(), "one\n");
         fs::create_dir(place.join("a")).unwrap();
         fs::write(place.join("a/b"), "one\n").unwrap();

@@ -3,7 +3,7 @@
 //! Without versions, which Cargo.lock has, and for all platforms: so they change only when dependencies do.
 
 use crate::ci::Ci;
-use crate::files::{Renewed, renew, text};
+use crate::files::{renew, text};
 use crate::flag;
 use crate::process::{Result, Stop, command, read, wrong};
 use crate::workspace::Workspace;
@@ -21,7 +21,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
 }
 
 fn write(workspace: &Workspace, only_compares: bool) -> Result {
-    let mut is_stale = false;
+    let mut is_right = true;
     for package in workspace.libraries()? {
         let readme = package.directory.join("README.md");
         let tree = "cargo tree --locked --quiet --edges normal --target all --charset utf8 --format {p} --package";
@@ -30,13 +30,9 @@ fn write(workspace: &Workspace, only_compares: bool) -> Result {
             let marks = format!("the lines '{BEGIN}' and '{END}' are not there once each");
             return Err(Stop::Misused(format!("{}: {marks}", readme.display())));
         };
-        match renew(&readme, &new, only_compares)? {
-            Renewed::AsBefore => {}
-            Renewed::Stale => is_stale = true,
-            Renewed::Written => println!("wrote {}", readme.display()),
-        }
+        is_right &= renew(&readme, &new, only_compares)?;
     }
-    if is_stale {
+    if !is_right {
         return wrong("dependencies changed: run .ci/xtask trees");
     }
     Ok(())

@@ -38,11 +38,7 @@ pub fn check(data: &[u8]) {
     }
     written(&entries, &found);
     read(&bytes);
-    for _ in 0..u.int_in_range(1..=6).unwrap_or(1) {
-        let Ok(at) = u.int_in_range(0..=bytes.len() - 1) else { break };
-        let Ok(byte) = u.arbitrary::<u8>() else { break };
-        bytes[at] = byte;
-    }
+    crate::damage::change_bytes(u, &mut bytes, 6);
     read(&bytes);
 }
 

@@ -83,11 +83,7 @@ pub fn check(data: &[u8]) {
     let u = &mut Unstructured::new(data);
     let Ok(mut file) = made(u) else { return };
     any(&file);
-    for _ in 0..u.int_in_range(1..=4).unwrap_or(1) {
-        let Ok(at) = u.int_in_range(0..=file.len() - 1) else { break };
-        let Ok(byte) = u.arbitrary::<u8>() else { break };
-        file[at] = byte;
-    }
+    crate::damage::change_bytes(u, &mut file, 4);
     any(&file);
 }
 

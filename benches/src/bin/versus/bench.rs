@@ -194,10 +194,32 @@ impl Bench {
     }
 
     /// Judges the three targets of what only copies.
-    pub(crate) fn judge_copy(&mut self, key: &str, result: &Judged) -> Result<(), Box<dyn Error>> {
-        self.judge(&format!("{key} cp"), result.cp)?;
-        self.judge(&format!("{key} llvm"), result.llvm)?;
-        self.judge(&format!("{key} memory"), result.memory)
+    pub(crate) fn judge_copy(
+        &mut self,
+        key: &str,
+        result: &Measurement,
+    ) -> Result<(), Box<dyn Error>> {
+        self.judge(&format!("{key} cp"), result.times(Who::Cp))?;
+        self.judge(&format!("{key} llvm"), result.faster_than(Who::Llvm))?;
+        self.judge(&format!("{key} memory"), result.ours().map(Figures::memory))
+    }
+
+    /// Compares our tool, LLVM's of the same name, and `cp` of the file `whole`. The outputs of the tools must be the same.
+    pub(crate) fn compare_copy(
+        &mut self,
+        operation: &Operation,
+        what: &str,
+        size: u64,
+        tool: &str,
+        args: Vec<OsString>,
+        whole: &Path,
+    ) -> Result<Measurement, Box<dyn Error>> {
+        let commands = vec![
+            self.our(tool, tool, args.clone()),
+            theirs(&format!("LLVM 22's {tool}"), tool, args),
+            self.cp(whole),
+        ];
+        self.compare(operation, what, size, commands, Bench::same_outputs)
     }
 
     /// A hash of all outputs, for [`Bench::compare`], of tools that write the same; of others none.
@@ -221,23 +243,6 @@ impl Bench {
             hash_into(&path, &mut hash)?;
         }
         Ok(hash.finish())
-    }
-}
-
-/// Figures that targets judge: the times of `cp`, how much faster than LLVM, MiB of memory.
-pub(crate) struct Judged {
-    pub(crate) cp: Option<f64>,
-    pub(crate) llvm: Option<f64>,
-    pub(crate) memory: Option<f64>,
-}
-
-impl From<&Measurement> for Judged {
-    fn from(measurement: &Measurement) -> Self {
-        Self {
-            cp: measurement.times(Who::Cp),
-            llvm: measurement.faster_than(Who::Llvm),
-            memory: measurement.ours().map(Figures::memory),
-        }
     }
 }
 

@@ -81,7 +81,7 @@ struct Lister<'a> {
     /// The file, and the last of the files that it names as a thin archive.
     path: PathBuf,
     member: PathBuf,
-    /// Whether each container that was entered is a bundle to list.
+    /// Containers that were entered: `true` for a bundle to list.
     entered: Vec<bool>,
     /// Number of bundles, in all files.
     bundles: usize,

@@ -59,7 +59,7 @@ fn triples_and_data_layouts_are_those_of_rustc() {
         let module = wrapper.image(Image::from_bytes(b"image")).module().unwrap();
         with_object += usize::from(module.object().is_ok());
     }
-    assert!(accepted > 290 && with_object > 100, "{accepted} {with_object}");
+    assert!(accepted > 290 && with_object > 80, "{accepted} {with_object}");
     println!("{accepted} targets of rustc are accepted, {with_object} give an object");
 }
 

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use offload_benches::GPUS;
 
-use super::Operation;
 use super::inputs::{bundle, id, unbundle_args};
-use crate::bench::{Bench, theirs};
+use super::{Done, Operation};
+use crate::bench::Bench;
 use crate::record::{Figures, Measurement, Who};
 
 const BUNDLER: &str = "clang-offload-bundler";
@@ -18,11 +18,7 @@ const PIECE: usize = 32_000;
 /// Bytes of code in a member.
 pub(super) const MEMBER: u64 = (TARGETS * PIECE) as u64;
 
-pub(super) fn plain(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn plain(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let members = pieces(bench)?;
     let count = size / MEMBER;
     let result = take_apart(bench, operation, &members, count)?;
@@ -37,11 +33,7 @@ pub(super) fn plain(
     Ok(())
 }
 
-pub(super) fn compressed(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn compressed(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let mut members = Vec::new();
     let mut largest: f64 = 0.0;
     for (n, unit) in bench.code.units().iter().enumerate() {
@@ -90,13 +82,7 @@ fn take_apart(
     let size = fs::metadata(&archive)?.len();
     let gpus = GPUS.get(..TARGETS).unwrap_or_default();
     let args = unbundle_args(bench, "a", &archive, gpus);
-    let commands = vec![
-        bench.our(BUNDLER, BUNDLER, args.clone()),
-        theirs("LLVM 22's clang-offload-bundler", BUNDLER, args),
-        bench.cp(&archive),
-    ];
-    let what = format!("{count} members");
-    bench.compare(operation, &what, size, commands, Bench::same_outputs)
+    bench.compare_copy(operation, &format!("{count} members"), size, BUNDLER, args, &archive)
 }
 
 /// Bundles of code for four GPUs. Nothing in them may look like an object, which would be a damaged one.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use offload_benches::{GPUS, run};
 
 use super::inputs::{bundle, images, remove};
-use super::{LIBRARY, Operation};
+use super::{Done, LIBRARY, Operation};
 use crate::bench::{Bench, UNZIP, ZSTD};
 use crate::record::{Command, Figures, Who};
 
@@ -62,11 +62,7 @@ fn is_missing(program: &str) -> bool {
     is_missing
 }
 
-pub(super) fn read(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn read(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let tree = tree(bench, size)?;
     let tar = bench.path("code.tar");
     let code = || -> Vec<OsString> { vec!["-C".into(), tree.clone().into(), "usr".into()] };
@@ -118,11 +114,7 @@ fn package(
     judge(bench, size, "verify deb", cpu)
 }
 
-pub(super) fn many(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn many(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let is_few = size < LIBRARY;
     let directory = bench.path("directory");
     fs::create_dir(&directory)?;

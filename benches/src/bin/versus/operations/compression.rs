@@ -8,17 +8,13 @@ use std::path::{Path, PathBuf};
 use offload_benches::{GPUS, run};
 
 use super::inputs::{bundle, bundle_args, images, remove, unbundle_args};
-use super::{Operation, TEN_GPUS};
+use super::{Done, Operation, TEN_GPUS};
 use crate::bench::{Bench, ZSTD, hash_file, theirs};
 use crate::record::{Command, Who};
 
 const BUNDLER: &str = "clang-offload-bundler";
 
-pub(super) fn compress(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn compress(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let images = code_objects(bench, size)?;
     let plain = bundle(bench, "bundle", &images, &[])?;
     let right = hash_file(&plain)?;
@@ -52,11 +48,7 @@ pub(super) fn compress(
     Ok(())
 }
 
-pub(super) fn decompress(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn decompress(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let images = code_objects(bench, size)?;
     let plain = bundle(bench, "bundle", &images, &[])?;
     let small = bundle(bench, "small", &images, &["-compress"])?;

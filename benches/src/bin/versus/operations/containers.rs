@@ -1,24 +1,19 @@
 //! Operations that copy: listing, packing and bundling, and back.
 
-use std::error::Error;
 use std::ffi::OsString;
 use std::path::Path;
 
 use offload_benches::{GPUS, run};
 
 use super::inputs::{bundle, bundle_args, images, option, remove, unbundle_args};
-use super::{GIB, KIB, Operation};
-use crate::bench::{Bench, Judged, hash_text, theirs};
+use super::{Done, GIB, KIB, Operation};
+use crate::bench::{Bench, hash_text, theirs};
 use crate::record::{Figures, Who};
 
 const BUNDLER: &str = "clang-offload-bundler";
 const PACKER: &str = "llvm-offload-binary";
 
-pub(super) fn list(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn list(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let images = images(bench, size)?;
     let bundle = bundle(bench, "bundle", &images, &[])?;
     remove(&images)?;
@@ -47,11 +42,7 @@ pub(super) fn list(
     Ok(())
 }
 
-pub(super) fn pack(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn pack(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let images = images(bench, size)?;
     let args = |out: &Path| -> Vec<OsString> {
         let specs = images.iter().zip(GPUS).map(|(image, gpu)| {
@@ -63,24 +54,11 @@ pub(super) fn pack(
     let package = bench.path("package");
     run(&bench.ours(PACKER), &args(&package))?;
     let out = args(&bench.path("out"));
-    let commands = vec![
-        bench.our(PACKER, PACKER, out.clone()),
-        theirs("LLVM 22's llvm-offload-binary", PACKER, out),
-        bench.cp(&package),
-    ];
-    let result = bench.compare(operation, "", size, commands, Bench::same_outputs)?;
-    let result = Judged::from(&result);
-    if size == GIB {
-        bench.judge_copy("pack", &result)?;
-    }
-    Ok(())
+    let result = bench.compare_copy(operation, "", size, PACKER, out, &package)?;
+    if size == GIB { bench.judge_copy("pack", &result) } else { Ok(()) }
 }
 
-pub(super) fn extract(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn extract(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let images = images(bench, size)?;
     let package = bench.path("package");
     let mut args: Vec<OsString> = vec!["-o".into(), package.clone().into()];
@@ -95,61 +73,30 @@ pub(super) fn extract(
     }
     run(&bench.ours(PACKER), &args)?;
     remove(&images)?;
-    let commands = vec![
-        bench.our(PACKER, PACKER, out.clone()),
-        theirs("LLVM 22's llvm-offload-binary", PACKER, out),
-        bench.cp(&package),
-    ];
-    let result = bench.compare(operation, "", size, commands, Bench::same_outputs)?;
-    let result = Judged::from(&result);
-    if size == GIB {
-        bench.judge_copy("extract", &result)?;
-    }
-    Ok(())
+    let result = bench.compare_copy(operation, "", size, PACKER, out, &package)?;
+    if size == GIB { bench.judge_copy("extract", &result) } else { Ok(()) }
 }
 
-pub(super) fn bundle_all(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn bundle_all(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let images = images(bench, size)?;
     let whole = bundle(bench, "bundle", &images, &[])?;
     let args = bundle_args(&images, &bench.path("out"), &[]);
-    let commands = vec![
-        bench.our(BUNDLER, BUNDLER, args.clone()),
-        theirs("LLVM 22's clang-offload-bundler", BUNDLER, args),
-        bench.cp(&whole),
-    ];
-    let result = bench.compare(operation, "", size, commands, Bench::same_outputs)?;
-    let small = result.faster_than(Who::Llvm);
-    let result = Judged::from(&result);
+    let result = bench.compare_copy(operation, "", size, BUNDLER, args, &whole)?;
     match size {
-        SMALL => bench.judge("bundle small", small),
+        SMALL => bench.judge("bundle small", result.faster_than(Who::Llvm)),
         GIB => bench.judge_copy("bundle", &result),
         _ => Ok(()),
     }
 }
 
-pub(super) fn unbundle(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn unbundle(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let images = images(bench, size)?;
     let bundle = bundle(bench, "bundle", &images, &[])?;
     remove(&images)?;
     let args = unbundle_args(bench, "o", &bundle, &GPUS);
-    let commands = vec![
-        bench.our(BUNDLER, BUNDLER, args.clone()),
-        theirs("LLVM 22's clang-offload-bundler", BUNDLER, args),
-        bench.cp(&bundle),
-    ];
-    let result = bench.compare(operation, "", size, commands, Bench::same_outputs)?;
-    let small = result.faster_than(Who::Llvm);
-    let result = Judged::from(&result);
+    let result = bench.compare_copy(operation, "", size, BUNDLER, args, &bundle)?;
     match size {
-        SMALL => bench.judge("unbundle small", small),
+        SMALL => bench.judge("unbundle small", result.faster_than(Who::Llvm)),
         GIB => bench.judge_copy("unbundle", &result),
         _ => Ok(()),
     }

@@ -12,7 +12,7 @@ use nv_fatbin::{Architecture, Compression, Flags, NewEntry, NewFatbin};
 use offload_benches::{SMS, cubin, nvidia, ptx, run};
 
 use super::libraries::{host_size, link};
-use super::{CUDA_CODE, CUDA_LIBRARY, Operation};
+use super::{CUDA_CODE, CUDA_LIBRARY, Done, Operation};
 use crate::bench::{Bench, hash_text};
 use crate::record::{Command, Figures, Who};
 
@@ -23,11 +23,7 @@ const TASKSET: &str = "/usr/bin/taskset";
 /// The forms in which `fatbinary` stores entries.
 const FORMS: [Compression; 3] = [Compression::None, Compression::Lz4(3), Compression::Zstd(5)];
 
-pub(super) fn list(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn list(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let Library { path, fatbins, .. } = library(bench, Until::Stored(size), &FORMS)?;
     let remains = bench.path("remains");
     run(&bench.ours("offload"), &thinned(&path, &remains))?;
@@ -66,11 +62,7 @@ pub(super) fn list(
     Ok(())
 }
 
-pub(super) fn thin(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn thin(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let Library { path, fatbins, .. } = library(bench, Until::Stored(size), &FORMS)?;
     let remains = bench.path("remains");
     run(&bench.ours("offload"), &thinned(&path, &remains))?;
@@ -103,11 +95,7 @@ pub(super) fn thin(
     Ok(())
 }
 
-pub(super) fn extract(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn extract(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     for (name, form) in [("zstd", Compression::Zstd(5)), ("LZ4", Compression::Lz4(3))] {
         bench.clear()?;
         let Library { path, fatbins, .. } = library(bench, Until::Code(size), &[form])?;

@@ -9,17 +9,13 @@ use std::path::{Path, PathBuf};
 use offload_benches::{GPUS, machine_code, run};
 
 use super::inputs::{bundle, remove};
-use super::{LIBRARY, Operation};
+use super::{Done, LIBRARY, Operation};
 use crate::bench::{Bench, hash_file};
 use crate::record::Figures;
 
 const KEPT: &str = "gfx1100";
 
-pub(super) fn thin(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn thin(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let library = library(bench, size, 2)?;
     let args = |to: &Path| -> Vec<OsString> {
         let words = ["thin".into(), library.clone().into(), "--keep".into(), KEPT.into()];
@@ -45,11 +41,7 @@ pub(super) fn thin(
     Ok(())
 }
 
-pub(super) fn compress(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn compress(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     const ALONE: &str = "offload compress, the bundle alone";
     let library = library(bench, size, 1)?;
     let right = hash_file(&library)?;

@@ -11,7 +11,7 @@ use object_edit::NewSections;
 use offload_benches::{llvm, run};
 use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
 
-use super::Operation;
+use super::{Done, Operation};
 use crate::bench::{Bench, hash_file};
 use crate::record::{Command, Figures, Who};
 
@@ -26,11 +26,7 @@ const LINKER: &str = "#!/bin/sh\nexec cp \"$3\" \"$2\"\n";
 const NOTHING: &str = "/bin/true";
 
 /// Objects with code for four GPUs each, linked.
-pub(super) fn link(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn link(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let object = object(bench, size / OBJECTS / GPUS.len() as u64)?;
     let mut args: Vec<OsString> =
         vec!["--host-triple=x86_64-unknown-linux-gnu".into(), "-o".into()];

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
-use super::{Operation, ROCM_WHEEL};
+use super::{Done, Operation, ROCM_WHEEL};
 use crate::bench::{Bench, UNZIP, hash_text};
 use crate::record::{Command, Figures, Who};
 
@@ -111,11 +111,7 @@ impl Published {
     }
 }
 
-pub(super) fn list(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn list(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let Some(Wheel { published, path, python, .. }) = wheel(bench, size)? else { return Ok(()) };
     let members = output(&python, &[&["-c".into(), ELF_MEMBERS.into()], &[path.clone().into()]])?;
     let mut inflate: Vec<OsString> = vec!["-c".into(), INFLATE.into(), path.clone().into()];
@@ -142,11 +138,7 @@ pub(super) fn list(
     Ok(())
 }
 
-pub(super) fn thin(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn thin(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let Some(wheel) = wheel(bench, size)? else { return Ok(()) };
     let Wheel { published, path, python, tool } = &wheel;
     let out = bench.path("out.whl");

@@ -7,14 +7,10 @@ use std::path::Path;
 use offload_benches::run;
 
 use super::libraries::library;
-use super::{LIBRARY, Operation};
+use super::{Done, LIBRARY, Operation};
 use crate::bench::{Bench, hash_file};
 
-pub(super) fn split(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn split(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     const SPLIT: &str = "offload split";
     let library = library(bench, size, 2)?;
     let right = hash_file(&library)?;
@@ -34,11 +30,7 @@ pub(super) fn split(
     judge(bench, "split", size, figures)
 }
 
-pub(super) fn join(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn join(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let library = library(bench, size, 2)?;
     run(&bench.ours("offload"), &split_args(&library, &bench.path("split")))?;
     let args = join_args(&bench.path("split"), &bench.path("out"));

@@ -8,15 +8,11 @@ use byte_parts::Part;
 use offload_benches::median;
 use offload_binary::{FormatVersion, ImageEntry, OffloadBinary, OffloadKind};
 
-use super::Operation;
+use super::{Done, Operation};
 use crate::bench::{Bench, theirs};
 use crate::record::{Command, Who};
 
-pub(super) fn version(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn version(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let args = || vec!["--version".into()];
     let mut commands = vec![bench.our("offload --version", "offload", args())];
     let bundler = "clang-offload-bundler";

@@ -8,17 +8,13 @@ use std::process;
 
 use offload_benches::llvm;
 
-use super::{GIB, LIBRARY, MIB, Operation};
-use crate::bench::{Bench, Judged, hash_text, theirs};
+use super::{Done, GIB, LIBRARY, MIB, Operation};
+use crate::bench::{Bench, hash_text, theirs};
 use crate::record::{Command, Who};
 
 const WRAPPER: &str = "llvm-offload-wrapper";
 
-pub(super) fn bitcode(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn bitcode(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let image = image(bench, size)?;
     for kind in ["openmp", "hip"] {
         let args = args(kind, &bench.path("out.bc"), &image);
@@ -31,7 +27,7 @@ pub(super) fn bitcode(
             Who::Ours | Who::Llvm if size <= MIB => image_in_bitcode(&bench.path("out.bc")),
             _ => Ok(None),
         };
-        let result = Judged::from(&bench.compare(operation, kind, size, commands, verify)?);
+        let result = bench.compare(operation, kind, size, commands, verify)?;
         if size == LIBRARY {
             bench.judge_copy(&format!("{kind} bitcode"), &result)?;
         }
@@ -39,11 +35,7 @@ pub(super) fn bitcode(
     Ok(())
 }
 
-pub(super) fn object(
-    bench: &mut Bench,
-    operation: &Operation,
-    size: u64,
-) -> Result<(), Box<dyn Error>> {
+pub(super) fn object(bench: &mut Bench, operation: &Operation, size: u64) -> Done {
     let image = image(bench, size)?;
     for kind in ["openmp", "hip"] {
         let wrap = [vec!["wrap".into()], args(kind, &bench.path("out.o"), &image)].concat();
@@ -53,7 +45,7 @@ pub(super) fn object(
             Who::Ours | Who::Llvm if size < GIB => image_in_object(&image, &bench.path("out.o")),
             _ => Ok(None),
         };
-        let result = Judged::from(&bench.compare(operation, kind, size, commands, verify)?);
+        let result = bench.compare(operation, kind, size, commands, verify)?;
         if size == LIBRARY {
             bench.judge_copy(&format!("{kind} object"), &result)?;
         }
