@@ -280,7 +280,7 @@ impl<T, W: Work<T>> Visitor for Each<'_, W, T> {
 ///
 /// # Errors
 ///
-/// Those of the reader, and of a full disk; `FileTooLarge` if more bytes are to be kept than may be held.
+/// Errors of the reader, and of a full disk; `FileTooLarge` if more bytes are to be kept than may be held.
 pub(crate) fn store(
     (package, member): (&Arc<Opened>, &Member),
     contents: &mut dyn Read,

@@ -76,7 +76,7 @@ impl Codec {
     ///
     /// # Errors
     ///
-    /// Those of [`decompress`](Self::decompress).
+    /// Errors of [`decompress`](Self::decompress).
     pub fn decompress_into(
         self,
         input: &Input<'_>,
@@ -112,7 +112,7 @@ impl Codec {
     ///
     /// # Errors
     ///
-    /// Those of [`compress`](Self::compress).
+    /// Errors of [`compress`](Self::compress).
     pub fn compress_code(
         self,
         data: &[u8],

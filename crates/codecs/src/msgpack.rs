@@ -210,7 +210,7 @@ impl<'d> Reader<'d> {
     ///
     /// # Errors
     ///
-    /// Those of [`next`](Self::next).
+    /// Errors of [`next`](Self::next).
     pub fn skip(&mut self) -> Result<(), Error> {
         let mut left = 1_u64;
         while left > 0 {

@@ -149,7 +149,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// Those of [`Codec::decompress`] for what is read.
+    /// Errors of [`Codec::decompress`] for what is read.
     pub fn step(&mut self, input: &[u8], to: &mut [u8]) -> Result<(usize, usize), Error> {
         let mut scratch = [0];
         let missing = usize::try_from(self.missing()).unwrap_or(usize::MAX);
@@ -199,7 +199,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// Those of [`step`](Self::step), and [`Memory`](ErrorKind::Memory).
+    /// Errors of [`step`](Self::step), and [`Memory`](ErrorKind::Memory).
     pub fn append(&mut self, mut input: &[u8], len: usize, to: &mut Vec<u8>) -> Result<(), Error> {
         const STEP: usize = 64 << 10;
         let mut filled = to.len();

@@ -1,4 +1,4 @@
-//! LLVM bitcode: the target of a file is that of its first module.
+//! LLVM bitcode: the first module states the target of a file.
 
 use alloc::string::String;
 use core::ops::Range;

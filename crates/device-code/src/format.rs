@@ -83,9 +83,9 @@ pub enum FileFormat {
     LtoIr,
     /// MLIR bytecode: an image whose contents are not looked into.
     Mlir,
-    /// A linker script, which stands for libraries that it names.
+    /// A linker script, which names libraries.
     LinkerScript,
-    /// The one-byte section that stands for the host object itself in an object made by the bundler.
+    /// The one-byte section that marks the host object itself in an object made by the bundler.
     HostPlaceholder,
     /// Nobody looked: the image of a compressed bundle whose table alone was read.
     NotRead,
@@ -97,7 +97,7 @@ impl FileFormat {
     /// The number of first bytes that [`sniff`](Self::sniff) looks at. PTX starts with a comment of free length.
     pub const SNIFF_LEN: usize = 2048;
 
-    /// Tells the format from the first bytes of an image, of which [`SNIFF_LEN`](Self::SNIFF_LEN) are always enough.
+    /// Tells the format from the first bytes of an image; [`SNIFF_LEN`](Self::SNIFF_LEN) are always enough.
     ///
     /// ```
     /// use device_code::FileFormat;
@@ -214,8 +214,8 @@ impl FileFormat {
     }
 
     /// Returns whether a walk reads files of this format, so that finding no image in one means that there is none.
-    /// `false` for packages (zip, tar, deb, RPM, 7-Zip), file systems, compressed data, databases, engines of TensorRT and bytes of
-    /// no known format, of which a walk sees what a scan finds.
+    /// `false` for packages (zip, tar, deb, RPM, 7-Zip), file systems, compressed data, databases, engines of TensorRT
+    /// and bytes of no known format; there a walk sees only the finds of a scan.
     #[must_use]
     pub fn is_read(self) -> bool {
         !matches!(
@@ -322,7 +322,7 @@ const MAGICS: &[(&[u8], FileFormat)] = &[
     (b"\xcf\xfa\xed\xfe", FileFormat::MachO),
 ];
 
-/// Those that text may start with, too. Numbers follow, of which some are small.
+/// Magics that text may start with, too. Numbers follow, and some of them are small.
 const TEXT_MAGICS: [&[u8]; 9] =
     [b"CCOB", b"IBYS", b"KPAK", b"MTLB", b"DXBC", b"hsqs", b"ftrt", b"ptrt", b"MZ"];
 

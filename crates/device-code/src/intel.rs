@@ -73,7 +73,7 @@ pub fn check_intel(
     }
 }
 
-/// Checks the section table. `place` is that of its offset in the header, `expected` the header.
+/// Checks the section table. `place` is the place of its offset in the header, `expected` the header.
 fn sections<Elf: FileHeader<Endian = LittleEndian>>(
     source: &mut dyn ReadAt,
     window: &Range<u64>,
@@ -91,7 +91,7 @@ where
     if count > 0 && u64::from(header.e_shentsize(LE)) != entry {
         return fault(place + 18, "the size of a section header", header.e_shentsize(LE).into());
     }
-    // Ends that are no numbers lie past that of the file, too.
+    // An end too large for a number lies past the end of the file, too.
     let end = start.saturating_add(count * entry);
     if end > available {
         return fault(place, "a section table that ends with the file or before", end);

@@ -37,7 +37,7 @@ const COMPAT: u64 = 4096;
 /// | cubin | `nvptx64-nvidia-cuda` | `sm_90`; `sm_90a` if a section says so | `e_flags`; `.nv.compat` |
 /// | PTX | `nvptx64-nvidia-cuda`, `nvptx-` with addresses of 32 bits | `sm_90a` | directives `.target` and `.address_size` |
 /// | SPIR-V | `spirv64-unknown-unknown`, `spirv32-`; `spirv-unknown-vulkan` for shaders; `spirv64-amd-amdhsa` | `amdgcnspirv` for AMD GPUs, else empty | addressing model, capabilities, generator |
-/// | LLVM bitcode | that of its first module | processor that all functions with a body name, without features; else empty | `TRIPLE` record; attributes `target-cpu` |
+/// | LLVM bitcode | target of its first module | processor that all functions with a body name, without features; else empty | `TRIPLE` record; attributes `target-cpu` |
 ///
 /// A cubin of a family (`sm_100f`) cannot be told from one of `sm_100`: only containers name the family.
 ///
@@ -426,7 +426,7 @@ mod tests {
         assert_eq!(named(&later).unwrap(), "amdgcn-amd-amdhsa gfx906", "not of version 3");
     }
 
-    /// The notes are those that `ocloc` writes.
+    /// `ocloc` writes such notes.
     #[test]
     fn notes_name_gpus_of_intel() {
         let number = |kind, number: u32| note("IntelGT", kind, &number.to_le_bytes());

@@ -3,9 +3,9 @@
 use crate::elf::EM_AMDGPU;
 use crate::format::FileFormat;
 
-/// Returns the version of the code in an image that starts with these bytes: of PTX that of its `.version` directive, of a code
-/// object for AMD GPUs that of the code object, with 0. [`FileFormat::SNIFF_LEN`] bytes are enough. `None` of other formats, and of
-/// versions that nobody knows.
+/// Returns the version of the code in an image that starts with these bytes: for PTX the number of its `.version`
+/// directive, for a code object for AMD GPUs its version, with 0. [`FileFormat::SNIFF_LEN`] bytes are enough. `None`
+/// for other formats, and for unknown versions.
 ///
 /// LLVM, "User Guide for AMDGPU Backend", "Code Object": `ELFABIVERSION_AMDGPU_HSA_V2` is 0.
 ///

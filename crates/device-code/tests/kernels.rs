@@ -44,7 +44,7 @@ fn names<'a>(kernels: &[Kernel<'a>]) -> Vec<&'a str> {
     kernels.iter().map(|kernel| std::str::from_utf8(kernel.name).unwrap()).collect()
 }
 
-/// A kernel of which no more than the name is known.
+/// A kernel with a known name alone.
 fn named(name: &[u8]) -> Kernel<'_> {
     let mut kernel = Kernel::default();
     kernel.name = name;
@@ -261,7 +261,7 @@ fn a_size_that_is_not_stated_reaches_to_the_next_function() {
     assert_eq!((found[0].vector_spills, found[0].registers_allocated), (None, None));
 }
 
-/// The version is that of the header: `amdhsa.version` is [1, 0] in most code that was written by hand.
+/// The version is the one of the header: `amdhsa.version` is [1, 0] in most code that was written by hand.
 #[test]
 fn the_version_is_that_of_the_header() {
     let text = map(&[

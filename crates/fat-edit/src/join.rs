@@ -90,7 +90,7 @@ impl<'p> Join<'p> {
     ///
     /// # Errors
     ///
-    /// [`Damaged`](crate::ErrorKind::Damaged) packs, those of reading them, and of writing to the spool.
+    /// [`Damaged`](crate::ErrorKind::Damaged) packs, errors of reading them, and of writing to the spool.
     pub fn plan_back<S>(&mut self, recipe: &Recipe, spool: S) -> Result<Option<EditPlan>, Error>
     where
         S: Read + Write + Seek + Send + 'static,
@@ -114,7 +114,7 @@ impl<'p> Join<'p> {
     ///
     /// # Errors
     ///
-    /// Those of [`plan_back`](Self::plan_back) and of [`move_in`].
+    /// Errors of [`plan_back`](Self::plan_back) and of [`move_in`].
     pub fn plan_anew<R, S>(
         &mut self,
         mut input: R,

@@ -33,7 +33,7 @@ const MOST_OF_MARKER: u64 = 64 << 10;
 ///
 /// # Errors
 ///
-/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) for a marker that is damaged, or not there.
+/// Errors of reading; [`InvalidData`](io::ErrorKind::InvalidData) for a marker that is damaged, or not there.
 pub fn moved_out<R: Read + Seek>(input: R) -> io::Result<Option<(Marker, Vec<u64>)>> {
     let mut source = Source::new(input)?;
     let window = 0..source.len();

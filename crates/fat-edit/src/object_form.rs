@@ -96,7 +96,7 @@ impl fmt::Debug for PlacedHost {
 ///
 /// # Errors
 ///
-/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) for an object that is malformed.
+/// Errors of reading; [`InvalidData`](io::ErrorKind::InvalidData) for an object that is malformed.
 pub fn host_object(image: &mut Image<'_, '_>) -> io::Result<Option<PlacedHost>> {
     if image.format() != FileFormat::HostPlaceholder {
         return Ok(None);

@@ -55,7 +55,7 @@ impl Recipe {
     ///
     /// # Errors
     ///
-    /// Those of [`hip_wrappers`](EditableFile::hip_wrappers), and of reading.
+    /// Errors of [`hip_wrappers`](EditableFile::hip_wrappers), and of reading.
     pub fn of<R: Read + Seek>(
         contents: &EditableFile,
         plan: &EditPlan,

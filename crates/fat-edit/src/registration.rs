@@ -38,7 +38,7 @@ impl Registrable {
     ///
     /// # Errors
     ///
-    /// Those of reading.
+    /// Errors of reading.
     pub fn registration<R: Read + Seek>(
         self,
         format: FileFormat,

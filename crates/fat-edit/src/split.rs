@@ -61,7 +61,7 @@ impl EditableFile {
     ///
     /// # Errors
     ///
-    /// Those of [`hip_wrappers`](Self::hip_wrappers), [`packable`](Self::packable) and [`move_out`](Self::move_out).
+    /// Errors of [`hip_wrappers`](Self::hip_wrappers), [`packable`](Self::packable) and [`move_out`](Self::move_out).
     pub fn split<R: Read + Seek>(
         &self,
         mut input: R,
@@ -183,7 +183,7 @@ impl PackGroup {
     ///
     /// # Errors
     ///
-    /// Those of `walk` and `store`, and damage that the walk finds.
+    /// Errors of `walk` and `store`, and damage that the walk finds.
     pub fn pack(
         &mut self,
         library: &Split,
@@ -259,7 +259,7 @@ impl PackGroup {
     ///
     /// # Errors
     ///
-    /// Those of [`NewKpack::layout`].
+    /// Errors of [`NewKpack::layout`].
     pub fn layout<'s>(
         mut self,
         libraries: impl IntoIterator<Item = &'s Split>,

@@ -265,7 +265,7 @@ pub fn survey<R: Read + Seek>(input: R, options: &Options) -> Result<EditableFil
 ///
 /// # Errors
 ///
-/// Those of [`survey`].
+/// Errors of [`survey`].
 pub fn survey_closed<R: Read + Seek>(input: R, options: &Options) -> Result<EditableFile, Error> {
     Ok(survey_with(input, options, true)?)
 }

@@ -32,7 +32,7 @@ impl EditPlan {
     ///
     /// # Errors
     ///
-    /// Those of [`write`](Self::write).
+    /// Errors of [`write`](Self::write).
     pub fn write_hashed<R: Read + Seek, W: Write>(&self, input: R, out: W) -> Result<u64, Error> {
         let mut out = Hashing::new(out);
         self.write(input, &mut out)?;

@@ -9,7 +9,7 @@ use crate::elf::{EM_AMDGPU, EM_INTELGT};
 use crate::image::{BundleForm, ImageInfo, OffloadBinaryEntry, loaded_as};
 use crate::image_target;
 
-/// Checks an image against the target that its container is to state, by its first bytes, of which 2048 are enough.
+/// Checks an image against the target that its container is to state, by its first bytes; 2048 are enough.
 ///
 /// Processor and features are compared of AMD's code objects, the architecture of cubins and PTX, the format of others.
 /// LLVM bitcode is for every target, and what is not known is not found wrong: hosts, other architectures, processors newer
@@ -105,7 +105,8 @@ fn names_a_device(triple: &Triple, target: &Target) -> bool {
 /// Returns the formats that devices of an architecture load, in words, and whether `found` is one of them.
 fn expectation(triple: &Triple, id: &str, found: FileFormat) -> Option<(&'static str, bool)> {
     if triple.is_spirv() || triple.is_spir() || id == "amdgcnspirv" {
-        // LLVM's linker wrapper wraps SPIR-V for OpenMP on GPUs of Intel in an ELF file, Intel's compresses that of SYCL.
+        // LLVM's linker wrapper wraps SPIR-V for OpenMP on Intel GPUs in an ELF file, Intel's compresses SPIR-V for
+        // SYCL.
         let is_wrapped =
             matches!(found, FileFormat::Elf { machine: EM_INTELGT } | FileFormat::Zstd)
                 && triple.vendor() != "amd"
@@ -168,8 +169,8 @@ mod tests {
         let message = "the code object is for gfx90a, not for gfx906";
         assert_eq!(amd("gfx906", 0x53f).unwrap_err(), message);
         assert_eq!(amd("gfx9-generic", 0x100_0151), Ok(()));
-        assert_eq!(amd("gfx9999", 0xfe), Ok(()), "nobody knows");
-        assert_eq!(amd("my gpu", 0x53f), Ok(()), "nobody knows");
+        assert_eq!(amd("gfx9999", 0xfe), Ok(()), "unknown");
+        assert_eq!(amd("my gpu", 0x53f), Ok(()), "unknown");
     }
 
     /// A note has the processor of a code object of version 2; a segment near the start holds it.
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(
             check("amdgcn-amd-amdhsa", "gfx803", &head),
             Ok(()),
-            "without note: nobody knows"
+            "without note: unknown"
         );
     }
 
@@ -201,7 +202,7 @@ mod tests {
     fn flags_of_other_machines_name_no_processor() {
         let mut cubin = code_object(0x53f);
         cubin[18..20].copy_from_slice(&190_u16.to_le_bytes());
-        assert_eq!(check("nvptx64-nvidia-cuda", "gfx906", &cubin), Ok(()), "nobody knows");
+        assert_eq!(check("nvptx64-nvidia-cuda", "gfx906", &cubin), Ok(()), "unknown");
     }
 
     #[test]

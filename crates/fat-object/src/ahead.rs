@@ -23,8 +23,8 @@ const WORTHWHILE: u64 = 1 << 20;
 /// time; one thread for each core without a number. They decompress bundles in the file itself and in its
 /// contents, not in files that thin archives name. The visitor sees the same in the same order.
 ///
-/// `input` is cloned for each thread; a clone has a position of its own. As many bundles as there are threads are
-/// held beside those that are walked, but never more than [`Options::with_max_decompressed`] bytes in all of them. For
+/// `input` is cloned for each thread; a clone has a position of its own. As many bundles as there are threads are held
+/// beside the bundles that are walked, but never more than [`Options::with_max_decompressed`] bytes in all of them. For
 /// [tables only](Options::with_tables_only) no threads are started.
 ///
 /// ```
@@ -43,7 +43,7 @@ const WORTHWHILE: u64 = 1 << 20;
 ///
 /// # Errors
 ///
-/// Those of [`walk`](crate::walk()).
+/// Errors of [`walk`](crate::walk()).
 pub fn walk_with_threads<R: ReadSeek + Clone + Send>(
     input: &R,
     threads: Option<NonZeroUsize>,
@@ -76,7 +76,7 @@ struct Job {
 
 /// Bundles that are decompressed before the walk comes to them.
 struct Ahead<'s> {
-    /// Those whose results are to come.
+    /// Bundles whose results are to come.
     jobs: VecDeque<Job>,
     results: Box<dyn Iterator<Item = Option<Outcome>> + 's>,
 }

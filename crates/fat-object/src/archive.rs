@@ -144,7 +144,7 @@ fn members(
                 Ok(member) => member,
                 Err(error) => return (members, malformed(error)),
             };
-            // Also of those that are passed over: looking for its end took as long.
+            // Also of names that are passed over: looking for its end took as long.
             if !names.take(member.name().len() as u64) {
                 return (members, Some(Error::too_many_names(names.limit())));
             }

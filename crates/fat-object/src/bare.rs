@@ -80,7 +80,7 @@ fn len(window: &Range<u64>) -> usize {
     usize::try_from(window.end - window.start).unwrap_or(usize::MAX)
 }
 
-/// Returns what is wrong with the bytes of an image of this format, as far as its own headers tell.
+/// Returns what is wrong with the bytes of an image of this format, judged by its own headers.
 pub(crate) fn fault(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -134,7 +134,7 @@ fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<E
         return Ok(None);
     }
     let start = header.e_phoff(LE);
-    // Ends that are no numbers lie past that of the file, too.
+    // An end too large for a number lies past the end of the file, too.
     let end = start.saturating_add(u64::from(header.e_phnum(LE)) * entry);
     if end > available {
         return Ok(Some(of_image(format!(

@@ -1,7 +1,7 @@
 //! LLVM bitcode: device code embedded in host modules.
 //!
 //! Compiling for link-time optimisation leaves no object file with sections, but a module whose global
-//! variables will become sections. Those with device code are listed in the named metadata
+//! variables will become sections. Variables with device code are listed in the named metadata
 //! `llvm.embedded.objects`, each with the name of its section, `.llvm.offloading`.
 //!
 //! The data starts at any bit, so that it lies in the file nowhere as it is: it is copied out.

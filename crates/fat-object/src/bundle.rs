@@ -144,10 +144,10 @@ fn in_object(
     found: &mut Found,
 ) -> io::Result<()> {
     description.object = Some(object.window.clone());
-    // One zero byte stands for the host object. A device image can be one zero byte, too: the kind decides.
+    // One zero byte marks the host object. A device image can be one zero byte, too: the kind decides.
     let is_host = description.info.target.is_host();
     if is_host && source.peek(window, 2)? == [0] {
-        // It stands for the whole object: a second one would make its contents a multiple of it.
+        // It marks the whole object: a second one would make its contents a multiple of it.
         if object.has_placeholder.replace(true) {
             let id = description.info.id.as_deref().unwrap_or("");
             let message = format!("duplicate host placeholder {}", printable(id));

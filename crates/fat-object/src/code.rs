@@ -11,7 +11,7 @@ use crate::elf::EM_AMDGPU;
 use crate::model::Compression;
 use crate::source::{Origin, Source, lend};
 
-/// The size of compressed images that are decompressed. Those without code have a few kilobytes.
+/// The size of compressed images that are decompressed. Images without code have a few kilobytes.
 pub(crate) const MOST_DECOMPRESSED: u64 = 64 << 10;
 
 /// Returns whether the sections of an image in this format show if it has code.

@@ -112,7 +112,7 @@ pub(crate) static ALL: [Format; 7] = [
     },
 ];
 
-/// Returns the row of a format; `None` if it is no container here.
+/// Returns the row of a format; `None` if it is not a container here.
 pub(crate) fn of(format: FileFormat) -> Option<&'static Format> {
     ALL.iter().find(|row| row.format == format)
 }

@@ -122,7 +122,7 @@ impl Contents {
                     && !source.is_start()
                     && !is_sound(source, &window, format)? =>
             {
-                // The magic is none then.
+                // Then it is not a magic.
                 let mut walked = Ranges::default();
                 walked.insert(&(0..4));
                 Some(Box::new(Scan::new(window, &walked, Rc::new([]))))

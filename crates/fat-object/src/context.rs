@@ -13,8 +13,8 @@ use crate::options::Options;
 use crate::source::{Origin, Source};
 
 /// Names may share bytes, and one name may stand above many images: copies of them, and looking for their ends, must
-/// not add up to a multiple of the file. Honest names come to less than twice the bytes around them. Those of small
-/// files may do as they like.
+/// not add up to a multiple of the file. Honest names come to less than twice the bytes around them. Walks of small
+/// files are not bounded.
 const NAMES_FOR_EACH_BYTE: u64 = 4;
 const NAMES_AT_LEAST: u64 = 1 << 26;
 
@@ -60,7 +60,7 @@ pub(crate) struct Context<'r> {
 }
 
 impl<'r> Context<'r> {
-    /// Counts the most that can have been decompressed before an error: the work was done, as far as the data went.
+    /// Counts the most that can have been decompressed before an error: the work was done, up to the damage.
     pub(crate) fn spend_on_failure(
         &mut self,
         error: &ccob::Error,
@@ -152,7 +152,7 @@ impl<'r> Context<'r> {
 
     /// Returns how many further bytes may be held.
     pub(crate) fn room(&self) -> u64 {
-        // More may be held: sizes are those that headers state.
+        // More may be held: headers state the sizes.
         self.options.max_decompressed.saturating_sub(self.held)
     }
 

@@ -8,9 +8,9 @@ use crate::walker::{Event, Walk};
 /// Writes the bytes of the image with this [index](crate::ImageInfo::index) to `out`, as its container stores them:
 /// decompressed, if it is a compressed bundle that they lie in. Returns how many they are.
 ///
-/// It is a second [walk](Walk) of the file up to the image, so `options` have to be those that the index is from:
-/// for one out of `fat_edit::survey` that is [`Options::with_enter_images`]`(false)`. For several images, use a
-/// visitor. An image in a compressed bundle is written only if the bundle agrees with its hash, unless
+/// It is a second [walk](Walk) of the file up to the image, so `options` must be the options of the listing with this
+/// index: for an index of `fat_edit::survey` they are [`Options::with_enter_images`]`(false)`. For several images, use
+/// a visitor. An image in a compressed bundle is written only if the bundle agrees with its hash, unless
 /// [`Options::with_verify_hash`] allows it.
 ///
 /// ```

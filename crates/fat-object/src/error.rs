@@ -44,8 +44,8 @@ enum Inside {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A container is malformed, cut short, fails its hash, or cannot be decompressed: [`Error::container`] says of which
-    /// kind it is.
+    /// A container is malformed, cut short, fails its hash, or cannot be decompressed: [`Error::container`] returns its
+    /// kind.
     Malformed,
     /// The headers of an object file, executable, library or of LLVM bitcode are malformed, or a section lies beyond the end
     /// or overlaps another.
@@ -57,14 +57,15 @@ pub enum ErrorKind {
     /// The file that a thin archive names has another size than the archive says: one of the two was changed after
     /// the archive was made. The file is still walked.
     ThinMemberSize,
-    /// An image is malformed, as far as a walk looks at images: a SYCL image that cannot be decompressed, PTX without a target.
+    /// An image is malformed where a walk looks into images: a SYCL image that cannot be decompressed, PTX without a
+    /// target.
     Image,
     /// A section that by name or type holds device code starts with none of the known magics.
     UnknownContents,
     /// Between containers, or after the last, there are bytes that are neither zeros nor a container.
     TrailingData,
-    /// A bundle breaks a rule of composition (Clang Offload Bundler documentation, "Bundled Code Object Composition"), or a
-    /// second entry of the object form stands for the host object itself.
+    /// A bundle breaks a rule of composition (Clang Offload Bundler documentation, "Bundled Code Object Composition"),
+    /// or a second entry of the object form is the host object itself.
     Composition,
     /// An image is for other devices than its entry says: [`ImageInfo::disagreement`](crate::ImageInfo::disagreement).
     Disagreement,
@@ -73,7 +74,7 @@ pub enum ErrorKind {
     Limit,
     /// Names of sections and members, strings of offload binaries, and the names in the paths of images come to more than
     /// 64 MiB and four times the bytes that were walked, as only those can that share bytes, or paths with long
-    /// names. Those after are not looked at.
+    /// names. Entries after it are not looked at.
     Names,
     /// Device code that is there, or may be there, is not found by this crate: GCC's intermediate code, ELF files without section
     /// headers that are not [scanned](crate::Options::with_scan), SYCL images without their tables; files whose format is

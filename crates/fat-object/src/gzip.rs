@@ -15,7 +15,7 @@ use crate::model::{Compression, ContainerKind, PathStep};
 use crate::opened::{Container, Content, Found, Inner, Inside, Opened};
 use crate::source::{Origin, Source};
 
-/// The first bytes of a stream: gzip's, and the method, of which there is one.
+/// The first bytes of a stream: gzip's magic, and the only method.
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
 /// Bytes of the header without its optional fields, and of the trailer: CRC-32 and size of the contents.
@@ -143,7 +143,7 @@ fn is_device_code(format: FileFormat) -> bool {
         )
 }
 
-/// Returns the length of the header; `None` if it is none, or too long.
+/// Returns the length of the header; `None` if it is not a string, or too long.
 fn header_len(bytes: &[u8]) -> Option<usize> {
     const CHECKSUM: u8 = 2;
     const EXTRA: u8 = 4;

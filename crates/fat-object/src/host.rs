@@ -28,7 +28,8 @@ const MACH_O_BUNDLE_SECTION: &[u8] = b"__offload_bundle";
 /// Section type of offload binaries that clang embeds (LLVM's `ELF.h`, `SHT_LLVM_OFFLOADING`).
 const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 
-/// Section type of shared memory in relocatable cubins of NVIDIA's `ptxas`: the size is that of memory, the file has no bytes.
+/// Section type of shared memory in relocatable cubins of NVIDIA's `ptxas`: the size is the size in memory, the file
+/// has no bytes.
 const SHT_CUDA_SHARED: u32 = 0x7000_000a;
 
 /// Sections of these names hold device code and nothing else. `.hip_fat`, `.nv_fatb` and `__nv_rel` are what is left of
@@ -70,7 +71,7 @@ impl NamedSection<'_> {
 
 /// The list in the headers of a host file.
 pub(crate) enum Parts {
-    /// Sections, each of which was handed out.
+    /// Sections that were handed out.
     Sections,
     Slices(Vec<Slice>),
     /// An ELF executable or library without section headers.
@@ -140,7 +141,7 @@ impl Children for Slices {
         let Some(slice) = self.slices.next() else { return Ok(false) };
         let base = self.window.start;
         let available = self.window.end - base;
-        // An end that is no number lies past that of the file, too.
+        // An end too large for a number lies past the end of the file, too.
         let (start, end) = (slice.start, slice.start.saturating_add(slice.size));
         if end > available || !self.walked.insert(&(start..end)) {
             let index = self.index;
@@ -235,7 +236,7 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
     Ok(Parts::Sections)
 }
 
-/// Hands out a section, unless it has no bytes and is no bundle entry.
+/// Hands out a section, unless it has no bytes and is not a bundle entry.
 fn each_section(
     name: &[u8],
     (start, size): (u64, u64),
@@ -243,7 +244,7 @@ fn each_section(
     holds_bundle: bool,
     each: &mut dyn FnMut(NamedSection<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    // An end that is no number lies past that of the file, too.
+    // An end too large for a number lies past the end of the file, too.
     let range = start..start.saturating_add(size);
     let section = NamedSection { name, range, device, holds_bundle };
     let is_empty = size == 0 && !section.is_bundle_entry();

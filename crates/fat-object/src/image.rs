@@ -130,17 +130,17 @@ impl ImageInfo {
         self.container
     }
 
-    /// Returns offload kind, triple and target ID, as far as the container records them.
+    /// Returns offload kind, triple and target ID, if the container records them.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Returns the target to compare with that of a device, by [`compatible`](target_id::compatible).
+    /// Returns the target to compare with the target of a device, by [`compatible`](target_id::compatible).
     ///
-    /// It is the [`target`](Self::target), but for PTX: containers name it by an architecture, `sm_80`, as they name
-    /// machine code, which runs on that one and those of its generation. PTX is compiled for any newer one when it is loaded;
-    /// the name for that is the one that NVIDIA's compiler has for PTX, `compute_80`.
+    /// It is the [`target`](Self::target), except for PTX: containers name it by an architecture, `sm_80`, as they name
+    /// machine code, which only runs on this architecture and on later ones of its generation. PTX is compiled for any
+    /// newer one when it is loaded; the name for that is the one that NVIDIA's compiler has for PTX, `compute_80`.
     #[must_use]
     pub fn loaded_as(&self) -> Cow<'_, Target> {
         loaded_as(&self.target, self.format)
@@ -289,7 +289,7 @@ impl ImageInfo {
     /// other devices than its container states. No device loads it, because runtimes choose by the container's
     /// statement.
     ///
-    /// `None` where nothing is known, as of images that were [not read](FileFormat::NotRead), and of those that are
+    /// `None` where nothing is known, as for images that were [not read](FileFormat::NotRead), and for images that are
     /// [compressed](Self::compression) by themselves unless
     /// [`Options::with_check_compressed`](crate::Options::with_check_compressed) is set. Each one is a
     /// [finding](crate::ErrorKind::Disagreement), too.
@@ -399,7 +399,7 @@ pub struct Image<'e, 's> {
     pub(crate) window: Range<u64>,
     pub(crate) object: Option<Range<u64>>,
     pub(crate) source: &'e mut Source<'s>,
-    /// Bytes that may be decompressed now, beside those that are held.
+    /// Bytes that may be decompressed now, beside the bytes that are held.
     pub(crate) room: u64,
     /// Bytes that may still be decompressed in this walk.
     pub(crate) decompressed: &'e mut Budget,
@@ -446,12 +446,12 @@ impl<'e, 's> Image<'e, 's> {
     /// It is known of images of no bytes, and of ELF files for AMD and NVIDIA GPUs by the last 256 headers of their section
     /// table: the kernels of a cubin have executable sections, those of code for AMD GPUs bytes in one. Images [compressed](ImageInfo::compression) by themselves are decompressed
     /// for that, if they are no larger than 64 KiB and within [`Options::with_max_decompressed`](crate::Options::with_max_decompressed).
-    /// It is not known of other formats, of larger compressed images, of malformed ones, and of those that are
-    /// [not read](FileFormat::NotRead).
+    /// It is not known for other formats, larger compressed images, malformed images, and images that are [not
+    /// read](FileFormat::NotRead).
     ///
     /// # Errors
     ///
-    /// Those of [`reader`](Self::reader).
+    /// Errors of [`reader`](Self::reader).
     pub fn holds_code(&mut self) -> io::Result<Option<bool>> {
         if self.size() == 0 {
             return Ok(Some(false));
@@ -469,12 +469,12 @@ impl<'e, 's> Image<'e, 's> {
     /// its [container](ImageInfo::target) states; `None` if it states none.
     ///
     /// The first kilobytes are read; of LLVM bitcode the triple and the attributes of functions. Images [compressed](ImageInfo::compression) by
-    /// themselves are decompressed for that as for [`holds_code`](Self::holds_code); of larger ones, and of those that
-    /// are [not read](FileFormat::NotRead), it is `None`.
+    /// themselves are decompressed for that as for [`holds_code`](Self::holds_code); for larger ones, and for images
+    /// that are [not read](FileFormat::NotRead), it is `None`.
     ///
     /// # Errors
     ///
-    /// Those of [`reader`](Self::reader).
+    /// Errors of [`reader`](Self::reader).
     pub fn own_target(&mut self) -> io::Result<Option<Target>> {
         match self.info.compression {
             None => image_target::of_window(self.source, &self.window, self.info.format),
@@ -507,7 +507,7 @@ impl<'e, 's> Image<'e, 's> {
     ///
     /// # Errors
     ///
-    /// [`InvalidData`](io::ErrorKind::InvalidData) for a damaged image, and for one that exceeds the limit; those of
+    /// [`InvalidData`](io::ErrorKind::InvalidData) for a damaged image, and for one that exceeds the limit; errors of
     /// [`reader`](Self::reader).
     pub fn code(&mut self) -> io::Result<Option<Vec<u8>>> {
         let is_ptx =
@@ -544,7 +544,7 @@ impl<'e, 's> Image<'e, 's> {
     ///
     /// # Errors
     ///
-    /// Those of [`code`](Self::code).
+    /// Errors of [`code`](Self::code).
     pub fn archived_gpus(&mut self) -> io::Result<Option<Vec<String>>> {
         if self.info.format != FileFormat::Archive {
             return Ok(None);
@@ -557,7 +557,7 @@ impl<'e, 's> Image<'e, 's> {
     ///
     /// # Errors
     ///
-    /// Those of [`code`](Self::code).
+    /// Errors of [`code`](Self::code).
     pub fn bytes(&mut self) -> io::Result<Cow<'_, [u8]>> {
         if let Some(code) = self.code()? {
             return Ok(Cow::Owned(code));
@@ -581,7 +581,7 @@ impl<'e, 's> Image<'e, 's> {
     ///
     /// # Errors
     ///
-    /// Those of `each`, and of reading: a file that shrinks meanwhile gives
+    /// Errors of `each`, and of reading: a file that shrinks meanwhile gives
     /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof).
     pub fn pieces(&mut self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         SourceReader::new(self.source, self.window.clone()).pieces(each)

@@ -19,7 +19,7 @@ pub(crate) struct Fault {
     pub(crate) inflated: u64,
 }
 
-/// Returns the first bytes that a stream gives, at most `max`; fewer if `stream` ends early or is none.
+/// Returns the first bytes that a stream gives, at most `max`; fewer if `stream` ends early or is not a stream.
 #[cfg(feature = "miniz_oxide")]
 pub(crate) fn start(stream: &[u8], max: usize) -> Vec<u8> {
     match miniz_oxide::inflate::decompress_to_vec_with_limit(stream, max) {

@@ -121,7 +121,7 @@
 //! once. Bitcode is read where it can be for the host: a file, a member of an archive, the host's entry of a
 //! bundle. Bitcode for a device embeds nothing; as an entry of a container it is an image like any other.
 //!
-//! [`llvm_bitcode::symbols`] reads the symbols of bitcode for any target, those that LLVM enters into an archive's index.
+//! [`llvm_bitcode::symbols`] reads the symbols of bitcode for any target: LLVM enters the same into an archive's index.
 //!
 //! # Bounds
 //!
@@ -131,12 +131,12 @@
 //!   [`Options::with_max_depth`]. Each level holds headers, and at most the bytes of a text bundle.
 //! - [`Options::with_max_decompressed`] bounds the bytes that are decompressed, or copied out of bitcode, at one
 //!   time, and with [`Options::with_max_expansion`] their total. A compressed bundle is held as stored while it is
-//!   decompressed; [`walk_with_threads`] holds one more for each thread, as far as these bytes allow.
+//!   decompressed; [`walk_with_threads`] holds one more for each thread, if these bytes allow.
 //! - Names and strings can share bytes. Their total is limited to 64 MiB plus four times the bytes walked,
 //!   including the names in paths.
 //! - A [scan](Options::with_scan) reads the bytes of a host file once, and headers of false matches up to a quarter
 //!   of the file plus 16 MiB; then it [ends](ErrorKind::Limit).
-//! - At most one section of an object can stand for the object itself.
+//! - At most one section of an object can be the object itself.
 //! - Thin archives name files: [`Options::with_max_thin_bytes`] bounds those; thin archives in them are not opened.
 //!
 //! # Errors

@@ -60,7 +60,7 @@ pub fn list<R: Read + Seek>(input: R, options: &Options) -> Result<Listing, Erro
 ///
 /// # Errors
 ///
-/// Those of [`list`]. An error of `open` is a [finding](crate::ErrorKind::ThinMember).
+/// Errors of [`list`]. An error of `open` is a [finding](crate::ErrorKind::ThinMember).
 pub fn list_with_thin_members<R: Read + Seek>(
     input: R,
     options: &Options,

@@ -28,7 +28,7 @@ pub(crate) enum Child {
     ThinMember(Member),
 }
 
-/// A container that was found sound as far as its headers go.
+/// A container with sound headers.
 pub(crate) struct Opened {
     pub(crate) step: PathStep,
     /// Its place in the source that it was found in.
@@ -47,7 +47,7 @@ pub(crate) enum Inside {
     Closed(Box<dyn Closed>),
 }
 
-/// The bytes that a container holds. Only the walker finds out what is in those that are not known.
+/// The bytes that a container holds. Only the walker finds out what is in unknown ones.
 pub(crate) enum Content {
     Known(Box<dyn Children>),
     /// A file of any format: its first bytes tell.
@@ -100,7 +100,7 @@ impl Start {
 #[derive(Clone)]
 pub(crate) struct Object {
     pub(crate) window: Range<u64>,
-    /// `true` once an entry was found that stands for the object itself.
+    /// `true` once an entry was found that is the object itself.
     pub(crate) has_placeholder: Rc<Cell<bool>>,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct Member {
 pub(crate) struct Inner {
     pub(crate) source: Source<'static>,
     pub(crate) content: Content,
-    /// Bytes that it takes of those which may be held at a time, beside those of a compressed container.
+    /// Bytes that it takes of the bytes which may be held at a time, beside the bytes of a compressed container.
     pub(crate) held: u64,
     /// The hash of its bytes, which is still being compared.
     pub(crate) hash: Option<ccob::HashCheck>,

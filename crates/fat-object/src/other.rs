@@ -18,9 +18,9 @@ const OTHERS: [&[u8]; 14] = [
     b"PAR1",
 ];
 
-/// Returns whether a walk [scans](crate::Options::with_scan) a file of [no known format](crate::FileFormat::Unknown) that starts
-/// with these bytes, of which 512 are enough. It does not scan text, nor formats with other contents: pictures, fonts, arrays,
-/// weights of models, bytecode of Python and Java.
+/// Returns whether a walk [scans](crate::Options::with_scan) a file of [no known format](crate::FileFormat::Unknown)
+/// that starts with these bytes; 512 are enough. It does not scan text, nor formats with other contents: pictures,
+/// fonts, arrays, weights of models, bytecode of Python and Java.
 ///
 /// ```
 /// assert!(fat_object::is_scanned(b"\0\x01\x02 no known format"));
@@ -37,7 +37,7 @@ pub fn is_scanned(head: &[u8]) -> bool {
         && !is_safetensors(head)
 }
 
-/// Returns whether an SQLite database, of which this is the first page, has the table of MIOpen's compiled kernels (`.kdb`).
+/// Returns whether the SQLite database with this first page has the table of MIOpen's compiled kernels (`.kdb`).
 pub(crate) fn is_kernel_database(page: &[u8]) -> bool {
     const TABLE: &[u8] = b"kern_db";
     page.windows(TABLE.len()).any(|bytes| bytes == TABLE)

@@ -28,7 +28,7 @@ use crate::walker::{Event, Walk};
 /// |---|---|
 /// | `Ok(true)` | A section by its type or name is for device code, or a container starts where a [`walk`](crate::walk) would find it. What it holds is not looked at: it may be damaged, or for the host only. |
 /// | `Ok(false)` | There is none: a walk enters no container of device code, finds no image and no error. |
-/// | `Err` | Nothing was found, but damage may hide something, or the file is one of which a walk knows nothing. |
+/// | `Err` | Nothing was found, but damage may hide something, or the file has a format that a walk does not know. |
 ///
 /// A device image itself (a code object, a cubin, PTX, SPIR-V, bitcode for a device) has no device code *in* it: `false`.
 ///

@@ -1,8 +1,8 @@
 //! The scan of what nothing accounts for in a host file: containers in sections for other data, and outside of all
 //! sections; and of files of no format that is read, which have no sections.
 //!
-//! Magics alone prove nothing: programs that deal with these formats have them among their constants. Each candidate is
-//! parsed as far as its headers and tables go, inside its section, before a visitor sees any of it.
+//! Magics alone prove nothing: programs that deal with these formats have them among their constants. Headers and
+//! tables of each candidate are parsed, inside its section, before a visitor sees any of it.
 
 use std::io;
 use std::ops::Range;

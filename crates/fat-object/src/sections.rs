@@ -1,4 +1,5 @@
-//! The sections of a host file: containers in those that are for device code, and in what nothing accounts for.
+//! The sections of a host file: containers in sections that are for device code, and in bytes that nothing accounts
+//! for.
 
 use std::cell::Cell;
 use std::io;
@@ -47,7 +48,7 @@ pub(crate) struct Sections {
 
 enum Stage {
     Sections,
-    /// SYCL images in no section: between those that were walked.
+    /// SYCL images in no section: between the sections that were walked.
     Outside(vec::IntoIter<Range<u64>>, Vec<Range<u64>>),
     Scan(Box<Scan>),
 }

@@ -37,7 +37,7 @@ impl<'r> Source<'r> {
         Ok(Source { bytes: byte_parts::Source::new(reader)?, origin, is_start: false })
     }
 
-    /// Returns the start of something of which no more can be read.
+    /// Returns the start of something; no more of it can be read.
     pub(crate) fn of_start(start: Vec<u8>, len: u64, origin: Origin) -> Self {
         let bytes = byte_parts::Source::with_len(Cursor::new(start), len);
         Source { bytes, origin, is_start: true }

@@ -10,7 +10,7 @@
 //! bytes           aligned to 8 bytes
 //! ```
 //!
-//! Each header starts with offset and size in the metadata. Those of an abstract module go on with number and first
+//! Each header starts with offset and size in the metadata. Headers of an abstract module go on with number and first
 //! of its IR modules, and of its native images (u32 each), the others with offset and size in the bytes.
 //!
 //! Version 2 (`llvm/Object/SYCLBIN.h`): an entry has a `role`, and in `am_index` the number of its abstract module. In
@@ -229,7 +229,7 @@ impl Images {
         let Layout { bytes, metadata, .. } = self.layout;
         let Some(data) = self.layout.data() else { return Ok(()) };
         let Some(Range { start, end }) = range(header, bytes) else {
-            // An end that is no number lies past that of the file, too.
+            // An end too large for a number lies past the end of the file, too.
             let end = |at| Some(eight(header, at)?.saturating_add(eight(header, at + 8)?));
             let what = format!("the end of image {n}");
             found.finding(self.start, fault(&what, bytes, end(16).unwrap_or(u64::MAX)));

@@ -114,8 +114,8 @@ fn first_image(table: &[u8]) -> Option<Range<u64>> {
     Some(first.offset()..first.offset().checked_add(first.size())?)
 }
 
-/// Returns whether an image of the bundle that starts so may hold further images: a host object, code for another device
-/// than a GPU of AMD's, or a container, as far as can be seen.
+/// Returns whether an image of the bundle that starts so may hold further images: it looks like a host object, code for
+/// another device than an AMD GPU, or a container.
 fn holds_images(bundle: &Bundle<'_>, start: &[u8]) -> bool {
     let is_device_code = |entry: &Entry<'_>| {
         let id = entry.id_str().ok().and_then(|id| EntryId::parse(id).ok());

@@ -247,7 +247,7 @@ impl<'r> Walk<'r> {
     pub fn next(&mut self) -> io::Result<Option<Event<'_, 'r>>> {
         loop {
             match self.step()? {
-                // Its event was that of the question.
+                // Its event was the question.
                 Step::Enter => {}
                 Step::Ask | Step::Image | Step::Finding | Step::ThinMember => break,
                 Step::Leave | Step::Unopened => return Ok(Some(Event::Leave)),
@@ -593,7 +593,7 @@ fn innermost<T>(stack: &mut [T]) -> io::Result<&mut T> {
 }
 
 fn no_event() -> io::Error {
-    io::Error::other(internal!("a walk whose state is not that of its event"))
+    io::Error::other(internal!("a walk whose state does not fit its event"))
 }
 
 /// Returns what lies in a container, one after the other.

@@ -23,7 +23,7 @@ pub trait NewInputs {
     ///
     /// # Errors
     ///
-    /// Those of reading.
+    /// Errors of reading.
     fn read_at(
         &mut self,
         file: &mut dyn ReadSeek,

@@ -55,7 +55,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// Those of [`fat_edit::moved_out`].
+    /// Errors of [`fat_edit::moved_out`].
     pub(crate) fn read(file: Positioned<'_>, path: &Path) -> io::Result<Option<Self>> {
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         Self::installed_as(file, &real)
@@ -165,7 +165,7 @@ pub(crate) struct OpenPack {
 ///
 /// # Errors
 ///
-/// Those of reading, and those of the pack.
+/// Errors of reading, and errors of the pack.
 pub(crate) fn read_tables(file: Positioned<'_>) -> Result<Tables, String> {
     let read = || {
         let mut source = Source::new(file)?;
@@ -181,7 +181,7 @@ impl OpenPack {
     ///
     /// # Errors
     ///
-    /// Those of reading, and those of the pack.
+    /// Errors of reading, and errors of the pack.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         let open = || {
             let file = open_regular(path).map_err(|error| report::reason(&error))?;
@@ -195,7 +195,7 @@ impl OpenPack {
     ///
     /// # Errors
     ///
-    /// Those of reading.
+    /// Errors of reading.
     pub(crate) fn input(&self) -> io::Result<PackInput<'_>> {
         let source = Source::new(Positioned::new(&self.file))?;
         Ok(PackInput::new(input::display(&self.path), &self.tables, source))

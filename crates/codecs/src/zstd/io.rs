@@ -77,7 +77,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn finish(self) -> io::Result<W> {
         self.0.finish()
     }

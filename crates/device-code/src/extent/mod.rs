@@ -17,7 +17,7 @@ use crate::format::FileFormat;
 pub struct Candidate<'h> {
     /// The bytes from the start of the image on: of PTX from the first directive on. It may have any length.
     pub window: Range<u64>,
-    /// The first bytes of the window, of which 96 are enough.
+    /// The first bytes of the window; 96 are enough.
     pub head: &'h [u8],
     /// The first byte that comments before PTX may have: where the image before this one ends.
     pub before: u64,

@@ -160,7 +160,7 @@ impl<'t> Cursor<'t> {
                     is_defined = true;
                     self.skip_statement()?;
                 }
-                // Nobody knows where a module ends that has this.
+                // The end of a module with this is not known.
                 Some(b'.' | b'@' | b'{' | b'}') => return None,
                 Some(_) => break,
             }

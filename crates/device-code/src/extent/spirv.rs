@@ -24,7 +24,7 @@ const LAST_VERSION: u32 = 0x0001_0600;
 /// Words of an instruction that are looked at.
 const KEPT: usize = 4;
 
-/// Opcodes ("Instructions"), as far as order and end depend on them.
+/// Opcodes ("Instructions") that order and end depend on.
 mod op {
     pub(crate) const LINE: u32 = 8;
     pub(crate) const EXT_INST: u32 = 12;
@@ -34,7 +34,7 @@ mod op {
     pub(crate) const FUNCTION_END: u32 = 56;
     pub(crate) const LABEL: u32 = 248;
     pub(crate) const NO_LINE: u32 = 317;
-    /// Those of extensions of vendors and of Khronos.
+    /// Opcodes of extensions of vendors and of Khronos.
     pub(crate) const FIRST_EXTENSION: u32 = 4096;
     pub(crate) const LAST: u32 = 8191;
     /// Declarations of `SPV_INTEL_memory_access_aliasing`.
@@ -232,7 +232,7 @@ fn before_functions(part: Part, opcode: u32, len: u32) -> Option<Part> {
 /// Returns the part of a module that follows an instruction in a block.
 fn in_block(opcode: u32, len: u32) -> Option<Part> {
     match (opcode, len) {
-        // Branches, returns and the like, those of rays and meshes among them.
+        // Branches, returns and other ends of blocks, also of rays and meshes.
         (249 | 254, 2) | (250, 4 | 6) | (251, 3..) | (252 | 253 | 255, 1) => Some(Part::BlockEnd),
         (4416 | 4448 | 4449 | 5294, _) => Some(Part::BlockEnd),
         (0 | 1 | 57..=70 | 77..=247 | 256..=329 | 333..=403, _) => Some(Part::Block),

@@ -58,7 +58,7 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
             Err(fault) => note(&mut found.faults, fault),
         }
     }
-    // Descriptors stand for kernels that metadata does not describe because it is missing or malformed.
+    // Kernels that metadata does not describe, because it is missing or malformed, are known by their descriptors.
     if !is_whole || kernels.is_empty() {
         let known: BTreeSet<&[u8]> = kernels.iter().map(|(kernel, _)| kernel.name).collect();
         let more: Vec<_> = symbols.descriptors().filter(|name| !known.contains(name)).collect();
@@ -74,7 +74,7 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     found.kernels = Some(kernels.collect());
 }
 
-/// Returns the metadata and its place: that of the first note which is not empty.
+/// Returns the metadata of the first note which is not empty, and its place.
 fn metadata<'a>(elf: &Elf<'a>, faults: &mut Vec<Fault>) -> Option<(u64, &'a [u8])> {
     let mut places = Vec::new();
     for (_, section) in elf.all().filter(|(_, section)| section.sh_type(LE) == SHT_NOTE) {

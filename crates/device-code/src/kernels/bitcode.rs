@@ -9,7 +9,8 @@ use crate::fault::Fault;
 
 /// The conventions of OpenCL, PTX and AMD kernels.
 const KERNELS: [u64; 3] = [76, 71, 91];
-/// The metadata that names kernels of NVIDIA's GPUs in bitcode that LLVM wrote before release 21. Their convention is that of other functions.
+/// The metadata that names kernels of NVIDIA's GPUs in bitcode that LLVM wrote before release 21. They have the
+/// convention of other functions.
 const ANNOTATIONS: &[u8] = b"nvvm.annotations";
 
 pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {

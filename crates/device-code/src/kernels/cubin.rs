@@ -142,7 +142,7 @@ impl Cubin {
         kernels.collect()
     }
 
-    /// Reads attributes, of one kernel or of those that they name. Those of unknown forms end a section.
+    /// Reads attributes, of one kernel or of the kernels that they name. Attributes of unknown forms end a section.
     fn attributes(
         &self,
         records: Records<'_>,

@@ -54,7 +54,7 @@ impl Descriptor {
     }
 }
 
-/// Returns the number of vector registers that one unit of the descriptor's field stands for (the same guide,
+/// Returns the number of vector registers for one unit of the descriptor's field (the same guide,
 /// "compute_pgm_rsrc1": GRANULATED_WORKITEM_VGPR_COUNT).
 fn granule(processor: &str, wave_size: u32) -> Option<u32> {
     let is_of = |families: &[&str]| families.iter().any(|family| processor.starts_with(family));

@@ -145,7 +145,7 @@ impl KernelTotals {
         for image in &list.images {
             let total = totals.entry(&image.target).or_default();
             total.images += 1;
-            // Sizes are those that headers state.
+            // Headers state the sizes.
             total.size = total.size.saturating_add(image.size);
         }
         let mut image = None;

@@ -24,7 +24,7 @@ pub(super) struct Elf<'a> {
 }
 
 impl<'a> Elf<'a> {
-    /// Reads headers. Faults are about the table of sections; a file without has none.
+    /// Reads headers. Faults are faults of the table of sections; a file without one has none.
     pub(super) fn read(image: &'a [u8], faults: &mut Vec<Fault>) -> Option<Self> {
         let Ok(header) = Header64::parse(image) else {
             note(

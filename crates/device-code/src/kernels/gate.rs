@@ -108,7 +108,8 @@ impl<'r> KernelGate<'r> {
         }
     }
 
-    /// Returns what the rules hit, and those that could not be applied, each as a text that starts with the rule.
+    /// Returns the hits of the rules, and the rules that could not be applied, each as a text that starts with the
+    /// rule.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();

@@ -122,7 +122,7 @@ pub struct KernelCollector {
 }
 
 impl KernelCollector {
-    /// Keeps only kernels with a name like this, as stored or as in the source. `*` stands for any characters and `?` for one.
+    /// Keeps only kernels with a name like this, as stored or as in the source. `*` matches any characters and `?` one.
     #[must_use]
     pub fn with_glob(self, glob: Option<&str>) -> Self {
         KernelCollector { glob: glob.map(str::to_owned), ..self }
@@ -252,7 +252,7 @@ impl KernelList {
 }
 
 impl ListedKernel {
-    /// Returns the name as stored if `mangled` is set, otherwise as in the source, as far as the feature `demangle` is on.
+    /// Returns the name as stored if `mangled` is set, otherwise as in the source if the feature `demangle` is on.
     #[must_use]
     pub fn name(&self, mangled: bool) -> &str {
         let Name { stored, demangled } = &*self.name;
@@ -279,7 +279,7 @@ impl ListedKernel {
     }
 }
 
-/// Returns whether a name is like a pattern, in which `*` stands for any characters and `?` for one.
+/// Returns whether a name is like a pattern, in which `*` matches any characters and `?` one.
 fn is_like(name: &str, glob: &str) -> bool {
     let (glob, name): (Vec<char>, Vec<char>) = (glob.chars().collect(), name.chars().collect());
     // The places after the last star: what follows it is tried again one character later.

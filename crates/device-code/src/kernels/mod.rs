@@ -46,7 +46,7 @@ pub struct Kernels<'a> {
     /// bitcode for NVIDIA's GPUs from before LLVM 21, of Intel's device binaries before zebin, DirectX shaders, Metal libraries,
     /// LTO-IR and MLIR.
     pub kernels: Option<Vec<Kernel<'a>>>,
-    /// The malformed parts, and what is newer than this crate; the first 1,024 of them. The kernels are those that could be read.
+    /// The malformed parts, and what is newer than this crate; the first 1,024 of them. The kernels that could be read.
     pub faults: Vec<Fault>,
 }
 
@@ -170,7 +170,7 @@ impl Stored {
 
 /// A kernel, and what its image says about the resources that it uses.
 ///
-/// `None` means that the format or the image does not say; it never stands for 0.
+/// `None` means that the format or the image does not say; it never means 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kernel<'a> {
@@ -201,7 +201,7 @@ pub struct Kernel<'a> {
     pub group_memory: Option<u64>,
     /// Bytes of memory of a work-group that the compiler reserves beside it (NVIDIA).
     pub group_memory_reserved: Option<u64>,
-    /// Private memory of a work-item in bytes: scratch; the stack with that of called functions.
+    /// Private memory of a work-item in bytes: scratch; the stack, with the stacks of called functions.
     pub private_memory: Stored,
     /// The stack frame of the kernel alone, in bytes (NVIDIA). It holds local arrays as well as spilled registers.
     pub frame: Option<u64>,

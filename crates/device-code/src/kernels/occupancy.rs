@@ -103,7 +103,7 @@ impl Kernel<'_> {
     }
 }
 
-/// Returns the limits of a SIMD. Names of generic processors stand for the smallest register file of theirs.
+/// Returns the limits of a SIMD. A generic processor has the smallest register file of the processors that it covers.
 fn amd(name: &str, wave_size: u32) -> Option<RegisterLimits> {
     let (granule, total, max_waves) = match name {
         "gfx600" | "gfx601" | "gfx602" | "gfx700" | "gfx701" | "gfx702" | "gfx703" | "gfx704"

@@ -73,7 +73,7 @@ fn parameters<'a>(tokens: &mut Tokens<'a>, arguments: &mut Vec<Argument<'a>>) ->
                 Token::Sign(b')') => break true,
                 Token::Sign(b'[') => count = tokens.number().unwrap_or(1).into(),
                 Token::Word(b".align") => {
-                    // After the type it is about the memory that a pointer leads to.
+                    // After the type it describes the memory that a pointer leads to.
                     let number = tokens.number();
                     align = align.or(number.filter(|_| width.is_none()));
                 }
@@ -192,7 +192,7 @@ impl<'a> Tokens<'a> {
         Some(number)
     }
 
-    /// Reads one to three numbers with commas between them; those that are missing are 1.
+    /// Reads one to three numbers with commas between them; missing ones are 1.
     fn numbers(&mut self) -> [u32; 3] {
         let mut numbers = [1; 3];
         for (n, slot) in numbers.iter_mut().enumerate() {

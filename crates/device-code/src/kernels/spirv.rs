@@ -33,7 +33,8 @@ pub(super) fn read<'a>(module: &'a [u8], found: &mut Kernels<'a>) {
     };
     let [_, major, minor, _] = version.to_be_bytes();
     found.version = Some(Version::SpirV(major, minor));
-    // Kernels with the functions that they start at, of which several may be the same one, and what is said of these functions.
+    // Kernels with the functions that they start at (several kernels may share one), and what is said of these
+    // functions.
     let mut kernels = Vec::new();
     let mut modes: BTreeMap<u32, Modes> = BTreeMap::new();
     let mut at = HEADER;

@@ -35,7 +35,7 @@ pub struct Section {
     pub data: Vec<u8>,
     pub link: u32,
     pub info: u32,
-    /// The size in the header, if it is not that of the data.
+    /// The size in the header, if it is not the size of the data.
     pub size: Option<u64>,
     /// The section whose bytes it has instead of its own.
     pub same_as: Option<usize>,

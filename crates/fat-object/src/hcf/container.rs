@@ -105,7 +105,7 @@ impl Children for Images {
         let range = image.range();
         let window = self.start + range.start..self.start + range.end;
         let own = match FileFormat::sniff(&source.peek(&window, FileFormat::SNIFF_LEN)?) {
-            // Its triple is that of the host: code for all GPUs is made of it.
+            // It has the triple of the host: code for all GPUs is made of it.
             FileFormat::Bitcode => None,
             format => image_target::of_window(source, &window, format)?,
         };

@@ -141,7 +141,7 @@ impl Hcf {
                     return Err(wrong("at most 32 nodes around a node"));
                 }
                 if open.iter().skip(1).any(|around| around.name == name) {
-                    return Err(wrong("another name than that of a node around"));
+                    return Err(wrong("another name than an outer node"));
                 }
                 match &*open {
                     [_, list] if list.name == b"kernels" => kernel = Some(lossy(name).into()),

@@ -121,7 +121,7 @@ pub(crate) fn tables(
     Ok(Images(images.into_iter().map(Arc::new).collect()))
 }
 
-/// A section of SYCL images. Those between the ones that tables describe end where their own bytes tell; they are looked
+/// A section of SYCL images. Images between those of the tables end where their own bytes say; they are looked
 /// for in sections for images only.
 pub(crate) struct Section {
     window: Range<u64>,

@@ -158,7 +158,7 @@ impl fmt::Debug for SyclValue {
     }
 }
 
-/// Returns the name of an aspect of SYCL, of those that the SYCL specification knows: `fp64` for 6.
+/// Returns the name of an aspect of SYCL, if the SYCL specification has it: `fp64` for 6.
 ///
 /// ```
 /// assert_eq!(fat_object::sycl_table::aspect_name(6), Some("fp64"));

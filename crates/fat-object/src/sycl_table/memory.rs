@@ -48,7 +48,7 @@ pub(crate) struct Memory {
     /// Data that can hold tables: that which is written when the file is loaded, and constants.
     pub(crate) data: Vec<Part>,
     pub(crate) constants: Vec<Part>,
-    /// Sections of relocations, and the type of those that store an address.
+    /// Sections of relocations, and the type of relocations that store an address.
     relocations: Vec<Range<u64>>,
     relative: u32,
     /// Place and stored address of each such relocation, by place.
@@ -58,8 +58,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Reads the headers of a host file. Without addresses, with those of 32 bits, and with those that are big-endian,
-    /// nothing is mapped; malformed headers map nothing, either.
+    /// Reads the headers of a host file. Without addresses, with addresses of 32 bits, and in big-endian files, nothing
+    /// is mapped; malformed headers map nothing, either.
     pub(crate) fn read(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Self> {
         let head = source.peek(window, size_of::<elf::FileHeader64<LittleEndian>>())?;
         let memory = match head.get(..6) {

@@ -49,7 +49,7 @@ pub fn is_spirv_header(head: &[u8], size: u64) -> bool {
 ///
 /// # Errors
 ///
-/// Those of reading.
+/// Errors of reading.
 pub fn image_end(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<u64>> {
     let head = source.peek(window, SPIRV_HEADER)?;
     if head.starts_with(&ZSTD_MAGIC) {
@@ -172,7 +172,7 @@ mod tests {
         let len = one.len() as u64;
         let expected = [(0, len), (len, len + 24), (len + 32, len + 56)];
         assert_eq!(images(&all), expected);
-        // A part of a word belongs to no module; the walk tells of it.
+        // A part of a word belongs to no module; the walk reports it.
         assert_eq!(images(&all[..all.len() - 2])[2], (len + 32, len + 52));
         assert_eq!(images(&all[..30]), [(0, 28)]);
         assert_eq!(images(&all[..26]), [(0, 26)]);

@@ -14,7 +14,7 @@ use crate::sycl_table::wire::{ImageSize, records};
 
 impl Tables {
     /// Finds the tables of the host file in `window`, and reads them. An ELF or PE file of 64 bits, little-endian, can have
-    /// some; for other files, and for those that are not linked, there are no images.
+    /// some; for other files, and for files that are not linked, there are no images.
     ///
     /// `lists` are the sections `.tgtimg` of the file, in bytes from its start: addresses of images, and their sizes before
     /// compression. `names` bounds the bytes of names and values, of as many files as share it.
@@ -32,7 +32,7 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// Those of reading. The [`faults`](Self::faults) are the errors in the file.
+    /// Errors of reading. The [`faults`](Self::faults) are the errors in the file.
     pub fn read(
         source: &mut Source<'_>,
         window: &Range<u64>,

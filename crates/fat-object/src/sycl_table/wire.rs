@@ -39,7 +39,7 @@ pub(super) struct Head {
     pub(super) padding: [u8; 4],
 }
 
-/// What the descriptors of all versions start with.
+/// The start of the descriptors of all versions.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Common {

@@ -78,7 +78,7 @@ fn visitors_are_objects() {
     assert_eq!((gather.0.len(), gather.1.len()), (0, 1));
 }
 
-/// Readers are taken by value, of which `&mut` of one is one.
+/// Readers are taken by value; `&mut` of a reader is a reader.
 #[test]
 fn readers_may_be_of_any_kind() {
     fn in_generic_code<R: Read + Seek>(mut input: R) {

@@ -1,5 +1,5 @@
 //! Device code embedded in LLVM bitcode: a module that clang wrote, modules written here bit by bit, and
-//! damaged ones. The tests of the tool show that the bytes are those that LLVM extracts.
+//! damaged ones. The tests of the tool show that LLVM extracts the same bytes.
 
 use std::io::{self, Cursor, Read};
 use std::path::Path;

@@ -63,7 +63,7 @@ impl Visitor for Seen<'_> {
 /// Returns the answer for these bytes, which agrees with walks.
 fn ask(data: &[u8]) -> Result<bool, Error> {
     let (mut read, mut lent) = (Seen { data, ..Seen::default() }, Seen { data, ..Seen::default() });
-    // The question is about sections.
+    // The question asks for sections.
     let options = Options::default().with_scan(false);
     let summary = walk(Cursor::new(data), &options, &mut read).unwrap();
     let lent_summary = walk_slice(data, &options, &mut lent).unwrap();
@@ -133,7 +133,7 @@ fn damage_that_hides_device_code_is_an_error() {
     // A section beyond the end, without any device code; of a file with device code that is enough.
     let host = data("host.o");
     let cut = |bytes: &[u8]| {
-        // The section headers of clang's objects come last: those that stay name bytes that are gone.
+        // The section headers of clang's objects come last: headers that stay name bytes that are gone.
         let mut bytes = bytes.to_vec();
         let table = usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().unwrap())).unwrap();
         let count = usize::from(u16::from_le_bytes(bytes[60..62].try_into().unwrap()));

@@ -464,7 +464,7 @@ fn files_without_section_headers_are_scanned() {
     assert_eq!(without_scan(&file).findings()[0].error().kind(), ErrorKind::NotRead);
 }
 
-/// Without a scan these bytes are a fault: nobody knows what they are.
+/// Without a scan these bytes are a fault: they are unknown.
 #[test]
 fn other_data_may_follow_a_container_at_the_start_of_a_section_for_other_data() {
     let bundle = data("hip.hipfb");

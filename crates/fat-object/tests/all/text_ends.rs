@@ -58,7 +58,7 @@ fn a_start_marker_anywhere_makes_it_a_text_bundle() {
     assert_eq!(format, FileFormat::Bundle);
 }
 
-/// A large file, of which it counts how much is read.
+/// A large file that counts how much of it is read.
 struct Counting {
     inner: Cursor<Vec<u8>>,
     read: usize,

@@ -699,7 +699,7 @@ fn padding_of_members_is_not_damage() {
         let member = [&bundle[..], padding].concat();
         let found = collect(&archive_of(b"a.o/", &member));
         assert_eq!(found.findings.len(), findings, "{padding:?}: {:?}", found.findings);
-        // In a file it is none.
+        // In a file it is not one.
         assert_eq!(collect(&member).findings.len(), usize::from(!padding.is_empty()));
     }
 }

@@ -17,7 +17,7 @@ impl Sample {
         Sample { node: node.to_owned(), bytes: bytes.to_vec(), kernels }
     }
 
-    /// LLVM bitcode for all GPUs, as far as its first bytes go.
+    /// The first bytes of LLVM bitcode for all GPUs.
     pub fn bitcode(kernels: &[&str]) -> Self {
         Sample::new("llvm-ir.global", b"BC\xc0\xde\x35\x14\0\0bitcode of a module", kernels)
     }

@@ -1,4 +1,4 @@
-//! Files that cost more than they should: `n` is about how many bytes each has.
+//! Files that cost more than they should: Each has roughly `n` bytes.
 
 /// Copies numbers into bytes.
 fn put<const N: usize>(bytes: &mut [u8], at: usize, number: [u8; N]) {

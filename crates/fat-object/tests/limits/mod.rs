@@ -355,7 +355,7 @@ fn headers_in_many_sections_are_examined_up_to_a_limit() {
     assert!(seen.read.get() < 5 * n as u64, "{}", seen.read.get());
 }
 
-/// The host's entry is the object: once, however many of its sections claim to stand for it.
+/// The host's entry is the object: once, for any number of sections that claim to be the object.
 #[test]
 fn an_object_is_its_own_host_once() {
     let name = b"\0__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-\0\0";

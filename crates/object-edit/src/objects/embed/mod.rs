@@ -32,7 +32,7 @@ const SECTION_ALIGNMENT: u64 = 8;
 ///
 /// # Errors
 ///
-/// Those of [`NewSections::offloading`], and [`Limit`](crate::ErrorKind::Limit) when the memory is too small.
+/// Errors of [`NewSections::offloading`], and [`Limit`](crate::ErrorKind::Limit) when the memory is too small.
 pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, Error> {
     NewSections::offloading(object, contents.len() as u64)?.to_vec(&[contents])
 }

@@ -30,7 +30,7 @@ impl HostObject {
     ///
     /// # Errors
     ///
-    /// [`Read`](crate::ErrorKind::Read), and those of [`remove_sections`](crate::remove_sections).
+    /// [`Read`](crate::ErrorKind::Read), and errors of [`remove_sections`](crate::remove_sections).
     pub fn plan(source: &mut Source<'_>, window: &Range<u64>, prefix: &str) -> Result<Self, Error> {
         Ok(HostObject { splices: plan(source, window, prefix.as_bytes())? })
     }

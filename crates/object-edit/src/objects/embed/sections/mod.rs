@@ -174,7 +174,7 @@ impl<'a> NewSections<'a> {
     ///
     /// # Errors
     ///
-    /// Those of reading and writing, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not
+    /// Errors of reading and writing, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not
     /// those laid out. By then a part of the result is written.
     pub fn write_to<R: Read>(
         &self,
@@ -209,7 +209,7 @@ impl<'a> NewSections<'a> {
     ///
     /// # Errors
     ///
-    /// Those of writing and of `fill`, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not
+    /// Errors of writing and of `fill`, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not
     /// those laid out. By then a part of the result is written.
     pub fn write_with<W: Write>(
         &self,
@@ -301,7 +301,7 @@ impl fmt::Debug for NewSections<'_> {
 ///
 /// # Errors
 ///
-/// [`Refused`](crate::ErrorKind::Refused) when something in the object needs one of the sections, and those of
+/// [`Refused`](crate::ErrorKind::Refused) when something in the object needs one of the sections, and errors of
 /// [`NewSections::new`] for files that are damaged or not objects.
 pub fn remove_sections<'a>(object: &'a [u8], prefix: &str) -> Result<Cow<'a, [u8]>, Error> {
     without(object, prefix.as_bytes())
