@@ -313,7 +313,7 @@ fn hash_new(image: &mut Known, images: &[NewImage]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns the options of walks over files of which the survey has seen the contents, within its limits.
+/// Returns the options of walks over files whose contents the survey has seen, within its limits.
 fn options(of_survey: &Options) -> Options {
     let options = of_survey.clone().with_enter_images(false).with_whole_sections(true);
     options.with_max_decompressed(u64::MAX).with_max_expansion(u64::MAX).with_verify_hash(false)

@@ -15,8 +15,8 @@ use crate::compress::CompressOptions;
 use crate::{EditNote, EditPlan, EditableContainer, EditableFile, ErrorKind};
 
 /// Wishes for the images of a file. Without any wish nothing changes. A later wish for the same image takes
-/// the place of an earlier one, as [`decompress`](Self::decompress) does that of [`compress`](Self::compress) and the
-/// reverse. [`EditableFile::plan`] checks indices and numbers.
+/// the place of an earlier one, as [`decompress`](Self::decompress) and [`compress`](Self::compress) replace each
+/// other. [`EditableFile::plan`] checks indices and numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Edit {
     /// By [`ImageInfo::index`].
@@ -118,8 +118,8 @@ impl EditOptions {
         self
     }
 
-    /// Sets whether a new image may be for another target than its ID names. Default: refuse it, as far as the
-    /// image's own headers tell.
+    /// Sets whether a new image may be for another target than its ID names. Default: refuse it, judged by the image's
+    /// own headers.
     #[must_use]
     pub fn with_any_image(mut self, any_image: bool) -> Self {
         self.any_image = any_image;
@@ -170,7 +170,8 @@ impl Edit {
 
     /// Returns this edit with these new images, which [`replace`](Self::replace) and [`add`](Self::add) name by number,
     /// from 0. One image can be used in several places. [`EditableFile::plan`] reads the size and the first bytes of
-    /// each image, and all bytes of those that are compressed together with others; [`EditPlan::write`] reads the rest.
+    /// each image, and all bytes of images that are compressed together with others; [`EditPlan::write`] reads the
+    /// rest.
     ///
     /// ```
     /// use std::io::Cursor;

@@ -39,7 +39,7 @@ impl Edit {
         self.images.get(&index) == Some(&ImageEdit::Remove)
     }
 
-    /// Returns the places that lose all their images for devices, as far as they can be edited.
+    /// Returns the places that lose all their images for devices, if they can be edited.
     #[must_use]
     pub fn emptied<'f>(&self, file: &'f EditableFile) -> Vec<Emptied<'f>> {
         let mut places: Vec<Emptied<'f>> = Vec::new();

@@ -20,7 +20,7 @@ pub(crate) struct Problem {
     pub(crate) kind: ErrorKind,
     /// The containers around it, from outside in.
     pub(crate) path: Vec<PathStep>,
-    /// `true` if it is about what is wished, not about the file.
+    /// `true` if the request is at fault, not the file.
     is_of_wish: bool,
     pub(crate) inside: Option<Inside>,
     message: String,
@@ -295,8 +295,8 @@ impl From<object_edit::Error> for Problem {
 }
 
 /// Errors of reading and writing come out as they are. Others are inside: as
-/// [`InvalidInput`](io::ErrorKind::InvalidInput) if they are about what is wished, not about the file, else as
-/// [`InvalidData`](io::ErrorKind::InvalidData) or what an [`object_edit::Error`] comes to.
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) if the request is at fault, not the file, else as
+/// [`InvalidData`](io::ErrorKind::InvalidData) or the kind of the [`object_edit::Error`].
 impl From<Error> for io::Error {
     fn from(Error(problem): Error) -> Self {
         match *problem {

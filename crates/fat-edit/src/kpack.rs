@@ -101,7 +101,7 @@ fn containers(contents: &EditableFile, is_gone: &impl Fn(usize) -> bool) -> Vec<
         for image in images {
             let own =
                 image.compression().map_or(image.size(), |compression| compression.stored_size());
-            // Sizes are those that headers state.
+            // Headers state the sizes.
             let add = |sum: &mut u64, size| *sum = sum.saturating_add(size);
             add(&mut stored, own);
             add(&mut size, image.size());

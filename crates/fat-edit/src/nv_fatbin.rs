@@ -21,14 +21,14 @@ use crate::wishes::{NewImages, Wish, Wishes};
 const HEADER: u64 = 16;
 /// Bytes of the header of an entry that tell all that is needed here.
 const ENTRY_HEADER: usize = 64;
-/// Flags that tell of the file, not of the code.
+/// Flags that describe the file, not the code.
 const OF_THE_FILE: Flags =
     Flags::CUDA.union(Flags::OPENCL).union(Flags::LINUX).union(Flags::MACOS).union(Flags::WINDOWS);
 /// Version of the ABI of cubins of CUDA 12 and older, at most.
 const OLDER: (u16, u16) = (1, 7);
 /// The level of Zstandard that `fatbinary` 13 writes if none is asked for.
 const LEVEL: i32 = 5;
-/// The level of LZ4 if none is asked for: that of liblz4.
+/// The level of LZ4 if none is asked for: liblz4's.
 const LZ4_LEVEL: i32 = 9;
 
 /// The form in which entries are to be stored.
@@ -38,7 +38,7 @@ pub(super) enum Form {
     Kept,
     /// Not compressed.
     Plain,
-    /// Compressed, at this level; those that are compressed already only if they are to be compressed again.
+    /// Compressed, at this level; entries that are compressed already only if they are to be compressed again.
     Compressed { level: Option<i32>, again: bool },
 }
 
@@ -84,8 +84,8 @@ struct Facts {
 }
 
 impl Facts {
-    /// Returns the compression of a new entry: that of the last one of its kind. Without one, as `fatbinary` does, with the
-    /// codec that the file has.
+    /// Returns the compression of a new entry: the compression of the last one of its kind. Without one, as `fatbinary`
+    /// does, with the codec that the file has.
     fn of_new(&self, kind: Kind, flags: Flags) -> Compression {
         if let Some((_, stored)) = self.stored.iter().rfind(|(other, _)| *other == kind) {
             return *stored;
@@ -100,7 +100,7 @@ impl Facts {
 /// Places and headers of entries, in order.
 type Headers = Vec<(u64, Vec<u8>)>;
 
-/// Reads the headers of all entries. `size` is that of the fatbinary.
+/// Reads the headers of all entries. `size` is the size of the fatbinary.
 fn headers(
     source: &mut Source<'_>,
     start: u64,

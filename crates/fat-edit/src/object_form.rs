@@ -10,7 +10,7 @@ use object_edit::{HostObject, NewSections, remove_sections};
 
 use crate::error::{Error, Problem};
 
-/// Contents of the section that stands for the host object itself, as clang-offload-bundler 22 writes it.
+/// Contents of the section that marks the host object itself, as clang-offload-bundler 22 writes it.
 pub const HOST_PLACEHOLDER: &[u8] = &[0];
 
 /// Lays out `object` with the entries of a bundle in its sections: each entry has an ID and a size in bytes.
@@ -92,7 +92,8 @@ impl fmt::Debug for PlacedHost {
     }
 }
 
-/// Returns the host object that an image stands for; `None` for other images than [placeholders](FileFormat::HostPlaceholder).
+/// Returns the host object that an image marks; `None` for other images than
+/// [placeholders](FileFormat::HostPlaceholder).
 ///
 /// # Errors
 ///

@@ -5,7 +5,7 @@ use crate::compress::CompressOptions;
 /// Offset of the entries in an offload binary that can be compressed: its header leaves no choice.
 const ENTRIES_AT: u64 = 40;
 
-/// A plain offload binary, as far as compression asks for it.
+/// The facts of a plain offload binary that compression needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct OffloadBinaryForm {
     pub(super) version: u32,
@@ -30,7 +30,7 @@ pub(super) enum Treatment {
     Compress,
     /// As `Compress`; it becomes version 3 by that.
     Upgrade,
-    /// It stays: those who read its version need not read version 3.
+    /// It stays: readers of its version need not read version 3.
     Older,
     /// It stays: a runtime reads it that may not decompress it.
     Registered,

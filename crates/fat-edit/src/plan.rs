@@ -126,13 +126,13 @@ pub enum EditNote {
     },
     /// The compressed file cannot be decompressed in place, nor could the edited one, in which bundles are compressed.
     NotDecompressible,
-    /// Fatbinaries of which no entry was to stay keep their smallest one: a wrapper leads to each of them.
+    /// Fatbinaries that would lose all entries keep their smallest one: a wrapper leads to each of them.
     Placeholders {
         /// The number of fatbinaries.
         count: usize,
     },
     /// Offload binaries of versions 1 and 2 stay as they are: LLVM 23 and older, which may have to read them, know no compressed
-    /// ones. [`CompressOptions::with_upgrade_offload_binaries`] compresses those that tools read.
+    /// ones. [`CompressOptions::with_upgrade_offload_binaries`] compresses offload binaries that tools read.
     OlderOffloadBinaries {
         /// Their number.
         count: usize,
@@ -208,8 +208,8 @@ impl EditPlan {
         self.parts.size()
     }
 
-    /// Returns the bytes that the plan holds at most while it is [written](Self::write): new ones, and the largest of those that
-    /// are decompressed then.
+    /// Returns the bytes that the plan holds at most while it is [written](Self::write): new ones, and the largest of
+    /// the bundles that are decompressed then.
     #[must_use]
     pub fn held(&self) -> u64 {
         let new = self.parts.iter().map(|part| match part {
@@ -221,13 +221,13 @@ impl EditPlan {
         new.fold(decompressed.unwrap_or(0), u64::saturating_add)
     }
 
-    /// Returns the changes of all containers, also of those that stay as they were.
+    /// Returns the changes of all containers, also of unchanged ones.
     #[must_use]
     pub fn containers(&self) -> &[ContainerChange] {
         &self.containers
     }
 
-    /// Returns the changes of all images, also of those that stay as they were; added ones are last.
+    /// Returns the changes of all images, also of unchanged ones; added ones are last.
     #[must_use]
     pub fn images(&self) -> &[ImageChange] {
         &self.images

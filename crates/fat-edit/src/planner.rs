@@ -46,7 +46,7 @@ pub(super) enum Otherwise {
     Always(Change),
 }
 
-/// New containers, by where the old ones start in the source; `None` for those that are removed.
+/// New containers, by where the old ones start in the source; `None` for removed ones.
 pub(super) type NewContainers = BTreeMap<u64, Option<Output>>;
 
 /// Inputs and intermediate results of a plan.
@@ -134,7 +134,7 @@ impl<'a> Planner<'a> {
         self.wishes.iter().try_for_each(|(&index, wishes)| self.check_composition(index, wishes))
     }
 
-    /// Keeps the smallest entry of each fatbinary of which none would be left, if that is allowed.
+    /// Keeps the smallest entry of each fatbinary that would lose all, if that is allowed.
     pub(super) fn keep_placeholders(&mut self) -> Result<(), Problem> {
         let mut count = 0;
         for (&index, wishes) in &mut self.wishes {

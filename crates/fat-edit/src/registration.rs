@@ -111,7 +111,7 @@ impl Registration {
             let place = match target {
                 Target::Container(_) | Target::Unknown => return None,
                 Target::Other(at) => format!("byte {at:#x}, where {what}"),
-                Target::Nowhere => "an address of which the file has no byte".to_owned(),
+                Target::Nowhere => "an address without a byte in the file".to_owned(),
             };
             Some(format!("the wrapper for {runtime} runtime at byte {wrapper:#x} leads to {place}"))
         };

@@ -156,7 +156,7 @@ fn decompressed(
     }
 }
 
-/// Decompresses the new file, as far as headers and sizes allow, and compares the result with the old one.
+/// Decompresses the new file, if headers and sizes allow, and compares the result with the old one.
 fn way_back(
     planner: &mut Planner<'_>,
     source: &mut Source<'_>,

@@ -12,8 +12,8 @@ const PAGE: u64 = 4096;
 /// Returns the window with its containers replaced.
 ///
 /// A container that starts at a multiple of 4096, counted from the start of the window, starts at one again. The zeros
-/// before it are those that this takes, and whole pages of zeros that were there. Before any other container there are as
-/// many zeros as before. Nothing takes the place of a container that goes.
+/// before it are the zeros that this takes, and whole pages of zeros that were there. Before any other container there
+/// are as many zeros as before. Nothing takes the place of a container that goes.
 pub(crate) fn lay_out(
     source: &mut Source<'_>,
     window: &Range<u64>,

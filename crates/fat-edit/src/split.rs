@@ -229,8 +229,8 @@ impl PackGroup {
         Ok(packed?)
     }
 
-    /// Adds a code object of a library, once for each wrapper that leads to its bundle: its index, its size, and that of its bytes
-    /// as they are stored. Returns the target of the pack for it.
+    /// Adds a code object of a library, once for each wrapper that leads to its bundle: its index, its size, and the
+    /// size of its bytes as they are stored. Returns the target of the pack for it.
     fn add<'s>(
         &mut self,
         library: &'s Split,

@@ -173,7 +173,7 @@ impl EditableContainer {
         self.kind
     }
 
-    /// Returns the place of its first byte; for a compressed bundle that of its header.
+    /// Returns the place of its first byte; for a compressed bundle the place of its header.
     #[must_use]
     pub fn location(&self) -> Location {
         self.location
@@ -197,8 +197,8 @@ impl EditableContainer {
         self.images.clone()
     }
 
-    /// Returns the name of its kind, or of that of the file around it, if such containers cannot be edited; in the plural
-    /// (`NVIDIA fatbinaries`).
+    /// Returns the name of its kind, or of the kind of the file around it, if such containers cannot be edited; in the
+    /// plural (`NVIDIA fatbinaries`).
     ///
     /// An edit that would change it is [refused](crate::ErrorKind::Unsupported), or
     /// [leaves it as it is](super::EditOptions::with_allow_uneditable).
@@ -216,7 +216,7 @@ pub(crate) struct Node {
     /// binary, includes the padding after its stream.
     pub(crate) range: Range<u64>,
     pub(crate) location: Location,
-    /// Index among the containers, of one that images lie in directly; of a compressed bundle that of the bundle in it.
+    /// Index among the containers that images lie in directly; for a compressed bundle, of the bundle in it.
     pub(crate) container: Option<usize>,
     /// Its own.
     pub(crate) compression: Option<Compression>,
@@ -229,7 +229,7 @@ impl Node {
     }
 }
 
-/// Walks a file and keeps its images and containers, as far as they can be edited.
+/// Walks a file and keeps its images and containers that can be edited.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -261,7 +261,7 @@ pub fn survey<R: Read + Seek>(input: R, options: &Options) -> Result<EditableFil
 
 /// Surveys a file without opening compressed bundles, which is enough to compress or decompress bundles: their images
 /// are not listed. Only bundles of version 1, which do not record their end, are decompressed. Others are checked when
-/// they are decompressed; those that an edit leaves alone are never checked.
+/// they are decompressed; images that an edit leaves alone are never checked.
 ///
 /// # Errors
 ///

@@ -51,7 +51,7 @@ impl EditableFile {
     }
 }
 
-/// Nobody knows who refers to them, and to what lies after them.
+/// Other code may refer to their addresses, and to the bytes after them.
 const SCANNED: &str = "containers that only a scan finds";
 
 /// Finds containers that cannot be edited because of the file around them.

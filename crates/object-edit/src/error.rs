@@ -108,8 +108,8 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns the name of the kind of files or sections that cannot be edited, in the plural, if the error is about a whole
-    /// kind of them.
+    /// Returns the name of the kind of files or sections that cannot be edited, in the plural, if the whole kind cannot
+    /// be edited.
     #[must_use]
     pub fn unsupported(&self) -> Option<&'static str> {
         self.0.unsupported
@@ -144,7 +144,7 @@ impl From<WriteError> for Error {
 }
 
 /// Errors of reading and writing come out as they are. Others are inside: as
-/// [`InvalidInput`](io::ErrorKind::InvalidInput) if they are about what was to be written, as
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) if the new contents are at fault, as
 /// [`OutOfMemory`](io::ErrorKind::OutOfMemory), else as [`InvalidData`](io::ErrorKind::InvalidData).
 impl From<Error> for io::Error {
     fn from(mut error: Error) -> Self {

@@ -35,7 +35,7 @@ fn public_types_keep_their_promises() {
     error::<object_edit::Error>();
 }
 
-/// Readers and writers are taken by value, of which `&mut` of one is one.
+/// Readers and writers are taken by value; `&mut` of one is one.
 #[test]
 fn readers_and_writers_may_be_of_any_kind() {
     fn in_generic_code<R: Read + Seek, W: Write>(mut input: R, out: &mut W) {

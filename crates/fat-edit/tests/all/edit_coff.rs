@@ -273,7 +273,7 @@ fn checksums_of_new_images_are_omitted() {
 #[test]
 fn references_that_cannot_be_adjusted_are_refused() {
     let refused = |form: &Coff| remove(&form.build(), &[GFX906]).unwrap_err();
-    // IMAGE_REL_AMD64_REL32: fine for the symbol of a bundle, not for that of the section.
+    // IMAGE_REL_AMD64_REL32: fine for the symbol of a bundle, not for the symbol of the section.
     let by_symbols = Coff::new(false, AMD64, 4, 4, true);
     remove(&by_symbols.build(), &[GFX906]).unwrap();
     let error = refused(&Coff::new(false, AMD64, 4, 4, false));

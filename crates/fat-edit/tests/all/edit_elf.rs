@@ -200,7 +200,7 @@ fn decompressing_gives_back_what_was_compressed() {
         assert!(compressed.len() < file.len() || linked.page > 4096);
         assert_eq!(compress(&compressed).unwrap().1, compressed, "idempotent");
         assert!(decompress(&compressed, false).unwrap().1 == file, "{linked:?}");
-        // Thinning what is compressed is compressing what is thin, but for bundles that closed up for nothing else.
+        // Thinning what is compressed is compressing what is thin, except bundles that closed up for nothing else.
         let thinned = remove(&compressed, &[GFX906]).unwrap();
         let back = decompress(&thinned, false).unwrap().1;
         assert!(back == remove(&file, &[GFX906]).unwrap() || linked.page > 4096, "{linked:?}");
@@ -591,7 +591,7 @@ fn truncated_files_cause_no_panic() {
     }
 }
 
-/// Every byte of headers and sections, but for most of the device code.
+/// Every byte of headers and sections, except most of the device code.
 fn owned(file: &[u8]) -> impl Iterator<Item = usize> {
     let loaded = Loaded::new(file);
     let tables = [0..64 + 56 * u64::from(loaded.half(56)), loaded.long(40)..file.len() as u64];

@@ -345,7 +345,7 @@ fn fatbin(file: &[u8]) -> Vec<u8> {
     file.section_by_name(".hip_fatbin").unwrap().data().unwrap().to_vec()
 }
 
-/// Names of sections, and contents of those that do not change.
+/// Names of sections, and contents of sections that do not change.
 fn others(file: &[u8]) -> Vec<(String, Vec<u8>)> {
     let file = object::File::parse(file).unwrap();
     let contents = |section: object::Section<'_, '_>| {
@@ -488,7 +488,7 @@ fn references_that_cannot_be_adjusted_are_refused() {
     // A form that is not read.
     let error = refused(|form| form.sections[2].kind = 0x4000_0014);
     assert!(error.to_string().contains("compact relocations"), "{error}");
-    // Without addend, at a place that is none.
+    // Without addend, at a place that does not exist.
     let error = refused(|form| {
         form.sections[2].kind = REL;
         form.sections[2].contents = base.relocation(80, 1, 1, None);

@@ -81,7 +81,7 @@ fn images_of_offload_binaries_are_replaced() {
             let expected = [all[0], ("gfx90a", &new[..]), all[2]];
             assert_eq!(out, package(version, &expected));
         }
-        // The recorded kind is that of the new image.
+        // The recorded kind is the kind of the new image.
         let new = code_object(0x53f, 37);
         let out = edited(&file, &[&new], |_, edit| edit.replace(1, 0));
         assert_eq!(surveyed(&out).images()[1].size(), 64);

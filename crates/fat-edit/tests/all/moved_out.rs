@@ -40,7 +40,7 @@ fn unit(seed: u32, ids: &[&str]) -> Vec<u8> {
     bundle(&entries, 4096)
 }
 
-/// Three units, of which the second has fewer targets.
+/// Three units; the second has fewer targets.
 fn units() -> Vec<Vec<u8>> {
     vec![unit(1, &[GFX906, GFX1100]), unit(2, &[GFX1100]), unit(3, &[GFX906, GFX90A, GFX1100])]
 }

@@ -79,7 +79,7 @@ fn malformed_modules_are_errors() {
             "WebAssembly header field {field} at {offset:#x} is {found:#x}, expected {expected}"
         )
     };
-    let version = "that of a module, 01 00 00 00";
+    let version = "01 00 00 00, the version of a module";
     assert_eq!(refused(b"\0asm\x0d\0\x01\0"), field("version", 4, 13, version));
     assert_eq!(refused(b"\0asm"), field("version", 4, 0, version));
     let number = "a number in at most five bytes, of 32 bits";

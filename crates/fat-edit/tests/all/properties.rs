@@ -127,7 +127,7 @@ fn hosts() -> Vec<Vec<u8>> {
     hosts
 }
 
-/// Those that bundles can be put into, but offload binaries cannot.
+/// Hosts that bundles can be put into, but offload binaries cannot.
 fn more_hosts() -> Vec<Vec<u8>> {
     let mut hosts = hosts();
     hosts.push(b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x0a\x04\x01\x02\0\x0b".to_vec());

@@ -1,4 +1,4 @@
-//! Images of GPUs that nobody knows, packaged and found again.
+//! Images of unknown GPUs, packaged and found again.
 #![allow(unreachable_pub, reason = "each test includes this")]
 
 use std::io::{self, Cursor, Read};

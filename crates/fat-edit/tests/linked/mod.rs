@@ -31,7 +31,7 @@ pub enum Pointers {
     Plain,
 }
 
-/// Names of the section of device code and of that of wrappers, the first words of a wrapper, and the alignment.
+/// Names of the section of device code and of the section of wrappers, the first words of a wrapper, and the alignment.
 type Registration = (&'static str, &'static str, u64, u64);
 const HIP: Registration = (".hip_fatbin", ".hipFatBinSegment", 0x1_4849_5046, 4096);
 const CUDA: Registration = (".nv_fatbin", ".nvFatBinSegment", 0x1_4662_43b1, 8);

@@ -24,8 +24,8 @@ fn put(file: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     file[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// The names of the section of device code and of that of wrappers, cut to eight bytes, the first word of a wrapper, and the
-/// alignment.
+/// The names of the section of device code and of the section of wrappers, cut to eight bytes, the first word of a
+/// wrapper, and the alignment.
 type Registration = (&'static str, &'static str, usize, usize);
 const HIP: Registration = (".hip_fat", ".hipFatB", 0x4849_5046, PAGE);
 const CUDA: Registration = (".nv_fatb", ".nvFatBi", 0x4662_43b1, 8);

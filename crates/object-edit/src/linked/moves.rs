@@ -111,7 +111,7 @@ struct Point {
 pub(super) struct Reference {
     /// The value of the symbol: an offset in the section.
     pub(super) symbol: u64,
-    /// `true` if the symbol stands for the section, whatever is where in it.
+    /// `true` if the symbol means the section, not a place in it.
     pub(super) of_section: bool,
     pub(super) addend: Addend,
 }
@@ -121,7 +121,7 @@ pub(super) struct Reference {
 pub(super) enum Addend {
     /// The sum is what is meant.
     Known(i64),
-    /// The sum is about what is meant: it says where that is from some place nearby.
+    /// The sum says where the target is, from some place nearby.
     About(i64),
     Unknown,
 }

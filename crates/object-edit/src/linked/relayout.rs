@@ -56,7 +56,7 @@ pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout,
     // Padding before a changed part may change as well.
     let before = pieces.iter().filter(|piece| !piece.old.is_empty() && piece.old.end <= change);
     let first = before.map(|piece| piece.old.end).max().unwrap_or(change);
-    // Empty parts come before those that start at the same place.
+    // Empty parts come before parts that start at the same place.
     let mut order: Vec<_> = pieces.iter().zip(&mut places).collect();
     order.sort_by_key(|(piece, _)| (piece.old.start, piece.old.end));
 

@@ -285,10 +285,10 @@ fn signed(value: u64, bits: u32) -> i64 {
     (value << (64 - bits)).cast_signed() >> (64 - bits)
 }
 
-/// Looks at a block at `address` for addresses as numbers, but for those that are `expected`.
+/// Looks at a block at `address` for addresses as numbers, except `expected` ones.
 ///
-/// Data has addresses of 8 bytes. Those of 4 bytes that no compiler for these machines writes count for bundles that no
-/// wrapper leads to, at multiples of 4: tables of characters have many numbers like addresses.
+/// Data has addresses of 8 bytes. Numbers of 4 bytes, which no compiler for these machines writes, count for bundles
+/// that no wrapper leads to, at multiples of 4: tables of characters have many numbers like addresses.
 pub(super) fn absolute(
     address: u64,
     bytes: &[u8],
@@ -312,8 +312,8 @@ pub(super) fn absolute(
 }
 
 /// Visits a part of the file, which is loaded to this address, in blocks. Each block has [`MARGIN`] bytes before and
-/// after it: bytes of the part, or zeros at its ends. The address is that of the block without its margins. Stops when
-/// `visit` returns `false`.
+/// after it: bytes of the part, or zeros at its ends. The address is the start of the block without its margins. Stops
+/// when `visit` returns `false`.
 pub(super) fn blocks(
     source: &mut Source<'_>,
     part: &Range<u64>,

@@ -115,7 +115,7 @@ pub(super) fn follow(
     Ok(())
 }
 
-/// Changes values of symbols, and finds those that relocations may use.
+/// Changes values of symbols, and finds symbols that relocations may use.
 fn symbols<'c>(
     source: &mut Source<'_>,
     object: &Object,
@@ -146,7 +146,7 @@ fn symbols<'c>(
         let (value, defines) = (symbol.value, symbol.defines());
         of_section = defines.then_some((section, value.into()));
         let Some(changed) = changed.get(&section) else { return Ok(()) };
-        // At the start it may stand for all of it.
+        // At the start it may mean all of it.
         let of_section = defines && value == 0;
         let new = if of_section { value.into() } else { changed.moves.value(value.into()) };
         if new != u64::from(value) {

@@ -1,4 +1,4 @@
-//! The self-check: what a loader makes of the new file is what it made of the old one, but for what was to change.
+//! The self-check: a loader maps the new file as it mapped the old one, except the intended changes.
 //!
 //! The new file is read as any other, through the parts that it consists of; what the editor meant to do is not asked.
 //! Bytes that are the same bytes of the same file need no comparison, wherever the headers of the new file say that
@@ -187,8 +187,8 @@ fn registrations(
     Ok(())
 }
 
-/// Returns the number of bytes from an address on that can be read from pages with bytes of the file: all of them,
-/// or those that the runtime reads at least, which are `needed`.
+/// Returns the number of bytes from an address on that can be read from pages with bytes of the file: all of them, or
+/// at least the `needed` ones, which the runtime reads.
 fn readable(file: &File, address: u64, needed: u64) -> u64 {
     let Some(load) = file.load_at(address) else { return 0 };
     let end = |load: &ProgramHeader| load.p_vaddr.get(LE).saturating_add(load.p_filesz.get(LE));
@@ -304,7 +304,7 @@ mod tests {
         expect(segment(3) + 41, 0x11, 0x7000, "memory that was not there");
         expect(segment(4), 6, 0x6000, "other segments than before");
         expect(segment(4) + 32, 8, 0x6000, "a segment has another size");
-        expect(segment(4) + 8, 1, 0x6000, "a segment's offset is not that of its address");
+        expect(segment(4) + 8, 1, 0x6000, "a segment's offset does not match its address");
         // Memory.
         expect(at(RODATA) + 3, 0, RODATA + 3, "memory differs");
         expect(at(TEXT), 0, TEXT, "memory differs");

@@ -150,7 +150,7 @@ impl File {
         loads.find(|load| segment_addresses(load).contains(&address))
     }
 
-    /// Returns the loadable segments without those that end before an address, if they are in order.
+    /// Returns the loadable segments without segments that end before an address, if they are in order.
     pub(super) fn loads_from(&self, address: u64) -> impl Iterator<Item = &ProgramHeader> {
         let before = |load: &ProgramHeader| segment_addresses(load).end <= address;
         let first = if self.in_order { self.loads.partition_point(before) } else { 0 };

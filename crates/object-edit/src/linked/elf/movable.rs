@@ -14,7 +14,7 @@ use crate::pod::LE;
 /// The ways in which a section may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Movable {
-    /// To another place directly after the program headers: `PT_INTERP` or `PT_NOTE` name it, and those who look
+    /// To another place directly after the program headers: `PT_INTERP` or `PT_NOTE` name it, and programs that look
     /// for notes without mapping the file expect them on its first page.
     Near,
     /// Anywhere: only this tag of the dynamic section names it.

@@ -51,8 +51,8 @@ impl Machine {
     }
 }
 
-/// The ranges of the tables in the ELF file: those that the dynamic section names and those in allocated sections,
-/// as a static program, which has no dynamic section, finds its own. In order, and each byte once.
+/// The ranges of the tables in the ELF file: tables that the dynamic section names and tables in allocated sections,
+/// where a static program, which has no dynamic section, finds its own. In order, and each byte once.
 #[derive(Default)]
 pub(super) struct Relocations {
     rela: Vec<Range<u64>>,
@@ -175,7 +175,7 @@ impl Relocations {
         visit: &mut dyn FnMut(&mut Source<'_>, u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
         for table in &self.relr {
-            // The word that the first bit of a bitmap stands for.
+            // The word of the first bit of a bitmap.
             let mut next = 0_u64;
             entries(source, file, table, &mut |source, _, entry: &Relr| {
                 let entry = entry.0.get(LE);
@@ -196,7 +196,7 @@ impl Relocations {
     }
 }
 
-/// Sorts tables of entries of this size, and merges those that overlap.
+/// Sorts tables of entries of this size, and merges overlapping ones.
 fn join(tables: &mut Vec<Range<u64>>, entry: u64) -> Result<(), Error> {
     tables.sort_by_key(|table| (table.start, table.end));
     let mut apart: Vec<Range<u64>> = Vec::new();

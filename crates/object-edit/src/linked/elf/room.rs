@@ -17,7 +17,7 @@ use crate::pod::LE;
 /// The start of the table of the program headers: directly after the ELF header. Others look for it nowhere else.
 pub(super) const TABLE: u64 = 64;
 pub(super) const HEADER: u64 = 56;
-/// Those who read the build ID of a file that they have not mapped read its first page.
+/// Programs that read the build ID of a file without mapping it read its first page.
 const FIRST_PAGE: u64 = 4096;
 
 /// Sections that stay together.
@@ -47,7 +47,7 @@ impl Unit {
 
 /// The contents between the table of the program headers and the first content that cannot move.
 pub(super) struct Room {
-    /// Program headers of the file as its linker made it: without those that pieces of the slot took.
+    /// Program headers of the file as its linker made it: without headers that pieces of the slot took.
     pub(super) headers: u64,
     /// The units that may move, by place.
     units: Vec<Unit>,
@@ -64,7 +64,7 @@ pub(super) struct Room {
 /// The places of the sections after a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Zone {
-    /// Sections and their offsets, those that stay where they are included.
+    /// Sections and their offsets, also sections that do not move.
     pub(super) near: Vec<(usize, u64)>,
     /// Sections that have to go elsewhere, by index.
     pub(super) far: Vec<usize>,
@@ -160,7 +160,7 @@ impl Room {
         let (mut near, mut far) = (Vec::new(), self.homeless.clone());
         let mut at = table_end;
         let mut rest = self.units.iter();
-        // Those go that are in the way of the table, or of one that goes a little further.
+        // Sections are moved that are in the way of the table, or of one that goes a little further.
         loop {
             let next = rest.as_slice().first().map_or(self.barrier, |unit| unit.place);
             if at <= next.min(self.barrier) {
@@ -262,7 +262,7 @@ fn barrier(file: &File, slot: &Slot, in_zone: &dyn Fn(&usize) -> bool) -> u64 {
     let loads = file.loads().filter(|load| load.p_filesz.get(LE) > 0 && load.p_offset.get(LE) > 0);
     let tables = [file.header.e_shoff.get(LE), file.len()];
     let head = file.loads().find(|load| load.p_offset.get(LE) == 0);
-    // Memory that the file has no bytes for is none to put anything into.
+    // Nothing can be put into memory without bytes in the file.
     let empty = file.sections.iter().filter(|section| {
         let within = |load| segment_addresses(load).contains(&section.sh_addr.get(LE));
         is_allocated(section) && !has_bytes(section) && head.is_some_and(within)
@@ -273,7 +273,7 @@ fn barrier(file: &File, slot: &Slot, in_zone: &dyn Fn(&usize) -> bool) -> u64 {
         .chain(tables.into_iter().filter(|&at| at > 0))
         .chain(empty.map(|section| section.sh_addr.get(LE) - base))
         .min();
-    // The segment with the headers can only become longer as far as its last page goes.
+    // The segment with the headers can only become longer up to the end of its last page.
     let end = head.map_or(0, |load| {
         if load.p_filesz == load.p_memsz {
             up(load.p_filesz.get(LE), FIRST_PAGE)

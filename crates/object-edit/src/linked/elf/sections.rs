@@ -17,7 +17,7 @@ use crate::pod::LE;
 /// The new headers.
 pub(super) struct Sections {
     pub(super) headers: Vec<SectionHeader>,
-    /// New indices, by old ones. Those of further sections with bundles are that of the first.
+    /// New indices, by old ones. Further sections with bundles have the number of the first.
     indices: Vec<u32>,
     /// The sections with bundles: new addresses, and the index of the first.
     groups: Vec<Range<u64>>,

@@ -179,7 +179,7 @@ pub(super) fn segments(
         if layout.lowered && header.p_align.get(LE) > layout.align && !tells {
             header.p_align.set(LE, layout.align);
         }
-        // The segment with the headers reaches at least as far as they do; one that holds nothing else, just as far.
+        // The segment with the headers reaches at least to their end; one that holds nothing else ends there.
         let in_first = header.p_offset.get(LE) == 0 && header.p_filesz == header.p_memsz;
         let size = header.p_filesz.get(LE);
         if in_first && size > 0 && (size < front || size == old_end) {

@@ -88,7 +88,7 @@ impl Slot {
         for (index, load) in loads {
             let whole = last.p_memsz == last.p_filesz && load.p_filesz.get(LE) > 0;
             let gap = segment_file_range(last).end..load.p_offset.get(LE);
-            // An edit that lowers the alignment of all others leaves that of the first one.
+            // An edit that lowers the alignment of all others leaves the alignment of the first one.
             let first = last.p_offset.get(LE) == 0 && last.p_align.get(LE) > load.p_align.get(LE);
             let alike = load.p_flags == last.p_flags && (load.p_align == last.p_align || first);
             let apart = self.fixed(file, dynamic, last).next().is_some();

@@ -99,8 +99,8 @@ pub(super) fn resize(
     Ok(patches)
 }
 
-/// Returns the start of what is left of a section as the new value of its symbols after that, without a size, and new sizes for
-/// those that exceed it. Symbols that loaders read stay.
+/// Returns the start of what is left of a section as the new value of its symbols after that, without a size, and new
+/// sizes for symbols that exceed it. Symbols that loaders read stay.
 pub(super) fn gather(
     source: &mut Source<'_>,
     file: &File,

@@ -262,7 +262,7 @@ fn symbol_values(
     Ok(symbol.map_or((0, 0), values))
 }
 
-/// Returns the position of the bundle of a wrapper among those that wrappers point to.
+/// Returns the position of the bundle of a wrapper among the bundles that wrappers point to.
 fn bundle_number(wrappers: &[Wrapper], n: usize) -> usize {
     let Some(bundle) = wrappers.get(n).map(|wrapper| wrapper.bundle) else { return 0 };
     let mut lower: Vec<_> =

@@ -78,7 +78,7 @@ pub(super) fn follow<H: ElfHeader>(
     Ok(())
 }
 
-/// Changes values and sizes of symbols of the table `section`, and finds those that relocations may use. `extension`:
+/// Changes values and sizes of symbols of the table `section`, and finds symbols that relocations may use. `extension`:
 /// where the numbers of sections are that have no room in symbols.
 fn symbols<'c, H: ElfHeader>(
     source: &mut Source<'_>,

@@ -47,7 +47,7 @@ impl Pins {
     }
 }
 
-/// Places all bundles, one after the other where only wrappers refer to those that move.
+/// Places all bundles, one after the other where only wrappers refer to moved ones.
 pub(super) fn place(
     source: &mut Source<'_>,
     file: &File,
@@ -131,7 +131,7 @@ fn moves(slot: &Slot, placement: &Placement) -> bool {
     bundles.any(|(bundle, &address)| bundle.new.size() > 0 && bundle.old.start != address)
 }
 
-/// Places bundles one after the other, from a new start of their section on, except for those that cannot move.
+/// Places bundles one after the other, from a new start of their section on, except bundles that cannot move.
 fn pack(
     slot: &Slot,
     start: u64,

@@ -152,7 +152,7 @@ impl Search<'_> {
                     IMAGE_REL_BASED_HIGHLOW => {
                         self.pointer(location, u32_at(&values, within).into());
                     }
-                    // Nobody knows to what it refers.
+                    // Its target is not known.
                     _ => self.targets.all(self.file.image_base().wrapping_add(location)),
                 }
             }

@@ -1,4 +1,4 @@
-//! Small PE files for tests, a loader that is as strict as that of Windows, and stand-ins for bundles.
+//! Small PE files for tests, a loader that is as strict as Windows's, and stand-ins for bundles.
 
 use std::io::{Cursor, Read};
 use std::ops::Range;

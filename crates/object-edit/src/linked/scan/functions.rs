@@ -23,8 +23,7 @@ pub(crate) struct Function {
 }
 
 /// Settles which suspected references of x86-64 code count: those whose instruction belongs to its function, and those
-/// where this is unknown. `function` returns the function around an address, as far as the file has a table of
-/// functions.
+/// where this is unknown. `function` returns the function around an address, if the file has a table of functions.
 pub(crate) fn settle(
     source: &mut Source<'_>,
     targets: &mut Targets<'_>,

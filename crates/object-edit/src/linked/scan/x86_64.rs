@@ -1,8 +1,8 @@
 //! Lengths of x86-64 instructions, and where their operands lie. After Intel's manual, volume 2, "Instruction Format"
 //! and "Opcode Map", with AMD's 3DNow! and XOP, and with AVX-512 and APX.
 //!
-//! Encodings that no processor has may pass for instructions; those that one has are never refused or taken for
-//! shorter or longer ones.
+//! Encodings that no processor has may pass for instructions; existing ones are never refused or taken for shorter or
+//! longer ones.
 
 /// No processor takes a longer instruction.
 pub(super) const LONGEST: usize = 15;

@@ -21,7 +21,7 @@ const SECTION_ALIGNMENT: u64 = 8;
 /// Returns a copy of `object` with one more section, `.llvm.offloading`, that holds `contents`.
 ///
 /// [`NewSections::offloading`] says what the result looks like, and writes it without holding it in memory. The time is
-/// that of copying the object.
+/// the time of copying the object.
 ///
 /// ```no_run
 /// let object = std::fs::read("host.o")?;

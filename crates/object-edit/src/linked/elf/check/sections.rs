@@ -98,7 +98,7 @@ fn places(file: &File) -> Result<(), Error> {
     }
 }
 
-/// Returns the sections of both files without those of device code, of which there may be more or fewer.
+/// Returns the sections of both files without the sections of device code, whose number may differ.
 fn pairs<'a>(check: &Check<'a>) -> Result<Vec<Pair<'a>>, Error> {
     fn others(file: &File, device: Device) -> Vec<&SectionHeader> {
         let is_other = |s: &&SectionHeader| !device.is_named(file.name(s));
@@ -111,7 +111,7 @@ fn pairs<'a>(check: &Check<'a>) -> Result<Vec<Pair<'a>>, Error> {
     Ok(old.into_iter().zip(new).collect())
 }
 
-/// Returns the name of the section with this index; that of device code for all such.
+/// Returns the name of the section with this index; one name for all sections of device code.
 fn name(file: &File, index: u64, device: Device) -> Option<&[u8]> {
     let name = file.name(file.sections.get(usize::try_from(index).ok()?)?);
     Some(if device.is_named(name) { device.section.as_bytes() } else { name })
@@ -229,7 +229,7 @@ fn contents(
     }
 }
 
-/// Compares a table entry by entry. `compare` gets those that are not the same bytes.
+/// Compares a table entry by entry. `compare` gets sections with different bytes.
 fn entry_pairs<T: Pod>(
     check: &Check<'_>,
     source: &mut Source<'_>,

@@ -117,7 +117,7 @@ fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
             && check.old.offset_of(old.p_vaddr.get(LE)) == Some(old.p_offset.get(LE))
             && check.new.offset_of(address) != Some(new.p_offset.get(LE))
         {
-            return Err(fault(address, "a segment's offset is not that of its address"));
+            return Err(fault(address, "a segment's offset does not match its address"));
         }
         if new.p_type.get(LE) == PT_PHDR {
             let size = u64::from(check.new.header.e_phnum.get(LE)) * 56;

@@ -108,7 +108,7 @@ fn sections<'a>(
         Error::field(FORMAT, field, offset, found, expected)
     };
     if !object.starts_with(&HEADER) {
-        return Err(field("version", 4, "that of a module, 01 00 00 00"));
+        return Err(field("version", 4, "01 00 00 00, the version of a module"));
     }
     let (mut at, mut number) = (HEADER.len() as u64, 0_u64);
     let end = object.len() as u64;
