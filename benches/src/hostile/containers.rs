@@ -124,7 +124,7 @@ pub fn text_of_long_lines(n: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Headers of compressed bundles, each of which claims 4 GiB.
+/// Headers of compressed bundles that each claim 4 GiB.
 #[must_use]
 pub fn compressed_headers_in_a_row(n: usize) -> Vec<u8> {
     let mut one = b"CCOB\x03\0\x01\0".to_vec();
@@ -227,7 +227,7 @@ pub fn bundle_of_kernels(n: usize) -> Vec<u8> {
     bytes
 }
 
-/// Offload binaries each of which is the image of another.
+/// Offload binaries, each the image of another.
 #[must_use]
 pub fn packages_in_packages(n: usize) -> Vec<u8> {
     let inner = package(&[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")], b"image");

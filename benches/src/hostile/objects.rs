@@ -75,7 +75,7 @@ fn elf_of(n: usize, kind: usize, name: &str, contents: &[u8]) -> Vec<u8> {
     elf(&contents.repeat(count), names.as_bytes(), &sections)
 }
 
-/// An ELF object with many sections for offload binaries, each of which holds one that is empty.
+/// An ELF object with many sections for offload binaries, each with an empty one.
 #[must_use]
 pub fn elf_of_packages(n: usize) -> Vec<u8> {
     let mut package = vec![0x10, 0xff, 0x10, 0xad, 2, 0, 0, 0];
@@ -83,7 +83,7 @@ pub fn elf_of_packages(n: usize) -> Vec<u8> {
     elf_of(n, LLVM_OFFLOADING, ".llvm.offloading", &package)
 }
 
-/// An ELF object with many sections, each of which holds a bundle of two images.
+/// An ELF object with many sections, each with a bundle of two images.
 #[must_use]
 pub fn elf_with_bundles(n: usize) -> Vec<u8> {
     elf_of(n, PROGBITS, ".hip_fatbin", &two())
@@ -197,7 +197,7 @@ pub fn coff_with_bundles(n: usize) -> Vec<u8> {
     bytes
 }
 
-/// A COFF object whose sections have long names, each of which ends another.
+/// A COFF object whose sections have long names, each the end of another.
 #[must_use]
 pub fn coff_of_long_names(n: usize) -> Vec<u8> {
     let count = (n / 2 / 40).min(0xfeff);

@@ -34,7 +34,7 @@ impl Budget {
         self.limit.saturating_sub(self.used)
     }
 
-    /// Allows more: so much for each of a number of bytes. What is too large for a number limits nothing.
+    /// Allows more: so much for each of a number of bytes. A limit too large for a number is not a limit.
     pub fn grow(&mut self, bytes: u64, for_each: u64) {
         self.limit = self.limit.saturating_add(bytes.saturating_mul(for_each));
     }

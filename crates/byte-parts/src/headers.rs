@@ -14,7 +14,7 @@ impl<'r> Source<'r> {
     /// Runs `f` over the bytes of `window`, read as it asks for them.
     ///
     /// Reads fail after eight times the length of the window, plus 1 MiB: the tables of an honest file do not overlap,
-    /// and are read at most twice. This is no error here, because the file is malformed.
+    /// and are read at most twice. This is not an error here, because the file is malformed.
     ///
     /// ```
     /// use std::io::Cursor;

@@ -90,7 +90,7 @@ enum Stored<I> {
 struct Shared(Arc<Vec<u8>>, Range<usize>);
 
 impl Shared {
-    /// Returns the bytes, all of which are there.
+    /// Returns the bytes, which are all there.
     fn bytes(&self) -> &[u8] {
         self.0.get(self.1.clone()).unwrap_or_default()
     }

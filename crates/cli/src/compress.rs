@@ -20,10 +20,10 @@ pub(crate) const MORE: More = More(include_str!("help/compress.md"));
 /// compressed (CCOB), unless it would not get smaller; compressed bundles do not change. Bundles that start at
 /// multiples of 4096, as the HIP runtime requires, still do. Linked files get smaller and load as before.
 ///
-/// Offload binaries of version 3 are compressed in the form that LLVM 24 reads. Those of versions 1 and 2 become
-/// compressed ones of version 3 if the file consists of offload binaries, or with --format-version 3: LLVM 23 and
-/// older cannot read version 3. Offload binaries that a program hands to a runtime other than HIP's stay plain. A
-/// note reports each of these cases. The default level for offload binaries is LLVM's, 5 for zstd.
+/// Offload binaries of version 3 are compressed in the form that LLVM 24 reads. Versions 1 and 2 become compressed
+/// offload binaries of version 3 if the file consists of offload binaries, or with --format-version 3: LLVM 23 and
+/// older cannot read version 3. Offload binaries that a program hands to a runtime other than HIP's stay plain. A note
+/// reports each of these cases. The default level for offload binaries is LLVM's, 5 for zstd.
 ///
 /// Entries of NVIDIA fatbinaries are compressed one by one, as by NVIDIA's fatbinary 13: zstd, level 5 by default. If
 /// a cubin in the fatbinary is of CUDA 12 or older, they are compressed by LZ4, which every driver reads.

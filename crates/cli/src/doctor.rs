@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Ask for these GPUs, not for those of this machine. Repeatable
     #[arg(long = "gpu", value_name = "TARGET-ID", value_delimiter = ',', value_parser = suggest::gpu)]
     gpus: Vec<Device>,
-    /// Look into this environment, not into that of python3
+    /// Check this environment instead of python3's
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
     /// Show packages without device code, too
@@ -187,7 +187,7 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> (FileSet, Vec<S
     (set, faults)
 }
 
-/// Returns whether a file with this name may hold device code, as far as names tell.
+/// Returns whether a file with this name may hold device code.
 fn may_be_library(name: &str) -> bool {
     const EXTENSIONS: [&str; 16] = [
         "so", "pyd", "dll", "dylib", "a", "lib", "o", "obj", "co", "hsaco", "kpack", "cubin",

@@ -30,8 +30,8 @@ pub(crate) const MORE: More = More(include_str!("help/extract.md"));
 ///
 /// Writes every image that --target, --id and --index select, and prints one line for each. All files appear
 /// together after the input was read to its end without error; a malformed input writes nothing. Empty images and
-/// host placeholders of the bundler are written only if --index selects them. A directory or a package (wheel, zip, tar,
-/// deb, conda, RPM) stands for the files in it.
+/// host placeholders of the bundler are written only if --index selects them. A directory or a package (wheel, zip,
+/// tar, deb, conda, RPM) means the files in it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {

@@ -17,7 +17,7 @@ pub(crate) const MORE: More = More(include_str!("help/fatbin.md"));
 
 /// Pack cubins, PTX and LTO-IR into an NVIDIA fatbinary
 ///
-/// The bytes are those that NVIDIA's fatbinary of CUDA 13 writes, but for LTO-IR, which is not scrambled.
+/// NVIDIA's fatbinary of CUDA 13 writes the same bytes, except LTO-IR, which is not scrambled here.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {

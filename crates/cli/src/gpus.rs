@@ -1,4 +1,4 @@
-//! `offload gpus`: the names that stand for processors.
+//! `offload gpus`: the names of processors.
 
 use std::io;
 
@@ -24,9 +24,9 @@ pub(crate) struct Args {
     /// List only these GPUs: part of a name, a processor, a vendor or a PCI ID
     #[arg(value_name = "FILTER")]
     filters: Vec<String>,
-    /// List the GPUs of this machine, and what tells of them
+    /// List this machine's GPUs and where each was detected
     ///
-    /// They are those that `native` stands for where a command takes the target ID of a GPU. The files below /sys and /proc
+    /// These are the GPUs that `native` means in other commands. The files below /sys and /proc
     /// of Linux are read; no driver or runtime is needed.
     #[arg(long, conflicts_with = "filters")]
     native: bool,

@@ -1,4 +1,4 @@
-//! The files that a command looks into: those that are named, and those below directories.
+//! The files that a command looks into: named files, and all files below directories.
 
 use std::fs::{self, File};
 use std::io;
@@ -270,7 +270,8 @@ impl Input {
         }
     }
 
-    /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is none.
+    /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is not
+    /// one.
     pub(crate) fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {
         let (path, tables) = match &self.origin {
             Origin::Member { installed, store: Some((store, _)), .. } => {
@@ -303,7 +304,7 @@ impl Input {
         input::open_thin_file(&self.path, name)
     }
 
-    /// Returns the bytes of a member of a package, all of which were kept in a file.
+    /// Returns the bytes of a member of a package, which were all kept in a file.
     pub(crate) fn as_member(&self) -> Option<&File> {
         self.store().and_then(|(store, _)| store.file())
     }
@@ -329,7 +330,7 @@ impl Input {
         }
     }
 
-    /// Returns what was seen in a file of which nothing is to be said, as it has nothing to show and nobody named it.
+    /// Returns what was seen in a file that has nothing to show and was not named, so nothing is printed.
     pub(crate) fn passed_over(&self, shows: bool, summary: &io::Result<Summary>) -> Option<Seen> {
         let summary = summary.as_ref().ok().filter(|summary| summary.findings == 0)?;
         (!self.is_named && !shows).then(|| nothing(summary))
@@ -360,7 +361,7 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// Finds the files: those that are named, and all below directories that are named. Complains of directories that cannot
+    /// Finds the named files, and all files below named directories. Complains of directories that cannot
     /// be read.
     ///
     /// Links below a directory are not followed: what they lead to is looked into where it lies, if it lies there.
@@ -459,7 +460,7 @@ impl Inputs {
     }
 
     /// Does something with each file, by several threads, and hands the results over in order, here. A line shows on a
-    /// terminal if it takes long. Members of packages are read as far as the work needs them: `keep` says what that is.
+    /// terminal if it takes long. Members of packages are read up to what the work needs: `keep` says what that is.
     pub(crate) fn look<R: Send>(
         &self,
         (limits, keep): (&Limits, Keep<'_>),
@@ -550,7 +551,7 @@ struct Members {
     count: usize,
     /// The number of results.
     taken: usize,
-    /// `false` if it ended at a member of which more bytes must be kept.
+    /// `false` if it ended at a member because more of its bytes must be kept.
     is_done: bool,
 }
 
@@ -599,7 +600,7 @@ impl Input {
                 package
             }
             (Ok(None), Err(error)) if !self.is_member() && is_damage(&error) => {
-                // The program is a file like others; a script is none.
+                // The program is a file like others; a script is not.
                 let opened = file.open(limits.max_input)?;
                 if !package::is_script(&opened) {
                     file.alone(limits, threads, work, take)?;
@@ -656,9 +657,9 @@ impl Input {
         }
     }
 
-    /// Returns the kernel packs with the device code of a split library, as far as they are there, and not themselves inputs.
+    /// Returns the existing kernel packs with the device code of a split library that are not themselves inputs.
     fn packs(&self) -> Result<Vec<Input>, String> {
-        // Those of members are members.
+        // Packs of members are members.
         let host = self.split_host().filter(|_| !self.is_in_package());
         let Some(host) = host else { return Ok(Vec::new()) };
         let name = host.marker().kernel_name();
@@ -751,7 +752,7 @@ impl Input {
                     return ControlFlow::Break(());
                 }
                 Ok(Some(result)) => result,
-                // Work on the package as a whole tells of its faults.
+                // Work on the package as a whole reports its faults.
                 Err(_) if verifies => return ControlFlow::Continue(()),
                 Err(fault) if !self.is_concerned(&fault.path.to_string_lossy()) => {
                     return ControlFlow::Continue(());

@@ -81,7 +81,7 @@ pub(crate) struct Args {
 /// Members of archives.
 #[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
 enum Which {
-    /// Those that the host linker takes, or that device code refers to
+    /// Members that the host linker takes, or that device code refers to
     Needed,
     /// All for a target, as LLVM 22 does
     All,

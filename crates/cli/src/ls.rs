@@ -32,7 +32,7 @@ pub(crate) const MORE: More = More(include_str!("help/ls.md"));
 ///
 /// Reads ELF, COFF, PE, Mach-O and WebAssembly files, archives, bundles, compressed bundles, offload binaries and
 /// NVIDIA fatbinaries, at any depth, and lists images in file order with totals per target. Compressed bundles are
-/// decompressed only as far as the list needs.
+/// decompressed only up to what the list needs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     sort: Key,
     /// Print a hash of each image: 64-bit XXH3, as xxhsum -H3 prints it
     ///
-    /// Equal images have equal hashes; the hash is that of the file that `offload extract` writes. It does not
+    /// Equal images have equal hashes; the file that `offload extract` writes has the same hash. It does not
     /// resist deliberate collisions. Compressed images in NVIDIA's fatbinaries are hashed as stored; those of
     /// SYCL's tables are decompressed.
     #[arg(long)]
@@ -83,7 +83,7 @@ pub(crate) struct Args {
     /// option only uncompressed images are compared.
     #[arg(long)]
     check: bool,
-    /// Print images that are equal but for the name of their target, with advice
+    /// Find identical code under several target names, and suggest generic targets
     ///
     /// Code objects for AMD GPUs are compared without the name of the target in their metadata and the flags of their
     /// headers. With --json, images that are equal in this way have the same value of same.

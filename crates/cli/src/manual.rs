@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, mut command: Command, groups: &[Group]) -> io::Re
     Ok(Outcome::Clean)
 }
 
-/// Returns the names of all pages but that of `offload`.
+/// Returns the names of all pages except `offload`'s.
 pub(crate) fn names(groups: &[Group]) -> Vec<&'static str> {
     let commands = groups.iter().flat_map(|(_, commands)| commands.iter().map(|(name, _)| *name));
     commands.chain(TOOLS.iter().map(|(name, _)| *name)).collect()

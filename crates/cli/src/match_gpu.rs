@@ -297,8 +297,8 @@ impl<'q> Together<'q> {
                 printer.split(name, &answer)?;
             }
         }
-        // Packs without their libraries answer for themselves: those of a package together, and those that are installed
-        // for one library.
+        // Packs without their libraries answer for themselves: packs of a package together, and packs that are
+        // installed for one library.
         let mut alone: Vec<(&Path, FileSet)> = Vec::new();
         for pack in self.packs.iter().filter(|pack| !self.split.has_library_of(&pack.toc)) {
             let name = pack.input.package().unwrap_or_default();

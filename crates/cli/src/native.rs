@@ -13,8 +13,8 @@ use target_id::may_be_processor;
 use tool_kit::opened::open_regular;
 use tool_kit::report;
 
-/// The word that stands for the GPUs of this machine. `native=DIRECTORY` stands for those of another, whose /sys and
-/// /proc are there.
+/// The word for the GPUs of this machine. `native=DIRECTORY` means the GPUs of another machine, whose /sys and /proc
+/// are there.
 pub(crate) const NATIVE: &str = "native";
 /// The options that take a target ID of a GPU.
 const OPTIONS: [&str; 3] = ["--gpu", "--target", "--keep"];
@@ -108,7 +108,7 @@ impl Machine for Root {
     }
 }
 
-/// A version that an option takes: as it is, or that of a machine.
+/// A version that an option takes: as it is, or the version of a machine.
 #[derive(Clone, Debug)]
 pub(crate) enum Installed {
     Version(Version),
@@ -151,7 +151,7 @@ impl Installed {
 /// Returns how to learn the target ID of a GPU by hand.
 fn advice(vendor: &str) -> &'static str {
     match vendor {
-        "1002" => "rocminfo prints that of an AMD GPU",
+        "1002" => "rocminfo prints the target ID of an AMD GPU",
         "10de" => "nvidia-smi --query-gpu=compute_cap --format=csv prints 8.6 for sm_86",
         _ => "`offload gpus` lists names",
     }

@@ -55,8 +55,8 @@ pub(crate) struct Found {
     pub(crate) verified: Option<Result<Verified, Error>>,
 }
 
-/// A function that takes the results of the work on members, and the faults of those that cannot be read, one by one and in
-/// order. It breaks where no more are wanted.
+/// A function that takes the results of the work on members, and the faults of members that cannot be read, one by one
+/// and in order. It breaks where no more are wanted.
 pub(crate) type Take<'t, T> = dyn FnMut(Result<T, Fault>) -> ControlFlow<()> + 't;
 
 /// Something that keeps members from being read.
@@ -220,7 +220,7 @@ struct Each<'w, W, T> {
     work: &'w W,
     held: Account<'w>,
     take: &'w mut Take<'w, T>,
-    /// The number of results that were handed over, and of those that were before, in a walk that was given up.
+    /// The number of results that were handed over, and of results before that, in a walk that was given up.
     taken: usize,
     again: usize,
     /// `true` if no more are wanted.

@@ -15,10 +15,10 @@ struct Options {
     /// Select images that this GPU can load: a target ID, name or entry ID. Repeatable
     ///
     /// ID is a target ID (gfx90a:xnack+, sm_80), the name of a GPU (RX 7600), `native` (the GPUs of this machine) or a
-    /// bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a). The compatibility rules of target IDs decide: an image for gfx90a serves
-    /// gfx90a:xnack+, one for gfx90a:xnack- does not; generic code objects (gfx9-generic) serve the processors they
-    /// cover, machine code for sm_80 serves sm_86, PTX for sm_80 serves sm_90. Both the image and its entry must
-    /// fit: code for gfx1250 in an entry for gfx906 serves neither; select it with --id.
+    /// bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a). The compatibility rules of target IDs decide: an image for
+    /// gfx90a runs on gfx90a:xnack+, one for gfx90a:xnack- does not; generic code objects (gfx9-generic) run on the
+    /// processors they cover, machine code for sm_80 runs on sm_86, PTX for sm_80 runs on sm_90. Both the image and its
+    /// entry must fit: code for gfx1250 in an entry for gfx906 matches neither; select it with --id.
     #[arg(long = "target", visible_alias = "gpu", value_name = "ID", value_parser = suggest::wanted)]
     wanted: Vec<Wanted>,
     /// Select images with exactly this bundle entry ID. Repeatable

@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// Keep exact target-ID matches only; drop generic code and SPIR-V
     #[arg(long, requires = "keep", conflicts_with = "drop")]
     exact: bool,
-    /// Drop PTX of fatbinaries, also where no machine code serves a GPU
+    /// Drop PTX of fatbinaries, even if that leaves a GPU without code
     #[arg(long, requires = "keep", conflicts_with = "drop")]
     drop_ptx: bool,
     /// Do not fail if a file has no image for an ID
@@ -169,8 +169,8 @@ fn first_of(mut faults: Vec<String>) -> Vec<String> {
     faults
 }
 
-/// Tells of images that stay though nobody asked for it, of those that go and hold other code than their entries say, and of
-/// fatbinaries without PTX.
+/// Reports images that stay though not asked for, images that are dropped and hold other code than their entries say,
+/// and fatbinaries without PTX.
 fn report(decision: &Decision<'_>, contents: &EditableFile, typed: &str, wishes: &mut Wishes) {
     let names = |images: &[&ImageInfo]| names(images.iter().copied());
     let Wishes { edit, notes, warnings } = wishes;

@@ -150,7 +150,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
 
 /// The request of one argument, and the images found so far.
 struct Wanted {
-    /// With the ID of the entry, or what stands for it.
+    /// With the ID of the entry, or what is used for it.
     choice: Choice<(String, Kept)>,
     typed: String,
     output: PathBuf,
@@ -192,7 +192,7 @@ struct Taker<'a> {
     wanted: Vec<Wanted>,
     keeper: Keeper<'a>,
     images: usize,
-    /// The IDs of the images, or what stands for them, each once, for the message when none fits.
+    /// The IDs of the images, or what is used for them, each once, for the message when none fits.
     seen: Vec<String>,
     known: HashSet<String>,
     errors: Vec<String>,

@@ -57,8 +57,8 @@ impl Codec {
     ///
     /// # Errors
     ///
-    /// [`NoCodec`](crate::ErrorKind::NoCodec), [`Memory`](crate::ErrorKind::Memory), and the kinds of faulty streams and of
-    /// other sizes than that of the input.
+    /// [`NoCodec`](crate::ErrorKind::NoCodec), [`Memory`](crate::ErrorKind::Memory), and the kinds of faulty streams
+    /// and of sizes other than the input's.
     pub fn decompress(
         self,
         input: &Input<'_>,

@@ -19,8 +19,8 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Returns the input of a stream that ends with these bytes, and expands to exactly `size` bytes. That is the limit of
-    /// what is written: check it before.
+    /// Returns the input of a stream that ends with these bytes, and expands to exactly `size` bytes. This limits what
+    /// is written: check it before.
     #[must_use]
     pub fn new(stream: &'a [u8], size: u64) -> Self {
         Input { stream, is_exact: true, size }

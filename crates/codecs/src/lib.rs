@@ -1,7 +1,7 @@
-//! Codecs that formats of device code are stored with: zstd, zlib and LZ4 behind one interface that is bounded, MD5, and
+//! Codecs that formats of device code are stored with: zstd, zlib and LZ4 with one bounded interface, MD5, and
 //! MessagePack.
 //!
-//! [`Codec`] decompresses data of a known size, and never writes more; [`Stream`] does so step by step, as far as is wanted.
+//! [`Codec`] decompresses data of a known size, and never writes more; [`Stream`] does so step by step, on demand.
 //! Both check what a stream records before memory is taken: a stream that cannot expand to the expected size is refused.
 //! [`zstd`] has the headers of frames, and readers and writers of streams whose size is not known. [`Md5`] hashes, and
 //! [`msgpack`] reads and writes MessagePack.

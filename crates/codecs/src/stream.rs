@@ -13,10 +13,10 @@ use crate::zlib;
 #[cfg(any(feature = "ruzstd", feature = "zstd"))]
 use crate::zstd::steps::{self, Expected, Library};
 
-/// A stream that is decompressed step by step, as far as is wanted.
+/// A stream that is decompressed step by step, on demand.
 ///
-/// Memory is that of the window of a Zstandard frame, at most the expected size, and a block of compressed and uncompressed
-/// data.
+/// It holds in memory the window of a Zstandard frame, at most the expected size, and a block of compressed and
+/// uncompressed data.
 ///
 /// ```
 /// use codecs::{Codec, Stream};

@@ -241,7 +241,7 @@ fn several_zstd_frames_are_read_as_one() {
     }
 }
 
-/// Where trailing bytes are allowed, a stream ends with its last frame.
+/// A stream ends with its last frame where trailing bytes are allowed.
 #[test]
 fn zstd_several_frames_without_a_recorded_end() {
     let skippable = [&[0x53, 0x2A, 0x4D, 0x18, 3, 0, 0, 0][..], b"CCO"].concat();

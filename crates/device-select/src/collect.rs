@@ -72,7 +72,7 @@ impl Collector {
         if container.kind() != ContainerKind::OffloadBinary || !is_registered {
             return None;
         }
-        // What was decompressed counts from its own start.
+        // Decompressed bytes count from their own start.
         let into = new.start.saturating_sub(section.start);
         let follows = |(first, end): &(Around, u64)| {
             first.number > section.number && *end == new.start && !into.is_multiple_of(PAGE)

@@ -27,7 +27,7 @@ pub(super) fn plan(
     }
     let is_removal = |edit: &ImageEdit| matches!(edit, ImageEdit::Remove);
     if !edit.added.is_empty() || !edit.images.values().all(is_removal) {
-        let kind = "kernel packs, but for images that go,";
+        let kind = "kernel packs, except where images are removed,";
         return Err(Problem::unsupported(&[], kind));
     }
     // The survey has read it before.

@@ -147,8 +147,8 @@ pub fn sites_in(tree: &impl Tree) -> Vec<Vec<u8>> {
     sites
 }
 
-/// Returns the places of the lists of installed files that lie in a directory of an environment: each `RECORD`, and conda's. What
-/// should be a directory of lists and is a link or a device is returned as a list, which cannot be read.
+/// Returns the places of the lists of installed files that lie in a directory of an environment: each `RECORD`, and
+/// conda's. A link or a device in the place of a directory of lists is returned as a list, which cannot be read.
 pub fn lists_in(tree: &impl Tree, directory: &[u8]) -> Vec<Vec<u8>> {
     let mut lists = Vec::new();
     for (name, kind) in tree.entries(directory).unwrap_or_default() {

@@ -49,7 +49,7 @@ impl<'d> Reader<'d> {
         })
     }
 
-    /// Reads a value, of which `select` takes what is expected.
+    /// Reads a value; `select` takes from it what is expected.
     fn expect<T>(
         &mut self,
         what: &str,

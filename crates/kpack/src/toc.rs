@@ -337,7 +337,7 @@ impl Toc {
             return Err(Error::malformed(offset, text));
         }
         toc.sort();
-        // An end that is no number lies past the table, too.
+        // An end too large for a number lies past the table, too.
         toc.zstd.end = toc.zstd.start.saturating_add(zstd_size);
         let is_outside = toc.zstd.start < 16 || toc.zstd.end > offset || zstd_size < 4;
         if toc.scheme == Scheme::Zstd && is_outside {
@@ -422,7 +422,7 @@ impl Toc {
             let (Some(start), Some(size)) = (offset, size) else {
                 return Err(Error::malformed(at, "blobs: expected the keys offset and size"));
             };
-            // An end that is no number lies past the table, too.
+            // An end too large for a number lies past the table, too.
             let end = start.saturating_add(size);
             if start < 16 || end > self.offset {
                 let text = format!(

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind};
 use crate::msgpack::shown;
 use crate::toc::{Entry, HEADER, Header, KNOWN, MAGIC, Scheme, Toc};
 
-/// A pack to be written. The bytes are those that AMD's tools write for the same code objects, as they are stored.
+/// A pack to be written. AMD's tools write the same bytes for the same code objects, as they are stored.
 #[derive(Clone)]
 pub struct NewKpack {
     group: String,

@@ -60,7 +60,7 @@ const USED: u32 = 1 << 7;
 const GLOBAL: u32 = 1 << 10;
 const FORMAT_SPECIFIC: u32 = 1 << 11;
 
-/// Symbol table of bitcode, as linkers read it: that of the `SYMTAB` block.
+/// Symbol table of bitcode, as linkers read it, from the `SYMTAB` block.
 #[derive(Clone, Copy)]
 pub struct SymbolTable<'d> {
     symbols: &'d [Symbol],

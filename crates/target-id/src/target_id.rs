@@ -346,7 +346,7 @@ fn check(
         );
         return Err(Error::new(ErrorKind::UnsupportedFeature, offset, text));
     }
-    // Stable, so that of two equal features the second one is the later one in the text.
+    // Stable, so that the second of two equal features is the later one in the text.
     listed.sort_by(|a, b| a.feature.cmp(&b.feature));
     for (first, second) in listed.iter().zip(listed.iter().skip(1)) {
         if first.feature == second.feature {

@@ -34,8 +34,8 @@ impl Tally {
     fn nothing(self, name: &str, sought: &str, files: &str) -> String {
         let not_read = match self.not_read {
             0 => String::new(),
-            1 => ", of which 1 was not read".to_owned(),
-            n => format!(", of which {n} were not read"),
+            1 => "; 1 was not read".to_owned(),
+            n => format!("; {n} were not read"),
         };
         format!("{name}: no {sought} in {files}{not_read}")
     }

@@ -115,11 +115,11 @@ pub(crate) struct Global {
     pub(crate) hidden: bool,
     /// Never written, once it is relocated.
     pub(crate) constant: bool,
-    /// Whether only the contents matter, not the address.
+    /// `true` if only the contents matter, not the address.
     pub(crate) unnamed_addr: bool,
     /// The section, if it has to be a certain one.
     pub(crate) section: Option<Name>,
-    /// Alignment in bytes, a power of two; 0 for that of its type.
+    /// Alignment in bytes, a power of two; 0 for the alignment of its type.
     pub(crate) align: u64,
     /// The address sanitizers must not put anything around it.
     pub(crate) no_sanitize: bool,

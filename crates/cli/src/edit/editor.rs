@@ -151,7 +151,7 @@ impl<'a> Editor<'a> {
                         continue;
                     }
                     let complaints = failure.complaints()?;
-                    // A long list of the like helps nobody.
+                    // A long list of such files does not help.
                     const MOST: usize = 5;
                     for complaint in complaints.iter().take(MOST) {
                         // Members of a package are named by it and their path.
@@ -374,7 +374,7 @@ impl<'a> Editor<'a> {
         let mut warnings = Vec::new();
         let mut contents = if opens { survey(input, &walk) } else { survey_closed(input, &walk) };
         match &contents {
-            // Compressed bundles stay beside those that are compressed now.
+            // Compressed bundles stay beside bundles that are compressed now.
             Ok(surveyed)
                 if !opens && self.work == Work::Compress && surveyed.is_compressed_in_part() =>
             {

@@ -47,7 +47,7 @@ struct Edited<'a> {
 struct Members {
     rows: Vec<FileRow>,
     complaints: Vec<String>,
-    /// Members with code that no option is about, and the reasons for the first.
+    /// Members with code that no option selects, and the reasons for the first.
     left: Vec<String>,
     why: Vec<String>,
     unopened: Unopened,
@@ -60,7 +60,7 @@ struct Members {
 type Planned = Result<(EditPlan, FileRow), Failure>;
 
 impl Editor<'_> {
-    /// Edits all members of a package, and writes it again. Those of kernel databases for other GPUs are left out.
+    /// Edits all members of a package, and writes it again. Files of kernel databases for other GPUs are left out.
     pub(super) fn edit_package(
         &mut self,
         named: &Input,

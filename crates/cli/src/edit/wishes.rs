@@ -18,7 +18,7 @@ impl Wishes {
         Wishes { edit: Edit::new(options), notes: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Returns the places that lose all their device images, as far as they can be edited, and the targets of these.
+    /// Returns the places that lose all their device images, if they can be edited, and the targets of these.
     pub(crate) fn emptied(&self, file: &EditableFile) -> impl Iterator<Item = (String, String)> {
         let emptied = self.edit.emptied(file).into_iter();
         emptied.map(|one| (one.place, names(one.images.into_iter())))

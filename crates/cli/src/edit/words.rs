@@ -93,9 +93,9 @@ pub(super) fn no_wheel() -> Failure {
     "--build-tag is for wheels".to_owned().into()
 }
 
-/// Returns the note about files or members that no option is about.
+/// Returns the note about files or members that no option selects.
 pub(super) fn left_alone(names: &[String]) -> String {
-    format!("left alone, as no option is about their code: {}", few(names))
+    format!("left alone, because no option selects their code: {}", few(names))
 }
 
 /// Returns a remark about the file around device code, in words.

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     new: PathBuf,
     #[command(flatten)]
     selection: Selection,
-    /// Compare only kernels with a name like this; * and ? stand for any characters
+    /// Compare only kernels whose name matches this pattern (* and ?)
     #[arg(long, value_name = "GLOB")]
     name: Option<String>,
     /// Show at most N kernels, those with the largest changes of code first

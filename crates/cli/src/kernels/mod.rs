@@ -37,7 +37,7 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     #[command(flatten)]
     selection: Selection,
-    /// Show only kernels with a name like this; * and ? stand for any characters
+    /// Show only kernels whose name matches this pattern (* and ?)
     ///
     /// The name as stored or as in the source must match as a whole.
     #[arg(long, value_name = "GLOB")]

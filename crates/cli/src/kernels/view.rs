@@ -106,7 +106,7 @@ fn one_gpu(
     let mut table = Table::default();
     for (at, (title, measure)) in columns.iter().copied().enumerate() {
         table = table.column(title, Align::Right, PLAIN);
-        // The first columns go last, that of the order never.
+        // The first columns go last, the column of the order never.
         if at > 1 && key != Key::By(measure) {
             table = table.optional(u8::try_from(columns.len() - at).unwrap_or(u8::MAX));
         }

@@ -7,7 +7,7 @@ use device_select::Need;
 use tool_kit::style::{self, Out};
 use tool_kit::table::Table;
 
-/// Prints the needs of images, each with the number of those that have it.
+/// Prints the needs of images, each with the number of images that have it.
 pub(super) fn print<'i>(
     out: &mut Out<'_>,
     needs: impl IntoIterator<Item = &'i Need>,

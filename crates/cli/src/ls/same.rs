@@ -1,4 +1,4 @@
-//! Images that are equal but for the name of their target.
+//! Images that differ only in the name of their target.
 
 use std::hash::Hasher;
 use std::io;
@@ -38,7 +38,7 @@ pub(super) fn print(out: &mut Out<'_>, images: &[&Hashed]) -> io::Result<()> {
     let total = images.iter().map(|image| image.listed.size()).fold(0, u64::saturating_add);
     let all = Copies::of(images.iter().filter_map(|one| Some((&one.listed, one.same.as_deref()?))));
     if all.is_empty() {
-        return show!(out, "  no two images are equal but for the name of their target");
+        return show!(out, "  no two images differ only in the name of their target");
     }
     let mut table = Table::default()
         .numbers(["SIZE", "IMAGES"])

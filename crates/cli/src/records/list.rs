@@ -26,7 +26,7 @@ pub(super) struct List {
     journal: Journal,
     /// The notes of an interrupted run.
     pub(super) notes: InstalledNotes,
-    /// The new state of files that were edited, by the path of the row; `None` for those that are gone.
+    /// The new state of files that were edited, by the path of the row; `None` for files that are gone.
     pub(super) changes: BTreeMap<Vec<u8>, Option<FileHashes>>,
 }
 

@@ -227,7 +227,7 @@ fn expected(what: &str, found: Option<&[u8]>) -> String {
     }
 }
 
-/// Returns the values of keywords, each of which may be given once. No value holds a comma, as with NVIDIA's tool.
+/// Returns the values of keywords; each may be given once. No value holds a comma, as with NVIDIA's tool.
 fn keywords<'t, const N: usize>(
     text: &'t [u8],
     names: [&str; N],

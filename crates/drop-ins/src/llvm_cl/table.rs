@@ -9,7 +9,7 @@ pub enum Kind {
     Value,
     /// A value that must be one of these.
     Choice(&'static [&'static str]),
-    /// A value that must be one of these, each of which the help text explains.
+    /// A value that must be one of these; the help text explains each.
     Named(&'static [(&'static str, &'static str)]),
     /// A value each time it is given.
     List,

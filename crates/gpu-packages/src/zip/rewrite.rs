@@ -220,7 +220,7 @@ fn short(value: u64, is_in_extra: bool) -> U32 {
     if is_in_extra { IN_EXTRA } else { u32::try_from(value).unwrap_or(IN_EXTRA) }.into()
 }
 
-/// Raises the version that is needed to read the member to that of zip64.
+/// Raises the version that is needed to read the member to the version of zip64.
 fn need_zip64(version: &mut U16) {
     if version.get() & 0xff < 45 {
         version.set(45);

@@ -115,7 +115,7 @@ fn bitcode_in_a_wrapper_in_a_larger_file_is_read() {
     assert_eq!((error.kind(), error.offset()), (ErrorKind::Truncated, Some(24)));
 }
 
-/// A source of which only the start can be read.
+/// A source whose start alone can be read.
 struct Broken<'b>(&'b [u8]);
 
 impl ReadAt for Broken<'_> {

@@ -314,7 +314,7 @@ fn version_1() -> Vec<u8> {
             bits.record(8, &[0, 0]);
         });
         bits.record(2, &wide(b"arm64-apple-ios")).record(3, &wide(b"e-m:o-i64:64"));
-        // values 0 to 2: variables, of which one is local; 3 and 4: functions, one only declared; 5: an alias
+        // values 0 to 2: variables, one of them local; 3 and 4: functions, one only declared; 5: an alias
         bits.record(7, &[0, 2, 7, 0, 0, 0]).record(7, &[0, 2, 7, 3, 0, 0]);
         bits.record(7, &[0, 2, 7, 19, 0, 0]);
         bits.record(8, &[2, 0, 0, 0, 0, 0, 0, 0]).record(8, &[2, 0, 1, 0, 0, 0, 0, 0]);

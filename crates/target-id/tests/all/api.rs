@@ -77,7 +77,7 @@ fn equal_target_ids_are_those_of_equal_text() {
     let cuda = Triple::parse("nvptx64-nvidia-cuda");
     let read_for = TargetId::parse_for(&cuda, "gfx906").unwrap();
     let read = TargetId::parse("gfx906").unwrap();
-    // Only for one of them the name is that of a processor of AMD's.
+    // Only for one of them the name is the name of an AMD processor.
     assert_ne!(read_for.processor_info(), read.processor_info());
     assert_eq!(read_for, read);
 }

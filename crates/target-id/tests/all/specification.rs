@@ -142,8 +142,8 @@ fn the_tables_agree_with_the_documentation() {
     assert_eq!(nvidia.count(), model::nvidia_names().len());
 }
 
-/// Every processor, by every name, in every setting of its features, against every other: with no triple, with that of
-/// AMD's GPUs, and with one side left open.
+/// Every processor, by every name, in every setting of its features, against every other: with no triple, with the
+/// triple of AMD's GPUs, and with one side left open.
 #[test]
 #[cfg_attr(miri, ignore = "many thousand pairs, and no unsafe code in all that they run through")]
 fn all_pairs_of_processors() {

@@ -112,7 +112,7 @@ pub(crate) const R600: &[(&str, &[&str])] = &[
 /// Major and minor number, and what its family is.
 type Capability = (u32, u32, &'static [(u32, u32)]);
 
-/// Compute capabilities that have a name, and the families of those that have families ("Feature Set Compiler
+/// Compute capabilities that have a name, and their families if they have one ("Feature Set Compiler
 /// Targets"): code for `sm_100f` runs on 10.0 and 10.3.
 pub(crate) const NVIDIA: &[Capability] = &[
     (2, 0, &[]),
@@ -160,7 +160,7 @@ pub(crate) fn nvidia_names() -> Vec<String> {
     names
 }
 
-/// Some of Intel's GPUs: the names of one, with a space between, and those that run its code.
+/// Some Intel GPUs: the names of one, with a space between, and the GPUs that run its code.
 pub(crate) const INTEL: &[(&str, &str)] = &[
     ("pvc 12.60.7 pvc_sdv", "pvc"),
     ("acm_g10 dg2_g10 ats_m150 12.55.8", "acm_g10 acm_g11 acm_g12"),
@@ -324,8 +324,8 @@ fn is_v3_spelling(text: &str) -> bool {
     })
 }
 
-/// Returns whether a code object serves a target, as the Clang Offload Bundler documentation and the AMDGPU usage guide have
-/// it, and what the bundler says about the two.
+/// Returns whether a code object fits a target, as the Clang Offload Bundler documentation and the AMDGPU usage guide
+/// have it, and what the bundler says about the two.
 pub(crate) fn compatible(code: Id<'_>, target: Id<'_>, hip_openmp: bool) -> Answer {
     let kinds_equal = both(code.kind, target.kind).is_none_or(|(a, b)| a == b);
     let triples_fit = both(code.triple, target.triple).is_none_or(|(a, b)| triples::fit(a, b));
@@ -452,7 +452,7 @@ pub(crate) fn nvidia_runs(code: &str, gpu: &str) -> bool {
             .any(|(major, minor, family)| (*major, *minor) == name && family.contains(&gpu)),
         // PTX: the same compute capability and all above.
         _ if ptx => name <= gpu,
-        // Machine code: that of Tegra on itself; the same major number, and no lower minor one.
+        // Machine code: for Tegra on itself; the same major number, and no lower minor one.
         _ if [name, gpu].iter().any(|one| TEGRA.contains(one)) => name == gpu,
         _ => name.0 == gpu.0 && name.1 <= gpu.1,
     }

@@ -146,7 +146,7 @@ pub(crate) fn same(a: &str, b: &str) -> bool {
     fit_but_for_processors(a, b) && arch(a).1 == arch(b).1
 }
 
-/// The same without a look at sub-architectures of AMD's, which stand for processors.
+/// The same without a look at sub-architectures of AMD's, which name processors.
 pub(crate) fn fit_but_for_processors(a: &str, b: &str) -> bool {
     let (x, y) = (arch(a), arch(b));
     let subs = x.0 == "amdgpu" || x.1 == y.1;

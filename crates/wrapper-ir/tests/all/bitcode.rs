@@ -10,7 +10,7 @@ fn wrapper(kind: OffloadKind, abi: Abi) -> Wrapper<'static> {
     Wrapper::new(kind, abi, Target::new(LINUX).unwrap())
 }
 
-/// A module of images of these sizes, none of which is looked at.
+/// A module of images of these sizes; nothing looks at them.
 fn module_of(sizes: &[u64]) -> Module {
     let head = |size| if size < 4 { &b"\x7fELF"[..size as usize] } else { b"\x7fELF" };
     let images = sizes.iter().map(|&size| Image::new(size, head(size)));

@@ -42,7 +42,7 @@ fn openmp() -> Vec<OffloadEntry<'static>> {
     ]
 }
 
-/// Those that fit into the records of every generation.
+/// Entries that fit into the records of every generation.
 fn plain() -> Vec<OffloadEntry<'static>> {
     vec![
         OffloadEntry::kernel("scale", "scale_handle"),

@@ -1,7 +1,7 @@
 //! The text of modules, whole.
 //!
-//! `BLESS=1 cargo test -p wrapper-ir --test all golden::` writes `golden/*.ll` again. Those of the tool
-//! of LLVM 22 are compared with what it makes in `crates/tool-tests/tests/llvm/wrapper_ir.rs`:
+//! `BLESS=1 cargo test -p wrapper-ir --test all golden::` writes `golden/*.ll` again. Modules of LLVM 22's tool are
+//! compared with what it makes in `crates/tool-tests/tests/llvm/wrapper_ir.rs`:
 //!
 //! ```sh
 //! llvm-offload-wrapper --kind=openmp --triple=x86_64-unknown-linux-gnu -o out.bc IMAGE...

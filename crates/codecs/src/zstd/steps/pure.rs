@@ -12,9 +12,9 @@ use crate::zstd::pure::decoder;
 /// Decodes block by block.
 ///
 /// The decoder hands out only what lies before its window, as long as there are further blocks, so each block is
-/// said to be the last. Then it hands out everything: what it holds is looked at, and taken only as far as no
-/// further block can refer to it. From then on its contents are not inspected any more, as they lie in two parts;
-/// the output lags by a window.
+/// said to be the last. Then it hands out everything: what it holds is looked at, and taken only up to where a further
+/// block may refer to it. From then on its contents are not inspected any more, as they lie in two parts; the output
+/// lags by a window.
 pub(super) struct Blocks {
     decoder: FrameDecoder,
     window: usize,
@@ -90,7 +90,7 @@ impl Blocks {
     }
 }
 
-/// Copies what is written but for the first bytes, and takes nothing.
+/// Copies what is written except the first bytes, and takes nothing.
 struct Peek<'o> {
     skip: usize,
     out: &'o mut Vec<u8>,
